@@ -1,0 +1,1 @@
+//! Sends each packet out of every other port.

@@ -1,0 +1,1 @@
+//! Learns which port each MAC address is behind.

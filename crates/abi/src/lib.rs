@@ -1,0 +1,1 @@
+//! What crosses the boundary between the kernel and an app: events, commands, receipts.

@@ -1,0 +1,1 @@
+//! The match and action language of Burnet: fields, matches, actions, and what is computed on them.

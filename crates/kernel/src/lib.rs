@@ -1,0 +1,1 @@
+//! Who hears an event, and whether a command may pass.

@@ -1,0 +1,1 @@
+//! The parent of kernel and zones: starts, watches, restarts.

@@ -1,0 +1,1 @@
+//! Switch sessions: OpenFlow bytes to events, commands to OpenFlow bytes.

@@ -1,0 +1,1 @@
+//! The sandbox around one app.

@@ -1,0 +1,1 @@
+//! What authors of Burnet apps install.
