@@ -1,1 +1,31 @@
-//! The match and action language of Burnet: fields, matches, actions, and what is computed on them.
+//! The match and action language of Burnet, and what is computed on it.
+//!
+//! ```text
+//!   canonical bytes ─┐                    ┌─> canonical bytes      (OpenFlow 1.3's TLVs)
+//!   text             ├─> Match, Action,  ─┼─> text                 (the syntax of ovs-ofctl)
+//!   JSON             ─┘   Instruction     └─> JSON
+//!   a frame's bytes ───> its fields ───────> "does this match it?", "is this within that?", "where may it go?"
+//! ```
+//!
+//! The language is OpenFlow 1.3's: OXM fields, actions, instructions, with the actions of 1.0 beside them.
+//! The kernel, the slicer, the emulator and `explain` ask the same code.
+//!
+//! This crate never does I/O, knows no OpenFlow message, no switch session and no app, and keeps no state.
+
+pub mod action;
+pub mod datapath;
+pub mod error;
+pub mod field;
+pub mod instruction;
+pub mod mac;
+pub mod matching;
+pub mod port;
+
+pub use action::Action;
+pub use datapath::DatapathId;
+pub use error::{BadInput, ErrorCode};
+pub use field::Field;
+pub use instruction::Instruction;
+pub use mac::MacAddr;
+pub use matching::{Match, MatchEntry};
+pub use port::PortNo;

@@ -1,0 +1,177 @@
+//! A match: which packets a rule speaks of.
+//!
+//! Keeps the entries in the order in which they came, so that bytes read are bytes written. A field is never there twice,
+//! and a value never has a bit outside its mask: both are refused where a match is read.
+
+use crate::field::Field;
+use crate::mac::MacAddr;
+use crate::port::PortNo;
+
+/// One part of a match.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum MatchEntry {
+    /// A field of OpenFlow 1.3.
+    Field {
+        /// Which.
+        field: Field,
+        /// The value, right-aligned; bits outside the mask are zero.
+        value: u128,
+        /// The bits that count; `None` means all. A mask of all ones is kept as it came.
+        mask: Option<u128>,
+    },
+    /// A TLV of another class (Nicira's, an experimenter's), kept whole.
+    Unknown {
+        /// The 32-bit OXM header: class, field, has-mask, length.
+        header: u32,
+        /// The payload, `header & 0xff` bytes.
+        body: Vec<u8>,
+    },
+}
+
+/// The packets that all of its entries agree on. Empty: every packet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Match {
+    entries: Vec<MatchEntry>,
+}
+
+impl Match {
+    /// The match of every packet.
+    pub const fn any() -> Self {
+        Match { entries: Vec::new() }
+    }
+
+    /// Its entries, in the order in which they came.
+    pub fn entries(&self) -> &[MatchEntry] {
+        &self.entries
+    }
+
+    /// Whether it matches every packet.
+    pub fn is_any(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The value and the mask (all ones where none was given) of a field.
+    pub fn get(&self, wanted: Field) -> Option<(u128, u128)> {
+        self.entries.iter().find_map(|entry| match entry {
+            MatchEntry::Field { field, value, mask } if *field == wanted => {
+                Some((*value, mask.unwrap_or(wanted.full_mask())))
+            }
+            _ => None,
+        })
+    }
+
+    /// Adds a field with its whole value, or replaces it. Bits that the field does not have are dropped.
+    pub fn set(&mut self, field: Field, value: u128) {
+        self.put(MatchEntry::Field { field, value: value & field.full_mask(), mask: None });
+    }
+
+    /// Adds a field with a mask, or replaces it. Bits outside the mask or the field are dropped.
+    pub fn set_masked(&mut self, field: Field, value: u128, mask: u128) {
+        let mask = mask & field.full_mask();
+        self.put(MatchEntry::Field { field, value: value & mask, mask: Some(mask) });
+    }
+
+    /// The same with one more field; for building a match in an expression.
+    pub fn with(mut self, field: Field, value: impl Into<FieldValue>) -> Self {
+        self.set(field, value.into().0);
+        self
+    }
+
+    /// The same with one more masked field.
+    pub fn with_masked(
+        mut self,
+        field: Field,
+        value: impl Into<FieldValue>,
+        mask: impl Into<FieldValue>,
+    ) -> Self {
+        self.set_masked(field, value.into().0, mask.into().0);
+        self
+    }
+
+    /// Adds an entry as it came, or replaces the one for the same field.
+    pub fn put(&mut self, entry: MatchEntry) {
+        match self.entries.iter_mut().find(|there| there.same_field(&entry)) {
+            Some(there) => *there = entry,
+            None => self.entries.push(entry),
+        }
+    }
+
+    /// Takes a field out. Says whether it was there.
+    pub fn remove(&mut self, unwanted: Field) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|entry| !matches!(entry, MatchEntry::Field { field, .. } if *field == unwanted));
+        self.entries.len() < before
+    }
+}
+
+impl MatchEntry {
+    /// Whether both speak of the same field, whatever their values.
+    pub fn same_field(&self, other: &MatchEntry) -> bool {
+        match (self, other) {
+            (MatchEntry::Field { field: one, .. }, MatchEntry::Field { field: two, .. }) => one == two,
+            (MatchEntry::Unknown { header: one, .. }, MatchEntry::Unknown { header: two, .. }) => {
+                // Class and field; the mask bit and the length are how it is written, not what it is.
+                one >> 9 == two >> 9
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A field's value as a number, made from whatever the field is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldValue(pub u128);
+
+macro_rules! field_value_from_numbers {
+    ($($number:ty),*) => {
+        $(impl From<$number> for FieldValue {
+            fn from(number: $number) -> Self {
+                FieldValue(u128::from(number))
+            }
+        })*
+    };
+}
+field_value_from_numbers!(u8, u16, u32, u64, u128);
+
+impl From<MacAddr> for FieldValue {
+    fn from(address: MacAddr) -> Self {
+        FieldValue(u128::from(address.to_u64()))
+    }
+}
+
+impl From<PortNo> for FieldValue {
+    fn from(port: PortNo) -> Self {
+        FieldValue(u128::from(port.0))
+    }
+}
+
+impl From<std::net::Ipv4Addr> for FieldValue {
+    fn from(address: std::net::Ipv4Addr) -> Self {
+        FieldValue(u128::from(u32::from(address)))
+    }
+}
+
+impl From<std::net::Ipv6Addr> for FieldValue {
+    fn from(address: std::net::Ipv6Addr) -> Self {
+        FieldValue(u128::from(address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_there_once() {
+        let mut rule = Match::any().with(Field::InPort, PortNo(1)).with(Field::EthType, 0x800u16);
+        rule.set(Field::InPort, 2);
+        assert_eq!(rule.entries().len(), 2);
+        assert_eq!(rule.get(Field::InPort), Some((2, 0xffff_ffff)));
+    }
+
+    #[test]
+    fn bits_outside_the_mask_are_dropped() {
+        let rule = Match::any().with_masked(Field::Ipv4Src, 0x0a00_0001u32, 0xff00_0000u32);
+        assert_eq!(rule.get(Field::Ipv4Src), Some((0x0a00_0000, 0xff00_0000)));
+    }
+}
