@@ -1,1 +1,19 @@
-//! OpenFlow 1.0 and 1.3: bytes, types and text.
+//! OpenFlow 1.0 (wire 0x01) and 1.3 (wire 0x04): bytes ⇄ types ⇄ text and JSON.
+//!
+//! ```text
+//!   bytes ──> Header ──> Message { version, xid, body } ──> bytes
+//!               │
+//!               └─────> views of the hot messages, read in place
+//! ```
+//!
+//! One set of types serves both versions: the words of 1.3, into which 1.0 is read and from which it is written where it can
+//! be. Bytes are untrusted: whatever they are, reading ends with a [`Message`] or a [`flow::BadInput`] that names the
+//! offset, the field and the OpenFlow error to send back, and allocates no more than a small multiple of the input.
+//!
+//! This crate never does I/O, keeps no state between messages and knows no session.
+
+pub mod message;
+pub mod version;
+
+pub use message::{Body, Message};
+pub use version::Version;

@@ -1,0 +1,92 @@
+//! What a switch is and how it is set: features, configuration, tables, queues.
+
+use flow::{DatapathId, PortNo};
+
+use super::port::Port;
+
+/// OFPT_FEATURES_REPLY (1.3.5, 7.3.1; 1.0, 5.3.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeaturesReply {
+    /// The switch.
+    pub datapath_id: DatapathId,
+    /// How many packets it can hold for the controller.
+    pub n_buffers: u32,
+    /// How many flow tables it has.
+    pub n_tables: u8,
+    /// 1.3: which connection of the switch this is; 0 is the main one.
+    pub auxiliary_id: u8,
+    /// Bits of `ofp_capabilities`, as the message's version numbers them.
+    pub capabilities: u32,
+    /// 1.0: bit n is set if the action of type n is supported. 1.3: reserved.
+    pub actions: u32,
+    /// 1.0: the ports. 1.3 has them in the multipart OFPMP_PORT_DESC.
+    pub ports: Vec<Port>,
+}
+
+/// OFPT_SET_CONFIG and OFPT_GET_CONFIG_REPLY (1.3.5, 7.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchConfig {
+    /// How fragments are treated: 0 normal, 1 dropped, 2 reassembled.
+    pub flags: u16,
+    /// How many bytes of a packet go to the controller when the switch buffers it; 0xffff: all of it, unbuffered.
+    pub miss_send_len: u16,
+}
+
+/// 1.3: OFPT_TABLE_MOD (1.3.5, 7.3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableMod {
+    /// The table, 0xff for all.
+    pub table_id: u8,
+    /// Deprecated in 1.3, and kept as it came.
+    pub config: u32,
+}
+
+/// OFPT_QUEUE_GET_CONFIG_REQUEST (1.3.5, 7.3.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueGetConfigRequest {
+    /// The port, or ANY for all.
+    pub port: PortNo,
+}
+
+/// OFPT_QUEUE_GET_CONFIG_REPLY.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueGetConfigReply {
+    /// The port asked for.
+    pub port: PortNo,
+    /// Its queues.
+    pub queues: Vec<PacketQueue>,
+}
+
+/// A queue and what is guaranteed to it (1.3.5, 7.2.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketQueue {
+    /// Its id on the port.
+    pub queue_id: u32,
+    /// The port. 1.0 does not say it here: the one asked for.
+    pub port: PortNo,
+    /// Its properties, in order.
+    pub properties: Vec<QueueProperty>,
+}
+
+/// A property of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueueProperty {
+    /// OFPQT_MIN_RATE in tenths of a per cent; above 1000: not configured.
+    MinRate(u16),
+    /// 1.3: OFPQT_MAX_RATE in tenths of a per cent; above 1000: not configured.
+    MaxRate(u16),
+    /// 1.3: OFPQT_EXPERIMENTER.
+    Experimenter {
+        /// Whose.
+        experimenter: u32,
+        /// What follows.
+        data: Vec<u8>,
+    },
+    /// Any other, kept whole.
+    Unknown {
+        /// Its type.
+        kind: u16,
+        /// What follows its header.
+        data: Vec<u8>,
+    },
+}

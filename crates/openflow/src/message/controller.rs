@@ -1,0 +1,114 @@
+//! Messages of the connection itself: hello, error, echo, experimenter, roles, asynchronous configuration; and the packets that
+//! switch and controller hand to each other.
+
+use flow::{Action, Match, PortNo};
+
+/// No buffer: the whole packet is in the message (OFP_NO_BUFFER).
+pub const NO_BUFFER: u32 = 0xffff_ffff;
+
+/// OFPT_HELLO (1.3.5, 7.5.1). In 1.0 it has no elements; whatever follows the header is to be ignored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hello {
+    /// What the peer says of itself.
+    pub elements: Vec<HelloElement>,
+}
+
+/// A part of a hello.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HelloElement {
+    /// OFPHET_VERSIONBITMAP: bit n of the whole is set if wire version n is spoken; the first word holds versions 0–31.
+    VersionBitmap(Vec<u32>),
+    /// Any other, kept whole.
+    Unknown {
+        /// Its type.
+        kind: u16,
+        /// Its payload.
+        body: Vec<u8>,
+    },
+}
+
+/// OFPT_ERROR_MSG (1.3.5, 7.5.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorMessage {
+    /// `ofp_error_type` in the numbers of the message's own version.
+    pub kind: u16,
+    /// The code within the type; for OFPET_EXPERIMENTER (0xffff) the experimenter's own type.
+    pub code: u16,
+    /// Whose error it is, for OFPET_EXPERIMENTER.
+    pub experimenter: Option<u32>,
+    /// As a rule the beginning of the message that was at fault; for OFPET_HELLO_FAILED a sentence.
+    pub data: Vec<u8>,
+}
+
+/// OFPT_EXPERIMENTER (1.3.5, 7.5.5), or OFPT_VENDOR of 1.0, kept whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Experimenter {
+    /// Whose: an OUI, or a number from the ONF.
+    pub experimenter: u32,
+    /// The experimenter's own message type. In 1.0 the specification has none, and this is `None`.
+    pub exp_type: Option<u32>,
+    /// What follows.
+    pub data: Vec<u8>,
+}
+
+/// OFPT_ROLE_REQUEST and OFPT_ROLE_REPLY (1.3.5, 7.3.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// One of the `ROLE_` numbers.
+    pub role: u32,
+    /// The election's number; an older one is refused by the switch.
+    pub generation_id: u64,
+}
+
+/// OFPCR_ROLE_NOCHANGE: only ask.
+pub const ROLE_NOCHANGE: u32 = 0;
+/// OFPCR_ROLE_EQUAL.
+pub const ROLE_EQUAL: u32 = 1;
+/// OFPCR_ROLE_MASTER.
+pub const ROLE_MASTER: u32 = 2;
+/// OFPCR_ROLE_SLAVE.
+pub const ROLE_SLAVE: u32 = 3;
+
+/// OFPT_SET_ASYNC and OFPT_GET_ASYNC_REPLY (1.3.5, 7.3.10): bit n of a mask lets reason n through. Index 0 is for the roles
+/// master and equal, index 1 for slave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AsyncConfig {
+    /// Reasons of packet-ins.
+    pub packet_in_mask: [u32; 2],
+    /// Reasons of port statuses.
+    pub port_status_mask: [u32; 2],
+    /// Reasons of flow removeds.
+    pub flow_removed_mask: [u32; 2],
+}
+
+/// OFPT_PACKET_IN (1.3.5, 7.4.1). 1.0's `in_port` is the field `in_port` of the match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketIn {
+    /// Where the switch keeps the packet, or [`NO_BUFFER`].
+    pub buffer_id: u32,
+    /// The packet's length on the wire; `data` may be shorter.
+    pub total_len: u16,
+    /// Why it was sent: 0 no match (1.3: table-miss entry), 1 action, 2 invalid time-to-live.
+    pub reason: u8,
+    /// The table in which the rule was. 1.0 does not say: 0.
+    pub table_id: u8,
+    /// The cookie of that rule. 1.0 does not say: all ones.
+    pub cookie: u64,
+    /// The packet's metadata: `in_port` always, more where it is not zero.
+    pub matching: Match,
+    /// The frame, or its beginning.
+    pub data: Vec<u8>,
+}
+
+/// OFPT_PACKET_OUT (1.3.5, 7.3.7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketOut {
+    /// The packet in the switch, or [`NO_BUFFER`].
+    pub buffer_id: u32,
+    /// The port by which the packet is taken to have come in.
+    pub in_port: PortNo,
+    /// What is done with it.
+    pub actions: Vec<Action>,
+    /// The frame, if there is no buffer.
+    pub data: Vec<u8>,
+}

@@ -1,0 +1,97 @@
+//! The messages, as types: what a message says, not how it is laid out.
+//!
+//! Numbers that the specification enumerates (reasons, commands, flags) are kept as numbers where a switch may send one
+//! that nobody has heard of, so that reading never loses what was said; their names are constants beside them.
+//! Never holds a length or padding.
+
+mod config;
+mod controller;
+mod multipart;
+mod port;
+mod rule;
+mod statistics;
+
+pub use config::*;
+pub use controller::*;
+pub use multipart::*;
+pub use port::*;
+pub use rule::*;
+pub use statistics::*;
+
+use crate::version::Version;
+
+/// A whole message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The version in its header.
+    pub version: Version,
+    /// The transaction id: a reply carries its request's.
+    pub xid: u32,
+    /// What it says.
+    pub body: Body,
+}
+
+/// What a message says (OpenFlow 1.3.5, 7.1, `ofp_type`; 1.0, 5.1). `1.0` or `1.3` marks what only one version has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// OFPT_HELLO, both ways.
+    Hello(Hello),
+    /// OFPT_ERROR, both ways.
+    Error(ErrorMessage),
+    /// OFPT_ECHO_REQUEST with its payload, both ways.
+    EchoRequest(Vec<u8>),
+    /// OFPT_ECHO_REPLY with the request's payload, both ways.
+    EchoReply(Vec<u8>),
+    /// OFPT_EXPERIMENTER (1.0: OFPT_VENDOR), both ways, kept whole.
+    Experimenter(Experimenter),
+    /// OFPT_FEATURES_REQUEST, to the switch.
+    FeaturesRequest,
+    /// OFPT_FEATURES_REPLY.
+    FeaturesReply(FeaturesReply),
+    /// OFPT_GET_CONFIG_REQUEST, to the switch.
+    GetConfigRequest,
+    /// OFPT_GET_CONFIG_REPLY.
+    GetConfigReply(SwitchConfig),
+    /// OFPT_SET_CONFIG, to the switch.
+    SetConfig(SwitchConfig),
+    /// OFPT_PACKET_IN, from the switch.
+    PacketIn(PacketIn),
+    /// OFPT_FLOW_REMOVED, from the switch.
+    FlowRemoved(FlowRemoved),
+    /// OFPT_PORT_STATUS, from the switch.
+    PortStatus(PortStatus),
+    /// OFPT_PACKET_OUT, to the switch.
+    PacketOut(PacketOut),
+    /// OFPT_FLOW_MOD, to the switch.
+    FlowMod(FlowMod),
+    /// 1.3: OFPT_GROUP_MOD, to the switch.
+    GroupMod(GroupMod),
+    /// OFPT_PORT_MOD, to the switch.
+    PortMod(PortMod),
+    /// 1.3: OFPT_TABLE_MOD, to the switch.
+    TableMod(TableMod),
+    /// OFPT_MULTIPART_REQUEST (1.0: OFPT_STATS_REQUEST), to the switch.
+    MultipartRequest(MultipartRequest),
+    /// OFPT_MULTIPART_REPLY (1.0: OFPT_STATS_REPLY).
+    MultipartReply(MultipartReply),
+    /// OFPT_BARRIER_REQUEST, to the switch.
+    BarrierRequest,
+    /// OFPT_BARRIER_REPLY.
+    BarrierReply,
+    /// OFPT_QUEUE_GET_CONFIG_REQUEST, to the switch.
+    QueueGetConfigRequest(QueueGetConfigRequest),
+    /// OFPT_QUEUE_GET_CONFIG_REPLY.
+    QueueGetConfigReply(QueueGetConfigReply),
+    /// 1.3: OFPT_ROLE_REQUEST, to the switch.
+    RoleRequest(Role),
+    /// 1.3: OFPT_ROLE_REPLY.
+    RoleReply(Role),
+    /// 1.3: OFPT_GET_ASYNC_REQUEST, to the switch.
+    GetAsyncRequest,
+    /// 1.3: OFPT_GET_ASYNC_REPLY.
+    GetAsyncReply(AsyncConfig),
+    /// 1.3: OFPT_SET_ASYNC, to the switch.
+    SetAsync(AsyncConfig),
+    /// 1.3: OFPT_METER_MOD, to the switch.
+    MeterMod(MeterMod),
+}

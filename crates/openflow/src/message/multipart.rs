@@ -1,0 +1,155 @@
+//! Multipart messages (1.0: statistics): one request, and a reply that may come in parts.
+//!
+//! The parts of a reply are put together by the session, not here.
+
+use flow::{Match, PortNo};
+
+use super::port::Port;
+use super::rule::{Bucket, MeterBand};
+use super::statistics::*;
+
+/// OFPMPF_REQ_MORE and OFPMPF_REPLY_MORE: another part follows.
+pub const MULTIPART_MORE: u16 = 1;
+
+/// OFPT_MULTIPART_REQUEST (1.3.5, 7.3.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultipartRequest {
+    /// [`MULTIPART_MORE`] or 0.
+    pub flags: u16,
+    /// What is asked.
+    pub body: RequestBody,
+}
+
+/// OFPT_MULTIPART_REPLY, or one part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultipartReply {
+    /// [`MULTIPART_MORE`] or 0.
+    pub flags: u16,
+    /// What is answered.
+    pub body: ReplyBody,
+}
+
+/// What is asked (`ofp_multipart_type`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestBody {
+    /// OFPMP_DESC.
+    Desc,
+    /// OFPMP_FLOW.
+    Flow(FlowStatsRequest),
+    /// OFPMP_AGGREGATE.
+    Aggregate(FlowStatsRequest),
+    /// OFPMP_TABLE.
+    Table,
+    /// OFPMP_PORT_STATS of one port, or ANY.
+    PortStats(PortNo),
+    /// OFPMP_QUEUE.
+    Queue {
+        /// One port, or ANY.
+        port: PortNo,
+        /// One queue, or 0xffffffff.
+        queue_id: u32,
+    },
+    /// 1.3: OFPMP_GROUP of one group, or all.
+    Group(u32),
+    /// 1.3: OFPMP_GROUP_DESC.
+    GroupDesc,
+    /// 1.3: OFPMP_GROUP_FEATURES.
+    GroupFeatures,
+    /// 1.3: OFPMP_METER of one meter, or all.
+    Meter(u32),
+    /// 1.3: OFPMP_METER_CONFIG of one meter, or all.
+    MeterConfig(u32),
+    /// 1.3: OFPMP_METER_FEATURES.
+    MeterFeatures,
+    /// 1.3: OFPMP_TABLE_FEATURES; with tables in it, they are set.
+    TableFeatures(Vec<TableFeatures>),
+    /// 1.3: OFPMP_PORT_DESC.
+    PortDesc,
+    /// OFPMP_EXPERIMENTER (1.0: OFPST_VENDOR), kept whole.
+    Experimenter(ExperimenterStats),
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplyBody {
+    /// OFPMP_DESC.
+    Desc(SwitchDesc),
+    /// OFPMP_FLOW.
+    Flow(Vec<FlowStats>),
+    /// OFPMP_AGGREGATE.
+    Aggregate(AggregateStats),
+    /// OFPMP_TABLE.
+    Table(Vec<TableStats>),
+    /// OFPMP_PORT_STATS.
+    PortStats(Vec<PortStats>),
+    /// OFPMP_QUEUE.
+    Queue(Vec<QueueStats>),
+    /// 1.3: OFPMP_GROUP.
+    Group(Vec<GroupStats>),
+    /// 1.3: OFPMP_GROUP_DESC.
+    GroupDesc(Vec<GroupDesc>),
+    /// 1.3: OFPMP_GROUP_FEATURES.
+    GroupFeatures(GroupFeatures),
+    /// 1.3: OFPMP_METER.
+    Meter(Vec<MeterStats>),
+    /// 1.3: OFPMP_METER_CONFIG.
+    MeterConfig(Vec<MeterConfig>),
+    /// 1.3: OFPMP_METER_FEATURES.
+    MeterFeatures(MeterFeatures),
+    /// 1.3: OFPMP_TABLE_FEATURES.
+    TableFeatures(Vec<TableFeatures>),
+    /// 1.3: OFPMP_PORT_DESC.
+    PortDesc(Vec<Port>),
+    /// OFPMP_EXPERIMENTER (1.0: OFPST_VENDOR), kept whole.
+    Experimenter(ExperimenterStats),
+}
+
+/// Which flow entries are meant, by OFPMP_FLOW and OFPMP_AGGREGATE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowStatsRequest {
+    /// One table, or [`super::TABLE_ALL`].
+    pub table_id: u8,
+    /// Only those that send here; ANY: no restriction.
+    pub out_port: PortNo,
+    /// 1.3: only those that hand packets to this group; [`super::GROUP_ANY`]: no restriction.
+    pub out_group: u32,
+    /// 1.3: the cookie's bits that must agree. 1.0: 0.
+    pub cookie: u64,
+    /// 1.3: which bits those are; 0: none.
+    pub cookie_mask: u64,
+    /// Only those within this match.
+    pub matching: Match,
+}
+
+/// OFPMP_EXPERIMENTER's body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExperimenterStats {
+    /// Whose.
+    pub experimenter: u32,
+    /// The experimenter's own type. In 1.0 the specification has none, and this is `None`.
+    pub exp_type: Option<u32>,
+    /// What follows.
+    pub data: Vec<u8>,
+}
+
+/// A group's configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupDesc {
+    /// One of the `GROUP_TYPE_` numbers.
+    pub group_type: u8,
+    /// Which.
+    pub group_id: u32,
+    /// What it chooses from.
+    pub buckets: Vec<Bucket>,
+}
+
+/// A meter's configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeterConfig {
+    /// Bits of `ofp_meter_flags`.
+    pub flags: u16,
+    /// Which.
+    pub meter_id: u32,
+    /// Its bands.
+    pub bands: Vec<MeterBand>,
+}

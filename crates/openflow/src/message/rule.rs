@@ -1,0 +1,163 @@
+//! Rules and what they refer to: flow mods, flow removeds, groups, meters.
+
+use flow::{Action, Instruction, Match, PortNo};
+
+/// OFPT_FLOW_MOD (1.3.5, 7.3.4.1; 1.0, 5.3.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowMod {
+    /// The sender's own mark on the rule.
+    pub cookie: u64,
+    /// 1.3: which bits of the cookie restrict a modify or delete; 0: none. 1.0 has none: 0.
+    pub cookie_mask: u64,
+    /// The table; [`TABLE_ALL`] in a delete for all of them. 1.0 does not say: 0, or all in a delete.
+    pub table_id: u8,
+    /// One of the `FLOW_` commands.
+    pub command: u8,
+    /// Seconds without a packet after which the rule goes; 0: never.
+    pub idle_timeout_s: u16,
+    /// Seconds after which it goes in any case; 0: never.
+    pub hard_timeout_s: u16,
+    /// The higher wins.
+    pub priority: u16,
+    /// A packet in the switch to send through the new rule, or [`super::NO_BUFFER`].
+    pub buffer_id: u32,
+    /// A delete is only for rules that send here; ANY: no restriction.
+    pub out_port: PortNo,
+    /// 1.3: a delete is only for rules that hand packets to this group; [`GROUP_ANY`]: no restriction.
+    pub out_group: u32,
+    /// Bits `FLOW_MOD_…`.
+    pub flags: u16,
+    /// Which packets.
+    pub matching: Match,
+    /// What is done with them. A rule of 1.0 is one `ApplyActions`; with no actions it is empty.
+    pub instructions: Vec<Instruction>,
+}
+
+/// OFPFC_ADD.
+pub const FLOW_ADD: u8 = 0;
+/// OFPFC_MODIFY.
+pub const FLOW_MODIFY: u8 = 1;
+/// OFPFC_MODIFY_STRICT.
+pub const FLOW_MODIFY_STRICT: u8 = 2;
+/// OFPFC_DELETE.
+pub const FLOW_DELETE: u8 = 3;
+/// OFPFC_DELETE_STRICT.
+pub const FLOW_DELETE_STRICT: u8 = 4;
+
+/// OFPFF_SEND_FLOW_REM: say when the rule goes.
+pub const FLOW_MOD_SEND_FLOW_REMOVED: u16 = 1;
+/// OFPFF_CHECK_OVERLAP: refuse it if it overlaps another of its priority.
+pub const FLOW_MOD_CHECK_OVERLAP: u16 = 2;
+/// OFPFF_RESET_COUNTS in 1.3, OFPFF_EMERG in 1.0.
+pub const FLOW_MOD_RESET_COUNTS: u16 = 4;
+
+/// OFPTT_ALL: every table.
+pub const TABLE_ALL: u8 = 0xff;
+/// OFPG_ANY: no restriction by group.
+pub const GROUP_ANY: u32 = 0xffff_ffff;
+/// OFPG_ALL: every group.
+pub const GROUP_ALL: u32 = 0xffff_fffc;
+/// OFPM_ALL: every meter.
+pub const METER_ALL: u32 = 0xffff_ffff;
+
+/// OFPT_FLOW_REMOVED (1.3.5, 7.4.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowRemoved {
+    /// Which packets the rule spoke of.
+    pub matching: Match,
+    /// Its mark.
+    pub cookie: u64,
+    /// Its priority.
+    pub priority: u16,
+    /// 0 idle time-out, 1 hard time-out, 2 delete, 3 group delete.
+    pub reason: u8,
+    /// Its table. 1.0 does not say: 0.
+    pub table_id: u8,
+    /// How long it lived, whole seconds.
+    pub duration_s: u32,
+    /// And the rest of a second.
+    pub duration_ns: u32,
+    /// Its idle time-out.
+    pub idle_timeout_s: u16,
+    /// Its hard time-out. 1.0 does not say: 0.
+    pub hard_timeout_s: u16,
+    /// Packets that it matched.
+    pub packet_count: u64,
+    /// Bytes that it matched.
+    pub byte_count: u64,
+}
+
+/// 1.3: OFPT_GROUP_MOD (1.3.5, 7.3.4.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupMod {
+    /// 0 add, 1 modify, 2 delete.
+    pub command: u16,
+    /// One of the `GROUP_TYPE_` numbers.
+    pub group_type: u8,
+    /// Which, or [`GROUP_ALL`] in a delete.
+    pub group_id: u32,
+    /// What it chooses from.
+    pub buckets: Vec<Bucket>,
+}
+
+/// OFPGT_ALL: every bucket.
+pub const GROUP_TYPE_ALL: u8 = 0;
+/// OFPGT_SELECT: one bucket by the switch's choice.
+pub const GROUP_TYPE_SELECT: u8 = 1;
+/// OFPGT_INDIRECT: the one bucket.
+pub const GROUP_TYPE_INDIRECT: u8 = 2;
+/// OFPGT_FF: the first live bucket.
+pub const GROUP_TYPE_FAST_FAILOVER: u8 = 3;
+
+/// A bucket of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Its share, for select groups.
+    pub weight: u16,
+    /// The port whose life decides, for fast failover; ANY otherwise.
+    pub watch_port: PortNo,
+    /// The group whose life decides; [`GROUP_ANY`] otherwise.
+    pub watch_group: u32,
+    /// What is done.
+    pub actions: Vec<Action>,
+}
+
+/// 1.3: OFPT_METER_MOD (1.3.5, 7.3.4.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeterMod {
+    /// 0 add, 1 modify, 2 delete.
+    pub command: u16,
+    /// Bits of `ofp_meter_flags`: 1 kbit/s, 2 packets/s, 4 burst, 8 statistics.
+    pub flags: u16,
+    /// Which, or [`METER_ALL`] in a delete.
+    pub meter_id: u32,
+    /// What happens from which rate on.
+    pub bands: Vec<MeterBand>,
+}
+
+/// A band of a meter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeterBand {
+    /// The rate at which it begins, in the meter's unit.
+    pub rate: u32,
+    /// The burst that is let through, in kbit or packets.
+    pub burst_size: u32,
+    /// What it does.
+    pub kind: MeterBandKind,
+}
+
+/// What a band does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MeterBandKind {
+    /// OFPMBT_DROP.
+    Drop,
+    /// OFPMBT_DSCP_REMARK: raise the drop precedence by so much.
+    DscpRemark(u8),
+    /// OFPMBT_EXPERIMENTER.
+    Experimenter {
+        /// Whose.
+        experimenter: u32,
+        /// What follows.
+        data: Vec<u8>,
+    },
+}

@@ -1,0 +1,261 @@
+//! What switches count, and what they say that they can do.
+
+use flow::{Instruction, Match, PortNo};
+
+/// OFPMP_DESC (1.3.5, 7.3.5.1). Each text up to its first NUL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SwitchDesc {
+    /// Manufacturer.
+    pub mfr_desc: String,
+    /// Hardware.
+    pub hw_desc: String,
+    /// Software.
+    pub sw_desc: String,
+    /// Serial number.
+    pub serial_num: String,
+    /// What a human called the datapath.
+    pub dp_desc: String,
+}
+
+/// One flow entry of OFPMP_FLOW (1.3.5, 7.3.5.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowStats {
+    /// Its table.
+    pub table_id: u8,
+    /// How long it has lived, whole seconds.
+    pub duration_s: u32,
+    /// And the rest of a second.
+    pub duration_ns: u32,
+    /// Its priority.
+    pub priority: u16,
+    /// Its idle time-out.
+    pub idle_timeout_s: u16,
+    /// Its hard time-out.
+    pub hard_timeout_s: u16,
+    /// 1.3: the flags it was added with. 1.0: 0.
+    pub flags: u16,
+    /// Its mark.
+    pub cookie: u64,
+    /// Packets that it matched.
+    pub packet_count: u64,
+    /// Bytes that it matched.
+    pub byte_count: u64,
+    /// Which packets.
+    pub matching: Match,
+    /// What is done with them. An entry of 1.0 is one `ApplyActions`; with no actions it is empty.
+    pub instructions: Vec<Instruction>,
+}
+
+/// OFPMP_AGGREGATE (1.3.5, 7.3.5.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AggregateStats {
+    /// Packets.
+    pub packet_count: u64,
+    /// Bytes.
+    pub byte_count: u64,
+    /// Entries.
+    pub flow_count: u32,
+}
+
+/// One table of OFPMP_TABLE (1.3.5, 7.3.5.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableStats {
+    /// Which.
+    pub table_id: u8,
+    /// 1.0: its name. 1.3: empty.
+    pub name: String,
+    /// 1.0: bits of `ofp_flow_wildcards` that it supports. 1.3: 0.
+    pub wildcards: u32,
+    /// 1.0: how many entries it holds. 1.3: 0.
+    pub max_entries: u32,
+    /// Entries now.
+    pub active_count: u32,
+    /// Packets looked up.
+    pub lookup_count: u64,
+    /// Packets that hit.
+    pub matched_count: u64,
+}
+
+/// One port of OFPMP_PORT_STATS (1.3.5, 7.3.5.6). All ones: not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the counters are the specification's own names")]
+pub struct PortStats {
+    pub port_no: PortNo,
+    pub rx_packets: u64,
+    pub tx_packets: u64,
+    pub rx_bytes: u64,
+    pub tx_bytes: u64,
+    pub rx_dropped: u64,
+    pub tx_dropped: u64,
+    pub rx_errors: u64,
+    pub tx_errors: u64,
+    pub rx_frame_err: u64,
+    pub rx_over_err: u64,
+    pub rx_crc_err: u64,
+    pub collisions: u64,
+    /// 1.3: how long the port has been there. 1.0: 0.
+    pub duration_s: u32,
+    /// 1.3: and the rest of a second.
+    pub duration_ns: u32,
+}
+
+/// One queue of OFPMP_QUEUE (1.3.5, 7.3.5.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the counters are the specification's own names")]
+pub struct QueueStats {
+    pub port_no: PortNo,
+    pub queue_id: u32,
+    pub tx_bytes: u64,
+    pub tx_packets: u64,
+    pub tx_errors: u64,
+    /// 1.3: how long the queue has been there. 1.0: 0.
+    pub duration_s: u32,
+    /// 1.3: and the rest of a second.
+    pub duration_ns: u32,
+}
+
+/// 1.3: one group of OFPMP_GROUP (1.3.5, 7.3.5.9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupStats {
+    /// Which.
+    pub group_id: u32,
+    /// How many rules or groups refer to it.
+    pub ref_count: u32,
+    /// Packets.
+    pub packet_count: u64,
+    /// Bytes.
+    pub byte_count: u64,
+    /// How long it has lived, whole seconds.
+    pub duration_s: u32,
+    /// And the rest of a second.
+    pub duration_ns: u32,
+    /// Packets and bytes of each bucket.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+/// 1.3: OFPMP_GROUP_FEATURES (1.3.5, 7.3.5.11). Each array is indexed by group type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupFeatures {
+    /// Bit n: group type n is supported.
+    pub types: u32,
+    /// Bits of `ofp_group_capabilities`.
+    pub capabilities: u32,
+    /// How many groups.
+    pub max_groups: [u32; 4],
+    /// Bit n: the action of type n is supported in it.
+    pub actions: [u32; 4],
+}
+
+/// 1.3: one meter of OFPMP_METER (1.3.5, 7.3.5.12).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeterStats {
+    /// Which.
+    pub meter_id: u32,
+    /// How many rules refer to it.
+    pub flow_count: u32,
+    /// Packets in.
+    pub packet_in_count: u64,
+    /// Bytes in.
+    pub byte_in_count: u64,
+    /// How long it has lived, whole seconds.
+    pub duration_s: u32,
+    /// And the rest of a second.
+    pub duration_ns: u32,
+    /// Packets and bytes in each band.
+    pub bands: Vec<(u64, u64)>,
+}
+
+/// 1.3: OFPMP_METER_FEATURES (1.3.5, 7.3.5.14).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeterFeatures {
+    /// How many meters.
+    pub max_meter: u32,
+    /// Bit n: band type n is supported.
+    pub band_types: u32,
+    /// Bits of `ofp_meter_flags`.
+    pub capabilities: u32,
+    /// How many bands a meter may have.
+    pub max_bands: u8,
+    /// How many colours.
+    pub max_color: u8,
+}
+
+/// 1.3: one table of OFPMP_TABLE_FEATURES (1.3.5, 7.3.5.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableFeatures {
+    /// Which.
+    pub table_id: u8,
+    /// Its name.
+    pub name: String,
+    /// Bits of the metadata that it can match.
+    pub metadata_match: u64,
+    /// Bits of the metadata that it can write.
+    pub metadata_write: u64,
+    /// Bits of `ofp_table_config`.
+    pub config: u32,
+    /// How many entries it holds.
+    pub max_entries: u32,
+    /// What it can do, in order.
+    pub properties: Vec<TableProperty>,
+}
+
+/// What a table can do. The `u16` is the property's type: its odd neighbour is the same for the table-miss entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TableProperty {
+    /// OFPTFPT_INSTRUCTIONS(_MISS): types of instructions, with an experimenter's number where the type is 0xffff.
+    Instructions {
+        /// The property's type, 0 or 1.
+        kind: u16,
+        /// The types.
+        ids: Vec<FeatureId>,
+    },
+    /// OFPTFPT_NEXT_TABLES(_MISS).
+    NextTables {
+        /// The property's type, 2 or 3.
+        kind: u16,
+        /// Tables that can be gone to.
+        tables: Vec<u8>,
+    },
+    /// OFPTFPT_WRITE_ACTIONS(_MISS), OFPTFPT_APPLY_ACTIONS(_MISS): types of actions.
+    Actions {
+        /// The property's type, 4 to 7.
+        kind: u16,
+        /// The types.
+        ids: Vec<FeatureId>,
+    },
+    /// OFPTFPT_MATCH, OFPTFPT_WILDCARDS, OFPTFPT_WRITE_SETFIELD(_MISS), OFPTFPT_APPLY_SETFIELD(_MISS): OXM headers; one of the
+    /// experimenter class is followed by the experimenter's number.
+    Oxm {
+        /// The property's type: 8, 10, 12 to 15.
+        kind: u16,
+        /// The words, as they came.
+        oxm_ids: Vec<u32>,
+    },
+    /// OFPTFPT_EXPERIMENTER(_MISS).
+    Experimenter {
+        /// The property's type, 0xfffe or 0xffff.
+        kind: u16,
+        /// Whose.
+        experimenter: u32,
+        /// The experimenter's own type.
+        exp_type: u32,
+        /// What follows.
+        data: Vec<u8>,
+    },
+    /// Any other, kept whole.
+    Unknown {
+        /// The property's type.
+        kind: u16,
+        /// What follows its header.
+        data: Vec<u8>,
+    },
+}
+
+/// The type of an instruction or action in a table's features.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeatureId {
+    /// The type.
+    pub kind: u16,
+    /// What an experimenter's type (0xffff) is followed by.
+    pub experimenter: Option<u32>,
+}
