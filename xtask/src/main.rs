@@ -1,2 +1,96 @@
-//! The project's chores.
-fn main() {}
+//! The project's chores: `cargo xtask NAME`.
+//!
+//! In: the command line and the working tree. Out: what a chore prints, and an exit code: 0 when it did what
+//! it was asked, 1 when something of the project is not as it must be, 2 when the command line makes no sense.
+//! It never runs as part of Burnet, and it starts everything else, so it stays small: one dependency.
+
+mod demo;
+mod fuzz;
+mod packages;
+mod process;
+mod rules;
+mod stage;
+mod suite;
+mod tree;
+
+use std::process::ExitCode;
+
+/// A chore: its name, its line in the list, and what it does with the arguments that follow its name.
+struct Chore {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result<ExitCode, String>,
+}
+
+const CHORES: [Chore; 4] = [
+    Chore {
+        name: "test",
+        about: "run every check and test; --quick leaves out the slow ones",
+        run: suite::run,
+    },
+    Chore {
+        name: "demo",
+        about: "build Burnet and run `burnet demo` with the arguments given",
+        run: demo::run,
+    },
+    Chore {
+        name: "rules",
+        about: "check who depends on whom and the rules for source files",
+        run: rules::run,
+    },
+    Chore { name: "fuzz", about: "run the fuzz targets: fuzz [TARGET] [--seconds N]", run: fuzz::run },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        print!("{}", list());
+        return ExitCode::SUCCESS;
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") {
+        print!("{}", list());
+        return ExitCode::SUCCESS;
+    }
+    let Some(chore) = CHORES.iter().find(|chore| chore.name == name) else {
+        return refuse(&format!("there is no chore `{name}`; `cargo xtask` alone lists them"));
+    };
+    (chore.run)(rest).unwrap_or_else(|reason| refuse(&reason))
+}
+
+fn refuse(reason: &str) -> ExitCode {
+    eprintln!("xtask: {reason}");
+    ExitCode::from(2)
+}
+
+fn list() -> String {
+    let mut text = String::from("cargo xtask NAME [ARGUMENTS]\n\n");
+    for Chore { name, about, .. } in &CHORES {
+        text.push_str(&format!("  {name:<7} {about}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_chore_has_one_line_in_the_list() {
+        for chore in &CHORES {
+            let lines = list().lines().filter(|line| line.trim_start().starts_with(chore.name)).count();
+            assert_eq!(lines, 1, "{}", chore.name);
+        }
+    }
+
+    #[test]
+    fn a_chore_refuses_arguments_that_it_does_not_know() {
+        let check = |chore: &str, argument: &str| {
+            let chore = CHORES.iter().find(|known| known.name == chore).unwrap();
+            let reason = (chore.run)(&[argument.to_owned()]).unwrap_err();
+            assert!(reason.contains(argument), "{reason}");
+        };
+        check("test", "--fast");
+        check("rules", "all");
+        check("fuzz", "--minutes");
+    }
+}

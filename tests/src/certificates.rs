@@ -1,0 +1,58 @@
+//! Keys and certificates for one scenario: an authority, the controller's and the switches'.
+//!
+//! In: a sandbox's folder. Out: PEM files there. Nothing of them outlives the sandbox.
+
+use crate::Result;
+use crate::sandbox::Sandbox;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Making a P-256 key takes milliseconds.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// PEM files in a sandbox's folder.
+pub struct Certificates {
+    folder: PathBuf,
+}
+
+impl Certificates {
+    /// Makes an authority and, signed by it, a certificate for the controller at 127.0.0.1 and one for switches.
+    pub fn make(sandbox: &Sandbox) -> Result<Certificates> {
+        Certificates::make_as(sandbox, "tls")
+    }
+
+    /// As [`Certificates::make`], in a folder of its own: an authority that knows nothing of the others.
+    pub fn make_as(sandbox: &Sandbox, name: &str) -> Result<Certificates> {
+        let folder = sandbox.folder().join(name);
+        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        request(sandbox, &folder, "ca", &["-addext", "basicConstraints=critical,CA:TRUE"])?;
+        let file = |name: &str| folder.join(name).display().to_string();
+        let (ca, ca_key) = (file("ca.pem"), file("ca.key"));
+        let signed =
+            ["-CA", &ca, "-CAkey", &ca_key, "-addext", "basicConstraints=critical,CA:FALSE", "-addext"];
+        request(sandbox, &folder, "controller", &[&signed[..], &["subjectAltName=IP:127.0.0.1"]].concat())?;
+        request(sandbox, &folder, "switch", &[&signed[..], &["subjectAltName=DNS:switch.example"]].concat())?;
+        Ok(Certificates { folder })
+    }
+
+    /// The paths of the controller's key, its certificate and the authority that it believes.
+    pub fn of_controller(&self) -> [String; 3] {
+        ["controller.key", "controller.pem", "ca.pem"]
+            .map(|name| self.folder.join(name).display().to_string())
+    }
+
+    /// The same for a switch.
+    pub fn of_switch(&self) -> [String; 3] {
+        ["switch.key", "switch.pem", "ca.pem"].map(|name| self.folder.join(name).display().to_string())
+    }
+}
+
+/// Makes `name.key` and `name.pem`, signed by itself unless `more` names an authority.
+fn request(sandbox: &Sandbox, folder: &Path, name: &str, more: &[&str]) -> Result<()> {
+    let file = |end: &str| folder.join(format!("{name}.{end}")).display().to_string();
+    let (key, certificate, subject) = (file("key"), file("pem"), format!("/CN={name}"));
+    let mut words = vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc"];
+    words.extend(["-days", "2", "-subj", &subject, "-keyout", &key, "-out", &certificate]);
+    words.extend(more);
+    sandbox.must(LIMIT, "openssl", &words).map(drop)
+}

@@ -1,0 +1,155 @@
+//! Mininet in a sandbox, and what its hosts say of each other.
+//!
+//! In: a topology and a version, then commands at Mininet's prompt. Out: how many pings came back. Open vSwitch
+//! must be running in the same sandbox.
+
+use crate::sandbox::Sandbox;
+use crate::{Result, Version};
+use std::io::{BufRead, BufReader, PipeReader, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+/// `linear,8` starts in about ten seconds on a busy machine, and every ping that fails takes a second more.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Who controls Mininet's switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Controller {
+    /// One that listens on this TCP port of 127.0.0.1; Mininet waits until all switches are connected.
+    Tcp(u16),
+    /// Nobody, until somebody says `ovs-vsctl set-controller`.
+    None,
+}
+
+/// A running Mininet at its prompt.
+pub struct Mininet {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Receiver<String>,
+    heard: String,
+}
+
+/// What `pingall` found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pingall {
+    /// How many pings were sent: each host to each other one.
+    pub sent: u32,
+    /// How many were answered.
+    pub received: u32,
+}
+
+impl Mininet {
+    /// Starts `topology`, such as `tree,2`, on Open vSwitch's user-space datapath.
+    pub fn start(
+        sandbox: &Sandbox,
+        topology: &str,
+        version: Version,
+        controller: Controller,
+    ) -> Result<Mininet> {
+        let mut command = sandbox.command("mn");
+        command.args(["--topo", topology, "--switch"]);
+        command.arg(format!("ovsk,datapath=user,protocols={}", version.in_ovs()));
+        match controller {
+            Controller::Tcp(port) => {
+                command.args(["--controller", &format!("remote,ip=127.0.0.1,port={port}"), "--wait"])
+            }
+            Controller::None => command.args(["--controller", "none"]),
+        };
+        let (reader, writer) = std::io::pipe().map_err(|error| format!("no pipe: {error}"))?;
+        let writer_too = writer.try_clone().map_err(|error| format!("no pipe: {error}"))?;
+        command.stdin(Stdio::piped()).stdout(writer).stderr(writer_too);
+        let mut child = command.spawn().map_err(|error| format!("cannot run mn: {error}"))?;
+        let stdin = child.stdin.take().ok_or("mn without an input")?;
+        let mut mininet = Mininet { child, stdin, lines: lines_of(reader), heard: String::new() };
+        mininet.wait_for("*** Starting CLI")?;
+        Ok(mininet)
+    }
+
+    /// Lets every host ping every other one.
+    pub fn pingall(&mut self) -> Result<Pingall> {
+        self.type_line("pingall")?;
+        let line = self.wait_for("*** Results:")?;
+        result_in(&line).ok_or(format!("not a result of pingall: {line}"))
+    }
+
+    /// Lets every host ping every other one; an error unless `pings` were sent and all came back.
+    pub fn all_reach_all(&mut self, pings: u32) -> Result<()> {
+        let found = self.pingall()?;
+        if found == (Pingall { sent: pings, received: pings }) {
+            return Ok(());
+        }
+        Err(format!("not all of {pings} pings came back: {found:?}; mn said:\n{}", self.heard))
+    }
+
+    /// Ends the network in good order.
+    pub fn exit(mut self) -> Result<()> {
+        self.type_line("exit")?;
+        self.wait_for("completed in")?;
+        self.child.wait().map(drop).map_err(|error| format!("cannot wait for mn: {error}"))
+    }
+
+    fn type_line(&mut self, line: &str) -> Result<()> {
+        writeln!(self.stdin, "{line}")
+            .map_err(|error| format!("mn does not listen ({error}): {}", self.heard))
+    }
+
+    /// Reads on to the line that holds `wanted`.
+    fn wait_for(&mut self, wanted: &str) -> Result<String> {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = self.lines.recv_timeout(left).map_err(|_| {
+                format!(
+                    "mn did not come to `{wanted}` within {} s; it said:\n{}",
+                    LIMIT.as_secs(),
+                    self.heard
+                )
+            })?;
+            self.heard.push_str(&line);
+            self.heard.push('\n');
+            if line.contains(wanted) {
+                return Ok(line);
+            }
+        }
+    }
+}
+
+/// A thread that reads lines, because a read from a pipe cannot be given up.
+fn lines_of(reader: PipeReader) -> Receiver<String> {
+    let (send, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(reader).lines().map_while(std::result::Result::ok) {
+            if send.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// Reads `*** Results: 0% dropped (12/12 received)`.
+fn result_in(line: &str) -> Option<Pingall> {
+    let (_, counts) = line.split_once('(')?;
+    let (received, sent) = counts.split_once(" received")?.0.split_once('/')?;
+    Some(Pingall { sent: sent.parse().ok()?, received: received.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: Option<(u32, u32)>) {
+        let expected = expected.map(|(received, sent)| Pingall { sent, received });
+        assert_eq!(result_in(line), expected, "{line}");
+    }
+
+    #[test]
+    fn the_result_of_pingall_is_read() {
+        check("", None);
+        check("*** Results: 0% dropped", None);
+        check("*** Results: 0% dropped (/ received)", None);
+        check("*** Results: 0% dropped (12/12 received)", Some((12, 12)));
+        check("*** Results: 16% dropped (10/12 received)", Some((10, 12)));
+    }
+}

@@ -1,0 +1,80 @@
+//! Open vSwitch in a sandbox: its database and its user-space datapath.
+//!
+//! In: words for `ovs-vsctl` and `ovs-ofctl`. Out: what they print. The kernel's datapath is never used: no module is
+//! needed, and nothing of the machine's own Open vSwitch is seen.
+
+use crate::certificates::Certificates;
+use crate::sandbox::Sandbox;
+use crate::{Result, Version};
+use std::time::Duration;
+
+/// Each tool answers at once unless its daemon is gone.
+const LIMIT: Duration = Duration::from_secs(30);
+
+const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
+const SOCKET: &str = "/run/openvswitch/db.sock";
+
+/// A running Open vSwitch. It ends with its sandbox.
+pub struct OpenVSwitch<'s> {
+    sandbox: &'s Sandbox,
+}
+
+impl<'s> OpenVSwitch<'s> {
+    /// Starts database and switch; both listen when this returns, because `--detach` waits for that.
+    pub fn start(sandbox: &'s Sandbox) -> Result<OpenVSwitch<'s>> {
+        let database = sandbox.folder().join("conf.db").display().to_string();
+        let log = |name: &str| format!("--log-file={}", sandbox.folder().join(name).display());
+        sandbox.must(LIMIT, "ovsdb-tool", &["create", &database, SCHEMA])?;
+        let remote = format!("--remote=punix:{SOCKET}");
+        // So that `ovs-vsctl set-ssl` takes effect in the switch, the database is asked for it.
+        let words =
+            [database.as_str(), &remote, "--detach", "--no-chdir", "--pidfile", &log("ovsdb-server.log")];
+        sandbox.must(LIMIT, "ovsdb-server", &words)?;
+        let switch = OpenVSwitch { sandbox };
+        switch.vsctl(&["--no-wait", "init"])?;
+        sandbox.must(
+            LIMIT,
+            "ovs-vswitchd",
+            &["--detach", "--no-chdir", "--pidfile", &log("ovs-vswitchd.log")],
+        )?;
+        Ok(switch)
+    }
+
+    /// Runs `ovs-vsctl`.
+    pub fn vsctl(&self, words: &[&str]) -> Result<String> {
+        self.sandbox.must(LIMIT, "ovs-vsctl", words)
+    }
+
+    /// Runs `ovs-ofctl` speaking `version`.
+    pub fn ofctl(&self, version: Version, words: &[&str]) -> Result<String> {
+        self.sandbox.must(LIMIT, "ovs-ofctl", &[&["-O", version.in_ovs()], words].concat())
+    }
+
+    /// The names of its bridges.
+    pub fn bridges(&self) -> Result<Vec<String>> {
+        Ok(self.vsctl(&["list-br"])?.lines().map(str::to_owned).collect())
+    }
+
+    /// Gives the switch its own key and certificate and the authority that it believes.
+    pub fn set_tls(&self, certificates: &Certificates) -> Result<()> {
+        let [key, certificate, authority] = certificates.of_switch();
+        self.vsctl(&["set-ssl", &key, &certificate, &authority]).map(drop)
+    }
+
+    /// Points every bridge at `controller`, such as `tcp:127.0.0.1:6653`.
+    pub fn set_controller(&self, controller: &str) -> Result<()> {
+        for bridge in self.bridges()? {
+            self.vsctl(&["set-controller", &bridge, controller])?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every bridge is connected to its controller, as Open vSwitch sees it.
+    pub fn wait_connected(&self) -> Result<()> {
+        let controllers = self.vsctl(&["--bare", "--columns=_uuid", "list", "controller"])?;
+        for controller in controllers.split_whitespace() {
+            self.vsctl(&["--timeout=25", "wait-until", "controller", controller, "is_connected=true"])?;
+        }
+        Ok(())
+    }
+}

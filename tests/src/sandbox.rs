@@ -1,0 +1,153 @@
+//! A network, a process table and a `/run` of one scenario's own.
+//!
+//! In: a name. Out: commands that run inside. It never leaves anything behind: the first process inside waits for
+//! our end of a pipe, and when that closes, be it because we were killed, Linux ends everything inside and
+//! the namespaces with it (pid_namespaces(7)).
+
+use crate::Result;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+/// Runs inside as process 1. `/run` is hidden because Open vSwitch and Mininet have fixed paths there, `/tmp` because
+/// Mininet's own clean-up deletes other people's files there. `$1` and `$2` are what has to stay visible.
+const FIRST_PROCESS: &str = r#"
+set -e
+ip link set lo up
+mount -t tmpfs none /run
+mkdir -p /run/openvswitch /run/kept/1 /run/kept/2
+mount --bind "$1" /run/kept/1
+mount --bind "$2" /run/kept/2
+mount -t tmpfs none /tmp
+keep() { case "$2" in /tmp/*|/run/*) mkdir -p "$2"; mount --bind "/run/kept/$1" "$2";; esac; }
+keep 1 "$1"
+keep 2 "$2"
+echo ready
+exec cat
+"#;
+
+/// How much of each log a failure shows: enough for the last connection's story.
+const LOG_LINES: usize = 60;
+
+/// Namespaces for network, mounts and processes, and a folder for logs that can be seen from both sides.
+pub struct Sandbox {
+    unshare: Child,
+    /// Closing it ends the sandbox.
+    lifeline: Option<ChildStdin>,
+    folder: PathBuf,
+}
+
+/// How a program inside ended, and what it printed on both its outputs.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Whether its exit code was 0.
+    pub well: bool,
+    /// What it printed.
+    pub text: String,
+}
+
+impl Sandbox {
+    /// Makes the namespaces. `name` is unique among the scenarios of a run. Needs root.
+    pub fn new(name: &str) -> Result<Sandbox> {
+        let target = target_folder()?;
+        let folder = target.join("system-tests").join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
+        command.args(["sh", "-c", FIRST_PROCESS, "sh"]).arg(&folder).arg(&target);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log(&folder, "sandbox")?);
+        let mut unshare = command.spawn().map_err(|error| format!("cannot run unshare: {error}"))?;
+        let lifeline = unshare.stdin.take();
+        let stdout = unshare.stdout.take();
+        let sandbox = Sandbox { unshare, lifeline, folder };
+        let mut line = String::new();
+        let _ = BufReader::new(stdout.ok_or("unshare without an output")?).read_line(&mut line);
+        if line.trim() != "ready" {
+            return Err(format!("no sandbox: {}", sandbox.read_log("sandbox")));
+        }
+        Ok(sandbox)
+    }
+
+    /// The end of every log, for a scenario that failed.
+    pub fn logs(&self) -> String {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut logs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        logs.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
+        logs.sort();
+        logs.iter().map(|path| end_of(path)).collect()
+    }
+
+    /// Where logs, certificates and databases of this sandbox go. Its path is the same inside and outside.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A command that will run `program` inside, with no input. Whoever spawns it may set its outputs.
+    pub fn command(&self, program: &str) -> Command {
+        let pid = self.unshare.id();
+        let mut command = Command::new("nsenter");
+        // unshare itself stays in the outer process namespace; only its children are in the inner one.
+        command.args(["--target", &pid.to_string(), "--net", "--mount"]);
+        command.arg(format!("--pid=/proc/{pid}/ns/pid_for_children")).arg("--").arg(program);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `program` to its end, but no longer than `limit`.
+    pub fn run(&self, limit: Duration, program: &str, words: &[&str]) -> Result<Answer> {
+        let mut command = self.command("timeout");
+        command.args(["--kill-after=5", &limit.as_secs().to_string(), program]).args(words);
+        // To a file and not a pipe: a daemon that keeps the pipe open would keep us waiting for its end.
+        command.stdout(log(&self.folder, "answer")?).stderr(log(&self.folder, "answer")?);
+        let status = command.status().map_err(|error| format!("cannot run {program}: {error}"))?;
+        let text = self.read_log("answer");
+        let _ = fs::remove_file(self.folder.join("answer.log"));
+        Ok(Answer { well: status.success(), text })
+    }
+
+    /// As [`Sandbox::run`], and a failure of the program is an error.
+    pub fn must(&self, limit: Duration, program: &str, words: &[&str]) -> Result<String> {
+        let Answer { well, text } = self.run(limit, program, words)?;
+        if well { Ok(text) } else { Err(format!("{program} {}: {text}", words.join(" "))) }
+    }
+
+    /// A file for the output of a long-running program; `read_log(name)` reads it.
+    pub fn log(&self, name: &str) -> Result<File> {
+        log(&self.folder, name)
+    }
+
+    /// What is in the log `name` so far.
+    pub fn read_log(&self, name: &str) -> String {
+        let bytes = fs::read(self.folder.join(format!("{name}.log"))).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        drop(self.lifeline.take());
+        let _ = self.unshare.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn log(folder: &Path, name: &str) -> Result<File> {
+    let path = folder.join(format!("{name}.log"));
+    let file = File::options().create(true).append(true).open(&path);
+    file.map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+fn end_of(path: &Path) -> String {
+    let text = String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    let end = lines.len().saturating_sub(LOG_LINES);
+    format!("--- {}\n{}\n", path.display(), lines[end..].join("\n"))
+}
+
+/// Cargo's target folder: tests run from `TARGET/PROFILE/deps`.
+fn target_folder() -> Result<PathBuf> {
+    let here = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    here.ancestors().nth(3).map(Path::to_path_buf).ok_or("this program is not in a target folder".to_owned())
+}

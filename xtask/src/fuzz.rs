@@ -1,0 +1,107 @@
+//! `cargo xtask fuzz [TARGET] [--seconds N]`: runs the fuzz targets of `fuzz/`, one after the other.
+//!
+//! In: a target's name and a time. Out: what cargo-fuzz prints; the corpus that it found in `fuzz/corpus`. It
+//! never installs anything: cargo-fuzz and a nightly toolchain are the developer's to install.
+
+use crate::process;
+use crate::tree;
+use std::fs;
+use std::process::{Command, ExitCode, Stdio};
+
+/// Long enough to walk the corpus and find a shallow fault in each decoder while somebody waits.
+const SECONDS: u32 = 60;
+
+/// A fuzzer that needs more than this for one input has found an input that costs more than its size.
+const INPUT_LIMIT_S: u32 = 5;
+
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    target: Option<String>,
+    seconds: u32,
+}
+
+pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
+    let request = parse(arguments)?;
+    let targets = targets()?;
+    let chosen: Vec<&String> = match &request.target {
+        None => targets.iter().collect(),
+        Some(name) => targets.iter().filter(|target| *target == name).collect(),
+    };
+    if chosen.is_empty() {
+        return Err(format!("no such fuzz target; there are: {}", targets.join(", ")));
+    }
+    if process::find("cargo-fuzz").is_none() {
+        return Err("cargo-fuzz is missing: cargo install cargo-fuzz --locked".to_owned());
+    }
+    for target in chosen {
+        println!("fuzzing {target} for {} s", request.seconds);
+        let status = command(target, request.seconds).status();
+        if !status.map_err(|error| format!("cannot run cargo fuzz: {error}"))?.success() {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parse(arguments: &[String]) -> Result<Request, String> {
+    let mut request = Request { target: None, seconds: SECONDS };
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        if word == "--seconds" {
+            let value = words.next().ok_or("--seconds needs a number")?;
+            request.seconds =
+                value.parse().map_err(|_| format!("--seconds {value}: not a number of seconds"))?;
+        } else if word.starts_with('-') {
+            return Err(format!("`fuzz` does not know `{word}`; it takes [TARGET] [--seconds N]"));
+        } else if let Some(first) = request.target.replace(word.clone()) {
+            return Err(format!("`fuzz` takes one target, and was given `{first}` and `{word}`"));
+        }
+    }
+    Ok(request)
+}
+
+/// The targets: the file names in fuzz/fuzz_targets.
+fn targets() -> Result<Vec<String>, String> {
+    let folder = tree::root().join("fuzz/fuzz_targets");
+    let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    let sources = paths.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    let mut names: Vec<String> =
+        sources.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+    names.sort();
+    Ok(names)
+}
+
+fn command(target: &str, seconds: u32) -> Command {
+    // Through rustup, because the workspace's toolchain is pinned and stable, and the fuzzer's is not.
+    let mut command = Command::new("rustup");
+    command.current_dir(tree::root()).stdin(Stdio::null()).env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    command.args(["run", "nightly", "cargo", "fuzz", "run", target, "--"]);
+    command.arg(format!("-max_total_time={seconds}")).arg(format!("-timeout={INPUT_LIMIT_S}"));
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: Result<Request, &str>) {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        match (parse(&words), expected) {
+            (Ok(request), Ok(expected)) => assert_eq!(request, expected, "{line}"),
+            (Err(reason), Err(part)) => assert!(reason.contains(part), "{line}: {reason}"),
+            (found, _) => panic!("{line}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_read_or_refused_by_name() {
+        check("--seconds", Err("needs a number"));
+        check("--seconds soon", Err("soon"));
+        check("--minutes 1", Err("--minutes"));
+        check("one two", Err("`one` and `two`"));
+        check("", Ok(Request { target: None, seconds: SECONDS }));
+        check("decode --seconds 600", Ok(Request { target: Some("decode".to_owned()), seconds: 600 }));
+        check("--seconds 1", Ok(Request { target: None, seconds: 1 }));
+    }
+}

@@ -1,0 +1,85 @@
+//! What the tests against real switches need of this machine, and installing it from Debian's packages.
+//!
+//! In: PATH, and whether this is root. Out: what is missing, or that nothing is. It installs only as root, and
+//! only packages of the distribution.
+
+use crate::process::{self, Ended};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A program that a test runs, and the package of Debian 12 that it comes in.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+}
+
+const TOOLS: [Tool; 10] = [
+    Tool { program: "ovs-vswitchd", package: "openvswitch-switch" },
+    Tool { program: "ovsdb-server", package: "openvswitch-switch" },
+    Tool { program: "ovs-ofctl", package: "openvswitch-common" },
+    // The stand-in controller that shows that a failing test is Burnet's fault and not the network's.
+    Tool { program: "ovs-testcontroller", package: "openvswitch-testcontroller" },
+    Tool { program: "mn", package: "mininet" },
+    Tool { program: "ping", package: "iputils-ping" },
+    Tool { program: "tshark", package: "tshark" },
+    Tool { program: "ip", package: "iproute2" },
+    Tool { program: "openssl", package: "openssl" },
+    Tool { program: "unshare", package: "util-linux" },
+];
+
+/// A mirror that answers slowly is waited for this long; one that does not answer must not eat the build's time.
+const LIMIT: Duration = Duration::from_secs(8 * 60);
+
+/// The programs that are not here.
+pub fn missing() -> Vec<&'static str> {
+    absent().map(|tool| tool.program).collect()
+}
+
+fn absent() -> impl Iterator<Item = &'static Tool> {
+    TOOLS.iter().filter(|tool| process::find(tool.program).is_none())
+}
+
+/// Installs what is missing; an error says what could not be had and what to do.
+pub fn install() -> Result<(), String> {
+    let mut packages: Vec<&str> = absent().map(|tool| tool.package).collect();
+    packages.dedup();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    if process::find("apt-get").is_none() {
+        return Err(format!("no apt-get here; install by hand: {}", missing().join(" ")));
+    }
+    apt(&["update"])?;
+    apt(&[&["install", "--yes", "--no-install-recommends"], packages.as_slice()].concat())?;
+    match missing().as_slice() {
+        [] => Ok(()),
+        programs => Err(format!("still missing after apt-get install: {}", programs.join(" "))),
+    }
+}
+
+fn apt(words: &[&str]) -> Result<(), String> {
+    let mut command = Command::new("apt-get");
+    command.args(["--quiet", "-o", "DPkg::Lock::Timeout=120"]).args(words);
+    command.env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    let shown = process::shown(&command);
+    println!("{shown}");
+    match process::run(&mut command, LIMIT, |line| println!("{line}"))? {
+        Ended::Well => Ok(()),
+        Ended::Badly => Err(format!("`{shown}` failed; its message is above")),
+        Ended::Stopped => Err(format!("`{shown}` took longer than {} s", LIMIT.as_secs())),
+    }
+}
+
+/// Why this machine cannot run real switches although the programs are there, if so.
+pub fn refusal() -> Option<String> {
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "--pid", "--fork", "--mount-proc", "true"]);
+    match command.stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Some(format!("this machine does not let root make namespaces ({said})"))
+        }
+        Err(error) => Some(format!("cannot run unshare: {error}")),
+    }
+}

@@ -1,0 +1,328 @@
+//! The rules that keep the parts apart: who may depend on whom, where `unsafe` may be, what files open with.
+//!
+//! ```text
+//! Workspace (tree.rs) ──→ violations() ──→ sentences that name the crate and what it must not do
+//! ```
+//!
+//! In: plain data about the workspace. Out: one sentence for each breach. It never changes a file.
+
+use crate::tree::{self, Member, SourceFile, Workspace};
+use std::process::ExitCode;
+
+/// The project's crates and which others each may build on. A crate that is missing here fails the check, so
+/// that a new one is thought about. `dev` edges are free: a test may bring its own peer.
+const MAY_KNOW: [(&str, &[&str]); 12] = [
+    ("flow", &[]),
+    ("abi", &["flow"]),
+    ("openflow", &["flow"]),
+    ("ring", &[]),
+    ("southbound", &["flow", "abi", "openflow"]),
+    ("kernel", &["flow", "abi"]),
+    ("zone", &["flow", "abi", "ring"]),
+    ("monitor", &["abi", "ring", "zone"]),
+    ("emulator", &["flow", "openflow"]),
+    ("burnet-sdk", &["flow", "abi", "ring", "zone"]),
+    // These two look at Burnet from outside, as an operator does.
+    ("xtask", &[]),
+    ("system-tests", &[]),
+];
+
+/// What apps and services may build on: what an author outside the project has too.
+const APPS_MAY_KNOW: &[&str] = &["burnet-sdk"];
+
+/// Libraries that have one home each, so that replacing one touches one crate.
+const AT_HOME: [(&str, &str); 9] = [
+    ("redb", "store"),
+    ("etcd-client", "store"),
+    ("async-nats", "bus"),
+    ("seccompiler", "zone"),
+    ("landlock", "zone"),
+    ("wasmtime", "zone"),
+    ("axum", "northbound"),
+    ("hyper", "northbound"),
+    ("utoipa", "northbound"),
+];
+
+/// What the kernel decides with is handed to it: no library that does I/O or runs tasks.
+const NOT_IN_KERNEL: [&str; 9] =
+    ["tokio", "mio", "futures", "smol", "async-io", "rustix", "libc", "socket2", "rustls"];
+
+/// … and nothing of the standard library that does I/O, tells the time or starts threads.
+const NOT_IN_KERNEL_SOURCES: [&str; 8] = [
+    "Instant::now",
+    "SystemTime",
+    "std::net",
+    "std::fs",
+    "std::io",
+    "std::os",
+    "std::process",
+    "std::thread",
+];
+
+/// The only crates that may hold `unsafe`: shared memory and the sandbox.
+const UNSAFE_HOMES: [&str; 2] = ["ring", "zone"];
+
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: [&str; 5] = ["common", "util", "helper", "misc", "shared"];
+
+/// A file that a reader can still hold in their head. Past it, it is split by domain nouns.
+const LINES_PER_FILE: usize = 900;
+
+/// `cargo xtask rules`.
+pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
+    if let Some(argument) = arguments.first() {
+        return Err(format!("`rules` takes no arguments, and was given `{argument}`"));
+    }
+    let found = violations(&tree::read()?);
+    for violation in &found {
+        println!("{violation}");
+    }
+    Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Every breach of the rules, one sentence each.
+pub fn violations(workspace: &Workspace) -> Vec<String> {
+    let mut found = Vec::new();
+    for member in &workspace.members {
+        found.extend(forbidden_edges(member));
+        found.extend(libraries_away_from_home(member));
+        found.extend(empty_name(member));
+        found.extend(lints_not_inherited(member));
+        found.extend(member.files.iter().flat_map(|file| file_rules(member, file)));
+        found.extend(unlisted(member, &workspace.crates_page));
+    }
+    found
+}
+
+fn is_app(member: &Member) -> bool {
+    ["apps/", "services/"].iter().any(|folder| member.folder.starts_with(folder))
+}
+
+/// None when the crate may know all (`burnet` alone).
+fn may_know(member: &Member) -> Option<Result<&'static [&'static str], String>> {
+    if member.name == "burnet" {
+        return None;
+    }
+    if is_app(member) {
+        return Some(Ok(APPS_MAY_KNOW));
+    }
+    let known = MAY_KNOW.iter().find(|(name, _)| *name == member.name);
+    Some(known.map(|(_, allowed)| *allowed).ok_or_else(|| {
+        format!(
+            "{}: not in the table of who may depend on whom (xtask/src/rules.rs): add a line",
+            member.name
+        )
+    }))
+}
+
+fn forbidden_edges(member: &Member) -> Vec<String> {
+    let allowed = match may_know(member) {
+        None => return Vec::new(),
+        Some(Err(unknown)) => return vec![unknown],
+        Some(Ok(allowed)) => allowed,
+    };
+    let wrong = |edge: &&tree::Edge| edge.ours && !edge.dev && !allowed.contains(&edge.to.as_str());
+    let edges = member.edges.iter().filter(wrong);
+    edges
+        .map(|edge| format!("{} -> {}: {} must not know {}", member.name, edge.to, member.name, edge.to))
+        .collect()
+}
+
+fn libraries_away_from_home(member: &Member) -> Vec<String> {
+    let mut found = Vec::new();
+    for edge in member.edges.iter().filter(|edge| !edge.ours && !edge.dev) {
+        if let Some((library, home)) = AT_HOME.iter().find(|(library, _)| *library == edge.to)
+            && *home != member.name
+        {
+            found.push(format!("{} -> {library}: only {home} may know {library}", member.name));
+        }
+        if member.name == "kernel" && NOT_IN_KERNEL.contains(&edge.to.as_str()) {
+            found.push(format!("kernel -> {}: the kernel is pure, so it knows no I/O and no tasks", edge.to));
+        }
+    }
+    found
+}
+
+fn empty_name(member: &Member) -> Option<String> {
+    let word = EMPTY_NAMES.iter().find(|word| member.name.contains(*word))?;
+    Some(format!("{}: a crate named `{word}` says nothing about what is inside", member.name))
+}
+
+/// Without the table, the workspace's lints (no `unsafe`, no `unwrap`, no missing docs) would not hold for it.
+fn lints_not_inherited(member: &Member) -> Option<String> {
+    let inherits = member
+        .manifest
+        .split("[lints]")
+        .nth(1)
+        .is_some_and(|rest| rest.trim_start().starts_with("workspace = true"));
+    (!inherits).then(|| format!("{}: its Cargo.toml does not say `[lints] workspace = true`", member.name))
+}
+
+fn file_rules(member: &Member, file: &SourceFile) -> Vec<String> {
+    let mut found = Vec::new();
+    if !file.text.starts_with("//!") {
+        found.push(format!("{}: {} does not open with `//!`", member.name, file.path));
+    }
+    if file.text.lines().count() > LINES_PER_FILE {
+        found.push(format!("{}: {} has more than {LINES_PER_FILE} lines", member.name, file.path));
+    }
+    let pure_source = member.name == "kernel" && file.path.starts_with("crates/kernel/src/");
+    for (number, line) in code_lines(&file.text) {
+        let place = format!("{}: {}:{number}", member.name, file.path);
+        if !UNSAFE_HOMES.contains(&member.name.as_str()) && allows_unsafe(line) {
+            found.push(format!("{place}: `unsafe` may only be in ring and zone"));
+        }
+        if pure_source && let Some(word) = NOT_IN_KERNEL_SOURCES.iter().find(|word| line.contains(*word)) {
+            found.push(format!("{place}: `{word}`: the kernel has no clock and does no I/O"));
+        }
+    }
+    found
+}
+
+/// Whether a line is an attribute that switches the lint off that keeps `unsafe` out; the lint finds the rest.
+fn allows_unsafe(line: &str) -> bool {
+    let line = line.trim_start();
+    (line.starts_with("#[") || line.starts_with("#![")) && line.contains("unsafe_code")
+}
+
+/// The lines that are not comments, numbered from 1.
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line))
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+fn unlisted(member: &Member, crates_page: &str) -> Option<String> {
+    let folder = member.folder.strip_prefix("crates/")?;
+    let listed = crates_page.contains(&format!("({folder}/"));
+    (!listed).then(|| format!("{}: crates/README.md does not link to {folder}/", member.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Edge;
+
+    /// A member with nothing wrong about it, at `folder/name`.
+    fn sound(folder: &str, name: &str) -> Member {
+        let lib =
+            SourceFile { path: format!("{folder}/{name}/src/lib.rs"), text: "//! What it is.\n".to_owned() };
+        Member {
+            name: name.to_owned(),
+            folder: format!("{folder}/{name}"),
+            manifest: "[package]\n[lints]\nworkspace = true\n".to_owned(),
+            edges: Vec::new(),
+            files: vec![lib],
+        }
+    }
+
+    fn ours(to: &str) -> Edge {
+        Edge { to: to.to_owned(), dev: false, ours: true }
+    }
+
+    fn theirs(to: &str) -> Edge {
+        Edge { to: to.to_owned(), dev: false, ours: false }
+    }
+
+    /// `expected` is how the only violation starts, or nothing when there must be none.
+    fn check(member: Member, expected: &str) {
+        let folder = member.folder.strip_prefix("crates/").unwrap_or_default().to_owned();
+        let workspace = Workspace { members: vec![member], crates_page: format!("* [it]({folder}/)") };
+        let found = violations(&workspace);
+        let matches = match found.as_slice() {
+            [] => expected.is_empty(),
+            [only] => !expected.is_empty() && only.starts_with(expected),
+            _ => false,
+        };
+        assert!(matches, "expected `{expected}`, found {found:?}");
+    }
+
+    fn with_edges<const N: usize>(member: Member, edges: [Edge; N]) -> Member {
+        Member { edges: edges.to_vec(), ..member }
+    }
+
+    fn with_source(mut member: Member, text: &str) -> Member {
+        member.files[0].text = text.to_owned();
+        member
+    }
+
+    #[test]
+    fn the_workspace_as_it_is_keeps_the_rules() {
+        assert_eq!(violations(&tree::read().unwrap()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_edge_that_is_not_in_the_table_is_named() {
+        check(with_edges(sound("crates", "flow"), [ours("abi")]), "flow -> abi: flow must not know abi");
+        check(with_edges(sound("crates", "kernel"), [ours("openflow")]), "kernel -> openflow:");
+        check(with_edges(sound("crates", "monitor"), [ours("openflow")]), "monitor -> openflow:");
+        check(with_edges(sound("apps", "hub"), [ours("kernel")]), "hub -> kernel:");
+        check(with_edges(sound("services", "hosts"), [ours("store")]), "hosts -> store:");
+        check(with_edges(sound("crates", "southbound"), [ours("openflow"), ours("abi")]), "");
+        check(with_edges(sound("crates", "burnet"), [ours("openflow"), ours("kernel")]), "");
+        check(with_edges(sound("apps", "hub"), [ours("burnet-sdk")]), "");
+    }
+
+    #[test]
+    fn tests_may_reach_further_than_the_crate() {
+        let edge = Edge { dev: true, ..ours("emulator") };
+        check(with_edges(sound("crates", "southbound"), [edge]), "");
+    }
+
+    #[test]
+    fn a_crate_that_nobody_thought_about_is_refused() {
+        check(sound("crates", "novelty"), "novelty: not in the table");
+    }
+
+    #[test]
+    fn a_library_stays_at_home() {
+        check(with_edges(sound("crates", "southbound"), [theirs("redb")]), "southbound -> redb: only store");
+        check(with_edges(sound("crates", "zone"), [theirs("landlock")]), "");
+    }
+
+    #[test]
+    fn the_kernel_stays_pure() {
+        check(with_edges(sound("crates", "kernel"), [theirs("mio")]), "kernel -> mio:");
+        let now = "//! Decides.\nfn now() { std::time::Instant::now(); }\n";
+        check(
+            with_source(sound("crates", "kernel"), now),
+            "kernel: crates/kernel/src/lib.rs:2: `Instant::now`",
+        );
+        check(with_source(sound("crates", "southbound"), now), "");
+        check(with_source(sound("crates", "kernel"), "//! Decides.\n// never std::io\n"), "");
+    }
+
+    #[test]
+    fn unsafe_has_two_homes() {
+        let text = "//! It.\n#![allow(unsafe_code)]\n";
+        check(with_source(sound("crates", "flow"), text), "flow: crates/flow/src/lib.rs:2: `unsafe`");
+        check(with_source(sound("crates", "ring"), text), "");
+        check(with_source(sound("crates", "zone"), text), "");
+    }
+
+    #[test]
+    fn a_member_inherits_the_lints() {
+        let bare = Member { manifest: "[package]\n".to_owned(), ..sound("crates", "flow") };
+        check(bare, "flow: its Cargo.toml");
+    }
+
+    #[test]
+    fn a_file_says_what_it_is_and_is_not_too_long() {
+        check(with_source(sound("crates", "flow"), ""), "flow: crates/flow/src/lib.rs does not open");
+        check(with_source(sound("crates", "flow"), "// It.\n"), "flow: crates/flow/src/lib.rs does not open");
+        let long = format!("//! It.\n{}", "\n".repeat(LINES_PER_FILE));
+        check(with_source(sound("crates", "flow"), &long), "flow: crates/flow/src/lib.rs has more than");
+    }
+
+    #[test]
+    fn a_name_says_what_is_inside() {
+        check(sound("apps", "net-utils"), "net-utils: a crate named `util`");
+    }
+
+    #[test]
+    fn every_crate_has_its_line_in_the_list() {
+        let workspace = Workspace { members: vec![sound("crates", "flow")], crates_page: String::new() };
+        assert_eq!(violations(&workspace), ["flow: crates/README.md does not link to flow/"]);
+    }
+}

@@ -1,0 +1,223 @@
+//! The stages of `cargo xtask test`, what became of each, and the summary.
+//!
+//! In: how each stage ended and the lines that its tests printed. Out: counts and text. It starts nothing.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+/// What became of a stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of it holds.
+    Passed,
+    /// Something does not; the sentence says what.
+    Failed(String),
+    /// It did not run; the sentence says why.
+    LeftOut(String),
+}
+
+/// Tests, or stages, by what became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Ran, and hold.
+    pub passed: u32,
+    /// Ran, and do not hold.
+    pub failed: u32,
+    /// Did not run.
+    pub skipped: u32,
+}
+
+/// What a stage's tests told, line by line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tests {
+    /// The sum of the lines `test result: …`.
+    pub tally: Tally,
+    /// The names of those that failed.
+    pub failed: Vec<String>,
+    /// The names of those that did not run, with the reason that the test gives.
+    pub ignored: Vec<String>,
+}
+
+/// A stage that is over.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// Its name in the summary.
+    pub name: &'static str,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// How long it took.
+    pub took: Duration,
+    /// What its tests told; empty for a stage that runs none.
+    pub tests: Tests,
+}
+
+impl Tests {
+    /// Takes in one line of what Rust's test harness prints.
+    pub fn on_line(&mut self, line: &str) {
+        if let Some(result) = line.strip_prefix("test result: ") {
+            self.tally.passed += count(result, "passed");
+            self.tally.failed += count(result, "failed");
+            self.tally.skipped += count(result, "ignored");
+        } else if let Some((name, end)) =
+            line.strip_prefix("test ").and_then(|test| test.rsplit_once(" ... "))
+        {
+            match end.strip_prefix("ignored") {
+                Some(reason) => self.ignored.push(format!("{name}{}", reason.replacen(", ", ": ", 1))),
+                None if end.starts_with("FAILED") => self.failed.push(name.to_owned()),
+                None => {}
+            }
+        }
+    }
+
+    fn ran(&self) -> bool {
+        self.tally != Tally::default()
+    }
+}
+
+/// The number before `word` in `ok. 5 passed; 0 failed; 1 ignored; …`.
+fn count(result: &str, word: &str) -> u32 {
+    let words: Vec<&str> = result.split([' ', ';']).collect();
+    let found = words.windows(2).find(|pair| pair[1] == word);
+    found.and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
+}
+
+impl Finished {
+    /// A stage that runs tests counts as its tests, any other as one; and a failure that no test owns up to
+    /// (it did not compile, it was stopped) counts as one too.
+    fn tally(&self) -> Tally {
+        let mut tally = self.tests.tally;
+        match &self.outcome {
+            Outcome::Passed if !self.tests.ran() => tally.passed += 1,
+            Outcome::Failed(_) if tally.failed == 0 => tally.failed += 1,
+            Outcome::LeftOut(_) if !self.tests.ran() => tally.skipped += 1,
+            _ => {}
+        }
+        tally
+    }
+}
+
+/// The sum over all stages.
+pub fn total(stages: &[Finished]) -> Tally {
+    let mut total = Tally::default();
+    for tally in stages.iter().map(Finished::tally) {
+        total.passed += tally.passed;
+        total.failed += tally.failed;
+        total.skipped += tally.skipped;
+    }
+    total
+}
+
+/// The table of stages, what was left out and what failed by name, and the counts as the last line.
+pub fn summary(stages: &[Finished]) -> String {
+    let mut text = String::from("\n");
+    for stage in stages {
+        let _ = writeln!(text, "{}", row(stage));
+    }
+    for stage in stages {
+        for test in &stage.tests.ignored {
+            let _ = writeln!(text, "left out: {test}");
+        }
+        for test in &stage.tests.failed {
+            let _ = writeln!(text, "failed: {}: {test}", stage.name);
+        }
+    }
+    let Tally { passed, failed, skipped } = total(stages);
+    let _ = writeln!(text, "\n{passed} passed, {failed} failed, {skipped} skipped");
+    text
+}
+
+fn row(stage: &Finished) -> String {
+    let (result, reason) = match &stage.outcome {
+        Outcome::Passed => ("passed", None),
+        Outcome::Failed(reason) => ("FAILED", Some(reason)),
+        Outcome::LeftOut(reason) => ("left out", Some(reason)),
+    };
+    let mut row = format!("{:<18} {result:<9} {:>4} s", stage.name, stage.took.as_secs());
+    if stage.tests.ran() {
+        let Tally { passed, failed, skipped } = stage.tests.tally;
+        let _ = write!(row, "   {passed} passed, {failed} failed, {skipped} skipped");
+    }
+    if let Some(reason) = reason {
+        let _ = write!(row, "   {reason}");
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(lines: &str) -> Tests {
+        let mut tests = Tests::default();
+        lines.lines().for_each(|line| tests.on_line(line));
+        tests
+    }
+
+    fn stage(outcome: Outcome, tests: Tests) -> Finished {
+        Finished { name: "stage", outcome, took: Duration::ZERO, tests }
+    }
+
+    fn check(outcome: Outcome, lines: &str, expected: &str) {
+        let text = summary(&[stage(outcome, told(lines))]);
+        assert_eq!(text.lines().last(), Some(expected), "{text}");
+    }
+
+    fn failed() -> Outcome {
+        Outcome::Failed("it failed".to_owned())
+    }
+
+    #[test]
+    fn lines_that_only_look_like_results_count_nothing() {
+        assert_eq!(
+            told("test result: \ntest result: ok. many passed; -1 failed\ntest \ntest a\n"),
+            Tests::default()
+        );
+    }
+
+    #[test]
+    fn results_of_several_test_binaries_are_added_up() {
+        let tests = told(
+            "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s\n\
+             test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
+        );
+        assert_eq!(tests.tally, Tally { passed: 6, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn failed_and_ignored_tests_are_known_by_name() {
+        let tests = told(
+            "test a::b ... ok\ntest a::c ... FAILED\ntest d ... ignored, needs root\ntest e ... ignored\n\
+             test src/lib.rs - f (line 3) ... FAILED",
+        );
+        assert_eq!(tests.failed, ["a::c", "src/lib.rs - f (line 3)"]);
+        assert_eq!(tests.ignored, ["d: needs root", "e"]);
+    }
+
+    #[test]
+    fn the_last_line_counts_stages_and_tests() {
+        check(Outcome::Passed, "", "1 passed, 0 failed, 0 skipped");
+        check(failed(), "", "0 passed, 1 failed, 0 skipped");
+        check(Outcome::LeftOut("no tool".to_owned()), "", "0 passed, 0 failed, 1 skipped");
+        check(
+            Outcome::Passed,
+            "test result: ok. 5 passed; 0 failed; 1 ignored",
+            "5 passed, 0 failed, 1 skipped",
+        );
+        check(
+            failed(),
+            "test result: FAILED. 5 passed; 2 failed; 0 ignored",
+            "5 passed, 2 failed, 0 skipped",
+        );
+    }
+
+    #[test]
+    fn a_stage_that_fails_although_its_tests_pass_still_counts() {
+        check(failed(), "test result: ok. 5 passed; 0 failed; 0 ignored", "5 passed, 1 failed, 0 skipped");
+    }
+
+    #[test]
+    fn what_was_left_out_is_named_with_its_reason() {
+        let text = summary(&[stage(Outcome::Passed, told("test d ... ignored, needs root"))]);
+        assert!(text.contains("left out: d: needs root"), "{text}");
+    }
+}

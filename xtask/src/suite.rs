@@ -1,0 +1,208 @@
+//! `cargo xtask test`: every check and test, one stage after the other.
+//!
+//! ```text
+//! working tree, this machine ──→ stages ──→ a summary; exit code 0 only if nothing failed
+//! ```
+//!
+//! In: `--quick`, whether this is root, whether `CI` is set. Out: each stage's own output, then the summary.
+//! A stage that fails does not keep the next from running. It never writes outside the target folder, but for
+//! the packages and cargo-deny that it installs as root or in CI.
+
+use crate::packages;
+use crate::process::{self, Ended};
+use crate::stage::{self, Finished, Outcome, Tests};
+use crate::{demo, rules, tree};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+/// A cold build of everything takes a few minutes on two cores; what takes this long hangs.
+const STAGE_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// In CI the whole run ends before the job's own limit of 35 minutes does, so that the summary is seen.
+const CI_LIMIT: Duration = Duration::from_secs(33 * 60);
+
+/// The version that `deny.toml` was written for. docs/decisions/0004 has what installing it costs.
+const CARGO_DENY: &str = "0.20.2";
+
+/// The environment variable by which the whole-system tests are told which binary to test.
+const BINARY: &str = "BURNET_BINARY";
+
+/// What a stage gives back; an error is a failure of the stage too, and a sentence.
+type Stage = Result<(Outcome, Tests), String>;
+
+/// What decides which stages run, and the stages that ran.
+struct Suite {
+    quick: bool,
+    root: bool,
+    ci: bool,
+    started: Instant,
+    finished: Vec<Finished>,
+}
+
+/// Runs the suite; exit code 1 when a stage or test failed.
+pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
+    if let Some(unknown) = arguments.iter().find(|argument| *argument != "--quick") {
+        return Err(format!("`test` does not know `{unknown}`; it takes --quick"));
+    }
+    let mut suite = Suite {
+        quick: !arguments.is_empty(),
+        root: process::is_root(),
+        ci: std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false"),
+        started: Instant::now(),
+        finished: Vec::new(),
+    };
+    suite.run_all();
+    print!("{}", stage::summary(&suite.finished));
+    let failed = stage::total(&suite.finished).failed;
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Suite {
+    fn run_all(&mut self) {
+        self.stage("rustfmt", |suite| suite.cargo(&["fmt", "--all", "--check"]));
+        self.stage("dependency rules", |_| check_rules());
+        self.stage("Debian packages", Suite::install_packages);
+        self.stage("clippy", |suite| {
+            suite.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        });
+        self.stage("tests", |suite| {
+            let kinds = ["--lib", "--bins", "--tests", "--examples"];
+            suite.cargo(
+                &[&["test", "--workspace", "--exclude", "system-tests", "--no-fail-fast"], &kinds[..]]
+                    .concat(),
+            )
+        });
+        self.stage("real switches", Suite::real_switches);
+        self.slow_stage("doc tests", |suite| {
+            suite.cargo(&["test", "--workspace", "--doc", "--no-fail-fast"])
+        });
+        self.slow_stage("documentation", |suite| {
+            let mut doc = process::cargo();
+            doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+            suite.command(&mut doc)
+        });
+        self.slow_stage("cargo-deny", Suite::cargo_deny);
+    }
+
+    fn stage(&mut self, name: &'static str, run: impl FnOnce(&Suite) -> Stage) {
+        println!("\n==> {name}");
+        let begun = Instant::now();
+        let (outcome, tests) = if self.limit().is_zero() {
+            (Outcome::Failed("no time left for it".to_owned()), Tests::default())
+        } else {
+            run(self).unwrap_or_else(|reason| (Outcome::Failed(reason), Tests::default()))
+        };
+        if let Outcome::Failed(reason) | Outcome::LeftOut(reason) = &outcome {
+            println!("{reason}");
+        }
+        self.finished.push(Finished { name, outcome, took: begun.elapsed(), tests });
+    }
+
+    fn slow_stage(&mut self, name: &'static str, run: impl FnOnce(&Suite) -> Stage) {
+        let quick = self.quick;
+        self.stage(name, |suite| if quick { left_out("--quick") } else { run(suite) });
+    }
+
+    /// How long the stage that is about to start may take.
+    fn limit(&self) -> Duration {
+        if self.ci { STAGE_LIMIT.min(CI_LIMIT.saturating_sub(self.started.elapsed())) } else { STAGE_LIMIT }
+    }
+
+    fn cargo(&self, words: &[&str]) -> Stage {
+        self.command(process::cargo().args(words))
+    }
+
+    /// Runs a command, shows and counts what it prints.
+    fn command(&self, command: &mut Command) -> Stage {
+        let mut tests = Tests::default();
+        let ended = process::run(command, self.limit(), |line| {
+            println!("{line}");
+            tests.on_line(line);
+        })?;
+        let shown = process::shown(command);
+        let outcome = match ended {
+            Ended::Well => Outcome::Passed,
+            Ended::Badly => Outcome::Failed(format!("`{shown}` failed")),
+            Ended::Stopped => Outcome::Failed(format!("`{shown}` was stopped at its limit")),
+        };
+        Ok((outcome, tests))
+    }
+
+    fn install_packages(&self) -> Stage {
+        let missing = packages::missing();
+        if missing.is_empty() {
+            return passed();
+        }
+        if self.quick || !self.root {
+            let reason = if self.quick { "--quick" } else { "only root can install packages" };
+            return left_out(&format!("{reason}; missing: {}", missing.join(" ")));
+        }
+        packages::install()?;
+        passed()
+    }
+
+    /// The whole-system tests. Where real switches cannot be, Rust's harness names each test that it ignores.
+    fn real_switches(&self) -> Stage {
+        let reason = self.why_no_real_switches();
+        let mut test = process::cargo();
+        test.args(["test", "--package", "system-tests", "--no-fail-fast", "--lib", "--tests"]);
+        if let Some(reason) = reason {
+            let (outcome, mut tests) = self.command(&mut test)?;
+            tests.ignored.iter_mut().for_each(|test| *test = format!("{test} ({reason})"));
+            return Ok((outcome, tests));
+        }
+        let binary = demo::built_binary()?.ok_or("burnet does not compile")?;
+        // One after the other: each starts a network of its own, and they would starve each other.
+        test.args(["--", "--include-ignored", "--test-threads", "1"]).env(BINARY, binary);
+        self.command(&mut test)
+    }
+
+    fn why_no_real_switches(&self) -> Option<String> {
+        if self.quick {
+            return Some("--quick".to_owned());
+        }
+        if !self.root {
+            return Some("not root".to_owned());
+        }
+        let missing = packages::missing();
+        if !missing.is_empty() {
+            return Some(format!("missing: {}", missing.join(" ")));
+        }
+        packages::refusal()
+    }
+
+    fn cargo_deny(&self) -> Stage {
+        if process::find("cargo-deny").is_none() {
+            if !(self.root || self.ci) {
+                return left_out("cargo-deny is missing: cargo install cargo-deny --locked");
+            }
+            let mut install = process::cargo();
+            install.args(["install", "--quiet", "--locked", "--version", CARGO_DENY, "cargo-deny"]);
+            let (outcome, _) = self.command(&mut install)?;
+            if outcome != Outcome::Passed {
+                return Ok((outcome, Tests::default()));
+            }
+        }
+        println!("left out: advisories: they need a copy of a git repository; `cargo deny check` has them");
+        self.cargo(&["deny", "--workspace", "check", "bans", "licenses", "sources"])
+    }
+}
+
+fn passed() -> Stage {
+    Ok((Outcome::Passed, Tests::default()))
+}
+
+fn left_out(reason: &str) -> Stage {
+    Ok((Outcome::LeftOut(reason.to_owned()), Tests::default()))
+}
+
+fn check_rules() -> Stage {
+    let found = rules::violations(&tree::read()?);
+    for violation in &found {
+        println!("{violation}");
+    }
+    match found.len() {
+        0 => passed(),
+        count => Err(format!("{count} breaches of the rules in xtask/src/rules.rs")),
+    }
+}
