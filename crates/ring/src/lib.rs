@@ -1,1 +1,59 @@
-//! The port of a process zone: two byte rings in shared memory with a hostile peer.
+//! The port of a process zone: two byte rings in shared memory, whose other end is hostile.
+//!
+//! ```text
+//!                       one sealed memfd                      two eventfds
+//!            ┌──────────────────────────────────────┐
+//!  kernel    │ header: magic, version, sizes        │    kernel ──wake_app───→ app
+//!  Producer ─┤ to_app    ▒▒▒▒▒ event frames ▒▒▒▒▒ ──┼─ Consumer              app
+//!  Consumer ─┼─ from_app ▒▒▒▒▒ command frames ▒▒▒ ──┤ Producer
+//!            └──────────────────────────────────────┘    kernel ←─wake_kernel─ app
+//!
+//!  in:   frames (any bytes, at most MAX_FRAME_BYTES), file descriptors from whoever made the port
+//!  out:  the same frames in the same order, wake-ups, or a PeerFault that says what the peer did
+//! ```
+//!
+//! A ring has one producer and one consumer. Frames are pushed without being seen, and become visible together by one
+//! [`Producer::publish`], which wakes the peer only if the peer has said that it sleeps: many frames cost one store
+//! and at most one system call.
+//!
+//! The peer has the same memory mapped writable and may write anything into it at any time. Therefore an end believes
+//! only its own private copies of its own indices and of the sizes; checks each index of the peer against them; copies a
+//! frame out before anybody looks at it, its length read once; and does work bounded by the frame in hand. A peer that
+//! breaks a rule is found out once and for good: that end answers with the same [`PeerFault`] from then on.
+//!
+//! A frame is copied in aligned 64-bit relaxed atomic words. A plain copy would be a data race, which a compiler may
+//! turn into reading a length twice; words are defined behaviour whatever the peer does, so that nothing but the
+//! mapping itself is `unsafe`, and the same code runs on an ordinary allocation under Miri and on loom's atomics. As the
+//! copy is split where the ring ends anyway, the data is mapped once and not twice back to back.
+//!
+//! Never here: what a frame means (that is `abi`), blocking in the kernel's end, allocation per frame, a system call
+//! that the peer could make block.
+//!
+//! # Checking it
+//!
+//! ```text
+//! cargo test -p ring@0.1.0
+//! RUSTFLAGS="--cfg loom" cargo test -p ring@0.1.0 --lib --release      every interleaving of src/tests/interleavings.rs
+//! cargo +nightly miri test -p ring@0.1.0 --lib                        what needs no mmap
+//! ```
+
+mod atomic;
+mod fault;
+mod layout;
+#[allow(unsafe_code, reason = "a mapping of shared memory can only be made and read through raw pointers")]
+mod memory;
+#[cfg(not(loom))]
+mod port;
+mod reader;
+mod ring;
+#[cfg(not(loom))]
+mod wake;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use fault::{Full, PeerFault, PortFault};
+pub use layout::{MAX_FRAME_BYTES, Sizes};
+#[cfg(not(loom))]
+pub use port::{AppEnd, Consumer, KernelEnd, Port, PortFds, Producer};

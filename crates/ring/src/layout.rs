@@ -1,0 +1,147 @@
+//! Where things lie in a port's memory, in 64-bit words of this machine's byte order (both ends are on one machine).
+//!
+//! ```text
+//! word 0    magic          "burnport"
+//!      1    version        of this layout
+//!      2,3  size of to_app, of from_app, in bytes
+//!      64   to_app's indices and flags, four words, each on lines of its own     (ring.rs)
+//!      128  from_app's
+//!      512  to_app's data, then from_app's
+//! ```
+//!
+//! In: sizes that somebody wishes, or a header that somebody wrote. Out: sizes that are valid. Never maps or touches memory.
+
+#[cfg(not(loom))]
+use crate::fault::PortFault;
+
+/// The most that a frame may have. A packet-in of the longest possible OpenFlow message (65,535 bytes) with the headers of
+/// the app boundary fits with room to spare, and a peer cannot make anybody copy or keep more than this at a time.
+pub const MAX_FRAME_BYTES: usize = 128 * 1024;
+
+/// Bytes of the word in which rings count.
+pub(crate) const WORD_BYTES: usize = 8;
+
+/// Words from one index or flag to the next: 128 bytes, because processors fetch cache lines in pairs, and a line that both ends
+/// write makes each wait for the other. Loom explores each word and has no lines.
+pub(crate) const LINE_WORDS: usize = if cfg!(loom) { 1 } else { 16 };
+
+/// Words before the first ring's data: one page.
+pub(crate) const HEADER_WORDS: usize = if cfg!(loom) { 8 } else { 512 };
+
+/// Words of the header that belong to one ring.
+pub(crate) const CONTROL_WORDS: usize = 4 * LINE_WORDS;
+
+/// Sizes of a port's two rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    to_app_bytes: usize,
+    from_app_bytes: usize,
+}
+
+impl Sizes {
+    /// The smallest ring: a page. Frames are then limited to what fits into it.
+    pub const MIN_RING_BYTES: usize = 4096;
+    /// The largest ring. Past this a slow app is so far behind that older packet-ins are worth nothing.
+    pub const MAX_RING_BYTES: usize = 64 * 1024 * 1024;
+
+    /// Sizes in bytes; `None` unless both are powers of two from [`Sizes::MIN_RING_BYTES`] to [`Sizes::MAX_RING_BYTES`].
+    pub fn new(to_app_bytes: usize, from_app_bytes: usize) -> Option<Sizes> {
+        (is_ring_size(to_app_bytes) && is_ring_size(from_app_bytes))
+            .then_some(Sizes { to_app_bytes, from_app_bytes })
+    }
+
+    /// Size of the ring from the kernel to the app, in bytes.
+    pub fn to_app_bytes(self) -> usize {
+        self.to_app_bytes
+    }
+
+    /// Size of the ring from the app to the kernel, in bytes.
+    pub fn from_app_bytes(self) -> usize {
+        self.from_app_bytes
+    }
+}
+
+impl Default for Sizes {
+    /// 1 MiB each way: eight frames of the greatest length, thousands of usual ones, and it stays in a processor's cache.
+    fn default() -> Self {
+        Sizes { to_app_bytes: 1024 * 1024, from_app_bytes: 1024 * 1024 }
+    }
+}
+
+fn is_ring_size(bytes: usize) -> bool {
+    bytes.is_power_of_two() && (Sizes::MIN_RING_BYTES..=Sizes::MAX_RING_BYTES).contains(&bytes)
+}
+
+#[cfg(not(loom))]
+const MAGIC: u64 = u64::from_le_bytes(*b"burnport");
+#[cfg(not(loom))]
+const VERSION: u64 = 1;
+#[cfg(not(loom))]
+const FIRST_CONTROL_WORD: usize = 64;
+
+/// The four words with which a port's memory begins.
+#[cfg(not(loom))]
+pub(crate) type Opening = [u64; 4];
+
+#[cfg(not(loom))]
+impl Sizes {
+    /// What the maker of a port writes at its beginning.
+    pub(crate) fn opening(self) -> Opening {
+        [MAGIC, VERSION, self.to_app_bytes as u64, self.from_app_bytes as u64]
+    }
+
+    /// Reads a port's beginning, of memory that is `memory_bytes` long.
+    pub(crate) fn parse(opening: Opening, memory_bytes: u64) -> Result<Sizes, PortFault> {
+        let [magic, version, to_app, from_app] = opening;
+        if magic != MAGIC {
+            return Err(PortFault::NotAPort);
+        }
+        if version != VERSION {
+            return Err(PortFault::WrongVersion { found: version, known: VERSION });
+        }
+        let sizes = Sizes { to_app_bytes: ring_size(to_app)?, from_app_bytes: ring_size(from_app)? };
+        let expected_bytes = sizes.memory_bytes() as u64;
+        if memory_bytes != expected_bytes {
+            return Err(PortFault::MemorySize { expected_bytes, found_bytes: memory_bytes });
+        }
+        Ok(sizes)
+    }
+
+    /// Length of the whole memory, in bytes.
+    pub(crate) fn memory_bytes(self) -> usize {
+        HEADER_WORDS * WORD_BYTES + self.to_app_bytes + self.from_app_bytes
+    }
+
+    /// Where the ring to the app lies.
+    pub(crate) fn place_to_app(self) -> Place {
+        Place { control: FIRST_CONTROL_WORD, data: HEADER_WORDS, words: self.to_app_bytes / WORD_BYTES }
+    }
+
+    /// Where the ring from the app lies.
+    pub(crate) fn place_from_app(self) -> Place {
+        Place {
+            control: FIRST_CONTROL_WORD + CONTROL_WORDS,
+            data: HEADER_WORDS + self.to_app_bytes / WORD_BYTES,
+            words: self.from_app_bytes / WORD_BYTES,
+        }
+    }
+}
+
+#[cfg(not(loom))]
+fn ring_size(found_bytes: u64) -> Result<usize, PortFault> {
+    usize::try_from(found_bytes)
+        .ok()
+        .filter(|&bytes| is_ring_size(bytes))
+        .ok_or(PortFault::RingSize { found_bytes })
+}
+
+/// Where one ring lies in the memory, in words from its beginning.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The first of its [`CONTROL_WORDS`].
+    pub(crate) control: usize,
+    /// The first word of its data.
+    pub(crate) data: usize,
+    /// Words of its data, a power of two.
+    pub(crate) words: usize,
+}

@@ -1,0 +1,137 @@
+//! The memory that two ends share: a sealed memfd, mapped once, seen as atomic words. All `unsafe` of the crate is here.
+//!
+//! In: sizes, or a descriptor that could be anything. Out: a slice of words. Never hands out a reference to plain bytes,
+//! because the peer writes them at any time.
+
+use crate::atomic::AtomicU64;
+
+/// Words shared by two ends.
+pub(crate) enum Memory {
+    /// A mapping of a memfd.
+    #[cfg(not(loom))]
+    Mapped(mapping::Mapping),
+    /// An ordinary allocation, on which the algorithm is tested where nothing can be mapped (loom, Miri).
+    #[cfg(any(test, loom))]
+    Allocated(Box<[AtomicU64]>),
+}
+
+impl Memory {
+    /// All words, the header's first.
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        match self {
+            #[cfg(not(loom))]
+            Memory::Mapped(mapping) => mapping.words(),
+            #[cfg(any(test, loom))]
+            Memory::Allocated(words) => words,
+        }
+    }
+
+    /// Memory of `words` zeros, for tests.
+    #[cfg(any(test, loom))]
+    pub(crate) fn allocated(words: usize) -> Memory {
+        Memory::Allocated((0..words).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+#[cfg(not(loom))]
+pub(crate) mod mapping {
+    //! Making, sealing, checking and mapping a memfd.
+
+    use std::io;
+    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+    use std::ptr::NonNull;
+
+    use rustix::fs::{
+        MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+    };
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+    use crate::atomic::{AtomicU64, Ordering};
+    use crate::fault::PortFault;
+    use crate::layout::{Opening, Sizes, WORD_BYTES};
+
+    /// Without these a peer could shrink the memory, and the next access here would be a SIGBUS.
+    const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+
+    /// Makes the memory of a fresh port: sized, sealed, its opening written, everything else zero.
+    pub(crate) fn create(sizes: Sizes) -> io::Result<OwnedFd> {
+        let fd = memfd_create(c"burnet-port", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&fd, sizes.memory_bytes() as u64)?;
+        fcntl_add_seals(&fd, SEALS)?;
+        let mapping = Mapping::new(fd.as_fd(), sizes.memory_bytes())?;
+        for (word, value) in mapping.words().iter().zip(sizes.opening()) {
+            word.store(value, Ordering::Relaxed);
+        }
+        Ok(fd)
+    }
+
+    /// Maps memory that says that it is a port's, and returns the sizes in which it may be used.
+    pub(crate) fn open(fd: BorrowedFd<'_>) -> Result<(Mapping, Sizes), PortFault> {
+        // Only a memfd (or a file of tmpfs) knows seals; anything else refuses the question.
+        let seals = fcntl_get_seals(fd).map_err(|_| PortFault::NotSealed)?;
+        if !seals.contains(SEALS) {
+            return Err(PortFault::NotSealed);
+        }
+        // Sealed, so the length cannot change any more.
+        let found_bytes = u64::try_from(fstat(fd).map_err(io::Error::from)?.st_size).unwrap_or(0);
+        let length = usize::try_from(found_bytes).map_err(|_| PortFault::NotAPort)?;
+        if length < size_of::<Opening>() {
+            return Err(PortFault::NotAPort);
+        }
+        let mapping = Mapping::new(fd, length)?;
+        let sizes = Sizes::parse(mapping.opening(), found_bytes)?;
+        Ok((mapping, sizes))
+    }
+
+    /// A shared, writable mapping of a sealed memfd.
+    pub(crate) struct Mapping {
+        start: NonNull<AtomicU64>,
+        length_bytes: usize,
+    }
+
+    // SAFETY: the mapping belongs to the process, not to a thread, and is reached only through atomics.
+    unsafe impl Send for Mapping {}
+    // SAFETY: as above; all access through a shared reference is atomic.
+    unsafe impl Sync for Mapping {}
+
+    impl Mapping {
+        /// Maps the first `length_bytes` of `fd`, which the caller knows to be there for good (sealed).
+        pub(crate) fn new(fd: BorrowedFd<'_>, length_bytes: usize) -> io::Result<Mapping> {
+            // SAFETY: the kernel chooses an address that nothing else uses, so no memory of this process is replaced.
+            let start = unsafe {
+                mmap(
+                    std::ptr::null_mut(),
+                    length_bytes,
+                    ProtFlags::READ | ProtFlags::WRITE,
+                    MapFlags::SHARED,
+                    fd,
+                    0,
+                )
+            }?;
+            let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+            Ok(Mapping { start, length_bytes })
+        }
+
+        pub(crate) fn words(&self) -> &[AtomicU64] {
+            // SAFETY: the mapping is page-aligned, `length_bytes` long, lives as long as `self`, and its seals keep the
+            // file as long as that. Any bits are a valid `AtomicU64`, and the peer's concurrent writes meet only atomics.
+            unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length_bytes / WORD_BYTES) }
+        }
+
+        fn opening(&self) -> Opening {
+            let mut opening = Opening::default();
+            for (value, word) in opening.iter_mut().zip(self.words()) {
+                *value = word.load(Ordering::Relaxed);
+            }
+            opening
+        }
+    }
+
+    impl Drop for Mapping {
+        fn drop(&mut self) {
+            // SAFETY: this is exactly what `new` mapped, and no reference into it outlives `self`. A failure would leave the
+            // mapping in place, which harms nobody.
+            let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length_bytes) };
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! A port with its file descriptors: making one, passing it on, attaching either end.
+//!
+//! ```text
+//! monitor: Port::create ──kernel: PortFds──SCM_RIGHTS──→ KernelEnd::attach   in a worker of the kernel
+//!                        └─app: PortFds────SCM_RIGHTS──→ AppEnd::attach      in the app's process
+//! ```
+//!
+//! The two sets of descriptors differ (`wake.rs` says why) and cannot be taken for each other. Each end is attached
+//! once in a port's life: when a zone ends, its port ends with it.
+//!
+//! Never here: how descriptors travel, and what an owner does when its peer is at fault.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::fault::{Full, PeerFault, PortFault};
+use crate::layout::Sizes;
+use crate::memory::{Memory, mapping};
+use crate::reader::Reader;
+use crate::ring::Ring;
+use crate::wake::{self, PeerWake};
+use crate::writer::Writer;
+
+/// A fresh port, as the monitor makes it: what to send to the kernel and what to send to the app.
+#[derive(Debug)]
+pub struct Port {
+    /// For [`KernelEnd::attach`].
+    pub kernel: PortFds,
+    /// For [`AppEnd::attach`]. Holds nothing with which the app could block or crash the kernel.
+    pub app: PortFds,
+}
+
+impl Port {
+    /// Makes a port with rings of these sizes. Fails when the system has no memory or descriptors left.
+    pub fn create(sizes: Sizes) -> io::Result<Port> {
+        let memory = mapping::create(sizes)?;
+        let wake_app = wake::create()?;
+        let wake_kernel = wake::create()?;
+        let app = PortFds {
+            memory: memory.try_clone()?,
+            wake_app: wake::watch(&wake_app)?,
+            wake_kernel: wake_kernel.try_clone()?,
+        };
+        Ok(Port { kernel: PortFds { memory, wake_app, wake_kernel }, app })
+    }
+}
+
+/// The file descriptors of one end of a port. All are close-on-exec.
+#[derive(Debug)]
+pub struct PortFds {
+    /// The sealed memfd with both rings.
+    pub memory: OwnedFd,
+    /// Wakes the app: an eventfd for the kernel, an epoll descriptor that watches it for the app.
+    pub wake_app: OwnedFd,
+    /// Wakes the kernel: an eventfd.
+    pub wake_kernel: OwnedFd,
+}
+
+impl PortFds {
+    /// The same descriptors once more, to keep one set and send the other.
+    pub fn try_clone(&self) -> io::Result<PortFds> {
+        Ok(PortFds {
+            memory: self.memory.try_clone()?,
+            wake_app: self.wake_app.try_clone()?,
+            wake_kernel: self.wake_kernel.try_clone()?,
+        })
+    }
+
+    /// In the order in which they are sent: memory, `wake_app`, `wake_kernel`.
+    pub fn into_array(self) -> [OwnedFd; 3] {
+        [self.memory, self.wake_app, self.wake_kernel]
+    }
+
+    /// As received, in the order of [`PortFds::into_array`]. Attaching checks them.
+    pub fn from_array([memory, wake_app, wake_kernel]: [OwnedFd; 3]) -> PortFds {
+        PortFds { memory, wake_app, wake_kernel }
+    }
+}
+
+/// The kernel's end: produces events for the app, consumes its commands. No call of it or of its parts blocks.
+pub struct KernelEnd {
+    /// Events to the app.
+    pub producer: Producer,
+    /// Commands from the app.
+    pub consumer: Consumer,
+    wake: OwnedFd,
+}
+
+impl KernelEnd {
+    /// Maps the memory and checks everything about the descriptors first.
+    pub fn attach(fds: PortFds) -> Result<KernelEnd, PortFault> {
+        wake::expect_eventfd(&fds.wake_app, "wake_app")?;
+        wake::expect_nonblocking(&fds.wake_app, "wake_app")?;
+        wake::expect_eventfd(&fds.wake_kernel, "wake_kernel")?;
+        let (to_app, from_app) = rings(&fds.memory)?;
+        let (producer, consumer) = ends(Writer::new(to_app), Reader::new(from_app), fds.wake_app);
+        Ok(KernelEnd { producer, consumer, wake: fds.wake_kernel })
+    }
+
+    /// What becomes ready when the app wakes the kernel. Register it for readability, **edge-triggered** (as mio does): it is
+    /// never read, so that a level-triggered poll would find it ready for ever.
+    pub fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// Call it when a turn of the loop begins: the app need not wake who is awake. No system call.
+    pub fn drain_wake(&mut self) {
+        self.consumer.reader.awake();
+    }
+}
+
+/// The app's end: consumes events, produces commands.
+pub struct AppEnd {
+    /// Commands to the kernel.
+    pub producer: Producer,
+    /// Events from the kernel.
+    pub consumer: Consumer,
+    wake: OwnedFd,
+}
+
+impl AppEnd {
+    /// Maps the memory and checks everything about the descriptors first.
+    pub fn attach(fds: PortFds) -> Result<AppEnd, PortFault> {
+        wake::expect_watch(&fds.wake_app, "wake_app")?;
+        wake::expect_eventfd(&fds.wake_kernel, "wake_kernel")?;
+        let (to_app, from_app) = rings(&fds.memory)?;
+        let (producer, consumer) = ends(Writer::new(from_app), Reader::new(to_app), fds.wake_kernel);
+        Ok(AppEnd { producer, consumer, wake: fds.wake_app })
+    }
+
+    /// What becomes readable when the kernel wakes the app, for apps that wait for other things too. Before waiting, ask
+    /// [`Consumer::about_to_sleep`]; afterwards call [`AppEnd::drain_wake`].
+    pub fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// Takes note of wake-ups so far, so that [`AppEnd::wake_fd`] becomes readable at the next one.
+    pub fn drain_wake(&mut self) -> io::Result<()> {
+        self.consumer.reader.awake();
+        wake::wait(self.wake.as_fd(), Some(Duration::ZERO)).map(|_| ())
+    }
+
+    /// Sleeps until the kernel publishes frames, gives back room that [`Producer::about_to_wait`] asked for, `timeout` passes, or
+    /// a signal comes; not at all if there are frames already. May return early for no reason: look and come back.
+    pub fn sleep(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        if !self.consumer.about_to_sleep() {
+            return Ok(());
+        }
+        let result = wake::wait(self.wake.as_fd(), timeout);
+        self.consumer.reader.awake();
+        result.map(|_| ())
+    }
+}
+
+fn rings(memory: &OwnedFd) -> Result<(Ring, Ring), PortFault> {
+    let (mapping, sizes) = mapping::open(memory.as_fd())?;
+    let memory = Arc::new(Memory::Mapped(mapping));
+    Ok((Ring::new(memory.clone(), sizes.place_to_app()), Ring::new(memory, sizes.place_from_app())))
+}
+
+fn ends(writer: Writer, reader: Reader, wake_peer: OwnedFd) -> (Producer, Consumer) {
+    let peer = Arc::new(PeerWake(wake_peer));
+    (Producer { writer, peer: peer.clone() }, Consumer { reader, peer })
+}
+
+/// The end of a ring into which frames go. Belongs to one thread at a time.
+pub struct Producer {
+    writer: Writer,
+    peer: Arc<PeerWake>,
+}
+
+impl Producer {
+    /// Writes one frame, made of `parts` in a row; nobody sees it before [`Producer::publish`]. Allocates nothing.
+    pub fn push(&mut self, parts: &[&[u8]]) -> Result<(), Full> {
+        self.writer.push(0, parts)
+    }
+
+    /// As [`Producer::push`], but refuses the frame if fewer than `reserve_bytes` were free after it: what may be dropped
+    /// leaves room for what may not.
+    pub fn push_keeping(&mut self, reserve_bytes: usize, parts: &[&[u8]]) -> Result<(), Full> {
+        self.writer.push(reserve_bytes, parts)
+    }
+
+    /// Makes all frames pushed so far visible, and wakes the consumer if it sleeps: one store, at most one system call.
+    pub fn publish(&mut self) {
+        if self.writer.publish() {
+            self.peer.wake();
+        }
+    }
+
+    /// Bytes that are free at this moment. A frame takes its length, up to a multiple of 8, and 8 more.
+    pub fn free_bytes(&mut self) -> usize {
+        self.writer.free_bytes()
+    }
+
+    /// Size of the ring in bytes.
+    pub fn ring_bytes(&self) -> usize {
+        self.writer.ring_bytes()
+    }
+
+    /// Asks to be woken when the consumer gives room back, after a push said [`Full::NoRoom`]. `false` if a frame of
+    /// `length_bytes` fits by now (or never will): do not wait, push again. Publish first, or nothing can be read.
+    pub fn about_to_wait(&mut self, length_bytes: usize) -> bool {
+        self.writer.about_to_wait(length_bytes)
+    }
+
+    /// What the consumer has done wrong, if it was found out. From then on the ring looks as full as it was then.
+    pub fn fault(&self) -> Option<PeerFault> {
+        self.writer.fault()
+    }
+}
+
+/// The end of a ring from which frames come. Belongs to one thread at a time.
+pub struct Consumer {
+    reader: Reader,
+    peer: Arc<PeerWake>,
+}
+
+impl Consumer {
+    /// Replaces what is in `buffer` by the next frame and returns its length in bytes, or `None` if there is none now (the
+    /// buffer is then as it was). A buffer that is used again allocates nothing more; it never grows beyond
+    /// [`crate::MAX_FRAME_BYTES`].
+    pub fn pop_into(&mut self, buffer: &mut Vec<u8>) -> Result<Option<usize>, PeerFault> {
+        let result = self.reader.pop_into(buffer);
+        self.wake_producer_if_due();
+        result
+    }
+
+    /// Gives the room of all frames popped so far back to the producer. Popping does so by itself after each eighth of the ring
+    /// and when the ring is empty; this is for a consumer that stops in between.
+    pub fn release(&mut self) {
+        self.reader.release();
+        self.wake_producer_if_due();
+    }
+
+    /// Asks to be woken at the producer's next publish. `false` if there are frames (or a fault) already: do not sleep, pop.
+    /// A wake-up is lost in no interleaving; there may be one too many.
+    pub fn about_to_sleep(&mut self) -> bool {
+        let sleep = self.reader.about_to_sleep();
+        self.wake_producer_if_due();
+        sleep
+    }
+
+    fn wake_producer_if_due(&mut self) {
+        if self.reader.take_wake_due() {
+            self.peer.wake();
+        }
+    }
+}

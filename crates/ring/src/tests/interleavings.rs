@@ -1,0 +1,83 @@
+//! Every interleaving and every permitted order of memory of two threads on a tiny ring, explored by loom: what is read was
+//! written, and who sleeps is woken (a lost wake-up is a deadlock, which loom reports).
+
+use std::sync::Arc;
+
+use loom::sync::Notify;
+use loom::thread;
+
+use super::allocated;
+use crate::reader::Reader;
+use crate::writer::Writer;
+
+/// Pops one frame, sleeping until there is one.
+fn pop_sleeping(reader: &mut Reader, wake: &Notify, wake_peer: &Notify) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    loop {
+        let popped = reader.pop_into(&mut buffer).unwrap();
+        if reader.take_wake_due() {
+            wake_peer.notify();
+        }
+        if popped.is_some() {
+            return buffer;
+        }
+        let sleep = reader.about_to_sleep();
+        if reader.take_wake_due() {
+            wake_peer.notify();
+        }
+        if sleep {
+            wake.wait();
+            reader.awake();
+        }
+    }
+}
+
+/// Pushes and publishes one frame, waiting until there is room.
+fn push_waiting(writer: &mut Writer, frame: &[u8], wake: &Notify, wake_peer: &Notify) {
+    while writer.push(0, &[frame]).is_err() {
+        if writer.about_to_wait(frame.len()) {
+            wake.wait();
+        }
+    }
+    if writer.publish() {
+        wake_peer.notify();
+    }
+}
+
+/// Streams these frames through a ring of so many words.
+fn check(words: usize, frames: &'static [&'static [u8]]) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(move || {
+        let (_, mut writer, mut reader) = allocated(words);
+        let (wake_reader, wake_writer) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let producer = thread::spawn({
+            let (wake_reader, wake_writer) = (wake_reader.clone(), wake_writer.clone());
+            move || {
+                for frame in frames {
+                    push_waiting(&mut writer, frame, &wake_writer, &wake_reader);
+                }
+                assert_eq!(writer.fault(), None);
+            }
+        });
+        for frame in frames {
+            assert_eq!(pop_sleeping(&mut reader, &wake_reader, &wake_writer), *frame);
+        }
+        producer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_sleeping_consumer_is_woken_for_each_frame() {
+    check(8, &[b"a", b"b"]);
+}
+
+#[test]
+fn a_waiting_producer_is_woken_for_room_and_never_overwrites_what_is_unread() {
+    check(2, &[b"12345678", b"abcdefgh", b"ABCDEFGH"]);
+}
+
+#[test]
+fn a_frame_around_the_end_of_the_ring_is_read_as_it_was_written() {
+    check(4, &[b"12345678", b"abcdefgh12345678"]);
+}
