@@ -13,6 +13,9 @@
 //! This crate never does I/O, knows no OpenFlow message, no switch session and no app, and keeps no state.
 
 pub mod action;
+#[cfg(test)]
+mod arbitrary;
+pub mod canonical;
 pub mod datapath;
 pub mod error;
 pub mod field;

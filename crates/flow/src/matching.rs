@@ -96,6 +96,21 @@ impl Match {
         }
     }
 
+    /// Adds an entry of which the caller knows that its field is not there yet.
+    pub(crate) fn append(&mut self, entry: MatchEntry) {
+        self.entries.push(entry);
+    }
+
+    /// The same with OpenFlow's fields first, in the order of their numbers, in which prerequisites come before what needs
+    /// them; fields of other classes keep their order behind them.
+    pub fn sorted(mut self) -> Self {
+        self.entries.sort_by_key(|entry| match entry {
+            MatchEntry::Field { field, .. } => field.number(),
+            MatchEntry::Unknown { .. } => u8::MAX,
+        });
+        self
+    }
+
     /// Takes a field out. Says whether it was there.
     pub fn remove(&mut self, unwanted: Field) -> bool {
         let before = self.entries.len();
@@ -109,9 +124,13 @@ impl MatchEntry {
     pub fn same_field(&self, other: &MatchEntry) -> bool {
         match (self, other) {
             (MatchEntry::Field { field: one, .. }, MatchEntry::Field { field: two, .. }) => one == two,
-            (MatchEntry::Unknown { header: one, .. }, MatchEntry::Unknown { header: two, .. }) => {
-                // Class and field; the mask bit and the length are how it is written, not what it is.
-                one >> 9 == two >> 9
+            (
+                MatchEntry::Unknown { header: one, body: first },
+                MatchEntry::Unknown { header: two, body: second },
+            ) => {
+                // Class and field; the mask bit and the length are how it is written, not what it is. Each experimenter
+                // (class 0xffff) numbers fields of its own, and its own number is the first four bytes.
+                one >> 9 == two >> 9 && (one >> 16 != 0xffff || first.get(..4) == second.get(..4))
             }
             _ => false,
         }

@@ -1,0 +1,147 @@
+//! The canonical byte form of the language: OpenFlow 1.3.5's TLVs, so that a 1.3 switch's bytes pass through untouched.
+//!
+//! ```text
+//!   bytes ─> read_match, read_actions, read_instructions ───> Match, Vec<Action>, Vec<Instruction>
+//!   bytes ─> match_tlvs, find_field, actions_raw, instructions_raw ─> the same in place, for hot paths
+//!   Match, &[Action], &[Instruction] ─> write_* ──> bytes
+//!   values ─> MatchWriter, ActionWriter, InstructionWriter ──> bytes, with no typed value between
+//! ```
+//!
+//! A match is a bare run of OXM TLVs (7.2.3): no `ofp_match` header around it and no padding behind it. Actions
+//! (7.2.5) and instructions (7.2.4) are runs of structures that are multiples of eight bytes; padding is ignored where
+//! it is read and zero where it is written.
+//!
+//! Readers take any bytes: they never panic, and allocate at most a small multiple of what they are given. They judge
+//! form and not meaning: whether a switch has the port, the table or the field is for the switch to say.
+
+mod action_bytes;
+mod action_writer;
+mod instruction_bytes;
+mod match_bytes;
+mod prerequisite;
+mod tlv;
+
+#[cfg(test)]
+mod round_trips;
+
+pub use action_bytes::{RawAction, RawActions, actions_raw, read_actions};
+pub use action_writer::{ActionWriter, write_actions};
+pub use instruction_bytes::{
+    InstructionWriter, RawInstruction, RawInstructions, instructions_raw, read_instructions,
+    write_instructions,
+};
+pub use match_bytes::{MAX_UNKNOWN_FIELDS, MatchWriter, match_len, read_match, write_match};
+pub use prerequisite::check_prerequisites;
+pub use tlv::{Tlv, Tlvs, field_header, find_field, match_tlvs};
+
+use crate::error::{BadInput, ErrorCode};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Something that OpenFlow 1.3's bytes cannot say. It is the fault of whoever made the value (an app, an operator); nothing
+/// of the list that it stood in was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwritable {
+    /// What it is, for example `set_tp_src`.
+    pub what: &'static str,
+    /// One sentence: why it cannot be written, and what would do instead.
+    pub reason: Cow<'static, str>,
+}
+
+impl Unwritable {
+    pub(crate) fn new(what: &'static str, reason: impl Into<Cow<'static, str>>) -> Self {
+        Unwritable { what, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Unwritable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be written in OpenFlow 1.3: {}", self.what, self.reason)
+    }
+}
+
+impl std::error::Error for Unwritable {}
+
+/// OFPET_BAD_MATCH's codes (1.3.5, 7.5.4.6) that a reader gives.
+#[derive(Clone, Copy)]
+#[repr(u16)]
+enum MatchFault {
+    BadLen = 1,
+    BadWildcards = 5,
+    BadField = 6,
+    BadValue = 7,
+    BadMask = 8,
+    BadPrereq = 9,
+    DupField = 10,
+}
+
+/// OFPET_BAD_ACTION's codes (7.5.4.4) that a reader gives.
+#[derive(Clone, Copy)]
+#[repr(u16)]
+#[allow(clippy::enum_variant_names, reason = "they are the specification's names")]
+enum ActionFault {
+    BadType = 0,
+    BadLen = 1,
+    BadSetType = 13,
+    BadSetLen = 14,
+    BadSetArgument = 15,
+}
+
+/// OFPET_BAD_INSTRUCTION's codes (7.5.4.5) that a reader gives.
+#[derive(Clone, Copy)]
+#[repr(u16)]
+enum InstructionFault {
+    UnknownInst = 0,
+    UnsupInst = 1,
+    BadLen = 7,
+}
+
+impl From<MatchFault> for ErrorCode {
+    fn from(fault: MatchFault) -> Self {
+        ErrorCode { kind: 4, code: fault as u16 }
+    }
+}
+
+impl From<ActionFault> for ErrorCode {
+    fn from(fault: ActionFault) -> Self {
+        ErrorCode { kind: 2, code: fault as u16 }
+    }
+}
+
+impl From<InstructionFault> for ErrorCode {
+    fn from(fault: InstructionFault) -> Self {
+        ErrorCode { kind: 3, code: fault as u16 }
+    }
+}
+
+fn bad(
+    error: impl Into<ErrorCode>,
+    offset: usize,
+    field: &'static str,
+    message: impl Into<Cow<'static, str>>,
+) -> BadInput {
+    BadInput { offset, field, error: error.into(), message: message.into() }
+}
+
+/// Zero bytes that bring `out` to `start` plus a multiple of eight.
+fn pad_to_eight(out: &mut Vec<u8>, start: usize) {
+    let written = out.len() - start;
+    out.resize(start + written.next_multiple_of(8), 0);
+}
+
+/// A big-endian number of at most sixteen bytes.
+fn number(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..at + 2).and_then(|b| b.try_into().ok()).map_or(0, u16::from_be_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_be_bytes)
+}

@@ -1,0 +1,127 @@
+//! OXM TLVs in place: what a run of them says, without building a [`crate::Match`].
+//!
+//! Never allocates, except for the sentence of an error.
+
+use super::{MatchFault, bad, number};
+use crate::error::BadInput;
+use crate::field::{CLASS_BASIC, Field};
+
+/// `OFPXMC_EXPERIMENTER`: the payload begins with the experimenter's number.
+pub(crate) const CLASS_EXPERIMENTER: u16 = 0xffff;
+
+/// The header of a field of OPENFLOW_BASIC: class, field, has-mask, length (1.3.5, 7.2.3.2).
+pub const fn field_header(field: Field, has_mask: bool) -> u32 {
+    let length = field.bytes() as u32 * if has_mask { 2 } else { 1 };
+    (CLASS_BASIC as u32) << 16 | (field.number() as u32) << 9 | (has_mask as u32) << 8 | length
+}
+
+/// One OXM TLV as it lies in the input. Its length is inside the input; nothing else of it has been judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tlv<'a> {
+    /// The 32-bit OXM header: class, field, has-mask, length.
+    pub header: u32,
+    /// What follows the header: the value, and the mask if the header says that there is one.
+    pub payload: &'a [u8],
+    /// Bytes from the start of the run to the header.
+    pub offset: usize,
+}
+
+impl<'a> Tlv<'a> {
+    /// The class (`oxm_class`).
+    pub const fn class(&self) -> u16 {
+        (self.header >> 16) as u16
+    }
+
+    /// The field's number within its class (`oxm_field`).
+    pub const fn number(&self) -> u8 {
+        (self.header >> 9) as u8 & 0x7f
+    }
+
+    /// Whether the header says that a mask follows the value (`oxm_hasmask`).
+    pub const fn has_mask(&self) -> bool {
+        self.header & 0x100 != 0
+    }
+
+    /// The field, if it is one of OpenFlow 1.3's.
+    pub fn field(&self) -> Option<Field> {
+        if self.class() == CLASS_BASIC { Field::from_number(self.number()) } else { None }
+    }
+
+    /// The value as a number, if it is one of OpenFlow 1.3's fields and has the field's length.
+    pub fn value(&self) -> Option<u128> {
+        let field = self.field()?;
+        let plausible = self.payload.len() == field.bytes() * if self.has_mask() { 2 } else { 1 };
+        if plausible { self.payload.get(..field.bytes()).map(number) } else { None }
+    }
+
+    /// The mask as a number, under the same conditions and if there is one.
+    pub fn mask(&self) -> Option<u128> {
+        let field = self.field()?;
+        let plausible = self.has_mask() && self.payload.len() == field.bytes() * 2;
+        if plausible { self.payload.get(field.bytes()..).map(number) } else { None }
+    }
+}
+
+/// The TLVs of a run, in order. Ends after the first that does not lie inside the input.
+#[derive(Clone, Debug)]
+pub struct Tlvs<'a> {
+    rest: &'a [u8],
+    offset: usize,
+}
+
+/// Walks a run of OXM TLVs in place.
+///
+/// ```
+/// use flow::{Field, canonical::match_tlvs};
+/// let in_port_1 = [0x80, 0x00, 0x00, 0x04, 0, 0, 0, 1];
+/// let tlv = match_tlvs(&in_port_1).next().unwrap().unwrap();
+/// assert_eq!((tlv.field(), tlv.value()), (Some(Field::InPort), Some(1)));
+/// ```
+pub fn match_tlvs(bytes: &[u8]) -> Tlvs<'_> {
+    Tlvs { rest: bytes, offset: 0 }
+}
+
+/// The value of a field in a run of TLVs (of a masked one: the bits that the mask names). `None` if it is not there, or
+/// lies behind damage.
+///
+/// ```
+/// use flow::{Field, canonical::find_field};
+/// let in_port_1 = [0x80, 0x00, 0x00, 0x04, 0, 0, 0, 1];
+/// assert_eq!(find_field(&in_port_1, Field::InPort), Some(1));
+/// assert_eq!(find_field(&in_port_1, Field::Metadata), None);
+/// ```
+pub fn find_field(bytes: &[u8], wanted: Field) -> Option<u128> {
+    let tlv = match_tlvs(bytes).map_while(Result::ok).find(|tlv| tlv.field() == Some(wanted))?;
+    Some(tlv.value()? & tlv.mask().unwrap_or(u128::MAX))
+}
+
+impl<'a> Iterator for Tlvs<'a> {
+    type Item = Result<Tlv<'a>, BadInput>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let split = split_tlv(self.rest);
+        let Some((header, payload, rest)) = split else {
+            let left = std::mem::take(&mut self.rest).len();
+            return Some(Err(cut_off(self.offset, left)));
+        };
+        let tlv = Tlv { header, payload, offset: self.offset };
+        self.offset += 4 + payload.len();
+        self.rest = rest;
+        Some(Ok(tlv))
+    }
+}
+
+fn split_tlv(bytes: &[u8]) -> Option<(u32, &[u8], &[u8])> {
+    let (header, after) = bytes.split_first_chunk::<4>()?;
+    let header = u32::from_be_bytes(*header);
+    let (payload, rest) = after.split_at_checked((header & 0xff) as usize)?;
+    Some((header, payload, rest))
+}
+
+fn cut_off(offset: usize, left: usize) -> BadInput {
+    let message = format!("a field needs 4 bytes and the length that it states; only {left} bytes are left");
+    bad(MatchFault::BadLen, offset, "oxm_length", message)
+}
