@@ -1,0 +1,515 @@
+//! What an app asks of the kernel.
+//!
+//! [`Command::read`] takes a frame apart in place; the functions of [`write`] put frames together at the end of a buffer that the caller
+//! keeps. Never decides whether a command may pass.
+
+use crate::frame::{Frame, Malformed, Reader};
+use crate::header::FLAG_RECEIPT;
+use flow::{DatapathId, MacAddr, PortNo};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The numbers of the kinds of command.
+pub mod kind {
+    /// Hear events from now on.
+    pub const SUBSCRIBE: u16 = 1;
+    /// Send a packet.
+    pub const PACKET_OUT: u16 = 2;
+    /// Add, change or delete rules.
+    pub const FLOW_MOD: u16 = 3;
+    /// Add, change or delete a group.
+    pub const GROUP_MOD: u16 = 4;
+    /// Add, change or delete a meter.
+    pub const METER_MOD: u16 = 5;
+    /// Change a port.
+    pub const PORT_MOD: u16 = 6;
+    /// Ask for statistics.
+    pub const STATS_REQUEST: u16 = 7;
+    /// Be told when everything before it is done; for its receipt.
+    pub const BARRIER: u16 = 8;
+    /// Publish something.
+    pub const PUBLISH: u16 = 9;
+    /// Ask a service.
+    pub const QUERY: u16 = 10;
+    /// Answer a query.
+    pub const QUERY_ANSWER: u16 = 11;
+    /// Write a line into the log.
+    pub const LOG: u16 = 12;
+}
+
+/// A command with what its header says.
+#[derive(Clone, Copy, Debug)]
+pub struct Command<'a> {
+    /// For which switch; 0 where it is for none.
+    pub datapath: DatapathId,
+    /// The app's own number for it; receipts and replies carry it.
+    pub ticket: u64,
+    /// Whether a receipt is wanted.
+    pub wants_receipt: bool,
+    /// What is asked.
+    pub what: What<'a>,
+}
+
+/// What is asked, read where it lies.
+#[derive(Clone, Copy, Debug)]
+pub enum What<'a> {
+    /// Hear events.
+    Subscribe(Subscribe<'a>),
+    /// Send a packet.
+    PacketOut(PacketOut<'a>),
+    /// Change rules.
+    FlowMod(FlowMod<'a>),
+    /// Change a group.
+    GroupMod(GroupMod<'a>),
+    /// Change a meter.
+    MeterMod(MeterMod<'a>),
+    /// Change a port.
+    PortMod(PortMod),
+    /// Ask for statistics.
+    StatsRequest(StatsRequest<'a>),
+    /// Be told when all is done.
+    Barrier,
+    /// Publish something.
+    Publish(Publish<'a>),
+    /// Ask a service.
+    Query(Ask<'a>),
+    /// Answer a query.
+    QueryAnswer(QueryAnswer<'a>),
+    /// Write a line into the log.
+    Log(Log<'a>),
+}
+
+/// Which events to hear. A later one replaces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subscribe<'a> {
+    /// Bits of [`crate::event::kind::bit`].
+    pub events: u64,
+    /// Packet-ins only of packets within this match (canonical bytes); empty: all.
+    pub packets: &'a [u8],
+}
+
+/// A packet to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketOut<'a> {
+    /// The packet in the switch, or `None` if it is in `data`.
+    pub buffer_id: Option<u32>,
+    /// The port by which it is taken to have come in; CONTROLLER where by none.
+    pub in_port: PortNo,
+    /// What is done with it: canonical bytes.
+    pub actions: &'a [u8],
+    /// The frame.
+    pub data: &'a [u8],
+}
+
+/// A change of rules. The fields are those of OpenFlow 1.3 (1.3.5, 7.3.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowMod<'a> {
+    /// The app's own mark, 48 bits; the kernel puts the owner above them.
+    pub cookie: u64,
+    /// For a modify or delete: which bits of the cookie restrict it.
+    pub cookie_mask: u64,
+    /// A packet in the switch that goes through the new rule.
+    pub buffer_id: Option<u32>,
+    /// For a delete: only rules that send here; ANY: all.
+    pub out_port: PortNo,
+    /// For a delete: only rules that hand packets to this group; 0xffffffff: all.
+    pub out_group: u32,
+    /// Seconds without a packet after which the rule goes; 0: never.
+    pub idle_timeout_s: u16,
+    /// Seconds after which it goes in any case; 0: never.
+    pub hard_timeout_s: u16,
+    /// The higher wins.
+    pub priority: u16,
+    /// `ofp_flow_mod_flags`.
+    pub flags: u16,
+    /// The table.
+    pub table_id: u8,
+    /// 0 add, 1 modify, 2 modify strict, 3 delete, 4 delete strict.
+    pub command: u8,
+    /// Which packets: canonical bytes.
+    pub matching: &'a [u8],
+    /// What is done with them: canonical bytes.
+    pub instructions: &'a [u8],
+}
+
+impl FlowMod<'_> {
+    /// An add of priority 0 in table 0 that never times out: where most rules begin.
+    pub const ADD: FlowMod<'static> = FlowMod {
+        cookie: 0,
+        cookie_mask: 0,
+        buffer_id: None,
+        out_port: PortNo::ANY,
+        out_group: 0xffff_ffff,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        priority: 0,
+        flags: 0,
+        table_id: 0,
+        command: 0,
+        matching: &[],
+        instructions: &[],
+    };
+}
+
+/// A change of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupMod<'a> {
+    /// 0 add, 1 modify, 2 delete.
+    pub command: u16,
+    /// `ofp_group_type`.
+    pub group_type: u8,
+    /// Which.
+    pub group_id: u32,
+    /// Its buckets as they are in a group mod of OpenFlow 1.3.
+    pub buckets: &'a [u8],
+}
+
+/// A change of a meter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeterMod<'a> {
+    /// 0 add, 1 modify, 2 delete.
+    pub command: u16,
+    /// `ofp_meter_flags`.
+    pub flags: u16,
+    /// Which.
+    pub meter_id: u32,
+    /// Its bands as they are in a meter mod of OpenFlow 1.3.
+    pub bands: &'a [u8],
+}
+
+/// A change of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortMod {
+    /// Which.
+    pub port_no: PortNo,
+    /// Its address.
+    pub hw_addr: MacAddr,
+    /// The new configuration, in OpenFlow 1.3's bits.
+    pub config: u32,
+    /// Which bits change.
+    pub mask: u32,
+}
+
+/// A question to a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatsRequest<'a> {
+    /// `ofp_multipart_type`.
+    pub multipart: u16,
+    /// The body of a multipart request of OpenFlow 1.3.
+    pub body: &'a [u8],
+}
+
+/// Something to publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Publish<'a> {
+    /// Where, from coarse to fine.
+    pub topic: &'a str,
+    /// What.
+    pub payload: &'a [u8],
+}
+
+/// A question to a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask<'a> {
+    /// Which service.
+    pub service: &'a str,
+    /// What.
+    pub payload: &'a [u8],
+}
+
+/// An answer of a service; the command's ticket is the query's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueryAnswer<'a> {
+    /// 0: answered; anything else is the service's own.
+    pub status: u16,
+    /// Whether another part follows.
+    pub more: bool,
+    /// What.
+    pub payload: &'a [u8],
+}
+
+/// A line for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Log<'a> {
+    /// 0 error, 1 warning, 2 information, 3 debugging.
+    pub level: u8,
+    /// What.
+    pub text: &'a str,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct PacketOutFixed {
+    buffer_id: U32,
+    in_port: U32,
+    actions_len: U16,
+    reserved: [u8; 2],
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct FlowModFixed {
+    cookie: U64,
+    cookie_mask: U64,
+    buffer_id: U32,
+    out_port: U32,
+    out_group: U32,
+    idle_timeout_s: U16,
+    hard_timeout_s: U16,
+    priority: U16,
+    flags: U16,
+    matching_len: U16,
+    table_id: u8,
+    command: u8,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct GroupModFixed {
+    group_id: U32,
+    command: U16,
+    group_type: u8,
+    reserved: u8,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct MeterModFixed {
+    meter_id: U32,
+    command: U16,
+    flags: U16,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct PortModFixed {
+    port_no: U32,
+    config: U32,
+    mask: U32,
+    hw_addr: [u8; 6],
+    reserved: [u8; 2],
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct SmallFixed {
+    number: U16,
+    flag: u8,
+    reserved: u8,
+}
+
+const NO_BUFFER: u32 = 0xffff_ffff;
+
+impl<'a> Command<'a> {
+    /// Reads a frame as a command. A kind that this code does not know is malformed: a kernel is never older than what it promises.
+    pub fn read(frame: &Frame<'a>) -> Result<Self, Malformed> {
+        Ok(Command {
+            datapath: frame.datapath(),
+            ticket: frame.header.sequence.get(),
+            wants_receipt: frame.header.flags.get() & FLAG_RECEIPT != 0,
+            what: What::read(frame)?,
+        })
+    }
+}
+
+impl<'a> What<'a> {
+    fn read(frame: &Frame<'a>) -> Result<Self, Malformed> {
+        let mut body = Reader::new(frame);
+        Ok(match frame.header.kind.get() {
+            kind::SUBSCRIBE => {
+                What::Subscribe(Subscribe { events: body.fixed::<U64>()?.get(), packets: body.rest() })
+            }
+            kind::PACKET_OUT => What::PacketOut(packet_out(body)?),
+            kind::FLOW_MOD => What::FlowMod(flow_mod(body)?),
+            kind::GROUP_MOD => What::GroupMod(group_mod(body)?),
+            kind::METER_MOD => What::MeterMod(meter_mod(body)?),
+            kind::PORT_MOD => What::PortMod(port_mod(body)?),
+            kind::STATS_REQUEST => What::StatsRequest(StatsRequest {
+                multipart: body.fixed::<SmallFixed>()?.number.get(),
+                body: body.rest(),
+            }),
+            kind::BARRIER => What::Barrier,
+            kind::PUBLISH => {
+                let topic_len = body.fixed::<SmallFixed>()?.number.get();
+                What::Publish(Publish { topic: body.text(topic_len.into())?, payload: body.rest() })
+            }
+            kind::QUERY => {
+                let service_len = body.fixed::<SmallFixed>()?.number.get();
+                What::Query(Ask { service: body.text(service_len.into())?, payload: body.rest() })
+            }
+            kind::QUERY_ANSWER => {
+                let fixed: &SmallFixed = body.fixed()?;
+                let (status, more) = (fixed.number.get(), fixed.flag != 0);
+                What::QueryAnswer(QueryAnswer { status, more, payload: body.rest() })
+            }
+            kind::LOG => {
+                let level = body.fixed::<SmallFixed>()?.flag;
+                What::Log(Log { level, text: body.rest_as_text()? })
+            }
+            _ => return Err(Malformed { offset: 0, reason: "there is no command of this kind" }),
+        })
+    }
+}
+
+fn packet_out(mut body: Reader<'_>) -> Result<PacketOut<'_>, Malformed> {
+    let fixed: &PacketOutFixed = body.fixed()?;
+    Ok(PacketOut {
+        buffer_id: Some(fixed.buffer_id.get()).filter(|id| *id != NO_BUFFER),
+        in_port: PortNo(fixed.in_port.get()),
+        actions: body.bytes(fixed.actions_len.get().into())?,
+        data: body.rest(),
+    })
+}
+
+fn flow_mod(mut body: Reader<'_>) -> Result<FlowMod<'_>, Malformed> {
+    let fixed: &FlowModFixed = body.fixed()?;
+    Ok(FlowMod {
+        cookie: fixed.cookie.get(),
+        cookie_mask: fixed.cookie_mask.get(),
+        buffer_id: Some(fixed.buffer_id.get()).filter(|id| *id != NO_BUFFER),
+        out_port: PortNo(fixed.out_port.get()),
+        out_group: fixed.out_group.get(),
+        idle_timeout_s: fixed.idle_timeout_s.get(),
+        hard_timeout_s: fixed.hard_timeout_s.get(),
+        priority: fixed.priority.get(),
+        flags: fixed.flags.get(),
+        table_id: fixed.table_id,
+        command: fixed.command,
+        matching: body.bytes(fixed.matching_len.get().into())?,
+        instructions: body.rest(),
+    })
+}
+
+fn group_mod(mut body: Reader<'_>) -> Result<GroupMod<'_>, Malformed> {
+    let fixed: &GroupModFixed = body.fixed()?;
+    Ok(GroupMod {
+        command: fixed.command.get(),
+        group_type: fixed.group_type,
+        group_id: fixed.group_id.get(),
+        buckets: body.rest(),
+    })
+}
+
+fn meter_mod(mut body: Reader<'_>) -> Result<MeterMod<'_>, Malformed> {
+    let fixed: &MeterModFixed = body.fixed()?;
+    Ok(MeterMod {
+        command: fixed.command.get(),
+        flags: fixed.flags.get(),
+        meter_id: fixed.meter_id.get(),
+        bands: body.rest(),
+    })
+}
+
+fn port_mod(mut body: Reader<'_>) -> Result<PortMod, Malformed> {
+    let fixed: &PortModFixed = body.fixed()?;
+    Ok(PortMod {
+        port_no: PortNo(fixed.port_no.get()),
+        hw_addr: MacAddr(fixed.hw_addr),
+        config: fixed.config.get(),
+        mask: fixed.mask.get(),
+    })
+}
+
+/// Putting commands together. [`write::command`] appends one frame to `out` and says whether it did: a frame longer than
+/// [`crate::header::MAX_FRAME_LEN`], or a part longer than its length can say, is not appended.
+pub mod write {
+    use super::*;
+    use crate::frame;
+    use crate::header::Header;
+
+    /// Appends a command.
+    pub fn command(out: &mut Vec<u8>, command: &Command<'_>) -> bool {
+        let header = |kind: u16| Header {
+            kind: kind.into(),
+            flags: if command.wants_receipt { FLAG_RECEIPT } else { 0 }.into(),
+            length: 0.into(),
+            datapath: command.datapath.0.into(),
+            sequence: command.ticket.into(),
+        };
+        match &command.what {
+            What::Subscribe(it) => {
+                frame::write(out, header(kind::SUBSCRIBE), &U64::new(it.events), &[it.packets])
+            }
+            What::PacketOut(it) => packet_out(out, header(kind::PACKET_OUT), it),
+            What::FlowMod(it) => flow_mod(out, header(kind::FLOW_MOD), it),
+            What::GroupMod(it) => frame::write(out, header(kind::GROUP_MOD), &group_mod(it), &[it.buckets]),
+            What::MeterMod(it) => frame::write(out, header(kind::METER_MOD), &meter_mod(it), &[it.bands]),
+            What::PortMod(it) => frame::write(out, header(kind::PORT_MOD), &port_mod(it), &[]),
+            What::StatsRequest(it) => {
+                frame::write(out, header(kind::STATS_REQUEST), &small(it.multipart, 0), &[it.body])
+            }
+            What::Barrier => frame::write(out, header(kind::BARRIER), &[0u8; 0], &[]),
+            What::Publish(it) => named(out, header(kind::PUBLISH), it.topic, it.payload),
+            What::Query(it) => named(out, header(kind::QUERY), it.service, it.payload),
+            What::QueryAnswer(it) => frame::write(
+                out,
+                header(kind::QUERY_ANSWER),
+                &small(it.status, it.more.into()),
+                &[it.payload],
+            ),
+            What::Log(it) => frame::write(out, header(kind::LOG), &small(0, it.level), &[it.text.as_bytes()]),
+        }
+    }
+
+    fn packet_out(out: &mut Vec<u8>, header: Header, it: &PacketOut<'_>) -> bool {
+        let Ok(actions_len) = u16::try_from(it.actions.len()) else { return false };
+        let fixed = PacketOutFixed {
+            buffer_id: it.buffer_id.unwrap_or(NO_BUFFER).into(),
+            in_port: it.in_port.0.into(),
+            actions_len: actions_len.into(),
+            reserved: [0; 2],
+        };
+        frame::write(out, header, &fixed, &[it.actions, it.data])
+    }
+
+    fn flow_mod(out: &mut Vec<u8>, header: Header, it: &FlowMod<'_>) -> bool {
+        let Ok(matching_len) = u16::try_from(it.matching.len()) else { return false };
+        let fixed = FlowModFixed {
+            cookie: it.cookie.into(),
+            cookie_mask: it.cookie_mask.into(),
+            buffer_id: it.buffer_id.unwrap_or(NO_BUFFER).into(),
+            out_port: it.out_port.0.into(),
+            out_group: it.out_group.into(),
+            idle_timeout_s: it.idle_timeout_s.into(),
+            hard_timeout_s: it.hard_timeout_s.into(),
+            priority: it.priority.into(),
+            flags: it.flags.into(),
+            matching_len: matching_len.into(),
+            table_id: it.table_id,
+            command: it.command,
+        };
+        frame::write(out, header, &fixed, &[it.matching, it.instructions])
+    }
+
+    fn group_mod(it: &GroupMod<'_>) -> GroupModFixed {
+        GroupModFixed {
+            group_id: it.group_id.into(),
+            command: it.command.into(),
+            group_type: it.group_type,
+            reserved: 0,
+        }
+    }
+
+    fn meter_mod(it: &MeterMod<'_>) -> MeterModFixed {
+        MeterModFixed { meter_id: it.meter_id.into(), command: it.command.into(), flags: it.flags.into() }
+    }
+
+    fn port_mod(it: &PortMod) -> PortModFixed {
+        PortModFixed {
+            port_no: it.port_no.0.into(),
+            config: it.config.into(),
+            mask: it.mask.into(),
+            hw_addr: it.hw_addr.0,
+            reserved: [0; 2],
+        }
+    }
+
+    fn named(out: &mut Vec<u8>, header: Header, name: &str, payload: &[u8]) -> bool {
+        let Ok(name_len) = u16::try_from(name.len()) else { return false };
+        frame::write(out, header, &small(name_len, 0), &[name.as_bytes(), payload])
+    }
+
+    fn small(number: u16, flag: u8) -> SmallFixed {
+        SmallFixed { number: number.into(), flag, reserved: 0 }
+    }
+}

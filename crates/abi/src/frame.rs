@@ -1,0 +1,132 @@
+//! Taking a frame apart, and putting one together, byte by byte and nothing trusted.
+//!
+//! Never copies a body and never allocates.
+
+use crate::header::{HEADER_LEN, Header, MAX_FRAME_LEN};
+use flow::DatapathId;
+use std::fmt;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// A frame that does not mean anything. It is the writer's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Bytes from the start of the frame.
+    pub offset: usize,
+    /// What is wrong there.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "malformed frame at offset {}: {}", self.offset, self.reason)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// A frame whose header is sound: its length is the length of the bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// What it begins with.
+    pub header: &'a Header,
+    /// What follows.
+    pub body: &'a [u8],
+    /// All of it.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the header. The bytes must be exactly one frame.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (header, body) = Header::ref_from_prefix(bytes)
+            .map_err(|_| Malformed { offset: 0, reason: "it is shorter than a header" })?;
+        if header.length.get() as usize != bytes.len() || bytes.len() > MAX_FRAME_LEN {
+            return Err(Malformed { offset: 4, reason: "its length is not the length that it states" });
+        }
+        Ok(Frame { header, body, bytes })
+    }
+
+    /// Takes the first frame off bytes that hold several, one after the other.
+    pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
+        let (header, _) = Header::ref_from_prefix(bytes)
+            .map_err(|_| Malformed { offset: 0, reason: "it is shorter than a header" })?;
+        let length = header.length.get() as usize;
+        if length < HEADER_LEN || length > bytes.len() {
+            return Err(Malformed { offset: 4, reason: "its length is more than there is" });
+        }
+        let (first, rest) = bytes.split_at(length);
+        Ok((Frame::read(first)?, rest))
+    }
+
+    /// The switch that it is about.
+    pub fn datapath(&self) -> DatapathId {
+        DatapathId(self.header.datapath.get())
+    }
+}
+
+/// Reads a body from front to back.
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(frame: &Frame<'a>) -> Self {
+        Reader { rest: frame.body, offset: HEADER_LEN }
+    }
+
+    pub(crate) fn fixed<T>(&mut self) -> Result<&'a T, Malformed>
+    where
+        T: FromBytes + KnownLayout + Immutable + Unaligned,
+    {
+        let (fixed, rest) = T::ref_from_prefix(self.rest)
+            .map_err(|_| Malformed { offset: self.offset, reason: "the body is too short for its kind" })?;
+        self.rest = rest;
+        self.offset += size_of::<T>();
+        Ok(fixed)
+    }
+
+    pub(crate) fn bytes(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Malformed {
+            offset: self.offset,
+            reason: "a part is longer than what is left of the body",
+        })?;
+        self.rest = rest;
+        self.offset += length;
+        Ok(bytes)
+    }
+
+    pub(crate) fn text(&mut self, length: usize) -> Result<&'a str, Malformed> {
+        let offset = self.offset;
+        std::str::from_utf8(self.bytes(length)?)
+            .map_err(|_| Malformed { offset, reason: "a text is not UTF-8" })
+    }
+
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub(crate) fn rest_as_text(self) -> Result<&'a str, Malformed> {
+        let offset = self.offset;
+        std::str::from_utf8(self.rest).map_err(|_| Malformed { offset, reason: "a text is not UTF-8" })
+    }
+}
+
+/// Appends one frame to `out`: header, fixed part, then the parts in order.
+///
+/// The parts' lengths are the caller's to keep within [`MAX_FRAME_LEN`]; a frame beyond it is not appended and `false` comes back.
+pub(crate) fn write<T>(out: &mut Vec<u8>, mut header: Header, fixed: &T, parts: &[&[u8]]) -> bool
+where
+    T: IntoBytes + Immutable,
+{
+    let length = HEADER_LEN + size_of::<T>() + parts.iter().map(|part| part.len()).sum::<usize>();
+    if length > MAX_FRAME_LEN {
+        return false;
+    }
+    // Checked just above: the length fits in 32 bits.
+    header.length = (length as u32).into();
+    out.extend_from_slice(header.as_bytes());
+    out.extend_from_slice(fixed.as_bytes());
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+    true
+}

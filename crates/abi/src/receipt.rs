@@ -1,0 +1,56 @@
+//! What became of a command: nobody is told that a rule is in when it only was sent.
+//!
+//! Never says more than is known: a session that ends first leaves `unknown`, not `failed`.
+
+use std::fmt;
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Outcome {
+    /// The switch's barrier came back and no error did.
+    Programmed = 0,
+    /// The kernel did not let it pass; the reason names the capability, the quota or what is wrong with it.
+    Refused = 1,
+    /// The switch answered with an error.
+    Failed = 2,
+    /// The session ended before the answer.
+    Unknown = 3,
+}
+
+impl Outcome {
+    /// The outcome with this number.
+    pub const fn from_number(number: u8) -> Option<Outcome> {
+        match number {
+            0 => Some(Outcome::Programmed),
+            1 => Some(Outcome::Refused),
+            2 => Some(Outcome::Failed),
+            3 => Some(Outcome::Unknown),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Outcome::Programmed => "programmed",
+            Outcome::Refused => "refused",
+            Outcome::Failed => "failed",
+            Outcome::Unknown => "unknown",
+        })
+    }
+}
+
+/// The answer to a command that asked for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt<'a> {
+    /// The command's ticket.
+    pub ticket: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// For `Failed`: the switch's error, in the numbers of OpenFlow 1.3. Otherwise zeros.
+    pub error: flow::ErrorCode,
+    /// In words, for people. Empty for `Programmed`.
+    pub reason: &'a str,
+}
