@@ -4,6 +4,7 @@
 //! only packages of the distribution.
 
 use crate::process::{self, Ended};
+use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ const TOOLS: [Tool; 10] = [
 
 /// A mirror that answers slowly is waited for this long; one that does not answer must not eat the build's time.
 const LIMIT: Duration = Duration::from_secs(8 * 60);
+
+const TUN: &str = "/dev/net/tun";
 
 /// The programs that are not here.
 pub fn missing() -> Vec<&'static str> {
@@ -72,14 +75,24 @@ fn apt(words: &[&str]) -> Result<(), String> {
 
 /// Why this machine cannot run real switches although the programs are there, if so.
 pub fn refusal() -> Option<String> {
+    no_namespaces().or_else(no_tun)
+}
+
+fn no_namespaces() -> Option<String> {
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "--pid", "--fork", "--mount-proc", "true"]);
     match command.stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => None,
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Some(format!("this machine does not let root make namespaces ({said})"))
+            Some(format!("this machine does not let us make namespaces ({said})"))
         }
         Err(error) => Some(format!("cannot run unshare: {error}")),
     }
+}
+
+/// Open vSwitch's user-space datapath makes a tap device for each bridge. Containers often lack the device file.
+fn no_tun() -> Option<String> {
+    let error = File::options().read(true).write(true).open(TUN).err()?;
+    Some(format!("{TUN} cannot be opened ({error})"))
 }
