@@ -4,7 +4,7 @@
 //! word 0    magic          "burnport"
 //!      1    version        of this layout
 //!      2,3  size of to_app, of from_app, in bytes
-//!      64   to_app's indices and flags, four words, each on lines of its own     (ring.rs)
+//!      64   to_app's indices and wishes, four words, each on lines of its own     (ring.rs)
 //!      128  from_app's
 //!      512  to_app's data, then from_app's
 //! ```
@@ -21,7 +21,7 @@ pub const MAX_FRAME_BYTES: usize = 128 * 1024;
 /// Bytes of the word in which rings count.
 pub(crate) const WORD_BYTES: usize = 8;
 
-/// Words from one index or flag to the next: 128 bytes, because processors fetch cache lines in pairs, and a line that both ends
+/// Words from one index or wish to the next: 128 bytes, because processors fetch cache lines in pairs, and a line that both ends
 /// write makes each wait for the other. Loom explores each word and has no lines.
 pub(crate) const LINE_WORDS: usize = if cfg!(loom) { 1 } else { 16 };
 

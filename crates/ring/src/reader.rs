@@ -4,10 +4,10 @@
 //! In: words that a hostile producer wrote. Out: one frame at a time in a buffer of the caller's, or what the producer did
 //! wrong. Never does more than copying the frame in hand, and never reads a word of a frame twice.
 
-use crate::atomic::{AtomicU64, Ordering, fence};
+use crate::atomic::{AtomicU64, Ordering};
 use crate::fault::PeerFault;
 use crate::layout::WORD_BYTES;
-use crate::ring::{LENGTH_WORDS, Ring, frame_words, take_flag};
+use crate::ring::{Granted, LENGTH_WORDS, Ring, Wish, frame_words};
 use crate::writer::in_bytes;
 
 /// The read index is shown to the producer when this part of the ring is to be given back (and when the ring is empty):
@@ -25,15 +25,25 @@ pub(crate) struct Reader {
     written: u64,
     /// Whether a release found the producer waiting for room.
     wake_due: bool,
-    /// Whether the flag was put up by `about_to_sleep` and not taken down since.
-    sleeps: bool,
+    /// To be woken when there are frames.
+    wish: Wish,
+    granted: Granted,
     fault: Option<PeerFault>,
 }
 
 impl Reader {
     /// The consumer of a ring that nobody has consumed from yet.
     pub(crate) fn new(ring: Ring) -> Reader {
-        Reader { ring, read: 0, released: 0, written: 0, wake_due: false, sleeps: false, fault: None }
+        Reader {
+            ring,
+            read: 0,
+            released: 0,
+            written: 0,
+            wake_due: false,
+            wish: Wish::default(),
+            granted: Granted::default(),
+            fault: None,
+        }
     }
 
     /// Replaces what is in `buffer` by the next frame, and returns its length in bytes; `None` if there is none now, in which case
@@ -53,9 +63,7 @@ impl Reader {
         }
         self.released = self.read;
         self.ring.read().store(self.read, Ordering::Release);
-        // As in `Writer::publish`: the index before the look at the flag.
-        fence(Ordering::SeqCst);
-        self.wake_due |= take_flag(self.ring.producer_waits());
+        self.wake_due |= self.granted.grant(self.ring.wish_for_room());
     }
 
     /// Whether the producer must be woken, since last asked.
@@ -68,9 +76,7 @@ impl Reader {
     /// that it must not sleep.
     pub(crate) fn about_to_sleep(&mut self) -> bool {
         self.release();
-        self.sleeps = true;
-        self.ring.consumer_sleeps().store(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        self.wish.make(self.ring.wish_for_frames());
         if self.fault.is_none() {
             self.fault = self.look_at_written_index().err();
         }
@@ -83,9 +89,7 @@ impl Reader {
 
     /// Says that the consumer is awake and needs no wake-up.
     pub(crate) fn awake(&mut self) {
-        if std::mem::take(&mut self.sleeps) {
-            self.ring.consumer_sleeps().store(0, Ordering::Relaxed);
-        }
+        self.wish.take_back(self.ring.wish_for_frames());
     }
 
     /// Reads and checks the length word of the next frame.

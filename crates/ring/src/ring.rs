@@ -1,14 +1,17 @@
-//! One ring as it lies in the shared memory: two indices, two flags and the data. Said once for both of its ends.
+//! One ring as it lies in the shared memory: two indices, two wishes to be woken and the data. Said once for both of its ends.
 //!
 //! Indices count 64-bit words since the ring began and never wrap (at a word a nanosecond, after 584 years), so that
 //! going backwards is always a fault; a place in the data is the index modulo the ring's power-of-two size. A frame is one
 //! word with its length in bytes, then its bytes, filled up with zeros to a whole word.
 //!
+//! A wish to be woken is a number that no wish of that end had before, or zero while there is none. So each word has one
+//! writer, and an end wakes its peer once for each wish: it remembers which it has granted.
+//!
 //! Never believes what it reads: that is for `Reader` and `Writer`, who know what they wrote themselves.
 
 use std::sync::Arc;
 
-use crate::atomic::{AtomicU64, Ordering};
+use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::layout::{LINE_WORDS, MAX_FRAME_BYTES, Place, WORD_BYTES};
 use crate::memory::Memory;
 
@@ -44,8 +47,8 @@ impl Ring {
         self.control(0)
     }
 
-    /// Not zero while the producer wants to be woken when there is room again; it sets it, the consumer clears it.
-    pub(crate) fn producer_waits(&self) -> &AtomicU64 {
+    /// The producer's wish to be woken when there is room again; it writes it.
+    pub(crate) fn wish_for_room(&self) -> &AtomicU64 {
         self.control(1)
     }
 
@@ -54,8 +57,8 @@ impl Ring {
         self.control(2)
     }
 
-    /// Not zero while the consumer wants to be woken when there are frames; it sets it, the producer clears it.
-    pub(crate) fn consumer_sleeps(&self) -> &AtomicU64 {
+    /// The consumer's wish to be woken when there are frames; it writes it.
+    pub(crate) fn wish_for_frames(&self) -> &AtomicU64 {
         self.control(3)
     }
 
@@ -79,10 +82,43 @@ impl Ring {
     }
 }
 
-/// Takes a flag down; whether it was up. Looks before it writes, because the flag is nearly always down and writing it would take
-/// its line away from the peer.
-pub(crate) fn take_flag(flag: &AtomicU64) -> bool {
-    flag.load(Ordering::Relaxed) != 0 && flag.swap(0, Ordering::Relaxed) != 0
+/// An end's own wish to be woken.
+#[derive(Default)]
+pub(crate) struct Wish {
+    /// The number of the last wish. It cannot come round: a wish is a system call's worth of time.
+    number: u64,
+    made: bool,
+}
+
+impl Wish {
+    /// Makes a new wish, and orders it before whatever is looked at next: the peer writes its index before it looks at the wish, so one
+    /// of the two sees the other, and no wake-up is lost.
+    pub(crate) fn make(&mut self, shared: &AtomicU64) {
+        self.number += 1;
+        self.made = true;
+        shared.store(self.number, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Takes the wish back, if there is one.
+    pub(crate) fn take_back(&mut self, shared: &AtomicU64) {
+        if std::mem::take(&mut self.made) {
+            shared.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Which of its peer's wishes an end has granted.
+#[derive(Default)]
+pub(crate) struct Granted(u64);
+
+impl Granted {
+    /// Whether there is a wish that was not granted yet; it is now. Called after the end has stored an index.
+    pub(crate) fn grant(&mut self, shared: &AtomicU64) -> bool {
+        fence(Ordering::SeqCst);
+        let wish = shared.load(Ordering::Relaxed);
+        wish != 0 && std::mem::replace(&mut self.0, wish) != wish
+    }
 }
 
 /// Words that a frame of `length_bytes` takes, its length word included.

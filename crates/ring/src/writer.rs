@@ -3,10 +3,10 @@
 //! In: frames in parts. Out: words in the ring, and whether the peer is to be woken. Never blocks, allocates, or reads
 //! back what it wrote.
 
-use crate::atomic::{AtomicU64, Ordering, fence};
+use crate::atomic::{AtomicU64, Ordering};
 use crate::fault::{Full, PeerFault};
 use crate::layout::WORD_BYTES;
-use crate::ring::{LENGTH_WORDS, Ring, frame_words, take_flag};
+use crate::ring::{Granted, LENGTH_WORDS, Ring, Wish, frame_words};
 
 /// The producer of one ring.
 pub(crate) struct Writer {
@@ -17,13 +17,24 @@ pub(crate) struct Writer {
     published: u64,
     /// Up to where the consumer has read, as last believed.
     read: u64,
+    /// To be woken when there is room.
+    wish: Wish,
+    granted: Granted,
     fault: Option<PeerFault>,
 }
 
 impl Writer {
     /// The producer of a ring that nobody has produced into yet.
     pub(crate) fn new(ring: Ring) -> Writer {
-        Writer { ring, written: 0, published: 0, read: 0, fault: None }
+        Writer {
+            ring,
+            written: 0,
+            published: 0,
+            read: 0,
+            wish: Wish::default(),
+            granted: Granted::default(),
+            fault: None,
+        }
     }
 
     /// Writes one frame, made of `parts` in a row, where nobody sees it yet. Leaves at least `reserve_bytes` free.
@@ -67,23 +78,19 @@ impl Writer {
         }
         self.published = self.written;
         self.ring.written().store(self.written, Ordering::Release);
-        // The store above before the load below, as in the consumer the flag's store before its last look at the
-        // index: with both fences one of the two sees the other, and no wake-up is lost.
-        fence(Ordering::SeqCst);
-        take_flag(self.ring.consumer_sleeps())
+        self.granted.grant(self.ring.wish_for_frames())
     }
 
     /// Says that the producer wants to be woken when the consumer has taken frames away. `false` if there is room for a frame of
     /// `length_bytes` already, or never will be.
     pub(crate) fn about_to_wait(&mut self, length_bytes: usize) -> bool {
-        self.ring.producer_waits().store(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        self.wish.make(self.ring.wish_for_room());
         self.look_at_read_index();
         let wait = self.fault.is_none()
             && length_bytes <= self.ring.max_frame_bytes()
             && self.free_words() < frame_words(length_bytes);
         if !wait {
-            self.ring.producer_waits().store(0, Ordering::Relaxed);
+            self.wish.take_back(self.ring.wish_for_room());
         }
         wait
     }

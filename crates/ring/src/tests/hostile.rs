@@ -27,7 +27,7 @@ enum Step {
     PeerWritesData(u64, u64),
     PeerMovesWritten(u64),
     PeerMovesRead(u64),
-    PeerFlipsFlags(u64),
+    PeerMakesWishes(u64),
     PeerPushes(usize),
     Pop,
     Push(usize),
@@ -41,7 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
         (any::<u64>(), wise()).prop_map(|(at, value)| Step::PeerWritesData(at, value)),
         wise().prop_map(Step::PeerMovesWritten),
         wise().prop_map(Step::PeerMovesRead),
-        wise().prop_map(Step::PeerFlipsFlags),
+        wise().prop_map(Step::PeerMakesWishes),
         (0_usize..100).prop_map(Step::PeerPushes),
         Just(Step::Pop),
         (0_usize..300).prop_map(Step::Push),
@@ -68,9 +68,9 @@ proptest! {
                 Step::PeerWritesData(at, value) => theirs.word(at).store(value, Ordering::Relaxed),
                 Step::PeerMovesWritten(value) => theirs.written().store(value, Ordering::Relaxed),
                 Step::PeerMovesRead(value) => ours.read().store(value, Ordering::Relaxed),
-                Step::PeerFlipsFlags(value) => {
-                    theirs.producer_waits().store(value, Ordering::Relaxed);
-                    ours.consumer_sleeps().store(value, Ordering::Relaxed);
+                Step::PeerMakesWishes(value) => {
+                    theirs.wish_for_room().store(value, Ordering::Relaxed);
+                    ours.wish_for_frames().store(value, Ordering::Relaxed);
                 }
                 Step::PeerPushes(length) => {
                     let _ = peer.push(0, &[&vec![9; length]]);
@@ -199,7 +199,7 @@ fn a_peer_that_writes_while_the_kernel_reads_gets_nothing() {
     );
 }
 
-/// Writes into indices, flags and data, sometimes what is plausible; a simple generator, so that a round can be repeated.
+/// Writes into indices, wishes and data, sometimes what is plausible; a simple generator, so that a round can be repeated.
 fn scribble(mapping: &Mapping, sizes: Sizes, seed: u64, done: &AtomicBool) {
     let words = mapping.words();
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -211,7 +211,7 @@ fn scribble(mapping: &Mapping, sizes: Sizes, seed: u64, done: &AtomicBool) {
         let data = &words[from_app.data..][..from_app.words];
         data[value as usize % from_app.words].store(value % 100, Ordering::Relaxed);
         match value % 1000 {
-            // Flags, and the read index of the kernel's events.
+            // Wishes, and the read index of the kernel's events.
             0..100 => {
                 words[sizes.place_to_app().control + value as usize % 64].store(value % 50, Ordering::Relaxed)
             }
