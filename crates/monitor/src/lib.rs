@@ -1,1 +1,41 @@
 //! The parent of kernel and zones: starts, watches, restarts.
+//!
+//! ```text
+//!                 Plan (apps, programs, limits)         SIGTERM, Ctrl-C
+//!                        │                                   │
+//!                        ▼                                   ▼
+//!   kernel process ◀─────────────── run::Monitor ──────────────────▶ one process per app
+//!    ToKernel, FromKernel       │  ▲                                  ToZone; its output comes back as log lines
+//!                         Event ▼  │ Command
+//!                           supervisor (pure)
+//! ```
+//!
+//! The monitor is outside of all that it watches (Rosemary, section 3.2, item 5): it has one thread, reads no network
+//! input and nothing that an app says but its output, waits for nobody, and so outlives whatever they do. A trusted app
+//! that takes the kernel down is started again in a process zone.
+//!
+//! The two other ends of its sockets are here too, for the kernel process and the SDK: [`channel::Channel`],
+//! [`protocol`], [`child::die_with_parent`].
+//!
+//! It never decides about a packet, a rule or a switch, and holds no state of the network.
+
+mod app;
+mod app_life;
+mod backoff;
+pub mod channel;
+pub mod child;
+mod children;
+mod output;
+pub mod protocol;
+mod run;
+mod signals;
+pub mod supervisor;
+
+pub use app::{
+    APP_NAME_BYTES_MAX, APPS_MAX, AppSource, AppSpec, AppState, AppStatus, Ending, PlanError,
+    REASON_BYTES_MAX, Verb, ZoneKind, check_specs,
+};
+pub use backoff::Patience;
+pub use run::{Monitor, Outcome, Plan, Programs, RunError, ZoneProgram, run};
+pub use signals::shutdown_signals;
+pub use supervisor::Timing;

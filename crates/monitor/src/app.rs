@@ -1,0 +1,283 @@
+//! What the monitor knows of an app: what it was told to run, and what it says of it.
+//!
+//! In: the operator's list of apps ([`AppSpec`]). Out: one [`AppStatus`] an app, which the kernel process shows to
+//! the operator. Nothing here decides or acts.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use zone::Limits;
+
+/// Most apps on one node. Each costs a process, and their statuses must fit into one message.
+pub const APPS_MAX: usize = 128;
+
+/// Longest reason, and longest last line, that is kept of an end, in bytes; what is longer is cut.
+pub const REASON_BYTES_MAX: usize = 160;
+
+/// Longest name of an app, in bytes; it is shown in every line of the app's output.
+pub const APP_NAME_BYTES_MAX: usize = 64;
+
+/// The kind of sandbox around an app.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ZoneKind {
+    /// A process of its own.
+    Process,
+    /// Inside the kernel's process, at the operator's word.
+    Trusted,
+}
+
+impl fmt::Display for ZoneKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ZoneKind::Process => "process",
+            ZoneKind::Trusted => "trusted",
+        })
+    }
+}
+
+/// Where an app's code is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum AppSource {
+    /// Compiled into the node's binary, under this name.
+    BuiltIn(String),
+    /// A program of its own; runs in a process zone only.
+    Executable(PathBuf),
+    /// A shared object with the app's C table; runs in either kind of zone.
+    SharedObject(PathBuf),
+}
+
+/// One app that the node runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppSpec {
+    /// The app's name on this node; unique.
+    pub name: String,
+    /// The kind of zone that the operator asked for.
+    pub kind: ZoneKind,
+    /// Where its code is.
+    pub source: AppSource,
+    /// What its process zone may take of the machine.
+    #[serde(default)]
+    pub limits: Limits,
+    /// The app's own settings, `[app.NAME]` of `burnet.toml`: a JSON object that only the app understands.
+    #[serde(default)]
+    pub settings: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What an app is doing now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum AppState {
+    /// Its process is being started, or it waits for a kernel to be loaded into or attached to.
+    Starting,
+    /// Its process runs; a trusted app has been given to the kernel.
+    Running,
+    /// It was asked to end and has not yet.
+    Ending,
+    /// It ended, and is started again at this time.
+    BackingOff {
+        /// Milliseconds since the Unix epoch.
+        until_unix_ms: u64,
+    },
+    /// It ended too often; it stays stopped until the operator says `restart`.
+    Quarantined,
+    /// The operator stopped it.
+    Stopped,
+}
+
+/// Why and when something ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ending {
+    /// The reason as a phrase: `exit code 3`, `killed by SIGSEGV`, `its ring held garbage …`.
+    pub reason: String,
+    /// The last line that the process printed before, if it printed any; its own words.
+    pub last_line: Option<String>,
+    /// When, in milliseconds since the Unix epoch.
+    pub unix_ms: u64,
+}
+
+/// All that the monitor says of an app, for `burnet app list`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppStatus {
+    /// The app's name.
+    pub app: String,
+    /// Its zone's id: never 0, and the same for the node's life.
+    pub zone: u16,
+    /// The kind of zone that it runs in now.
+    pub kind: ZoneKind,
+    /// Why it does not run trusted although the operator asked for that; it stays so for the node's life.
+    pub demoted: Option<Ending>,
+    /// What it is doing.
+    pub state: AppState,
+    /// Since when, in milliseconds since the Unix epoch.
+    pub since_unix_ms: u64,
+    /// How often it was started, less the first time.
+    pub restarts: u64,
+    /// Counts its starts; events of an older generation are ignored.
+    pub generation: u64,
+    /// Its process, if it has one.
+    pub pid: Option<u32>,
+    /// How it ended last.
+    pub last_end: Option<Ending>,
+}
+
+/// What the operator may ask for an app.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    /// End it if it runs, forget its failures, start it.
+    Restart,
+    /// End it; it stays stopped.
+    Stop,
+    /// Start it if it is not running.
+    Start,
+}
+
+/// What the operator wants of the node cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanError(pub(crate) String);
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// Refuses what could not be run or shown: too many apps, a name twice, empty, too long or with characters beyond
+/// `a-z A-Z 0-9 - _ .`, and a program of its own asked to run inside the kernel.
+///
+/// # Errors
+/// [`PlanError`], one sentence for the operator.
+pub fn check_specs(specs: &[AppSpec]) -> Result<(), PlanError> {
+    if specs.len() > APPS_MAX {
+        return Err(PlanError(format!(
+            "{} apps are more than the {APPS_MAX} that one node runs",
+            specs.len()
+        )));
+    }
+    for (index, spec) in specs.iter().enumerate() {
+        check_name(&spec.name)?;
+        if specs[..index].iter().any(|other| other.name == spec.name) {
+            return Err(PlanError(format!(
+                "the app {} is named twice; give the second another name",
+                spec.name
+            )));
+        }
+        if spec.kind == ZoneKind::Trusted && matches!(spec.source, AppSource::Executable(_)) {
+            let why = "is a program of its own and cannot run trusted; build it as a shared object, or leave out =trusted";
+            return Err(PlanError(format!("the app {} {why}", spec.name)));
+        }
+    }
+    Ok(())
+}
+
+/// Text from outside made fit for a terminal and a status: control characters are spelt out, and it is cut after
+/// `bytes_max`.
+pub(crate) fn legible(text: &str, bytes_max: usize) -> String {
+    let mut legible = String::new();
+    for character in text.chars() {
+        let piece =
+            if character.is_control() { character.escape_default().to_string() } else { character.into() };
+        if legible.len() + piece.len() > bytes_max {
+            break;
+        }
+        legible.push_str(&piece);
+    }
+    legible
+}
+
+fn check_name(name: &str) -> Result<(), PlanError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if name.is_empty() || name.len() > APP_NAME_BYTES_MAX || !name.bytes().all(plain) {
+        let rule = format!("an app's name has 1 to {APP_NAME_BYTES_MAX} letters, digits, '-', '_' or '.'");
+        return Err(PlanError(format!("{name:?} cannot be an app's name: {rule}")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str, kind: ZoneKind, source: AppSource) -> AppSpec {
+        AppSpec {
+            name: name.to_owned(),
+            kind,
+            source,
+            limits: Limits::default(),
+            settings: Default::default(),
+        }
+    }
+
+    fn built_in(name: &str) -> AppSpec {
+        spec(name, ZoneKind::Process, AppSource::BuiltIn("hub".into()))
+    }
+
+    fn check(specs: &[AppSpec], expected: Result<(), &str>) {
+        match (check_specs(specs), expected) {
+            (Ok(()), Ok(())) => (),
+            (Err(error), Err(words)) => assert!(error.to_string().contains(words), "{error}"),
+            (got, expected) => panic!("{got:?}, but expected {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_run_is_refused_by_name() {
+        check(&[built_in("")], Err("\"\" cannot be"));
+        check(&[built_in("a b")], Err("\"a b\""));
+        check(&[built_in("\u{1b}[31m")], Err("\\u{1b}"));
+        check(&[built_in(&"x".repeat(APP_NAME_BYTES_MAX + 1))], Err("1 to 64"));
+        check(&[built_in("hub"), built_in("hub")], Err("hub is named twice"));
+        let program = AppSource::Executable("/bin/true".into());
+        check(&[spec("x", ZoneKind::Trusted, program)], Err("cannot run trusted"));
+        let many: Vec<_> = (0..=APPS_MAX).map(|number| built_in(&number.to_string())).collect();
+        check(&many, Err("129 apps are more than the 128"));
+    }
+
+    #[test]
+    fn text_from_outside_cannot_steer_a_terminal_or_fill_a_status() {
+        assert_eq!(legible("\u{1b}[2J\u{7}ok", 100), "\\u{1b}[2J\\u{7}ok");
+        assert_eq!(legible("äää", 5), "ää");
+        assert_eq!(legible("\u{1b}", 3), "");
+    }
+
+    #[test]
+    fn the_longest_status_of_the_most_apps_fits_into_one_message() {
+        let ending = || Ending {
+            reason: "\"".repeat(REASON_BYTES_MAX),
+            last_line: Some("\\".repeat(REASON_BYTES_MAX)),
+            unix_ms: u64::MAX,
+        };
+        let status = AppStatus {
+            app: "x".repeat(APP_NAME_BYTES_MAX),
+            zone: u16::MAX,
+            kind: ZoneKind::Process,
+            demoted: Some(Ending { last_line: None, ..ending() }),
+            state: AppState::BackingOff { until_unix_ms: u64::MAX },
+            since_unix_ms: u64::MAX,
+            restarts: u64::MAX,
+            generation: u64::MAX,
+            pid: Some(u32::MAX),
+            last_end: Some(ending()),
+        };
+        let message = crate::protocol::ToKernel::Apps { apps: vec![status; APPS_MAX] };
+        let bytes = serde_json::to_vec(&message).unwrap().len();
+        assert!(bytes <= crate::channel::MESSAGE_BYTES_MAX, "{bytes}");
+    }
+
+    #[test]
+    fn a_list_of_different_apps_may_run() {
+        check(&[], Ok(()));
+        check(
+            &[built_in("hub"), spec("x", ZoneKind::Trusted, AppSource::SharedObject("/x.so".into()))],
+            Ok(()),
+        );
+    }
+}

@@ -1,0 +1,405 @@
+//! The life of one app: started, running, ended, started again or not. Pure.
+//!
+//! In: what happened to the app, and whether there is a kernel to run for ([`Situation`]).
+//! Out: commands, pushed to the list that it is given.
+//! It never decides about the kernel or about another app.
+//!
+//! ```text
+//!            kernel ready              started
+//!  Waiting ───────────────▶ Starting ─────────▶ Running ──▶ Ending ──┐
+//!     ▲                        ▲                   │ it ended        │ it ended
+//!     │ kernel lost            │ delay over        ▼                 │
+//!     │                     BackingOff ◀───── a failure ◀────────────┤
+//!     │                                            │ too many        │ operator
+//!     └──────── operator: restart ◀─── Quarantined ◀                 ▼
+//!                                                                 Stopped
+//! ```
+
+use crate::app::{AppSpec, AppState, AppStatus, Ending, REASON_BYTES_MAX, Verb, ZoneKind, legible};
+use crate::backoff::{Backoff, Patience, Verdict};
+use crate::protocol::ToKernel;
+use crate::supervisor::{Command, How, Severity, Who};
+
+/// What an app's life depends on beyond itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Situation {
+    pub(crate) now_ms: u64,
+    /// A kernel process listens and can be attached to.
+    pub(crate) kernel_ready: bool,
+    /// The node is ending; nothing is started any more.
+    pub(crate) closing: bool,
+    /// From TERM to KILL.
+    pub(crate) end_grace_ms: u64,
+}
+
+/// Why an app or its trusted kind ended, on the monitor's clock.
+#[derive(Debug, Clone)]
+struct Past {
+    reason: String,
+    last_line: Option<String>,
+    at_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// What ended it counts against it.
+    Fail,
+    /// It goes on with a new generation; nothing counts.
+    Again,
+    Stop,
+}
+
+#[derive(Debug, Clone)]
+enum Phase {
+    Waiting,
+    Starting,
+    Running,
+    Ending {
+        reason: String,
+        then: Then,
+        /// `None` when KILL has been sent, and nothing is left but to wait.
+        kill_at_ms: Option<u64>,
+    },
+    BackingOff {
+        until_ms: u64,
+    },
+    Quarantined,
+    Stopped,
+}
+
+#[derive(Debug)]
+pub(crate) struct AppLife {
+    pub(crate) spec: AppSpec,
+    pub(crate) zone: u16,
+    kind: ZoneKind,
+    demoted: Option<Past>,
+    phase: Phase,
+    since_ms: u64,
+    generation: u64,
+    pid: Option<u32>,
+    /// The kernel holds this generation's ports.
+    attached: bool,
+    backoff: Backoff,
+    last_end: Option<Past>,
+}
+
+impl AppLife {
+    pub(crate) fn new(zone: u16, spec: AppSpec, patience: Patience) -> AppLife {
+        AppLife {
+            kind: spec.kind,
+            spec,
+            zone,
+            demoted: None,
+            phase: Phase::Waiting,
+            since_ms: 0,
+            generation: 0,
+            pid: None,
+            attached: false,
+            backoff: Backoff::new(patience),
+            last_end: None,
+        }
+    }
+
+    /// A process of this app may be alive.
+    pub(crate) fn has_process(&self) -> bool {
+        self.kind == ZoneKind::Process
+            && matches!(self.phase, Phase::Starting | Phase::Running | Phase::Ending { .. })
+    }
+
+    pub(crate) fn is_current(&self, generation: u64) -> bool {
+        self.generation == generation
+    }
+
+    /// When `tick` has something to do.
+    pub(crate) fn next_wake_ms(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Ending { kill_at_ms, .. } => kill_at_ms,
+            Phase::BackingOff { until_ms } => Some(until_ms),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn kernel_ready(&mut self, at: Situation, out: &mut Vec<Command>) {
+        if matches!(self.phase, Phase::Waiting) {
+            self.start(at, out);
+        }
+    }
+
+    /// The kernel process is gone and the ports with it. `demote` says why a trusted app is not run trusted again.
+    pub(crate) fn kernel_lost(&mut self, reason: &str, demote: bool, at: Situation, out: &mut Vec<Command>) {
+        self.attached = false;
+        if self.has_process() {
+            return self.end(Then::Again, How::Term, reason, at, out);
+        }
+        if matches!(self.phase, Phase::Running) {
+            self.remember_end(reason, None, at.now_ms);
+            if demote {
+                self.demote(reason, at.now_ms, out);
+            }
+            self.enter(Phase::Waiting, at.now_ms);
+        }
+    }
+
+    pub(crate) fn started(&mut self, pid: u32, at: Situation) {
+        self.pid = Some(pid);
+        self.attached = true;
+        if matches!(self.phase, Phase::Starting) {
+            self.enter(Phase::Running, at.now_ms);
+        }
+    }
+
+    /// Its process ended, asked or unasked, or could not be started.
+    pub(crate) fn exited(
+        &mut self,
+        how: &str,
+        last_line: Option<String>,
+        at: Situation,
+        out: &mut Vec<Command>,
+    ) {
+        if !self.has_process() {
+            return;
+        }
+        self.pid = None;
+        let (reason, then) = match &self.phase {
+            Phase::Ending { reason, then, .. } => (reason.clone(), *then),
+            _ => (how.to_owned(), Then::Fail),
+        };
+        self.detach(&reason, at, out);
+        self.remember_end(&reason, last_line, at.now_ms);
+        match then {
+            Then::Fail => self.fail(&reason, at, out),
+            Then::Again => self.start(at, out),
+            Then::Stop => self.enter(Phase::Stopped, at.now_ms),
+        }
+    }
+
+    /// The kernel says that the zone broke the rules of its port.
+    pub(crate) fn zone_fault(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+        if self.has_process() {
+            self.end(Then::Fail, How::Kill, reason, at, out);
+        }
+    }
+
+    /// The kernel caught a panic of the trusted app, or could not load it.
+    pub(crate) fn trusted_fault(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+        if self.kind != ZoneKind::Trusted || !matches!(self.phase, Phase::Running) {
+            return;
+        }
+        self.unload(reason, at, out);
+        self.remember_end(reason, None, at.now_ms);
+        self.demote(reason, at.now_ms, out);
+        self.fail(reason, at, out);
+    }
+
+    pub(crate) fn operator(&mut self, verb: Verb, at: Situation, out: &mut Vec<Command>) {
+        match verb {
+            Verb::Restart => self.restart(at, out),
+            Verb::Stop => self.stop("the operator stopped it", at, out),
+            Verb::Start => match self.phase {
+                Phase::Waiting | Phase::Starting | Phase::Running => {}
+                Phase::Ending { then: Then::Again | Then::Fail, .. } => {}
+                _ => self.restart(at, out),
+            },
+        }
+    }
+
+    pub(crate) fn stop(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+        if self.has_process() {
+            return self.end(Then::Stop, How::Term, reason, at, out);
+        }
+        if matches!(self.phase, Phase::Running) {
+            self.unload(reason, at, out);
+            self.remember_end(reason, None, at.now_ms);
+        }
+        self.enter(Phase::Stopped, at.now_ms);
+    }
+
+    /// No more patience: the process is killed now if there is one.
+    pub(crate) fn kill(&mut self, out: &mut Vec<Command>) {
+        if !self.has_process() {
+            return;
+        }
+        if let Phase::Ending { kill_at_ms, .. } = &mut self.phase {
+            *kill_at_ms = None;
+        }
+        out.push(Command::End { who: self.who(), how: How::Kill });
+    }
+
+    pub(crate) fn tick(&mut self, at: Situation, out: &mut Vec<Command>) {
+        match self.phase {
+            Phase::BackingOff { until_ms } if until_ms <= at.now_ms => self.start(at, out),
+            Phase::Ending { kill_at_ms: Some(kill_at_ms), .. } if kill_at_ms <= at.now_ms => {
+                self.say(Severity::Warn, "does not end when asked to; it is killed", out);
+                self.kill(out);
+            }
+            _ => {}
+        }
+    }
+
+    /// `unix_ms_at_zero` is the wall clock when the monitor's clock was zero.
+    pub(crate) fn status(&self, unix_ms_at_zero: u64) -> AppStatus {
+        let unix = |ms: u64| unix_ms_at_zero.saturating_add(ms);
+        let ending = |past: &Past| Ending {
+            reason: past.reason.clone(),
+            last_line: past.last_line.clone(),
+            unix_ms: unix(past.at_ms),
+        };
+        AppStatus {
+            app: self.spec.name.clone(),
+            zone: self.zone,
+            kind: self.kind,
+            demoted: self.demoted.as_ref().map(ending),
+            state: match self.phase {
+                Phase::Waiting | Phase::Starting => AppState::Starting,
+                Phase::Running => AppState::Running,
+                Phase::Ending { .. } => AppState::Ending,
+                Phase::BackingOff { until_ms } => AppState::BackingOff { until_unix_ms: unix(until_ms) },
+                Phase::Quarantined => AppState::Quarantined,
+                Phase::Stopped => AppState::Stopped,
+            },
+            since_unix_ms: unix(self.since_ms),
+            restarts: self.generation.saturating_sub(1),
+            generation: self.generation,
+            pid: self.pid,
+            last_end: self.last_end.as_ref().map(ending),
+        }
+    }
+
+    fn who(&self) -> Who {
+        Who::Zone { zone: self.zone, generation: self.generation }
+    }
+
+    fn enter(&mut self, phase: Phase, now_ms: u64) {
+        self.phase = phase;
+        self.since_ms = now_ms;
+    }
+
+    fn start(&mut self, at: Situation, out: &mut Vec<Command>) {
+        if at.closing {
+            return self.enter(Phase::Stopped, at.now_ms);
+        }
+        if !at.kernel_ready {
+            return self.enter(Phase::Waiting, at.now_ms);
+        }
+        self.generation += 1;
+        self.backoff.started(at.now_ms);
+        match self.kind {
+            ZoneKind::Process => {
+                out.push(Command::StartZone { zone: self.zone, generation: self.generation });
+                self.enter(Phase::Starting, at.now_ms);
+            }
+            ZoneKind::Trusted => {
+                out.push(Command::TellKernel(ToKernel::LoadTrusted {
+                    zone: self.zone,
+                    app: self.spec.name.clone(),
+                    source: self.spec.source.clone(),
+                    settings: self.spec.settings.clone(),
+                }));
+                self.enter(Phase::Running, at.now_ms);
+            }
+        }
+    }
+
+    fn restart(&mut self, at: Situation, out: &mut Vec<Command>) {
+        let reason = "the operator restarted it";
+        self.backoff.forget();
+        if self.has_process() {
+            return self.end(Then::Again, How::Term, reason, at, out);
+        }
+        match self.phase {
+            Phase::Waiting => {}
+            Phase::Running => {
+                self.unload(reason, at, out);
+                self.remember_end(reason, None, at.now_ms);
+                self.start(at, out);
+            }
+            _ => self.start(at, out),
+        }
+    }
+
+    /// Asks the process to end. One that is ending already keeps its time to live, and goes on as was said last.
+    fn end(&mut self, then: Then, how: How, reason: &str, at: Situation, out: &mut Vec<Command>) {
+        self.detach(reason, at, out);
+        if let Phase::Ending { reason: first, then: first_then, kill_at_ms } = &mut self.phase {
+            // A failure stays one: that the kernel restarts meanwhile must not clear it.
+            if !(*first_then == Then::Fail && then == Then::Again && !at.closing) {
+                *first_then = then;
+                *first = reason.to_owned();
+            }
+            if how == How::Kill && kill_at_ms.take().is_some() {
+                out.push(Command::End { who: self.who(), how });
+            }
+            return;
+        }
+        out.push(Command::End { who: self.who(), how });
+        let kill_at_ms = (how == How::Term).then_some(at.now_ms.saturating_add(at.end_grace_ms));
+        self.enter(Phase::Ending { reason: reason.to_owned(), then, kill_at_ms }, at.now_ms);
+    }
+
+    fn fail(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+        match self.backoff.failed(at.now_ms) {
+            _ if at.closing => self.enter(Phase::Stopped, at.now_ms),
+            Verdict::Exhausted => {
+                let line = format!(
+                    "ended too often ({reason}); it is quarantined until the operator says: burnet app restart {}",
+                    self.spec.name
+                );
+                self.say(Severity::Error, &line, out);
+                self.enter(Phase::Quarantined, at.now_ms);
+            }
+            Verdict::RestartAfter(0) => {
+                self.say(Severity::Warn, &format!("ended ({reason}); it is started again now"), out);
+                self.start(at, out);
+            }
+            Verdict::RestartAfter(delay_ms) => {
+                self.say(
+                    Severity::Warn,
+                    &format!("ended ({reason}); it is started again in {delay_ms} ms"),
+                    out,
+                );
+                self.enter(Phase::BackingOff { until_ms: at.now_ms.saturating_add(delay_ms) }, at.now_ms);
+            }
+        }
+    }
+
+    fn demote(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
+        self.kind = ZoneKind::Process;
+        self.demoted =
+            Some(Past { reason: legible(reason, REASON_BYTES_MAX), last_line: None, at_ms: now_ms });
+        self.say(
+            Severity::Error,
+            &format!("ran trusted and runs in a process zone from now on: {reason}"),
+            out,
+        );
+    }
+
+    fn detach(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+        if std::mem::take(&mut self.attached) && at.kernel_ready {
+            out.push(Command::TellKernel(ToKernel::DetachZone {
+                zone: self.zone,
+                app: self.spec.name.clone(),
+                generation: self.generation,
+                reason: reason.to_owned(),
+            }));
+        }
+    }
+
+    fn unload(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+        if at.kernel_ready {
+            out.push(Command::TellKernel(ToKernel::UnloadTrusted {
+                zone: self.zone,
+                app: self.spec.name.clone(),
+                reason: reason.to_owned(),
+            }));
+        }
+    }
+
+    fn remember_end(&mut self, reason: &str, last_line: Option<String>, at_ms: u64) {
+        let last_line = last_line.map(|line| legible(&line, REASON_BYTES_MAX));
+        self.last_end = Some(Past { reason: legible(reason, REASON_BYTES_MAX), last_line, at_ms });
+    }
+
+    fn say(&self, severity: Severity, line: &str, out: &mut Vec<Command>) {
+        out.push(Command::Log { severity, line: format!("app {}: {line}", self.spec.name) });
+    }
+}

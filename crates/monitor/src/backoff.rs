@@ -1,0 +1,153 @@
+//! When something that ended is started again, and when no longer.
+//!
+//! In: the times at which it started and ended. Out: a delay, or that it is exhausted.
+//! It holds at most `restarts_max` times and knows no clock.
+
+use std::collections::VecDeque;
+
+/// How patient the monitor is. All times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patience {
+    /// The delay of the second restart in a row; the first comes at once, because most crashes are single.
+    pub first_delay_ms: u64,
+    /// Each delay is twice the one before, up to this.
+    pub longest_delay_ms: u64,
+    /// So many restarts within `window_ms` are allowed, and not one more.
+    pub restarts_max: usize,
+    /// The window in which restarts are counted.
+    pub window_ms: u64,
+    /// Whoever ran this long is stable: the next restart comes at once again.
+    pub stable_ms: u64,
+}
+
+impl Patience {
+    /// For an app: ten restarts a minute, so that about the first 50 seconds of a crash loop are ridden out.
+    pub const APP: Patience = Patience {
+        first_delay_ms: 100,
+        longest_delay_ms: 30_000,
+        restarts_max: 10,
+        window_ms: 60_000,
+        stable_ms: 30_000,
+    };
+
+    /// For the kernel: five a minute. Every restart ends all switch sessions, so a node that needs more is better
+    /// taken over by another.
+    pub const KERNEL: Patience = Patience { restarts_max: 5, ..Patience::APP };
+}
+
+/// What to do about something that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Start it again after this many milliseconds.
+    RestartAfter(u64),
+    /// It ended too often within the window.
+    Exhausted,
+}
+
+/// The history of one restarted thing.
+#[derive(Debug, Clone)]
+pub(crate) struct Backoff {
+    patience: Patience,
+    /// Restarts since it was last stable.
+    in_a_row: u32,
+    /// When it failed, oldest first; at most `restarts_max`.
+    failures_ms: VecDeque<u64>,
+    started_ms: Option<u64>,
+}
+
+impl Backoff {
+    pub(crate) fn new(patience: Patience) -> Backoff {
+        Backoff { patience, in_a_row: 0, failures_ms: VecDeque::new(), started_ms: None }
+    }
+
+    pub(crate) fn started(&mut self, now_ms: u64) {
+        self.started_ms = Some(now_ms);
+    }
+
+    pub(crate) fn failed(&mut self, now_ms: u64) -> Verdict {
+        let ran_ms = self.started_ms.take().map_or(0, |started| now_ms.saturating_sub(started));
+        if ran_ms >= self.patience.stable_ms {
+            self.in_a_row = 0;
+        }
+        let window = self.patience.window_ms;
+        self.failures_ms.retain(|failed| now_ms.saturating_sub(*failed) < window);
+        if self.failures_ms.len() >= self.patience.restarts_max {
+            return Verdict::Exhausted;
+        }
+        self.failures_ms.push_back(now_ms);
+        let delay = self.delay_ms();
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        Verdict::RestartAfter(delay)
+    }
+
+    /// The operator gave it another chance.
+    pub(crate) fn forget(&mut self) {
+        *self = Backoff::new(self.patience.clone());
+    }
+
+    fn delay_ms(&self) -> u64 {
+        let Some(doublings) = self.in_a_row.checked_sub(1) else { return 0 };
+        // Beyond 2^32 times the first delay any longest delay has been reached.
+        let factor = 1u64 << doublings.min(32);
+        self.patience.first_delay_ms.saturating_mul(factor).min(self.patience.longest_delay_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::{Exhausted, RestartAfter};
+
+    /// Each pair is (how long it ran after its restart, the verdict on its end).
+    fn check(patience: Patience, lives: &[(u64, Verdict)]) {
+        let (mut backoff, mut now) = (Backoff::new(patience), 1_000);
+        for (number, (ran_ms, expected)) in lives.iter().enumerate() {
+            backoff.started(now);
+            now += ran_ms;
+            let verdict = backoff.failed(now);
+            assert_eq!(verdict, *expected, "life {number}");
+            if let RestartAfter(delay) = verdict {
+                now += delay;
+            }
+        }
+    }
+
+    #[test]
+    fn a_crash_loop_is_slowed_down_and_then_stopped() {
+        let delays = [0, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600];
+        let mut lives: Vec<_> = delays.map(|delay| (1, RestartAfter(delay))).into();
+        lives.push((1, Exhausted));
+        check(Patience::APP, &lives);
+    }
+
+    #[test]
+    fn the_delay_stays_at_its_longest() {
+        let patience = Patience { restarts_max: 100, window_ms: 1, ..Patience::APP };
+        let mut lives: Vec<_> = vec![(1, RestartAfter(0))];
+        lives.extend(
+            [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]
+                .map(|d| (1, RestartAfter(d))),
+        );
+        check(patience, &lives);
+    }
+
+    #[test]
+    fn a_stable_life_makes_the_next_restart_immediate() {
+        check(
+            Patience::APP,
+            &[
+                (1, RestartAfter(0)),
+                (1, RestartAfter(100)),
+                (30_000, RestartAfter(0)),
+                (29_999, RestartAfter(100)),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_long_life_does_not_empty_the_window() {
+        let patience = Patience { restarts_max: 1, stable_ms: 10, window_ms: 60_000, ..Patience::APP };
+        check(patience.clone(), &[(1, RestartAfter(0)), (59_999, Exhausted)]);
+        check(patience, &[(1, RestartAfter(0)), (60_000, RestartAfter(0))]);
+    }
+}

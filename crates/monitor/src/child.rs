@@ -1,0 +1,18 @@
+//! What a child of the monitor does about its parent, in its own process.
+//!
+//! In: nothing. Out: a process that ends when the monitor does. It starts and watches nothing.
+
+use std::io;
+
+use rustix::process::Signal;
+
+/// The calling process is killed when its parent ends, however that ends. For the kernel process and the zone
+/// launcher, as the first thing they do.
+///
+/// A parent that ended before this call is noticed by the closed `Channel` instead.
+///
+/// # Errors
+/// Linux refuses this to nobody; another system might.
+pub fn die_with_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
+}

@@ -1,0 +1,131 @@
+//! Starting, watching, ending and reaping one child process.
+//!
+//! In: a program and its streams. Out: a [`Child`] whose pidfd becomes readable when it ends.
+//! It never waits: starting returns when the program has been executed, and an end is asked for only when the pidfd
+//! says that there is one.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+use std::{env, io};
+
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+use crate::supervisor::{How, ProcessEnd};
+
+/// What an app may know of the node's environment. Everything else stays out of its zone: an operator's environment
+/// holds tokens and keys.
+const ZONE_ENVIRONMENT: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TZ", "RUST_BACKTRACE", "RUST_LOG"];
+
+/// A child that has not been reaped. It is killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Child {
+    process: std::process::Child,
+    pid: Pid,
+    pidfd: OwnedFd,
+}
+
+impl AsFd for Child {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+impl Child {
+    /// The kernel process: the operator's environment and terminal, but a process group of its own, so that Ctrl-C
+    /// reaches the monitor alone.
+    pub(crate) fn start_kernel(program: &[OsString], stdin: OwnedFd) -> io::Result<Child> {
+        let mut command = command(program)?;
+        command.stdin(stdin).process_group(0);
+        Child::start(command)
+    }
+
+    /// A process zone: what it prints goes to `output`. Its launcher makes the process group, with the session.
+    pub(crate) fn start_zone(program: &[OsString], stdin: OwnedFd, output: OwnedFd) -> io::Result<Child> {
+        let mut command = command(program)?;
+        command.env_clear();
+        command.envs(ZONE_ENVIRONMENT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
+        command.stdin(stdin).stdout(Stdio::from(output.try_clone()?)).stderr(output);
+        Child::start(command)
+    }
+
+    fn start(mut command: Command) -> io::Result<Child> {
+        let mut process = command.spawn()?;
+        // The child is not reaped, so that its id still means it.
+        let watched = i32::try_from(process.id()).ok().and_then(Pid::from_raw).ok_or(rustix::io::Errno::SRCH);
+        match watched.and_then(|pid| Ok((pid, rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?))) {
+            Ok((pid, pidfd)) => Ok(Child { process, pid, pidfd }),
+            Err(errno) => {
+                // Nobody could watch it, so it must not run.
+                process.kill()?;
+                process.wait()?;
+                Err(errno.into())
+            }
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn end(&self, how: How) {
+        match how {
+            How::Term => self.signal(Signal::TERM),
+            How::Kill => {
+                self.kill_group();
+                self.signal(Signal::KILL);
+            }
+        }
+    }
+
+    /// Reaps it if it has ended; its group goes with it.
+    pub(crate) fn ended(&mut self) -> io::Result<Option<ProcessEnd>> {
+        if !self.has_ended() {
+            return Ok(None);
+        }
+        // Before it is reaped, while its id cannot be another's.
+        self.kill_group();
+        Ok(self.process.try_wait()?.map(process_end))
+    }
+
+    fn has_ended(&self) -> bool {
+        let mut fds = [rustix::event::PollFd::new(&self.pidfd, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 }))
+            .is_ok_and(|n| n > 0)
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Refused only if it has ended, which is what was wanted.
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, signal);
+    }
+
+    fn kill_group(&self) {
+        // Refused if there is no such group: it had not made one, or nobody of it is left.
+        let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Ok(None) = self.process.try_wait() {
+            self.end(How::Kill);
+        }
+    }
+}
+
+fn command(program: &[OsString]) -> io::Result<Command> {
+    let [path, args @ ..] = program else { return Err(io::Error::other("no program is named")) };
+    let mut command = Command::new(path);
+    command.args(args);
+    Ok(command)
+}
+
+fn process_end(status: ExitStatus) -> ProcessEnd {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => ProcessEnd::Code(code),
+        (None, number) => {
+            ProcessEnd::Signal { number: number.unwrap_or_default(), core_dumped: status.core_dumped() }
+        }
+    }
+}

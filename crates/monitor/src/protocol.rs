@@ -1,0 +1,213 @@
+//! What the monitor says to the kernel process and to process zones, and what the kernel process says back.
+//!
+//! ```text
+//!            ToKernel (+ port fds)                ToZone (+ port fds)
+//!  kernel ◀────────────────────────── monitor ──────────────────────▶ zone
+//!         ──────────────────────────▶
+//!            FromKernel                            (a zone says nothing: the monitor reads nothing of an app but its
+//!                                                   output)
+//! ```
+//!
+//! Each message is one JSON object in one SEQPACKET datagram (`channel`). Unknown fields and messages are refused:
+//! both ends are the same binary, so a difference is a fault and not an older version.
+
+use std::os::fd::OwnedFd;
+
+use ring::PortFds;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use zone::Limits;
+
+use crate::app::{AppSource, AppStatus, Verb};
+
+/// Descriptors of one end of a port: the rings' memory and a wake-up each way.
+pub const PORT_FDS: usize = 3;
+
+/// Most workers, so most ports of one zone: 96 descriptors, within the 253 that Linux passes in one message.
+pub const WORKERS_MAX: u16 = 32;
+
+/// From the monitor to the kernel process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ToKernel {
+    /// Always the first message, once: the node's configuration, whose form is the caller's.
+    Configure {
+        /// What `Plan::config` held.
+        config: Value,
+    },
+    /// A process zone has been started; the message carries its ports, one for each worker, in the workers' order.
+    AttachZone {
+        /// The zone's id; never 0.
+        zone: u16,
+        /// The app's name.
+        app: String,
+        /// To be repeated in [`FromKernel::ZoneFault`].
+        generation: u64,
+        /// How many ports follow; [`PORT_FDS`] descriptors each.
+        ports: u16,
+    },
+    /// The process zone is over or about to be: drop its ports and hear nothing more from it.
+    DetachZone {
+        /// The zone's id.
+        zone: u16,
+        /// The app's name.
+        app: String,
+        /// The generation that was attached.
+        generation: u64,
+        /// Why, for the log.
+        reason: String,
+    },
+    /// Run this app inside the kernel process, one instance for each worker.
+    LoadTrusted {
+        /// The zone's id.
+        zone: u16,
+        /// The app's name.
+        app: String,
+        /// Where its code is.
+        source: AppSource,
+        /// The app's own settings.
+        settings: Map<String, Value>,
+    },
+    /// Stop running this trusted app. It may have stopped already (after a [`FromKernel::TrustedFault`]).
+    UnloadTrusted {
+        /// The zone's id.
+        zone: u16,
+        /// The app's name.
+        app: String,
+        /// Why, for the log.
+        reason: String,
+    },
+    /// How all apps are; sent whole at every change, so that the newest is enough.
+    Apps {
+        /// One for each app, in the operator's order.
+        apps: Vec<AppStatus>,
+    },
+    /// Close the switch sessions in order and exit with code 0.
+    Shutdown,
+}
+
+/// From the kernel process to the monitor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum FromKernel {
+    /// It listens and its workers run; apps may come. Said once.
+    Ready,
+    /// Every worker has moved since the last of these. To be said every [`ALIVE_INTERVAL_MS`] from `Ready` on, and
+    /// not when a worker stands still.
+    Alive,
+    /// A process zone broke the rules of its port: it wrote garbage, stopped reading, or hangs.
+    ZoneFault {
+        /// The app's name.
+        app: String,
+        /// The generation from [`ToKernel::AttachZone`].
+        generation: u64,
+        /// What it did.
+        reason: String,
+    },
+    /// A trusted app panicked and was caught, or could not be loaded.
+    TrustedFault {
+        /// The app's name.
+        app: String,
+        /// What it did.
+        reason: String,
+    },
+    /// The operator asks something for an app.
+    Operator {
+        /// The app's name.
+        app: String,
+        /// What is asked.
+        verb: Verb,
+    },
+    /// The kernel process cannot go on and is about to exit: a port in use, a missing certificate.
+    Fatal {
+        /// The code it exits with; 2 for what the operator must change.
+        exit_code: u8,
+        /// One sentence that names the cause and what to do.
+        message: String,
+    },
+}
+
+/// How often the kernel process says [`FromKernel::Alive`].
+pub const ALIVE_INTERVAL_MS: u64 = 100;
+
+/// From the monitor to a process zone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ToZone {
+    /// The first and only message; it carries the zone's ends of its ports, in the workers' order.
+    Welcome {
+        /// The zone's id.
+        zone: u16,
+        /// The app's name on this node.
+        app: String,
+        /// The zone's generation.
+        generation: u64,
+        /// What the zone was limited to, so that the app can size itself.
+        limits: Limits,
+        /// The app's own settings.
+        settings: Map<String, Value>,
+        /// How many ports follow; [`PORT_FDS`] descriptors each.
+        ports: u16,
+    },
+}
+
+/// The descriptors that came with a message, as ports.
+///
+/// # Errors
+/// A sentence if their number is not what the message announced.
+pub fn split_ports(fds: Vec<OwnedFd>, ports: u16) -> Result<Vec<PortFds>, String> {
+    let came = fds.len();
+    if ports > WORKERS_MAX || came != usize::from(ports) * PORT_FDS {
+        return Err(format!("{came} descriptors came for {ports} ports of {PORT_FDS}"));
+    }
+    let mut fds = fds.into_iter();
+    let port = || Some(PortFds::from_array([fds.next()?, fds.next()?, fds.next()?]));
+    Ok(std::iter::from_fn(port).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<M: serde::de::DeserializeOwned + std::fmt::Debug>(json: &str, expected: &str) {
+        let got = match serde_json::from_str::<M>(json) {
+            Ok(message) => format!("{message:?}"),
+            Err(error) => error.to_string(),
+        };
+        assert!(got.starts_with(expected), "{got}");
+    }
+
+    #[test]
+    fn a_message_with_something_unknown_in_it_is_refused_by_name() {
+        check::<FromKernel>(r#"{"operator":{"app":"hub","verb":"explode"}}"#, "unknown variant `explode`");
+        check::<FromKernel>(r#"{"operator":{"app":"hub","verb":"stop","why":1}}"#, "unknown field `why`");
+        check::<FromKernel>(r#"{"fatal":{"exit_code":256,"message":""}}"#, "invalid value: integer `256`");
+        check::<FromKernel>(r#""party""#, "unknown variant `party`");
+        check::<ToZone>(r#"{"welcome":{"zone":1}}"#, "missing field");
+        check::<ToKernel>(r#"{"detach_zone":{"zone":65536}}"#, "invalid value: integer `65536`");
+    }
+
+    #[test]
+    fn a_message_reads_as_it_was_said() {
+        check::<FromKernel>(r#""alive""#, "Alive");
+        check::<FromKernel>(
+            r#"{"operator":{"app":"hub","verb":"stop"}}"#,
+            "Operator { app: \"hub\", verb: Stop }",
+        );
+        let said = ToKernel::Configure { config: serde_json::json!({"listen": ["127.0.0.1:6653"]}) };
+        let heard: ToKernel = serde_json::from_slice(&serde_json::to_vec(&said).unwrap()).unwrap();
+        assert_eq!(heard, said);
+    }
+
+    #[test]
+    fn descriptors_that_do_not_fit_their_ports_are_refused() {
+        let fds = |count: usize| -> Vec<OwnedFd> {
+            (0..count).map(|_| std::fs::File::open("/dev/null").unwrap().into()).collect()
+        };
+        assert!(split_ports(fds(5), 2).is_err());
+        assert!(split_ports(fds(7), 2).is_err());
+        assert!(split_ports(fds(0), u16::MAX).is_err());
+        assert_eq!(split_ports(fds(6), 2).unwrap().len(), 2);
+        assert_eq!(split_ports(fds(0), 0).unwrap().len(), 0);
+    }
+}

@@ -1,0 +1,575 @@
+//! The one place that acts: starts processes, passes messages on, reads output, waits.
+//!
+//! In: a [`Plan`], the stop signals, and what children do. Out: child processes, messages to them, the log, and in
+//! the end an [`Outcome`].
+//! It decides nothing (`supervisor` does), waits for nothing but its one poll, and has no socket to the network.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{SystemTime, UNIX_EPOCH};
+use std::{fmt, io};
+
+use ring::{Port, Sizes};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use serde_json::Value;
+
+use crate::app::{AppSpec, AppStatus, PlanError, REASON_BYTES_MAX, ZoneKind, legible};
+use crate::channel::{Channel, ChannelError, encode};
+use crate::children::Child;
+use crate::output::Output;
+use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone, WORKERS_MAX};
+use crate::supervisor::{Command, Event, How, Severity, Supervisor, Timing, Who};
+
+/// Most messages that wait for the kernel process to read. More than all apps' attachments at once; a kernel that
+/// lets them pile up hangs.
+const OUTBOX_MESSAGES_MAX: usize = 1_024;
+
+/// Most messages of the kernel process in one turn, so that it cannot keep the monitor from everything else.
+const MESSAGES_PER_TURN_MAX: usize = 64;
+
+/// Most bytes of one app's output in one turn.
+const OUTPUT_BYTES_PER_TURN_MAX: usize = 16 << 10;
+
+/// What is read of an app's output after its end: all that a pipe holds.
+const OUTPUT_BYTES_AFTER_END_MAX: usize = 64 << 10;
+
+/// Descriptors that a zone needs beside those of its ports: standard streams, the monitor's socket, and a few for the
+/// loader and the app's own poll.
+const ZONE_FDS_MIN: usize = 10;
+
+/// Longest sentence of a kernel that cannot run, in bytes.
+const FATAL_BYTES_MAX: usize = 1_000;
+
+/// What to execute for an app: a path and its arguments.
+pub type ZoneProgram = dyn Fn(&AppSpec) -> Vec<OsString>;
+
+/// The programs that the monitor starts, each as its path and arguments.
+pub struct Programs {
+    /// The kernel process. It finds its socket on standard input.
+    pub kernel: Vec<OsString>,
+    /// The process of an app, which finds its socket on standard input too.
+    pub zone: Box<ZoneProgram>,
+}
+
+impl fmt::Debug for Programs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Programs").field("kernel", &self.kernel).finish_non_exhaustive()
+    }
+}
+
+/// What a node runs.
+#[derive(Debug)]
+pub struct Plan {
+    /// The apps, in the order in which they are started.
+    pub apps: Vec<AppSpec>,
+    /// Workers of the kernel process, so ports of each zone: 1 to [`WORKERS_MAX`].
+    pub workers: u16,
+    /// The sizes of each port.
+    pub port: Sizes,
+    /// What the kernel process is configured with; the monitor does not look into it.
+    pub config: Value,
+    /// What to start.
+    pub programs: Programs,
+    /// The monitor's patience.
+    pub timing: Timing,
+}
+
+/// How the node ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The exit code: 0 as asked, 2 if the operator must change something first, 1 for everything else.
+    pub code: u8,
+    /// The sentence to print, if it did not end as asked.
+    pub message: Option<String>,
+}
+
+/// Runs a node until it ends, with the stop signals of this process.
+///
+/// # Errors
+/// [`RunError::Plan`] before anything was started; [`RunError::Io`] if the system fails the monitor itself.
+pub fn run(plan: Plan) -> Result<Outcome, RunError> {
+    let mut monitor = Monitor::start(plan, crate::signals::shutdown_signals()?)?;
+    loop {
+        if let Some(outcome) = monitor.turn()? {
+            return Ok(outcome);
+        }
+    }
+}
+
+/// The monitor could not do its work.
+#[derive(Debug)]
+pub enum RunError {
+    /// The plan cannot be run; the operator's to change, exit code 2.
+    Plan(PlanError),
+    /// The system refused something without which nothing works.
+    Io(io::Error),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Plan(error) => error.fmt(f),
+            RunError::Io(error) => write!(f, "the monitor cannot go on: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<PlanError> for RunError {
+    fn from(error: PlanError) -> RunError {
+        RunError::Plan(error)
+    }
+}
+
+impl From<io::Error> for RunError {
+    fn from(error: io::Error) -> RunError {
+        RunError::Io(error)
+    }
+}
+
+struct KernelProcess {
+    generation: u64,
+    child: Child,
+    /// `None` once the kernel closed its end; its exit follows.
+    channel: Option<Channel>,
+    outbox: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+}
+
+struct ZoneProcess {
+    zone: u16,
+    generation: u64,
+    app: String,
+    child: Child,
+    /// Held open so that the app sees the end of the monitor; nothing is read from it.
+    _channel: Channel,
+    pipe: Option<io::PipeReader>,
+    output: Output,
+}
+
+/// What a poll waits for.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Stop,
+    KernelChannel,
+    KernelEnd,
+    ZoneOutput(u16),
+    ZoneEnd(u16),
+}
+
+/// A running node, turn by turn.
+pub struct Monitor {
+    workers: u16,
+    port: Sizes,
+    config: Value,
+    programs: Programs,
+    supervisor: Supervisor,
+    stop: Option<OwnedFd>,
+    kernel: Option<KernelProcess>,
+    zones: Vec<ZoneProcess>,
+    heard: VecDeque<Event>,
+    statuses_changed: bool,
+    outcome: Option<Outcome>,
+}
+
+impl Monitor {
+    /// Starts the kernel process. Every byte that can be read from `stop` asks for the end
+    /// ([`crate::shutdown_signals`]).
+    ///
+    /// # Errors
+    /// [`PlanError`] if the plan cannot be run; nothing has been started then.
+    pub fn start(plan: Plan, stop: OwnedFd) -> Result<Monitor, PlanError> {
+        check_plan(&plan)?;
+        let Plan { apps, workers, port, config, programs, timing } = plan;
+        let mut monitor = Monitor {
+            workers,
+            port,
+            config,
+            programs,
+            supervisor: Supervisor::new(apps, timing)?,
+            stop: Some(stop),
+            kernel: None,
+            zones: Vec::new(),
+            heard: VecDeque::new(),
+            statuses_changed: false,
+            outcome: None,
+        };
+        monitor.heard.push_back(Event::Begin);
+        monitor.decide();
+        Ok(monitor)
+    }
+
+    /// How all apps are now.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<AppStatus> {
+        self.supervisor.statuses(unix_ms_at_zero())
+    }
+
+    /// Waits until something happens, at most half a second, and deals with all of it. Returns the outcome when the
+    /// node is over.
+    ///
+    /// # Errors
+    /// When the system's poll fails, which no child can bring about.
+    pub fn turn(&mut self) -> io::Result<Option<Outcome>> {
+        for source in self.wait()? {
+            self.attend(source);
+        }
+        self.log_left_out();
+        self.heard.push_back(Event::Tick);
+        self.decide();
+        self.flush();
+        Ok(self.outcome.clone())
+    }
+
+    fn wait(&self) -> io::Result<Vec<Source>> {
+        let (sources, mut fds): (Vec<Source>, Vec<PollFd<'_>>) = self.sources().into_iter().unzip();
+        let now = now_ms();
+        let outputs = self.zones.iter().filter_map(|zone| zone.output.next_wake_ms());
+        let wake = outputs.fold(self.supervisor.next_wake_ms(now), u64::min);
+        match rustix::event::poll(&mut fds, Some(&timespec(wake.saturating_sub(now)))) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            Err(errno) => return Err(errno.into()),
+        }
+        let ready = sources.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
+        Ok(ready.map(|(source, _)| source).collect())
+    }
+
+    /// In the order in which they are attended to: what a child said before how it ended.
+    fn sources(&self) -> Vec<(Source, PollFd<'_>)> {
+        let mut sources = Vec::new();
+        let mut wait_for = |source, fd, flags| sources.push((source, PollFd::from_borrowed_fd(fd, flags)));
+        if let Some(stop) = &self.stop {
+            wait_for(Source::Stop, stop.as_fd(), PollFlags::IN);
+        }
+        if let Some(kernel) = &self.kernel {
+            if let Some(channel) = &kernel.channel {
+                let waiting = if kernel.outbox.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+                wait_for(Source::KernelChannel, channel.as_fd(), PollFlags::IN | waiting);
+            }
+            wait_for(Source::KernelEnd, kernel.child.as_fd(), PollFlags::IN);
+        }
+        for zone in &self.zones {
+            if let Some(pipe) = zone.pipe.as_ref().filter(|_| !zone.output.is_exhausted()) {
+                wait_for(Source::ZoneOutput(zone.zone), pipe.as_fd(), PollFlags::IN);
+            }
+            wait_for(Source::ZoneEnd(zone.zone), zone.child.as_fd(), PollFlags::IN);
+        }
+        sources
+    }
+
+    fn attend(&mut self, source: Source) {
+        match source {
+            Source::Stop => self.read_stop(),
+            Source::KernelChannel => self.read_kernel(MESSAGES_PER_TURN_MAX),
+            Source::KernelEnd => self.reap_kernel(),
+            Source::ZoneOutput(zone) => self.read_output(zone),
+            Source::ZoneEnd(zone) => self.reap_zone(zone),
+        }
+        self.decide();
+    }
+
+    /// Lets the supervisor decide on all that was heard, and acts on it, until there is nothing more to decide.
+    fn decide(&mut self) {
+        while let Some(event) = self.heard.pop_front() {
+            for command in self.supervisor.on_event(event, now_ms()) {
+                self.act(command);
+            }
+        }
+    }
+
+    fn act(&mut self, command: Command) {
+        match command {
+            Command::StartKernel { generation } => {
+                let started = self.start_kernel(generation);
+                self.report_start(Who::Kernel { generation }, started);
+            }
+            Command::StartZone { zone, generation } => {
+                let started = self.start_zone(zone, generation);
+                self.report_start(Who::Zone { zone, generation }, started);
+            }
+            Command::End { who, how } => self.end(who, how),
+            Command::TellKernel(message) => self.tell_kernel(&message, Vec::new()),
+            Command::PublishApps => self.statuses_changed = true,
+            Command::Log { severity: Severity::Info, line } => tracing::info!("{line}"),
+            Command::Log { severity: Severity::Warn, line } => tracing::warn!("{line}"),
+            Command::Log { severity: Severity::Error, line } => tracing::error!("{line}"),
+            Command::Exit { code, message } => self.outcome = Some(Outcome { code, message }),
+        }
+    }
+
+    fn report_start(&mut self, who: Who, started: io::Result<u32>) {
+        self.heard.push_back(match started {
+            Ok(pid) => Event::Started { who, pid },
+            Err(error) => Event::StartFailed { who, reason: format!("it could not be started: {error}") },
+        });
+    }
+
+    fn start_kernel(&mut self, generation: u64) -> io::Result<u32> {
+        let (channel, theirs) = Channel::pair()?;
+        let child = Child::start_kernel(&self.programs.kernel, theirs)?;
+        let pid = child.pid();
+        self.kernel =
+            Some(KernelProcess { generation, child, channel: Some(channel), outbox: VecDeque::new() });
+        self.tell_kernel(&ToKernel::Configure { config: self.config.clone() }, Vec::new());
+        Ok(pid)
+    }
+
+    fn start_zone(&mut self, zone: u16, generation: u64) -> io::Result<u32> {
+        let spec = self.supervisor.spec(zone).ok_or_else(|| io::Error::other("no such zone"))?;
+        let app = spec.name.clone();
+        let ports: Vec<Port> =
+            (0..self.workers).map(|_| Port::create(self.port)).collect::<io::Result<_>>()?;
+        let (for_kernel, for_app): (Vec<_>, Vec<_>) =
+            ports.into_iter().map(|port| (port.kernel.into_array(), port.app.into_array())).unzip();
+        let (channel, theirs) = Channel::pair()?;
+        // Sent before there is a process: it waits in the socket.
+        welcome(&channel, zone, generation, spec, for_app.into_iter().flatten().collect())?;
+        let (pipe, output) = io::pipe()?;
+        rustix::io::ioctl_fionbio(&pipe, true)?;
+        let child = Child::start_zone(&(self.programs.zone)(spec), theirs, output.into())?;
+        let pid = child.pid();
+        self.zones.push(ZoneProcess {
+            zone,
+            generation,
+            app: app.clone(),
+            child,
+            _channel: channel,
+            pipe: Some(pipe),
+            output: Output::default(),
+        });
+        let attach = ToKernel::AttachZone { zone, app, generation, ports: self.workers };
+        self.tell_kernel(&attach, for_kernel.into_iter().flatten().collect());
+        Ok(pid)
+    }
+
+    fn end(&mut self, who: Who, how: How) {
+        let child = match who {
+            Who::Kernel { generation } => self
+                .kernel
+                .as_ref()
+                .filter(|kernel| kernel.generation == generation)
+                .map(|kernel| &kernel.child),
+            Who::Zone { zone, generation } => {
+                let same = |process: &&ZoneProcess| process.zone == zone && process.generation == generation;
+                self.zones.iter().find(same).map(|process| &process.child)
+            }
+        };
+        if let Some(child) = child {
+            child.end(how);
+        }
+    }
+
+    /// Queues the message; `flush` sends it.
+    fn tell_kernel(&mut self, message: &ToKernel, fds: Vec<OwnedFd>) {
+        let Some(kernel) = &mut self.kernel else { return };
+        let queued = match encode(message) {
+            Ok(_) if kernel.outbox.len() >= OUTBOX_MESSAGES_MAX => {
+                Err("it does not read what the monitor tells it".to_owned())
+            }
+            Ok(bytes) => {
+                kernel.outbox.push_back((bytes, fds));
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(reason) = queued {
+            self.heard.push_back(Event::KernelFault { reason });
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.statuses_changed && self.kernel.as_ref().is_some_and(|kernel| kernel.outbox.is_empty()) {
+            self.statuses_changed = false;
+            self.tell_kernel(&ToKernel::Apps { apps: self.statuses() }, Vec::new());
+        }
+        let Some(kernel) = &mut self.kernel else { return };
+        let Some(channel) = &kernel.channel else { return kernel.outbox.clear() };
+        while let Some((bytes, fds)) = kernel.outbox.front() {
+            let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+            match channel.try_send_bytes(bytes, &fds) {
+                Ok(()) => drop(kernel.outbox.pop_front()),
+                Err(ChannelError::NotNow) => return,
+                // Its exit is about to be seen.
+                Err(ChannelError::Closed) => return kernel.outbox.clear(),
+                Err(error) => {
+                    kernel.outbox.clear();
+                    self.heard.push_back(Event::KernelFault { reason: error.to_string() });
+                    return;
+                }
+            }
+        }
+    }
+
+    fn read_stop(&mut self) {
+        let mut bytes = [0; 16];
+        match self.stop.as_ref().map(|stop| rustix::io::read(stop, &mut bytes)) {
+            Some(Ok(0)) => self.stop = None,
+            Some(Ok(count)) => self.heard.extend((0..count).map(|_| Event::ShutdownAsked)),
+            _ => {}
+        }
+    }
+
+    fn read_kernel(&mut self, messages_max: usize) {
+        for _ in 0..messages_max {
+            let Some(kernel) = &mut self.kernel else { return };
+            let Some(channel) = &kernel.channel else { return };
+            match channel.try_receive::<FromKernel>() {
+                Ok(received) => self.heard.push_back(event(received.message)),
+                Err(ChannelError::NotNow) => return,
+                Err(ChannelError::Closed) => kernel.channel = None,
+                Err(error) => self.heard.push_back(Event::KernelFault { reason: error.to_string() }),
+            }
+        }
+    }
+
+    fn reap_kernel(&mut self) {
+        let Some(kernel) = &mut self.kernel else { return };
+        let ended = kernel.child.ended();
+        let generation = kernel.generation;
+        let who = Who::Kernel { generation };
+        match ended {
+            Ok(None) => return,
+            Ok(Some(end)) => {
+                // What it said last explains its end.
+                self.read_kernel(usize::MAX);
+                self.heard.push_back(Event::Exited { who, end, last_line: None });
+            }
+            Err(error) => {
+                self.heard.push_back(Event::StartFailed { who, reason: format!("it was lost: {error}") })
+            }
+        }
+        self.kernel = None;
+    }
+
+    fn read_output(&mut self, zone: u16) {
+        let now = now_ms();
+        let Some(process) = self.zones.iter_mut().find(|process| process.zone == zone) else { return };
+        read_pipe(process, OUTPUT_BYTES_PER_TURN_MAX, now);
+    }
+
+    fn reap_zone(&mut self, zone: u16) {
+        let now = now_ms();
+        let Some(index) = self.zones.iter().position(|process| process.zone == zone) else { return };
+        let ended = match self.zones[index].child.ended() {
+            Ok(None) => return,
+            ended => ended,
+        };
+        let mut process = self.zones.swap_remove(index);
+        read_pipe(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now);
+        let (lines, last_line) = process.output.finish();
+        lines.iter().for_each(|line| log_output(&process.app, line));
+        let who = Who::Zone { zone, generation: process.generation };
+        self.heard.push_back(match ended {
+            Ok(Some(end)) => Event::Exited { who, end, last_line },
+            Ok(None) => return,
+            Err(error) => Event::StartFailed { who, reason: format!("it was lost: {error}") },
+        });
+    }
+
+    fn log_left_out(&mut self) {
+        let now = now_ms();
+        for process in &mut self.zones {
+            if let Some(line) = process.output.tick(now) {
+                log_output(&process.app, &line);
+            }
+        }
+    }
+}
+
+fn check_plan(plan: &Plan) -> Result<(), PlanError> {
+    if plan.workers == 0 || plan.workers > WORKERS_MAX {
+        return Err(PlanError(format!("{} workers cannot be run; 1 to {WORKERS_MAX} can", plan.workers)));
+    }
+    let needed = usize::from(plan.workers) * PORT_FDS + ZONE_FDS_MIN;
+    for app in plan.apps.iter().filter(|app| app.kind == ZoneKind::Process) {
+        if (app.limits.open_files as usize) < needed {
+            let limit = app.limits.open_files;
+            return Err(PlanError(format!(
+                "the app {} may open {limit} files, but needs {needed} with {} workers; raise its open_files",
+                app.name, plan.workers
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn welcome(
+    channel: &Channel,
+    zone: u16,
+    generation: u64,
+    spec: &AppSpec,
+    fds: Vec<OwnedFd>,
+) -> io::Result<()> {
+    let welcome = ToZone::Welcome {
+        zone,
+        app: spec.name.clone(),
+        generation,
+        limits: spec.limits.clone(),
+        settings: spec.settings.clone(),
+        ports: u16::try_from(fds.len() / PORT_FDS).map_err(io::Error::other)?,
+    };
+    let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+    channel.try_send(&welcome, &fds).map_err(io::Error::other)
+}
+
+/// What the kernel process said, as the supervisor hears it. Its words are shown to the operator, so they are made
+/// legible here.
+fn event(message: FromKernel) -> Event {
+    let phrase = |text: String| legible(&text, REASON_BYTES_MAX);
+    match message {
+        FromKernel::Ready => Event::KernelReady,
+        FromKernel::Alive => Event::KernelAlive,
+        FromKernel::ZoneFault { app, generation, reason } => {
+            Event::ZoneFault { app, generation, reason: phrase(reason) }
+        }
+        FromKernel::TrustedFault { app, reason } => Event::TrustedFault { app, reason: phrase(reason) },
+        FromKernel::Operator { app, verb } => Event::Operator { app, verb },
+        FromKernel::Fatal { exit_code, message } => {
+            Event::KernelFatal { exit_code, message: legible(&message, FATAL_BYTES_MAX) }
+        }
+    }
+}
+
+fn read_pipe(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64) {
+    let mut bytes = [0; OUTPUT_BYTES_PER_TURN_MAX];
+    let mut left = bytes_max;
+    while let Some(pipe) = process.pipe.as_mut().filter(|_| left > 0) {
+        let room = left.min(bytes.len());
+        match pipe.read(&mut bytes[..room]) {
+            Ok(0) => process.pipe = None,
+            Ok(count) => {
+                left -= count;
+                let lines = process.output.push(&bytes[..count], now_ms);
+                lines.iter().for_each(|line| log_output(&process.app, line));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Nothing more now, or nothing more ever; the pidfd tells which.
+            Err(_) => return,
+        }
+    }
+}
+
+fn log_output(app: &str, line: &str) {
+    tracing::info!(target: "app", "{app}: {line}");
+}
+
+fn now_ms() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    seconds.saturating_mul(1_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or_default() / 1_000_000)
+}
+
+/// Asked anew each time, because the wall clock may be set while the node runs.
+fn unix_ms_at_zero() -> u64 {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    u64::try_from(unix).unwrap_or(u64::MAX).saturating_sub(now_ms())
+}
+
+fn timespec(ms: u64) -> Timespec {
+    // The supervisor asks for half a second at most.
+    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+    Timespec { tv_sec: ms / 1_000, tv_nsec: (ms % 1_000) * 1_000_000 }
+}
