@@ -12,8 +12,22 @@
 //!
 //! This crate never does I/O, keeps no state between messages and knows no session.
 
+mod connection;
+mod decode;
+mod description;
+mod encode;
+pub mod error;
+mod header;
 pub mod message;
+mod port_counters;
+mod queue_property;
+mod v10;
+mod v13;
 pub mod version;
+mod wire;
 
+pub use encode::MAX_MESSAGE_LEN;
+pub use error::Unwritable;
+pub use header::{HEADER_LEN, Header, frame_len};
 pub use message::{Body, Message};
 pub use version::Version;

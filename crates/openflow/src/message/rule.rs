@@ -33,6 +33,82 @@ pub struct FlowMod {
     pub instructions: Vec<Instruction>,
 }
 
+/// What a flow mod says apart from its match and its instructions; the fields are [`FlowMod`]'s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each field is said at FlowMod's of the same name")]
+pub struct FlowModFields {
+    pub cookie: u64,
+    pub cookie_mask: u64,
+    pub table_id: u8,
+    pub command: u8,
+    pub idle_timeout_s: u16,
+    pub hard_timeout_s: u16,
+    pub priority: u16,
+    pub buffer_id: u32,
+    pub out_port: PortNo,
+    pub out_group: u32,
+    pub flags: u16,
+}
+
+impl Default for FlowModFields {
+    /// An add to table 0 that never times out, of priority 0x8000, without a buffer and without restrictions.
+    fn default() -> Self {
+        FlowModFields {
+            cookie: 0,
+            cookie_mask: 0,
+            table_id: 0,
+            command: FLOW_ADD,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            priority: 0x8000,
+            buffer_id: super::NO_BUFFER,
+            out_port: PortNo::ANY,
+            out_group: GROUP_ANY,
+            flags: 0,
+        }
+    }
+}
+
+impl FlowModFields {
+    /// The whole flow mod.
+    pub fn with(self, matching: Match, instructions: Vec<Instruction>) -> FlowMod {
+        FlowMod {
+            cookie: self.cookie,
+            cookie_mask: self.cookie_mask,
+            table_id: self.table_id,
+            command: self.command,
+            idle_timeout_s: self.idle_timeout_s,
+            hard_timeout_s: self.hard_timeout_s,
+            priority: self.priority,
+            buffer_id: self.buffer_id,
+            out_port: self.out_port,
+            out_group: self.out_group,
+            flags: self.flags,
+            matching,
+            instructions,
+        }
+    }
+}
+
+impl FlowMod {
+    /// All but the match and the instructions.
+    pub const fn fields(&self) -> FlowModFields {
+        FlowModFields {
+            cookie: self.cookie,
+            cookie_mask: self.cookie_mask,
+            table_id: self.table_id,
+            command: self.command,
+            idle_timeout_s: self.idle_timeout_s,
+            hard_timeout_s: self.hard_timeout_s,
+            priority: self.priority,
+            buffer_id: self.buffer_id,
+            out_port: self.out_port,
+            out_group: self.out_group,
+            flags: self.flags,
+        }
+    }
+}
+
 /// OFPFC_ADD.
 pub const FLOW_ADD: u8 = 0;
 /// OFPFC_MODIFY.

@@ -1,0 +1,68 @@
+//! Bytes to a [`Message`].
+//!
+//! Takes exactly one message: cutting a stream is [`crate::frame_len`]'s. Never panics, never loops, and allocates no
+//! more than a small multiple of the input, whatever the bytes are.
+
+use flow::BadInput;
+
+use crate::connection::{read_error, read_hello};
+use crate::error::{BAD_LEN, BAD_TYPE, BAD_VERSION, bad};
+use crate::header::{HEADER_LEN, Header};
+use crate::message::{Body, Message};
+use crate::version::Version;
+use crate::wire::Reader;
+use crate::{v10, v13};
+
+/// OFPT_HELLO, the same number in every version.
+pub(crate) const TYPE_HELLO: u8 = 0;
+/// OFPT_ERROR, the same number in every version.
+pub(crate) const TYPE_ERROR: u8 = 1;
+
+impl Message {
+    /// Reads one message.
+    ///
+    /// A hello and an error are read in any version, since they are how versions are found; the rest in 1.0 and 1.3.
+    ///
+    /// # Errors
+    /// Where the bytes are wrong, and the OpenFlow error to send back (1.3.5, 7.5.4): OFPBRC_BAD_LEN if `bytes` are more or fewer
+    /// than the header says or a part does not fit, OFPBRC_BAD_VERSION, OFPBRC_BAD_TYPE (also for a type that only the other
+    /// version has), OFPBRC_BAD_MULTIPART, and the errors of matches, actions, instructions, groups and meters.
+    ///
+    /// ```
+    /// use openflow::{Body, Message};
+    /// let message = Message::decode(&[4, 20, 0, 8, 0, 0, 0, 7]).unwrap();
+    /// assert_eq!((message.xid, message.body), (7, Body::BarrierRequest));
+    /// let refused = Message::decode(&[1, 24, 0, 8, 0, 0, 0, 7]).unwrap_err();
+    /// assert_eq!((refused.offset, refused.field, refused.error.code), (1, "type", 1));
+    /// ```
+    pub fn decode(bytes: &[u8]) -> Result<Message, BadInput> {
+        let (header, body) = split(bytes)?;
+        let version = header.version;
+        let body = match (header.kind, version) {
+            (TYPE_HELLO, _) => Body::Hello(read_hello(version, body)?),
+            (TYPE_ERROR, _) => Body::Error(read_error(version, body)?),
+            (kind, Version::V1_0) => v10::read(kind, body)?,
+            (kind, Version::V1_3) => v13::read(kind, body)?,
+            _ => return Err(not_spoken(version)),
+        };
+        Ok(Message { version, xid: header.xid, body })
+    }
+}
+
+/// The header of exactly one message, and a reader of what follows it.
+pub(crate) fn split(bytes: &[u8]) -> Result<(Header, Reader<'_>), BadInput> {
+    let header = Header::read(bytes)?;
+    if usize::from(header.length) != bytes.len() {
+        let message = format!("{} bytes are stated, {} are there", header.length, bytes.len());
+        return Err(bad(2, "length", BAD_LEN, message));
+    }
+    Ok((header, Reader::new(&bytes[HEADER_LEN..], HEADER_LEN)))
+}
+
+pub(crate) fn not_spoken(version: Version) -> BadInput {
+    bad(0, "version", BAD_VERSION, format!("OpenFlow {version} is not spoken here: 1.0 and 1.3 are"))
+}
+
+pub(crate) fn unknown_type(version: Version, kind: u8) -> BadInput {
+    bad(1, "type", BAD_TYPE, format!("OpenFlow {version} has no message of type {kind}"))
+}

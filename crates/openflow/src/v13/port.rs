@@ -1,0 +1,72 @@
+//! Ports of 1.3: `ofp_port` (1.3.5, 7.2.1), port status (7.4.3), port mod (7.3.4.3).
+
+use flow::{BadInput, MacAddr, PortNo};
+
+use crate::error::Unwritable;
+use crate::message::{Port, PortMod, PortStatus};
+use crate::wire::{Reader, Writer};
+
+/// OFP_MAX_PORT_NAME_LEN.
+const NAME_LEN: usize = 16;
+
+pub(super) fn read_port(body: &mut Reader<'_>) -> Result<Port, BadInput> {
+    let port_no = PortNo(body.u32("port_no")?);
+    body.skip(4)?;
+    let hw_addr = MacAddr(body.array("hw_addr")?);
+    body.skip(2)?;
+    Ok(Port {
+        port_no,
+        hw_addr,
+        name: body.text(NAME_LEN, "name")?,
+        config: body.u32("config")?,
+        state: body.u32("state")?,
+        curr: body.u32("curr")?,
+        advertised: body.u32("advertised")?,
+        supported: body.u32("supported")?,
+        peer: body.u32("peer")?,
+        curr_speed_kbps: body.u32("curr_speed")?,
+        max_speed_kbps: body.u32("max_speed")?,
+    })
+}
+
+pub(super) fn write_port(port: &Port, out: &mut Writer<'_>) -> Result<(), Unwritable> {
+    out.u32(port.port_no.0).zeros(4).bytes(&port.hw_addr.0).zeros(2).text(&port.name, NAME_LEN, "name")?;
+    out.u32(port.config).u32(port.state).u32(port.curr).u32(port.advertised).u32(port.supported);
+    out.u32(port.peer).u32(port.curr_speed_kbps).u32(port.max_speed_kbps);
+    Ok(())
+}
+
+pub(super) fn read_port_status(mut body: Reader<'_>) -> Result<PortStatus, BadInput> {
+    let reason = body.u8("reason")?;
+    body.skip(7)?;
+    let port = read_port(&mut body)?;
+    body.end()?;
+    Ok(PortStatus { reason, port })
+}
+
+pub(super) fn write_port_status(status: &PortStatus, out: &mut Writer<'_>) -> Result<(), Unwritable> {
+    out.u8(status.reason).zeros(7);
+    write_port(&status.port, out)
+}
+
+pub(super) fn read_port_mod(mut body: Reader<'_>) -> Result<PortMod, BadInput> {
+    let port_no = PortNo(body.u32("port_no")?);
+    body.skip(4)?;
+    let hw_addr = MacAddr(body.array("hw_addr")?);
+    body.skip(2)?;
+    let port_mod = PortMod {
+        port_no,
+        hw_addr,
+        config: body.u32("config")?,
+        mask: body.u32("mask")?,
+        advertise: body.u32("advertise")?,
+    };
+    body.skip(4)?;
+    body.end()?;
+    Ok(port_mod)
+}
+
+pub(super) fn write_port_mod(port_mod: &PortMod, out: &mut Writer<'_>) {
+    out.u32(port_mod.port_no.0).zeros(4).bytes(&port_mod.hw_addr.0).zeros(2);
+    out.u32(port_mod.config).u32(port_mod.mask).u32(port_mod.advertise).zeros(4);
+}

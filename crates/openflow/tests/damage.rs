@@ -1,0 +1,75 @@
+//! What damaged messages are answered with: the place, the field, the OpenFlow error; and that reading them costs no more than
+//! their size. In: bytes in hex. Never compares sentences.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use openflow::Message;
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let pairs = digits.chunks_exact(2).map(|pair| std::str::from_utf8(pair).unwrap());
+    pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
+}
+
+/// `expected`: type, code, offset, field.
+fn check(hex: &str, expected: (u16, u16, usize, &str)) {
+    let refused = Message::decode(&bytes(hex)).expect_err(hex);
+    let found = (refused.error.kind, refused.error.code, refused.offset, refused.field);
+    assert_eq!(found, expected, "{hex}: {refused}");
+}
+
+#[test]
+fn lengths_that_lie_are_bad_len() {
+    check("", (1, 6, 0, "version"));
+    check("04 02 0007 00000001", (1, 6, 2, "length"));
+    check("04 02 0009 00000001", (1, 6, 2, "length"));
+    check("04 02 0008 00000001 ff", (1, 6, 2, "length"));
+    check("04 05 000c 00000001 00000000", (1, 6, 8, "length"));
+    check("04 09 000b 00000001 000000", (1, 6, 10, "miss_send_len"));
+    check("04 18 0008 00000001", (1, 6, 8, "role"));
+}
+
+#[test]
+fn versions_and_types_that_nobody_speaks_are_refused() {
+    check("03 02 0008 00000001", (1, 0, 0, "version"));
+    check("00 05 0008 00000001", (1, 0, 0, "version"));
+    check("04 1e 0008 00000001", (1, 1, 1, "type"));
+    check("01 16 0008 00000001", (1, 1, 1, "type"));
+    check("01 18 0018 00000001 00000002 00000000 0000000000000000", (1, 1, 1, "type"));
+}
+
+#[test]
+fn parts_of_a_hello_that_lie_are_refused() {
+    check("04 00 0010 00000001 0001 0000 00000000", (1, 6, 10, "length"));
+    check("04 00 0010 00000001 0001 0009 00000000", (1, 6, 10, "length"));
+    check("04 00 0010 00000001 0001 0006 00000000", (1, 6, 10, "length"));
+    check("04 00 000b 00000001 0001 00", (1, 6, 8, "length"));
+}
+
+#[test]
+fn numbers_that_the_protocol_does_not_have_are_refused() {
+    // A flow mod of command 5; one with flag 0x20; a group mod of command 3 and one of type 4; a meter mod of command 3; a
+    // role 4; a multipart of type 14.
+    let tail = "ffffffff ffffffff ffffffff 0000 0000 0001 0004 00000000";
+    let head = "04 0e 0038 00000001 0000000000000000 0000000000000000";
+    check(&format!("{head} 00 05 0000 0000 0000 {tail}"), (5, 6, 25, "command"));
+    let tail = "ffffffff ffffffff ffffffff 0020 0000 0001 0004 00000000";
+    check(&format!("{head} 00 00 0000 0000 0000 {tail}"), (5, 7, 44, "flags"));
+    check("04 0f 0010 00000001 0003 00 00 00000001", (6, 11, 8, "command"));
+    check("04 0f 0010 00000001 0000 04 00 00000001", (6, 10, 10, "type"));
+    check("04 1d 0010 00000001 0003 0000 00000001", (12, 4, 8, "command"));
+    check("04 18 0018 00000001 00000004 00000000 0000000000000000", (11, 2, 8, "role"));
+    check("04 12 0010 00000001 000e 0000 00000000", (1, 2, 8, "type"));
+    check("04 13 0010 00000001 000e 0000 00000000", (1, 2, 8, "type"));
+}
+
+#[test]
+fn items_of_no_length_do_not_loop() {
+    // A flow entry, a bucket, a band, a table, a property of a table, a queue, each of length 0.
+    check("04 13 0018 00000001 0001 0000 00000000 0000 000000000000", (1, 6, 16, "length"));
+    check(
+        "04 0f 0020 00000001 0000 00 00 00000001 0000 0000 000000000000000000000000",
+        (6, 12, 16, "length"),
+    );
+    check("04 1d 0020 00000001 0000 0000 00000001 0001 0000 000000000000000000000000", (1, 6, 18, "length"));
+}
