@@ -1,1 +1,25 @@
 //! Who hears an event, and whether a command may pass.
+//!
+//! ```text
+//!   event of a switch ──> Kernel::on_event   ──> the zones that hear it, and what follows from it
+//!   command of a zone ──> Kernel::on_command ──> send it to the switch, pass it to a zone, or refuse it with the reason
+//! ```
+//!
+//! A worker thread has a kernel of its own, for the switches that it serves: nothing is shared, so nothing is locked. Subscriptions,
+//! capabilities and the owners of rules are decided here; carrying it out is the worker's.
+//!
+//! This crate never does I/O, never reads a clock, and knows neither a wire protocol nor what a zone is made of.
+
+pub mod capability;
+pub mod datapath;
+pub mod decision;
+mod dispatch;
+mod passage;
+mod query;
+pub mod subscription;
+pub mod zones;
+
+pub use capability::{Capabilities, Capability};
+pub use decision::{Decision, Effect, Refusal};
+pub use dispatch::Kernel;
+pub use zones::ZoneSet;

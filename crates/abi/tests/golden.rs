@@ -1,0 +1,221 @@
+//! The frames as bytes: one golden line for each kind, so that no layout ever changes; and whatever bytes come, reading them ends.
+
+use abi::command::{self, Command, What};
+use abi::event::{self, Event, PortFacts, PortRecord};
+use abi::{Frame, Outcome, Receipt, ZoneId};
+use flow::{DatapathId, ErrorCode, MacAddr, PortNo};
+use proptest::prelude::*;
+
+const SWITCH: DatapathId = DatapathId(0x0102_0304_0506_0708);
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Every kind of event, as its name and its bytes.
+fn events() -> Vec<(&'static str, Vec<u8>)> {
+    let port = PortRecord::new(PortFacts {
+        port_no: PortNo(2),
+        hw_addr: MacAddr([2, 0, 0, 0, 0, 9]),
+        live: true,
+        administratively_up: false,
+        curr_speed_kbps: 1000,
+        name: "s1-eth2",
+    });
+    let mut all = Vec::new();
+    let mut add = |name, write: &dyn Fn(&mut Vec<u8>) -> bool| {
+        let mut bytes = Vec::new();
+        assert!(write(&mut bytes), "{name}");
+        all.push((name, bytes));
+    };
+    let up = event::SwitchUp { datapath: SWITCH, n_buffers: 256, n_tables: 3, ports: &[port] };
+    add("switch_up", &|out| event::write::switch_up(out, 1, &up));
+    add("switch_down", &|out| event::write::switch_down(out, 2, SWITCH));
+    let packet = event::PacketIn {
+        datapath: SWITCH,
+        in_port: PortNo(2),
+        buffer_id: Some(5),
+        total_len: 60,
+        reason: 1,
+        table_id: 4,
+        cookie: 0xabc,
+        metadata: &[0x80, 0, 0, 4, 0, 0, 0, 2],
+        data: &[1, 2, 3],
+    };
+    add("packet_in", &|out| event::write::packet_in(out, 3, &packet));
+    let status = event::PortStatus { datapath: SWITCH, reason: 2, port: &port };
+    add("port_status", &|out| event::write::port_status(out, 4, &status));
+    let removed = event::FlowRemoved {
+        datapath: SWITCH,
+        cookie: ZoneId(3).stamp(7),
+        duration_s: 8,
+        duration_ns: 9,
+        packet_count: 10,
+        byte_count: 11,
+        priority: 12,
+        idle_timeout_s: 13,
+        hard_timeout_s: 14,
+        reason: 1,
+        table_id: 2,
+        matching: &[],
+    };
+    add("flow_removed", &|out| event::write::flow_removed(out, 5, &removed));
+    let error = ErrorCode { kind: 5, code: 1 };
+    let complaint = event::SwitchError { datapath: SWITCH, error, ticket: 6, reason: "table full" };
+    add("switch_error", &|out| event::write::switch_error(out, 6, &complaint));
+    let stats = event::StatsReply { datapath: SWITCH, ticket: 7, multipart: 1, more: true, body: &[9, 9] };
+    add("stats_reply", &|out| event::write::stats_reply(out, 7, &stats));
+    let receipt = Receipt { ticket: 8, outcome: Outcome::Failed, error, reason: "no" };
+    add("receipt", &|out| event::write::receipt(out, 8, SWITCH, &receipt));
+    add("dropped", &|out| event::write::dropped(out, 9, 1000));
+    let topic = event::Topic { topic: "link.up", publisher: ZoneId(2), payload: b"x" };
+    add("topic", &|out| event::write::topic(out, 10, &topic));
+    let query = event::Query { ticket: 11, asker: ZoneId(1), service: "paths", payload: b"?" };
+    add("query", &|out| event::write::query(out, 11, &query));
+    let reply = event::QueryReply { ticket: 12, status: 0, more: false, payload: b"!" };
+    add("query_reply", &|out| event::write::query_reply(out, 12, &reply));
+    add("tick", &|out| event::write::tick(out, 13, 123_456));
+    add("shutdown", &|out| event::write::shutdown(out, 14));
+    all
+}
+
+/// Every kind of command, as its name and its bytes.
+fn commands() -> Vec<(&'static str, Vec<u8>)> {
+    let whats = [
+        (
+            "subscribe",
+            What::Subscribe(command::Subscribe { events: 8, packets: &[0x80, 0, 0, 4, 0, 0, 0, 2] }),
+        ),
+        (
+            "packet_out",
+            What::PacketOut(command::PacketOut {
+                buffer_id: None,
+                in_port: PortNo::CONTROLLER,
+                actions: &[0, 0, 0, 16, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0],
+                data: &[1, 2],
+            }),
+        ),
+        (
+            "flow_mod",
+            What::FlowMod(command::FlowMod {
+                cookie: 1,
+                cookie_mask: 2,
+                buffer_id: Some(3),
+                out_port: PortNo(4),
+                out_group: 5,
+                idle_timeout_s: 6,
+                hard_timeout_s: 7,
+                priority: 8,
+                flags: 1,
+                table_id: 9,
+                command: 4,
+                matching: &[0x80, 0, 0, 4, 0, 0, 0, 2],
+                instructions: &[0, 5, 0, 8, 0, 0, 0, 0],
+            }),
+        ),
+        (
+            "group_mod",
+            What::GroupMod(command::GroupMod { command: 1, group_type: 3, group_id: 9, buckets: &[1] }),
+        ),
+        ("meter_mod", What::MeterMod(command::MeterMod { command: 2, flags: 1, meter_id: 9, bands: &[1] })),
+        (
+            "port_mod",
+            What::PortMod(command::PortMod {
+                port_no: PortNo(1),
+                hw_addr: MacAddr([1; 6]),
+                config: 1,
+                mask: 1,
+            }),
+        ),
+        ("stats_request", What::StatsRequest(command::StatsRequest { multipart: 4, body: &[0xff; 8] })),
+        ("barrier", What::Barrier),
+        ("publish", What::Publish(command::Publish { topic: "host.moved", payload: b"h1" })),
+        ("query", What::Query(command::Ask { service: "paths", payload: b"?" })),
+        ("query_answer", What::QueryAnswer(command::QueryAnswer { status: 1, more: true, payload: b"!" })),
+        ("log", What::Log(command::Log { level: 2, text: "hello" })),
+    ];
+    let write = |(name, what)| {
+        let mut bytes = Vec::new();
+        assert!(command::write::command(
+            &mut bytes,
+            &Command { datapath: SWITCH, ticket: 77, wants_receipt: true, what }
+        ));
+        (name, bytes)
+    };
+    whats.into_iter().map(write).collect()
+}
+
+#[test]
+fn no_layout_ever_changes() {
+    let golden = include_str!("golden/frames.txt");
+    let mut expected = golden.lines().filter(|line| !line.starts_with('#'));
+    for (name, bytes) in events().iter().chain(&commands()) {
+        assert_eq!(expected.next(), Some(format!("{name} {}", hex(bytes)).as_str()));
+    }
+    assert_eq!(expected.next(), None);
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for (name, bytes) in events() {
+        let event = Event::read(&Frame::read(&bytes).unwrap()).unwrap();
+        assert_eq!(
+            format!("{event:?}").split(['(', ' ', '{']).next().map(|s| s.to_lowercase()),
+            Some(name.replace('_', ""))
+        );
+    }
+    for (name, bytes) in commands() {
+        let command = Command::read(&Frame::read(&bytes).unwrap()).unwrap();
+        let mut again = Vec::new();
+        assert!(command::write::command(&mut again, &command));
+        assert_eq!(hex(&again), hex(&bytes), "{name}");
+    }
+}
+
+#[test]
+fn a_frame_that_is_cut_anywhere_is_refused() {
+    for (name, bytes) in events().iter().chain(&commands()) {
+        for length in 0..bytes.len() {
+            assert!(Frame::read(&bytes[..length]).is_err(), "{name} cut to {length}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_longer_than_the_limit_is_not_written() {
+    let mut bytes = vec![1];
+    let big = vec![0; abi::header::MAX_FRAME_LEN];
+    let topic = event::Topic { topic: "t", publisher: ZoneId(1), payload: &big };
+    assert!(!event::write::topic(&mut bytes, 1, &topic));
+    assert_eq!(bytes, [1]);
+}
+
+#[test]
+fn a_long_port_name_is_cut_at_a_character() {
+    let facts = PortFacts {
+        port_no: PortNo(1),
+        hw_addr: MacAddr::default(),
+        live: false,
+        administratively_up: false,
+        curr_speed_kbps: 0,
+        name: "0123456789abcdeé",
+    };
+    assert_eq!(PortRecord::new(facts).facts().name, "0123456789abcde");
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_body_is_reading_ends(kind in 0u16..20, body in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let mut bytes = vec![0; 24];
+        bytes[..2].copy_from_slice(&kind.to_le_bytes());
+        bytes.extend_from_slice(&body);
+        let length = u32::try_from(bytes.len()).unwrap();
+        bytes[4..8].copy_from_slice(&length.to_le_bytes());
+        let frame = Frame::read(&bytes).unwrap();
+        let _ = Event::read(&frame);
+        if let Ok(command) = Command::read(&frame) {
+            let mut again = Vec::new();
+            prop_assert!(command::write::command(&mut again, &command));
+        }
+    }
+}

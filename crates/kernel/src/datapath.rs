@@ -1,0 +1,83 @@
+//! What the kernel knows of a switch: enough to tell a zone that comes later.
+//!
+//! Never knows its session; that is southbound's.
+
+use abi::event::{PortRecord, PortStatus, SwitchUp};
+use flow::DatapathId;
+
+/// A switch that is up.
+#[derive(Clone, Debug)]
+pub struct Datapath {
+    n_buffers: u32,
+    n_tables: u8,
+    ports: Vec<PortRecord>,
+}
+
+/// A switch cannot have more ports here: what more it announces is not told to zones that come later. The number is what one
+/// switch-up frame holds.
+pub const MAX_PORTS: usize = 3000;
+
+const DELETED: u8 = 1;
+
+impl Datapath {
+    /// As it came up.
+    pub fn new(up: &SwitchUp<'_>) -> Self {
+        let ports = up.ports[..up.ports.len().min(MAX_PORTS)].to_vec();
+        Datapath { n_buffers: up.n_buffers, n_tables: up.n_tables, ports }
+    }
+
+    /// Takes note of a change.
+    pub fn on_port_status(&mut self, status: &PortStatus<'_>) {
+        let place = self.ports.iter().position(|port| port.port_no() == status.port.port_no());
+        match place {
+            Some(index) if status.reason == DELETED => drop(self.ports.remove(index)),
+            Some(index) => self.ports[index] = *status.port,
+            None if status.reason != DELETED && self.ports.len() < MAX_PORTS => self.ports.push(*status.port),
+            None => {}
+        }
+    }
+
+    /// As it would come up now.
+    pub fn switch_up(&self, datapath: DatapathId) -> SwitchUp<'_> {
+        SwitchUp { datapath, n_buffers: self.n_buffers, n_tables: self.n_tables, ports: &self.ports }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abi::event::PortFacts;
+    use flow::{MacAddr, PortNo};
+
+    fn port(number: u32, live: bool) -> PortRecord {
+        PortRecord::new(PortFacts {
+            port_no: PortNo(number),
+            hw_addr: MacAddr::default(),
+            live,
+            administratively_up: true,
+            curr_speed_kbps: 0,
+            name: "p",
+        })
+    }
+
+    fn ports_after(reason: u8, changed: PortRecord) -> Vec<(u32, bool)> {
+        let ports = [port(1, true), port(2, true)];
+        let mut datapath =
+            Datapath::new(&SwitchUp { datapath: DatapathId(1), n_buffers: 0, n_tables: 1, ports: &ports });
+        datapath.on_port_status(&PortStatus { datapath: DatapathId(1), reason, port: &changed });
+        datapath.ports.iter().map(|port| (port.port_no().0, port.facts().live)).collect()
+    }
+
+    #[test]
+    fn a_deleted_port_is_gone_and_a_new_one_is_there() {
+        assert_eq!(ports_after(1, port(1, true)), [(2, true)]);
+        assert_eq!(ports_after(0, port(3, true)), [(1, true), (2, true), (3, true)]);
+    }
+
+    #[test]
+    fn a_changed_port_is_changed_and_an_unknown_one_added() {
+        assert_eq!(ports_after(2, port(2, false)), [(1, true), (2, false)]);
+        assert_eq!(ports_after(2, port(9, false)), [(1, true), (2, true), (9, false)]);
+        assert_eq!(ports_after(1, port(9, false)), [(1, true), (2, true)]);
+    }
+}

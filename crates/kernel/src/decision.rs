@@ -1,0 +1,96 @@
+//! What the kernel says is to be done. The worker does it.
+
+use crate::capability::Capability;
+use crate::zones::ZoneSet;
+use abi::command::{Ask, Command, Log, Publish, QueryAnswer};
+use abi::{Malformed, ZoneId};
+use flow::DatapathId;
+use std::fmt;
+
+/// What follows from an event or a command, beside what it was about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Somebody wants this switch's packets: give it the kernel's rule that brings up what no other rule matches.
+    Punt(DatapathId),
+    /// Tell this zone of every switch that is up.
+    Replay(ZoneId),
+}
+
+/// What becomes of a command.
+#[derive(Clone, Copy, Debug)]
+pub enum Decision<'a> {
+    /// It goes to its switch with this cookie (for what has one; the upper bits are the owner's), and this mask of the cookie.
+    Send {
+        /// The command.
+        command: Command<'a>,
+        /// The cookie to use in its place.
+        cookie: u64,
+        /// The mask of the cookie to use in its place.
+        cookie_mask: u64,
+    },
+    /// The subscription is taken; nothing else to do but the effects.
+    Subscribed,
+    /// It goes to these zones as a topic.
+    Publish {
+        /// To whom.
+        to: ZoneSet,
+        /// What.
+        publish: Publish<'a>,
+    },
+    /// It goes to this service as a query with this ticket.
+    Ask {
+        /// The service's zone.
+        to: ZoneId,
+        /// The kernel's ticket for it.
+        ticket: u64,
+        /// What.
+        ask: Ask<'a>,
+    },
+    /// There is no such service: the asker gets an answer that says so.
+    NoSuchService {
+        /// The asker's ticket.
+        ticket: u64,
+    },
+    /// It goes back to who asked.
+    Answer {
+        /// The asker.
+        to: ZoneId,
+        /// The asker's ticket.
+        ticket: u64,
+        /// What.
+        answer: QueryAnswer<'a>,
+    },
+    /// It goes into the log.
+    Log(Log<'a>),
+    /// It does not pass.
+    Refuse(Refusal),
+}
+
+/// Why a command does not pass. The app's fault, each of them but [`Refusal::NoSuchSwitch`], which can also be bad luck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The zone does not hold the capability.
+    Needs(Capability),
+    /// The switch is not there, or is another worker's.
+    NoSuchSwitch(DatapathId),
+    /// The bytes mean nothing.
+    Malformed(Malformed),
+    /// An answer to a query that is not open.
+    NoSuchQuery,
+    /// Too many queries are open; the oldest must be answered first.
+    TooManyQueries,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Needs(capability) => write!(f, "the app does not hold the capability {capability}"),
+            Refusal::NoSuchSwitch(datapath) => write!(f, "{datapath} is not connected"),
+            Refusal::Malformed(malformed) => write!(f, "{malformed}"),
+            Refusal::NoSuchQuery => f.write_str("there is no open query of that ticket"),
+            Refusal::TooManyQueries => {
+                write!(f, "{} queries of the app are open already", crate::query::MAX_OPEN_PER_ZONE)
+            }
+        }
+    }
+}

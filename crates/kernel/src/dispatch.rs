@@ -1,0 +1,178 @@
+//! The kernel itself: its zones, its switches, and who hears an event.
+//!
+//! Never carries anything out: see [`crate::decision`].
+
+use crate::capability::{Capabilities, Capability};
+use crate::datapath::Datapath;
+use crate::decision::Effect;
+use crate::query::Queries;
+use crate::subscription::Subscription;
+use crate::zones::{MAX_ZONE, Zone, ZoneCounters, ZoneSet};
+use abi::event::{Event, SwitchUp, kind};
+use abi::{Frame, Malformed, ZoneId};
+use flow::DatapathId;
+use std::collections::BTreeMap;
+
+/// How many kinds of event there can be.
+const KINDS: usize = 64;
+
+/// The deciding part of one worker: its switches, every zone of the node, and who hears what.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    pub(crate) zones: [Option<Zone>; MAX_ZONE as usize + 1],
+    pub(crate) datapaths: BTreeMap<DatapathId, Datapath>,
+    pub(crate) queries: Queries,
+    /// By kind of event: who hears it. For packet-ins, those who hear all of them.
+    hearers: [ZoneSet; KINDS],
+    /// Who hears some packet-ins only.
+    choosy: ZoneSet,
+}
+
+impl Default for Kernel {
+    fn default() -> Self {
+        Kernel::new()
+    }
+}
+
+impl Kernel {
+    /// With no zone and no switch.
+    pub fn new() -> Self {
+        Kernel {
+            zones: [const { None }; MAX_ZONE as usize + 1],
+            datapaths: BTreeMap::new(),
+            queries: Queries::default(),
+            hearers: [ZoneSet::EMPTY; KINDS],
+            choosy: ZoneSet::EMPTY,
+        }
+    }
+
+    /// A zone is there; it hears nothing until it subscribes. Says whether there was room: numbers from 1 to [`MAX_ZONE`].
+    pub fn attach(&mut self, zone: ZoneId, name: &str, capabilities: Capabilities) -> bool {
+        if zone == ZoneId::KERNEL || zone.0 > MAX_ZONE {
+            return false;
+        }
+        self.zones[usize::from(zone.0)] = Some(Zone {
+            name: name.to_owned(),
+            capabilities,
+            subscription: Subscription::default(),
+            counters: ZoneCounters::default(),
+        });
+        self.index_subscriptions();
+        true
+    }
+
+    /// A zone is gone. Gives the zones, with their tickets, whose queries it will not answer any more.
+    pub fn detach(&mut self, zone: ZoneId) -> Vec<(ZoneId, u64)> {
+        if let Some(place) = self.zones.get_mut(usize::from(zone.0)) {
+            *place = None;
+        }
+        self.index_subscriptions();
+        self.queries.forget(zone)
+    }
+
+    /// What is known of a zone.
+    pub fn zone(&self, zone: ZoneId) -> Option<&Zone> {
+        self.zones.get(usize::from(zone.0))?.as_ref()
+    }
+
+    /// The switches that are up, as they would come up now.
+    pub fn switches(&self) -> impl Iterator<Item = SwitchUp<'_>> {
+        self.datapaths.iter().map(|(id, datapath)| datapath.switch_up(*id))
+    }
+
+    /// An event of a switch: who hears it. What else follows is appended to `effects`.
+    pub fn on_event(&mut self, frame: &Frame<'_>, effects: &mut Vec<Effect>) -> Result<ZoneSet, Malformed> {
+        let hearers = match frame.header.kind.get() {
+            kind::PACKET_IN => self.hearers_of_packet(frame)?,
+            other => {
+                self.take_note(&Event::read(frame)?, effects);
+                self.hearers_of(other)
+            }
+        };
+        for zone in hearers {
+            if let Some(zone) = &mut self.zones[usize::from(zone.0)] {
+                zone.counters.events += 1;
+            }
+        }
+        Ok(hearers)
+    }
+
+    /// Who hears events of this kind.
+    pub fn hearers_of(&self, kind: u16) -> ZoneSet {
+        self.hearers.get(usize::from(kind)).copied().unwrap_or_default()
+    }
+
+    fn hearers_of_packet(&self, frame: &Frame<'_>) -> Result<ZoneSet, Malformed> {
+        let mut hearers = self.hearers[usize::from(kind::PACKET_IN)];
+        if self.choosy.is_empty() {
+            return Ok(hearers);
+        }
+        Event::read(frame)?;
+        self.choosy.for_each(|zone| hearers = hearers.with(zone));
+        Ok(hearers)
+    }
+
+    fn take_note(&mut self, event: &Event<'_>, effects: &mut Vec<Effect>) {
+        match event {
+            Event::SwitchUp(up) => {
+                self.datapaths.insert(up.datapath, Datapath::new(up));
+                if self.somebody_wants_packets() {
+                    effects.push(Effect::Punt(up.datapath));
+                }
+            }
+            Event::SwitchDown(id) => drop(self.datapaths.remove(id)),
+            Event::PortStatus(status) => {
+                if let Some(datapath) = self.datapaths.get_mut(&status.datapath) {
+                    datapath.on_port_status(status);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn somebody_wants_packets(&self) -> bool {
+        !(self.hearers[usize::from(kind::PACKET_IN)].is_empty() && self.choosy.is_empty())
+    }
+
+    /// A zone hears this from now on, as far as its capabilities go.
+    pub(crate) fn subscribe(&mut self, zone: ZoneId, subscription: Subscription, effects: &mut Vec<Effect>) {
+        let wanted_before = self.somebody_wants_packets();
+        if let Some(Some(there)) = self.zones.get_mut(usize::from(zone.0)) {
+            there.subscription = subscription;
+        }
+        self.index_subscriptions();
+        effects.push(Effect::Replay(zone));
+        if !wanted_before && self.somebody_wants_packets() {
+            effects.extend(self.datapaths.keys().map(|id| Effect::Punt(*id)));
+        }
+    }
+
+    fn index_subscriptions(&mut self) {
+        self.hearers = [ZoneSet::EMPTY; KINDS];
+        self.choosy = ZoneSet::EMPTY;
+        for (number, zone) in self.zones.iter().enumerate() {
+            let Some(zone) = zone else { continue };
+            // The array has MAX_ZONE + 1 places, so its indices are zone numbers.
+            let id = ZoneId(number as u16);
+            for kind in 0..KINDS as u16 {
+                if !zone.subscription.hears(kind) || !zone.capabilities.allow(needed_to_hear(kind)) {
+                    continue;
+                }
+                if kind == kind::PACKET_IN && zone.subscription.packets().is_some() {
+                    self.choosy = self.choosy.with(id);
+                } else {
+                    self.hearers[usize::from(kind)] = self.hearers[usize::from(kind)].with(id);
+                }
+            }
+        }
+    }
+}
+
+/// The capability without which events of a kind are not heard.
+pub(crate) fn needed_to_hear(kind: u16) -> Capability {
+    match kind {
+        kind::PACKET_IN => Capability::PacketIn,
+        kind::TOPIC => Capability::Subscribe,
+        _ => Capability::ViewRead,
+    }
+}

@@ -1,0 +1,71 @@
+//! What a zone has asked to hear.
+//!
+//! Never holds an event back: an event is heard now or not at all.
+
+use abi::Malformed;
+use abi::command::Subscribe;
+use abi::event::kind;
+use flow::Match;
+
+/// What a zone hears.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subscription {
+    /// Bits of [`kind::bit`].
+    events: u64,
+    /// Only packets within this match; `None`: all.
+    packets: Option<Match>,
+}
+
+impl Subscription {
+    /// Reads what an app asked for.
+    pub fn read(asked: &Subscribe<'_>) -> Result<Subscription, Malformed> {
+        if asked.events & !kind::SUBSCRIBABLE != 0 {
+            return Err(Malformed {
+                offset: abi::header::HEADER_LEN,
+                reason: "there are events in it that cannot be subscribed to",
+            });
+        }
+        let packets = flow::canonical::read_match(asked.packets).map_err(|_| Malformed {
+            offset: abi::header::HEADER_LEN + 8,
+            reason: "the match of the packets cannot be read",
+        })?;
+        Ok(Subscription { events: asked.events, packets: Some(packets).filter(|packets| !packets.is_any()) })
+    }
+
+    /// Whether events of this kind are heard. For packet-ins, [`Self::packets`] restricts it.
+    pub fn hears(&self, kind: u16) -> bool {
+        kind < 64 && self.events & kind::bit(kind) != 0
+    }
+
+    /// The packets that it wants, where that is not all of them.
+    pub fn packets(&self) -> Option<&Match> {
+        self.packets.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::Field;
+
+    #[test]
+    fn a_receipt_cannot_be_subscribed_to() {
+        let asked = Subscribe { events: kind::bit(kind::RECEIPT), packets: &[] };
+        assert!(Subscription::read(&asked).is_err());
+    }
+
+    #[test]
+    fn a_damaged_match_is_refused() {
+        assert!(Subscription::read(&Subscribe { events: 0, packets: &[0x80, 0, 0, 4, 1] }).is_err());
+    }
+
+    #[test]
+    fn packets_can_be_restricted() {
+        let mut bytes = Vec::new();
+        flow::canonical::write_match(&Match::any().with(Field::EthType, 0x0806u16), &mut bytes);
+        let read =
+            Subscription::read(&Subscribe { events: kind::bit(kind::PACKET_IN), packets: &bytes }).unwrap();
+        assert!(read.hears(kind::PACKET_IN) && !read.hears(kind::SWITCH_UP));
+        assert_eq!(read.packets(), Some(&Match::any().with(Field::EthType, 0x0806u16)));
+    }
+}

@@ -1,0 +1,222 @@
+//! Asks the kernel what a worker would ask it: who hears this, may that pass, and as what.
+
+use abi::command::{self, Command, FlowMod, Subscribe, What};
+use abi::event::{self, PacketIn, PortFacts, PortRecord, SwitchUp, kind};
+use abi::{Frame, ZoneId};
+use flow::{DatapathId, MacAddr, PortNo};
+use kernel::{Capabilities, Capability, Decision, Effect, Kernel, Refusal, ZoneSet};
+
+const SWITCH: DatapathId = DatapathId(1);
+const APP: ZoneId = ZoneId(1);
+const OTHER: ZoneId = ZoneId(2);
+
+/// A kernel with two ordinary apps, and what followed from the last thing that it was asked.
+struct Node {
+    kernel: Kernel,
+    effects: Vec<Effect>,
+}
+
+impl Node {
+    fn new() -> Self {
+        let mut kernel = Kernel::new();
+        assert!(kernel.attach(APP, "app", Capabilities::of_an_app()));
+        assert!(kernel.attach(OTHER, "other", Capabilities::of_an_app()));
+        Node { kernel, effects: Vec::new() }
+    }
+
+    fn with_switch() -> Self {
+        let mut node = Node::new();
+        node.switch_up();
+        node
+    }
+
+    fn event(&mut self, bytes: &[u8]) -> ZoneSet {
+        self.effects.clear();
+        self.kernel.on_event(&Frame::read(bytes).unwrap(), &mut self.effects).unwrap()
+    }
+
+    fn switch_up(&mut self) -> ZoneSet {
+        let port = PortRecord::new(PortFacts {
+            port_no: PortNo(1),
+            hw_addr: MacAddr::default(),
+            live: true,
+            administratively_up: true,
+            curr_speed_kbps: 0,
+            name: "eth1",
+        });
+        let mut bytes = Vec::new();
+        event::write::switch_up(
+            &mut bytes,
+            1,
+            &SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 1, ports: &[port] },
+        );
+        self.event(&bytes)
+    }
+
+    fn packet_in(&mut self) -> ZoneSet {
+        let packet = PacketIn {
+            datapath: SWITCH,
+            in_port: PortNo(1),
+            buffer_id: None,
+            total_len: 0,
+            reason: 0,
+            table_id: 0,
+            cookie: 0,
+            metadata: &[],
+            data: &[],
+        };
+        let mut bytes = Vec::new();
+        event::write::packet_in(&mut bytes, 2, &packet);
+        self.event(&bytes)
+    }
+
+    /// What becomes of a command, in words.
+    fn command(&mut self, zone: ZoneId, what: What<'_>) -> String {
+        let mut bytes = Vec::new();
+        let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: true, what };
+        assert!(command::write::command(&mut bytes, &command));
+        self.effects.clear();
+        match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), &mut self.effects) {
+            Decision::Send { cookie, cookie_mask, .. } => format!("send cookie={cookie:#x}/{cookie_mask:#x}"),
+            Decision::Refuse(refusal) => format!("refuse: {refusal}"),
+            Decision::Ask { to, ticket, .. } => format!("ask {to} as {ticket}"),
+            Decision::Answer { to, ticket, .. } => format!("answer {to}'s {ticket}"),
+            Decision::Publish { to, .. } => {
+                format!("publish to {:?}", to.map(|zone| zone.0).collect::<Vec<_>>())
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    fn subscribe(&mut self, zone: ZoneId, kinds: &[u16]) -> String {
+        let events = kinds.iter().fold(0, |bits, kind| bits | kind::bit(*kind));
+        self.command(zone, What::Subscribe(Subscribe { events, packets: &[] }))
+    }
+}
+
+fn zones(set: ZoneSet) -> Vec<u16> {
+    set.map(|zone| zone.0).collect()
+}
+
+#[test]
+fn garbage_is_refused_and_counted_against_its_zone() {
+    let mut node = Node::with_switch();
+    let mut bytes = Vec::new();
+    command::write::command(
+        &mut bytes,
+        &Command { datapath: SWITCH, ticket: 1, wants_receipt: false, what: What::Barrier },
+    );
+    bytes[0] = 0xee;
+    let decision = node.kernel.on_command(APP, &Frame::read(&bytes).unwrap(), &mut node.effects);
+    assert!(matches!(decision, Decision::Refuse(Refusal::Malformed(_))));
+    let counters = node.kernel.zone(APP).unwrap().counters;
+    assert_eq!((counters.commands, counters.refusals), (1, 1));
+}
+
+#[test]
+fn a_zone_hears_nothing_that_it_did_not_ask_for() {
+    let mut node = Node::new();
+    assert!(node.switch_up().is_empty());
+    assert!(node.packet_in().is_empty());
+}
+
+#[test]
+fn a_zone_hears_what_it_asked_for_until_it_is_gone() {
+    let mut node = Node::with_switch();
+    node.subscribe(APP, &[kind::PACKET_IN]);
+    node.subscribe(OTHER, &[kind::PACKET_IN, kind::SWITCH_UP]);
+    assert_eq!(zones(node.packet_in()), [1, 2]);
+    assert_eq!(zones(node.switch_up()), [2]);
+    node.kernel.detach(OTHER);
+    assert_eq!(zones(node.packet_in()), [1]);
+}
+
+#[test]
+fn a_later_subscription_replaces_the_earlier_one() {
+    let mut node = Node::with_switch();
+    node.subscribe(APP, &[kind::PACKET_IN]);
+    node.subscribe(APP, &[kind::SWITCH_UP]);
+    assert!(node.packet_in().is_empty());
+}
+
+#[test]
+fn the_first_to_want_packets_makes_switches_send_them_up() {
+    let mut node = Node::with_switch();
+    node.subscribe(APP, &[kind::PACKET_IN]);
+    assert_eq!(node.effects, [Effect::Replay(APP), Effect::Punt(SWITCH)]);
+    node.subscribe(OTHER, &[kind::PACKET_IN]);
+    assert_eq!(node.effects, [Effect::Replay(OTHER)]);
+}
+
+#[test]
+fn a_switch_that_comes_later_is_made_to_send_packets_up_as_well() {
+    let mut node = Node::new();
+    node.switch_up();
+    assert!(node.effects.is_empty());
+    node.subscribe(APP, &[kind::PACKET_IN]);
+    node.switch_up();
+    assert_eq!(node.effects, [Effect::Punt(SWITCH)]);
+}
+
+#[test]
+fn without_the_capability_nothing_passes_and_the_refusal_names_it() {
+    let mut node = Node::with_switch();
+    node.kernel.attach(APP, "app", Capabilities::NONE.with(Capability::ViewRead));
+    assert_eq!(node.subscribe(APP, &[kind::SWITCH_UP]), "Subscribed");
+    assert_eq!(
+        node.subscribe(APP, &[kind::PACKET_IN]),
+        "refuse: the app does not hold the capability packet.in"
+    );
+    assert_eq!(
+        node.command(APP, What::FlowMod(FlowMod::ADD)),
+        "refuse: the app does not hold the capability rule.write"
+    );
+}
+
+#[test]
+fn a_rule_carries_its_owner_whatever_the_app_says() {
+    let mut node = Node::with_switch();
+    let forged = FlowMod { cookie: 0xffff_0000_0000_0005, ..FlowMod::ADD };
+    assert_eq!(node.command(APP, What::FlowMod(forged)), "send cookie=0x1000000000005/0x0");
+}
+
+#[test]
+fn a_delete_reaches_only_the_apps_own_rules() {
+    let mut node = Node::with_switch();
+    let delete = FlowMod { command: 3, ..FlowMod::ADD };
+    assert_eq!(node.command(APP, What::FlowMod(delete)), "send cookie=0x1000000000000/0xffff000000000000");
+    node.kernel.attach(APP, "app", Capabilities::of_an_app().with(Capability::RuleWriteOthers));
+    assert_eq!(node.command(APP, What::FlowMod(delete)), "send cookie=0x0/0x0");
+}
+
+#[test]
+fn a_command_for_a_switch_that_is_not_there_is_refused() {
+    let mut node = Node::new();
+    assert_eq!(node.command(APP, What::Barrier), "refuse: of:0000000000000001 is not connected");
+}
+
+#[test]
+fn a_query_finds_its_service_and_the_answer_its_asker() {
+    let mut node = Node::new();
+    let ask = |service| What::Query(command::Ask { service, payload: b"?" });
+    assert_eq!(node.command(APP, ask("nobody")), "NoSuchService { ticket: 7 }");
+    assert_eq!(node.command(APP, ask("other")), "ask 2 as 1");
+    let answer = What::QueryAnswer(command::QueryAnswer { status: 0, more: false, payload: b"!" });
+    assert_eq!(node.command(OTHER, answer), "refuse: there is no open query of that ticket");
+}
+
+#[test]
+fn what_is_published_comes_to_the_others_who_listen() {
+    let mut node = Node::new();
+    node.subscribe(APP, &[kind::TOPIC]);
+    node.subscribe(OTHER, &[kind::TOPIC]);
+    let publish = What::Publish(command::Publish { topic: "link.up", payload: b"" });
+    assert_eq!(node.command(APP, publish), "publish to [2]");
+}
+
+#[test]
+fn there_is_no_zone_beyond_the_last_and_none_is_the_kernel() {
+    let mut kernel = Kernel::new();
+    assert!(!kernel.attach(ZoneId::KERNEL, "kernel", Capabilities::of_an_app()));
+    assert!(!kernel.attach(ZoneId(64), "one too many", Capabilities::of_an_app()));
+}
