@@ -7,6 +7,7 @@
 mod demo;
 mod fuzz;
 mod packages;
+mod pages;
 mod process;
 mod rules;
 mod stage;
@@ -35,7 +36,7 @@ const CHORES: [Chore; 4] = [
     },
     Chore {
         name: "rules",
-        about: "check who depends on whom and the rules for source files",
+        about: "check who depends on whom, the rules for files, the names in the docs",
         run: rules::run,
     },
     Chore { name: "fuzz", about: "run the fuzz targets: fuzz [TARGET] [--seconds N]", run: fuzz::run },

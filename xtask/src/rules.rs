@@ -6,6 +6,7 @@
 //!
 //! In: plain data about the workspace. Out: one sentence for each breach. It never changes a file.
 
+use crate::pages;
 use crate::tree::{self, Member, SourceFile, Workspace};
 use std::process::ExitCode;
 
@@ -73,14 +74,22 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     if let Some(argument) = arguments.first() {
         return Err(format!("`rules` takes no arguments, and was given `{argument}`"));
     }
-    let found = violations(&tree::read()?);
-    for violation in &found {
-        println!("{violation}");
+    let found = breaches()?;
+    for breach in &found {
+        println!("{breach}");
     }
     Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Every breach of the rules, one sentence each.
+/// What the working tree does that it must not, in code and in prose.
+pub fn breaches() -> Result<Vec<String>, String> {
+    let workspace = tree::read()?;
+    let mut found = violations(&workspace);
+    found.extend(pages::violations(&workspace, |path| tree::root().join(path).exists()));
+    Ok(found)
+}
+
+/// Every breach of the rules for code, one sentence each.
 pub fn violations(workspace: &Workspace) -> Vec<String> {
     let mut found = Vec::new();
     for member in &workspace.members {
@@ -89,7 +98,7 @@ pub fn violations(workspace: &Workspace) -> Vec<String> {
         found.extend(empty_name(member));
         found.extend(lints_not_inherited(member));
         found.extend(member.files.iter().flat_map(|file| file_rules(member, file)));
-        found.extend(unlisted(member, &workspace.crates_page));
+        found.extend(unlisted(member, workspace.page("crates/README.md")));
     }
     found
 }
@@ -202,7 +211,7 @@ fn unlisted(member: &Member, crates_page: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::Edge;
+    use crate::tree::{Edge, Page};
 
     /// A member with nothing wrong about it, at `folder/name`.
     fn sound(folder: &str, name: &str) -> Member {
@@ -225,10 +234,15 @@ mod tests {
         Edge { to: to.to_owned(), dev: false, ours: false }
     }
 
+    fn crates_page(text: &str) -> Vec<Page> {
+        vec![Page { path: "crates/README.md".to_owned(), text: text.to_owned() }]
+    }
+
     /// `expected` is how the only violation starts, or nothing when there must be none.
     fn check(member: Member, expected: &str) {
         let folder = member.folder.strip_prefix("crates/").unwrap_or_default().to_owned();
-        let workspace = Workspace { members: vec![member], crates_page: format!("* [it]({folder}/)") };
+        let workspace =
+            Workspace { members: vec![member], pages: crates_page(&format!("* [it]({folder}/)")) };
         let found = violations(&workspace);
         let matches = match found.as_slice() {
             [] => expected.is_empty(),
@@ -249,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_workspace_as_it_is_keeps_the_rules() {
-        assert_eq!(violations(&tree::read().unwrap()), Vec::<String>::new());
+        assert_eq!(breaches().unwrap(), Vec::<String>::new());
     }
 
     #[test]
@@ -322,7 +336,7 @@ mod tests {
 
     #[test]
     fn every_crate_has_its_line_in_the_list() {
-        let workspace = Workspace { members: vec![sound("crates", "flow")], crates_page: String::new() };
+        let workspace = Workspace { members: vec![sound("crates", "flow")], pages: crates_page("") };
         assert_eq!(violations(&workspace), ["flow: crates/README.md does not link to flow/"]);
     }
 }

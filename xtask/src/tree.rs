@@ -13,8 +13,24 @@ use std::path::{Path, PathBuf};
 pub struct Workspace {
     /// Every member, in Cargo's order.
     pub members: Vec<Member>,
-    /// The text of `crates/README.md`, empty when there is none.
-    pub crates_page: String,
+    /// Every page of prose.
+    pub pages: Vec<Page>,
+}
+
+impl Workspace {
+    /// The text of the page at `path`, empty when there is none.
+    pub fn page(&self, path: &str) -> &str {
+        self.pages.iter().find(|page| page.path == path).map_or("", |page| &page.text)
+    }
+}
+
+/// One Markdown file.
+#[derive(Debug, Default, Clone)]
+pub struct Page {
+    /// Its path from the root of the workspace.
+    pub path: String,
+    /// What it says.
+    pub text: String,
 }
 
 /// One package of the workspace.
@@ -66,8 +82,11 @@ pub fn read() -> Result<Workspace, String> {
         .map_err(|error| format!("cargo metadata's answer is not JSON: {error}"))?;
     let packages = metadata["packages"].as_array().ok_or("cargo metadata's answer lists no packages")?;
     let members = packages.iter().map(member).collect::<Result<_, _>>()?;
-    let crates_page = fs::read_to_string(root().join("crates/README.md")).unwrap_or_default();
-    Ok(Workspace { members, crates_page })
+    let mut paths = Vec::new();
+    files_below(&root(), "md", |folder| !is_output(folder), &mut paths)?;
+    let page = |path: &PathBuf| Ok(Page { path: below_root(path), text: read_text(path)? });
+    let pages = paths.iter().map(page).collect::<Result<_, String>>()?;
+    Ok(Workspace { members, pages })
 }
 
 fn member(package: &Value) -> Result<Member, String> {
@@ -75,14 +94,16 @@ fn member(package: &Value) -> Result<Member, String> {
         |key: &str| package[key].as_str().map(str::to_owned).ok_or(format!("a package without `{key}`"));
     let manifest_path = PathBuf::from(text("manifest_path")?);
     let folder = manifest_path.parent().unwrap_or(&manifest_path);
-    let mut files = Vec::new();
-    sources(folder, &mut files)?;
+    let mut paths = Vec::new();
+    let within = |folder: &Path| !is_output(folder) && !folder.join("Cargo.toml").exists();
+    files_below(folder, "rs", within, &mut paths)?;
+    let source = |path: &PathBuf| Ok(SourceFile { path: below_root(path), text: read_text(path)? });
     Ok(Member {
         name: text("name")?,
         folder: below_root(folder),
         manifest: read_text(&manifest_path)?,
         edges: package["dependencies"].as_array().into_iter().flatten().map(edge).collect(),
-        files,
+        files: paths.iter().map(source).collect::<Result<_, String>>()?,
     })
 }
 
@@ -94,8 +115,19 @@ fn edge(dependency: &Value) -> Edge {
     }
 }
 
-/// Collects the `.rs` files below `folder`, leaving out build output and packages within the package.
-fn sources(folder: &Path, files: &mut Vec<SourceFile>) -> Result<(), String> {
+/// Whether a folder holds what tools write and not what people do.
+fn is_output(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name == "target" || name.starts_with('.')
+}
+
+/// Collects the files below `folder` whose names end in `.extension`, going into folders that `enter` accepts.
+fn files_below(
+    folder: &Path,
+    extension: &str,
+    enter: impl Fn(&Path) -> bool + Copy,
+    found: &mut Vec<PathBuf>,
+) -> Result<(), String> {
     let unreadable = |error| format!("cannot list {}: {error}", folder.display());
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
@@ -104,12 +136,11 @@ fn sources(folder: &Path, files: &mut Vec<SourceFile>) -> Result<(), String> {
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            let elsewhere = path.ends_with("target") || path.join("Cargo.toml").exists();
-            if !elsewhere {
-                sources(&path, files)?;
+            if enter(&path) {
+                files_below(&path, extension, enter, found)?;
             }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(SourceFile { path: below_root(&path), text: read_text(&path)? });
+        } else if path.extension().is_some_and(|end| end == extension) {
+            found.push(path);
         }
     }
     Ok(())

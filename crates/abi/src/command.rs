@@ -1,6 +1,6 @@
 //! What an app asks of the kernel.
 //!
-//! [`Command::read`] takes a frame apart in place; the functions of [`write`] put frames together at the end of a buffer that the caller
+//! [`Command::read`] takes a frame apart in place; the functions of [`mod@write`] put frames together at the end of a buffer that the caller
 //! keeps. Never decides whether a command may pass.
 
 use crate::frame::{Frame, Malformed, Reader};

@@ -1,6 +1,6 @@
 //! What the kernel tells an app.
 //!
-//! [`Event::read`] takes a frame apart in place; the functions of [`write`] put frames together at the end of a buffer that the caller
+//! [`Event::read`] takes a frame apart in place; the functions of [`mod@write`] put frames together at the end of a buffer that the caller
 //! keeps. Never decides who hears an event.
 
 use crate::frame::{Frame, Malformed, Reader};
