@@ -20,9 +20,11 @@ pub mod datapath;
 pub mod error;
 pub mod field;
 pub mod instruction;
+pub mod json;
 pub mod mac;
 pub mod matching;
 pub mod port;
+mod value;
 
 pub use action::Action;
 pub use datapath::DatapathId;

@@ -11,7 +11,7 @@ const VLAN_PRESENT: u128 = 0x1000;
 
 /// Checks that each field has its prerequisites, and has them before it, as a switch does with a flow mod.
 ///
-/// As Open vSwitch does, ICMP is asked to be in its own version of IP. [`Match::sorted`] brings fields into an order in
+/// As with Open vSwitch, ICMP must be in its own version of IP, and reverse ARP has ARP's fields. [`Match::sorted`] brings fields into an order in
 /// which prerequisites come first.
 ///
 /// # Errors
@@ -57,7 +57,9 @@ fn missing(seen: &Match, field: Field) -> Option<&'static str> {
         Icmpv4Type | Icmpv4Code => {
             (has(EthType, &[0x0800]) && has(IpProto, &[1]), "eth_type 0x0800 and ip_proto 1")
         }
-        ArpOp | ArpSpa | ArpTpa | ArpSha | ArpTha => (has(EthType, &[0x0806]), "eth_type 0x0806"),
+        ArpOp | ArpSpa | ArpTpa | ArpSha | ArpTha => {
+            (has(EthType, &[0x0806, 0x8035]), "eth_type 0x0806 (or 0x8035)")
+        }
         Ipv6Src | Ipv6Dst | Ipv6Flabel | Ipv6Exthdr => (has(EthType, &[0x86dd]), "eth_type 0x86dd"),
         Icmpv6Type | Icmpv6Code => {
             (has(EthType, &[0x86dd]) && has(IpProto, &[58]), "eth_type 0x86dd and ip_proto 58")
