@@ -5,8 +5,6 @@
 use std::fmt;
 use std::io;
 
-use crate::layout::MAX_FRAME_BYTES;
-
 /// Why a frame was not pushed. The ring is as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
@@ -130,7 +128,7 @@ pub enum PortFault {
         /// The version that this crate knows.
         known: u64,
     },
-    /// A ring's size is no power of two within the bounds of [`crate::Sizes`].
+    /// A ring's size is no power of two within the bounds of [`crate::Sizes`], or too small for the frames that its owner has.
     RingSize {
         /// The size that the header gives, in bytes.
         found_bytes: u64,
@@ -163,10 +161,7 @@ impl fmt::Display for PortFault {
                 "the port has layout version {found}, and this side knows {known}: build both sides from one release"
             ),
             PortFault::RingSize { found_bytes } => {
-                write!(
-                    f,
-                    "the port has a ring of {found_bytes} bytes, which no ring may have (frames go up to {MAX_FRAME_BYTES})"
-                )
+                write!(f, "the port has a ring of {found_bytes} bytes, which is no size that this side takes")
             }
             PortFault::MemorySize { expected_bytes, found_bytes } => {
                 write!(

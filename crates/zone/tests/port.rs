@@ -1,0 +1,198 @@
+//! A process zone's port between a worker and an app that is slow, stopped or hostile.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use std::os::unix::fs::FileExt;
+
+use abi::command::{Command, What, write};
+use ring::{AppEnd, MAX_FRAME_BYTES, PeerFault, Port, PortFault, Sizes};
+use zone::ZoneFault;
+use zone::port::{Delivery, ProcessPort};
+
+const RING_BYTES: usize = 256 * 1024;
+
+fn port() -> (ProcessPort, AppEnd) {
+    let port = Port::create(Sizes::new(RING_BYTES, 4096).unwrap()).unwrap();
+    (ProcessPort::attach(port.kernel).unwrap(), AppEnd::attach(port.app).unwrap())
+}
+
+/// A frame of a kilobyte with its length word, so that the ring holds 256 of them.
+fn frame(mark: u8) -> [u8; 1016] {
+    [mark; 1016]
+}
+
+fn deliver_packet_ins(port: &mut ProcessPort, mark: u8) -> usize {
+    let mut delivered = 0;
+    while port.deliver_packet_in(&frame(mark)) == Delivery::Delivered {
+        delivered += 1;
+    }
+    delivered
+}
+
+/// The first byte of each frame that the app finds, in order.
+fn marks(app: &mut AppEnd) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    let mut marks = Vec::new();
+    while app.consumer.pop_into(&mut buffer).unwrap().is_some() {
+        marks.push(buffer[0]);
+    }
+    marks
+}
+
+#[test]
+fn a_ring_that_cannot_hold_the_longest_frames_is_refused() {
+    let port = Port::create(Sizes::new(MAX_FRAME_BYTES, MAX_FRAME_BYTES).unwrap()).unwrap();
+    let fault = ProcessPort::attach(port.kernel).err();
+    assert!(matches!(fault, Some(PortFault::RingSize { found_bytes: 131_072 })), "{fault:?}");
+}
+
+#[test]
+fn packet_ins_leave_an_eighth_of_the_ring_to_control_events() {
+    let (mut port, mut app) = port();
+    assert_eq!(deliver_packet_ins(&mut port, 1), 256 * 7 / 8);
+    assert_eq!(port.dropped(), 1);
+    for _ in 0..256 / 8 {
+        port.deliver_control(&frame(2)).unwrap();
+    }
+    port.flush().unwrap();
+    let marks = marks(&mut app);
+    assert_eq!(marks.iter().filter(|mark| **mark == 1).count(), 224);
+    assert_eq!(marks.iter().filter(|mark| **mark == 2).count(), 32);
+}
+
+#[test]
+fn nothing_is_seen_before_the_flush() {
+    let (mut port, mut app) = port();
+    port.deliver_control(&frame(1)).unwrap();
+    assert_eq!(marks(&mut app), b"");
+    port.flush().unwrap();
+    assert_eq!(marks(&mut app), [1]);
+}
+
+#[test]
+fn control_events_wait_beside_a_full_ring_in_order_and_packet_ins_do_not_overtake_them() {
+    let (mut port, mut app) = port();
+    let sent: Vec<u8> = (0..900_u32).map(|number| (number % 251) as u8).collect();
+    for mark in &sent {
+        port.deliver_control(&frame(*mark)).unwrap();
+    }
+    let mut received = Vec::new();
+    // The ring takes 256 at a time.
+    for waiting in [900 - 256, 900 - 512, 900 - 768, 0] {
+        port.flush().unwrap();
+        let delivery = port.deliver_packet_in(&frame(255));
+        assert_eq!(delivery == Delivery::Dropped, waiting > 0, "{waiting} control events wait");
+        received.extend(marks(&mut app));
+    }
+    assert_eq!(received, sent);
+    port.flush().unwrap();
+    assert_eq!(marks(&mut app), [255]);
+}
+
+#[test]
+fn an_app_that_stops_reading_is_at_fault_after_a_bounded_amount() {
+    let (mut port, mut app) = port();
+    let mut delivered = 0;
+    let fault = loop {
+        match port.deliver_control(&frame(7)) {
+            Ok(()) => delivered += 1,
+            Err(fault) => break fault,
+        }
+        port.flush().unwrap();
+        assert!(delivered < 2000, "the overflow has no bound");
+    };
+    assert!(matches!(fault, ZoneFault::StoppedReading { waiting_bytes: 1_000_000..=1_048_576 }), "{fault:?}");
+    assert_eq!(
+        fault.to_string(),
+        "the app's fault: it stopped reading its events (1048576 bytes that may not be dropped wait for it); \
+         its zone is ended and restarted"
+    );
+    assert_eq!(marks(&mut app).len(), 256, "what was in the ring is still whole");
+}
+
+#[test]
+fn a_flood_of_tiny_control_events_is_bounded_too() {
+    let (mut port, _app) = port();
+    let mut delivered = 0_usize;
+    while port.deliver_control(b"").is_ok() {
+        delivered += 1;
+        assert!(delivered <= RING_BYTES / 8 + zone::overflow::OVERFLOW_BYTES / 8);
+    }
+}
+
+#[test]
+fn dropped_packet_ins_are_told_once_and_only_when_there_is_room() {
+    let (mut port, mut app) = port();
+    assert_eq!(port.take_dropped(), 0);
+    deliver_packet_ins(&mut port, 1);
+    assert_eq!(port.deliver_packet_in(&frame(1)), Delivery::Dropped);
+    assert_eq!(port.take_dropped(), 0, "told an app that has no room to hear it");
+    port.flush().unwrap();
+    marks(&mut app);
+    assert_eq!(port.take_dropped(), 2);
+    assert_eq!(port.take_dropped(), 0);
+    assert_eq!(port.dropped(), 2);
+}
+
+#[test]
+fn a_worker_sleeps_only_when_there_is_no_command() {
+    let (mut port, mut app) = port();
+    let mut bytes = Vec::new();
+    let barrier =
+        Command { datapath: flow::DatapathId(9), ticket: 77, wants_receipt: true, what: What::Barrier };
+    assert!(write::command(&mut bytes, &barrier));
+    assert!(port.about_to_sleep());
+    app.producer.push(&[&bytes]).unwrap();
+    app.producer.publish();
+    port.begin_turn();
+    assert!(!port.about_to_sleep());
+    let mut buffer = Vec::new();
+    let frame = port.take_command(&mut buffer).unwrap().unwrap();
+    let command = Command::read(&frame).unwrap();
+    assert_eq!((command.datapath.0, command.ticket, command.wants_receipt), (9, 77, true));
+    assert!(matches!(command.what, What::Barrier));
+    assert!(port.take_command(&mut buffer).unwrap().is_none());
+    assert!(port.about_to_sleep());
+}
+
+/// What becomes of an app that sends these bytes as a command.
+fn check_command(bytes: &[u8], expected: &str) {
+    let (mut port, mut app) = port();
+    app.producer.push(&[bytes]).unwrap();
+    app.producer.publish();
+    let fault = port.take_command(&mut Vec::new()).err().map(|fault| fault.to_string());
+    assert_eq!(fault.as_deref(), Some(expected), "{bytes:?}");
+}
+
+#[test]
+fn bytes_that_are_no_command_are_the_apps_fault() {
+    let short = "the app's fault: it sent what is no command (malformed frame at offset 0: it is shorter than a header); \
+                 its zone is ended and restarted";
+    check_command(b"", short);
+    check_command(&[0xff; 23], short);
+    let lies = "the app's fault: it sent what is no command (malformed frame at offset 4: its length is not the length that \
+                it states); its zone is ended and restarted";
+    check_command(&[0xff; 24], lies);
+    check_command(&[0; 24], lies);
+}
+
+/// A port whose app wrote ones over all of the header but its opening.
+fn with_a_header_of_ones() -> ProcessPort {
+    let Port { kernel, app } = Port::create(Sizes::new(RING_BYTES, 4096).unwrap()).unwrap();
+    let port = ProcessPort::attach(kernel).unwrap();
+    std::fs::File::from(app.memory).write_all_at(&[0xff; 4096 - 32], 32).unwrap();
+    port
+}
+
+#[test]
+fn an_app_that_writes_over_its_port_is_found_out_from_either_side() {
+    let mut port = with_a_header_of_ones();
+    assert!(!port.about_to_sleep(), "slept over a fault");
+    let fault = port.take_command(&mut Vec::new()).err();
+    assert!(matches!(fault, Some(ZoneFault::BrokePort(PeerFault::WroteMoreThanFits { .. }))), "{fault:?}");
+
+    let mut port = with_a_header_of_ones();
+    deliver_packet_ins(&mut port, 1);
+    let fault = port.flush().err();
+    assert!(matches!(fault, Some(ZoneFault::BrokePort(PeerFault::ReadMoreThanWritten { .. }))), "{fault:?}");
+}
