@@ -1,5 +1,7 @@
 //! Asks the kernel what a worker would ask it: who hears this, may that pass, and as what.
 
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
 use abi::command::{self, Command, FlowMod, Subscribe, What};
 use abi::event::{self, PacketIn, PortFacts, PortRecord, SwitchUp, kind};
 use abi::{Frame, ZoneId};
