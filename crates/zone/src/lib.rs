@@ -1,7 +1,17 @@
 //! The sandbox around one app.
+//!
+//! ```text
+//!   kernel's worker                                        app
+//!     port    ──(rings of a process zone)────────────────> its own process, closed in by `launch`
+//!     trusted ──(C table)──> guest ──────────────────────> inside the kernel's process, at the operator's word
+//! ```
+//!
+//! Never decides what an app may do with switches (that is `kernel`), and never starts or restarts anything (that is `monitor`).
 
 #[cfg(feature = "host")]
 pub mod fault;
+#[allow(unsafe_code, reason = "a C table is implemented with raw pointers")]
+pub mod guest;
 #[cfg(feature = "host")]
 pub mod launch;
 pub mod limits;
@@ -9,6 +19,12 @@ pub mod limits;
 pub mod overflow;
 #[cfg(feature = "host")]
 pub mod port;
+#[cfg(feature = "host")]
+#[allow(
+    unsafe_code,
+    reason = "a C table is called with raw pointers, and a shared object is loaded by its path"
+)]
+pub mod trusted;
 
 #[cfg(feature = "host")]
 pub use fault::ZoneFault;

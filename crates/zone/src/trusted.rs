@@ -1,0 +1,277 @@
+//! A trusted app: one that runs inside the kernel's process, at the operator's word, called through the C table.
+//!
+//! ```text
+//!   event frames ──> TrustedApp::on_events ──(C table)──> the app ──> command frames
+//! ```
+//!
+//! Nothing protects the kernel from a trusted app but the app's own manners. What can be done is done: a panic is caught on the app's
+//! side and reported here as a [`TrustedFault`], a table of another version is refused, and commands are taken through the same
+//! checks as anybody's. Never lets an app be called again after a fault.
+
+use abi::table::{AppTable, CommandSink, TABLE_SYMBOL, TABLE_VERSION, status};
+use std::ffi::c_void;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How many bytes of commands one batch of events may give rise to. What is beyond is a fault of the app: the batch is at most
+/// what one read of a socket brings, so no honest app comes near.
+pub const MAX_COMMAND_BYTES: usize = 16 << 20;
+
+/// An app's code, from which instances are made.
+#[derive(Clone)]
+pub struct TrustedCode {
+    table: AppTable,
+    /// Keeps the code mapped while any instance lives.
+    library: Option<Arc<libloading::Library>>,
+}
+
+/// What a trusted app did, or could not do. The app's fault; it is not called again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrustedFault {
+    /// The shared object could not be loaded.
+    NotLoaded {
+        /// Its path.
+        path: PathBuf,
+        /// What the loader said.
+        why: String,
+    },
+    /// Its table is of another version.
+    OtherVersion {
+        /// The version of its table.
+        version: u32,
+    },
+    /// It did not come to be; what it said of it, if anything.
+    NotCreated(String),
+    /// It panicked.
+    Panicked,
+    /// It gave more commands than anybody honest.
+    TooManyCommands,
+    /// It could not read its events, or returned a status that does not exist.
+    BadStatus(i32),
+}
+
+impl fmt::Display for TrustedFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TrustedFault::NotLoaded { path, why } => {
+                write!(f, "{} could not be loaded: {why}", path.display())
+            }
+            TrustedFault::OtherVersion { version } => {
+                write!(
+                    f,
+                    "it was built for version {version} of the app table, and this node has {TABLE_VERSION}; build it anew"
+                )
+            }
+            TrustedFault::NotCreated(said) if said.is_empty() => f.write_str("it did not start"),
+            TrustedFault::NotCreated(said) => write!(f, "it did not start: {said}"),
+            TrustedFault::Panicked => f.write_str("it panicked"),
+            TrustedFault::TooManyCommands => {
+                write!(f, "it gave more than {MAX_COMMAND_BYTES} bytes of commands at once")
+            }
+            TrustedFault::BadStatus(status) => write!(f, "it returned the status {status}"),
+        }
+    }
+}
+
+impl std::error::Error for TrustedFault {}
+
+impl TrustedCode {
+    /// Code that is compiled into this binary.
+    pub fn built_in(table: AppTable) -> TrustedCode {
+        TrustedCode { table, library: None }
+    }
+
+    /// Code in a shared object that exports its table. The operator vouches for the file: loading it runs its initialisers.
+    pub fn load(path: &Path) -> Result<TrustedCode, TrustedFault> {
+        let not_loaded = |error: libloading::Error| TrustedFault::NotLoaded {
+            path: path.to_owned(),
+            why: error.to_string(),
+        };
+        // SAFETY: running the object's initialisers is what the operator asked for by naming it as trusted.
+        let library = unsafe { libloading::Library::new(path) }.map_err(not_loaded)?;
+        // SAFETY: the symbol is by contract a static of type AppTable; its version and size are looked at before anything else of it.
+        let table = unsafe { library.get::<*const AppTable>(TABLE_SYMBOL) }.map_err(not_loaded)?;
+        // SAFETY: the version is the first word of every table there ever was, and a static is aligned and lives as long as the library.
+        let version = unsafe { (&raw const (**table).version).read() };
+        if version != TABLE_VERSION {
+            return Err(TrustedFault::OtherVersion { version });
+        }
+        // SAFETY: of this version a table has this layout.
+        let table = unsafe { **table };
+        Ok(TrustedCode { table, library: Some(Arc::new(library)) })
+    }
+
+    /// Makes an instance from its settings, a JSON object. Its first commands are in [`TrustedApp::take_commands`].
+    pub fn start(&self, settings: &[u8]) -> Result<TrustedApp, TrustedFault> {
+        let mut commands = Collected::default();
+        let instance = (self.table.create)(settings.as_ptr(), settings.len(), commands.sink());
+        if instance.is_null() {
+            return Err(TrustedFault::NotCreated(logged(&commands.frames)));
+        }
+        Ok(TrustedApp { code: self.clone(), instance, commands, faulty: false })
+    }
+}
+
+/// What an app has pushed through its sink.
+#[derive(Default)]
+struct Collected {
+    frames: Vec<u8>,
+    overflowed: bool,
+}
+
+impl Collected {
+    fn sink(&mut self) -> CommandSink {
+        CommandSink { context: (&raw mut *self).cast(), push }
+    }
+}
+
+extern "C" fn push(context: *mut c_void, frames: *const u8, length: usize) {
+    // SAFETY: `context` is the `Collected` of the call that is under way, which borrows it for as long as that call lasts.
+    let collected = unsafe { &mut *context.cast::<Collected>() };
+    if collected.frames.len().saturating_add(length) > MAX_COMMAND_BYTES {
+        collected.overflowed = true;
+        return;
+    }
+    // SAFETY: the table's contract: `length` readable bytes that stay as they are during this call.
+    collected.frames.extend_from_slice(unsafe { std::slice::from_raw_parts(frames, length) });
+}
+
+/// One instance of a trusted app. Belongs to one worker.
+pub struct TrustedApp {
+    code: TrustedCode,
+    instance: *mut c_void,
+    commands: Collected,
+    faulty: bool,
+}
+
+impl TrustedApp {
+    /// Hands it whole event frames, one after the other. Its commands are in [`TrustedApp::take_commands`].
+    pub fn on_events(&mut self, frames: &[u8]) -> Result<(), TrustedFault> {
+        if self.faulty {
+            return Err(TrustedFault::Panicked);
+        }
+        let status =
+            (self.code.table.on_events)(self.instance, frames.as_ptr(), frames.len(), self.commands.sink());
+        let fault = match status {
+            status::OK if self.commands.overflowed => TrustedFault::TooManyCommands,
+            status::OK => return Ok(()),
+            status::PANICKED => TrustedFault::Panicked,
+            other => TrustedFault::BadStatus(other),
+        };
+        self.faulty = true;
+        Err(fault)
+    }
+
+    /// Swaps what it has commanded since last asked into `frames`, whose old content is dropped and whose room is used again.
+    pub fn take_commands(&mut self, frames: &mut Vec<u8>) {
+        frames.clear();
+        std::mem::swap(frames, &mut self.commands.frames);
+    }
+}
+
+impl Drop for TrustedApp {
+    fn drop(&mut self) {
+        // After a panic the instance is in an unknown state: better leaked than run.
+        if !self.faulty {
+            (self.code.table.destroy)(self.instance);
+        }
+        if self.faulty {
+            // Its code may still be referred to by what it leaked.
+            std::mem::forget(self.code.library.take());
+        }
+    }
+}
+
+/// The first line that an app wrote into the log.
+fn logged(frames: &[u8]) -> String {
+    let Ok((frame, _)) = abi::Frame::split(frames) else { return String::new() };
+    match abi::Command::read(&frame).map(|command| command.what) {
+        Ok(abi::command::What::Log(log)) => log.text.to_owned(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::{Guest, table};
+
+    /// Echoes its events as commands, and does what their first byte says.
+    struct Echo;
+
+    impl Guest for Echo {
+        fn start(settings: &[u8], commands: &mut Vec<u8>) -> Result<Self, String> {
+            if settings == b"{}" {
+                commands.extend_from_slice(b"started");
+                Ok(Echo)
+            } else {
+                Err("it takes no settings".to_owned())
+            }
+        }
+
+        fn on_events(&mut self, events: &[u8], commands: &mut Vec<u8>) -> Result<(), abi::Malformed> {
+            match events {
+                b"panic" => panic!("as asked"),
+                b"garbage" => Err(abi::Malformed { offset: 0, reason: "as asked" }),
+                b"flood" => {
+                    commands.resize(MAX_COMMAND_BYTES + 1, 0);
+                    Ok(())
+                }
+                _ => {
+                    commands.extend_from_slice(events);
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    fn started() -> TrustedApp {
+        TrustedCode::built_in(table::<Echo>()).start(b"{}").unwrap()
+    }
+
+    fn commands(app: &mut TrustedApp) -> Vec<u8> {
+        let mut frames = b"old".to_vec();
+        app.take_commands(&mut frames);
+        frames
+    }
+
+    fn check_fault(events: &[u8], expected: TrustedFault) {
+        let mut app = started();
+        assert_eq!(app.on_events(events), Err(expected));
+        assert!(app.on_events(b"more").is_err(), "it was called again");
+    }
+
+    #[test]
+    fn an_app_that_panics_is_caught_and_not_called_again() {
+        check_fault(b"panic", TrustedFault::Panicked);
+    }
+
+    #[test]
+    fn an_app_that_cannot_read_or_floods_is_at_fault() {
+        check_fault(b"garbage", TrustedFault::BadStatus(status::MALFORMED));
+        check_fault(b"flood", TrustedFault::TooManyCommands);
+    }
+
+    #[test]
+    fn settings_that_an_app_refuses_are_told() {
+        let refused = TrustedCode::built_in(table::<Echo>()).start(b"[]").err();
+        assert_eq!(refused, Some(TrustedFault::NotCreated("it takes no settings".to_owned())));
+    }
+
+    #[test]
+    fn a_file_that_is_no_shared_object_is_refused_by_name() {
+        let refused = TrustedCode::load(Path::new("/etc/hostname")).err().unwrap();
+        assert!(refused.to_string().starts_with("/etc/hostname could not be loaded"), "{refused}");
+    }
+
+    #[test]
+    fn what_it_commands_is_taken_once() {
+        let mut app = started();
+        assert_eq!(commands(&mut app), b"started");
+        app.on_events(b"one").unwrap();
+        app.on_events(b"two").unwrap();
+        assert_eq!(commands(&mut app), b"onetwo");
+        assert_eq!(commands(&mut app), b"");
+    }
+}
