@@ -18,12 +18,14 @@ use crate::supervisor::{How, ProcessEnd};
 /// holds tokens and keys.
 const ZONE_ENVIRONMENT: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TZ", "RUST_BACKTRACE", "RUST_LOG"];
 
-/// A child that has not been reaped. It is killed when dropped.
+/// A child, which is killed when dropped unless it has been reaped.
 #[derive(Debug)]
 pub(crate) struct Child {
     process: std::process::Child,
     pid: Pid,
     pidfd: OwnedFd,
+    /// Its id may be another process's by now.
+    reaped: bool,
 }
 
 impl AsFd for Child {
@@ -55,7 +57,7 @@ impl Child {
         // The child is not reaped, so that its id still means it.
         let watched = i32::try_from(process.id()).ok().and_then(Pid::from_raw).ok_or(rustix::io::Errno::SRCH);
         match watched.and_then(|pid| Ok((pid, rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?))) {
-            Ok((pid, pidfd)) => Ok(Child { process, pid, pidfd }),
+            Ok((pid, pidfd)) => Ok(Child { process, pid, pidfd, reaped: false }),
             Err(errno) => {
                 // Nobody could watch it, so it must not run.
                 process.kill()?;
@@ -86,7 +88,9 @@ impl Child {
         }
         // Before it is reaped, while its id cannot be another's.
         self.kill_group();
-        Ok(self.process.try_wait()?.map(process_end))
+        let status = self.process.try_wait()?;
+        self.reaped = status.is_some();
+        Ok(status.map(process_end))
     }
 
     fn has_ended(&self) -> bool {
@@ -108,7 +112,8 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if let Ok(None) = self.process.try_wait() {
+        if !self.reaped {
+            // Also if it has ended already: whom it started may live.
             self.end(How::Kill);
         }
     }

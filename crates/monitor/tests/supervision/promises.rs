@@ -1,0 +1,117 @@
+//! Whatever happens in whatever order, the supervisor keeps its promises. No process is started.
+//!
+//! `World` notes down each promise that is broken: at most one live generation of each child, no zone without a kernel,
+//! no start while quarantined, no trust after a demotion, few commands at once, none after the end.
+
+use crate::world::{World, app};
+use monitor::supervisor::{Event, ProcessEnd, Who};
+use monitor::{AppState, Verb, ZoneKind};
+use proptest::prelude::*;
+
+const APPS: [(&str, ZoneKind); 3] =
+    [("hub", ZoneKind::Process), ("switch", ZoneKind::Trusted), ("paths", ZoneKind::Process)];
+
+#[derive(Debug, Clone)]
+enum Step {
+    AppEnds(usize, ProcessEnd),
+    KernelEnds(ProcessEnd),
+    Hears(Event),
+    Obey(bool),
+    Wait(u64),
+    Silence(u64),
+}
+
+fn end() -> impl Strategy<Value = ProcessEnd> {
+    prop_oneof![
+        any::<i32>().prop_map(ProcessEnd::Code),
+        (0..40i32, any::<bool>())
+            .prop_map(|(number, core_dumped)| ProcessEnd::Signal { number, core_dumped }),
+    ]
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof![9 => (0..APPS.len()).prop_map(|index| APPS[index].0.to_owned()), 1 => Just("nobody".to_owned())]
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let verb = prop_oneof![Just(Verb::Restart), Just(Verb::Stop), Just(Verb::Start)];
+    let who = prop_oneof![
+        (0..5u64).prop_map(|generation| Who::Kernel { generation }),
+        (0..5u16, 0..5u64).prop_map(|(zone, generation)| Who::Zone { zone, generation }),
+    ];
+    let generation = 0..6u64;
+    prop_oneof![
+        6 => Just(Event::KernelReady),
+        4 => Just(Event::KernelAlive),
+        1 => Just(Event::Begin),
+        1 => Just(Event::KernelFault { reason: "garbage".into() }),
+        1 => (0..4u8).prop_map(|exit_code| Event::KernelFatal { exit_code, message: "no".into() }),
+        6 => (name(), generation).prop_map(|(app, generation)| {
+            Event::ZoneFault { app, generation, reason: "garbage".into() }
+        }),
+        3 => name().prop_map(|app| Event::TrustedFault { app, reason: "panic".into() }),
+        6 => (name(), verb).prop_map(|(app, verb)| Event::Operator { app, verb }),
+        2 => (who, 1..9u32).prop_map(|(who, pid)| Event::Started { who, pid }),
+        1 => Just(Event::ShutdownAsked),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0..APPS.len(), end()).prop_map(|(index, end)| Step::AppEnds(index, end)),
+        2 => end().prop_map(Step::KernelEnds),
+        12 => event().prop_map(Step::Hears),
+        2 => any::<bool>().prop_map(Step::Obey),
+        4 => (0..5_000u64).prop_map(Step::Wait),
+        1 => (0..5_000u64).prop_map(Step::Silence),
+    ]
+}
+
+fn take(world: &mut World, step: Step) {
+    match step {
+        Step::AppEnds(index, end) => world.app_ends(APPS[index].0, end),
+        Step::KernelEnds(end) => world.kernel_ends(end),
+        // A kernel says that it is ready only when there is one.
+        Step::Hears(Event::KernelReady) if !world.alive.iter().any(|alive| alive.starts_with("kernel")) => {}
+        Step::Hears(event) => world.hear(event),
+        Step::Obey(obedient) => world.obedient = obedient,
+        Step::Wait(ms) => world.wait_ms(ms),
+        Step::Silence(ms) => world.silence_ms(ms),
+    }
+}
+
+/// From here on nothing goes wrong any more.
+fn let_it_settle(world: &mut World) {
+    for _ in 0..240 {
+        if world.exit.is_some() {
+            return;
+        }
+        world.hear(Event::KernelReady);
+        world.wait_ms(500);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_promise_holds_and_every_app_comes_to_rest(steps in prop::collection::vec(step(), 0..60)) {
+        let mut world = World::new(APPS.iter().map(|(name, kind)| app(name, *kind)).collect());
+        for step in steps {
+            take(&mut world, step);
+        }
+        let_it_settle(&mut world);
+        prop_assert_eq!(&world.broken, &Vec::<String>::new());
+        if world.exit.is_some() {
+            prop_assert_eq!(world.alive.len(), 0);
+            return Ok(());
+        }
+        for status in world.supervisor.statuses(0) {
+            let rests = matches!(status.state, AppState::Running | AppState::Quarantined | AppState::Stopped);
+            prop_assert!(rests, "{:?}", status);
+            let process = world.alive.iter().any(|alive| alive.starts_with(&format!("zone {}.", status.zone)));
+            let expected = status.state == AppState::Running && status.kind == ZoneKind::Process;
+            prop_assert_eq!(process, expected, "{:?}", status);
+        }
+    }
+}

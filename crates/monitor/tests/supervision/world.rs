@@ -1,0 +1,237 @@
+//! A pretended machine for the supervisor: it starts and ends processes as the commands say, and notes them down.
+//!
+//! In: what the tests let happen, and the supervisor's commands. Out: the supervisor's answers, and which processes are
+//! alive. Nothing is real here; the real ones are in `node.rs`.
+
+use std::collections::BTreeSet;
+
+use monitor::protocol::ToKernel;
+use monitor::supervisor::{Command, Event, How, ProcessEnd, Supervisor, Who};
+use monitor::{AppSource, AppSpec, AppState, AppStatus, Timing, Verb, ZoneKind};
+
+pub const KILLED: ProcessEnd = ProcessEnd::Signal { number: 9, core_dumped: false };
+pub const CRASHED: ProcessEnd = ProcessEnd::Signal { number: 11, core_dumped: false };
+
+pub struct World {
+    pub supervisor: Supervisor,
+    pub now_ms: u64,
+    /// Processes that were started and have not ended.
+    pub alive: BTreeSet<String>,
+    /// Every command since the last `forget`, as short words: `start zone 1.2`, `term kernel.1`, `load hub`.
+    pub commands: Vec<String>,
+    pub exit: Option<(u8, Option<String>)>,
+    /// What breaks a promise of the supervisor.
+    pub broken: Vec<String>,
+    pub kernel_generation: u64,
+    pub kernel_ready: bool,
+    /// Processes that end when they are asked to. KILL ends all.
+    pub obedient: bool,
+    apps: usize,
+    dying: Vec<Event>,
+}
+
+pub fn name(who: Who) -> String {
+    match who {
+        Who::Kernel { generation } => format!("kernel.{generation}"),
+        Who::Zone { zone, generation } => format!("zone {zone}.{generation}"),
+    }
+}
+
+pub fn app(name: &str, kind: ZoneKind) -> AppSpec {
+    AppSpec {
+        name: name.to_owned(),
+        kind,
+        source: AppSource::BuiltIn("hub".to_owned()),
+        limits: Default::default(),
+        settings: Default::default(),
+    }
+}
+
+impl World {
+    /// A node whose kernel has just been started.
+    pub fn new(apps: Vec<AppSpec>) -> World {
+        let count = apps.len();
+        let mut world = World {
+            supervisor: Supervisor::new(apps, Timing::default()).unwrap(),
+            now_ms: 1_000_000,
+            alive: BTreeSet::new(),
+            commands: Vec::new(),
+            exit: None,
+            broken: Vec::new(),
+            kernel_generation: 0,
+            kernel_ready: false,
+            obedient: true,
+            apps: count,
+            dying: Vec::new(),
+        };
+        world.hear(Event::Begin);
+        world
+    }
+
+    /// `hub` in a process zone, `switch` trusted, and a kernel that is ready.
+    pub fn running() -> World {
+        let mut world = World::new(vec![app("hub", ZoneKind::Process), app("switch", ZoneKind::Trusted)]);
+        world.hear(Event::KernelReady);
+        world.commands.clear();
+        world
+    }
+
+    pub fn status(&self, app: &str) -> AppStatus {
+        self.supervisor.statuses(0).into_iter().find(|status| status.app == app).unwrap()
+    }
+
+    pub fn state(&self, app: &str) -> AppState {
+        self.status(app).state
+    }
+
+    /// One event, and then everything that follows from it at once.
+    pub fn hear(&mut self, event: Event) {
+        self.hear_one(event);
+        while let Some(event) = self.dying.pop() {
+            self.hear_one(event);
+        }
+    }
+
+    pub fn hear_one(&mut self, event: Event) {
+        if matches!(event, Event::KernelReady) {
+            self.kernel_ready = true;
+        }
+        let operator = matches!(event, Event::Operator { .. });
+        let quarantined: Vec<u16> = self.supervisor.statuses(0).iter().filter_map(quarantined).collect();
+        let over = self.exit.is_some();
+        let commands = self.supervisor.on_event(event, self.now_ms);
+        if commands.len() > 8 + 6 * self.apps {
+            self.broken.push(format!("{} commands at once", commands.len()));
+        }
+        if over && !commands.is_empty() {
+            self.broken.push(format!("{commands:?} after the end"));
+        }
+        for command in commands {
+            if let Command::StartZone { zone, .. } = &command
+                && quarantined.contains(zone)
+                && !operator
+            {
+                self.broken.push(format!("zone {zone} is quarantined and was started"));
+            }
+            self.act(command);
+        }
+    }
+
+    fn act(&mut self, command: Command) {
+        match command {
+            Command::StartKernel { generation } => {
+                self.kernel_generation = generation;
+                self.kernel_ready = false;
+                self.start(Who::Kernel { generation }, "kernel.");
+            }
+            Command::StartZone { zone, generation } => {
+                if !self.kernel_ready {
+                    self.broken.push(format!("zone {zone} was started without a kernel"));
+                }
+                self.start(Who::Zone { zone, generation }, &format!("zone {zone}."));
+            }
+            Command::End { who, how } => {
+                let verb = if how == How::Term { "term" } else { "kill" };
+                self.commands.push(format!("{verb} {}", name(who)));
+                if self.obedient || how == How::Kill {
+                    self.dies(who, if how == How::Term { ProcessEnd::Code(0) } else { KILLED });
+                }
+            }
+            Command::TellKernel(message) => self.tell(message),
+            Command::PublishApps | Command::Log { .. } => {}
+            Command::Exit { code, message } => self.exit = Some((code, message)),
+        }
+    }
+
+    fn start(&mut self, who: Who, prefix: &str) {
+        if self.alive.iter().any(|alive| alive.starts_with(prefix)) {
+            self.broken.push(format!("{} was started beside {:?}", name(who), self.alive));
+        }
+        self.commands.push(format!("start {}", name(who)));
+        self.alive.insert(name(who));
+        self.dying.push(Event::Started { who, pid: 4_711 });
+    }
+
+    fn tell(&mut self, message: ToKernel) {
+        let told = match message {
+            ToKernel::LoadTrusted { app, .. } => {
+                if self.status(&app).demoted.is_some() {
+                    self.broken.push(format!("{app} was demoted and is loaded again"));
+                }
+                format!("load {app}")
+            }
+            ToKernel::UnloadTrusted { app, .. } => format!("unload {app}"),
+            ToKernel::DetachZone { zone, generation, .. } => format!("detach {zone}.{generation}"),
+            ToKernel::Shutdown => {
+                if self.obedient {
+                    self.dies(Who::Kernel { generation: self.kernel_generation }, ProcessEnd::Code(0));
+                }
+                "shut down".to_owned()
+            }
+            other => format!("{other:?}"),
+        };
+        self.commands.push(told);
+    }
+
+    /// A process ends now; the supervisor hears of it after what it is doing.
+    fn dies(&mut self, who: Who, end: ProcessEnd) {
+        if self.alive.remove(&name(who)) {
+            if matches!(who, Who::Kernel { .. }) {
+                self.kernel_ready = false;
+            }
+            self.dying.insert(0, Event::Exited { who, end, last_line: None });
+        }
+    }
+
+    pub fn kernel_ends(&mut self, end: ProcessEnd) {
+        self.dies(Who::Kernel { generation: self.kernel_generation }, end);
+        self.settle();
+    }
+
+    pub fn app_ends(&mut self, app: &str, end: ProcessEnd) {
+        let AppStatus { zone, generation, .. } = self.status(app);
+        self.dies(Who::Zone { zone, generation }, end);
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        while let Some(event) = self.dying.pop() {
+            self.hear_one(event);
+        }
+    }
+
+    pub fn operator(&mut self, verb: Verb, app: &str) {
+        self.hear(Event::Operator { app: app.to_owned(), verb });
+    }
+
+    /// Time passes, and the kernel's workers move if it is ready.
+    pub fn wait_ms(&mut self, ms: u64) {
+        self.pass_ms(ms, true);
+    }
+
+    /// Time passes, and the kernel says nothing.
+    pub fn silence_ms(&mut self, ms: u64) {
+        self.pass_ms(ms, false);
+    }
+
+    fn pass_ms(&mut self, ms: u64, alive: bool) {
+        let until_ms = self.now_ms + ms;
+        while self.now_ms < until_ms {
+            let wake = self.supervisor.next_wake_ms(self.now_ms);
+            // A deadline that is over and never goes away would make the real loop spin.
+            self.now_ms = wake.clamp(self.now_ms + 1, until_ms);
+            if alive && self.kernel_ready {
+                self.hear(Event::KernelAlive);
+            }
+            self.hear(Event::Tick);
+        }
+    }
+
+    pub fn take_commands(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.commands)
+    }
+}
+
+fn quarantined(status: &AppStatus) -> Option<u16> {
+    (status.state == AppState::Quarantined).then_some(status.zone)
+}
