@@ -1,11 +1,13 @@
 //! What a switch is and how it is set: features, configuration, tables, queues.
 
 use flow::{DatapathId, PortNo};
+use serde::{Deserialize, Serialize};
 
 use super::port::Port;
 
 /// OFPT_FEATURES_REPLY (1.3.5, 7.3.1; 1.0, 5.3.1).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FeaturesReply {
     /// The switch.
     pub datapath_id: DatapathId,
@@ -24,7 +26,8 @@ pub struct FeaturesReply {
 }
 
 /// OFPT_SET_CONFIG and OFPT_GET_CONFIG_REPLY (1.3.5, 7.3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SwitchConfig {
     /// How fragments are treated: 0 normal, 1 dropped, 2 reassembled.
     pub flags: u16,
@@ -33,7 +36,8 @@ pub struct SwitchConfig {
 }
 
 /// 1.3: OFPT_TABLE_MOD (1.3.5, 7.3.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TableMod {
     /// The table, 0xff for all.
     pub table_id: u8,
@@ -42,14 +46,16 @@ pub struct TableMod {
 }
 
 /// OFPT_QUEUE_GET_CONFIG_REQUEST (1.3.5, 7.3.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct QueueGetConfigRequest {
     /// The port, or ANY for all.
     pub port: PortNo,
 }
 
 /// OFPT_QUEUE_GET_CONFIG_REPLY.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct QueueGetConfigReply {
     /// The port asked for.
     pub port: PortNo,
@@ -58,7 +64,8 @@ pub struct QueueGetConfigReply {
 }
 
 /// A queue and what is guaranteed to it (1.3.5, 7.2.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PacketQueue {
     /// Its id on the port.
     pub queue_id: u32,
@@ -69,7 +76,8 @@ pub struct PacketQueue {
 }
 
 /// A property of a queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum QueueProperty {
     /// OFPQT_MIN_RATE in tenths of a per cent; above 1000: not configured.
     MinRate(u16),
@@ -80,13 +88,16 @@ pub enum QueueProperty {
         /// Whose.
         experimenter: u32,
         /// What follows.
+        #[serde(with = "crate::json::hex")]
         data: Vec<u8>,
     },
     /// Any other, kept whole.
     Unknown {
         /// Its type.
+        #[serde(rename = "type")]
         kind: u16,
         /// What follows its header.
+        #[serde(with = "crate::json::hex")]
         data: Vec<u8>,
     },
 }

@@ -2,57 +2,71 @@
 //! switch and controller hand to each other.
 
 use flow::{Action, Match, PortNo};
+use serde::{Deserialize, Serialize};
 
 /// No buffer: the whole packet is in the message (OFP_NO_BUFFER).
 pub const NO_BUFFER: u32 = 0xffff_ffff;
 
 /// OFPT_HELLO (1.3.5, 7.5.1). In 1.0 it has no elements; whatever follows the header is to be ignored.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Hello {
     /// What the peer says of itself.
     pub elements: Vec<HelloElement>,
 }
 
 /// A part of a hello.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum HelloElement {
     /// OFPHET_VERSIONBITMAP: bit n of the whole is set if wire version n is spoken; the first word holds versions 0–31.
     VersionBitmap(Vec<u32>),
     /// Any other, kept whole.
     Unknown {
         /// Its type.
+        #[serde(rename = "type")]
         kind: u16,
         /// Its payload.
+        #[serde(with = "crate::json::hex")]
         body: Vec<u8>,
     },
 }
 
 /// OFPT_ERROR_MSG (1.3.5, 7.5.4).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ErrorMessage {
     /// `ofp_error_type` in the numbers of the message's own version.
+    #[serde(rename = "error_type")]
     pub kind: u16,
     /// The code within the type; for OFPET_EXPERIMENTER (0xffff) the experimenter's own type.
+    #[serde(rename = "error_code")]
     pub code: u16,
     /// Whose error it is, for OFPET_EXPERIMENTER.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experimenter: Option<u32>,
     /// As a rule the beginning of the message that was at fault; for OFPET_HELLO_FAILED a sentence.
+    #[serde(with = "crate::json::hex")]
     pub data: Vec<u8>,
 }
 
 /// OFPT_EXPERIMENTER (1.3.5, 7.5.5), or OFPT_VENDOR of 1.0, kept whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Experimenter {
     /// Whose: an OUI, or a number from the ONF.
     pub experimenter: u32,
     /// The experimenter's own message type. In 1.0 the specification has none, and this is `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exp_type: Option<u32>,
     /// What follows.
+    #[serde(with = "crate::json::hex")]
     pub data: Vec<u8>,
 }
 
 /// OFPT_ROLE_REQUEST and OFPT_ROLE_REPLY (1.3.5, 7.3.9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Role {
     /// One of the `ROLE_` numbers.
     pub role: u32,
@@ -71,7 +85,8 @@ pub const ROLE_SLAVE: u32 = 3;
 
 /// OFPT_SET_ASYNC and OFPT_GET_ASYNC_REPLY (1.3.5, 7.3.10): bit n of a mask lets reason n through. Index 0 is for the roles
 /// master and equal, index 1 for slave.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AsyncConfig {
     /// Reasons of packet-ins.
     pub packet_in_mask: [u32; 2],
@@ -82,7 +97,8 @@ pub struct AsyncConfig {
 }
 
 /// OFPT_PACKET_IN (1.3.5, 7.4.1). 1.0's `in_port` is the field `in_port` of the match.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PacketIn {
     /// Where the switch keeps the packet, or [`NO_BUFFER`].
     pub buffer_id: u32,
@@ -95,13 +111,16 @@ pub struct PacketIn {
     /// The cookie of that rule. 1.0 does not say: all ones.
     pub cookie: u64,
     /// The packet's metadata: `in_port` always, more where it is not zero.
+    #[serde(rename = "match")]
     pub matching: Match,
     /// The frame, or its beginning.
+    #[serde(with = "crate::json::hex")]
     pub data: Vec<u8>,
 }
 
 /// OFPT_PACKET_OUT (1.3.5, 7.3.7).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PacketOut {
     /// The packet in the switch, or [`NO_BUFFER`].
     pub buffer_id: u32,
@@ -110,5 +129,6 @@ pub struct PacketOut {
     /// What is done with it.
     pub actions: Vec<Action>,
     /// The frame, if there is no buffer.
+    #[serde(with = "crate::json::hex")]
     pub data: Vec<u8>,
 }

@@ -3,6 +3,7 @@
 //! The parts of a reply are put together by the session, not here.
 
 use flow::{Match, PortNo};
+use serde::{Deserialize, Serialize};
 
 use super::port::Port;
 use super::rule::{Bucket, MeterBand};
@@ -105,7 +106,8 @@ pub enum ReplyBody {
 }
 
 /// Which flow entries are meant, by OFPMP_FLOW and OFPMP_AGGREGATE.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FlowStatsRequest {
     /// One table, or [`super::TABLE_ALL`].
     pub table_id: u8,
@@ -118,22 +120,27 @@ pub struct FlowStatsRequest {
     /// 1.3: which bits those are; 0: none.
     pub cookie_mask: u64,
     /// Only those within this match.
+    #[serde(rename = "match")]
     pub matching: Match,
 }
 
 /// OFPMP_EXPERIMENTER's body.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ExperimenterStats {
     /// Whose.
     pub experimenter: u32,
     /// The experimenter's own type. In 1.0 the specification has none, and this is `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exp_type: Option<u32>,
     /// What follows.
+    #[serde(with = "crate::json::hex")]
     pub data: Vec<u8>,
 }
 
 /// A group's configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GroupDesc {
     /// One of the `GROUP_TYPE_` numbers.
     pub group_type: u8,
@@ -144,7 +151,8 @@ pub struct GroupDesc {
 }
 
 /// A meter's configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MeterConfig {
     /// Bits of `ofp_meter_flags`.
     pub flags: u16,

@@ -1,9 +1,11 @@
 //! Ports: what they are, that they changed, and changing them.
 
 use flow::{MacAddr, PortNo};
+use serde::{Deserialize, Serialize};
 
 /// A port of a switch (`ofp_port`, 1.3.5, 7.2.1; `ofp_phy_port`, 1.0, 5.2.1).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Port {
     /// Its number.
     pub port_no: PortNo,
@@ -24,8 +26,10 @@ pub struct Port {
     /// Features that the other side advertises.
     pub peer: u32,
     /// 1.3: the current rate in kbit/s. 1.0 has none: 0.
+    #[serde(rename = "curr_speed")]
     pub curr_speed_kbps: u32,
     /// 1.3: the highest rate in kbit/s. 1.0 has none: 0.
+    #[serde(rename = "max_speed")]
     pub max_speed_kbps: u32,
 }
 
@@ -42,7 +46,8 @@ impl Port {
 }
 
 /// OFPT_PORT_STATUS (1.3.5, 7.4.3).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PortStatus {
     /// 0 added, 1 deleted, 2 modified.
     pub reason: u8,
@@ -58,7 +63,8 @@ pub const PORT_DELETED: u8 = 1;
 pub const PORT_MODIFIED: u8 = 2;
 
 /// OFPT_PORT_MOD (1.3.5, 7.3.4.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PortMod {
     /// Which port.
     pub port_no: PortNo,

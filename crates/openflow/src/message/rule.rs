@@ -1,9 +1,11 @@
 //! Rules and what they refer to: flow mods, flow removeds, groups, meters.
 
 use flow::{Action, Instruction, Match, PortNo};
+use serde::{Deserialize, Serialize};
 
 /// OFPT_FLOW_MOD (1.3.5, 7.3.4.1; 1.0, 5.3.3).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FlowMod {
     /// The sender's own mark on the rule.
     pub cookie: u64,
@@ -14,8 +16,10 @@ pub struct FlowMod {
     /// One of the `FLOW_` commands.
     pub command: u8,
     /// Seconds without a packet after which the rule goes; 0: never.
+    #[serde(rename = "idle_timeout")]
     pub idle_timeout_s: u16,
     /// Seconds after which it goes in any case; 0: never.
+    #[serde(rename = "hard_timeout")]
     pub hard_timeout_s: u16,
     /// The higher wins.
     pub priority: u16,
@@ -28,6 +32,7 @@ pub struct FlowMod {
     /// Bits `FLOW_MOD_…`.
     pub flags: u16,
     /// Which packets.
+    #[serde(rename = "match")]
     pub matching: Match,
     /// What is done with them. A rule of 1.0 is one `ApplyActions`; with no actions it is empty.
     pub instructions: Vec<Instruction>,
@@ -137,9 +142,11 @@ pub const GROUP_ALL: u32 = 0xffff_fffc;
 pub const METER_ALL: u32 = 0xffff_ffff;
 
 /// OFPT_FLOW_REMOVED (1.3.5, 7.4.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FlowRemoved {
     /// Which packets the rule spoke of.
+    #[serde(rename = "match")]
     pub matching: Match,
     /// Its mark.
     pub cookie: u64,
@@ -150,12 +157,16 @@ pub struct FlowRemoved {
     /// Its table. 1.0 does not say: 0.
     pub table_id: u8,
     /// How long it lived, whole seconds.
+    #[serde(rename = "duration_sec")]
     pub duration_s: u32,
     /// And the rest of a second.
+    #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
     /// Its idle time-out.
+    #[serde(rename = "idle_timeout")]
     pub idle_timeout_s: u16,
     /// Its hard time-out. 1.0 does not say: 0.
+    #[serde(rename = "hard_timeout")]
     pub hard_timeout_s: u16,
     /// Packets that it matched.
     pub packet_count: u64,
@@ -164,7 +175,8 @@ pub struct FlowRemoved {
 }
 
 /// 1.3: OFPT_GROUP_MOD (1.3.5, 7.3.4.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GroupMod {
     /// 0 add, 1 modify, 2 delete.
     pub command: u16,
@@ -186,7 +198,8 @@ pub const GROUP_TYPE_INDIRECT: u8 = 2;
 pub const GROUP_TYPE_FAST_FAILOVER: u8 = 3;
 
 /// A bucket of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bucket {
     /// Its share, for select groups.
     pub weight: u16,
@@ -199,7 +212,8 @@ pub struct Bucket {
 }
 
 /// 1.3: OFPT_METER_MOD (1.3.5, 7.3.4.4).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MeterMod {
     /// 0 add, 1 modify, 2 delete.
     pub command: u16,
@@ -212,18 +226,21 @@ pub struct MeterMod {
 }
 
 /// A band of a meter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MeterBand {
     /// The rate at which it begins, in the meter's unit.
     pub rate: u32,
     /// The burst that is let through, in kbit or packets.
     pub burst_size: u32,
     /// What it does.
+    #[serde(rename = "type")]
     pub kind: MeterBandKind,
 }
 
 /// What a band does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum MeterBandKind {
     /// OFPMBT_DROP.
     Drop,
@@ -234,6 +251,7 @@ pub enum MeterBandKind {
         /// Whose.
         experimenter: u32,
         /// What follows.
+        #[serde(with = "crate::json::hex")]
         data: Vec<u8>,
     },
 }

@@ -1,9 +1,11 @@
 //! What switches count, and what they say that they can do.
 
 use flow::{Instruction, Match, PortNo};
+use serde::{Deserialize, Serialize};
 
 /// OFPMP_DESC (1.3.5, 7.3.5.1). Each text up to its first NUL.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SwitchDesc {
     /// Manufacturer.
     pub mfr_desc: String,
@@ -18,19 +20,24 @@ pub struct SwitchDesc {
 }
 
 /// One flow entry of OFPMP_FLOW (1.3.5, 7.3.5.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FlowStats {
     /// Its table.
     pub table_id: u8,
     /// How long it has lived, whole seconds.
+    #[serde(rename = "duration_sec")]
     pub duration_s: u32,
     /// And the rest of a second.
+    #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
     /// Its priority.
     pub priority: u16,
     /// Its idle time-out.
+    #[serde(rename = "idle_timeout")]
     pub idle_timeout_s: u16,
     /// Its hard time-out.
+    #[serde(rename = "hard_timeout")]
     pub hard_timeout_s: u16,
     /// 1.3: the flags it was added with. 1.0: 0.
     pub flags: u16,
@@ -41,13 +48,15 @@ pub struct FlowStats {
     /// Bytes that it matched.
     pub byte_count: u64,
     /// Which packets.
+    #[serde(rename = "match")]
     pub matching: Match,
     /// What is done with them. An entry of 1.0 is one `ApplyActions`; with no actions it is empty.
     pub instructions: Vec<Instruction>,
 }
 
 /// OFPMP_AGGREGATE (1.3.5, 7.3.5.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AggregateStats {
     /// Packets.
     pub packet_count: u64,
@@ -58,7 +67,8 @@ pub struct AggregateStats {
 }
 
 /// One table of OFPMP_TABLE (1.3.5, 7.3.5.4).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TableStats {
     /// Which.
     pub table_id: u8,
@@ -77,7 +87,8 @@ pub struct TableStats {
 }
 
 /// One port of OFPMP_PORT_STATS (1.3.5, 7.3.5.6). All ones: not counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the counters are the specification's own names")]
 pub struct PortStats {
     pub port_no: PortNo,
@@ -94,13 +105,16 @@ pub struct PortStats {
     pub rx_crc_err: u64,
     pub collisions: u64,
     /// 1.3: how long the port has been there. 1.0: 0.
+    #[serde(rename = "duration_sec")]
     pub duration_s: u32,
     /// 1.3: and the rest of a second.
+    #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
 }
 
 /// One queue of OFPMP_QUEUE (1.3.5, 7.3.5.8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the counters are the specification's own names")]
 pub struct QueueStats {
     pub port_no: PortNo,
@@ -109,13 +123,16 @@ pub struct QueueStats {
     pub tx_packets: u64,
     pub tx_errors: u64,
     /// 1.3: how long the queue has been there. 1.0: 0.
+    #[serde(rename = "duration_sec")]
     pub duration_s: u32,
     /// 1.3: and the rest of a second.
+    #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
 }
 
 /// 1.3: one group of OFPMP_GROUP (1.3.5, 7.3.5.9).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GroupStats {
     /// Which.
     pub group_id: u32,
@@ -126,15 +143,19 @@ pub struct GroupStats {
     /// Bytes.
     pub byte_count: u64,
     /// How long it has lived, whole seconds.
+    #[serde(rename = "duration_sec")]
     pub duration_s: u32,
     /// And the rest of a second.
+    #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
     /// Packets and bytes of each bucket.
+    #[serde(with = "crate::json::counts")]
     pub buckets: Vec<(u64, u64)>,
 }
 
 /// 1.3: OFPMP_GROUP_FEATURES (1.3.5, 7.3.5.11). Each array is indexed by group type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GroupFeatures {
     /// Bit n: group type n is supported.
     pub types: u32,
@@ -147,7 +168,8 @@ pub struct GroupFeatures {
 }
 
 /// 1.3: one meter of OFPMP_METER (1.3.5, 7.3.5.12).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MeterStats {
     /// Which.
     pub meter_id: u32,
@@ -158,15 +180,19 @@ pub struct MeterStats {
     /// Bytes in.
     pub byte_in_count: u64,
     /// How long it has lived, whole seconds.
+    #[serde(rename = "duration_sec")]
     pub duration_s: u32,
     /// And the rest of a second.
+    #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
     /// Packets and bytes in each band.
+    #[serde(with = "crate::json::counts")]
     pub bands: Vec<(u64, u64)>,
 }
 
 /// 1.3: OFPMP_METER_FEATURES (1.3.5, 7.3.5.14).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MeterFeatures {
     /// How many meters.
     pub max_meter: u32,
@@ -181,7 +207,8 @@ pub struct MeterFeatures {
 }
 
 /// 1.3: one table of OFPMP_TABLE_FEATURES (1.3.5, 7.3.5.5).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TableFeatures {
     /// Which.
     pub table_id: u8,
@@ -200,11 +227,13 @@ pub struct TableFeatures {
 }
 
 /// What a table can do. The `u16` is the property's type: its odd neighbour is the same for the table-miss entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TableProperty {
     /// OFPTFPT_INSTRUCTIONS(_MISS): types of instructions, with an experimenter's number where the type is 0xffff.
     Instructions {
         /// The property's type, 0 or 1.
+        #[serde(rename = "type")]
         kind: u16,
         /// The types.
         ids: Vec<FeatureId>,
@@ -212,6 +241,7 @@ pub enum TableProperty {
     /// OFPTFPT_NEXT_TABLES(_MISS).
     NextTables {
         /// The property's type, 2 or 3.
+        #[serde(rename = "type")]
         kind: u16,
         /// Tables that can be gone to.
         tables: Vec<u8>,
@@ -219,6 +249,7 @@ pub enum TableProperty {
     /// OFPTFPT_WRITE_ACTIONS(_MISS), OFPTFPT_APPLY_ACTIONS(_MISS): types of actions.
     Actions {
         /// The property's type, 4 to 7.
+        #[serde(rename = "type")]
         kind: u16,
         /// The types.
         ids: Vec<FeatureId>,
@@ -227,6 +258,7 @@ pub enum TableProperty {
     /// experimenter class is followed by the experimenter's number.
     Oxm {
         /// The property's type: 8, 10, 12 to 15.
+        #[serde(rename = "type")]
         kind: u16,
         /// The words, as they came.
         oxm_ids: Vec<u32>,
@@ -234,28 +266,35 @@ pub enum TableProperty {
     /// OFPTFPT_EXPERIMENTER(_MISS).
     Experimenter {
         /// The property's type, 0xfffe or 0xffff.
+        #[serde(rename = "type")]
         kind: u16,
         /// Whose.
         experimenter: u32,
         /// The experimenter's own type.
         exp_type: u32,
         /// What follows.
+        #[serde(with = "crate::json::hex")]
         data: Vec<u8>,
     },
     /// Any other, kept whole.
     Unknown {
         /// The property's type.
+        #[serde(rename = "type")]
         kind: u16,
         /// What follows its header.
+        #[serde(with = "crate::json::hex")]
         data: Vec<u8>,
     },
 }
 
 /// The type of an instruction or action in a table's features.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FeatureId {
     /// The type.
+    #[serde(rename = "type")]
     pub kind: u16,
     /// What an experimenter's type (0xffff) is followed by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experimenter: Option<u32>,
 }

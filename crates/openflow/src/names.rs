@@ -1,0 +1,378 @@
+//! The specification's names for numbers of the protocol that people read: message types and errors.
+//!
+//! Numbers go in, names come out, and the other way round. Never decides anything about a message.
+
+use crate::message::{Body, ReplyBody, RequestBody};
+use crate::version::Version;
+
+/// One `ofp_error_type`: its name, the prefix of its codes' names, and those names from code 0 on.
+struct ErrorType {
+    number: u16,
+    name: &'static str,
+    prefix: &'static str,
+    codes: &'static [&'static str],
+}
+
+const fn error_type(
+    number: u16,
+    name: &'static str,
+    prefix: &'static str,
+    codes: &'static [&'static str],
+) -> ErrorType {
+    ErrorType { number, name, prefix, codes }
+}
+
+/// OpenFlow 1.3.5, 7.5.4. OFPET_EXPERIMENTER's codes are the experimenters' own.
+const ERRORS_1_3: [ErrorType; 15] = [
+    error_type(0, "HELLO_FAILED", "OFPHFC", &["INCOMPATIBLE", "EPERM"]),
+    error_type(
+        1,
+        "BAD_REQUEST",
+        "OFPBRC",
+        &[
+            "BAD_VERSION",
+            "BAD_TYPE",
+            "BAD_MULTIPART",
+            "BAD_EXPERIMENTER",
+            "BAD_EXP_TYPE",
+            "EPERM",
+            "BAD_LEN",
+            "BUFFER_EMPTY",
+            "BUFFER_UNKNOWN",
+            "BAD_TABLE_ID",
+            "IS_SLAVE",
+            "BAD_PORT",
+            "BAD_PACKET",
+            "MULTIPART_BUFFER_OVERFLOW",
+        ],
+    ),
+    error_type(
+        2,
+        "BAD_ACTION",
+        "OFPBAC",
+        &[
+            "BAD_TYPE",
+            "BAD_LEN",
+            "BAD_EXPERIMENTER",
+            "BAD_EXP_TYPE",
+            "BAD_OUT_PORT",
+            "BAD_ARGUMENT",
+            "EPERM",
+            "TOO_MANY",
+            "BAD_QUEUE",
+            "BAD_OUT_GROUP",
+            "MATCH_INCONSISTENT",
+            "UNSUPPORTED_ORDER",
+            "BAD_TAG",
+            "BAD_SET_TYPE",
+            "BAD_SET_LEN",
+            "BAD_SET_ARGUMENT",
+        ],
+    ),
+    error_type(
+        3,
+        "BAD_INSTRUCTION",
+        "OFPBIC",
+        &[
+            "UNKNOWN_INST",
+            "UNSUP_INST",
+            "BAD_TABLE_ID",
+            "UNSUP_METADATA",
+            "UNSUP_METADATA_MASK",
+            "BAD_EXPERIMENTER",
+            "BAD_EXP_TYPE",
+            "BAD_LEN",
+            "EPERM",
+        ],
+    ),
+    error_type(
+        4,
+        "BAD_MATCH",
+        "OFPBMC",
+        &[
+            "BAD_TYPE",
+            "BAD_LEN",
+            "BAD_TAG",
+            "BAD_DL_ADDR_MASK",
+            "BAD_NW_ADDR_MASK",
+            "BAD_WILDCARDS",
+            "BAD_FIELD",
+            "BAD_VALUE",
+            "BAD_MASK",
+            "BAD_PREREQ",
+            "DUP_FIELD",
+            "EPERM",
+        ],
+    ),
+    error_type(
+        5,
+        "FLOW_MOD_FAILED",
+        "OFPFMFC",
+        &[
+            "UNKNOWN",
+            "TABLE_FULL",
+            "BAD_TABLE_ID",
+            "OVERLAP",
+            "EPERM",
+            "BAD_TIMEOUT",
+            "BAD_COMMAND",
+            "BAD_FLAGS",
+        ],
+    ),
+    error_type(
+        6,
+        "GROUP_MOD_FAILED",
+        "OFPGMFC",
+        &[
+            "GROUP_EXISTS",
+            "INVALID_GROUP",
+            "WEIGHT_UNSUPPORTED",
+            "OUT_OF_GROUPS",
+            "OUT_OF_BUCKETS",
+            "CHAINING_UNSUPPORTED",
+            "WATCH_UNSUPPORTED",
+            "LOOP",
+            "UNKNOWN_GROUP",
+            "CHAINED_GROUP",
+            "BAD_TYPE",
+            "BAD_COMMAND",
+            "BAD_BUCKET",
+            "BAD_WATCH",
+            "EPERM",
+        ],
+    ),
+    error_type(
+        7,
+        "PORT_MOD_FAILED",
+        "OFPPMFC",
+        &["BAD_PORT", "BAD_HW_ADDR", "BAD_CONFIG", "BAD_ADVERTISE", "EPERM"],
+    ),
+    error_type(8, "TABLE_MOD_FAILED", "OFPTMFC", &["BAD_TABLE", "BAD_CONFIG", "EPERM"]),
+    error_type(9, "QUEUE_OP_FAILED", "OFPQOFC", &["BAD_PORT", "BAD_QUEUE", "EPERM"]),
+    error_type(10, "SWITCH_CONFIG_FAILED", "OFPSCFC", &["BAD_FLAGS", "BAD_LEN", "EPERM"]),
+    error_type(11, "ROLE_REQUEST_FAILED", "OFPRRFC", &["STALE", "UNSUP", "BAD_ROLE"]),
+    error_type(
+        12,
+        "METER_MOD_FAILED",
+        "OFPMMFC",
+        &[
+            "UNKNOWN",
+            "METER_EXISTS",
+            "INVALID_METER",
+            "UNKNOWN_METER",
+            "BAD_COMMAND",
+            "BAD_FLAGS",
+            "BAD_RATE",
+            "BAD_BURST",
+            "BAD_BAND",
+            "BAD_BAND_TYPE",
+            "OUT_OF_METERS",
+            "OUT_OF_BANDS",
+        ],
+    ),
+    error_type(
+        13,
+        "TABLE_FEATURES_FAILED",
+        "OFPTFFC",
+        &["BAD_TABLE", "BAD_METADATA", "BAD_TYPE", "BAD_LEN", "BAD_ARGUMENT", "EPERM"],
+    ),
+    error_type(0xffff, "EXPERIMENTER", "", &[]),
+];
+
+/// OpenFlow 1.0, 5.4.4.
+const ERRORS_1_0: [ErrorType; 6] = [
+    error_type(0, "HELLO_FAILED", "OFPHFC", &["INCOMPATIBLE", "EPERM"]),
+    error_type(
+        1,
+        "BAD_REQUEST",
+        "OFPBRC",
+        &[
+            "BAD_VERSION",
+            "BAD_TYPE",
+            "BAD_STAT",
+            "BAD_VENDOR",
+            "BAD_SUBTYPE",
+            "EPERM",
+            "BAD_LEN",
+            "BUFFER_EMPTY",
+            "BUFFER_UNKNOWN",
+        ],
+    ),
+    error_type(
+        2,
+        "BAD_ACTION",
+        "OFPBAC",
+        &[
+            "BAD_TYPE",
+            "BAD_LEN",
+            "BAD_VENDOR",
+            "BAD_VENDOR_TYPE",
+            "BAD_OUT_PORT",
+            "BAD_ARGUMENT",
+            "EPERM",
+            "TOO_MANY",
+            "BAD_QUEUE",
+        ],
+    ),
+    error_type(
+        3,
+        "FLOW_MOD_FAILED",
+        "OFPFMFC",
+        &["ALL_TABLES_FULL", "OVERLAP", "EPERM", "BAD_EMERG_TIMEOUT", "BAD_COMMAND", "UNSUPPORTED"],
+    ),
+    error_type(4, "PORT_MOD_FAILED", "OFPPMFC", &["BAD_PORT", "BAD_HW_ADDR"]),
+    error_type(5, "QUEUE_OP_FAILED", "OFPQOFC", &["BAD_PORT", "BAD_QUEUE", "EPERM"]),
+];
+
+/// Hello failures are the same in every version; for the rest, what is not 1.0 reads like 1.3.
+fn errors(version: Version) -> &'static [ErrorType] {
+    if version == Version::V1_0 { &ERRORS_1_0 } else { &ERRORS_1_3 }
+}
+
+fn find(version: Version, kind: u16) -> Option<&'static ErrorType> {
+    errors(version).iter().find(|row| row.number == kind)
+}
+
+/// The name of an error type (`OFPET_BAD_REQUEST`), or `None` if the version has no such number.
+pub fn error_type_name(version: Version, kind: u16) -> Option<String> {
+    find(version, kind).map(|row| format!("OFPET_{}", row.name))
+}
+
+/// The name of a code within its type (`OFPBRC_BAD_LEN`), or `None` if the version has no such number.
+pub fn error_code_name(version: Version, kind: u16, code: u16) -> Option<String> {
+    let row = find(version, kind)?;
+    row.codes.get(usize::from(code)).map(|name| format!("{}_{name}", row.prefix))
+}
+
+/// The number of an error type's name.
+pub fn error_type_number(version: Version, name: &str) -> Option<u16> {
+    let bare = name.strip_prefix("OFPET_")?;
+    errors(version).iter().find(|row| row.name == bare).map(|row| row.number)
+}
+
+/// The type and the code that a code's name stands for; the prefix tells the type.
+pub fn error_code_number(version: Version, name: &str) -> Option<(u16, u16)> {
+    let (prefix, bare) = name.split_once('_')?;
+    let row = errors(version).iter().find(|row| row.prefix == prefix)?;
+    let code = row.codes.iter().position(|there| *there == bare)?;
+    Some((row.number, u16::try_from(code).ok()?))
+}
+
+impl Body {
+    /// The word for this type of message in JSON: the specification's name of 1.3 without OFPT_, in lower case. 1.0's
+    /// statistics and vendor messages have the same words.
+    pub const fn type_word(&self) -> &'static str {
+        match self {
+            Body::Hello(_) => "hello",
+            Body::Error(_) => "error",
+            Body::EchoRequest(_) => "echo_request",
+            Body::EchoReply(_) => "echo_reply",
+            Body::Experimenter(_) => "experimenter",
+            Body::FeaturesRequest => "features_request",
+            Body::FeaturesReply(_) => "features_reply",
+            Body::GetConfigRequest => "get_config_request",
+            Body::GetConfigReply(_) => "get_config_reply",
+            Body::SetConfig(_) => "set_config",
+            Body::PacketIn(_) => "packet_in",
+            Body::FlowRemoved(_) => "flow_removed",
+            Body::PortStatus(_) => "port_status",
+            Body::PacketOut(_) => "packet_out",
+            Body::FlowMod(_) => "flow_mod",
+            Body::GroupMod(_) => "group_mod",
+            Body::PortMod(_) => "port_mod",
+            Body::TableMod(_) => "table_mod",
+            Body::MultipartRequest(_) => "multipart_request",
+            Body::MultipartReply(_) => "multipart_reply",
+            Body::BarrierRequest => "barrier_request",
+            Body::BarrierReply => "barrier_reply",
+            Body::QueueGetConfigRequest(_) => "queue_get_config_request",
+            Body::QueueGetConfigReply(_) => "queue_get_config_reply",
+            Body::RoleRequest(_) => "role_request",
+            Body::RoleReply(_) => "role_reply",
+            Body::GetAsyncRequest => "get_async_request",
+            Body::GetAsyncReply(_) => "get_async_reply",
+            Body::SetAsync(_) => "set_async",
+            Body::MeterMod(_) => "meter_mod",
+        }
+    }
+}
+
+impl RequestBody {
+    /// The word for this type of multipart message in JSON.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            RequestBody::Desc => "desc",
+            RequestBody::Flow(_) => "flow",
+            RequestBody::Aggregate(_) => "aggregate",
+            RequestBody::Table => "table",
+            RequestBody::PortStats(_) => "port_stats",
+            RequestBody::Queue { .. } => "queue",
+            RequestBody::Group(_) => "group",
+            RequestBody::GroupDesc => "group_desc",
+            RequestBody::GroupFeatures => "group_features",
+            RequestBody::Meter(_) => "meter",
+            RequestBody::MeterConfig(_) => "meter_config",
+            RequestBody::MeterFeatures => "meter_features",
+            RequestBody::TableFeatures(_) => "table_features",
+            RequestBody::PortDesc => "port_desc",
+            RequestBody::Experimenter(_) => "experimenter",
+        }
+    }
+}
+
+impl ReplyBody {
+    /// The word for this type of multipart message in JSON.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            ReplyBody::Desc(_) => "desc",
+            ReplyBody::Flow(_) => "flow",
+            ReplyBody::Aggregate(_) => "aggregate",
+            ReplyBody::Table(_) => "table",
+            ReplyBody::PortStats(_) => "port_stats",
+            ReplyBody::Queue(_) => "queue",
+            ReplyBody::Group(_) => "group",
+            ReplyBody::GroupDesc(_) => "group_desc",
+            ReplyBody::GroupFeatures(_) => "group_features",
+            ReplyBody::Meter(_) => "meter",
+            ReplyBody::MeterConfig(_) => "meter_config",
+            ReplyBody::MeterFeatures(_) => "meter_features",
+            ReplyBody::TableFeatures(_) => "table_features",
+            ReplyBody::PortDesc(_) => "port_desc",
+            ReplyBody::Experimenter(_) => "experimenter",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_nobody_gave_a_name_have_none() {
+        assert_eq!(error_type_name(Version::V1_0, 6), None);
+        assert_eq!(error_code_name(Version::V1_3, 1, 14), None);
+        assert_eq!(error_code_number(Version::V1_3, "OFPBRC"), None);
+        assert_eq!(error_code_number(Version::V1_0, "OFPBRC_BAD_PORT"), None);
+        assert_eq!(error_type_number(Version::V1_3, "BAD_REQUEST"), None);
+    }
+
+    #[test]
+    fn every_name_leads_back_to_its_number() {
+        for version in [Version::V1_0, Version::V1_3] {
+            for row in errors(version) {
+                let name = error_type_name(version, row.number).unwrap();
+                assert_eq!(error_type_number(version, &name), Some(row.number));
+                for code in 0..row.codes.len() as u16 {
+                    let name = error_code_name(version, row.number, code).unwrap();
+                    assert_eq!(error_code_number(version, &name), Some((row.number, code)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_number_means_another_error_in_another_version() {
+        assert_eq!(error_type_name(Version::V1_0, 3).as_deref(), Some("OFPET_FLOW_MOD_FAILED"));
+        assert_eq!(error_type_name(Version::V1_3, 3).as_deref(), Some("OFPET_BAD_INSTRUCTION"));
+    }
+}
