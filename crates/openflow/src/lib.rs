@@ -23,10 +23,11 @@ pub mod message;
 pub mod names;
 mod port_counters;
 mod queue_property;
-mod v10;
+pub mod v10;
 mod v13;
 pub mod version;
 mod wire;
+pub mod write;
 
 pub use encode::MAX_MESSAGE_LEN;
 pub use error::Unwritable;

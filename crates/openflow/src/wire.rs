@@ -220,6 +220,13 @@ impl Writer<'_> {
         self.zeros(length.next_multiple_of(8) - length)
     }
 
+    /// Leaves room for the 16-bit length of what comes behind it and behind `padding` more bytes.
+    pub(crate) fn length_of_rest(&mut self, padding: usize) -> LengthAt {
+        let at = self.out.len();
+        self.zeros(2 + padding);
+        LengthAt { start: self.out.len(), at }
+    }
+
     /// Fills the length in: everything since the start of it.
     pub(crate) fn fill_length(&mut self, length: LengthAt) -> Result<(), Unwritable> {
         let bytes = self.out.len() - length.start;

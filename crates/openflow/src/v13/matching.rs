@@ -44,6 +44,11 @@ pub(crate) fn write(matching: &Match, out: &mut Writer<'_>) -> Result<(), Unwrit
     write_with(out, |bytes| canonical::write_match(matching, bytes))
 }
 
+/// Writes a match from its TLVs, which are taken as they are.
+pub(crate) fn write_tlvs(tlvs: &[u8], out: &mut Writer<'_>) -> Result<(), Unwritable> {
+    write_with(out, |bytes| bytes.extend_from_slice(tlvs))
+}
+
 fn write_with(out: &mut Writer<'_>, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Unwritable> {
     let length = out.length_after(2);
     out.u16(OXM).zeros(2);

@@ -10,10 +10,12 @@ mod packet;
 mod port;
 mod queue;
 mod role;
-mod rule;
+pub(crate) mod rule;
 mod statistics;
 mod switch;
 mod table_features;
+
+pub(crate) use packet::{take_packet_in, take_packet_out, write_packet_out_with};
 
 use flow::BadInput;
 

@@ -11,7 +11,7 @@ use crate::wire::{Reader, Writer};
 /// Every flag of `ofp_flow_mod_flags`.
 const ALL_FLAGS: u16 = 0x1f;
 
-pub(crate) fn read_flow_mod_head(body: &mut Reader<'_>) -> Result<FlowModFields, BadInput> {
+pub(crate) fn read_flow_mod_fields(body: &mut Reader<'_>) -> Result<FlowModFields, BadInput> {
     let start = body.offset();
     let head = FlowModFields {
         cookie: body.u64("cookie")?,
@@ -38,7 +38,7 @@ pub(crate) fn read_flow_mod_head(body: &mut Reader<'_>) -> Result<FlowModFields,
 }
 
 pub(super) fn read_flow_mod(mut body: Reader<'_>) -> Result<FlowMod, BadInput> {
-    let head = read_flow_mod_head(&mut body)?;
+    let head = read_flow_mod_fields(&mut body)?;
     let matching = matching::read(&mut body)?;
     Ok(head.with(matching, instructions(body)?))
 }
@@ -48,7 +48,7 @@ pub(super) fn instructions(mut body: Reader<'_>) -> Result<Vec<Instruction>, Bad
     read_instructions(body.rest()).map_err(|refused| refused.shifted(offset))
 }
 
-pub(crate) fn write_flow_mod_head(head: &FlowModFields, out: &mut Writer<'_>) -> Result<(), Unwritable> {
+pub(crate) fn write_flow_mod_fields(head: &FlowModFields, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     if head.command > FLOW_DELETE_STRICT {
         return Err(Unwritable::new("command", format!("there is no command {}", head.command)));
     }
@@ -65,7 +65,7 @@ pub(crate) fn write_flow_mod_head(head: &FlowModFields, out: &mut Writer<'_>) ->
 }
 
 pub(super) fn write_flow_mod(flow_mod: &FlowMod, out: &mut Writer<'_>) -> Result<(), Unwritable> {
-    write_flow_mod_head(&flow_mod.fields(), out)?;
+    write_flow_mod_fields(&flow_mod.fields(), out)?;
     matching::write(&flow_mod.matching, out)?;
     Ok(write_instructions(&flow_mod.instructions, out.out)?)
 }

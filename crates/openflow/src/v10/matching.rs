@@ -1,0 +1,481 @@
+//! `ofp_match` of 1.0 (5.2.3) ⇄ the fields of 1.3.
+//!
+//! 1.0 has twelve fields of fixed place, each wildcarded by a bit or, for IPv4 addresses, by a prefix. What their bits mean
+//! depends on `dl_type` and `nw_proto`: a field whose prerequisite is not there is ignored when read, as the specification
+//! says, and refused when written, since it would silently match more.
+
+use flow::canonical::{MatchWriter, match_tlvs};
+use flow::{BadInput, Field, Match, MatchEntry, PortNo};
+
+use crate::error::{BAD_MATCH_VALUE, Unwritable, bad};
+use crate::wire::{Reader, Writer};
+
+/// How long `ofp_match` is.
+pub(crate) const MATCH_LEN: usize = 40;
+
+/// `ofp_flow_wildcards`.
+mod wildcard {
+    pub const IN_PORT: u32 = 1;
+    pub const DL_VLAN: u32 = 1 << 1;
+    pub const DL_SRC: u32 = 1 << 2;
+    pub const DL_DST: u32 = 1 << 3;
+    pub const DL_TYPE: u32 = 1 << 4;
+    pub const NW_PROTO: u32 = 1 << 5;
+    pub const TP_SRC: u32 = 1 << 6;
+    pub const TP_DST: u32 = 1 << 7;
+    pub const NW_SRC_SHIFT: u32 = 8;
+    pub const NW_DST_SHIFT: u32 = 14;
+    pub const NW_MASK: u32 = 0x3f;
+    pub const DL_VLAN_PCP: u32 = 1 << 20;
+    pub const NW_TOS: u32 = 1 << 21;
+    /// Everything, each prefix said as the 32 bits that it leaves out.
+    pub const ALL: u32 = IN_PORT
+        | DL_VLAN
+        | DL_SRC
+        | DL_DST
+        | DL_TYPE
+        | NW_PROTO
+        | TP_SRC
+        | TP_DST
+        | 32 << NW_SRC_SHIFT
+        | 32 << NW_DST_SHIFT
+        | DL_VLAN_PCP
+        | NW_TOS;
+}
+
+/// OFP_VLAN_NONE: packets without a VLAN tag.
+const VLAN_NONE: u16 = 0xffff;
+/// OFPVID_PRESENT of 1.3: the bit of vlan_vid that says that there is a tag.
+const VLAN_PRESENT: u128 = 0x1000;
+/// The bits of a VLAN id.
+const VLAN_ID: u16 = 0x0fff;
+const ETH_IPV4: u16 = 0x0800;
+const ETH_ARP: u16 = 0x0806;
+const PROTO_ICMP: u8 = 1;
+const PROTO_TCP: u8 = 6;
+const PROTO_UDP: u8 = 17;
+const PROTO_SCTP: u8 = 132;
+
+/// The structure as it lies on the wire.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WireMatch {
+    wildcards: u32,
+    in_port: u16,
+    dl_src: [u8; 6],
+    dl_dst: [u8; 6],
+    dl_vlan: u16,
+    dl_vlan_pcp: u8,
+    dl_type: u16,
+    nw_tos: u8,
+    nw_proto: u8,
+    nw_src: u32,
+    nw_dst: u32,
+    tp_src: u16,
+    tp_dst: u16,
+    /// Where it began in the message.
+    offset: usize,
+}
+
+impl WireMatch {
+    pub(crate) fn read(body: &mut Reader<'_>) -> Result<WireMatch, BadInput> {
+        let offset = body.offset();
+        let wildcards = body.u32("wildcards")?;
+        let in_port = body.u16("in_port")?;
+        let dl_src = body.array("dl_src")?;
+        let dl_dst = body.array("dl_dst")?;
+        let dl_vlan = body.u16("dl_vlan")?;
+        let dl_vlan_pcp = body.u8("dl_vlan_pcp")?;
+        body.skip(1)?;
+        let dl_type = body.u16("dl_type")?;
+        let nw_tos = body.u8("nw_tos")?;
+        let nw_proto = body.u8("nw_proto")?;
+        body.skip(2)?;
+        let (nw_src, nw_dst) = (body.u32("nw_src")?, body.u32("nw_dst")?);
+        let (tp_src, tp_dst) = (body.u16("tp_src")?, body.u16("tp_dst")?);
+        Ok(WireMatch {
+            wildcards,
+            in_port,
+            dl_src,
+            dl_dst,
+            dl_vlan,
+            dl_vlan_pcp,
+            dl_type,
+            nw_tos,
+            nw_proto,
+            nw_src,
+            nw_dst,
+            tp_src,
+            tp_dst,
+            offset,
+        })
+    }
+
+    fn write(&self, out: &mut Writer<'_>) {
+        out.u32(self.wildcards).u16(self.in_port).bytes(&self.dl_src).bytes(&self.dl_dst);
+        out.u16(self.dl_vlan).u8(self.dl_vlan_pcp).zeros(1).u16(self.dl_type);
+        out.u8(self.nw_tos).u8(self.nw_proto).zeros(2).u32(self.nw_src).u32(self.nw_dst);
+        out.u16(self.tp_src).u16(self.tp_dst);
+    }
+
+    const fn has(&self, bit: u32) -> bool {
+        self.wildcards & bit == 0
+    }
+
+    /// Says each field that it means, with its mask if there is one, in the order of the fields' numbers.
+    ///
+    /// # Errors
+    /// OFPBMC_BAD_VALUE for an ICMP type or code above 255, which no packet can have.
+    pub(crate) fn say(&self, mut field: impl FnMut(Field, u128, Option<u128>)) -> Result<(), BadInput> {
+        if self.has(wildcard::IN_PORT) {
+            field(Field::InPort, PortNo::from_v10(self.in_port).0.into(), None);
+        }
+        if self.has(wildcard::DL_DST) {
+            field(Field::EthDst, flow::MacAddr(self.dl_dst).to_u64().into(), None);
+        }
+        if self.has(wildcard::DL_SRC) {
+            field(Field::EthSrc, flow::MacAddr(self.dl_src).to_u64().into(), None);
+        }
+        let dl_type = if self.has(wildcard::DL_TYPE) { Some(self.dl_type) } else { None };
+        if let Some(dl_type) = dl_type {
+            field(Field::EthType, dl_type.into(), None);
+        }
+        self.say_vlan(&mut field);
+        match dl_type {
+            Some(ETH_IPV4) => self.say_ipv4(field),
+            Some(ETH_ARP) => {
+                self.say_arp(field);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn say_vlan(&self, field: &mut impl FnMut(Field, u128, Option<u128>)) {
+        let (has_vid, has_pcp) = (self.has(wildcard::DL_VLAN), self.has(wildcard::DL_VLAN_PCP));
+        if has_vid && self.dl_vlan == VLAN_NONE {
+            // A priority beside it could match nothing: switches ignore it, and so does this.
+            return field(Field::VlanVid, 0, None);
+        }
+        if has_vid {
+            field(Field::VlanVid, VLAN_PRESENT | u128::from(self.dl_vlan & VLAN_ID), None);
+        } else if has_pcp {
+            field(Field::VlanVid, VLAN_PRESENT, Some(VLAN_PRESENT));
+        }
+        if has_pcp {
+            field(Field::VlanPcp, (self.dl_vlan_pcp & 7).into(), None);
+        }
+    }
+
+    fn say_ipv4(&self, mut field: impl FnMut(Field, u128, Option<u128>)) -> Result<(), BadInput> {
+        if self.has(wildcard::NW_TOS) {
+            field(Field::IpDscp, (self.nw_tos >> 2).into(), None);
+        }
+        let proto = if self.has(wildcard::NW_PROTO) { Some(self.nw_proto) } else { None };
+        if let Some(proto) = proto {
+            field(Field::IpProto, proto.into(), None);
+        }
+        self.say_address(Field::Ipv4Src, self.nw_src, wildcard::NW_SRC_SHIFT, &mut field);
+        self.say_address(Field::Ipv4Dst, self.nw_dst, wildcard::NW_DST_SHIFT, &mut field);
+        let (src, dst) = match proto {
+            Some(PROTO_TCP) => (Field::TcpSrc, Field::TcpDst),
+            Some(PROTO_UDP) => (Field::UdpSrc, Field::UdpDst),
+            Some(PROTO_SCTP) => (Field::SctpSrc, Field::SctpDst),
+            Some(PROTO_ICMP) => (Field::Icmpv4Type, Field::Icmpv4Code),
+            _ => return Ok(()),
+        };
+        if self.has(wildcard::TP_SRC) {
+            self.check_transport(src, self.tp_src, 36, "tp_src")?;
+            field(src, self.tp_src.into(), None);
+        }
+        if self.has(wildcard::TP_DST) {
+            self.check_transport(dst, self.tp_dst, 38, "tp_dst")?;
+            field(dst, self.tp_dst.into(), None);
+        }
+        Ok(())
+    }
+
+    fn say_arp(&self, mut field: impl FnMut(Field, u128, Option<u128>)) {
+        if self.has(wildcard::NW_PROTO) {
+            field(Field::ArpOp, self.nw_proto.into(), None);
+        }
+        self.say_address(Field::ArpSpa, self.nw_src, wildcard::NW_SRC_SHIFT, &mut field);
+        self.say_address(Field::ArpTpa, self.nw_dst, wildcard::NW_DST_SHIFT, &mut field);
+    }
+
+    fn say_address(
+        &self,
+        which: Field,
+        address: u32,
+        shift: u32,
+        field: &mut impl FnMut(Field, u128, Option<u128>),
+    ) {
+        // How many low bits do not count; 32 and more: none of them does.
+        match self.wildcards >> shift & wildcard::NW_MASK {
+            0 => field(which, address.into(), None),
+            bits @ 1..=31 => {
+                let mask = u32::MAX << bits;
+                field(which, (address & mask).into(), Some(mask.into()));
+            }
+            _ => {}
+        }
+    }
+
+    fn check_transport(
+        &self,
+        which: Field,
+        value: u16,
+        at: usize,
+        field: &'static str,
+    ) -> Result<(), BadInput> {
+        if u128::from(value) & !which.full_mask() == 0 {
+            return Ok(());
+        }
+        let message = format!("{value} is no {}: it has {} bits", which.name(), which.bits());
+        Err(bad(self.offset + at, field, BAD_MATCH_VALUE, message))
+    }
+}
+
+pub(crate) fn read(body: &mut Reader<'_>) -> Result<Match, BadInput> {
+    let mut matching = Match::any();
+    WireMatch::read(body)?
+        .say(|field, value, mask| matching.put(MatchEntry::Field { field, value, mask }))?;
+    Ok(matching)
+}
+
+/// Appends the fields as canonical TLVs, without building a [`Match`].
+pub(crate) fn write_as_tlvs(wire: &WireMatch, out: &mut Vec<u8>) -> Result<(), BadInput> {
+    let mut writer = MatchWriter::new(out);
+    wire.say(|field, value, mask| {
+        match mask {
+            None => writer.field(field, value),
+            Some(mask) => writer.masked(field, value, mask),
+        };
+    })
+}
+
+pub(crate) fn write(matching: &Match, out: &mut Writer<'_>) -> Result<(), Unwritable> {
+    let mut wanted = Wanted::new();
+    for entry in matching.entries() {
+        match entry {
+            MatchEntry::Field { field, value, mask } => wanted.field(*field, *value, *mask)?,
+            MatchEntry::Unknown { header, .. } => return Err(unknown_field(*header)),
+        }
+    }
+    wanted.finish()?.write(out);
+    Ok(())
+}
+
+/// Writes a match from canonical TLVs. Allocates nothing but an error's sentence. Says whether the match is of packets that
+/// have no VLAN tag, on which it depends what actions of 1.0 can say.
+pub(crate) fn write_from_canonical(tlvs: &[u8], out: &mut Writer<'_>) -> Result<bool, Unwritable> {
+    let mut wanted = Wanted::new();
+    for tlv in match_tlvs(tlvs) {
+        let tlv = tlv.map_err(|refused| Unwritable::new("oxm_fields", refused.to_string()))?;
+        let Some(field) = tlv.field() else { return Err(unknown_field(tlv.header)) };
+        let Some(value) = tlv.value() else {
+            return Err(Unwritable::new(field.name(), "its length is not the field's"));
+        };
+        wanted.field(field, value, tlv.mask())?;
+    }
+    let wire = wanted.finish()?;
+    wire.write(out);
+    Ok(wire.has(wildcard::DL_VLAN) && wire.dl_vlan == VLAN_NONE)
+}
+
+/// Whether a match is of packets that have no VLAN tag.
+pub(crate) fn is_untagged(matching: &Match) -> bool {
+    matching.get(Field::VlanVid).is_some_and(|(value, mask)| value == 0 && mask & VLAN_PRESENT != 0)
+}
+
+fn unknown_field(header: u32) -> Unwritable {
+    Unwritable::new("oxm_field", format!("OpenFlow 1.0 has no field 0x{header:08x}"))
+}
+
+/// A 1.0 match being put together from fields in any order.
+struct Wanted {
+    wire: WireMatch,
+    vlan_vid: Option<(u128, u128)>,
+    /// The fields that make sense only of IPv4, of ARP and of one transport protocol, as far as there are any.
+    of_ipv4: Option<Field>,
+    of_arp: Option<Field>,
+    of_transport: Option<(Field, u8)>,
+}
+
+impl Wanted {
+    fn new() -> Self {
+        let wire = WireMatch { wildcards: wildcard::ALL, ..WireMatch::default() };
+        Wanted { wire, vlan_vid: None, of_ipv4: None, of_arp: None, of_transport: None }
+    }
+
+    /// Adds a field. A mask of zeros says nothing, so that the field is left out.
+    fn field(&mut self, field: Field, value: u128, mask: Option<u128>) -> Result<(), Unwritable> {
+        let mask = mask.unwrap_or(field.full_mask());
+        if mask == 0 {
+            return Ok(());
+        }
+        match field {
+            Field::VlanVid => self.vlan_vid = Some((value, mask)),
+            Field::Ipv4Src | Field::ArpSpa => self.address(field, value, mask, wildcard::NW_SRC_SHIFT)?,
+            Field::Ipv4Dst | Field::ArpTpa => self.address(field, value, mask, wildcard::NW_DST_SHIFT)?,
+            _ if mask != field.full_mask() => {
+                return Err(Unwritable::new(field.name(), "OpenFlow 1.0 has no mask for it"));
+            }
+            _ => self.exact(field, value)?,
+        }
+        Ok(())
+    }
+
+    fn exact(&mut self, field: Field, value: u128) -> Result<(), Unwritable> {
+        let wire = &mut self.wire;
+        // A value never has more bits than its field, so that the narrowing below loses none.
+        let octets = value.to_be_bytes();
+        let [.., high, low] = octets;
+        let [.., a, b, c, d, e, f] = octets;
+        let bit = match field {
+            Field::InPort => {
+                let port = u32::try_from(value).map_or(PortNo::ANY, PortNo);
+                wire.in_port = super::port_number(port, "in_port")?;
+                wildcard::IN_PORT
+            }
+            Field::EthSrc => {
+                wire.dl_src = [a, b, c, d, e, f];
+                wildcard::DL_SRC
+            }
+            Field::EthDst => {
+                wire.dl_dst = [a, b, c, d, e, f];
+                wildcard::DL_DST
+            }
+            Field::EthType => {
+                wire.dl_type = u16::from_be_bytes([high, low]);
+                wildcard::DL_TYPE
+            }
+            Field::VlanPcp => {
+                wire.dl_vlan_pcp = low & 7;
+                wildcard::DL_VLAN_PCP
+            }
+            Field::IpDscp => {
+                wire.nw_tos = low << 2;
+                self.of_ipv4 = Some(field);
+                wildcard::NW_TOS
+            }
+            Field::IpProto => {
+                wire.nw_proto = low;
+                self.of_ipv4 = Some(field);
+                wildcard::NW_PROTO
+            }
+            Field::ArpOp if high != 0 => {
+                return Err(Unwritable::new("arp_op", "OpenFlow 1.0 has only its low eight bits"));
+            }
+            Field::ArpOp => {
+                wire.nw_proto = low;
+                self.of_arp = Some(field);
+                wildcard::NW_PROTO
+            }
+            _ => return self.transport(field, u16::from_be_bytes([high, low])),
+        };
+        wire.wildcards &= !bit;
+        Ok(())
+    }
+
+    fn transport(&mut self, field: Field, value: u16) -> Result<(), Unwritable> {
+        let (proto, is_source) = match field {
+            Field::TcpSrc => (PROTO_TCP, true),
+            Field::TcpDst => (PROTO_TCP, false),
+            Field::UdpSrc => (PROTO_UDP, true),
+            Field::UdpDst => (PROTO_UDP, false),
+            Field::SctpSrc => (PROTO_SCTP, true),
+            Field::SctpDst => (PROTO_SCTP, false),
+            Field::Icmpv4Type => (PROTO_ICMP, true),
+            Field::Icmpv4Code => (PROTO_ICMP, false),
+            _ => return Err(Unwritable::new(field.name(), "OpenFlow 1.0 has no such field")),
+        };
+        if self.of_transport.is_some_and(|(_, other)| other != proto) {
+            return Err(Unwritable::new(field.name(), "another protocol's field is in the same match"));
+        }
+        self.of_transport = Some((field, proto));
+        if is_source {
+            self.wire.tp_src = value;
+            self.wire.wildcards &= !wildcard::TP_SRC;
+        } else {
+            self.wire.tp_dst = value;
+            self.wire.wildcards &= !wildcard::TP_DST;
+        }
+        Ok(())
+    }
+
+    fn address(&mut self, field: Field, value: u128, mask: u128, shift: u32) -> Result<(), Unwritable> {
+        let (Ok(value), Ok(mask)) = (u32::try_from(value), u32::try_from(mask)) else {
+            return Err(Unwritable::new(field.name(), "it is wider than 32 bits"));
+        };
+        let bits = mask.trailing_zeros();
+        if mask.leading_ones() + bits != 32 {
+            let why = format!("mask 0x{mask:08x} is no prefix, and OpenFlow 1.0 has only prefixes");
+            return Err(Unwritable::new(field.name(), why));
+        }
+        let wire = &mut self.wire;
+        wire.wildcards = wire.wildcards & !(wildcard::NW_MASK << shift) | bits << shift;
+        if shift == wildcard::NW_SRC_SHIFT {
+            wire.nw_src = value
+        } else {
+            wire.nw_dst = value
+        }
+        let of_arp = matches!(field, Field::ArpSpa | Field::ArpTpa);
+        if of_arp {
+            self.of_arp = Some(field)
+        } else {
+            self.of_ipv4 = Some(field)
+        }
+        Ok(())
+    }
+
+    /// Checks what hangs on other fields, now that all are there.
+    fn finish(mut self) -> Result<WireMatch, Unwritable> {
+        self.vlan()?;
+        let wire = &self.wire;
+        let dl_type = if wire.has(wildcard::DL_TYPE) { Some(wire.dl_type) } else { None };
+        let nw_proto = if wire.has(wildcard::NW_PROTO) { Some(wire.nw_proto) } else { None };
+        if let Some(field) = self.of_ipv4.filter(|_| dl_type != Some(ETH_IPV4)) {
+            let why = "OpenFlow 1.0 has it only for IPv4: the match must also have eth_type 0x0800";
+            return Err(Unwritable::new(field.name(), why));
+        }
+        if let Some(field) = self.of_arp.filter(|_| dl_type != Some(ETH_ARP)) {
+            let why = "it is only in ARP packets: the match must also have eth_type 0x0806";
+            return Err(Unwritable::new(field.name(), why));
+        }
+        if let Some((field, proto)) = self.of_transport
+            && (dl_type != Some(ETH_IPV4) || nw_proto != Some(proto))
+        {
+            let why = format!("the match must also have eth_type 0x0800 and ip_proto {proto}");
+            return Err(Unwritable::new(field.name(), why));
+        }
+        Ok(self.wire)
+    }
+
+    /// What 1.0 can say of VLANs: no tag, one id, or any tag of one priority.
+    fn vlan(&mut self) -> Result<(), Unwritable> {
+        let wire = &mut self.wire;
+        let has_pcp = wire.has(wildcard::DL_VLAN_PCP);
+        let Some((value, mask)) = self.vlan_vid else { return Ok(()) };
+        let refuse = |why| Err(Unwritable::new("vlan_vid", why));
+        if mask & VLAN_PRESENT == 0 {
+            return refuse("a mask that leaves open whether there is a tag cannot be said in OpenFlow 1.0");
+        }
+        if value & VLAN_PRESENT == 0 && (has_pcp || value != 0) {
+            return refuse("no packet has a VLAN id or priority and no VLAN tag");
+        }
+        if value & VLAN_PRESENT == 0 {
+            wire.dl_vlan = VLAN_NONE;
+        } else if mask == Field::VlanVid.full_mask() {
+            let [.., high, low] = value.to_be_bytes();
+            wire.dl_vlan = u16::from_be_bytes([high, low]) & VLAN_ID;
+        } else if mask != VLAN_PRESENT {
+            return refuse("OpenFlow 1.0 has no mask for it");
+        } else if has_pcp {
+            return Ok(());
+        } else {
+            return refuse("OpenFlow 1.0 cannot say 'any VLAN tag'");
+        }
+        wire.wildcards &= !wildcard::DL_VLAN;
+        Ok(())
+    }
+}

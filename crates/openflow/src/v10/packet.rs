@@ -1,0 +1,69 @@
+//! Packet-in and packet-out of 1.0 (5.4.1 and 5.3.6).
+
+use flow::{BadInput, Field, Match, PortNo};
+
+use super::{action, port_number, read_port_number};
+use crate::error::Unwritable;
+use crate::message::{PacketIn, PacketOut};
+use crate::wire::{Reader, Writer};
+
+/// The cookie of a packet-in of 1.0, which does not say it.
+pub(crate) const NO_COOKIE: u64 = u64::MAX;
+
+pub(super) fn read_packet_in(mut body: Reader<'_>) -> Result<PacketIn, BadInput> {
+    let buffer_id = body.u32("buffer_id")?;
+    let total_len = body.u16("total_len")?;
+    let in_port = read_port_number(&mut body, "in_port")?;
+    let reason = body.u8("reason")?;
+    body.skip(1)?;
+    Ok(PacketIn {
+        buffer_id,
+        total_len,
+        reason,
+        table_id: 0,
+        cookie: NO_COOKIE,
+        matching: Match::any().with(Field::InPort, in_port),
+        data: body.rest().to_vec(),
+    })
+}
+
+/// The table, the cookie and metadata other than the port have no place in 1.0 and are left out.
+pub(super) fn write_packet_in(packet: &PacketIn, out: &mut Writer<'_>) -> Result<(), Unwritable> {
+    let in_port = packet.matching.get(Field::InPort).and_then(|(port, _)| u32::try_from(port).ok());
+    let Some(in_port) = in_port.map(PortNo) else {
+        return Err(Unwritable::new("in_port", "a packet-in says by which port the packet came"));
+    };
+    out.u32(packet.buffer_id).u16(packet.total_len).u16(port_number(in_port, "in_port")?);
+    out.u8(packet.reason).zeros(1).bytes(&packet.data);
+    Ok(())
+}
+
+pub(super) fn read_packet_out(mut body: Reader<'_>) -> Result<PacketOut, BadInput> {
+    let buffer_id = body.u32("buffer_id")?;
+    let in_port = read_port_number(&mut body, "in_port")?;
+    let actions_len = body.u16("actions_len")?;
+    let actions = action::read(body.part(actions_len.into(), "actions_len")?)?;
+    Ok(PacketOut { buffer_id, in_port, actions, data: body.rest().to_vec() })
+}
+
+pub(super) fn write_packet_out(packet: &PacketOut, out: &mut Writer<'_>) -> Result<(), Unwritable> {
+    write_packet_out_with(packet.buffer_id, packet.in_port, &packet.data, out, |out| {
+        action::write(&packet.actions, false, out)
+    })
+}
+
+/// Writes a packet-out with the actions that `write_actions` writes.
+pub(crate) fn write_packet_out_with(
+    buffer_id: u32,
+    in_port: PortNo,
+    data: &[u8],
+    out: &mut Writer<'_>,
+    write_actions: impl FnOnce(&mut Writer<'_>) -> Result<(), Unwritable>,
+) -> Result<(), Unwritable> {
+    out.u32(buffer_id).u16(port_number(in_port, "in_port")?);
+    let actions_len = out.length_of_rest(0);
+    write_actions(out)?;
+    out.fill_length(actions_len)?;
+    out.bytes(data);
+    Ok(())
+}

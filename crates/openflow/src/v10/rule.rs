@@ -1,0 +1,180 @@
+//! Flow mod and flow removed of 1.0 (5.3.3 and 5.4.3).
+//!
+//! A rule of 1.0 has actions and no instructions: they are read as one apply-actions, and only that can be written.
+
+use flow::canonical::instructions_raw;
+use flow::{BadInput, Instruction};
+
+use super::{action, matching, port_number, read_port_number};
+use crate::error::{BAD_FLOW_COMMAND, BAD_FLOW_FLAGS, Unwritable, bad};
+use crate::message::{
+    FLOW_ADD, FLOW_DELETE, FLOW_DELETE_STRICT, FlowMod, FlowModFields, FlowRemoved, GROUP_ANY, TABLE_ALL,
+};
+use crate::wire::{Reader, Writer};
+
+/// Every flag of `ofp_flow_mod_flags`.
+const ALL_FLAGS: u16 = 7;
+
+const fn is_delete(command: u8) -> bool {
+    matches!(command, FLOW_DELETE | FLOW_DELETE_STRICT)
+}
+
+/// Reads what lies between the match and the actions.
+pub(crate) fn read_flow_mod_fields(body: &mut Reader<'_>) -> Result<FlowModFields, BadInput> {
+    let start = body.offset();
+    let cookie = body.u64("cookie")?;
+    let number = body.u16("command")?;
+    let Some(command) = u8::try_from(number).ok().filter(|command| *command <= FLOW_DELETE_STRICT) else {
+        return Err(bad(start + 8, "command", BAD_FLOW_COMMAND, format!("no command {number}")));
+    };
+    let fields = FlowModFields {
+        cookie,
+        cookie_mask: 0,
+        table_id: if is_delete(command) { TABLE_ALL } else { 0 },
+        command,
+        idle_timeout_s: body.u16("idle_timeout")?,
+        hard_timeout_s: body.u16("hard_timeout")?,
+        priority: body.u16("priority")?,
+        buffer_id: body.u32("buffer_id")?,
+        out_port: read_port_number(body, "out_port")?,
+        out_group: GROUP_ANY,
+        flags: body.u16("flags")?,
+    };
+    if fields.flags & !ALL_FLAGS != 0 {
+        let message = format!("flags 0x{:04x}; 1.0 has 0x{ALL_FLAGS:04x}", fields.flags);
+        return Err(bad(start + 22, "flags", BAD_FLOW_FLAGS, message));
+    }
+    Ok(fields)
+}
+
+pub(super) fn read_flow_mod(mut body: Reader<'_>) -> Result<FlowMod, BadInput> {
+    let matching = matching::read(&mut body)?;
+    let fields = read_flow_mod_fields(&mut body)?;
+    Ok(fields.with(matching, read_instructions(body)?))
+}
+
+/// Reads actions to the end of `body` as what they are in 1.3: one apply-actions, or nothing if there are none.
+pub(super) fn read_instructions(body: Reader<'_>) -> Result<Vec<Instruction>, BadInput> {
+    let actions = action::read(body)?;
+    Ok(if actions.is_empty() { Vec::new() } else { vec![Instruction::ApplyActions(actions)] })
+}
+
+/// Writes what lies between the match and the actions. The flags are 1.0's.
+pub(crate) fn write_flow_mod_fields(fields: &FlowModFields, out: &mut Writer<'_>) -> Result<(), Unwritable> {
+    let delete = is_delete(fields.command);
+    if fields.command > FLOW_DELETE_STRICT {
+        return Err(Unwritable::new("command", format!("there is no command {}", fields.command)));
+    }
+    if fields.table_id != 0 && !(delete && fields.table_id == TABLE_ALL) {
+        let why = format!("OpenFlow 1.0 has one table, 0, and cannot name table {}", fields.table_id);
+        return Err(Unwritable::new("table_id", why));
+    }
+    // 1.3 ignores the mask of an add, and the restrictions of whatever is no delete.
+    if fields.cookie_mask != 0 && fields.command != FLOW_ADD {
+        return Err(Unwritable::new("cookie_mask", "OpenFlow 1.0 cannot choose rules by their cookie"));
+    }
+    if delete && fields.out_group != GROUP_ANY {
+        return Err(Unwritable::new("out_group", "OpenFlow 1.0 has no groups"));
+    }
+    if fields.flags & !ALL_FLAGS != 0 {
+        let why = format!("OpenFlow 1.0 has no flag in 0x{:04x}", fields.flags & !ALL_FLAGS);
+        return Err(Unwritable::new("flags", why));
+    }
+    let out_port = match port_number(fields.out_port, "out_port") {
+        Err(refused) if delete => return Err(refused),
+        number => number.unwrap_or(u16::MAX),
+    };
+    out.u64(fields.cookie).u16(fields.command.into()).u16(fields.idle_timeout_s).u16(fields.hard_timeout_s);
+    out.u16(fields.priority).u32(fields.buffer_id).u16(out_port).u16(fields.flags);
+    Ok(())
+}
+
+pub(super) fn write_flow_mod(flow_mod: &FlowMod, out: &mut Writer<'_>) -> Result<(), Unwritable> {
+    matching::write(&flow_mod.matching, out)?;
+    write_flow_mod_fields(&flow_mod.fields(), out)?;
+    write_instructions(&flow_mod.instructions, matching::is_untagged(&flow_mod.matching), out)
+}
+
+pub(super) fn write_instructions(
+    instructions: &[Instruction],
+    untagged: bool,
+    out: &mut Writer<'_>,
+) -> Result<(), Unwritable> {
+    match instructions {
+        [] => Ok(()),
+        [Instruction::ApplyActions(actions)] => action::write(actions, untagged, out),
+        [Instruction::ApplyActions(_), other, ..] | [other, ..] => {
+            let what = match other {
+                Instruction::GotoTable(_) => "OFPIT_GOTO_TABLE",
+                Instruction::WriteMetadata { .. } => "OFPIT_WRITE_METADATA",
+                Instruction::WriteActions(_) => "OFPIT_WRITE_ACTIONS",
+                Instruction::ApplyActions(_) => "OFPIT_APPLY_ACTIONS",
+                Instruction::ClearActions => "OFPIT_CLEAR_ACTIONS",
+                Instruction::Meter(_) => "OFPIT_METER",
+                Instruction::Experimenter { .. } => "OFPIT_EXPERIMENTER",
+            };
+            Err(only_apply_actions(what))
+        }
+    }
+}
+
+/// Writes the actions of canonical instructions. Allocates nothing but an error's sentence.
+pub(crate) fn write_instructions_from_canonical(
+    instructions: &[u8],
+    untagged: bool,
+    out: &mut Writer<'_>,
+) -> Result<(), Unwritable> {
+    let mut written = false;
+    for raw in instructions_raw(instructions) {
+        let raw = raw.map_err(|refused| Unwritable::new("instructions", refused.to_string()))?;
+        if !raw.is_apply() || written {
+            return Err(only_apply_actions("instructions"));
+        }
+        written = true;
+        action::write_from_canonical(raw.bytes.get(8..).unwrap_or_default(), untagged, out)?;
+    }
+    Ok(())
+}
+
+fn only_apply_actions(what: &'static str) -> Unwritable {
+    Unwritable::new(what, "a rule of OpenFlow 1.0 is a list of actions: one OFPIT_APPLY_ACTIONS, or nothing")
+}
+
+pub(super) fn read_flow_removed(mut body: Reader<'_>) -> Result<FlowRemoved, BadInput> {
+    let matching = matching::read(&mut body)?;
+    let removed = read_flow_removed_counters(&mut body, matching)?;
+    body.end()?;
+    Ok(removed)
+}
+
+fn read_flow_removed_counters(body: &mut Reader<'_>, matching: flow::Match) -> Result<FlowRemoved, BadInput> {
+    let cookie = body.u64("cookie")?;
+    let priority = body.u16("priority")?;
+    let reason = body.u8("reason")?;
+    body.skip(1)?;
+    let (duration_s, duration_ns) = (body.u32("duration_sec")?, body.u32("duration_nsec")?);
+    let idle_timeout_s = body.u16("idle_timeout")?;
+    body.skip(2)?;
+    Ok(FlowRemoved {
+        matching,
+        cookie,
+        priority,
+        reason,
+        table_id: 0,
+        duration_s,
+        duration_ns,
+        idle_timeout_s,
+        hard_timeout_s: 0,
+        packet_count: body.u64("packet_count")?,
+        byte_count: body.u64("byte_count")?,
+    })
+}
+
+/// The table and the hard time-out have no place in 1.0 and are left out.
+pub(super) fn write_flow_removed(removed: &FlowRemoved, out: &mut Writer<'_>) -> Result<(), Unwritable> {
+    matching::write(&removed.matching, out)?;
+    out.u64(removed.cookie).u16(removed.priority).u8(removed.reason).zeros(1);
+    out.u32(removed.duration_s).u32(removed.duration_ns).u16(removed.idle_timeout_s).zeros(2);
+    out.u64(removed.packet_count).u64(removed.byte_count);
+    Ok(())
+}

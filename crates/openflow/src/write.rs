@@ -1,0 +1,239 @@
+//! Messages written without building a [`crate::Message`]: what a session sends all the time.
+//!
+//! Each appends one whole message to a buffer that the caller reuses, or nothing. Nothing is allocated but the buffer's own
+//! growth and an error's sentence. Matches, actions and instructions come in their canonical bytes ([`flow::canonical`]): 1.3's are
+//! copied as they are, 1.0's translated.
+
+use flow::{ErrorCode, PortNo};
+
+use crate::decode::{TYPE_ERROR, TYPE_HELLO};
+use crate::encode::write_message;
+use crate::error::{Unwritable, to_version};
+use crate::header::{HEADER_LEN, Header};
+use crate::message::{FLOW_ADD, FLOW_MOD_RESET_COUNTS, FlowModFields, ROLE_SLAVE};
+use crate::version::Version;
+use crate::wire::Writer;
+use crate::{v10, v13};
+
+/// How many bytes of the message at fault an error carries: at least 64 by the specification (1.3.5, 7.5.4), and no more here.
+pub const ERROR_DATA_LEN: usize = 64;
+/// 1.3's flags that say what need not be counted. Who counts all the same does no harm.
+const NO_COUNTS: u16 = 0x18;
+/// OFPMP_PORT_DESC.
+const PORT_DESC: u16 = 13;
+
+const fn is_v10(version: Version) -> bool {
+    version.0 == Version::V1_0.0
+}
+
+/// Appends a message that is a header alone.
+fn bare(version: Version, kind: u8, xid: u32, out: &mut Vec<u8>) {
+    out.extend_from_slice(&Header { version, kind, length: 8, xid }.to_bytes());
+}
+
+/// Appends a message of a header and at most 64 bytes, whose length cannot fail.
+fn small(version: Version, kind: u8, xid: u32, body: &[&[u8]], out: &mut Vec<u8>) {
+    let length = HEADER_LEN + body.iter().map(|part| part.len()).sum::<usize>();
+    let length = u16::try_from(length).unwrap_or(u16::MAX);
+    out.extend_from_slice(&Header { version, kind, length, xid }.to_bytes());
+    body.iter().for_each(|part| out.extend_from_slice(part));
+}
+
+/// Appends a hello (1.3.5, 7.5.1) of `version`, the highest that is offered. `version_bitmap` is the bitmap's first word, bit n for wire
+/// version n; versions before 1.3 have none.
+pub fn hello(version: Version, xid: u32, version_bitmap: Option<u32>, out: &mut Vec<u8>) {
+    match version_bitmap.filter(|_| version.0 >= Version::V1_3.0) {
+        // Type 1, length 8.
+        Some(bitmap) => small(version, TYPE_HELLO, xid, &[&[0, 1, 0, 8], &bitmap.to_be_bytes()], out),
+        None => bare(version, TYPE_HELLO, xid, out),
+    }
+}
+
+/// Appends an error (1.3.5, 7.5.4). `error` is in the numbers of 1.3 and translated if the version is 1.0; of the message at
+/// fault, its first [`ERROR_DATA_LEN`] bytes are sent back.
+///
+/// ```
+/// use openflow::{Version, error, write};
+/// let mut out = Vec::new();
+/// write::error(Version::V1_3, 7, error::BAD_LEN, &[4, 9, 0, 9, 0, 0, 0, 7, 0], &mut out);
+/// assert_eq!(out, [4, 1, 0, 21, 0, 0, 0, 7, 0, 1, 0, 6, 4, 9, 0, 9, 0, 0, 0, 7, 0]);
+/// ```
+pub fn error(version: Version, xid: u32, error: ErrorCode, at_fault: &[u8], out: &mut Vec<u8>) {
+    let error = to_version(error, version);
+    let data = at_fault.get(..ERROR_DATA_LEN).unwrap_or(at_fault);
+    small(version, TYPE_ERROR, xid, &[&error.kind.to_be_bytes(), &error.code.to_be_bytes(), data], out);
+}
+
+/// Appends OFPET_HELLO_FAILED, OFPHFC_INCOMPATIBLE with a sentence for whoever reads the peer's log; its first
+/// [`ERROR_DATA_LEN`] bytes are sent.
+pub fn hello_failed(version: Version, xid: u32, sentence: &str, out: &mut Vec<u8>) {
+    error(version, xid, crate::error::HELLO_INCOMPATIBLE, sentence.as_bytes(), out);
+}
+
+/// Appends an echo request with a payload.
+///
+/// # Errors
+/// If the payload does not fit a message.
+pub fn echo_request(version: Version, xid: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), Unwritable> {
+    with_data(version, v13::kind::ECHO_REQUEST, xid, data, out)
+}
+
+/// Appends an echo reply with the request's payload.
+///
+/// # Errors
+/// If the payload does not fit a message.
+pub fn echo_reply(version: Version, xid: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), Unwritable> {
+    with_data(version, v13::kind::ECHO_REPLY, xid, data, out)
+}
+
+fn with_data(version: Version, kind: u8, xid: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), Unwritable> {
+    write_message(version, kind, xid, out, |out| {
+        out.bytes(data);
+        Ok(())
+    })
+}
+
+/// Appends a features request.
+pub fn features_request(version: Version, xid: u32, out: &mut Vec<u8>) {
+    bare(version, v13::kind::FEATURES_REQUEST, xid, out);
+}
+
+/// Appends a get-config request.
+pub fn get_config_request(version: Version, xid: u32, out: &mut Vec<u8>) {
+    bare(version, v13::kind::GET_CONFIG_REQUEST, xid, out);
+}
+
+/// Appends a set-config: how fragments are treated, and how many bytes of a buffered packet come to the controller.
+pub fn set_config(version: Version, xid: u32, flags: u16, miss_send_len: u16, out: &mut Vec<u8>) {
+    let body: [&[u8]; 2] = [&flags.to_be_bytes(), &miss_send_len.to_be_bytes()];
+    small(version, v13::kind::SET_CONFIG, xid, &body, out);
+}
+
+/// Appends a barrier request.
+pub fn barrier_request(version: Version, xid: u32, out: &mut Vec<u8>) {
+    let kind = if is_v10(version) { v10::kind::BARRIER_REQUEST } else { v13::kind::BARRIER_REQUEST };
+    bare(version, kind, xid, out);
+}
+
+/// Appends a barrier reply.
+pub fn barrier_reply(version: Version, xid: u32, out: &mut Vec<u8>) {
+    let kind = if is_v10(version) { v10::kind::BARRIER_REPLY } else { v13::kind::BARRIER_REPLY };
+    bare(version, kind, xid, out);
+}
+
+/// Appends the request for the ports' descriptions of 1.3. A 1.0 switch says them in its features.
+pub fn port_desc_request(xid: u32, out: &mut Vec<u8>) {
+    let [high, low] = PORT_DESC.to_be_bytes();
+    small(Version::V1_3, v13::kind::MULTIPART_REQUEST, xid, &[&[high, low, 0, 0, 0, 0, 0, 0]], out);
+}
+
+/// Appends a role request of 1.3: `role` is one of [`crate::message::ROLE_NOCHANGE`] and its neighbours.
+///
+/// # Errors
+/// In 1.0, which has no roles, and for a number that is no role.
+pub fn role_request(
+    version: Version,
+    xid: u32,
+    role: u32,
+    generation_id: u64,
+    out: &mut Vec<u8>,
+) -> Result<(), Unwritable> {
+    if is_v10(version) {
+        return Err(Unwritable::new("OFPT_ROLE_REQUEST", "OpenFlow 1.0 has no roles"));
+    }
+    if role > ROLE_SLAVE {
+        return Err(Unwritable::new("role", format!("there is no role {role}")));
+    }
+    let body: [&[u8]; 3] = [&role.to_be_bytes(), &[0; 4], &generation_id.to_be_bytes()];
+    small(version, v13::kind::ROLE_REQUEST, xid, &body, out);
+    Ok(())
+}
+
+/// Appends a packet-out. `actions` are canonical; 1.3 gets them as they are, so that they must have been validated.
+///
+/// # Errors
+/// What 1.0 cannot say, and a message that becomes too long. Nothing is appended then.
+///
+/// ```
+/// use flow::{PortNo, canonical::ActionWriter};
+/// use openflow::{Version, message::NO_BUFFER, write};
+/// let mut actions = Vec::new();
+/// ActionWriter::new(&mut actions).output(PortNo::FLOOD, 0);
+/// let mut out = Vec::new();
+/// write::packet_out(Version::V1_0, 7, NO_BUFFER, PortNo(1), &actions, b"frame", &mut out).unwrap();
+/// assert_eq!(out[..8], [1, 13, 0, 29, 0, 0, 0, 7]);
+/// ```
+pub fn packet_out(
+    version: Version,
+    xid: u32,
+    buffer_id: u32,
+    in_port: PortNo,
+    actions: &[u8],
+    data: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), Unwritable> {
+    write_message(version, v13::kind::PACKET_OUT, xid, out, |out| {
+        if is_v10(version) {
+            return v10::write_packet_out_with(buffer_id, in_port, data, out, |out| {
+                v10::action::write_from_canonical(actions, false, out)
+            });
+        }
+        v13::write_packet_out_with(buffer_id, in_port, data, out, |out| {
+            out.bytes(actions);
+            Ok(())
+        })
+    })
+}
+
+/// Appends a flow mod. `match_tlvs` (a bare run, without padding) and `instructions` are canonical, and the flags are 1.3's; 1.3
+/// gets them as they are, so that they must have been validated.
+///
+/// In 1.0 a flag that only forgoes counting is left out, and so is the resetting of counters where 1.0 resets them anyway.
+///
+/// # Errors
+/// What the version cannot say, and a message that becomes too long. Nothing is appended then.
+pub fn flow_mod(
+    version: Version,
+    xid: u32,
+    fields: &FlowModFields,
+    match_tlvs: &[u8],
+    instructions: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), Unwritable> {
+    write_message(version, v13::kind::FLOW_MOD, xid, out, |out| {
+        if is_v10(version) {
+            let fields = FlowModFields { flags: flags_of_v10(fields)?, ..*fields };
+            let untagged = v10::matching::write_from_canonical(match_tlvs, out)?;
+            v10::rule::write_flow_mod_fields(&fields, out)?;
+            return v10::rule::write_instructions_from_canonical(instructions, untagged, out);
+        }
+        v13::rule::write_flow_mod_fields(fields, out)?;
+        v13::matching::write_tlvs(match_tlvs, out)?;
+        out.bytes(instructions);
+        Ok(())
+    })
+}
+
+/// 1.3's flags as 1.0's, which has another meaning for the number of OFPFF_RESET_COUNTS.
+fn flags_of_v10(fields: &FlowModFields) -> Result<u16, Unwritable> {
+    if fields.flags & FLOW_MOD_RESET_COUNTS != 0 && fields.command != FLOW_ADD {
+        return Err(Unwritable::new(
+            "OFPFF_RESET_COUNTS",
+            "OpenFlow 1.0 keeps the counters of a rule that is modified",
+        ));
+    }
+    Ok(fields.flags & !(FLOW_MOD_RESET_COUNTS | NO_COUNTS))
+}
+
+/// Appends a [`Writer`]'s bytes to `out`, or nothing.
+pub(crate) fn all_or_nothing(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Writer<'_>) -> Result<(), Unwritable>,
+) -> Result<(), Unwritable> {
+    let start = out.len();
+    let written = write(&mut Writer { out });
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written
+}
