@@ -1,1 +1,51 @@
-//! Sends each packet out of every other port.
+//! The hub: sends each packet out of every other port, and puts no rule into any switch.
+//!
+//! ```text
+//!   packet-in ──> packet-out to FLOOD
+//! ```
+//!
+//! The smallest app that makes a network work, and the slowest way to do it: every packet comes up. It remembers nothing.
+
+use burnet_sdk::{App, Commands, Interests, PacketIn, PortNo, Settings};
+
+/// The hub. It takes no settings.
+pub struct Hub;
+
+impl App for Hub {
+    fn new(settings: &Settings) -> Result<Self, String> {
+        if *settings == Settings::default() { Ok(Hub) } else { Err("the hub takes no settings".to_owned()) }
+    }
+
+    fn interests(&self) -> Interests {
+        Interests::none().packets()
+    }
+
+    fn on_packet_in(&mut self, packet: &PacketIn, out: &mut Commands) {
+        out.packet_out(packet.datapath).packet(packet).output(PortNo::FLOOD).send();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burnet_sdk::testing::Trial;
+
+    #[test]
+    fn settings_are_refused() {
+        assert!(Trial::<Hub>::start(r#"{"speed": 11}"#).is_err());
+    }
+
+    #[test]
+    fn each_packet_goes_out_of_every_other_port() {
+        let mut hub = Trial::<Hub>::start("{}").unwrap();
+        let sent = "packet-out of:0000000000000001 in_port=3 actions=[output:FLOOD]";
+        assert_eq!(hub.packet_in(1, 3, b"frame"), [sent]);
+    }
+
+    #[test]
+    fn a_packet_that_the_switch_keeps_is_not_sent_back_to_it() {
+        let mut hub = Trial::<Hub>::start("{}").unwrap();
+        let sent = "packet-out of:0000000000000001 buffer=7 in_port=3 actions=[output:FLOOD]";
+        assert_eq!(hub.buffered_packet_in(1, 3, b"fra", 7), [sent]);
+    }
+}

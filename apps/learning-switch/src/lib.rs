@@ -1,1 +1,258 @@
-//! Learns which port each MAC address is behind.
+//! The learning switch: learns which port each Ethernet address is behind, and puts rules into the switch so that what it has
+//! learned does not come up again.
+//!
+//! ```text
+//!   packet-in ──> learn the source's port
+//!                 destination known  ──> rule (in_port, source, destination → port), and the packet that way
+//!                 destination unknown ──> the packet out of every other port
+//! ```
+//!
+//! A rule names the port by which the packet came and its source, so that a host that moves to another port is heard of
+//! again. Each switch is on its own: a loop in the network is not this app's to break, and floods would circle in it.
+
+mod table;
+
+use burnet_sdk::{
+    App, Commands, DatapathId, Field, Interests, MacAddr, PacketIn, PortNo, PortStatus, Settings, SwitchUp,
+};
+use serde::Deserialize;
+use std::collections::HashMap;
+use table::AddressTable;
+
+/// What the operator may set under `[app.learning-switch.settings]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LearningSwitchSettings {
+    /// A rule goes after so many seconds without a packet; 0: never.
+    pub idle_timeout_s: u16,
+    /// A rule goes after so many seconds; 0: never.
+    pub hard_timeout_s: u16,
+    /// Its rules' priority.
+    pub priority: u16,
+    /// Addresses remembered for each switch.
+    pub max_addresses: usize,
+    /// An address that was not seen for so long is forgotten.
+    pub forget_after_s: u64,
+}
+
+impl Default for LearningSwitchSettings {
+    /// A minute idle and ten in all, as learning switches have long had it; 100,000 addresses are more than a large
+    /// layer-2 network has and take about 4 MiB.
+    fn default() -> Self {
+        LearningSwitchSettings {
+            idle_timeout_s: 60,
+            hard_timeout_s: 600,
+            priority: 100,
+            max_addresses: 100_000,
+            forget_after_s: 300,
+        }
+    }
+}
+
+/// The app.
+pub struct LearningSwitch {
+    settings: LearningSwitchSettings,
+    switches: HashMap<DatapathId, AddressTable>,
+    now_ms: u64,
+}
+
+/// Bytes of an Ethernet header; a packet that is shorter is nobody's.
+const ETHERNET_LEN: usize = 14;
+
+/// Frames to these addresses (01:80:c2:00:00:00 to 0f, IEEE 802.1Q table 8-1) are for the neighbour and never forwarded.
+const LINK_LOCAL_PREFIX: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
+
+/// EtherType of LLDP: probes of discovery, not traffic.
+const LLDP: u16 = 0x88cc;
+
+impl App for LearningSwitch {
+    fn new(settings: &Settings) -> Result<Self, String> {
+        Ok(LearningSwitch { settings: settings.read()?, switches: HashMap::new(), now_ms: 0 })
+    }
+
+    fn interests(&self) -> Interests {
+        Interests::none().packets().switches().ports().ticks()
+    }
+
+    fn on_switch_up(&mut self, up: &SwitchUp, _: &mut Commands) {
+        self.switches.insert(up.datapath, AddressTable::new(self.settings.max_addresses));
+    }
+
+    fn on_switch_down(&mut self, datapath: DatapathId, _: &mut Commands) {
+        self.switches.remove(&datapath);
+    }
+
+    fn on_port_status(&mut self, status: &PortStatus, _: &mut Commands) {
+        const DELETED: u8 = 1;
+        if (status.reason == DELETED || !status.port.facts().live)
+            && let Some(table) = self.switches.get_mut(&status.datapath)
+        {
+            table.forget_port(status.port.port_no());
+        }
+    }
+
+    fn on_packet_in(&mut self, packet: &PacketIn, out: &mut Commands) {
+        let Some((destination, source)) = forwardable(packet.data) else { return };
+        let Some(table) = self.switches.get_mut(&packet.datapath) else { return };
+        if !source.is_multicast() {
+            table.learn(source, packet.in_port, self.now_ms);
+        }
+        match table.port_of(destination) {
+            // It has reached its segment by itself; sending it back would only double it.
+            Some(port) if port == packet.in_port => {}
+            Some(port) => forward(&self.settings, packet, source, destination, port, out),
+            None => out.packet_out(packet.datapath).packet(packet).output(PortNo::FLOOD).send(),
+        }
+    }
+
+    fn on_tick(&mut self, now_ms: u64, _: &mut Commands) {
+        self.now_ms = now_ms;
+        let since_ms = now_ms.saturating_sub(self.settings.forget_after_s.saturating_mul(1000));
+        self.switches.values_mut().for_each(|table| table.forget_unseen(since_ms));
+    }
+}
+
+/// Destination and source of a frame that a switch would forward.
+fn forwardable(frame: &[u8]) -> Option<(MacAddr, MacAddr)> {
+    let header: &[u8; ETHERNET_LEN] = frame.first_chunk()?;
+    let [a, b, c, d, e, f, g, h, i, j, k, l, type_high, type_low] = *header;
+    let destination = [a, b, c, d, e, f];
+    let link_local = destination[..5] == LINK_LOCAL_PREFIX && f <= 0x0f;
+    let forwardable = !link_local && u16::from_be_bytes([type_high, type_low]) != LLDP;
+    forwardable.then_some((MacAddr(destination), MacAddr([g, h, i, j, k, l])))
+}
+
+/// Puts in the rule for what was learned, and sends the packet on: through the rule if the switch keeps the packet, by itself if not.
+fn forward(
+    settings: &LearningSwitchSettings,
+    packet: &PacketIn,
+    source: MacAddr,
+    destination: MacAddr,
+    port: PortNo,
+    out: &mut Commands,
+) {
+    out.rule(packet.datapath)
+        .priority(settings.priority)
+        .idle_timeout_s(settings.idle_timeout_s)
+        .hard_timeout_s(settings.hard_timeout_s)
+        .matching(|m| {
+            m.field(Field::InPort, packet.in_port)
+                .field(Field::EthDst, destination)
+                .field(Field::EthSrc, source);
+        })
+        .apply(|a| {
+            a.output(port, 0);
+        })
+        .buffer(packet.buffer_id)
+        .send();
+    if packet.buffer_id.is_none() {
+        out.packet_out(packet.datapath).packet(packet).output(port).send();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burnet_sdk::testing::Trial;
+
+    /// A frame from one to another address, given by their last octets.
+    fn frame(destination: u8, source: u8) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, destination, 2, 0, 0, 0, 0, source, 0x08, 0x00];
+        frame.extend_from_slice(&[0; 46]);
+        frame
+    }
+
+    fn started() -> Trial<LearningSwitch> {
+        let mut trial = Trial::start(r#"{"idle_timeout_s": 5, "hard_timeout_s": 30}"#).unwrap();
+        trial.switch_up(1, &[1, 2, 3]);
+        trial
+    }
+
+    const FLOODED_FROM_1: &str = "packet-out of:0000000000000001 in_port=1 actions=[output:FLOOD]";
+
+    #[test]
+    fn settings_that_do_not_exist_are_refused_by_name() {
+        let refusal = Trial::<LearningSwitch>::start(r#"{"idle": 1}"#).err().unwrap();
+        assert!(refusal.contains("unknown field `idle`"), "{refusal}");
+    }
+
+    #[test]
+    fn what_is_no_frame_goes_nowhere() {
+        assert!(started().packet_in(1, 1, &[2; 13]).is_empty());
+        assert!(started().packet_in(99, 1, &frame(2, 1)).is_empty(), "from a switch that never came up");
+    }
+
+    #[test]
+    fn what_is_meant_for_the_neighbour_goes_no_further() {
+        let mut bpdu = frame(0, 1);
+        bpdu[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0]);
+        assert!(started().packet_in(1, 1, &bpdu).is_empty());
+        let mut lldp = frame(2, 1);
+        lldp[12..14].copy_from_slice(&LLDP.to_be_bytes());
+        assert!(started().packet_in(1, 1, &lldp).is_empty());
+    }
+
+    #[test]
+    fn a_packet_to_the_unknown_goes_out_of_every_other_port() {
+        assert_eq!(started().packet_in(1, 1, &frame(2, 1)), [FLOODED_FROM_1]);
+    }
+
+    #[test]
+    fn a_packet_to_a_known_address_gets_a_rule_and_goes_there() {
+        let mut app = started();
+        app.packet_in(1, 1, &frame(2, 1));
+        let rule = "add-rule of:0000000000000001 priority=100 idle=5 hard=30 \
+                    match=[in_port=0x2,eth_dst=0x20000000001,eth_src=0x20000000002] actions=[output:1]";
+        let sent = "packet-out of:0000000000000001 in_port=2 actions=[output:1]";
+        assert_eq!(app.packet_in(1, 2, &frame(1, 2)), [rule, sent]);
+    }
+
+    #[test]
+    fn a_packet_that_the_switch_keeps_goes_through_the_rule() {
+        let mut app = started();
+        app.packet_in(1, 1, &frame(2, 1));
+        let commands = app.buffered_packet_in(1, 2, &frame(1, 2), 77);
+        assert_eq!(commands.len(), 1);
+        assert!(
+            commands[0].starts_with("add-rule of:0000000000000001 priority=100 buffer=77"),
+            "{commands:?}"
+        );
+    }
+
+    #[test]
+    fn a_packet_for_its_own_segment_is_left_there() {
+        let mut app = started();
+        app.packet_in(1, 1, &frame(9, 2));
+        assert!(app.packet_in(1, 1, &frame(2, 1)).is_empty());
+    }
+
+    #[test]
+    fn a_host_that_moves_is_found_at_its_new_port() {
+        let mut app = started();
+        app.packet_in(1, 1, &frame(9, 1));
+        app.packet_in(1, 3, &frame(9, 1));
+        let commands = app.packet_in(1, 2, &frame(1, 2));
+        assert!(commands[0].ends_with("actions=[output:3]"), "{commands:?}");
+    }
+
+    #[test]
+    fn switches_learn_for_themselves() {
+        let mut app = started();
+        app.switch_up(2, &[1, 2]);
+        app.packet_in(1, 2, &frame(9, 5));
+        let sent = "packet-out of:0000000000000002 in_port=1 actions=[output:FLOOD]";
+        assert_eq!(app.packet_in(2, 1, &frame(5, 1)), [sent]);
+    }
+
+    #[test]
+    fn what_was_learned_is_forgotten_with_the_switch_and_with_time() {
+        let mut app = started();
+        app.packet_in(1, 2, &frame(9, 5));
+        app.switch_down(1);
+        app.switch_up(1, &[1, 2]);
+        assert_eq!(app.packet_in(1, 1, &frame(5, 1)), [FLOODED_FROM_1]);
+        app.packet_in(1, 2, &frame(9, 5));
+        app.tick(1_000_000);
+        assert_eq!(app.packet_in(1, 1, &frame(5, 1)), [FLOODED_FROM_1]);
+    }
+}

@@ -1,1 +1,61 @@
 //! What authors of Burnet apps install.
+//!
+//! ```text
+//!   events ──> your App's handlers ──> Commands
+//! ```
+//!
+//! An app is a type that implements [`App`]. The same source runs in a process of its own ([`main!`]) and inside the kernel as a
+//! trusted app ([`table`]); it never knows in which, nor which version of OpenFlow a switch speaks. Handlers are called one at a
+//! time, and what they command is sent when they return. In a process zone one instance hears all switches; as a trusted app
+//! there is an instance for each worker thread, and each hears that worker's switches.
+//!
+//! ```
+//! use burnet_sdk::{App, Commands, Interests, PacketIn, PortNo, Settings};
+//!
+//! struct Hub;
+//!
+//! impl App for Hub {
+//!     fn new(_: &Settings) -> Result<Self, String> {
+//!         Ok(Hub)
+//!     }
+//!     fn interests(&self) -> Interests {
+//!         Interests::none().packets()
+//!     }
+//!     fn on_packet_in(&mut self, packet: &PacketIn, out: &mut Commands) {
+//!         out.packet_out(packet.datapath).packet(packet).output(PortNo::FLOOD).send();
+//!     }
+//! }
+//! ```
+//!
+//! This crate never talks OpenFlow and never opens a socket of its own.
+
+mod app;
+mod commands;
+mod instance;
+mod process;
+mod settings;
+pub mod testing;
+
+pub use abi::event::{
+    FlowRemoved, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply, StatsReply, SwitchError,
+    SwitchUp, Topic,
+};
+pub use abi::table::AppTable;
+pub use abi::{Outcome, Receipt, ZoneId};
+pub use app::{App, Interests};
+pub use commands::{Commands, FlowBuilder, Level, PacketOutBuilder, Ticket};
+pub use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};
+pub use flow::{self, DatapathId, Field, MacAddr, PortNo};
+pub use instance::table;
+pub use process::run;
+pub use settings::Settings;
+
+/// The `main` of an app in a process of its own.
+#[macro_export]
+macro_rules! main {
+    ($app:ty) => {
+        fn main() -> std::process::ExitCode {
+            $crate::run::<$app>()
+        }
+    };
+}

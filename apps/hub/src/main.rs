@@ -1,0 +1,3 @@
+//! The hub in a process of its own.
+
+burnet_sdk::main!(hub::Hub);

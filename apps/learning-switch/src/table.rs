@@ -1,0 +1,109 @@
+//! Where each address was last seen: the memory of one switch.
+//!
+//! Never grows beyond its bound: when it is full, a new address takes the place of one that has not been seen for longest among a few
+//! that are looked at. Never knows what is done with what it says.
+
+use burnet_sdk::{MacAddr, PortNo};
+use std::collections::HashMap;
+
+/// Where an address was seen, and when.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    port: PortNo,
+    at_ms: u64,
+}
+
+/// The addresses of one switch.
+#[derive(Debug)]
+pub struct AddressTable {
+    seen: HashMap<MacAddr, Seen>,
+    capacity: usize,
+}
+
+/// How many entries are looked at for the oldest when the table is full. Looking at all would make a flood of forged addresses
+/// costly; the oldest of a few is old enough.
+const EVICTION_SAMPLE: usize = 8;
+
+impl AddressTable {
+    /// For at most so many addresses.
+    pub fn new(capacity: usize) -> Self {
+        AddressTable { seen: HashMap::new(), capacity: capacity.max(1) }
+    }
+
+    /// Learns that an address is behind a port.
+    pub fn learn(&mut self, address: MacAddr, port: PortNo, now_ms: u64) {
+        if let Some(seen) = self.seen.get_mut(&address) {
+            *seen = Seen { port, at_ms: now_ms };
+            return;
+        }
+        if self.seen.len() >= self.capacity {
+            self.evict();
+        }
+        self.seen.insert(address, Seen { port, at_ms: now_ms });
+    }
+
+    /// Behind which port an address was last seen.
+    pub fn port_of(&self, address: MacAddr) -> Option<PortNo> {
+        self.seen.get(&address).map(|seen| seen.port)
+    }
+
+    /// Forgets what was behind a port that is gone.
+    pub fn forget_port(&mut self, port: PortNo) {
+        self.seen.retain(|_, seen| seen.port != port);
+    }
+
+    /// Forgets what was not seen since `since_ms`.
+    pub fn forget_unseen(&mut self, since_ms: u64) {
+        self.seen.retain(|_, seen| seen.at_ms >= since_ms);
+    }
+
+    fn evict(&mut self) {
+        let oldest = self.seen.iter().take(EVICTION_SAMPLE).min_by_key(|(_, seen)| seen.at_ms);
+        if let Some(address) = oldest.map(|(address, _)| *address) {
+            self.seen.remove(&address);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(number: u64) -> MacAddr {
+        MacAddr::from_u64(number)
+    }
+
+    #[test]
+    fn it_never_grows_beyond_its_bound() {
+        let mut table = AddressTable::new(10);
+        (0..1000).for_each(|number| table.learn(address(number), PortNo(1), number));
+        assert_eq!(table.seen.len(), 10);
+        assert_eq!(table.port_of(address(999)), Some(PortNo(1)));
+    }
+
+    #[test]
+    fn the_last_port_counts() {
+        let mut table = AddressTable::new(10);
+        table.learn(address(1), PortNo(1), 0);
+        table.learn(address(1), PortNo(2), 1);
+        assert_eq!(table.port_of(address(1)), Some(PortNo(2)));
+    }
+
+    #[test]
+    fn what_was_behind_a_port_that_is_gone_is_forgotten() {
+        let mut table = AddressTable::new(10);
+        table.learn(address(1), PortNo(1), 0);
+        table.learn(address(2), PortNo(2), 0);
+        table.forget_port(PortNo(1));
+        assert_eq!((table.port_of(address(1)), table.port_of(address(2))), (None, Some(PortNo(2))));
+    }
+
+    #[test]
+    fn what_was_not_seen_for_long_is_forgotten() {
+        let mut table = AddressTable::new(10);
+        table.learn(address(1), PortNo(1), 100);
+        table.learn(address(2), PortNo(1), 200);
+        table.forget_unseen(150);
+        assert_eq!((table.port_of(address(1)), table.port_of(address(2))), (None, Some(PortNo(1))));
+    }
+}

@@ -1,0 +1,120 @@
+//! What an app is: a type with handlers.
+//!
+//! Never calls them; the zone does, through `instance`.
+
+use crate::commands::Commands;
+use crate::settings::Settings;
+use abi::Receipt;
+use abi::event::{
+    FlowRemoved, PacketIn, PortStatus, Query, QueryReply, StatsReply, SwitchError, SwitchUp, Topic, kind,
+};
+use flow::{DatapathId, Match};
+
+/// A network application. Each handler that is left out does nothing.
+pub trait App: Sized + 'static {
+    /// Comes to be from its settings. A refusal is a sentence for the operator.
+    fn new(settings: &Settings) -> Result<Self, String>;
+
+    /// What it wants to hear. Asked once, before any handler is called.
+    fn interests(&self) -> Interests;
+
+    /// Called once, after the subscription: for commands that need no event.
+    fn on_start(&mut self, _out: &mut Commands) {}
+
+    /// A switch is there. Comes for every switch that was there already when the app started, too.
+    fn on_switch_up(&mut self, _up: &SwitchUp, _out: &mut Commands) {}
+
+    /// A switch is gone.
+    fn on_switch_down(&mut self, _datapath: DatapathId, _out: &mut Commands) {}
+
+    /// A packet came up.
+    fn on_packet_in(&mut self, _packet: &PacketIn, _out: &mut Commands) {}
+
+    /// A port came, went or changed.
+    fn on_port_status(&mut self, _status: &PortStatus, _out: &mut Commands) {}
+
+    /// A rule is gone that was added with a wish to be told.
+    fn on_flow_removed(&mut self, _removed: &FlowRemoved, _out: &mut Commands) {}
+
+    /// A switch complained of a command of this app that asked for no receipt.
+    fn on_switch_error(&mut self, _error: &SwitchError, _out: &mut Commands) {}
+
+    /// An answer, or a part of one, to a statistics request.
+    fn on_stats_reply(&mut self, _reply: &StatsReply, _out: &mut Commands) {}
+
+    /// What became of a command that asked for a receipt.
+    fn on_receipt(&mut self, _datapath: DatapathId, _receipt: &Receipt, _out: &mut Commands) {}
+
+    /// So many packet-ins were dropped, since the app did not keep up.
+    fn on_dropped(&mut self, _count: u64, _out: &mut Commands) {}
+
+    /// Something was published.
+    fn on_topic(&mut self, _topic: &Topic, _out: &mut Commands) {}
+
+    /// A question came to this app as a service; [`Commands::answer`] answers it, now or later.
+    fn on_query(&mut self, _query: &Query, _out: &mut Commands) {}
+
+    /// An answer, or a part of one, to a query.
+    fn on_query_reply(&mut self, _reply: &QueryReply, _out: &mut Commands) {}
+
+    /// About once a second, with a clock that only goes forward.
+    fn on_tick(&mut self, _now_ms: u64, _out: &mut Commands) {}
+
+    /// The zone is about to end.
+    fn on_shutdown(&mut self, _out: &mut Commands) {}
+}
+
+/// What an app wants to hear. Receipts, errors and answers come to whom they are meant for without being asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interests {
+    pub(crate) events: u64,
+    pub(crate) packets: Match,
+}
+
+impl Interests {
+    /// Nothing.
+    pub fn none() -> Self {
+        Interests { events: 0, packets: Match::any() }
+    }
+
+    fn with(mut self, kind: u16) -> Self {
+        self.events |= kind::bit(kind);
+        self
+    }
+
+    /// Every packet-in. The kernel sees to it that switches send up what no rule matches.
+    pub fn packets(self) -> Self {
+        self.with(kind::PACKET_IN)
+    }
+
+    /// Packet-ins of packets within this match only.
+    pub fn packets_within(mut self, packets: Match) -> Self {
+        self.packets = packets;
+        self.with(kind::PACKET_IN)
+    }
+
+    /// Switches that come and go.
+    pub fn switches(self) -> Self {
+        self.with(kind::SWITCH_UP).with(kind::SWITCH_DOWN)
+    }
+
+    /// Ports that come, go or change.
+    pub fn ports(self) -> Self {
+        self.with(kind::PORT_STATUS)
+    }
+
+    /// Rules that are gone.
+    pub fn flow_removed(self) -> Self {
+        self.with(kind::FLOW_REMOVED)
+    }
+
+    /// What others publish.
+    pub fn topics(self) -> Self {
+        self.with(kind::TOPIC)
+    }
+
+    /// The time, about once a second.
+    pub fn ticks(self) -> Self {
+        self.with(kind::TICK)
+    }
+}

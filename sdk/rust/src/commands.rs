@@ -1,0 +1,325 @@
+//! What a handler commands: frames put together in a buffer that is kept, so that commanding allocates nothing once it is warm.
+//!
+//! Never sends: the zone does, when the handler has returned.
+
+use abi::command::{
+    Ask, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, StatsRequest, Subscribe, What,
+    write,
+};
+use abi::event::PacketIn;
+use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match};
+use flow::{DatapathId, PortNo};
+
+/// The number by which a command's receipt or answer is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// How much a line of the log matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Something does not work.
+    Error,
+    /// Something may stop working.
+    Warning,
+    /// Good to know.
+    Information,
+    /// For the app's author.
+    Debugging,
+}
+
+/// Where a handler puts its commands. A command that would be longer than a frame can be is left out and counted.
+#[derive(Debug, Default)]
+pub struct Commands {
+    pub(crate) frames: Vec<u8>,
+    matching: Vec<u8>,
+    actions: Vec<u8>,
+    last_ticket: u64,
+    too_long: u64,
+}
+
+const NO_SWITCH: DatapathId = DatapathId(0);
+
+impl Commands {
+    /// An empty buffer.
+    pub fn new() -> Self {
+        Commands::default()
+    }
+
+    /// Begins a rule for a switch: an add in table 0 of priority 0, of every packet, that never times out and drops.
+    pub fn rule(&mut self, datapath: DatapathId) -> FlowBuilder<'_> {
+        self.matching.clear();
+        self.actions.clear();
+        FlowBuilder { datapath, fields: FlowMod::ADD, commands: self }
+    }
+
+    /// Begins a packet to be sent by a switch.
+    pub fn packet_out(&mut self, datapath: DatapathId) -> PacketOutBuilder<'_, 'static> {
+        self.actions.clear();
+        PacketOutBuilder { datapath, buffer_id: None, in_port: PortNo::CONTROLLER, data: &[], commands: self }
+    }
+
+    /// Asks a switch for statistics: `multipart` is an `ofp_multipart_type`, `body` the body of such a request of OpenFlow 1.3.
+    pub fn request_stats(&mut self, datapath: DatapathId, multipart: u16, body: &[u8]) -> Ticket {
+        self.ticketed(datapath, false, What::StatsRequest(StatsRequest { multipart, body }))
+    }
+
+    /// Changes a port.
+    pub fn change_port(&mut self, datapath: DatapathId, change: PortMod) -> Ticket {
+        self.ticketed(datapath, true, What::PortMod(change))
+    }
+
+    /// Gets a receipt when the switch has done everything before it.
+    pub fn barrier(&mut self, datapath: DatapathId) -> Ticket {
+        self.ticketed(datapath, true, What::Barrier)
+    }
+
+    /// Any command, for what has no function of its own here; with a receipt.
+    pub fn command(&mut self, datapath: DatapathId, what: What<'_>) -> Ticket {
+        self.ticketed(datapath, true, what)
+    }
+
+    /// Publishes on a topic, named from coarse to fine: `host.moved`.
+    pub fn publish(&mut self, topic: &str, payload: &[u8]) {
+        self.plain(What::Publish(Publish { topic, payload }));
+    }
+
+    /// Asks a service.
+    pub fn query(&mut self, service: &str, payload: &[u8]) -> Ticket {
+        self.ticketed(NO_SWITCH, false, What::Query(Ask { service, payload }))
+    }
+
+    /// Answers a query, whole (`more` false) or in parts. `status` 0 means that it is an answer; other numbers are the service's own.
+    pub fn answer(&mut self, query: Ticket, status: u16, more: bool, payload: &[u8]) {
+        let what = What::QueryAnswer(QueryAnswer { status, more, payload });
+        self.push(&Command { datapath: NO_SWITCH, ticket: query.0, wants_receipt: false, what });
+    }
+
+    /// Writes a line into the node's log, under the app's name.
+    pub fn log(&mut self, level: Level, text: &str) {
+        self.plain(What::Log(Log { level: level as u8, text }));
+    }
+
+    /// How many commands were left out since they would have been too long.
+    pub fn too_long(&self) -> u64 {
+        self.too_long
+    }
+
+    pub(crate) fn subscribe(&mut self, interests: &crate::app::Interests) {
+        let mut packets = Vec::new();
+        write_match(&interests.packets, &mut packets);
+        self.plain(What::Subscribe(Subscribe { events: interests.events, packets: &packets }));
+    }
+
+    fn plain(&mut self, what: What<'_>) {
+        self.push(&Command { datapath: NO_SWITCH, ticket: 0, wants_receipt: false, what });
+    }
+
+    fn ticketed(&mut self, datapath: DatapathId, wants_receipt: bool, what: What<'_>) -> Ticket {
+        let ticket = self.next_ticket();
+        self.push(&Command { datapath, ticket: ticket.0, wants_receipt, what });
+        ticket
+    }
+
+    fn next_ticket(&mut self) -> Ticket {
+        self.last_ticket += 1;
+        Ticket(self.last_ticket)
+    }
+
+    fn push(&mut self, command: &Command<'_>) {
+        self.too_long += u64::from(!write::command(&mut self.frames, command));
+    }
+}
+
+/// A rule that is being put together. Nothing happens before one of the `send`s.
+#[must_use = "a rule does nothing before it is sent"]
+pub struct FlowBuilder<'c> {
+    datapath: DatapathId,
+    fields: FlowMod<'static>,
+    commands: &'c mut Commands,
+}
+
+/// `ofp_flow_mod_command` and `ofp_flow_mod_flags` as far as they are used here.
+const MODIFY_STRICT: u8 = 2;
+const DELETE: u8 = 3;
+const DELETE_STRICT: u8 = 4;
+const SEND_FLOW_REMOVED: u16 = 1;
+
+impl FlowBuilder<'_> {
+    /// Which packets: `|m| { m.field(Field::EthDst, mac); }`. Called again, it adds.
+    pub fn matching(self, write: impl FnOnce(&mut MatchWriter<'_>)) -> Self {
+        write(&mut MatchWriter::new(&mut self.commands.matching));
+        self
+    }
+
+    /// What is done with them, at once and in order: `|a| { a.output(port, 0); }`.
+    pub fn apply(self, write: impl FnOnce(&mut ActionWriter<'_>)) -> Self {
+        InstructionWriter::new(&mut self.commands.actions).apply_actions(write);
+        self
+    }
+
+    /// Instructions beside or in place of [`Self::apply`].
+    pub fn instructions(self, write: impl FnOnce(&mut InstructionWriter<'_>)) -> Self {
+        write(&mut InstructionWriter::new(&mut self.commands.actions));
+        self
+    }
+
+    /// The higher wins.
+    pub fn priority(mut self, priority: u16) -> Self {
+        self.fields.priority = priority;
+        self
+    }
+
+    /// The table, for switches that have several.
+    pub fn table(mut self, table_id: u8) -> Self {
+        self.fields.table_id = table_id;
+        self
+    }
+
+    /// The app's own mark on the rule; 48 bits of it.
+    pub fn cookie(mut self, cookie: u64) -> Self {
+        self.fields.cookie = cookie;
+        self
+    }
+
+    /// The rule goes after so many seconds without a packet; 0: never.
+    pub fn idle_timeout_s(mut self, seconds: u16) -> Self {
+        self.fields.idle_timeout_s = seconds;
+        self
+    }
+
+    /// The rule goes after so many seconds; 0: never.
+    pub fn hard_timeout_s(mut self, seconds: u16) -> Self {
+        self.fields.hard_timeout_s = seconds;
+        self
+    }
+
+    /// Tell the app when the rule goes.
+    pub fn tell_when_removed(mut self) -> Self {
+        self.fields.flags |= SEND_FLOW_REMOVED;
+        self
+    }
+
+    /// Send the packet that the switch keeps through the new rule.
+    pub fn buffer(mut self, buffer_id: Option<u32>) -> Self {
+        self.fields.buffer_id = buffer_id;
+        self
+    }
+
+    /// Change the actions of this very rule (same match, same priority) in place of adding one.
+    pub fn modify(mut self) -> Self {
+        self.fields.command = MODIFY_STRICT;
+        self
+    }
+
+    /// Delete this very rule (same match, same priority) in place of adding one.
+    pub fn delete(mut self) -> Self {
+        self.fields.command = DELETE_STRICT;
+        self
+    }
+
+    /// Delete all of the app's own rules within the match, in all tables.
+    pub fn delete_within(mut self) -> Self {
+        self.fields.command = DELETE;
+        self.fields.table_id = 0xff;
+        self
+    }
+
+    /// For deletes: only rules that send to this port.
+    pub fn out_port(mut self, port: PortNo) -> Self {
+        self.fields.out_port = port;
+        self
+    }
+
+    /// Commands it.
+    pub fn send(self) {
+        self.finish(false);
+    }
+
+    /// Commands it, and asks for a receipt.
+    pub fn send_with_receipt(self) -> Ticket {
+        self.finish(true)
+    }
+
+    fn finish(self, wants_receipt: bool) -> Ticket {
+        let FlowBuilder { datapath, fields, commands } = self;
+        let ticket = commands.next_ticket();
+        let Commands { frames, matching, actions, too_long, .. } = commands;
+        let what = What::FlowMod(FlowMod { matching, instructions: actions, ..fields });
+        let written = write::command(frames, &Command { datapath, ticket: ticket.0, wants_receipt, what });
+        *too_long += u64::from(!written);
+        ticket
+    }
+}
+
+/// A packet that is being put together. Nothing happens before one of the `send`s; without an action it is dropped.
+#[must_use = "a packet goes nowhere before it is sent"]
+pub struct PacketOutBuilder<'c, 'd> {
+    datapath: DatapathId,
+    buffer_id: Option<u32>,
+    in_port: PortNo,
+    data: &'d [u8],
+    commands: &'c mut Commands,
+}
+
+impl<'c> PacketOutBuilder<'c, '_> {
+    /// The packet of a packet-in, as it came: from the switch's buffer if it is there, else its bytes.
+    pub fn packet<'e>(self, packet: &PacketIn<'e>) -> PacketOutBuilder<'c, 'e> {
+        PacketOutBuilder {
+            datapath: self.datapath,
+            buffer_id: packet.buffer_id,
+            in_port: packet.in_port,
+            data: if packet.buffer_id.is_some() { &[] } else { packet.data },
+            commands: self.commands,
+        }
+    }
+
+    /// A frame of the app's own making.
+    pub fn frame<'e>(self, frame: &'e [u8]) -> PacketOutBuilder<'c, 'e> {
+        PacketOutBuilder {
+            datapath: self.datapath,
+            buffer_id: None,
+            in_port: self.in_port,
+            data: frame,
+            commands: self.commands,
+        }
+    }
+
+    /// The port by which it is taken to have come in: `FLOOD` and `ALL` leave that one out.
+    pub fn in_port(mut self, port: PortNo) -> Self {
+        self.in_port = port;
+        self
+    }
+
+    /// Out of this port. Called again: out of that one as well.
+    pub fn output(self, port: PortNo) -> Self {
+        self.actions(|actions| {
+            actions.output(port, 0);
+        })
+    }
+
+    /// More actions, in order.
+    pub fn actions(self, write: impl FnOnce(&mut ActionWriter<'_>)) -> Self {
+        write(&mut ActionWriter::new(&mut self.commands.actions));
+        self
+    }
+
+    /// Commands it.
+    pub fn send(self) {
+        self.finish(false);
+    }
+
+    /// Commands it, and asks for a receipt.
+    pub fn send_with_receipt(self) -> Ticket {
+        self.finish(true)
+    }
+
+    fn finish(self, wants_receipt: bool) -> Ticket {
+        let PacketOutBuilder { datapath, buffer_id, in_port, data, commands } = self;
+        let ticket = commands.next_ticket();
+        let Commands { frames, actions, too_long, .. } = commands;
+        let what = What::PacketOut(PacketOut { buffer_id, in_port, actions, data });
+        let written = write::command(frames, &Command { datapath, ticket: ticket.0, wants_receipt, what });
+        *too_long += u64::from(!written);
+        ticket
+    }
+}

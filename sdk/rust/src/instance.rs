@@ -1,0 +1,103 @@
+//! An app as its zone sees it: event frames in, command frames out, by whichever zone.
+//!
+//! Never knows where the frames come from.
+
+use crate::app::App;
+use crate::commands::Commands;
+use crate::settings::Settings;
+use abi::table::AppTable;
+use abi::{Event, Frame, Malformed};
+use zone::guest::Guest;
+
+/// A running app and its commands.
+pub(crate) struct Instance<A> {
+    app: A,
+    out: Commands,
+    ended: bool,
+}
+
+impl<A: App> Instance<A> {
+    /// The app with its settings; its subscription and first commands are in [`Instance::frames`].
+    pub(crate) fn start(settings: &Settings) -> Result<Self, String> {
+        let mut app = A::new(settings)?;
+        let mut out = Commands::new();
+        out.subscribe(&app.interests());
+        app.on_start(&mut out);
+        Ok(Instance { app, out, ended: false })
+    }
+
+    /// Hands it one event frame.
+    pub(crate) fn on_frame(&mut self, frame: &Frame<'_>) -> Result<(), Malformed> {
+        let Instance { app, out, ended } = self;
+        match Event::read(frame)? {
+            Event::SwitchUp(up) => app.on_switch_up(&up, out),
+            Event::SwitchDown(datapath) => app.on_switch_down(datapath, out),
+            Event::PacketIn(packet) => app.on_packet_in(&packet, out),
+            Event::PortStatus(status) => app.on_port_status(&status, out),
+            Event::FlowRemoved(removed) => app.on_flow_removed(&removed, out),
+            Event::SwitchError(error) => app.on_switch_error(&error, out),
+            Event::StatsReply(reply) => app.on_stats_reply(&reply, out),
+            Event::Receipt(datapath, receipt) => app.on_receipt(datapath, &receipt, out),
+            Event::Dropped(count) => app.on_dropped(count, out),
+            Event::Topic(topic) => app.on_topic(&topic, out),
+            Event::Query(query) => app.on_query(&query, out),
+            Event::QueryReply(reply) => app.on_query_reply(&reply, out),
+            Event::Tick { now_ms } => app.on_tick(now_ms, out),
+            Event::Shutdown => {
+                app.on_shutdown(out);
+                *ended = true;
+            }
+            // A newer kernel may tell more than this app was built to hear.
+            Event::Newer(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The app itself, for tests.
+    pub(crate) fn app(&self) -> &A {
+        &self.app
+    }
+
+    /// What it has commanded since this was last emptied.
+    pub(crate) fn frames(&mut self) -> &mut Vec<u8> {
+        &mut self.out.frames
+    }
+
+    /// Whether it was told that its zone ends.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+}
+
+impl<A: App> Guest for Instance<A> {
+    fn start(settings: &[u8], commands: &mut Vec<u8>) -> Result<Self, String> {
+        let mut instance = Instance::start(&Settings::from_json(settings)?)?;
+        commands.append(instance.frames());
+        Ok(instance)
+    }
+
+    fn on_events(&mut self, mut events: &[u8], commands: &mut Vec<u8>) -> Result<(), Malformed> {
+        std::mem::swap(&mut self.out.frames, commands);
+        let mut done = Ok(());
+        while !events.is_empty() && done.is_ok() {
+            done = Frame::split(events).and_then(|(frame, rest)| {
+                events = rest;
+                self.on_frame(&frame)
+            });
+        }
+        std::mem::swap(&mut self.out.frames, commands);
+        done
+    }
+}
+
+/// The C table of an app, by which the kernel runs it as a trusted app.
+///
+/// A shared object exports it:
+///
+/// ```ignore
+/// #[unsafe(no_mangle)]
+/// pub static BURNET_APP: burnet_sdk::AppTable = burnet_sdk::table::<MyApp>();
+/// ```
+pub const fn table<A: App>() -> AppTable {
+    zone::guest::table::<Instance<A>>()
+}
