@@ -14,3 +14,5 @@ mod action_json;
 mod instruction_json;
 mod match_json;
 mod object;
+
+pub(crate) use match_json::read_unknown;

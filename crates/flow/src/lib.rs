@@ -24,6 +24,7 @@ pub mod json;
 pub mod mac;
 pub mod matching;
 pub mod port;
+pub mod text;
 mod value;
 
 pub use action::Action;

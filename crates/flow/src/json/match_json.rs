@@ -61,7 +61,7 @@ pub(super) fn unknown_key(header: u32) -> String {
 }
 
 /// The header and the payload of a field of another class.
-pub(super) fn read_unknown(key: &str, hex: &str) -> Result<(u32, Vec<u8>), String> {
+pub(crate) fn read_unknown(key: &str, hex: &str) -> Result<(u32, Vec<u8>), String> {
     let header = key.strip_prefix("oxm:").and_then(value::read_number);
     let Some(header) = header.and_then(|header| u32::try_from(header).ok()) else {
         return Err(
