@@ -127,7 +127,6 @@ impl AppLife {
 
     /// The kernel process is gone and the ports with it. `demote` says why a trusted app is not run trusted again.
     pub(crate) fn kernel_lost(&mut self, reason: &str, demote: bool, at: Situation, out: &mut Vec<Command>) {
-        self.attached = false;
         if self.has_process() {
             return self.end(Then::Again, How::Term, reason, at, out);
         }

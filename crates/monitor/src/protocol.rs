@@ -93,7 +93,8 @@ pub enum FromKernel {
     /// It listens and its workers run; apps may come. Said once.
     Ready,
     /// Every worker has moved since the last of these. To be said every [`ALIVE_INTERVAL_MS`] from `Ready` on, and
-    /// not when a worker stands still.
+    /// not when a worker stands still. One that cannot be sent
+    /// now is left out: the next is as good.
     Alive,
     /// A process zone broke the rules of its port: it wrote garbage, stopped reading, or hangs.
     ZoneFault {

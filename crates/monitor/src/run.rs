@@ -29,6 +29,9 @@ const OUTBOX_MESSAGES_MAX: usize = 1_024;
 /// Most messages of the kernel process in one turn, so that it cannot keep the monitor from everything else.
 const MESSAGES_PER_TURN_MAX: usize = 64;
 
+/// What is read of the kernel process after its end: more than its socket holds.
+const MESSAGES_AFTER_END_MAX: usize = 4_096;
+
 /// Most bytes of one app's output in one turn.
 const OUTPUT_BYTES_PER_TURN_MAX: usize = 16 << 10;
 
@@ -434,7 +437,7 @@ impl Monitor {
             Ok(None) => return,
             Ok(Some(end)) => {
                 // What it said last explains its end.
-                self.read_kernel(usize::MAX);
+                self.read_kernel(MESSAGES_AFTER_END_MAX);
                 self.heard.push_back(Event::Exited { who, end, last_line: None });
             }
             Err(error) => {

@@ -374,7 +374,7 @@ impl Supervisor {
             }
             Event::Operator { app, verb } => {
                 let at = self.situation(now_ms);
-                if let Some(app) = self.app(&app).filter(|_| !at.closing) {
+                if let Some(app) = self.app(&app) {
                     app.operator(verb, at, out);
                 }
             }

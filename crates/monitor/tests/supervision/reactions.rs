@@ -373,6 +373,41 @@ fn nothing_is_restarted_during_a_shutdown() {
 }
 
 #[test]
+fn the_operator_starts_nothing_during_a_shutdown() {
+    let late = |world: &mut World| {
+        world.operator(Verb::Stop, "hub");
+        world.obedient = false;
+        world.hear(Event::ShutdownAsked);
+        world.operator(Verb::Start, "hub");
+        world.operator(Verb::Restart, "switch");
+    };
+    let world = check(late, &["detach 1.1", "term zone 1.1", "shut down"]);
+    assert_eq!(world.state("hub"), AppState::Stopped);
+}
+
+#[test]
+fn a_fault_still_counts_when_the_kernel_ends_before_the_process_does() {
+    let mut world = World::running();
+    world.held = true;
+    world.hear(zone_fault(1));
+    world.kernel_ends(CRASHED);
+    assert_eq!(world.state("hub"), AppState::Ending);
+    world.app_ends("hub", KILLED);
+    assert_eq!(last_reason(&world, "hub"), "garbage at byte 7");
+}
+
+#[test]
+fn a_fault_hurries_a_process_that_was_asked_to_end() {
+    let hurried = |world: &mut World| {
+        world.obedient = false;
+        world.operator(Verb::Restart, "hub");
+        world.hear(zone_fault(1));
+        world.wait_ms(10_000);
+    };
+    check(hurried, &["detach 1.1", "term zone 1.1", "kill zone 1.1", "start zone 1.2"]);
+}
+
+#[test]
 fn a_child_that_the_machine_holds_does_not_hold_the_node() {
     let mut supervisor = Supervisor::new(vec![], Timing::default()).unwrap();
     supervisor.on_event(Event::Begin, 0);
