@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use zone::Limits;
 
-use crate::app::{AppSource, AppStatus, Verb};
+use crate::app::{AppSource, AppStatus, KernelStatus, Verb};
 
 /// Descriptors of one end of a port: the rings' memory and a wake-up each way.
 pub const PORT_FDS: usize = 3;
@@ -81,6 +81,8 @@ pub enum ToKernel {
     Apps {
         /// One for each app, in the operator's order.
         apps: Vec<AppStatus>,
+        /// How the kernel process itself fares.
+        kernel: KernelStatus,
     },
     /// Close the switch sessions in order and exit with code 0.
     Shutdown,

@@ -230,6 +230,9 @@ fn a_plan_that_cannot_be_run_starts_nothing() {
     let mut workers = stage::plan(vec![]);
     workers.workers = 0;
     assert_eq!(refused(workers).as_deref(), Some("0 workers cannot be run; 1 to 32 can"));
+    let mut wordy = stage::plan(vec![]);
+    wordy.config = json!({"list": "x".repeat(200_000)});
+    assert!(refused(wordy).unwrap().contains("the configuration takes 200011 bytes"));
     let mut tight = greeter("hub");
     tight.limits.open_files = 15;
     let said = refused(stage::plan(vec![tight])).unwrap();
