@@ -1,1 +1,21 @@
-//! Switches, links and hosts in user space.
+//! Switches, links and hosts in user space: a network to try a controller on, without privileges.
+//!
+//! ```text
+//!   controller ──bytes──> run ──messages──> Switch ──frames──> Network ──frames──> Host
+//!       ^                  │                  │                  ^  │                │
+//!       └──────bytes───────┴────messages──────┘                  │  └──> Switch      │ "this reply, this round trip"
+//!                                                                └────frames─────────┘
+//! ```
+//!
+//! A [`Switch`] speaks OpenFlow 1.0 and 1.3; a [`Host`] has an address, answers ARP and pings, and pings itself; a
+//! [`Network`] has them wired as a [`Topology`] says. All three are pure: a message, a frame or the time goes in, what is to
+//! be sent comes out, and time is a `Duration` since the emulation began. An [`Emulation`] is the one place that does I/O: it
+//! holds the TCP connections of all switches of a network in one loop on one thread, in real time.
+//!
+//! This crate never needs a privilege, never touches the machine's own network beyond TCP to the controller, and never
+//! decides anything about the network that it emulates: that is the controller's part.
+
+mod frame;
+pub mod switch;
+
+pub use switch::{Effects, Switch, SwitchCounters, SwitchOptions, Versions};

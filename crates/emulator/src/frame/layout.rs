@@ -1,0 +1,163 @@
+//! Where the headers of a frame begin.
+//!
+//! In: a frame's bytes. Out: offsets, each of which lies within the frame together with the fixed part of its header.
+//! Never reads a field's value beyond what it needs to find the next header.
+
+use super::{ETHERNET_HEADER_BYTES, ether_type, protocol, u16_at, u32_at};
+
+/// VLAN tags that are looked through; a frame with more is taken to end at the last of these.
+const VLAN_TAGS_MAX: usize = 4;
+/// IPv6 extension headers that are looked through, so that a frame made of nothing else costs no more than this.
+const EXTENSION_HEADERS_MAX: usize = 8;
+/// Labels of an MPLS stack that are looked through.
+const MPLS_LABELS_MAX: usize = 16;
+
+/// The headers of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// How many VLAN tags there are; the outer one is at 12, its tag control information at 14.
+    pub(crate) vlan_tags: usize,
+    /// Where the EtherType is that says what follows the tags.
+    pub(crate) ether_type_at: usize,
+    /// That EtherType.
+    pub(crate) ether_type: u16,
+    /// How many MPLS labels there are.
+    pub(crate) mpls_labels: usize,
+    /// The header that follows Ethernet and its tags. Under MPLS there is none: nothing says what it would be.
+    pub(crate) network: Option<Network>,
+    /// The header that follows that one. A later fragment has none.
+    pub(crate) transport: Option<Transport>,
+}
+
+/// The network-layer header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Network {
+    /// ARP for IPv4 on Ethernet.
+    Arp { at: usize },
+    /// IPv4 with its whole header of `header_bytes`.
+    Ipv4 { at: usize, header_bytes: usize },
+    /// IPv6.
+    Ipv6 { at: usize },
+}
+
+/// The transport-layer header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transport {
+    /// The IP protocol number.
+    pub(crate) protocol: u8,
+    /// Where it begins. At least the fields that a match can name are there.
+    pub(crate) at: usize,
+}
+
+impl Layout {
+    /// The headers of a frame, or `None` if it is too short to be one.
+    pub(crate) fn of(frame: &[u8]) -> Option<Layout> {
+        if frame.len() < ETHERNET_HEADER_BYTES {
+            return None;
+        }
+        let mut layout = Layout {
+            vlan_tags: 0,
+            ether_type_at: 12,
+            ether_type: u16_at(frame, 12)?,
+            mpls_labels: 0,
+            network: None,
+            transport: None,
+        };
+        layout.look_through_tags(frame);
+        if ether_type::is_mpls(layout.ether_type) {
+            layout.mpls_labels = labels(frame, layout.after_tags());
+        }
+        layout.network = network(frame, layout.ether_type, layout.after_tags());
+        layout.transport = layout.network.and_then(|network| transport(frame, network));
+        Some(layout)
+    }
+
+    fn look_through_tags(&mut self, frame: &[u8]) {
+        while ether_type::is_vlan(self.ether_type) && self.vlan_tags < VLAN_TAGS_MAX {
+            let Some(inner) = u16_at(frame, self.ether_type_at + 4) else { return };
+            self.vlan_tags += 1;
+            self.ether_type_at += 4;
+            self.ether_type = inner;
+        }
+    }
+
+    /// Where the bytes behind Ethernet and its tags begin.
+    pub(crate) const fn after_tags(&self) -> usize {
+        self.ether_type_at + 2
+    }
+
+    /// Where the bytes behind the MPLS labels begin.
+    pub(crate) const fn after_labels(&self) -> usize {
+        self.after_tags() + 4 * self.mpls_labels
+    }
+}
+
+fn labels(frame: &[u8], at: usize) -> usize {
+    let mut count = 0;
+    while let Some(entry) = u32_at(frame, at + 4 * count) {
+        count += 1;
+        let bottom_of_stack = entry & 0x100 != 0;
+        if bottom_of_stack || count == MPLS_LABELS_MAX {
+            break;
+        }
+    }
+    count
+}
+
+/// The network-layer header that begins at `at`, if the EtherType names one and it is whole.
+pub(crate) fn network(frame: &[u8], kind: u16, at: usize) -> Option<Network> {
+    let bytes = frame.get(at..)?;
+    let first = *bytes.first()?;
+    match kind {
+        ether_type::ARP if bytes.len() >= 28 && u32_at(bytes, 2)? == 0x0800_0604 => Some(Network::Arp { at }),
+        ether_type::IPV4 => {
+            let header_bytes = usize::from(first & 0x0f) * 4;
+            let whole = first >> 4 == 4 && header_bytes >= 20 && bytes.len() >= header_bytes;
+            whole.then_some(Network::Ipv4 { at, header_bytes })
+        }
+        ether_type::IPV6 if first >> 4 == 6 && bytes.len() >= 40 => Some(Network::Ipv6 { at }),
+        _ => None,
+    }
+}
+
+fn transport(frame: &[u8], network: Network) -> Option<Transport> {
+    let found = match network {
+        Network::Arp { .. } => return None,
+        Network::Ipv4 { at, header_bytes } => {
+            let later_fragment = u16_at(frame, at + 6)? & 0x1fff != 0;
+            if later_fragment {
+                return None;
+            }
+            Transport { protocol: *frame.get(at + 9)?, at: at + header_bytes }
+        }
+        Network::Ipv6 { at } => upper_layer(frame, at)?,
+    };
+    let needed = match found.protocol {
+        protocol::TCP => 20,
+        protocol::UDP => 8,
+        protocol::SCTP => 12,
+        protocol::ICMP | protocol::ICMPV6 => 4,
+        _ => return None,
+    };
+    (frame.len() >= found.at + needed).then_some(found)
+}
+
+/// The header behind IPv6's extension headers (RFC 8200, 4). `None` in a later fragment.
+fn upper_layer(frame: &[u8], at: usize) -> Option<Transport> {
+    let mut next = *frame.get(at + 6)?;
+    let mut here = at + 40;
+    for _ in 0..EXTENSION_HEADERS_MAX {
+        let units = usize::from(*frame.get(here + 1)?);
+        let length = match next {
+            0 | 43 | 60 => 8 * (units + 1),
+            // Authentication counts in words of four bytes (RFC 4302, 2.2).
+            51 => 4 * (units + 2),
+            44 if u16_at(frame, here + 2)? & 0xfff8 == 0 => 8,
+            44 => return None,
+            _ => break,
+        };
+        next = *frame.get(here)?;
+        here += length;
+    }
+    Some(Transport { protocol: next, at: here })
+}

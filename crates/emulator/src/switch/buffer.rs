@@ -1,0 +1,107 @@
+//! The packets that a switch keeps while the controller decides.
+//!
+//! Never grows beyond `n_buffers`: when all are taken and none is old enough to be given up, the packet is not kept, and the
+//! controller gets all of it.
+
+use flow::PortNo;
+use std::time::Duration;
+
+use super::refusal::Refusal;
+
+/// How long a kept packet is safe from the next one. Open vSwitch gave a controller as long.
+const KEPT_AT_LEAST: Duration = Duration::from_secs(5);
+
+/// The bits of a buffer id that name the slot; the rest counts how often it was used, so that an old id is not taken for a new one.
+const SLOT_BITS: u32 = 16;
+
+/// A packet that waits for the controller.
+#[derive(Clone, Debug)]
+pub(crate) struct Buffered {
+    pub(crate) frame: Vec<u8>,
+    pub(crate) in_port: PortNo,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    uses: u32,
+    taken_at: Duration,
+    packet: Option<Buffered>,
+}
+
+/// A switch's packet buffers.
+#[derive(Debug)]
+pub(crate) struct PacketBuffers {
+    slots: Vec<Slot>,
+    next: usize,
+}
+
+impl PacketBuffers {
+    /// `count` buffers; more than a buffer id has room for are not made.
+    pub(crate) fn new(count: u32) -> Self {
+        let slots = (0..count.min(1 << SLOT_BITS)).map(|_| Slot::default()).collect();
+        PacketBuffers { slots, next: 0 }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// Keeps a packet and says under which id, if there is room.
+    pub(crate) fn keep(&mut self, frame: &[u8], in_port: PortNo, now: Duration) -> Option<u32> {
+        let index = self.next;
+        let slot = self.slots.get_mut(index)?;
+        if slot.packet.is_some() && now.saturating_sub(slot.taken_at) < KEPT_AT_LEAST {
+            return None;
+        }
+        self.next = (index + 1) % self.slots.len();
+        let slot = &mut self.slots[index];
+        // One bit less than there is room for: an id of all ones says that there is no buffer.
+        slot.uses = (slot.uses + 1) % (1 << (31 - SLOT_BITS));
+        slot.taken_at = now;
+        slot.packet = Some(Buffered { frame: frame.to_vec(), in_port });
+        Some(slot.uses << SLOT_BITS | index as u32)
+    }
+
+    /// Gives a kept packet back, once.
+    pub(crate) fn take(&mut self, id: u32) -> Result<Buffered, Refusal> {
+        let index = (id & ((1 << SLOT_BITS) - 1)) as usize;
+        let slot = self.slots.get_mut(index).ok_or(Refusal::BufferUnknown)?;
+        if slot.uses != id >> SLOT_BITS {
+            return Err(Refusal::BufferUnknown);
+        }
+        slot.packet.take().ok_or(Refusal::BufferEmpty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(100);
+
+    #[test]
+    fn an_id_that_was_never_given_is_unknown() {
+        let mut none = PacketBuffers::new(0);
+        assert_eq!(none.keep(b"a", PortNo(1), NOW), None);
+        assert_eq!(none.take(0).unwrap_err(), Refusal::BufferUnknown);
+        assert_eq!(PacketBuffers::new(1).take(7 << SLOT_BITS).unwrap_err(), Refusal::BufferUnknown);
+    }
+
+    #[test]
+    fn a_packet_is_given_back_once() {
+        let mut buffers = PacketBuffers::new(2);
+        let id = buffers.keep(b"a", PortNo(1), NOW).unwrap();
+        assert_eq!(buffers.take(id).unwrap().frame, b"a");
+        assert_eq!(buffers.take(id).unwrap_err(), Refusal::BufferEmpty);
+    }
+
+    #[test]
+    fn a_full_switch_gives_up_only_what_is_old() {
+        let mut buffers = PacketBuffers::new(1);
+        let first = buffers.keep(b"a", PortNo(1), NOW).unwrap();
+        assert_eq!(buffers.keep(b"b", PortNo(1), NOW + Duration::from_secs(4)), None);
+        assert!(buffers.keep(b"c", PortNo(1), NOW + KEPT_AT_LEAST).is_some());
+        assert_eq!(buffers.take(first).unwrap_err(), Refusal::BufferUnknown);
+    }
+}

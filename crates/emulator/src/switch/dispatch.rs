@@ -1,0 +1,250 @@
+//! What each message of the controller does.
+//!
+//! In: a message. Out: the answer, whatever it sets in motion, or the error that says why not.
+
+use flow::{ErrorCode, PortNo};
+use openflow::message::*;
+use openflow::{Body, Message, Version};
+use std::time::Duration;
+
+use super::packet::Packet;
+use super::pipeline::{self, Origin};
+use super::refusal::Refusal;
+use super::session::State;
+use super::validate::Place;
+use super::{Effects, Switch};
+
+/// How much of a refused message is sent back with the error. The specification asks for at least 64 bytes (1.3.5, 7.5.4).
+const ERROR_DATA_BYTES: usize = 64;
+
+/// Bits of `ofp_capabilities` in 1.0: flow, table and port statistics, and matching on addresses in ARP.
+const CAPABILITIES_V10: u32 = 0x87;
+/// Bits of `ofp_capabilities` in 1.3: flow, table, port and group statistics.
+const CAPABILITIES_V13: u32 = 0x0f;
+/// 1.0: every action from OUTPUT to ENQUEUE.
+const ACTIONS_V10: u32 = 0xfff;
+
+impl Switch {
+    /// A message has come from the controller.
+    pub fn on_message(&mut self, message: &Message, now: Duration, effects: &mut Effects) {
+        match self.session.state {
+            State::Closed => {}
+            State::AwaitsHello => self.first_message(message, effects),
+            State::Open(version) => {
+                let result = if message.version == version {
+                    self.act(message, version, now, effects)
+                } else if matches!(message.body, Body::Hello(_)) {
+                    Ok(())
+                } else {
+                    Err(Refusal::BadVersion)
+                };
+                if let Err(refusal) = result {
+                    self.refuse(refusal, message, version, effects);
+                }
+            }
+        }
+    }
+
+    /// Bytes have come that are no message: answers with the error that reading them gave. `beginning` is the first of
+    /// the bytes.
+    pub fn on_bad_input(&mut self, xid: u32, error: ErrorCode, beginning: &[u8], effects: &mut Effects) {
+        let version = self.version().unwrap_or(self.options.versions.highest());
+        let data = beginning[..beginning.len().min(ERROR_DATA_BYTES)].to_vec();
+        let ErrorCode { kind, code } = openflow::error::to_version(error, version);
+        self.send_error(xid, kind, code, data, version, effects);
+    }
+
+    /// Before anything else both agree on a version (1.3.5, 6.3.1).
+    fn first_message(&mut self, message: &Message, effects: &mut Effects) {
+        let Body::Hello(theirs) = &message.body else {
+            effects.close = true;
+            return;
+        };
+        let versions = self.options.versions;
+        match versions.agree(message.version, theirs) {
+            Some(version) => self.session.state = State::Open(version),
+            None => {
+                let ours = versions.highest();
+                let text =
+                    format!("this switch speaks {versions}, the controller's hello said {}", message.version);
+                let ErrorCode { kind, code } = openflow::error::HELLO_INCOMPATIBLE;
+                self.send_error(message.xid, kind, code, text.into_bytes(), ours, effects);
+                effects.close = true;
+            }
+        }
+    }
+
+    fn act(
+        &mut self,
+        message: &Message,
+        version: Version,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        if self.session.role == ROLE_SLAVE && changes_the_switch(&message.body) {
+            return Err(Refusal::IsSlave);
+        }
+        let answer = match &message.body {
+            Body::Hello(_) | Body::Error(_) | Body::EchoReply(_) => return Ok(()),
+            Body::EchoRequest(payload) => Body::EchoReply(payload.clone()),
+            Body::FeaturesRequest => {
+                self.session.features_asked = true;
+                Body::FeaturesReply(self.features(version))
+            }
+            Body::GetConfigRequest => Body::GetConfigReply(self.session.config),
+            Body::SetConfig(config) => return self.set_config(*config, version),
+            Body::PacketOut(packet_out) => return self.packet_out(packet_out, now, effects),
+            Body::FlowMod(flow_mod) => return self.flow_mod(flow_mod, version, now, effects),
+            Body::GroupMod(group_mod) => return self.group_mod(group_mod, now, effects),
+            Body::PortMod(port_mod) => return self.port_mod(port_mod, version, effects),
+            Body::TableMod(table_mod) => return self.table_mod(table_mod),
+            Body::MeterMod(_) => return Err(Refusal::MeterOutOfMeters),
+            Body::MultipartRequest(request) => {
+                return self.multipart(message.xid, request, version, now, effects);
+            }
+            // Messages are carried out one after the other, so all before it are done.
+            Body::BarrierRequest => Body::BarrierReply,
+            Body::QueueGetConfigRequest(request) => Body::QueueGetConfigReply(self.queues(request.port)?),
+            Body::RoleRequest(role) => Body::RoleReply(self.change_role(*role)?),
+            Body::GetAsyncRequest => Body::GetAsyncReply(self.session.asynchronous),
+            Body::SetAsync(wanted) => {
+                self.session.asynchronous = *wanted;
+                return Ok(());
+            }
+            Body::Experimenter(_) => return Err(Refusal::BadExperimenter),
+            _ => return Err(Refusal::BadType),
+        };
+        effects.messages.push(Message { version, xid: message.xid, body: answer });
+        Ok(())
+    }
+
+    fn refuse(&mut self, refusal: Refusal, message: &Message, version: Version, effects: &mut Effects) {
+        let (kind, code) = refusal.codes(version);
+        self.send_error(message.xid, kind, code, beginning(message), version, effects);
+    }
+
+    fn send_error(
+        &mut self,
+        xid: u32,
+        kind: u16,
+        code: u16,
+        data: Vec<u8>,
+        version: Version,
+        effects: &mut Effects,
+    ) {
+        self.counters.errors += 1;
+        let body = Body::Error(ErrorMessage { kind, code, experimenter: None, data });
+        effects.messages.push(Message { version, xid, body });
+    }
+
+    fn features(&self, version: Version) -> FeaturesReply {
+        let v10 = version == Version::V1_0;
+        FeaturesReply {
+            datapath_id: self.datapath_id,
+            n_buffers: self.buffers.count(),
+            n_tables: if v10 { 1 } else { self.tables.len() as u8 },
+            auxiliary_id: 0,
+            capabilities: if v10 { CAPABILITIES_V10 } else { CAPABILITIES_V13 },
+            actions: if v10 { ACTIONS_V10 } else { 0 },
+            ports: if v10 { self.describe_ports(version) } else { Vec::new() },
+        }
+    }
+
+    pub(super) fn describe_ports(&self, version: Version) -> Vec<Port> {
+        self.ports.values().map(|port| port.describe(version)).collect()
+    }
+
+    /// Fragments are matched as they come (OFPC_FRAG_NORMAL); 1.0 has no error to say that nothing else is there.
+    fn set_config(&mut self, wanted: SwitchConfig, version: Version) -> Result<(), Refusal> {
+        if wanted.flags != 0 && version != Version::V1_0 {
+            return Err(Refusal::SwitchConfigFlags);
+        }
+        self.session.config = SwitchConfig { flags: 0, ..wanted };
+        Ok(())
+    }
+
+    fn packet_out(
+        &mut self,
+        wanted: &PacketOut,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        self.counters.packet_outs += 1;
+        self.check_actions(&wanted.actions, Place::PacketOut)?;
+        let frame = match wanted.buffer_id {
+            NO_BUFFER => wanted.data.clone(),
+            buffer_id => self.buffers.take(buffer_id)?.frame,
+        };
+        self.copies_left = pipeline::COPIES_MAX;
+        let mut packet = Packet::new(frame, wanted.in_port);
+        let _ = self.carry_out(&wanted.actions, &mut packet, Origin::PACKET_OUT, now, effects);
+        Ok(())
+    }
+
+    fn port_mod(&mut self, wanted: &PortMod, version: Version, effects: &mut Effects) -> Result<(), Refusal> {
+        let port = self.ports.get_mut(&wanted.port_no).ok_or(Refusal::PortModPort)?;
+        if port.modify(wanted, version)? {
+            self.tell_port_status(PORT_MODIFIED, wanted.port_no, effects);
+        }
+        Ok(())
+    }
+
+    /// The configuration of a table is deprecated in 1.3 and has no bits to set (1.3.5, 7.3.3).
+    fn table_mod(&self, wanted: &TableMod) -> Result<(), Refusal> {
+        let there = wanted.table_id == TABLE_ALL || usize::from(wanted.table_id) < self.tables.len();
+        match (there, wanted.config) {
+            (false, _) => Err(Refusal::TableModTable),
+            (true, 0) => Ok(()),
+            (true, _) => Err(Refusal::TableModConfig),
+        }
+    }
+
+    fn queues(&self, port: PortNo) -> Result<QueueGetConfigReply, Refusal> {
+        let there = port == PortNo::ANY || self.ports.contains_key(&port);
+        if there { Ok(QueueGetConfigReply { port, queues: Vec::new() }) } else { Err(Refusal::QueuePort) }
+    }
+
+    /// Roles and elections (1.3.5, 6.3.5): who comes with an older election than the latest is too late.
+    fn change_role(&mut self, wanted: Role) -> Result<Role, Refusal> {
+        match wanted.role {
+            ROLE_NOCHANGE => {}
+            ROLE_EQUAL => self.session.role = ROLE_EQUAL,
+            ROLE_MASTER | ROLE_SLAVE => {
+                let is_stale = |latest: u64| (wanted.generation_id.wrapping_sub(latest) as i64) < 0;
+                if self.generation_id.is_some_and(is_stale) {
+                    return Err(Refusal::RoleStale);
+                }
+                self.generation_id = Some(wanted.generation_id);
+                self.session.role = wanted.role;
+            }
+            _ => return Err(Refusal::RoleBad),
+        }
+        Ok(Role { role: self.session.role, generation_id: self.generation_id.unwrap_or(u64::MAX) })
+    }
+}
+
+/// What a slave may not send (1.3.5, 6.3.5).
+fn changes_the_switch(body: &Body) -> bool {
+    match body {
+        Body::PacketOut(_)
+        | Body::FlowMod(_)
+        | Body::GroupMod(_)
+        | Body::PortMod(_)
+        | Body::TableMod(_)
+        | Body::MeterMod(_) => true,
+        Body::MultipartRequest(request) => {
+            matches!(&request.body, RequestBody::TableFeatures(tables) if !tables.is_empty())
+        }
+        _ => false,
+    }
+}
+
+/// The first bytes of a message, as its sender wrote them but for padding.
+fn beginning(message: &Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match message.encode(&mut bytes) {
+        Ok(()) => bytes.truncate(ERROR_DATA_BYTES),
+        Err(_) => bytes.clear(),
+    }
+    bytes
+}

@@ -1,0 +1,237 @@
+//! An OpenFlow switch in memory.
+//!
+//! ```text
+//!   message of the controller ─┐              ┌─> messages for the controller
+//!   frame that came in         ├──> Switch ───┤
+//!   the time, a link's state  ─┘              └─> frames, each with the port that it leaves by
+//! ```
+//!
+//! It speaks OpenFlow 1.0 and 1.3, as it agrees with its controller: flow tables, groups, packet buffers, time-outs, roles,
+//! statistics. It models no queues and no meters: a packet for a queue leaves by the queue's port, and a meter is refused.
+//! It has no local port and no traditional forwarding, so NORMAL is refused too.
+//!
+//! It never does I/O and never asks for the time: `now` is the time since whatever beginning its owner has chosen.
+
+mod action_set;
+mod buffer;
+mod dispatch;
+mod fields;
+mod group;
+mod packet;
+mod pipeline;
+mod port;
+mod refusal;
+mod relation;
+mod rules;
+mod session;
+mod statistics;
+mod table;
+mod table_features;
+mod validate;
+
+pub use session::Versions;
+
+use flow::{DatapathId, MacAddr, PortNo};
+use openflow::message::*;
+use openflow::{Body, Message, Version};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use buffer::PacketBuffers;
+use group::Groups;
+use packet::Packet;
+use port::SwitchPort;
+use session::{Session, State};
+use table::FlowTable;
+
+/// What a switch is made with.
+#[derive(Clone, Debug)]
+pub struct SwitchOptions {
+    /// The versions that it offers.
+    pub versions: Versions,
+    /// How many packets it keeps for the controller; 0: none, every packet-in holds the whole packet.
+    pub n_buffers: u32,
+    /// How many flow tables it has in 1.3 (1 to 254); 1.0 sees the first alone.
+    pub n_tables: u8,
+    /// How many flow entries a table holds; one more is refused as "table full".
+    pub max_entries: u32,
+}
+
+impl Default for SwitchOptions {
+    /// Both versions, 256 buffers, 16 tables of 65,536 entries.
+    fn default() -> Self {
+        SwitchOptions { versions: Versions::Both, n_buffers: 256, n_tables: 16, max_entries: 65_536 }
+    }
+}
+
+/// What is to be done after something happened to a switch. Collected by the caller, who may use it many times over.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// For the controller, in order.
+    pub messages: Vec<Message>,
+    /// Out of ports, in order.
+    pub frames: Vec<(PortNo, Vec<u8>)>,
+    /// Whether the connection to the controller is to be closed once the messages are sent.
+    pub close: bool,
+}
+
+/// What a switch has counted of its packets and messages since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SwitchCounters {
+    /// Frames that came in.
+    pub frames_in: u64,
+    /// Packet-ins that it sent.
+    pub packet_ins: u64,
+    /// Packets that were for a controller while there was none, or that it does not hear.
+    pub packet_ins_unheard: u64,
+    /// Flow mods that came.
+    pub flow_mods: u64,
+    /// Packet-outs that came.
+    pub packet_outs: u64,
+    /// Errors that it sent.
+    pub errors: u64,
+}
+
+/// An OpenFlow switch.
+#[derive(Debug)]
+pub struct Switch {
+    datapath_id: DatapathId,
+    name: String,
+    options: SwitchOptions,
+    ports: BTreeMap<PortNo, SwitchPort>,
+    tables: Vec<FlowTable>,
+    groups: Groups,
+    buffers: PacketBuffers,
+    session: Session,
+    /// The latest election that a controller spoke of (1.3.5, 6.3.5), whatever connection that was.
+    generation_id: Option<u64>,
+    counters: SwitchCounters,
+    /// How many more copies the packet in hand may become.
+    copies_left: u32,
+}
+
+impl Switch {
+    /// A switch without ports and without a connection.
+    pub fn new(datapath_id: DatapathId, name: impl Into<String>, options: SwitchOptions) -> Self {
+        let tables = vec![FlowTable::default(); usize::from(options.n_tables.clamp(1, 254))];
+        Switch {
+            datapath_id,
+            name: name.into(),
+            ports: BTreeMap::new(),
+            tables,
+            groups: Groups::default(),
+            buffers: PacketBuffers::new(options.n_buffers),
+            session: Session::closed(),
+            generation_id: None,
+            counters: SwitchCounters::default(),
+            copies_left: 0,
+            options,
+        }
+    }
+
+    /// Its datapath id.
+    pub fn datapath_id(&self) -> DatapathId {
+        self.datapath_id
+    }
+
+    /// Its name, which its ports' names begin with.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The version agreed on with the controller, if it is connected.
+    pub fn version(&self) -> Option<Version> {
+        self.session.version()
+    }
+
+    /// Whether the controller has asked what it is, which every controller does first.
+    pub fn is_known(&self) -> bool {
+        self.session.features_asked
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> SwitchCounters {
+        self.counters
+    }
+
+    /// How many flow entries it has, in all tables.
+    pub fn flow_count(&self) -> usize {
+        self.tables.iter().map(|table| table.entries().len()).sum()
+    }
+
+    /// Adds a port with a link and tells the controller. Its Ethernet address is made from the datapath id and the number.
+    pub fn add_port(&mut self, number: PortNo, now: Duration, effects: &mut Effects) {
+        let address = MacAddr::from_u64(
+            0x0200_0000_0000 | (self.datapath_id.0 & 0xff_ffff) << 16 | u64::from(number.0 & 0xffff),
+        );
+        let port = SwitchPort::new(number, address, format!("{}-eth{number}", self.name), now);
+        self.ports.insert(number, port);
+        self.tell_port_status(PORT_ADDED, number, effects);
+    }
+
+    /// Takes a port's link up or down and tells the controller, if that changed anything.
+    pub fn set_link(&mut self, number: PortNo, up: bool, effects: &mut Effects) {
+        if self.ports.get_mut(&number).is_some_and(|port| port.set_link(up)) {
+            self.tell_port_status(PORT_MODIFIED, number, effects);
+        }
+    }
+
+    fn tell_port_status(&mut self, reason: u8, number: PortNo, effects: &mut Effects) {
+        let Some(version) = self.session.version() else { return };
+        if let Some(port) = self.ports.get(&number).filter(|_| self.session.hears_port_status(reason)) {
+            let port = port.describe(version);
+            effects.messages.push(Message {
+                version,
+                xid: 0,
+                body: Body::PortStatus(PortStatus { reason, port }),
+            });
+        }
+    }
+
+    /// The connection to a controller is there: says hello.
+    pub fn on_connected(&mut self, effects: &mut Effects) {
+        self.session = Session { state: State::AwaitsHello, ..Session::closed() };
+        let versions = self.options.versions;
+        effects.messages.push(Message {
+            version: versions.highest(),
+            xid: 0,
+            body: Body::Hello(versions.hello()),
+        });
+    }
+
+    /// The connection is gone. Rules, groups and kept packets stay, and packets without a rule are dropped (fail-secure,
+    /// 1.3.5, 6.3.2).
+    pub fn on_disconnected(&mut self) {
+        self.session = Session::closed();
+    }
+
+    /// A frame has come in by a port.
+    pub fn on_frame(&mut self, in_port: PortNo, frame: Vec<u8>, now: Duration, effects: &mut Effects) {
+        self.counters.frames_in += 1;
+        let Some(port) = self.ports.get_mut(&in_port) else { return };
+        if !port.receives() {
+            port.rx_dropped += 1;
+        } else if frame.len() < crate::frame::ETHERNET_HEADER_BYTES {
+            port.rx_errors += 1;
+        } else {
+            port.rx_packets += 1;
+            port.rx_bytes += frame.len() as u64;
+            self.copies_left = pipeline::COPIES_MAX;
+            self.forward(Packet::new(frame, in_port), now, effects);
+        }
+    }
+
+    /// Time has passed: removes the rules whose time is over.
+    pub fn on_tick(&mut self, now: Duration, effects: &mut Effects) {
+        for table_id in 0..self.tables.len() {
+            for (entry, reason) in self.tables[table_id].expire(now) {
+                self.tell_removed(table_id, &entry, reason, now, effects);
+            }
+        }
+    }
+}
+
+/// Seconds as the wire has room for them.
+pub(crate) fn whole_seconds(age: Duration) -> u32 {
+    u32::try_from(age.as_secs()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,21 @@
+//! A packet on its way through a switch.
+
+use flow::PortNo;
+
+/// A frame and what the pipeline knows of it beside its bytes (1.3.5, 5.1).
+#[derive(Clone, Debug)]
+pub(crate) struct Packet {
+    /// The frame.
+    pub(crate) frame: Vec<u8>,
+    /// The port by which it came in, or is taken to have come in.
+    pub(crate) in_port: PortNo,
+    /// What tables write for later tables.
+    pub(crate) metadata: u64,
+}
+
+impl Packet {
+    /// A packet that has just come in.
+    pub(crate) fn new(frame: Vec<u8>, in_port: PortNo) -> Self {
+        Packet { frame, in_port, metadata: 0 }
+    }
+}

@@ -1,0 +1,278 @@
+//! A packet through the tables and out of the ports.
+//!
+//! In: a packet. Out: frames, packet-ins, counters. Never changes a rule or a group beyond what it counts.
+
+use flow::{Action, Field, Instruction, Match, PortNo};
+use openflow::message::{NO_BUFFER, PacketIn};
+use openflow::{Body, Message, Version};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::action_set::ActionSet;
+use super::fields::Fields;
+use super::packet::Packet;
+use super::{Effects, Switch};
+use crate::frame::actions;
+
+/// How many copies of one packet groups may make. Groups that copy into groups that copy could fill the memory otherwise;
+/// what would be more is not sent.
+pub(crate) const COPIES_MAX: u32 = 4096;
+
+/// OFPR_NO_MATCH.
+const REASON_NO_MATCH: u8 = 0;
+/// OFPR_ACTION.
+const REASON_ACTION: u8 = 1;
+/// OFPR_INVALID_TTL.
+const REASON_INVALID_TTL: u8 = 2;
+/// What 1.0 has no room to say, and what belongs to no rule: OVS's "unknown cookie".
+const NO_COOKIE: u64 = u64::MAX;
+/// OFPCML_NO_BUFFER: all of the packet, and no copy is kept.
+const WHOLE_PACKET: u16 = 0xffff;
+
+/// Where the actions in hand stand, which a packet-in tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) table_id: u8,
+    pub(crate) cookie: u64,
+    pub(crate) is_table_miss: bool,
+    /// Whether they came in a packet-out, which alone may send to TABLE.
+    pub(crate) from_packet_out: bool,
+}
+
+impl Origin {
+    /// The actions of a packet-out.
+    pub(crate) const PACKET_OUT: Origin =
+        Origin { table_id: 0, cookie: NO_COOKIE, is_table_miss: false, from_packet_out: true };
+}
+
+/// What a rule that hit says.
+struct Hit {
+    instructions: Arc<[Instruction]>,
+    origin: Origin,
+}
+
+impl Switch {
+    /// Takes a packet through the tables from the first on (1.3.5, 5.1).
+    pub(super) fn forward(&mut self, mut packet: Packet, now: Duration, effects: &mut Effects) {
+        let mut set = ActionSet::default();
+        let mut origin = Origin { from_packet_out: false, ..Origin::PACKET_OUT };
+        let mut next = Some(0u8);
+        while let Some(table_id) = next {
+            let Some(hit) = self.look_up(table_id, &packet, now) else {
+                return self.miss(&packet, now, effects);
+            };
+            origin = hit.origin;
+            match self.follow(&hit, &mut packet, &mut set, now, effects) {
+                ControlFlow::Continue(goto) => next = goto,
+                ControlFlow::Break(()) => return,
+            }
+        }
+        let actions = set.in_order();
+        let _ = self.carry_out(&actions, &mut packet, origin, now, effects);
+    }
+
+    fn look_up(&mut self, table_id: u8, packet: &Packet, now: Duration) -> Option<Hit> {
+        let fields = Fields::of(packet)?;
+        let table = self.tables.get_mut(usize::from(table_id))?;
+        let entry = table.hit(&fields, packet.frame.len(), now)?;
+        let (cookie, is_table_miss) = (entry.cookie, entry.is_table_miss());
+        let origin = Origin { table_id, cookie, is_table_miss, from_packet_out: false };
+        Some(Hit { instructions: entry.instructions.clone(), origin })
+    }
+
+    /// No rule speaks of the packet: 1.0 asks the controller (1.0, 3.4), 1.3 drops it (1.3.5, 5.4).
+    fn miss(&mut self, packet: &Packet, now: Duration, effects: &mut Effects) {
+        if self.version() == Some(Version::V1_0) {
+            let origin = Origin { from_packet_out: false, ..Origin::PACKET_OUT };
+            let bytes = self.session.config.miss_send_len;
+            self.packet_in(packet, REASON_NO_MATCH, bytes, origin, now, effects);
+        }
+    }
+
+    /// Carries out a rule's instructions, which are in their order. Gives the table to go on in, if there is one.
+    fn follow(
+        &mut self,
+        hit: &Hit,
+        packet: &mut Packet,
+        set: &mut ActionSet,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> ControlFlow<(), Option<u8>> {
+        let mut next = None;
+        for instruction in hit.instructions.iter() {
+            match instruction {
+                Instruction::ApplyActions(list) => self.carry_out(list, packet, hit.origin, now, effects)?,
+                Instruction::ClearActions => set.clear(),
+                Instruction::WriteActions(list) => set.write(list),
+                Instruction::WriteMetadata { metadata, mask } => {
+                    packet.metadata = packet.metadata & !mask | metadata & mask;
+                }
+                Instruction::GotoTable(table_id) => next = Some(*table_id),
+                // Refused when the rule was added.
+                Instruction::Meter(_) | Instruction::Experimenter { .. } => {}
+            }
+        }
+        ControlFlow::Continue(next)
+    }
+
+    /// Carries out actions in order. Breaks off if the packet is not to go on.
+    pub(super) fn carry_out(
+        &mut self,
+        list: &[Action],
+        packet: &mut Packet,
+        origin: Origin,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> ControlFlow<()> {
+        for action in list {
+            match action {
+                Action::Output { port, max_len } => {
+                    self.output(*port, *max_len, packet, origin, now, effects)
+                }
+                Action::Enqueue { port, .. } => self.output(*port, 0, packet, origin, now, effects),
+                Action::Group(id) => self.hand_to_group(*id, packet, origin, now, effects),
+                change => {
+                    if actions::apply(change, &mut packet.frame).is_err() {
+                        let bytes = self.session.config.miss_send_len;
+                        self.packet_in(packet, REASON_INVALID_TTL, bytes, origin, now, effects);
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Each chosen bucket gets a copy of its own (1.3.5, 5.6.1).
+    fn hand_to_group(
+        &mut self,
+        id: u32,
+        packet: &Packet,
+        origin: Origin,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        let ports = &self.ports;
+        let is_live = |port| ports.get(&port).is_some_and(|port| port.is_live());
+        let chosen = self.groups.choose(id, flow_hash(packet), packet.frame.len(), is_live);
+        for actions in chosen {
+            let Some(left) = self.copies_left.checked_sub(1) else { return };
+            self.copies_left = left;
+            let _ = self.carry_out(&actions, &mut packet.clone(), origin, now, effects);
+        }
+    }
+
+    fn output(
+        &mut self,
+        port: PortNo,
+        max_len: u16,
+        packet: &Packet,
+        origin: Origin,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        match port {
+            PortNo::IN_PORT => self.send(packet.in_port, packet, effects),
+            PortNo::ALL => self.send_to_all(packet, |_| true, effects),
+            PortNo::FLOOD => {
+                let version = self.version().unwrap_or(Version::V1_3);
+                self.send_to_all(packet, |port| port.floods(version), effects);
+            }
+            PortNo::CONTROLLER => {
+                // 1.3 tells a packet that no rule spoke of by the table-miss entry (1.3.5, 7.4.1).
+                let reason = if origin.is_table_miss && self.version() != Some(Version::V1_0) {
+                    REASON_NO_MATCH
+                } else {
+                    REASON_ACTION
+                };
+                self.packet_in(packet, reason, max_len, origin, now, effects);
+            }
+            PortNo::TABLE if origin.from_packet_out => self.forward(packet.clone(), now, effects),
+            // A packet goes back by the port of its arrival only where a rule says IN_PORT.
+            port if port != packet.in_port => self.send(port, packet, effects),
+            _ => {}
+        }
+    }
+
+    fn send(&mut self, number: PortNo, packet: &Packet, effects: &mut Effects) {
+        if self.ports.get_mut(&number).is_some_and(|port| port.send(packet.frame.len())) {
+            effects.frames.push((number, packet.frame.clone()));
+        }
+    }
+
+    fn send_to_all(
+        &mut self,
+        packet: &Packet,
+        wanted: impl Fn(&super::port::SwitchPort) -> bool,
+        effects: &mut Effects,
+    ) {
+        for (number, port) in &mut self.ports {
+            if *number != packet.in_port && wanted(port) && port.send(packet.frame.len()) {
+                effects.frames.push((*number, packet.frame.clone()));
+            }
+        }
+    }
+
+    /// Sends a packet to the controller: `max_len` bytes of it if the switch can keep the rest, all of it otherwise.
+    fn packet_in(
+        &mut self,
+        packet: &Packet,
+        reason: u8,
+        max_len: u16,
+        origin: Origin,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        let silenced = self.ports.get(&packet.in_port).is_some_and(|port| !port.makes_packet_ins());
+        let Some(version) = self.version().filter(|_| !silenced && self.session.hears_packet_in(reason))
+        else {
+            self.counters.packet_ins_unheard += 1;
+            return;
+        };
+        let kept = if max_len == WHOLE_PACKET {
+            None
+        } else {
+            self.buffers.keep(&packet.frame, packet.in_port, now)
+        };
+        let share = if kept.is_some() { packet.frame.len().min(max_len.into()) } else { packet.frame.len() };
+        let v10 = version == Version::V1_0;
+        let body = Body::PacketIn(PacketIn {
+            buffer_id: kept.unwrap_or(NO_BUFFER),
+            total_len: u16::try_from(packet.frame.len()).unwrap_or(u16::MAX),
+            reason,
+            table_id: if v10 { 0 } else { origin.table_id },
+            cookie: if v10 { NO_COOKIE } else { origin.cookie },
+            matching: context(packet, version),
+            data: packet.frame[..share].to_vec(),
+        });
+        self.counters.packet_ins += 1;
+        effects.messages.push(Message { version, xid: 0, body });
+    }
+}
+
+/// What a packet-in tells of a packet beside its bytes (1.3.5, 7.4.1).
+fn context(packet: &Packet, version: Version) -> Match {
+    let mut context = Match::any().with(Field::InPort, packet.in_port);
+    if version != Version::V1_0 && packet.metadata != 0 {
+        context.set(Field::Metadata, packet.metadata.into());
+    }
+    context
+}
+
+/// A number that all packets of one conversation share, for select groups (FNV-1a over addresses and ports).
+fn flow_hash(packet: &Packet) -> u64 {
+    use Field::*;
+    const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let Some(fields) = Fields::of(packet) else { return OFFSET_BASIS };
+    let conversation = [
+        EthSrc, EthDst, EthType, VlanVid, IpProto, Ipv4Src, Ipv4Dst, Ipv6Src, Ipv6Dst, TcpSrc, TcpDst,
+        UdpSrc, UdpDst, SctpSrc, SctpDst,
+    ];
+    conversation
+        .into_iter()
+        .filter_map(|field| fields.get(field))
+        .flat_map(u128::to_be_bytes)
+        .fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+}

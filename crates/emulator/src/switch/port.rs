@@ -1,0 +1,166 @@
+//! A switch's ports: whether they carry packets, and what they have counted.
+//!
+//! Never sends anything: it says whether a port would.
+
+use flow::{MacAddr, PortNo};
+use openflow::Version;
+use openflow::message::{PORT_CONFIG_DOWN, PORT_STATE_LINK_DOWN, Port, PortMod, PortStats};
+use std::time::Duration;
+
+use super::refusal::Refusal;
+
+/// OFPPC_NO_RECV: drop all that comes in.
+const NO_RECV: u32 = 1 << 2;
+/// 1.0's OFPPC_NO_FLOOD.
+const NO_FLOOD: u32 = 1 << 4;
+/// OFPPC_NO_FWD: send nothing.
+const NO_FWD: u32 = 1 << 5;
+/// OFPPC_NO_PACKET_IN.
+const NO_PACKET_IN: u32 = 1 << 6;
+/// 1.3's OFPPS_LIVE.
+const STATE_LIVE: u32 = 1 << 2;
+/// OFPPF_10GB_FD, the same bit in both versions.
+const RATE_10GB_FD: u32 = 1 << 6;
+const RATE_10GB_KBPS: u32 = 10_000_000;
+/// OFPPF_COPPER.
+const COPPER_V10: u32 = 1 << 7;
+const COPPER_V13: u32 = 1 << 11;
+
+/// One port.
+#[derive(Clone, Debug)]
+pub(crate) struct SwitchPort {
+    pub(crate) number: PortNo,
+    pub(crate) hw_addr: MacAddr,
+    pub(crate) name: String,
+    config: u32,
+    link_down: bool,
+    since: Duration,
+    pub(crate) rx_packets: u64,
+    pub(crate) rx_bytes: u64,
+    pub(crate) rx_dropped: u64,
+    pub(crate) rx_errors: u64,
+    tx_packets: u64,
+    tx_bytes: u64,
+    tx_dropped: u64,
+}
+
+impl SwitchPort {
+    /// A port with a link.
+    pub(crate) fn new(number: PortNo, hw_addr: MacAddr, name: String, now: Duration) -> Self {
+        SwitchPort {
+            number,
+            hw_addr,
+            name,
+            config: 0,
+            link_down: false,
+            since: now,
+            rx_packets: 0,
+            rx_bytes: 0,
+            rx_dropped: 0,
+            rx_errors: 0,
+            tx_packets: 0,
+            tx_bytes: 0,
+            tx_dropped: 0,
+        }
+    }
+
+    /// Whether it is neither taken down nor without a link.
+    pub(crate) fn is_live(&self) -> bool {
+        !self.link_down && self.config & PORT_CONFIG_DOWN == 0
+    }
+
+    pub(crate) fn receives(&self) -> bool {
+        self.is_live() && self.config & NO_RECV == 0
+    }
+
+    pub(crate) fn floods(&self, version: Version) -> bool {
+        version != Version::V1_0 || self.config & NO_FLOOD == 0
+    }
+
+    pub(crate) fn makes_packet_ins(&self) -> bool {
+        self.config & NO_PACKET_IN == 0
+    }
+
+    /// Counts a frame that is to leave by this port, and says whether it does.
+    pub(crate) fn send(&mut self, bytes: usize) -> bool {
+        let sends = self.is_live() && self.config & NO_FWD == 0;
+        if sends {
+            self.tx_packets += 1;
+            self.tx_bytes += bytes as u64;
+        } else {
+            self.tx_dropped += 1;
+        }
+        sends
+    }
+
+    /// Takes the link up or down, and says whether that changed anything.
+    pub(crate) fn set_link(&mut self, up: bool) -> bool {
+        std::mem::replace(&mut self.link_down, !up) == up
+    }
+
+    /// Changes the configuration, and says whether that changed anything.
+    pub(crate) fn modify(&mut self, wanted: &PortMod, version: Version) -> Result<bool, Refusal> {
+        let known = PORT_CONFIG_DOWN
+            | NO_RECV
+            | NO_FWD
+            | NO_PACKET_IN
+            | if version == Version::V1_0 { NO_FLOOD | 1 << 1 | 1 << 3 } else { 0 };
+        if wanted.hw_addr != self.hw_addr {
+            return Err(Refusal::PortModHwAddr);
+        }
+        if wanted.mask & !known != 0 {
+            return Err(Refusal::PortModConfig);
+        }
+        if wanted.advertise & !features(version) != 0 {
+            return Err(Refusal::PortModAdvertise);
+        }
+        let before = self.config;
+        self.config = before & !wanted.mask | wanted.config & wanted.mask;
+        Ok(self.config != before)
+    }
+
+    /// As the messages of a version describe it.
+    pub(crate) fn describe(&self, version: Version) -> Port {
+        let live = if version != Version::V1_0 && self.is_live() { STATE_LIVE } else { 0 };
+        let rate = if version == Version::V1_0 { 0 } else { RATE_10GB_KBPS };
+        Port {
+            port_no: self.number,
+            hw_addr: self.hw_addr,
+            name: self.name.clone(),
+            config: self.config,
+            state: live | if self.link_down { PORT_STATE_LINK_DOWN } else { 0 },
+            curr: features(version),
+            advertised: features(version),
+            supported: features(version),
+            peer: 0,
+            curr_speed_kbps: rate,
+            max_speed_kbps: rate,
+        }
+    }
+
+    /// What it has counted.
+    pub(crate) fn statistics(&self, version: Version, now: Duration) -> PortStats {
+        let age = if version == Version::V1_0 { Duration::ZERO } else { now.saturating_sub(self.since) };
+        PortStats {
+            port_no: self.number,
+            rx_packets: self.rx_packets,
+            tx_packets: self.tx_packets,
+            rx_bytes: self.rx_bytes,
+            tx_bytes: self.tx_bytes,
+            rx_dropped: self.rx_dropped,
+            tx_dropped: self.tx_dropped,
+            rx_errors: self.rx_errors,
+            tx_errors: 0,
+            rx_frame_err: 0,
+            rx_over_err: 0,
+            rx_crc_err: 0,
+            collisions: 0,
+            duration_s: super::whole_seconds(age),
+            duration_ns: age.subsec_nanos(),
+        }
+    }
+}
+
+fn features(version: Version) -> u32 {
+    RATE_10GB_FD | if version == Version::V1_0 { COPPER_V10 } else { COPPER_V13 }
+}

@@ -1,0 +1,120 @@
+//! What a switch refuses, in the numbers of each version.
+//!
+//! Never decides what is refused; it only knows what each refusal is called on the wire.
+
+use flow::ErrorCode;
+use openflow::Version;
+
+/// A reason to answer a message with an error (1.3.5, 7.5.4; 1.0, 5.4.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    BadVersion,
+    BadType,
+    BadMultipart,
+    BadExperimenter,
+    BufferEmpty,
+    BufferUnknown,
+    BadTableId,
+    IsSlave,
+    BadPort,
+    MultipartOverflow,
+    ActionType,
+    ActionExperimenter,
+    ActionOutPort,
+    ActionOutGroup,
+    ActionArgument,
+    ActionSetType,
+    InstructionUnsupported,
+    InstructionTableId,
+    InstructionExperimenter,
+    MatchField,
+    TableFull,
+    FlowModTableId,
+    Overlap,
+    FlowModCommand,
+    FlowModUnsupported,
+    GroupExists,
+    GroupInvalid,
+    GroupOutOfGroups,
+    GroupOutOfBuckets,
+    GroupLoop,
+    GroupUnknown,
+    GroupChained,
+    GroupType,
+    GroupCommand,
+    GroupBadWatch,
+    PortModPort,
+    PortModHwAddr,
+    PortModConfig,
+    PortModAdvertise,
+    TableModTable,
+    TableModConfig,
+    QueuePort,
+    SwitchConfigFlags,
+    RoleStale,
+    RoleBad,
+    MeterOutOfMeters,
+    TableFeaturesPermission,
+}
+
+impl Refusal {
+    /// Error type and code in a version's own numbers. What 1.0 has no word for gets its nearest.
+    pub(crate) const fn codes(self, version: Version) -> (u16, u16) {
+        let (kind, code) = self.codes_v13();
+        let ErrorCode { kind, code } = openflow::error::to_version(ErrorCode { kind, code }, version);
+        (kind, code)
+    }
+
+    const fn codes_v13(self) -> (u16, u16) {
+        use Refusal::*;
+        match self {
+            BadVersion => (1, 0),
+            BadType => (1, 1),
+            BadMultipart => (1, 2),
+            BadExperimenter => (1, 3),
+            BufferEmpty => (1, 7),
+            BufferUnknown => (1, 8),
+            BadTableId => (1, 9),
+            IsSlave => (1, 10),
+            BadPort => (1, 11),
+            MultipartOverflow => (1, 13),
+            ActionType => (2, 0),
+            ActionExperimenter => (2, 2),
+            ActionOutPort => (2, 4),
+            ActionArgument => (2, 5),
+            ActionOutGroup => (2, 9),
+            ActionSetType => (2, 13),
+            InstructionUnsupported => (3, 1),
+            InstructionTableId => (3, 2),
+            InstructionExperimenter => (3, 5),
+            MatchField => (4, 6),
+            FlowModUnsupported => (5, 0),
+            TableFull => (5, 1),
+            FlowModTableId => (5, 2),
+            Overlap => (5, 3),
+            FlowModCommand => (5, 6),
+            GroupExists => (6, 0),
+            GroupInvalid => (6, 1),
+            GroupOutOfGroups => (6, 3),
+            GroupOutOfBuckets => (6, 4),
+            GroupLoop => (6, 7),
+            GroupUnknown => (6, 8),
+            GroupChained => (6, 9),
+            GroupType => (6, 10),
+            GroupCommand => (6, 11),
+            GroupBadWatch => (6, 13),
+            PortModPort => (7, 0),
+            PortModHwAddr => (7, 1),
+            PortModConfig => (7, 2),
+            PortModAdvertise => (7, 3),
+            TableModTable => (8, 0),
+            TableModConfig => (8, 1),
+            QueuePort => (9, 0),
+            SwitchConfigFlags => (10, 0),
+            RoleStale => (11, 0),
+            RoleBad => (11, 2),
+            MeterOutOfMeters => (12, 10),
+            TableFeaturesPermission => (13, 5),
+        }
+    }
+}

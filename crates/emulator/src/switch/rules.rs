@@ -1,0 +1,208 @@
+//! Changes to the rules: flow mods, group mods, and what they leave behind.
+//!
+//! In: a message that changes rules. Out: the changed tables, flow removeds, the packet that waited for the rule.
+
+use flow::{Instruction, PortNo};
+use openflow::message::*;
+use openflow::{Body, Message, Version};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::buffer::Buffered;
+use super::group::Outcome;
+use super::packet::Packet;
+use super::pipeline::{self, Origin};
+use super::refusal::Refusal;
+use super::table::{FlowEntry, Reason, Selection};
+use super::validate::Place;
+use super::{Effects, Switch};
+
+impl Switch {
+    /// Carries a flow mod out (1.3.5, 6.4; 1.0, 4.6).
+    pub(super) fn flow_mod(
+        &mut self,
+        wanted: &FlowMod,
+        version: Version,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        self.counters.flow_mods += 1;
+        match wanted.command {
+            FLOW_ADD => self.add(wanted, version, now, effects),
+            FLOW_MODIFY | FLOW_MODIFY_STRICT => self.modify(wanted, version, now, effects),
+            FLOW_DELETE | FLOW_DELETE_STRICT => self.delete(wanted, now, effects),
+            _ => Err(Refusal::FlowModCommand),
+        }
+    }
+
+    fn one_table(&self, table_id: u8) -> Result<usize, Refusal> {
+        let index = usize::from(table_id);
+        if index < self.tables.len() { Ok(index) } else { Err(Refusal::FlowModTableId) }
+    }
+
+    fn add(
+        &mut self,
+        wanted: &FlowMod,
+        version: Version,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        let index = self.one_table(wanted.table_id)?;
+        let emergency = version == Version::V1_0 && wanted.flags & FLOW_MOD_RESET_COUNTS != 0;
+        if emergency {
+            // OFPFF_EMERG: there is no emergency table here.
+            return Err(Refusal::FlowModUnsupported);
+        }
+        self.check_match(&wanted.matching)?;
+        let instructions = self.check_instructions(wanted.table_id, &wanted.instructions)?;
+        let max_entries = self.options.max_entries as usize;
+        let table = &mut self.tables[index];
+        if wanted.flags & FLOW_MOD_CHECK_OVERLAP != 0 && table.has_overlap(wanted.priority, &wanted.matching)
+        {
+            return Err(Refusal::Overlap);
+        }
+        let is_new = table.position(wanted.priority, &wanted.matching).is_none();
+        if is_new && table.entries().len() >= max_entries {
+            return Err(Refusal::TableFull);
+        }
+        table.add(FlowEntry::new(wanted, instructions.clone(), now), version);
+        self.release(wanted, instructions, version, now, effects)
+    }
+
+    fn modify(
+        &mut self,
+        wanted: &FlowMod,
+        version: Version,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        let index = self.one_table(wanted.table_id)?;
+        self.check_match(&wanted.matching)?;
+        let instructions = self.check_instructions(wanted.table_id, &wanted.instructions)?;
+        // A modify takes no notice of where the old rules send (1.3.5, 6.4).
+        let anywhere = Selection { out_port: PortNo::ANY, out_group: GROUP_ANY, ..selection(wanted) };
+        let v10 = version == Version::V1_0;
+        let resets = !v10 && wanted.flags & FLOW_MOD_RESET_COUNTS != 0;
+        let changed = self.tables[index].modify(&anywhere, |entry| {
+            entry.instructions = instructions.clone();
+            if v10 {
+                entry.cookie = wanted.cookie;
+            }
+            if resets {
+                (entry.packet_count, entry.byte_count) = (0, 0);
+            }
+        });
+        // What there is nothing to modify of is added in 1.0 (1.0, 4.6) and left alone in 1.3.
+        if changed == 0 && v10 {
+            return self.add(wanted, version, now, effects);
+        }
+        self.release(wanted, instructions, version, now, effects)
+    }
+
+    fn delete(&mut self, wanted: &FlowMod, now: Duration, effects: &mut Effects) -> Result<(), Refusal> {
+        let tables = match wanted.table_id {
+            TABLE_ALL => 0..self.tables.len(),
+            table_id => self.one_table(table_id).map(|index| index..index + 1)?,
+        };
+        for table_id in tables {
+            for entry in self.tables[table_id].delete(&selection(wanted)) {
+                self.tell_removed(table_id, &entry, Reason::Delete, now, effects);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the packet go that waited for this rule: in 1.3 through the tables (1.3.5, 7.3.4.1), in 1.0 by the rule's own
+    /// actions (1.0, 5.3.3).
+    fn release(
+        &mut self,
+        wanted: &FlowMod,
+        instructions: Arc<[Instruction]>,
+        version: Version,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        if wanted.buffer_id == NO_BUFFER {
+            return Ok(());
+        }
+        let Buffered { frame, in_port } = self.buffers.take(wanted.buffer_id)?;
+        self.copies_left = pipeline::COPIES_MAX;
+        let mut packet = Packet::new(frame, in_port);
+        if version != Version::V1_0 {
+            self.forward(packet, now, effects);
+            return Ok(());
+        }
+        let origin = Origin { from_packet_out: false, ..Origin::PACKET_OUT };
+        for instruction in instructions.iter() {
+            if let Instruction::ApplyActions(actions) = instruction {
+                let _ = self.carry_out(actions, &mut packet, origin, now, effects);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the controller that a rule went, if it asked for that.
+    pub(super) fn tell_removed(
+        &mut self,
+        table_id: usize,
+        entry: &FlowEntry,
+        reason: Reason,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        let Some(version) = self.version() else { return };
+        if !entry.tells_when_removed() || !self.session.hears_flow_removed(reason as u8) {
+            return;
+        }
+        let age = now.saturating_sub(entry.added_at);
+        let v10 = version == Version::V1_0;
+        let body = Body::FlowRemoved(FlowRemoved {
+            matching: entry.matching.clone(),
+            cookie: entry.cookie,
+            priority: entry.priority,
+            reason: reason as u8,
+            table_id: if v10 { 0 } else { table_id as u8 },
+            duration_s: super::whole_seconds(age),
+            duration_ns: age.subsec_nanos(),
+            idle_timeout_s: entry.idle_timeout_s,
+            hard_timeout_s: if v10 { 0 } else { entry.hard_timeout_s },
+            packet_count: entry.packet_count,
+            byte_count: entry.byte_count,
+        });
+        effects.messages.push(Message { version, xid: 0, body });
+    }
+
+    /// Carries a group mod out; the rules of a group that is gone go too (1.3.5, 6.5).
+    pub(super) fn group_mod(
+        &mut self,
+        wanted: &GroupMod,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        for bucket in &wanted.buckets {
+            self.check_actions(&bucket.actions, Place::Bucket)?;
+        }
+        let Outcome::Gone(groups) = self.groups.modify(wanted, now)? else { return Ok(()) };
+        for table_id in 0..self.tables.len() {
+            for group in &groups {
+                for entry in self.tables[table_id].delete_for_group(*group) {
+                    self.tell_removed(table_id, &entry, Reason::GroupDelete, now, effects);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rules that a modify or delete means.
+fn selection(wanted: &FlowMod) -> Selection<'_> {
+    let strict = matches!(wanted.command, FLOW_MODIFY_STRICT | FLOW_DELETE_STRICT);
+    Selection {
+        matching: &wanted.matching,
+        strict_priority: strict.then_some(wanted.priority),
+        cookie: wanted.cookie,
+        cookie_mask: wanted.cookie_mask,
+        out_port: wanted.out_port,
+        out_group: wanted.out_group,
+    }
+}

@@ -1,0 +1,167 @@
+//! What a switch knows of its controller's connection: the version agreed on, the role, what it wants to hear.
+//!
+//! Never holds bytes or a socket.
+
+use openflow::Version;
+use openflow::message::*;
+use std::fmt;
+
+/// How far the connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// There is none.
+    Closed,
+    /// Our hello is sent, theirs has not come.
+    AwaitsHello,
+    /// Both agree on a version.
+    Open(Version),
+}
+
+/// The connection to the controller.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) state: State,
+    /// Whether the controller has asked what the switch is.
+    pub(crate) features_asked: bool,
+    pub(crate) role: u32,
+    pub(crate) asynchronous: AsyncConfig,
+    pub(crate) config: SwitchConfig,
+}
+
+/// OFP_DEFAULT_MISS_SEND_LEN.
+const MISS_SEND_BYTES: u16 = 128;
+
+/// What a controller hears unless it says otherwise (1.3.5, 7.3.10): a slave only port statuses; nobody invalid times to live,
+/// which a switch reports on request alone.
+const HEARD_BY_DEFAULT: AsyncConfig = AsyncConfig {
+    packet_in_mask: [0b011, 0],
+    port_status_mask: [0b111, 0b111],
+    flow_removed_mask: [0b1111, 0],
+};
+
+impl Session {
+    /// No connection.
+    pub(crate) fn closed() -> Self {
+        Session {
+            state: State::Closed,
+            features_asked: false,
+            role: ROLE_EQUAL,
+            asynchronous: HEARD_BY_DEFAULT,
+            config: SwitchConfig { flags: 0, miss_send_len: MISS_SEND_BYTES },
+        }
+    }
+
+    /// The version agreed on, if the connection has come so far.
+    pub(crate) fn version(&self) -> Option<Version> {
+        match self.state {
+            State::Open(version) => Some(version),
+            _ => None,
+        }
+    }
+
+    fn hears(&self, masks: [u32; 2], reason: u8) -> bool {
+        let mask = masks[usize::from(self.role == ROLE_SLAVE)];
+        1u32.checked_shl(reason.into()).is_some_and(|bit| mask & bit != 0)
+    }
+
+    pub(crate) fn hears_packet_in(&self, reason: u8) -> bool {
+        self.hears(self.asynchronous.packet_in_mask, reason)
+    }
+
+    pub(crate) fn hears_port_status(&self, reason: u8) -> bool {
+        self.hears(self.asynchronous.port_status_mask, reason)
+    }
+
+    pub(crate) fn hears_flow_removed(&self, reason: u8) -> bool {
+        self.hears(self.asynchronous.flow_removed_mask, reason)
+    }
+}
+
+/// The versions that a switch may speak, as a set that is never empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Versions {
+    /// Only OpenFlow 1.0.
+    Only10,
+    /// Only OpenFlow 1.3.
+    Only13,
+    /// Both; the highest that the controller speaks too is taken.
+    Both,
+}
+
+impl Versions {
+    /// The highest, which our hello carries.
+    pub(crate) const fn highest(self) -> Version {
+        match self {
+            Versions::Only10 => Version::V1_0,
+            Versions::Only13 | Versions::Both => Version::V1_3,
+        }
+    }
+
+    const fn bitmap(self) -> u32 {
+        match self {
+            Versions::Only10 => 1 << Version::V1_0.0,
+            Versions::Only13 => 1 << Version::V1_3.0,
+            Versions::Both => 1 << Version::V1_0.0 | 1 << Version::V1_3.0,
+        }
+    }
+
+    /// Our hello. 1.0 knows no elements in it.
+    pub(crate) fn hello(self) -> Hello {
+        match self {
+            Versions::Only10 => Hello::default(),
+            _ => Hello { elements: vec![HelloElement::VersionBitmap(vec![self.bitmap()])] },
+        }
+    }
+
+    /// The version that both speak (1.3.5, 6.3.1): the highest in both bitmaps; where a side has none, the lower of the two
+    /// headers' versions, if we speak it.
+    pub(crate) fn agree(self, header: Version, theirs: &Hello) -> Option<Version> {
+        let bitmap = theirs.elements.iter().find_map(|element| match element {
+            HelloElement::VersionBitmap(words) => words.first().copied(),
+            HelloElement::Unknown { .. } => None,
+        });
+        let common = match bitmap.filter(|_| self != Versions::Only10) {
+            Some(bitmap) => bitmap & self.bitmap(),
+            None => 1u32.checked_shl(header.min(self.highest()).0.into())? & self.bitmap(),
+        };
+        let highest = u8::try_from(common.checked_ilog2()?).ok()?;
+        Some(Version(highest))
+    }
+}
+
+impl fmt::Display for Versions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Versions::Only10 => "1.0",
+            Versions::Only13 => "1.3",
+            Versions::Both => "1.0 and 1.3",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(ours: Versions, header: Version, bitmap: Option<u32>, expected: Option<Version>) {
+        let elements = bitmap.map(|bits| HelloElement::VersionBitmap(vec![bits])).into_iter().collect();
+        assert_eq!(ours.agree(header, &Hello { elements }), expected, "{ours:?} {header} {bitmap:?}");
+    }
+
+    #[test]
+    fn who_has_no_version_in_common_does_not_agree() {
+        check(Versions::Only13, Version::V1_0, None, None);
+        check(Versions::Both, Version(0), None, None);
+        check(Versions::Both, Version(6), Some(1 << 6), None);
+        check(Versions::Only10, Version(0), Some(0x12), None);
+    }
+
+    #[test]
+    fn the_highest_common_version_is_taken() {
+        check(Versions::Both, Version::V1_0, None, Some(Version::V1_0));
+        check(Versions::Both, Version(6), None, Some(Version::V1_3));
+        check(Versions::Both, Version(6), Some(0x7e), Some(Version::V1_3));
+        check(Versions::Both, Version(6), Some(0x42), Some(Version::V1_0));
+        check(Versions::Only10, Version(4), Some(0x12), Some(Version::V1_0));
+    }
+}

@@ -1,0 +1,264 @@
+//! Answers to multipart requests (1.0: statistics).
+//!
+//! In: a request. Out: one reply, or as many as its answer needs. Never counts anything.
+
+use flow::{Action, Field, Instruction, MatchEntry, PortNo};
+use openflow::message::*;
+use openflow::{Body, Message, Version};
+use std::time::Duration;
+
+use super::refusal::Refusal;
+use super::table::{FlowEntry, Selection};
+use super::{Effects, Switch, group};
+
+/// How much is put into one reply. A message's length has 16 bits, and its headers need some of that.
+const REPLY_BYTES: usize = 60_000;
+
+impl Switch {
+    /// Answers a multipart request.
+    pub(super) fn multipart(
+        &mut self,
+        xid: u32,
+        request: &MultipartRequest,
+        version: Version,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        if request.flags & MULTIPART_MORE != 0 {
+            // Only setting table features needs more than one part, and that is refused.
+            return Err(Refusal::MultipartOverflow);
+        }
+        let mut reply = |bodies: Vec<ReplyBody>| {
+            let last = bodies.len().saturating_sub(1);
+            for (index, body) in bodies.into_iter().enumerate() {
+                let flags = if index < last { MULTIPART_MORE } else { 0 };
+                let body = Body::MultipartReply(MultipartReply { flags, body });
+                effects.messages.push(Message { version, xid, body });
+            }
+        };
+        match &request.body {
+            RequestBody::Flow(wanted) => reply(self.flow_statistics(wanted, version, now)?),
+            RequestBody::TableFeatures(wanted) if wanted.is_empty() => reply(self.table_features()),
+            RequestBody::TableFeatures(_) => return Err(Refusal::TableFeaturesPermission),
+            RequestBody::Group(id) => {
+                let groups = self.groups.statistics(*id, now, |group| self.rules_for(group));
+                reply(in_parts(groups, |group| 40 + 16 * group.buckets.len(), ReplyBody::Group));
+            }
+            RequestBody::GroupDesc => {
+                let length = |group: &GroupDesc| {
+                    8 + group.buckets.iter().map(|bucket| 16 + actions_length(&bucket.actions)).sum::<usize>()
+                };
+                reply(in_parts(self.groups.descriptions(), length, ReplyBody::GroupDesc));
+            }
+            RequestBody::PortDesc => {
+                reply(in_parts(self.describe_ports(version), |_| 64, ReplyBody::PortDesc))
+            }
+            RequestBody::PortStats(port) => {
+                reply(in_parts(self.port_statistics(*port, version, now)?, |_| 112, ReplyBody::PortStats));
+            }
+            other => reply(vec![self.short_answer(other, version)?]),
+        }
+        Ok(())
+    }
+
+    /// The answers that fit into one reply whatever the switch holds.
+    fn short_answer(&self, request: &RequestBody, version: Version) -> Result<ReplyBody, Refusal> {
+        Ok(match request {
+            RequestBody::Desc => ReplyBody::Desc(self.describe()),
+            RequestBody::Aggregate(wanted) => ReplyBody::Aggregate(self.aggregate(wanted)?),
+            RequestBody::Table => ReplyBody::Table(self.table_statistics(version)),
+            RequestBody::Queue { port, .. } if *port == PortNo::ANY || self.ports.contains_key(port) => {
+                ReplyBody::Queue(Vec::new())
+            }
+            RequestBody::Queue { .. } => return Err(Refusal::QueuePort),
+            RequestBody::GroupFeatures => ReplyBody::GroupFeatures(group_features()),
+            RequestBody::Meter(_) => ReplyBody::Meter(Vec::new()),
+            RequestBody::MeterConfig(_) => ReplyBody::MeterConfig(Vec::new()),
+            RequestBody::MeterFeatures => ReplyBody::MeterFeatures(MeterFeatures::default()),
+            RequestBody::Experimenter(_) => return Err(Refusal::BadExperimenter),
+            _ => return Err(Refusal::BadMultipart),
+        })
+    }
+
+    fn describe(&self) -> SwitchDesc {
+        SwitchDesc {
+            mfr_desc: "Burnet".into(),
+            hw_desc: "emulated".into(),
+            sw_desc: env!("CARGO_PKG_VERSION").into(),
+            serial_num: "none".into(),
+            dp_desc: self.name.clone(),
+        }
+    }
+
+    /// The tables that a request speaks of, and the entries that it means in them.
+    fn selected<'a>(
+        &'a self,
+        wanted: &'a FlowStatsRequest,
+        selection: &'a Selection<'_>,
+    ) -> Result<impl Iterator<Item = (usize, &'a FlowEntry)>, Refusal> {
+        let tables = match wanted.table_id {
+            TABLE_ALL => 0..self.tables.len(),
+            one if usize::from(one) < self.tables.len() => usize::from(one)..usize::from(one) + 1,
+            _ => return Err(Refusal::BadTableId),
+        };
+        Ok(tables.flat_map(|id| self.tables[id].select(selection).map(move |entry| (id, entry))))
+    }
+
+    fn flow_statistics(
+        &self,
+        wanted: &FlowStatsRequest,
+        version: Version,
+        now: Duration,
+    ) -> Result<Vec<ReplyBody>, Refusal> {
+        let selection = selection(wanted);
+        let v10 = version == Version::V1_0;
+        let describe = |(table_id, entry): (usize, &FlowEntry)| {
+            let age = now.saturating_sub(entry.added_at);
+            FlowStats {
+                table_id: table_id as u8,
+                duration_s: super::whole_seconds(age),
+                duration_ns: age.subsec_nanos(),
+                priority: entry.priority,
+                idle_timeout_s: entry.idle_timeout_s,
+                hard_timeout_s: entry.hard_timeout_s,
+                flags: if v10 { 0 } else { entry.flags },
+                cookie: entry.cookie,
+                packet_count: entry.packet_count,
+                byte_count: entry.byte_count,
+                matching: entry.matching.clone(),
+                instructions: entry.instructions.to_vec(),
+            }
+        };
+        let flows = self.selected(wanted, &selection)?.map(describe).collect();
+        Ok(in_parts(flows, flow_length, ReplyBody::Flow))
+    }
+
+    fn aggregate(&self, wanted: &FlowStatsRequest) -> Result<AggregateStats, Refusal> {
+        let selection = selection(wanted);
+        let add = |sum: AggregateStats, (_, entry): (usize, &FlowEntry)| AggregateStats {
+            packet_count: sum.packet_count + entry.packet_count,
+            byte_count: sum.byte_count + entry.byte_count,
+            flow_count: sum.flow_count + 1,
+        };
+        Ok(self.selected(wanted, &selection)?.fold(AggregateStats::default(), add))
+    }
+
+    fn table_statistics(&self, version: Version) -> Vec<TableStats> {
+        /// OFPFW_ALL: every field of 1.0 can be left open.
+        const WILDCARDS_V10: u32 = (1 << 22) - 1;
+        let v10 = version == Version::V1_0;
+        let shown = if v10 { 1 } else { self.tables.len() };
+        let describe = |(id, table): (usize, &super::table::FlowTable)| TableStats {
+            table_id: id as u8,
+            name: if v10 { table_name(id) } else { String::new() },
+            wildcards: if v10 { WILDCARDS_V10 } else { 0 },
+            max_entries: if v10 { self.options.max_entries } else { 0 },
+            active_count: u32::try_from(table.entries().len()).unwrap_or(u32::MAX),
+            lookup_count: table.lookup_count,
+            matched_count: table.matched_count,
+        };
+        self.tables.iter().enumerate().take(shown).map(describe).collect()
+    }
+
+    fn port_statistics(
+        &self,
+        wanted: PortNo,
+        version: Version,
+        now: Duration,
+    ) -> Result<Vec<PortStats>, Refusal> {
+        if wanted != PortNo::ANY && !self.ports.contains_key(&wanted) {
+            // 1.3 says OFPBRC_BAD_PORT; 1.0 has nothing nearer than the port mod's.
+            return Err(Refusal::BadPort);
+        }
+        let meant = |port: &&super::port::SwitchPort| wanted == PortNo::ANY || port.number == wanted;
+        Ok(self.ports.values().filter(meant).map(|port| port.statistics(version, now)).collect())
+    }
+
+    fn rules_for(&self, group: u32) -> usize {
+        let entries = self.tables.iter().flat_map(|table| table.entries());
+        entries.filter(|entry| entry.refers_to_group(group)).count()
+    }
+}
+
+pub(super) fn table_name(id: usize) -> String {
+    format!("table{id}")
+}
+
+fn selection(wanted: &FlowStatsRequest) -> Selection<'_> {
+    Selection {
+        matching: &wanted.matching,
+        strict_priority: None,
+        cookie: wanted.cookie,
+        cookie_mask: wanted.cookie_mask,
+        out_port: wanted.out_port,
+        out_group: wanted.out_group,
+    }
+}
+
+fn group_features() -> GroupFeatures {
+    /// OFPGFC_SELECT_WEIGHT, OFPGFC_SELECT_LIVENESS, OFPGFC_CHAINING; loops are checked (OFPGFC_CHAINING_CHECKS).
+    const CAPABILITIES: u32 = 0b1111;
+    GroupFeatures {
+        types: 0b1111,
+        capabilities: CAPABILITIES,
+        max_groups: [group::GROUPS_MAX; 4],
+        actions: [super::table_features::action_bits(); 4],
+    }
+}
+
+/// Cuts a list into replies, none of which is too long for its length field. `length` is at least what an item takes on the
+/// wire. An empty list makes one empty reply.
+pub(super) fn in_parts<T>(
+    items: Vec<T>,
+    length: impl Fn(&T) -> usize,
+    reply: impl Fn(Vec<T>) -> ReplyBody,
+) -> Vec<ReplyBody> {
+    let mut parts = Vec::new();
+    let (mut part, mut bytes) = (Vec::new(), 0);
+    for item in items {
+        let more = length(&item);
+        if bytes + more > REPLY_BYTES && !part.is_empty() {
+            parts.push(reply(std::mem::take(&mut part)));
+            bytes = 0;
+        }
+        bytes += more;
+        part.push(item);
+    }
+    parts.push(reply(part));
+    parts
+}
+
+/// At least as many bytes as a flow entry takes in a reply of either version.
+fn flow_length(flow: &FlowStats) -> usize {
+    let matches: usize = flow.matching.entries().iter().map(entry_length).sum();
+    let instructions: usize = flow
+        .instructions
+        .iter()
+        .map(|instruction| match instruction {
+            Instruction::WriteActions(actions) | Instruction::ApplyActions(actions) => {
+                8 + actions_length(actions)
+            }
+            _ => 24,
+        })
+        .sum();
+    // 1.0 has a match of a fixed 40 bytes; OXM is padded to eight.
+    48 + 48 + matches + instructions
+}
+
+fn entry_length(entry: &MatchEntry) -> usize {
+    match entry {
+        MatchEntry::Field { field, .. } => 4 + 2 * field.bytes(),
+        MatchEntry::Unknown { body, .. } => 4 + body.len(),
+    }
+}
+
+fn actions_length(actions: &[Action]) -> usize {
+    /// OFPAT_OUTPUT and 1.0's OFPAT_ENQUEUE; all others but set-field are shorter.
+    const LONGEST_FIXED_BYTES: usize = 16;
+    let length = |action: &Action| match action {
+        Action::SetField { field, .. } => 16 + Field::bytes(*field),
+        Action::SetUnknownField { body, .. } | Action::Experimenter { body, .. } => 16 + body.len(),
+        _ => LONGEST_FIXED_BYTES,
+    };
+    actions.iter().map(length).sum()
+}

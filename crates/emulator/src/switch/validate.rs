@@ -1,0 +1,116 @@
+//! Whether a switch can do what it is told: instructions, actions, matches.
+//!
+//! In: what a flow mod, group mod or packet-out asks. Out: the same in the order in which it is carried out, or the refusal.
+//! Never changes anything.
+
+use flow::{Action, Field, Instruction, Match, MatchEntry, PortNo};
+use std::sync::Arc;
+
+use super::Switch;
+use super::refusal::Refusal;
+use crate::frame::ether_type;
+
+/// Where actions stand, which decides where they may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Rule,
+    Bucket,
+    PacketOut,
+}
+
+/// The order in which the instructions of one rule are carried out (1.3.5, 5.9).
+fn rank(instruction: &Instruction) -> u8 {
+    match instruction {
+        Instruction::Meter(_) => 0,
+        Instruction::ApplyActions(_) => 1,
+        Instruction::ClearActions => 2,
+        Instruction::WriteActions(_) => 3,
+        Instruction::WriteMetadata { .. } => 4,
+        Instruction::GotoTable(_) => 5,
+        Instruction::Experimenter { .. } => 6,
+    }
+}
+
+impl Switch {
+    /// The instructions of a rule for a table, in the order in which they are carried out.
+    pub(super) fn check_instructions(
+        &self,
+        table_id: u8,
+        wanted: &[Instruction],
+    ) -> Result<Arc<[Instruction]>, Refusal> {
+        for instruction in wanted {
+            match instruction {
+                Instruction::GotoTable(next)
+                    if *next <= table_id || usize::from(*next) >= self.tables.len() =>
+                {
+                    return Err(Refusal::InstructionTableId);
+                }
+                Instruction::ApplyActions(actions) => self.check_actions(actions, Place::Rule)?,
+                Instruction::WriteActions(actions) => self.check_actions(actions, Place::Rule)?,
+                Instruction::Meter(_) => return Err(Refusal::InstructionUnsupported),
+                Instruction::Experimenter { .. } => return Err(Refusal::InstructionExperimenter),
+                Instruction::GotoTable(_) | Instruction::WriteMetadata { .. } | Instruction::ClearActions => {
+                }
+            }
+        }
+        let mut ordered = wanted.to_vec();
+        ordered.sort_by_key(rank);
+        let twice = ordered.windows(2).any(|pair| rank(&pair[0]) == rank(&pair[1]));
+        if twice { Err(Refusal::InstructionUnsupported) } else { Ok(ordered.into()) }
+    }
+
+    /// Whether all of these actions can be carried out here.
+    pub(super) fn check_actions(&self, actions: &[Action], place: Place) -> Result<(), Refusal> {
+        actions.iter().try_for_each(|action| self.check_action(action, place))
+    }
+
+    fn check_action(&self, action: &Action, place: Place) -> Result<(), Refusal> {
+        let allowed = |good: bool, refusal| if good { Ok(()) } else { Err(refusal) };
+        match action {
+            Action::Output { port, .. } => allowed(can_send_to(*port, place), Refusal::ActionOutPort),
+            Action::Enqueue { port, .. } => {
+                let queues_there = port.0 <= PortNo::MAX.0 || *port == PortNo::IN_PORT;
+                allowed(queues_there && can_send_to(*port, place), Refusal::ActionOutPort)
+            }
+            // A bucket's chain is followed when the group is changed.
+            Action::Group(id) => allowed(self.groups.contains(*id), Refusal::ActionOutGroup),
+            Action::PushVlan(kind) => allowed(ether_type::is_vlan(*kind), Refusal::ActionArgument),
+            Action::PushMpls(kind) => allowed(ether_type::is_mpls(*kind), Refusal::ActionArgument),
+            Action::SetVlanVid(vid) => allowed(*vid < 0x1000, Refusal::ActionArgument),
+            Action::SetVlanPcp(pcp) => allowed(*pcp < 8, Refusal::ActionArgument),
+            Action::SetField { field, .. } => allowed(can_set(*field), Refusal::ActionSetType),
+            Action::SetUnknownField { .. } => Err(Refusal::ActionSetType),
+            Action::PushPbb(_) | Action::PopPbb => Err(Refusal::ActionType),
+            Action::Experimenter { .. } => Err(Refusal::ActionExperimenter),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether packets can be told apart by all that a match names.
+    pub(super) fn check_match(&self, matching: &Match) -> Result<(), Refusal> {
+        let known =
+            |entry: &MatchEntry| matches!(entry, MatchEntry::Field { field, .. } if can_match(*field));
+        if matching.entries().iter().all(known) { Ok(()) } else { Err(Refusal::MatchField) }
+    }
+}
+
+/// A number that no port has yet is accepted: the port may come.
+fn can_send_to(port: PortNo, place: Place) -> bool {
+    match port {
+        PortNo::TABLE => place == Place::PacketOut,
+        PortNo::IN_PORT | PortNo::FLOOD | PortNo::ALL | PortNo::CONTROLLER | PortNo::LOCAL => true,
+        PortNo(number) => number > 0 && number <= PortNo::MAX.0,
+    }
+}
+
+/// What set-field changes here.
+pub(super) fn can_set(field: Field) -> bool {
+    use Field::*;
+    !matches!(field, InPort | InPhyPort | Metadata | PbbIsid | TunnelId | Ipv6Exthdr)
+}
+
+/// What a match can name here.
+pub(super) fn can_match(field: Field) -> bool {
+    use Field::*;
+    !matches!(field, InPhyPort | PbbIsid | TunnelId | Ipv6Exthdr | Ipv6NdTarget | Ipv6NdSll | Ipv6NdTll)
+}

@@ -1,0 +1,269 @@
+//! The words in which the tests speak: a switch on the bench, rules, packets, and where they come out.
+
+use emulator::{Effects, Switch, SwitchOptions, Versions};
+use etherparse::PacketBuilder;
+use flow::matching::FieldValue;
+use flow::{Action, DatapathId, Field, Instruction, MacAddr, Match, PortNo};
+use openflow::message::*;
+use openflow::{Body, Message, Version};
+use std::time::Duration;
+
+pub const H1: MacAddr = MacAddr([0, 0, 0, 0, 0, 1]);
+pub const H2: MacAddr = MacAddr([0, 0, 0, 0, 0, 2]);
+pub const V10: Versions = Versions::Only10;
+pub const V13: Versions = Versions::Only13;
+
+/// A switch with the ports 1 to 4, and a controller that has said hello.
+pub struct Bench {
+    pub switch: Switch,
+    pub now: Duration,
+    pub version: Version,
+    frames: Vec<(PortNo, Vec<u8>)>,
+}
+
+impl Bench {
+    pub fn new(versions: Versions) -> Self {
+        Self::with(SwitchOptions { versions, n_buffers: 0, ..SwitchOptions::default() })
+    }
+
+    pub fn with(options: SwitchOptions) -> Self {
+        let version = if options.versions == V10 { Version::V1_0 } else { Version::V1_3 };
+        let now = Duration::from_secs(1000);
+        let mut switch = Switch::new(DatapathId(7), "s7", options);
+        let mut effects = Effects::default();
+        for number in 1..=4 {
+            switch.add_port(PortNo(number), now, &mut effects);
+        }
+        switch.on_connected(&mut effects);
+        let hello = Message { version, xid: 0, body: Body::Hello(Hello::default()) };
+        switch.on_message(&hello, now, &mut effects);
+        assert_eq!(switch.version(), Some(version));
+        Bench { switch, now, version, frames: Vec::new() }
+    }
+
+    /// The answers to a message. Frames that it set free are kept for [`Bench::came_out`].
+    pub fn say(&mut self, body: Body) -> Vec<Body> {
+        let mut effects = Effects::default();
+        let message = Message { version: self.version, xid: 42, body };
+        self.switch.on_message(&message, self.now, &mut effects);
+        self.frames.append(&mut effects.frames);
+        self.bodies(effects)
+    }
+
+    /// Every message can be written: what a switch says, a controller can read.
+    fn bodies(&self, effects: Effects) -> Vec<Body> {
+        for message in &effects.messages {
+            message.encode(&mut Vec::new()).unwrap();
+        }
+        effects.messages.into_iter().map(|message| message.body).collect()
+    }
+
+    /// The error type and code that a message is answered with.
+    pub fn refusal(&mut self, body: Body) -> Option<(u16, u16)> {
+        self.say(body).into_iter().find_map(|answer| match answer {
+            Body::Error(error) => Some((error.kind, error.code)),
+            _ => None,
+        })
+    }
+
+    /// Adds rules, each of which must be accepted.
+    pub fn add(&mut self, rules: &[Rule]) {
+        for rule in rules {
+            assert_eq!(self.refusal(rule.body()), None, "{rule:?}");
+        }
+    }
+
+    /// Where a packet comes out: ports in order, `controller` last. What the controller got is given too.
+    pub fn arrive(&mut self, in_port: u32, frame: &[u8]) -> (String, Vec<PacketIn>) {
+        let mut effects = Effects::default();
+        self.switch.on_frame(PortNo(in_port), frame.to_vec(), self.now, &mut effects);
+        self.frames.append(&mut effects.frames);
+        let packet_ins: Vec<PacketIn> = self
+            .bodies(effects)
+            .into_iter()
+            .filter_map(|body| match body {
+                Body::PacketIn(packet_in) => Some(packet_in),
+                _ => None,
+            })
+            .collect();
+        let mut ports = self.came_out();
+        ports.extend(packet_ins.iter().map(|_| "controller".to_owned()));
+        (ports.join(" "), packet_ins)
+    }
+
+    fn came_out(&mut self) -> Vec<String> {
+        self.frames.drain(..).map(|(port, _)| port.to_string()).collect()
+    }
+
+    /// The ports by which frames have left since this was last asked.
+    pub fn left_by(&mut self) -> String {
+        self.came_out().join(" ")
+    }
+
+    /// The one frame that leaves when this one comes in by port 1.
+    pub fn becomes(&mut self, frame: &[u8]) -> Vec<u8> {
+        let mut effects = Effects::default();
+        self.switch.on_frame(PortNo(1), frame.to_vec(), self.now, &mut effects);
+        let [(_, out)] = <[_; 1]>::try_from(effects.frames).unwrap();
+        out
+    }
+
+    /// Lets time pass and gives what the switch says of it.
+    pub fn pass(&mut self, seconds: u64) -> Vec<Body> {
+        self.now += Duration::from_secs(seconds);
+        let mut effects = Effects::default();
+        self.switch.on_tick(self.now, &mut effects);
+        self.bodies(effects)
+    }
+
+    /// Takes a link up or down and gives what the switch says of it.
+    pub fn link(&mut self, port: u32, up: bool) -> Vec<Body> {
+        let mut effects = Effects::default();
+        self.switch.set_link(PortNo(port), up, &mut effects);
+        self.bodies(effects)
+    }
+}
+
+/// Where does this packet come out, given these rules? Asked of both versions if no rule needs 1.3, with and without buffers.
+pub fn check(rules: &[Rule], (in_port, frame): (u32, Vec<u8>), expected: &str) {
+    let versions = if rules.iter().any(|rule| rule.needs_v13()) { &[V13][..] } else { &[V10, V13] };
+    for versions in versions {
+        for n_buffers in [0, 16] {
+            let mut bench =
+                Bench::with(SwitchOptions { versions: *versions, n_buffers, ..Default::default() });
+            bench.add(rules);
+            let (ports, _) = bench.arrive(in_port, &frame);
+            assert_eq!(ports, expected, "{versions:?}, {n_buffers} buffers, {rules:?}");
+        }
+    }
+}
+
+/// A flow mod in the making.
+#[derive(Clone, Debug)]
+pub struct Rule(pub FlowMod);
+
+pub fn rule(priority: u16) -> Rule {
+    Rule(FlowMod {
+        cookie: 0,
+        cookie_mask: 0,
+        table_id: 0,
+        command: FLOW_ADD,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        priority,
+        buffer_id: NO_BUFFER,
+        out_port: PortNo::ANY,
+        out_group: GROUP_ANY,
+        flags: 0,
+        matching: Match::any(),
+        instructions: Vec::new(),
+    })
+}
+
+impl Rule {
+    pub fn on(mut self, field: Field, value: impl Into<FieldValue>) -> Self {
+        self.0.matching = self.0.matching.with(field, value);
+        self
+    }
+
+    pub fn masked(mut self, field: Field, value: impl Into<FieldValue>, mask: impl Into<FieldValue>) -> Self {
+        self.0.matching = self.0.matching.with_masked(field, value, mask);
+        self
+    }
+
+    pub fn then(mut self, instruction: Instruction) -> Self {
+        self.0.instructions.push(instruction);
+        self
+    }
+
+    pub fn apply(self, actions: &[Action]) -> Self {
+        self.then(Instruction::ApplyActions(actions.to_vec()))
+    }
+
+    pub fn write(self, actions: &[Action]) -> Self {
+        self.then(Instruction::WriteActions(actions.to_vec()))
+    }
+
+    /// Out of a port, a number or a reserved one's name.
+    pub fn output(self, port: &str) -> Self {
+        self.apply(&[output(port)])
+    }
+
+    pub fn goto(self, table: u8) -> Self {
+        self.then(Instruction::GotoTable(table))
+    }
+
+    pub fn table(mut self, table_id: u8) -> Self {
+        self.0.table_id = table_id;
+        self
+    }
+
+    pub fn flags(mut self, flags: u16) -> Self {
+        self.0.flags = flags;
+        self
+    }
+
+    pub fn cookie(mut self, cookie: u64) -> Self {
+        self.0.cookie = cookie;
+        self
+    }
+
+    pub fn timeouts(mut self, idle_s: u16, hard_s: u16) -> Self {
+        (self.0.idle_timeout_s, self.0.hard_timeout_s) = (idle_s, hard_s);
+        self
+    }
+
+    pub fn command(mut self, command: u8) -> Self {
+        self.0.command = command;
+        self
+    }
+
+    pub fn buffer(mut self, buffer_id: u32) -> Self {
+        self.0.buffer_id = buffer_id;
+        self
+    }
+
+    pub fn body(&self) -> Body {
+        Body::FlowMod(self.0.clone())
+    }
+
+    fn needs_v13(&self) -> bool {
+        let apply = |instruction: &Instruction| matches!(instruction, Instruction::ApplyActions(_));
+        self.0.table_id != 0 || !self.0.instructions.iter().all(apply)
+    }
+}
+
+pub fn output(port: &str) -> Action {
+    Action::Output { port: port.parse().unwrap(), max_len: 64 }
+}
+
+pub fn set(field: Field, value: u128) -> Action {
+    Action::SetField { field, value }
+}
+
+pub fn packet_out(in_port: PortNo, actions: &[Action], data: Vec<u8>) -> Body {
+    Body::PacketOut(PacketOut { buffer_id: NO_BUFFER, in_port, actions: actions.to_vec(), data })
+}
+
+/// An ICMP echo request of 98 bytes from 10.0.0.1 to 10.0.0.2.
+pub fn ping() -> Vec<u8> {
+    let mut frame = Vec::new();
+    let builder = PacketBuilder::ethernet2(H1.0, H2.0).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+    builder.icmpv4_echo_request(1, 1).write(&mut frame, &[0; 56]).unwrap();
+    frame
+}
+
+/// A TCP segment from 10.0.0.1 to 10.0.0.2.
+pub fn tcp(source: u16, destination: u16) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let builder = PacketBuilder::ethernet2(H1.0, H2.0).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+    builder.tcp(source, destination, 1, 1000).write(&mut frame, b"hello").unwrap();
+    frame
+}
+
+/// The same frame with a VLAN tag.
+pub fn tagged(mut frame: Vec<u8>, vid: u16) -> Vec<u8> {
+    let [high, low] = vid.to_be_bytes();
+    frame.splice(12..12, [0x81, 0x00, high, low]);
+    frame
+}

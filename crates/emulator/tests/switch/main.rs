@@ -1,0 +1,9 @@
+//! What the switch does, asked of it from outside: messages and frames in, messages and frames out.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
+
+mod dsl;
+mod forwarding;
+mod groups;
+mod protocol;
+mod rules;
