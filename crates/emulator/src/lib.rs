@@ -16,6 +16,12 @@
 //! decides anything about the network that it emulates: that is the controller's part.
 
 mod frame;
+pub mod host;
+pub mod network;
 pub mod switch;
+pub mod topology;
 
+pub use host::{Host, HostEffects, PingReply};
+pub use network::{Network, NetworkEffects};
 pub use switch::{Effects, Switch, SwitchCounters, SwitchOptions, Versions};
+pub use topology::Topology;
