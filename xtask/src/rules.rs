@@ -22,9 +22,7 @@ const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("zone", &["flow", "abi", "ring"]),
     ("monitor", &["abi", "ring", "zone"]),
     ("emulator", &["flow", "openflow"]),
-    // monitor for its socket: an app in a process zone gets its port from there. zone because it
-    // makes the C table that a trusted app is called through.
-    ("burnet-sdk", &["flow", "abi", "ring", "zone", "monitor"]),
+    ("burnet-sdk", &["flow", "abi", "ring", "zone"]),
     // These two look at Burnet from outside, as an operator does.
     ("xtask", &[]),
     ("system-tests", &[]),

@@ -18,10 +18,12 @@
 mod frame;
 pub mod host;
 pub mod network;
+pub mod run;
 pub mod switch;
 pub mod topology;
 
 pub use host::{Host, HostEffects, PingReply};
 pub use network::{Network, NetworkEffects};
+pub use run::{Emulation, EmulationCounters, Event, Handle, NotConnected, Observer, PingOutcome, PingReport};
 pub use switch::{Effects, Switch, SwitchCounters, SwitchOptions, Versions};
 pub use topology::Topology;

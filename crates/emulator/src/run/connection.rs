@@ -1,0 +1,279 @@
+//! One switch's TCP connection to its controller: bytes in, bytes out, and when to try again.
+//!
+//! Never reads a message: it only cuts the stream into them.
+
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use openflow::{Message, frame_len};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The wait after the first attempt that came to nothing; it doubles with each, up to the longest.
+const RETRY_SHORTEST: Duration = Duration::from_millis(100);
+const RETRY_LONGEST: Duration = Duration::from_secs(5);
+/// A controller that is silent for so long is asked whether it is there (Open vSwitch's inactivity probe is as long); after
+/// as long again it is taken for gone.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How much is read at once, and how often before others get their turn.
+const READ_BYTES: usize = 64 * 1024;
+const READS_AT_ONCE: usize = 4;
+/// Beyond this much unsent, packet-ins are dropped; what the controller asked for still goes out.
+const OUTBOUND_FOR_PACKET_INS_BYTES: usize = 1024 * 1024;
+/// Beyond this much unsent the controller is taken for dead, and the connection ends.
+const OUTBOUND_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// How far it has come.
+#[derive(Debug)]
+enum State {
+    /// It is tried again then.
+    Waiting { until: Duration },
+    /// The operating system has not said yet whether it gets through.
+    Connecting(TcpStream),
+    /// Bytes pass.
+    Open(TcpStream),
+}
+
+/// What a look at the clock says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Nothing.
+    Nothing,
+    /// It is time to try again.
+    Connect,
+    /// Nothing was heard for long: ask.
+    Probe,
+    /// Nothing was heard for too long.
+    GiveUp,
+}
+
+/// What came of reading.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// There is nothing more now.
+    All,
+    /// There may be more.
+    SomeMore,
+}
+
+/// A switch's connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    state: State,
+    failures: u32,
+    heard_at: Duration,
+    probed: bool,
+    inbound: Vec<u8>,
+    outbound: Vec<u8>,
+    /// What happened last, for who asks why it is not connected.
+    pub(crate) last_words: String,
+}
+
+impl Connection {
+    /// A connection that is to be tried at once.
+    pub(crate) fn new() -> Self {
+        Connection {
+            state: State::Waiting { until: Duration::ZERO },
+            failures: 0,
+            heard_at: Duration::ZERO,
+            probed: false,
+            inbound: Vec::new(),
+            outbound: Vec::new(),
+            last_words: "not tried yet".to_owned(),
+        }
+    }
+
+    /// Whether bytes pass.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.state, State::Open(_))
+    }
+
+    /// What the time says.
+    pub(crate) fn due(&self, now: Duration) -> Due {
+        let silence = now.saturating_sub(self.heard_at);
+        match self.state {
+            State::Waiting { until } if now >= until => Due::Connect,
+            State::Waiting { .. } => Due::Nothing,
+            _ if silence >= 2 * SILENCE => Due::GiveUp,
+            State::Open(_) if silence >= SILENCE && !self.probed => Due::Probe,
+            _ => Due::Nothing,
+        }
+    }
+
+    /// The controller has been asked whether it is there.
+    pub(crate) fn probed(&mut self) {
+        self.probed = true;
+    }
+
+    /// Begins to connect.
+    pub(crate) fn connect(
+        &mut self,
+        to: SocketAddr,
+        token: Token,
+        registry: &Registry,
+        now: Duration,
+    ) -> io::Result<()> {
+        let mut stream = TcpStream::connect(to)?;
+        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        self.state = State::Connecting(stream);
+        self.heard_at = now;
+        Ok(())
+    }
+
+    /// The socket can be written to: says whether the connection has come about by that.
+    pub(crate) fn on_writable(&mut self) -> io::Result<bool> {
+        let State::Connecting(stream) = &self.state else { return Ok(false) };
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
+        }
+        match stream.peer_addr() {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        stream.set_nodelay(true)?;
+        let before = std::mem::replace(&mut self.state, State::Waiting { until: Duration::ZERO });
+        if let State::Connecting(stream) = before {
+            self.state = State::Open(stream);
+        }
+        Ok(true)
+    }
+
+    /// Ends it. Says when it is tried again, from now on.
+    pub(crate) fn close(&mut self, why: String, registry: &Registry, now: Duration) -> Duration {
+        let wait = RETRY_SHORTEST.saturating_mul(1 << self.failures.min(16)).min(RETRY_LONGEST);
+        let before = std::mem::replace(&mut self.state, State::Waiting { until: now + wait });
+        if let State::Connecting(mut stream) | State::Open(mut stream) = before {
+            // A socket that is closed leaves the poll by itself.
+            let _ = registry.deregister(&mut stream);
+        }
+        *self = Connection {
+            state: State::Waiting { until: now + wait },
+            failures: self.failures + 1,
+            ..Connection::new()
+        };
+        self.last_words = why;
+        wait
+    }
+
+    /// The connection has proved good: the next failure is a first one.
+    pub(crate) fn proved(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Reads what has come, up to a bound. An end of the stream is an error here.
+    pub(crate) fn read(&mut self, now: Duration) -> io::Result<Received> {
+        let State::Open(stream) = &mut self.state else { return Ok(Received::All) };
+        for _ in 0..READS_AT_ONCE {
+            let before = self.inbound.len();
+            self.inbound.resize(before + READ_BYTES, 0);
+            let result = stream.read(&mut self.inbound[before..]);
+            self.inbound.truncate(before + result.as_ref().map_or(0, |count| *count));
+            match result {
+                Ok(0) => {
+                    return Err(io::Error::new(
+                        ErrorKind::UnexpectedEof,
+                        "the controller closed the connection",
+                    ));
+                }
+                Ok(_) => (self.heard_at, self.probed) = (now, false),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Received::All),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Received::SomeMore)
+    }
+
+    /// Hands each whole message to `take`, until it says that it wants no more. What is left waits for the rest.
+    ///
+    /// # Errors
+    /// A length that lies: from there on the stream cannot be cut.
+    pub(crate) fn cut(&mut self, mut take: impl FnMut(&[u8]) -> bool) -> Result<(), flow::BadInput> {
+        let mut at = 0;
+        let result = loop {
+            match frame_len(&self.inbound[at..]) {
+                None => break Ok(()),
+                Some(Err(bad)) => break Err(bad),
+                Some(Ok(length)) => {
+                    let Some(message) = self.inbound.get(at..at + length) else { break Ok(()) };
+                    at += length;
+                    if !take(message) {
+                        break Ok(());
+                    }
+                }
+            }
+        };
+        self.inbound.drain(..at);
+        result
+    }
+
+    /// Whether there is room for a packet-in.
+    pub(crate) fn has_room_for_packet_ins(&self) -> bool {
+        self.outbound.len() < OUTBOUND_FOR_PACKET_INS_BYTES
+    }
+
+    /// Puts a message behind what is to be sent.
+    pub(crate) fn push(&mut self, message: &Message) -> Result<(), String> {
+        if self.outbound.len() > OUTBOUND_MAX_BYTES {
+            return Err("the controller does not read what is sent to it".to_owned());
+        }
+        message.encode(&mut self.outbound).map_err(|unwritable| unwritable.to_string())
+    }
+
+    /// Sends as much as goes.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let State::Open(stream) = &mut self.state else { return Ok(()) };
+        let mut sent = 0;
+        let result = loop {
+            let unsent = &self.outbound[sent..];
+            if unsent.is_empty() {
+                break Ok(());
+            }
+            match stream.write(unsent) {
+                Ok(0) => break Err(ErrorKind::WriteZero.into()),
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+        };
+        self.outbound.drain(..sent);
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_grows_to_a_bound_and_begins_anew_after_a_success() {
+        let poll = mio::Poll::new().unwrap();
+        let mut connection = Connection::new();
+        let mut wait = || connection.close(String::new(), poll.registry(), Duration::ZERO).as_millis();
+        let waits: Vec<u128> = (0..8).map(|_| wait()).collect();
+        assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        connection.proved();
+        assert_eq!(connection.close(String::new(), poll.registry(), Duration::ZERO), RETRY_SHORTEST);
+        assert_eq!(connection.due(Duration::from_millis(99)), Due::Nothing);
+        assert_eq!(connection.due(Duration::from_millis(100)), Due::Connect);
+    }
+
+    #[test]
+    fn a_stream_is_cut_where_messages_end() {
+        let mut connection = Connection::new();
+        connection.inbound =
+            [&[4, 0, 0, 8, 0, 0, 0, 1][..], &[4, 2, 0, 9, 0, 0, 0, 2, 7], &[4, 2, 0, 9, 0]].concat();
+        let mut seen = Vec::new();
+        connection
+            .cut(|message| {
+                seen.push(message.len());
+                true
+            })
+            .unwrap();
+        assert_eq!((seen, connection.inbound.len()), (vec![8, 9], 5));
+        connection.inbound = vec![4, 2, 0, 7, 0, 0, 0, 0];
+        assert!(connection.cut(|_| true).is_err());
+    }
+}

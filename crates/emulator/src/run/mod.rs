@@ -1,0 +1,243 @@
+//! A network that runs: in real time, its switches connected to a controller over TCP.
+//!
+//! ```text
+//!   Emulation::start(topology, controller) ──> a thread of its own: sockets ⇄ Network
+//!        │                                                                   │
+//!        └── wait_connected, ping_all, set_link, counters, stop              └──> events, for whoever observes
+//! ```
+//!
+//! All switches' connections are in one loop on one thread. This is the only place of the crate that does I/O or asks for the
+//! time. A controller that vanishes, says nonsense or says nothing is left and tried again, later each time, and that is counted.
+
+mod connection;
+mod event;
+mod ping_all;
+mod reactor;
+
+pub use event::{Event, Observer};
+pub use ping_all::{PingOutcome, PingReport};
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use flow::DatapathId;
+use mio::Waker;
+
+use crate::switch::SwitchOptions;
+use crate::topology::Topology;
+use reactor::Reactor;
+
+/// How many events may wait for an observer; what would be more is dropped and counted.
+const EVENTS_MAX: usize = 16_384;
+
+/// A network that is to run.
+pub struct Emulation;
+
+/// A network that runs. Dropping it stops it.
+#[derive(Debug)]
+pub struct Handle {
+    commands: Sender<Command>,
+    waker: Arc<Waker>,
+    counters: Arc<Counters>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    switches: usize,
+    hosts: usize,
+}
+
+/// What the loop is asked from outside.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Answer when every switch is connected.
+    WaitConnected(Sender<()>),
+    /// Say which switches are not, and why.
+    ListMissing(Sender<Vec<(DatapathId, String)>>),
+    /// Every host pings every other; a ping waits so long for its reply.
+    PingAll { timeout: Duration, answer: Sender<PingReport> },
+    /// Take a link down or up.
+    SetLink { link: usize, up: bool },
+    /// Tell what happens.
+    Observe(event::Audience),
+    /// End.
+    Stop,
+}
+
+/// What has been counted since the start. All are totals over all switches.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    connections: AtomicU64,
+    connections_lost: AtomicU64,
+    connections_refused: AtomicU64,
+    bad_messages: AtomicU64,
+    packet_ins_dropped: AtomicU64,
+    packet_ins: AtomicU64,
+    packet_outs: AtomicU64,
+    flow_mods: AtomicU64,
+    errors: AtomicU64,
+    frames_lost: AtomicU64,
+}
+
+/// The counters at one moment; totals over all switches since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EmulationCounters {
+    /// Connections to the controller that came to agree on a version.
+    pub connections: u64,
+    /// Connections that ended after that, by whomever.
+    pub connections_lost: u64,
+    /// Attempts that came to nothing: refused, or ended before a version was agreed on.
+    pub connections_refused: u64,
+    /// Messages of the controller that could not be read.
+    pub bad_messages: u64,
+    /// Packet-ins sent.
+    pub packet_ins: u64,
+    /// Packet-ins that were not sent because the controller did not read what was sent before.
+    pub packet_ins_dropped: u64,
+    /// Packet-outs that came.
+    pub packet_outs: u64,
+    /// Flow mods that came.
+    pub flow_mods: u64,
+    /// Errors that switches sent.
+    pub errors: u64,
+    /// Frames lost on links that are down, or in a storm.
+    pub frames_lost: u64,
+}
+
+/// Not every switch came to be connected in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotConnected {
+    /// The switches that are not connected, each with what happened last.
+    pub missing: Vec<(DatapathId, String)>,
+}
+
+impl fmt::Display for NotConnected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.missing.first() {
+            Some((switch, why)) => {
+                write!(
+                    f,
+                    "{} switches are not connected to the controller; {switch}: {why}",
+                    self.missing.len()
+                )
+            }
+            None => f.write_str("the emulation has ended"),
+        }
+    }
+}
+
+impl std::error::Error for NotConnected {}
+
+impl Emulation {
+    /// Makes the network and starts it on a thread of its own, which connects every switch to the controller.
+    ///
+    /// # Errors
+    /// The operating system gives no thread or no poll.
+    pub fn start(topology: &Topology, controller: SocketAddr, options: &SwitchOptions) -> io::Result<Handle> {
+        let (commands, inbox) = channel();
+        let counters = Arc::new(Counters::default());
+        let mut reactor = Reactor::new(topology, controller, options, inbox, counters.clone())?;
+        let waker = reactor.waker();
+        let thread = std::thread::Builder::new().name("emulation".into()).spawn(move || reactor.run())?;
+        Ok(Handle {
+            commands,
+            waker,
+            counters,
+            thread: Mutex::new(Some(thread)),
+            switches: topology.switches.len(),
+            hosts: topology.hosts.len(),
+        })
+    }
+}
+
+impl Handle {
+    /// How many switches there are.
+    pub fn switches(&self) -> usize {
+        self.switches
+    }
+
+    /// How many hosts there are.
+    pub fn hosts(&self) -> usize {
+        self.hosts
+    }
+
+    /// Waits until every switch has told a controller what it is.
+    ///
+    /// # Errors
+    /// The time is over: which switches are missing, and why.
+    pub fn wait_connected(&self, timeout: Duration) -> Result<(), NotConnected> {
+        match self.ask(Command::WaitConnected).recv_timeout(timeout) {
+            Ok(()) => Ok(()),
+            Err(_) => {
+                Err(NotConnected { missing: self.ask(Command::ListMissing).recv().unwrap_or_default() })
+            }
+        }
+    }
+
+    /// Every host pings every other, a few at a time. Each ping waits so long for its reply, and is lost then. Returns
+    /// when the last has come back or is lost.
+    pub fn ping_all(&self, timeout: Duration) -> PingReport {
+        self.ask(|answer| Command::PingAll { timeout, answer }).recv().unwrap_or_default()
+    }
+
+    /// Takes a link down or up again; its number is its place in the topology's links.
+    pub fn set_link(&self, link: usize, up: bool) {
+        self.tell(Command::SetLink { link, up });
+    }
+
+    /// What happens from now on, for one more observer.
+    pub fn observer(&self) -> Observer {
+        let (audience, observer) = event::channel(EVENTS_MAX);
+        self.tell(Command::Observe(audience));
+        observer
+    }
+
+    /// What has been counted so far.
+    pub fn counters(&self) -> EmulationCounters {
+        let counters = &self.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        EmulationCounters {
+            connections: read(&counters.connections),
+            connections_lost: read(&counters.connections_lost),
+            connections_refused: read(&counters.connections_refused),
+            bad_messages: read(&counters.bad_messages),
+            packet_ins: read(&counters.packet_ins),
+            packet_ins_dropped: read(&counters.packet_ins_dropped),
+            packet_outs: read(&counters.packet_outs),
+            flow_mods: read(&counters.flow_mods),
+            errors: read(&counters.errors),
+            frames_lost: read(&counters.frames_lost),
+        }
+    }
+
+    /// Ends it: closes all connections and waits for the thread.
+    pub fn stop(self) {
+        drop(self);
+    }
+
+    fn tell(&self, command: Command) {
+        // Both fail only if the loop has ended; what was asked is then answered by the closed channel.
+        let _ = self.commands.send(command);
+        let _ = self.waker.wake();
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> Receiver<T> {
+        let (answer, receiver) = channel();
+        self.tell(command(answer));
+        receiver
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.tell(Command::Stop);
+        let thread = self.thread.lock().map(|mut thread| thread.take()).unwrap_or_default();
+        if let Some(thread) = thread {
+            // A panic of the thread has been printed; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}

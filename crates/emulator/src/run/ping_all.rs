@@ -1,0 +1,186 @@
+//! Every host pings every other: which ping is next, which is waited for, which is lost.
+//!
+//! Pure: the network that is pinged in and the time come in as arguments.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use crate::host::PingReply;
+use crate::network::{Network, NetworkEffects};
+
+/// How many pings are on their way at once. Enough that waiting costs little, few enough that a controller is not flooded.
+const PINGS_AT_ONCE: usize = 16;
+
+/// One ping and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PingOutcome {
+    /// Name of the host that pinged.
+    pub from: String,
+    /// Name of the host that was pinged.
+    pub to: String,
+    /// How long the reply took, finding the address included; `None`: it did not come in time.
+    pub round_trip: Option<Duration>,
+}
+
+/// What became of all pings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PingReport {
+    /// Each pair in each direction, in the order in which they were pinged.
+    pub pairs: Vec<PingOutcome>,
+}
+
+impl PingReport {
+    /// How many were answered.
+    pub fn answered(&self) -> usize {
+        self.pairs.iter().filter(|pair| pair.round_trip.is_some()).count()
+    }
+
+    /// Whether every pair was answered. No pairs: no.
+    pub fn is_complete(&self) -> bool {
+        !self.pairs.is_empty() && self.answered() == self.pairs.len()
+    }
+
+    /// The pairs that were not answered.
+    pub fn lost(&self) -> impl Iterator<Item = &PingOutcome> {
+        self.pairs.iter().filter(|pair| pair.round_trip.is_none())
+    }
+}
+
+/// As Mininet prints it: `0% dropped (12/12 received)`.
+impl fmt::Display for PingReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (answered, all) = (self.answered(), self.pairs.len());
+        let dropped = ((all - answered) * 100).checked_div(all).unwrap_or(0);
+        write!(f, "{dropped}% dropped ({answered}/{all} received)")
+    }
+}
+
+/// A round of pings that is going on.
+#[derive(Debug)]
+pub(crate) struct PingAll {
+    timeout: Duration,
+    pairs: Vec<Pair>,
+    /// The first pair that has not been pinged.
+    next: usize,
+    /// Pairs that wait for a reply, by the host that pinged, the address and the number.
+    waiting: BTreeMap<(usize, Ipv4Addr, u16), usize>,
+}
+
+#[derive(Debug)]
+struct Pair {
+    from: usize,
+    to: usize,
+    sent_at: Duration,
+    round_trip: Option<Duration>,
+}
+
+impl PingAll {
+    /// All pairs of so many hosts.
+    pub(crate) fn new(hosts: usize, timeout: Duration) -> Self {
+        let pair = |from, to| Pair { from, to, sent_at: Duration::ZERO, round_trip: None };
+        let pairs = (0..hosts)
+            .flat_map(|from| (0..hosts).filter(move |to| *to != from).map(move |to| pair(from, to)))
+            .collect();
+        PingAll { timeout, pairs, next: 0, waiting: BTreeMap::new() }
+    }
+
+    /// Sends as many pings as may be on their way.
+    pub(crate) fn send(&mut self, network: &mut Network, now: Duration, effects: &mut NetworkEffects) {
+        while self.waiting.len() < PINGS_AT_ONCE {
+            let Some(pair) = self.pairs.get_mut(self.next) else { return };
+            pair.sent_at = now;
+            let to = network.hosts()[pair.to].address();
+            let sequence = self.next as u16;
+            self.waiting.insert((pair.from, to, sequence), self.next);
+            network.ping(pair.from, to, sequence, now, effects);
+            self.next += 1;
+        }
+    }
+
+    /// A host has got a reply. Gives the pair of hosts, if it is one of this round.
+    pub(crate) fn on_reply(&mut self, host: usize, reply: &PingReply) -> Option<(usize, usize)> {
+        let pair = &mut self.pairs[self.waiting.remove(&(host, reply.from, reply.sequence))?];
+        pair.round_trip = Some(reply.round_trip);
+        Some((pair.from, pair.to))
+    }
+
+    /// Gives up the pings whose time is over, and names their pairs.
+    pub(crate) fn give_up(&mut self, network: &mut Network, now: Duration) -> Vec<(usize, usize)> {
+        let pairs = &self.pairs;
+        let timeout = self.timeout;
+        let mut lost = Vec::new();
+        self.waiting.retain(|(host, to, sequence), index| {
+            let in_time = now.saturating_sub(pairs[*index].sent_at) < timeout;
+            if !in_time {
+                network.give_up(*host, *to, *sequence);
+                lost.push((pairs[*index].from, pairs[*index].to));
+            }
+            in_time
+        });
+        lost
+    }
+
+    /// Whether every ping is answered or lost.
+    pub(crate) fn is_done(&self) -> bool {
+        self.waiting.is_empty() && self.next == self.pairs.len()
+    }
+
+    /// What became of the pings.
+    pub(crate) fn report(&self, network: &Network) -> PingReport {
+        let name = |host: usize| network.hosts()[host].name().to_owned();
+        let outcome = |pair: &Pair| PingOutcome {
+            from: name(pair.from),
+            to: name(pair.to),
+            round_trip: pair.round_trip,
+        };
+        PingReport { pairs: self.pairs.iter().map(outcome).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::SwitchOptions;
+
+    #[test]
+    fn what_is_not_answered_in_time_is_lost() {
+        let start = Duration::from_secs(1);
+        let mut network = Network::new(&"single,3".parse().unwrap(), &SwitchOptions::default(), start);
+        let mut effects = NetworkEffects::default();
+        let mut round = PingAll::new(3, Duration::from_secs(2));
+        round.send(&mut network, start, &mut effects);
+        let answered = PingReply {
+            from: network.hosts()[1].address(),
+            sequence: 0,
+            round_trip: Duration::from_millis(5),
+        };
+        assert_eq!(round.on_reply(2, &answered), None, "another host's");
+        assert_eq!(round.on_reply(0, &answered), Some((0, 1)));
+        assert_eq!(round.on_reply(0, &answered), None, "twice");
+        assert_eq!(round.give_up(&mut network, start + Duration::from_secs(1)), []);
+        assert!(!round.is_done());
+        assert_eq!(round.give_up(&mut network, start + Duration::from_secs(2)).len(), 5);
+        assert!(round.is_done());
+        let report = round.report(&network);
+        assert_eq!(report.to_string(), "83% dropped (1/6 received)");
+        assert!(!report.is_complete());
+        assert_eq!(report.lost().count(), 5);
+    }
+
+    #[test]
+    fn only_so_many_are_on_their_way_at_once() {
+        let mut network =
+            Network::new(&"single,9".parse().unwrap(), &SwitchOptions::default(), Duration::ZERO);
+        let mut round = PingAll::new(9, Duration::from_secs(1));
+        round.send(&mut network, Duration::ZERO, &mut NetworkEffects::default());
+        assert_eq!((round.waiting.len(), round.pairs.len()), (PINGS_AT_ONCE, 72));
+    }
+
+    #[test]
+    fn one_host_alone_has_nobody_to_ping() {
+        assert!(PingAll::new(1, Duration::ZERO).is_done());
+        assert!(!PingReport::default().is_complete());
+    }
+}

@@ -1,0 +1,411 @@
+//! The loop: sockets, the clock and requests in; the network asked; sockets, events and answers out.
+//!
+//! Never decides anything about packets: that is the network's.
+
+use flow::{DatapathId, Field, PortNo};
+use mio::{Events, Poll, Token, Waker};
+use openflow::message::NO_BUFFER;
+use openflow::{Body, Message};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use super::connection::{Connection, Due, Received};
+use super::event::{Audience, Event};
+use super::ping_all::{PingAll, PingReport};
+use super::{Command, Counters};
+use crate::network::{Network, NetworkEffects};
+use crate::switch::{Switch, SwitchOptions};
+use crate::topology::Topology;
+
+/// How often time-outs are looked at when nothing else happens.
+const TICK: Duration = Duration::from_millis(20);
+/// Frames that are carried before sockets get their turn.
+const FRAMES_AT_ONCE: usize = 4096;
+/// Events of the poll that are taken at once; more come with the next look.
+const POLL_EVENTS: usize = 1024;
+
+/// The loop and all that it holds.
+pub(crate) struct Reactor {
+    poll: Poll,
+    waker: Arc<Waker>,
+    began: Instant,
+    controller: SocketAddr,
+    network: Network,
+    effects: NetworkEffects,
+    connections: Vec<Connection>,
+    /// Connections with more to read than was taken at once.
+    unread: Vec<usize>,
+    /// Switches that have something to send.
+    unsent: Vec<usize>,
+    /// Connections that are closed, and why, once what is to be sent is sent.
+    closing: Vec<(usize, String)>,
+    inbox: Receiver<Command>,
+    waiting_for_all: Vec<Sender<()>>,
+    rounds: VecDeque<(PingAll, Sender<PingReport>)>,
+    audience: Vec<Audience>,
+    counters: Arc<Counters>,
+    ticked_at: Duration,
+}
+
+impl Reactor {
+    /// A loop that has not begun.
+    pub(crate) fn new(
+        topology: &Topology,
+        controller: SocketAddr,
+        options: &SwitchOptions,
+        inbox: Receiver<Command>,
+        counters: Arc<Counters>,
+    ) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), Token(topology.switches.len()))?;
+        Ok(Reactor {
+            waker: Arc::new(waker),
+            poll,
+            began: Instant::now(),
+            controller,
+            network: Network::new(topology, options, Duration::ZERO),
+            effects: NetworkEffects::default(),
+            connections: topology.switches.iter().map(|_| Connection::new()).collect(),
+            unread: Vec::new(),
+            unsent: Vec::new(),
+            closing: Vec::new(),
+            inbox,
+            waiting_for_all: Vec::new(),
+            rounds: VecDeque::new(),
+            audience: Vec::new(),
+            counters,
+            ticked_at: Duration::ZERO,
+        })
+    }
+
+    /// What wakes the loop when it has been asked something.
+    pub(crate) fn waker(&self) -> Arc<Waker> {
+        self.waker.clone()
+    }
+
+    /// Runs until it is told to stop, or nobody is left who could.
+    pub(crate) fn run(&mut self) {
+        let mut events = Events::with_capacity(POLL_EVENTS);
+        let mut more = false;
+        loop {
+            let patience = if more { Duration::ZERO } else { TICK };
+            match self.poll.poll(&mut events, Some(patience)) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return,
+                _ => {}
+            }
+            let now = self.began.elapsed();
+            for event in &events {
+                self.on_socket(event.token().0, event.is_writable(), now);
+            }
+            for index in std::mem::take(&mut self.unread) {
+                self.receive(index, now);
+            }
+            if !self.obey(now) {
+                return;
+            }
+            if now.saturating_sub(self.ticked_at) >= TICK {
+                self.ticked_at = now;
+                self.tick(now);
+            }
+            let frames_left = self.network.carry(FRAMES_AT_ONCE, now, &mut self.effects);
+            self.go_on_pinging(now);
+            self.deliver(now);
+            more = frames_left || !self.unread.is_empty();
+        }
+    }
+
+    fn on_socket(&mut self, index: usize, writable: bool, now: Duration) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        if writable {
+            match connection.on_writable() {
+                Ok(true) => self.network.on_connected(index, &mut self.effects),
+                Ok(false) => {}
+                Err(error) => return self.closing.push((index, error.to_string())),
+            }
+            self.unsent.push(index);
+        }
+        self.receive(index, now);
+    }
+
+    /// Reads what a controller has sent to a switch, and lets the switch act.
+    fn receive(&mut self, index: usize, now: Duration) {
+        let received = self.connections[index].read(now);
+        let result = self.hand_over(index, now);
+        match (received, result) {
+            (Ok(Received::SomeMore), Ok(())) => self.unread.push(index),
+            (Ok(Received::All), Ok(())) => {}
+            (Err(error), _) => self.closing.push((index, error.to_string())),
+            (_, Err(why)) => self.closing.push((index, why)),
+        }
+    }
+
+    fn hand_over(&mut self, index: usize, now: Duration) -> Result<(), String> {
+        let Reactor { connections, network, effects, counters, audience, .. } = self;
+        let cut = connections[index].cut(|bytes| {
+            match Message::decode(bytes) {
+                Ok(message) => {
+                    let before = network.switches()[index].version();
+                    network.on_message(index, &message, now, effects);
+                    let switch = &network.switches()[index];
+                    if before.is_none() {
+                        note_connected(switch, counters, audience);
+                    }
+                    note_received(switch.datapath_id(), &message, counters, audience);
+                }
+                Err(bad) => {
+                    counters.bad_messages.fetch_add(1, Ordering::Relaxed);
+                    network.on_bad_input(index, xid_of(bytes), bad.error, bytes, effects);
+                }
+            }
+            !effects.close.contains(&index)
+        });
+        if let Err(bad) = cut {
+            counters.bad_messages.fetch_add(1, Ordering::Relaxed);
+            network.on_bad_input(index, 0, bad.error, &[], effects);
+            return Err(format!("the controller's messages cannot be told apart: {bad}"));
+        }
+        if self.network.switches()[index].is_known() {
+            self.connections[index].proved();
+            self.answer_if_all_are_connected();
+        }
+        Ok(())
+    }
+
+    fn answer_if_all_are_connected(&mut self) {
+        if !self.waiting_for_all.is_empty() && self.network.switches().iter().all(|switch| switch.is_known())
+        {
+            for waiting in self.waiting_for_all.drain(..) {
+                // Who asked may have stopped waiting.
+                let _ = waiting.send(());
+            }
+        }
+    }
+
+    fn close(&mut self, index: usize, why: String, now: Duration) {
+        let was_connected = self.network.switches()[index].version().is_some();
+        let counter =
+            if was_connected { &self.counters.connections_lost } else { &self.counters.connections_refused };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let retry_in = self.connections[index].close(why.clone(), self.poll.registry(), now);
+        self.network.on_disconnected(index);
+        let datapath_id = self.network.switches()[index].datapath_id();
+        self.tell(Event::SwitchDisconnected { datapath_id, why, retry_in });
+    }
+
+    fn tick(&mut self, now: Duration) {
+        for index in 0..self.connections.len() {
+            match self.connections[index].due(now) {
+                Due::Nothing => {}
+                Due::Connect => {
+                    let begun = self.connections[index].connect(
+                        self.controller,
+                        Token(index),
+                        self.poll.registry(),
+                        now,
+                    );
+                    if let Err(error) = begun {
+                        self.closing.push((index, error.to_string()));
+                    }
+                }
+                Due::Probe => self.probe(index),
+                Due::GiveUp => self.closing.push((index, "the controller says nothing".to_owned())),
+            }
+        }
+        self.network.on_tick(now, &mut self.effects);
+        self.counters.frames_lost.store(self.network.frames_lost(), Ordering::Relaxed);
+    }
+
+    fn probe(&mut self, index: usize) {
+        self.connections[index].probed();
+        if let Some(version) = self.network.switches()[index].version() {
+            self.effects
+                .messages
+                .push((index, Message { version, xid: 0, body: Body::EchoRequest(Vec::new()) }));
+        }
+    }
+
+    /// Does what has been asked from outside. Says whether to go on.
+    fn obey(&mut self, now: Duration) -> bool {
+        loop {
+            match self.inbox.try_recv() {
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) | Ok(Command::Stop) => return false,
+                Ok(Command::WaitConnected(answer)) => {
+                    self.waiting_for_all.push(answer);
+                    self.answer_if_all_are_connected();
+                }
+                Ok(Command::ListMissing(answer)) => {
+                    // Who asked may be gone.
+                    let _ = answer.send(self.missing());
+                }
+                Ok(Command::PingAll { timeout, answer }) => {
+                    self.rounds.push_back((PingAll::new(self.network.hosts().len(), timeout), answer));
+                    self.go_on_pinging(now);
+                }
+                Ok(Command::SetLink { link, up }) => self.network.set_link(link, up, &mut self.effects),
+                Ok(Command::Observe(audience)) => self.audience.push(audience),
+            }
+        }
+    }
+
+    fn missing(&self) -> Vec<(DatapathId, String)> {
+        let switches = self.network.switches().iter().zip(&self.connections);
+        switches
+            .filter(|(switch, _)| !switch.is_known())
+            .map(|(switch, connection)| {
+                let why = match connection.is_open() {
+                    true => "the controller has not asked what the switch is".to_owned(),
+                    false => connection.last_words.clone(),
+                };
+                (switch.datapath_id(), why)
+            })
+            .collect()
+    }
+
+    /// Takes note of replies, gives up pings, sends the next ones, and answers when a round is over.
+    fn go_on_pinging(&mut self, now: Duration) {
+        let replies = std::mem::take(&mut self.effects.replies);
+        let Some((round, _)) = self.rounds.front_mut() else { return };
+        let mut told = Vec::new();
+        for (host, reply) in &replies {
+            if let Some((from, to)) = round.on_reply(*host, reply) {
+                told.push((from, to, Some(reply.round_trip)));
+            }
+        }
+        told.extend(round.give_up(&mut self.network, now).into_iter().map(|(from, to)| (from, to, None)));
+        round.send(&mut self.network, now, &mut self.effects);
+        let is_done = round.is_done();
+        for (from, to, round_trip) in told {
+            let name = |host: usize| self.network.hosts()[host].name().to_owned();
+            let (from, to) = (name(from), name(to));
+            self.tell(match round_trip {
+                Some(round_trip) => Event::PingOk { from, to, round_trip },
+                None => Event::PingLost { from, to },
+            });
+        }
+        if is_done && let Some((round, answer)) = self.rounds.pop_front() {
+            // Who asked may be gone.
+            let _ = answer.send(round.report(&self.network));
+        }
+    }
+
+    /// Sends what switches have to say, and closes what is to be closed.
+    fn deliver(&mut self, now: Duration) {
+        let mut messages = std::mem::take(&mut self.effects.messages);
+        for (index, message) in messages.drain(..) {
+            self.push(index, &message);
+        }
+        self.effects.messages = messages;
+        let mut unsent = std::mem::take(&mut self.unsent);
+        unsent.sort_unstable();
+        unsent.dedup();
+        for index in unsent.drain(..) {
+            if let Err(error) = self.connections[index].flush() {
+                self.closing.push((index, error.to_string()));
+            }
+        }
+        self.unsent = unsent;
+        self.close_all(now);
+    }
+
+    /// Closes each connection that is to be closed once, however many reasons there are: a switch's own comes first.
+    fn close_all(&mut self, now: Duration) {
+        let disagreed = |index| (index, "no version was agreed on".to_owned());
+        let mut closing: Vec<_> = self.effects.close.drain(..).map(disagreed).collect();
+        closing.append(&mut self.closing);
+        closing.sort_by_key(|(index, _)| *index);
+        closing.dedup_by_key(|(index, _)| *index);
+        for (index, why) in closing {
+            self.close(index, why, now);
+        }
+    }
+
+    fn push(&mut self, index: usize, message: &Message) {
+        let connection = &mut self.connections[index];
+        if !connection.is_open() {
+            return;
+        }
+        let is_packet_in = matches!(message.body, Body::PacketIn(_));
+        if is_packet_in && !connection.has_room_for_packet_ins() {
+            self.counters.packet_ins_dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        match connection.push(message) {
+            Ok(()) => self.unsent.push(index),
+            Err(why) => return self.closing.push((index, why)),
+        }
+        self.tell_sent(index, message);
+    }
+
+    fn tell_sent(&mut self, index: usize, message: &Message) {
+        let datapath_id = self.network.switches()[index].datapath_id();
+        match &message.body {
+            Body::PacketIn(packet_in) => {
+                self.counters.packet_ins.fetch_add(1, Ordering::Relaxed);
+                let in_port = packet_in.matching.get(Field::InPort).map_or(0, |(port, _)| port as u32);
+                self.tell(Event::PacketIn {
+                    datapath_id,
+                    in_port: PortNo(in_port),
+                    reason: packet_in.reason,
+                    total_len: packet_in.total_len,
+                    buffered: packet_in.buffer_id != NO_BUFFER,
+                });
+            }
+            Body::Error(error) => {
+                self.counters.errors.fetch_add(1, Ordering::Relaxed);
+                self.tell(Event::ErrorSent { datapath_id, kind: error.kind, code: error.code });
+            }
+            _ => {}
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        tell(&mut self.audience, || event);
+    }
+}
+
+/// Tells whoever is there; makes the event only if anybody is.
+fn tell(audience: &mut Vec<Audience>, event: impl FnOnce() -> Event) {
+    if !audience.is_empty() {
+        let event = event();
+        audience.retain(|observer| observer.tell(event.clone()));
+    }
+}
+
+/// Counts and tells that a switch has agreed on a version, if it has.
+fn note_connected(switch: &Switch, counters: &Counters, audience: &mut Vec<Audience>) {
+    if let Some(version) = switch.version() {
+        counters.connections.fetch_add(1, Ordering::Relaxed);
+        tell(audience, || Event::SwitchConnected { datapath_id: switch.datapath_id(), version });
+    }
+}
+
+/// Counts and tells what a controller has sent.
+fn note_received(
+    datapath_id: DatapathId,
+    message: &Message,
+    counters: &Counters,
+    audience: &mut Vec<Audience>,
+) {
+    match &message.body {
+        Body::FlowMod(flow_mod) => {
+            counters.flow_mods.fetch_add(1, Ordering::Relaxed);
+            tell(audience, || Event::FlowMod { datapath_id, flow_mod: Arc::new(flow_mod.clone()) });
+        }
+        Body::PacketOut(_) => {
+            counters.packet_outs.fetch_add(1, Ordering::Relaxed);
+            tell(audience, || Event::PacketOut { datapath_id });
+        }
+        _ => {}
+    }
+}
+
+/// The transaction id of a message whose header at least is there.
+fn xid_of(bytes: &[u8]) -> u32 {
+    openflow::Header::read(bytes).map_or(0, |header| header.xid)
+}

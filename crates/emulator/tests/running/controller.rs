@@ -1,0 +1,101 @@
+//! A controller in a thread, as small as one can be: it says hello, asks for features, and floods every packet-in.
+
+use flow::{Action, Field, Instruction, Match, PortNo};
+use openflow::message::*;
+use openflow::{Body, Message, Version};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+
+/// Listens on a port of its own and serves every switch that comes, each in a thread. Gives what switches say.
+pub fn flooding() -> (SocketAddr, Receiver<Message>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (said, hearing) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let said = said.clone();
+            std::thread::spawn(move || serve(&mut stream.unwrap(), |message| drop(said.send(message))));
+        }
+    });
+    (address, hearing)
+}
+
+/// Listens, and does with each connection what `conduct` says.
+pub fn behaving(conduct: impl Fn(usize, TcpStream) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for (count, stream) in listener.incoming().enumerate() {
+            conduct(count, stream.unwrap());
+        }
+    });
+    address
+}
+
+/// One switch, until it goes.
+pub fn serve(stream: &mut TcpStream, mut heard: impl FnMut(Message)) {
+    while let Some(message) = read(stream) {
+        let version = message.version;
+        let mut say = |xid, body| {
+            let mut bytes = Vec::new();
+            Message { version, xid, body }.encode(&mut bytes).unwrap();
+            // The switch may be gone; the next read says so.
+            let _ = stream.write_all(&bytes);
+        };
+        match &message.body {
+            Body::Hello(_) => {
+                say(1, Body::Hello(Hello::default()));
+                say(2, Body::FeaturesRequest);
+                if version == Version::V1_3 {
+                    say(3, Body::FlowMod(table_miss()));
+                }
+            }
+            Body::EchoRequest(payload) => say(message.xid, Body::EchoReply(payload.clone())),
+            Body::PacketIn(packet_in) => say(4, Body::PacketOut(flood(packet_in))),
+            _ => {}
+        }
+        heard(message);
+    }
+}
+
+fn read(stream: &mut TcpStream) -> Option<Message> {
+    let mut bytes = vec![0; 8];
+    stream.read_exact(&mut bytes).ok()?;
+    let length = usize::from(u16::from_be_bytes([bytes[2], bytes[3]]));
+    bytes.resize(length, 0);
+    stream.read_exact(&mut bytes[8..]).ok()?;
+    Some(Message::decode(&bytes).unwrap())
+}
+
+fn flood(packet_in: &PacketIn) -> PacketOut {
+    let (in_port, _) = packet_in.matching.get(Field::InPort).unwrap();
+    let is_kept = packet_in.buffer_id != NO_BUFFER;
+    PacketOut {
+        buffer_id: packet_in.buffer_id,
+        in_port: PortNo(in_port as u32),
+        actions: vec![Action::output(PortNo::FLOOD)],
+        data: if is_kept { Vec::new() } else { packet_in.data.clone() },
+    }
+}
+
+fn table_miss() -> FlowMod {
+    FlowMod {
+        cookie: 0,
+        cookie_mask: 0,
+        table_id: 0,
+        command: FLOW_ADD,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        priority: 0,
+        buffer_id: NO_BUFFER,
+        out_port: PortNo::ANY,
+        out_group: GROUP_ANY,
+        flags: 0,
+        matching: Match::any(),
+        instructions: vec![Instruction::ApplyActions(vec![Action::Output {
+            port: PortNo::CONTROLLER,
+            max_len: 128,
+        }])],
+    }
+}

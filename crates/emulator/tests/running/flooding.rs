@@ -1,0 +1,129 @@
+//! Against the controller in this process, well-behaved and not.
+
+use super::controller::{behaving, flooding, serve};
+use super::every_kind_of_switch;
+use emulator::{Emulation, Event, SwitchOptions, Topology, Versions};
+use openflow::{Body, Message, Version};
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// Longer than anything takes here; only a test that fails waits so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn topology(text: &str) -> Topology {
+    text.parse().unwrap()
+}
+
+#[test]
+fn all_hosts_of_a_tree_reach_each_other() {
+    for options in every_kind_of_switch() {
+        let (controller, _) = flooding();
+        let network = Emulation::start(&topology("tree,2"), controller, &options).unwrap();
+        network.wait_connected(PATIENCE).unwrap();
+        let report = network.ping_all(PATIENCE);
+        assert_eq!(report.to_string(), "0% dropped (12/12 received)", "{options:?}");
+        let counters = network.counters();
+        assert_eq!((counters.connections, counters.errors, counters.bad_messages), (3, 0, 0), "{options:?}");
+        assert!(counters.packet_ins > 0 && counters.packet_ins == counters.packet_outs, "{counters:?}");
+        network.stop();
+    }
+}
+
+#[test]
+fn an_observer_sees_what_happens_in_its_order() {
+    let (controller, _) = flooding();
+    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+    let network = Emulation::start(&topology("single,2"), controller, &options).unwrap();
+    let observer = network.observer();
+    network.wait_connected(PATIENCE).unwrap();
+    assert!(network.ping_all(PATIENCE).is_complete());
+    network.stop();
+    let events: Vec<Event> = std::iter::from_fn(|| observer.next_within(PATIENCE).ok()).collect();
+    let first = |wanted: fn(&Event) -> bool| events.iter().position(wanted).unwrap();
+    let connected = first(|event| matches!(event, Event::SwitchConnected { version: Version::V1_3, .. }));
+    let rule = first(|event| matches!(event, Event::FlowMod { flow_mod, .. } if flow_mod.priority == 0));
+    let asked = first(|event| matches!(event, Event::PacketIn { buffered: true, .. }));
+    let told = first(|event| matches!(event, Event::PacketOut { .. }));
+    let pinged = first(|event| matches!(event, Event::PingOk { from, .. } if from == "h1"));
+    assert!(connected < rule && rule < asked && asked < told && told < pinged, "{events:?}");
+    assert_eq!(observer.dropped(), 0);
+}
+
+#[test]
+fn a_link_that_fails_is_told_and_loses_pings() {
+    let (controller, hearing) = flooding();
+    let network = Emulation::start(&topology("single,2"), controller, &SwitchOptions::default()).unwrap();
+    network.wait_connected(PATIENCE).unwrap();
+    network.set_link(0, false);
+    let is_port_status = |message: &Message| matches!(message.body, Body::PortStatus(_));
+    assert!(hearing.iter().any(|message| is_port_status(&message)));
+    let report = network.ping_all(Duration::from_millis(50));
+    assert_eq!(report.to_string(), "100% dropped (0/2 received)");
+    network.set_link(0, true);
+    assert!(network.ping_all(PATIENCE).is_complete());
+}
+
+#[test]
+fn a_controller_that_is_not_there_is_named_and_tried_again() {
+    // A port that was free a moment ago, and that nobody listens on.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let network = Emulation::start(&topology("single,2"), nobody, &SwitchOptions::default()).unwrap();
+    let observer = network.observer();
+    for _ in 0..2 {
+        assert!(matches!(observer.next_within(PATIENCE), Ok(Event::SwitchDisconnected { .. })));
+    }
+    let refused = network.wait_connected(Duration::ZERO).unwrap_err();
+    assert_eq!(refused.missing.len(), 1);
+    assert!(refused.to_string().contains("of:0000000000000001: Connection refused"), "{refused}");
+    assert!(network.counters().connections_refused >= 2);
+}
+
+#[test]
+fn a_controller_that_misbehaves_is_left_and_met_again() {
+    let garbage: [&[u8]; 5] = [
+        // A length that lies, a message before hello, a version that nobody speaks, half a message, nothing.
+        &[4, 0, 0, 3, 0, 0, 0, 1],
+        &[4, 5, 0, 8, 0, 0, 0, 1],
+        &[9, 0, 0, 16, 0, 0, 0, 1, 0, 1, 0, 8, 0, 0, 2, 0],
+        &[4, 0, 0],
+        &[],
+    ];
+    let controller = behaving(move |count, mut stream: TcpStream| match garbage.get(count) {
+        Some(bytes) => {
+            stream.write_all(bytes).unwrap();
+        }
+        None => drop(std::thread::spawn(move || serve(&mut stream, |_| {}))),
+    });
+    let network = Emulation::start(&topology("single,2"), controller, &SwitchOptions::default()).unwrap();
+    network.wait_connected(PATIENCE).unwrap();
+    assert!(network.ping_all(PATIENCE).is_complete());
+    assert_eq!(network.counters().connections_refused, 5);
+}
+
+#[test]
+fn what_cannot_be_read_is_answered_and_the_rest_goes_on() {
+    let (said, hearing) = std::sync::mpsc::channel();
+    let controller = behaving(move |_, mut stream: TcpStream| {
+        let said = said.clone();
+        let mut other_end = stream.try_clone().unwrap();
+        std::thread::spawn(move || {
+            serve(&mut stream, |message| {
+                if matches!(message.body, Body::FeaturesReply(_)) {
+                    // A flow mod that ends in the middle.
+                    other_end.write_all(&[4, 14, 0, 16, 0, 0, 0, 77, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+                }
+                drop(said.send(message));
+            })
+        });
+    });
+    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+    let network = Emulation::start(&topology("single,2"), controller, &options).unwrap();
+    let error = hearing.iter().find_map(|message| match message.body {
+        Body::Error(error) => Some((message.xid, error.kind, error.code, error.data.len())),
+        _ => None,
+    });
+    assert_eq!(error, Some((77, 1, 6, 16)));
+    assert!(network.ping_all(PATIENCE).is_complete());
+    assert_eq!(network.counters().bad_messages, 1);
+}
