@@ -32,6 +32,7 @@ pub use instruction_bytes::{
 };
 pub use match_bytes::{MAX_UNKNOWN_FIELDS, MatchWriter, match_len, read_match, write_match};
 pub use prerequisite::check_prerequisites;
+pub(crate) use prerequisite::prerequisites;
 pub use tlv::{Tlv, Tlvs, field_header, find_field, match_tlvs};
 
 use crate::error::{BadInput, ErrorCode};

@@ -24,6 +24,9 @@ pub mod json;
 pub mod mac;
 pub mod matching;
 pub mod port;
+pub mod reach;
+pub mod relation;
+pub mod rewrite;
 pub mod text;
 mod value;
 

@@ -5,6 +5,7 @@ use super::{MatchFault, bad};
 use crate::error::BadInput;
 use crate::field::Field;
 use crate::matching::{Match, MatchEntry};
+use crate::value::{self, Style};
 
 /// `OFPVID_PRESENT`: the bit of vlan_vid that says that there is a tag.
 const VLAN_PRESENT: u128 = 0x1000;
@@ -39,39 +40,52 @@ pub fn check_prerequisites(rule: &Match) -> Result<(), BadInput> {
     Ok(())
 }
 
-/// What `field` needs and `seen` does not have, in words.
-fn missing(seen: &Match, field: Field) -> Option<&'static str> {
+/// One thing that a field needs: another field with one of one or two values.
+pub(crate) type Prerequisite = (Field, &'static [u128]);
+
+const IP: Prerequisite = (Field::EthType, &[0x0800, 0x86dd]);
+const IPV4: Prerequisite = (Field::EthType, &[0x0800]);
+const IPV6: Prerequisite = (Field::EthType, &[0x86dd]);
+const ICMPV6: Prerequisite = (Field::IpProto, &[58]);
+
+/// What a field needs of other fields' values. That a VLAN priority needs a tag, and in_phy_port an in_port, is not about values.
+pub(crate) const fn prerequisites(field: Field) -> &'static [Prerequisite] {
     use Field::*;
-    let has = |field, values: &[u128]| seen.get(field).is_some_and(|(value, _)| values.contains(&value));
-    let (met, needed) = match field {
-        InPhyPort => (seen.get(InPort).is_some(), "in_port"),
-        VlanPcp => (
-            seen.get(VlanVid).is_some_and(|(value, mask)| value & mask & VLAN_PRESENT != 0),
-            "vlan_vid with OFPVID_PRESENT",
-        ),
-        IpDscp | IpEcn | IpProto => (has(EthType, &[0x0800, 0x86dd]), "eth_type 0x0800 or 0x86dd"),
-        Ipv4Src | Ipv4Dst => (has(EthType, &[0x0800]), "eth_type 0x0800"),
-        TcpSrc | TcpDst => (has(IpProto, &[6]), "ip_proto 6"),
-        UdpSrc | UdpDst => (has(IpProto, &[17]), "ip_proto 17"),
-        SctpSrc | SctpDst => (has(IpProto, &[132]), "ip_proto 132"),
-        Icmpv4Type | Icmpv4Code => {
-            (has(EthType, &[0x0800]) && has(IpProto, &[1]), "eth_type 0x0800 and ip_proto 1")
+    match field {
+        IpDscp | IpEcn | IpProto => &[IP],
+        Ipv4Src | Ipv4Dst => &[IPV4],
+        TcpSrc | TcpDst => &[IP, (IpProto, &[6])],
+        UdpSrc | UdpDst => &[IP, (IpProto, &[17])],
+        SctpSrc | SctpDst => &[IP, (IpProto, &[132])],
+        Icmpv4Type | Icmpv4Code => &[IPV4, (IpProto, &[1])],
+        ArpOp | ArpSpa | ArpTpa | ArpSha | ArpTha => &[(EthType, &[0x0806, 0x8035])],
+        Ipv6Src | Ipv6Dst | Ipv6Flabel | Ipv6Exthdr => &[IPV6],
+        Icmpv6Type | Icmpv6Code => &[IPV6, ICMPV6],
+        Ipv6NdTarget => &[IPV6, ICMPV6, (Icmpv6Type, &[135, 136])],
+        Ipv6NdSll => &[IPV6, ICMPV6, (Icmpv6Type, &[135])],
+        Ipv6NdTll => &[IPV6, ICMPV6, (Icmpv6Type, &[136])],
+        MplsLabel | MplsTc | MplsBos => &[(EthType, &[0x8847, 0x8848])],
+        PbbIsid => &[(EthType, &[0x88e7])],
+        InPort | InPhyPort | Metadata | EthDst | EthSrc | EthType | VlanVid | VlanPcp | TunnelId => &[],
+    }
+}
+
+/// What `field` needs and `seen` does not have, in words.
+fn missing(seen: &Match, field: Field) -> Option<String> {
+    match field {
+        Field::InPhyPort if seen.get(Field::InPort).is_none() => return Some("in_port".to_owned()),
+        Field::VlanPcp => {
+            let tagged =
+                seen.get(Field::VlanVid).is_some_and(|(value, mask)| value & mask & VLAN_PRESENT != 0);
+            return (!tagged).then(|| "vlan_vid with OFPVID_PRESENT".to_owned());
         }
-        ArpOp | ArpSpa | ArpTpa | ArpSha | ArpTha => {
-            (has(EthType, &[0x0806, 0x8035]), "eth_type 0x0806 (or 0x8035)")
-        }
-        Ipv6Src | Ipv6Dst | Ipv6Flabel | Ipv6Exthdr => (has(EthType, &[0x86dd]), "eth_type 0x86dd"),
-        Icmpv6Type | Icmpv6Code => {
-            (has(EthType, &[0x86dd]) && has(IpProto, &[58]), "eth_type 0x86dd and ip_proto 58")
-        }
-        Ipv6NdTarget => (has(Icmpv6Type, &[135, 136]), "icmpv6_type 135 or 136"),
-        Ipv6NdSll => (has(Icmpv6Type, &[135]), "icmpv6_type 135"),
-        Ipv6NdTll => (has(Icmpv6Type, &[136]), "icmpv6_type 136"),
-        MplsLabel | MplsTc | MplsBos => (has(EthType, &[0x8847, 0x8848]), "eth_type 0x8847 or 0x8848"),
-        PbbIsid => (has(EthType, &[0x88e7]), "eth_type 0x88e7"),
-        InPort | Metadata | EthDst | EthSrc | EthType | VlanVid | TunnelId => (true, ""),
-    };
-    if met { None } else { Some(needed) }
+        _ => {}
+    }
+    let met = |needed: &Prerequisite| seen.get(needed.0).is_some_and(|(value, _)| needed.1.contains(&value));
+    let (needed, values) = prerequisites(field).iter().find(|needed| !met(needed))?;
+    let style = Style::of(*needed);
+    let values: Vec<String> = values.iter().map(|value| value::show(style, *value)).collect();
+    Some(format!("{} {}", needed.name(), values.join(" or ")))
 }
 
 #[cfg(test)]

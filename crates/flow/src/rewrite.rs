@@ -1,0 +1,254 @@
+//! What actions make of the packets of a match.
+//!
+//! ```text
+//!   Match of the packets before, actions ──> Match of the packets after ──> "does it stay within the flowspace?"
+//! ```
+//!
+//! The answer may say less than is so, and never more: where a field's new value is not known, nothing is said of it. What an
+//! experimenter's action makes of a packet is not known unless it is one of Nicira's that are listed here.
+
+use crate::action::Action;
+use crate::canonical::prerequisites;
+use crate::field::Field;
+use crate::matching::{Match, MatchEntry};
+use crate::relation::covers;
+
+/// `OFPVID_PRESENT`: the bit of vlan_vid that says that there is a tag.
+const VLAN_PRESENT: u128 = 0x1000;
+
+/// Nicira's number.
+const NICIRA: u32 = 0x0000_2320;
+
+/// A match that has all packets which the actions make of the packets of `rule`.
+///
+/// Outputs in between are not told apart: it is the packet behind the last action. A set-field counts only where the rule's
+/// packets have the field for certain; where some lack it, the field is unknown afterwards.
+///
+/// ```
+/// use flow::{rewrite::rewritten, text::{match_to_string, parse_actions, parse_match}};
+/// let rule = parse_match("tcp,nw_src=10.0.0.1,tp_dst=80").unwrap();
+/// let after = rewritten(&rule, &parse_actions("set_field:10.0.0.9->ip_src,push_vlan:0x8100").unwrap());
+/// assert_eq!(match_to_string(&after), "tcp,vlan_tci=0x1000/0x1000,nw_src=10.0.0.9,tp_dst=80");
+/// ```
+pub fn rewritten(rule: &Match, actions: &[Action]) -> Match {
+    let mut after = rule.clone();
+    for action in actions {
+        rewrite(&mut after, action);
+    }
+    after
+}
+
+fn rewrite(after: &mut Match, action: &Action) {
+    match action {
+        Action::SetField { field, value } => set(after, *field, *value),
+        Action::SetUnknownField { header, body } => {
+            // The same field may have stood there with a mask.
+            after.put(MatchEntry::Unknown { header: *header, body: body.clone() });
+        }
+        Action::PushVlan(_) => push_vlan(after),
+        Action::PopVlan | Action::StripVlan => {
+            // Whether there is another tag below is not known.
+            forget(after, &[Field::VlanVid, Field::VlanPcp]);
+        }
+        Action::SetVlanVid(vid) => tag(after, Field::VlanVid, u128::from(*vid & 0xfff) | VLAN_PRESENT),
+        Action::SetVlanPcp(pcp) => tag(after, Field::VlanPcp, u128::from(*pcp & 7)),
+        Action::SetEthSrc(address) => set(after, Field::EthSrc, address.to_u64().into()),
+        Action::SetEthDst(address) => set(after, Field::EthDst, address.to_u64().into()),
+        Action::SetIpv4Src(address) => set(after, Field::Ipv4Src, u32::from(*address).into()),
+        Action::SetIpv4Dst(address) => set(after, Field::Ipv4Dst, u32::from(*address).into()),
+        Action::SetIpTos(tos) => set(after, Field::IpDscp, u128::from(tos >> 2)),
+        Action::SetTransportSrc(port) => {
+            set_transport(after, [Field::TcpSrc, Field::UdpSrc, Field::SctpSrc], (*port).into());
+        }
+        Action::SetTransportDst(port) => {
+            set_transport(after, [Field::TcpDst, Field::UdpDst, Field::SctpDst], (*port).into());
+        }
+        Action::PushMpls(ethertype) | Action::PopMpls(ethertype) | Action::PushPbb(ethertype) => {
+            new_ether_type(after, *ethertype);
+        }
+        Action::PopPbb => {
+            // All of the inner frame is news.
+            let fields = [Field::EthSrc, Field::EthDst, Field::VlanVid, Field::VlanPcp, Field::EthType];
+            forget(after, &fields);
+            forget_packet(after);
+        }
+        Action::Experimenter { experimenter: NICIRA, body } => nicira(after, body),
+        Action::Experimenter { .. } => forget_all(after),
+        // The time-to-live is in no match of OpenFlow's, but in one of Nicira's.
+        Action::CopyTtlOut | Action::CopyTtlIn | Action::SetNwTtl(_) | Action::DecNwTtl => {
+            forget_unknown(after)
+        }
+        Action::SetMplsTtl(_) | Action::DecMplsTtl => forget_unknown(after),
+        Action::Output { .. } | Action::SetQueue(_) | Action::Group(_) | Action::Enqueue { .. } => {}
+    }
+}
+
+/// Sets a field of packets that have it for certain; of others it is unknown.
+fn set(after: &mut Match, field: Field, value: u128) {
+    let there = |(needed, values): &(Field, &[u128])| match values {
+        [one] => covers(&Match::any().with(*needed, *one), after),
+        values => values.iter().any(|value| covers(&Match::any().with(*needed, *value), after)),
+    };
+    let certain = match field {
+        Field::VlanVid | Field::VlanPcp => {
+            covers(&Match::any().with_masked(Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT), after)
+        }
+        _ => prerequisites(field).iter().all(there),
+    };
+    // A value that decides what other fields mean makes those unknown that mean something else now.
+    let orphans: Vec<Field> = Field::all()
+        .filter(|other| {
+            prerequisites(*other).iter().any(|(needed, values)| *needed == field && !values.contains(&value))
+        })
+        .collect();
+    forget(after, &orphans);
+    after.remove(field);
+    if certain {
+        after.set(field, value);
+    }
+    forget_unknown(after);
+}
+
+/// 1.0's way: a packet without a tag gets one, with the other part zero.
+fn tag(after: &mut Match, field: Field, value: u128) {
+    match after.get(Field::VlanVid) {
+        Some((0, mask)) if mask & VLAN_PRESENT != 0 => {
+            after.set(Field::VlanVid, VLAN_PRESENT);
+            after.set(Field::VlanPcp, 0);
+        }
+        Some((vid, mask)) if vid & mask & VLAN_PRESENT != 0 => {}
+        _ => {
+            forget(after, &[Field::VlanVid, Field::VlanPcp]);
+            after.set_masked(Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT);
+        }
+    }
+    after.set(field, value);
+    forget_unknown(after);
+}
+
+/// The new tag has the old one's id and priority, or zeros (1.3.5, 5.13).
+fn push_vlan(after: &mut Match) {
+    match after.get(Field::VlanVid) {
+        Some((0, mask)) if mask & VLAN_PRESENT != 0 => {
+            after.set(Field::VlanVid, VLAN_PRESENT);
+            after.set(Field::VlanPcp, 0);
+        }
+        Some((vid, mask)) if vid & mask & VLAN_PRESENT != 0 => {}
+        _ => {
+            forget(after, &[Field::VlanVid, Field::VlanPcp]);
+            after.set_masked(Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT);
+        }
+    }
+    forget_unknown(after);
+}
+
+fn set_transport(after: &mut Match, fields: [Field; 3], value: u128) {
+    match after.get(Field::IpProto).map(|(ip_proto, _)| ip_proto) {
+        Some(6) => set(after, fields[0], value),
+        Some(17) => set(after, fields[1], value),
+        Some(132) => set(after, fields[2], value),
+        _ => forget(after, &fields),
+    }
+}
+
+/// Another header is outermost behind the Ethernet header: what was said of the packet is said no more.
+fn new_ether_type(after: &mut Match, ethertype: u16) {
+    forget_packet(after);
+    after.remove(Field::EthType);
+    after.set(Field::EthType, ethertype.into());
+}
+
+fn forget(after: &mut Match, fields: &[Field]) {
+    for field in fields {
+        after.remove(*field);
+    }
+}
+
+/// Forgets all that lies behind the EtherType.
+fn forget_packet(after: &mut Match) {
+    let behind: Vec<Field> = Field::all().filter(|field| !prerequisites(*field).is_empty()).collect();
+    forget(after, &behind);
+    forget_unknown(after);
+}
+
+/// Forgets the fields of other classes: what they depend on is not known.
+fn forget_unknown(after: &mut Match) {
+    let unknown = |entry: &MatchEntry| matches!(entry, MatchEntry::Unknown { .. });
+    if after.entries().iter().any(unknown) {
+        let kept = after.entries().iter().filter(|entry| !unknown(entry)).cloned();
+        let mut left = Match::any();
+        kept.for_each(|entry| left.put(entry));
+        *after = left;
+    }
+}
+
+/// Forgets all that an action could change: everything but where the packet came in.
+fn forget_all(after: &mut Match) {
+    let mut left = Match::any();
+    if let Some((port, _)) = after.get(Field::InPort) {
+        left.set(Field::InPort, port);
+    }
+    *after = left;
+}
+
+/// Nicira's subtypes (ovs-actions(7)) of which it can be said what they change.
+fn nicira(after: &mut Match, body: &[u8]) {
+    let number = |from: usize, to: usize| {
+        body.get(from..to)
+            .map(|bytes| bytes.iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte)))
+    };
+    match (number(0, 2), body.len()) {
+        // set_queue, pop_queue, note, exit, controller in both forms, output from a field and with a length.
+        (Some(4 | 5 | 8 | 15 | 17 | 20 | 37 | 39), _) => {}
+        (Some(2), 8) => set(after, Field::TunnelId, number(4, 8).unwrap_or(0)),
+        (Some(9), 16) => set(after, Field::TunnelId, number(8, 16).unwrap_or(0)),
+        // dec_ttl, with and without controllers.
+        (Some(18 | 21), _) => forget_unknown(after),
+        _ => forget_all(after),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{match_to_string, parse_actions, parse_match};
+
+    fn check(rule: &str, actions: &str, expected: &str) {
+        let after = rewritten(&parse_match(rule).unwrap(), &parse_actions(actions).unwrap());
+        assert_eq!(match_to_string(&after), expected, "{rule} {actions}");
+    }
+
+    #[test]
+    fn what_is_not_understood_says_nothing_afterwards() {
+        check("in_port=1,ip,nw_src=10.0.0.1", "experimenter(0x12345678,00)", "in_port=1");
+        check("in_port=1,ip,nw_src=10.0.0.1", "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]", "in_port=1");
+        check("in_port=1,ip,nw_src=10.0.0.1", "resubmit(,7)", "in_port=1");
+    }
+
+    #[test]
+    fn a_field_that_may_be_missing_is_unknown_afterwards() {
+        check("in_port=1", "set_field:10.0.0.1->ip_src", "in_port=1");
+        check("in_port=1", "set_field:4101->vlan_vid", "in_port=1");
+        check("ip,nw_src=10.0.0.0/8", "set_field:10.0.0.9->ip_src", "ip,nw_src=10.0.0.9");
+        check("ip,nw_src=10.0.0.1", "mod_tp_src:5", "ip,nw_src=10.0.0.1");
+        check("udp,tp_src=1", "mod_tp_src:5", "udp,tp_src=5");
+        check("udp,reg0=5,nw_ttl=3", "dec_ttl", "udp");
+    }
+
+    #[test]
+    fn tags_come_and_go() {
+        check("dl_vlan=5,dl_vlan_pcp=2", "push_vlan:0x8100", "dl_vlan=5,dl_vlan_pcp=2");
+        check("vlan_vid=0,ip", "push_vlan:0x8100,set_field:4103->vlan_vid", "ip,dl_vlan=7,dl_vlan_pcp=0");
+        check("ip", "mod_vlan_vid:7", "ip,dl_vlan=7");
+        check("vlan_vid=0", "mod_vlan_pcp:3", "dl_vlan=0,dl_vlan_pcp=3");
+        check("dl_vlan=5,dl_vlan_pcp=2,ip", "strip_vlan", "ip");
+    }
+
+    #[test]
+    fn another_outer_header_hides_the_packet() {
+        check("in_port=1,tcp,nw_src=10.0.0.1,tp_dst=3", "push_mpls:0x8847", "mpls,in_port=1");
+        check("mpls,mpls_label=5", "pop_mpls:0x0800,set_field:10.0.0.1->ip_src", "ip,nw_src=10.0.0.1");
+        check("in_port=1,dl_type=0x88e7,dl_src=00:00:00:00:00:01", "pop_pbb", "in_port=1");
+        check("tcp,tp_dst=3", "set_field:17->ip_proto", "udp");
+    }
+}
