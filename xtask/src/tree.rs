@@ -74,6 +74,11 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
+/// Where Cargo builds: one folder for this workspace and the fuzz targets' alike.
+pub fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Reads the workspace; an error is a sentence for the operator.
 pub fn read() -> Result<Workspace, String> {
     let answer =
