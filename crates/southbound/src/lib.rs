@@ -1,1 +1,51 @@
-//! Switch sessions: OpenFlow bytes to events, commands to OpenFlow bytes.
+//! The sessions with switches: OpenFlow bytes to events, commands to OpenFlow bytes.
+//!
+//! ```text
+//!              Listeners ──accept──> adopt
+//!                                      │            ┌─> SouthboundEvent: frames of the abi, for the kernel
+//!   switch ══TCP or TLS══> Connection ─┴─> Session ─┤
+//!   switch <═════════════  (bytes)  <── (decides) ──┴── Command, cookie, tag: from the kernel
+//!                                           │
+//!                                        Roster: which switch is up, on which worker
+//! ```
+//!
+//! Each worker thread has one [`Southbound`], which the worker's own loop drives: `on_ready`, `resume`, `on_tick`, `send`, `flush`. A
+//! session's decisions are pure ([`session::Session`]); [`Southbound`] is the one place that acts on them.
+//!
+//! In: bytes of switches, whatever they are, and commands. Out: events, receipts, statistics, and OpenFlow 1.0 or 1.3. A packet-in
+//! or a flow mod costs no allocation, no lock and no system call of its own.
+//!
+//! This crate never starts a thread, never asks for the time, never decides who hears an event or whether a command may pass, and never
+//! lets one session cost another anything but its turn. Auxiliary connections (1.3.5, 6.3.5) are refused: one session is one
+//! order of messages.
+
+mod config;
+mod connection;
+mod counters;
+mod fault;
+mod hello;
+mod inbox;
+mod line_limit;
+mod listen;
+mod outbox;
+mod receipts;
+mod report;
+mod requests;
+mod roster;
+pub mod session;
+mod snapshot;
+mod southbound;
+pub mod tls;
+mod translate;
+mod transport;
+mod turn;
+
+pub use config::{SouthboundConfig, Versions};
+pub use counters::Counters;
+pub use fault::{Fault, Refused, SessionEnd};
+pub use listen::{BindError, ListenSpec, Listeners, NotAListenSpec, OLD_PORT, PORT};
+pub use receipts::Tag;
+pub use roster::{NoRoom, Roster, SwitchRecord, Taken};
+pub use snapshot::SessionSnapshot;
+pub use southbound::{NotAdopted, Sink, Southbound};
+pub use turn::{Effect, Line, SouthboundEvent, Turn};

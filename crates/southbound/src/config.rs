@@ -1,0 +1,106 @@
+//! What the operator can set of the switch sessions, with the value that holds where nothing is said.
+//!
+//! Never reads a file: the binary maps its own configuration to this.
+
+use openflow::Version;
+use std::sync::Arc;
+
+/// How switch sessions are held. Every bound says what happens at it.
+#[derive(Clone, Debug)]
+pub struct SouthboundConfig {
+    /// Which versions are offered.
+    pub versions: Versions,
+    /// A switch that was silent for so long is asked for an echo.
+    pub echo_interval_ms: u64,
+    /// A switch that was silent for so long is given up; any byte counts as life.
+    pub echo_timeout_ms: u64,
+    /// Each step of the handshake must be done after so long, or the connection is ended.
+    pub handshake_timeout_ms: u64,
+    /// A barrier that is not answered for so long leaves its commands `unknown`.
+    pub receipt_timeout_ms: u64,
+    /// A statistics request whose next part does not come for so long is given up.
+    pub request_timeout_ms: u64,
+    /// Connections of all workers together; one more is closed as soon as it is accepted.
+    pub max_connections: usize,
+    /// Connections from one address that have not finished their handshake; one more is closed as soon as it is accepted.
+    pub max_half_open_per_address: usize,
+    /// Bytes waiting to be taken by one switch. From half of it on, packet-outs are refused; beyond it the session is ended.
+    pub max_output_bytes: usize,
+    /// Commands of one session that wait for their barrier; one more is refused.
+    pub max_outstanding: usize,
+    /// Statistics requests of one session that wait for their answer; one more is refused.
+    pub max_requests: usize,
+    /// Bytes read from one connection before the others get their turn.
+    pub read_bytes_per_turn: usize,
+    /// TLS, if it is set up: then the same port speaks both TLS and plain OpenFlow.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Whether a connection without TLS is refused.
+    pub tls_required: bool,
+}
+
+impl Default for SouthboundConfig {
+    fn default() -> Self {
+        SouthboundConfig {
+            versions: Versions::default(),
+            echo_interval_ms: 5_000,
+            echo_timeout_ms: 15_000,
+            handshake_timeout_ms: 10_000,
+            receipt_timeout_ms: 30_000,
+            request_timeout_ms: 10_000,
+            max_connections: 4_096,
+            // A test bed of a few hundred switches on one machine comes up at once, from one address.
+            max_half_open_per_address: 256,
+            max_output_bytes: 4 << 20,
+            max_outstanding: 1_024,
+            max_requests: 64,
+            read_bytes_per_turn: 256 << 10,
+            tls: None,
+            tls_required: false,
+        }
+    }
+}
+
+/// Which versions of OpenFlow are spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// 1.0, wire 0x01.
+    pub v1_0: bool,
+    /// 1.3, wire 0x04.
+    pub v1_3: bool,
+}
+
+impl Default for Versions {
+    fn default() -> Self {
+        Versions { v1_0: true, v1_3: true }
+    }
+}
+
+impl Versions {
+    /// Whether this one is spoken.
+    pub const fn contains(self, version: Version) -> bool {
+        match version.0 {
+            0x01 => self.v1_0,
+            0x04 => self.v1_3,
+            _ => false,
+        }
+    }
+
+    /// The highest, which goes into the header of our hello. With none enabled, 1.3: nothing can be negotiated then.
+    pub const fn highest(self) -> Version {
+        if self.v1_0 && !self.v1_3 { Version::V1_0 } else { Version::V1_3 }
+    }
+
+    /// Bit n is set if wire version n is spoken (1.3.5, 7.5.1).
+    pub const fn bitmap(self) -> u32 {
+        (self.v1_0 as u32) << Version::V1_0.0 | (self.v1_3 as u32) << Version::V1_3.0
+    }
+
+    /// The highest that is also in `theirs`, a bitmap.
+    pub const fn highest_common(self, theirs: u32) -> Option<Version> {
+        match (self.bitmap() & theirs).checked_ilog2() {
+            // A bitmap has 32 bits, so the number fits.
+            Some(version) => Some(Version(version as u8)),
+            None => None,
+        }
+    }
+}

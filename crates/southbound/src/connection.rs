@@ -1,0 +1,273 @@
+//! One socket with its session: what is read goes to the session, what the session says goes into the output, and leaves when it is
+//! flushed.
+//!
+//! Never decides what a message means, and never waits.
+
+use crate::config::SouthboundConfig;
+use crate::fault::{Fault, SessionEnd};
+use crate::inbox::{Inbox, ReadBuffer};
+use crate::outbox::{Flushed, Outbox};
+use crate::roster::{Roster, SwitchRecord};
+use crate::session::{Session, State, Step};
+use crate::transport::Transport;
+use crate::turn::{Effect, Turn};
+use mio::net::TcpStream;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+/// Where TLS is set up, the controller waits so long for a first byte that tells TLS from plain OpenFlow, and then says hello in
+/// plain: a peer that waits for our hello is not left waiting, and a TLS client speaks at once.
+const UNDECIDED_MS: u64 = 2_000;
+
+/// How long an ended connection is kept so that its last words arrive: closing it with bytes unread would take them back.
+const LINGER_MS: u64 = 1_000;
+
+/// What a worker lends its connections for a turn.
+pub struct Lent<'a> {
+    pub config: &'a SouthboundConfig,
+    pub roster: &'a Roster,
+    pub worker: usize,
+    pub buffer: &'a mut ReadBuffer,
+    pub frame: &'a mut Vec<u8>,
+    pub now_ms: u64,
+    pub sink: &'a mut dyn FnMut(Effect<'_>),
+}
+
+/// Whether more may be there to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadTurn {
+    /// All is read.
+    Drained,
+    /// The turn was over first.
+    More,
+}
+
+/// One accepted connection.
+#[derive(Debug)]
+pub struct Connection {
+    pub stream: TcpStream,
+    pub peer: SocketAddr,
+    pub session: Session,
+    pub outbox: Outbox,
+    transport: Transport,
+    inbox: Inbox,
+    accepted_ms: u64,
+    /// Whether our hello is out.
+    opened: bool,
+    /// Whether it is in the worker's list of connections to flush.
+    pub dirty: bool,
+    /// Whether it is in the worker's list of connections with more to read.
+    pub backlogged: bool,
+    /// The end that was decided on outside a turn.
+    pub ending: Option<SessionEnd>,
+    /// Set once the session has ended: until then the peer may take its last words.
+    pub lingers_until_ms: Option<u64>,
+}
+
+impl Connection {
+    pub fn new(stream: TcpStream, peer: SocketAddr, config: &SouthboundConfig, now_ms: u64) -> Self {
+        Connection {
+            stream,
+            peer,
+            session: Session::new(config, now_ms),
+            outbox: Outbox::default(),
+            transport: if config.tls.is_some() { Transport::Undecided } else { Transport::Plain },
+            inbox: Inbox::default(),
+            accepted_ms: now_ms,
+            opened: false,
+            dirty: false,
+            backlogged: false,
+            ending: None,
+            lingers_until_ms: None,
+        }
+    }
+
+    pub fn is_tls(&self) -> bool {
+        self.transport.is_tls()
+    }
+
+    /// Says hello, as soon as it is clear in which transport.
+    pub fn open(&mut self, lent: &mut Lent<'_>) {
+        if self.opened || matches!(self.transport, Transport::Undecided) {
+            return;
+        }
+        self.opened = true;
+        self.with_turn(lent, |session, turn| session.open(turn));
+    }
+
+    /// Lets the session act, with this connection's output.
+    pub fn with_turn<T>(
+        &mut self,
+        lent: &mut Lent<'_>,
+        act: impl FnOnce(&mut Session, &mut Turn<'_>) -> T,
+    ) -> T {
+        let Lent { now_ms, frame, sink, .. } = lent;
+        act(&mut self.session, &mut Turn { now_ms: *now_ms, out: self.outbox.end(), frame, sink: *sink })
+    }
+
+    /// Reads and acts until there is nothing more to read, or its turn is over.
+    ///
+    /// # Errors
+    /// The end of the session.
+    pub fn read(&mut self, lent: &mut Lent<'_>) -> Result<ReadTurn, SessionEnd> {
+        self.decide(lent)?;
+        let mut left = lent.config.read_bytes_per_turn;
+        loop {
+            let room = self.inbox.room(lent.buffer);
+            match self.transport.read(&mut self.stream, room) {
+                Ok(0) => return Err(SessionEnd::new(Fault::Network, "the switch closed the connection")),
+                Ok(count) => {
+                    self.take(count, lent)?;
+                    left = left.saturating_sub(count);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(ReadTurn::Drained),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(broken(&error)),
+            }
+            if left == 0 {
+                return Ok(ReadTurn::More);
+            }
+        }
+    }
+
+    fn decide(&mut self, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
+        if let (Transport::Undecided, Some(tls)) = (&self.transport, &lent.config.tls) {
+            self.transport.decide(&self.stream, tls).map_err(|error| broken(&error))?;
+            if matches!(self.transport, Transport::Plain) && lent.config.tls_required {
+                let reason = "it speaks without TLS, which is required here";
+                return Err(SessionEnd::new(Fault::Operator, reason));
+            }
+            self.open(lent);
+        }
+        Ok(())
+    }
+
+    /// Takes the bytes that were just read.
+    fn take(&mut self, count: usize, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
+        self.session.heard(count, lent.now_ms);
+        let Connection { session, inbox, outbox, transport, peer, .. } = self;
+        let Lent { config, roster, worker, buffer, frame, now_ms, sink } = lent;
+        let mut turn = Turn { now_ms: *now_ms, out: outbox.end(), frame, sink: *sink };
+        inbox.cut(buffer, count, |message| match session.on_message(message, &mut turn)? {
+            Step::On => Ok(()),
+            Step::Identified => admit(session, *peer, transport.is_tls(), (roster, *worker), &mut turn),
+        })?;
+        session.on_partial(inbox.partial(), &mut turn)?;
+        check_output(outbox.len(), config)
+    }
+
+    /// Sends what waits, with a barrier behind commands that want receipts.
+    ///
+    /// # Errors
+    /// The end of the session.
+    pub fn flush(&mut self, lent: &mut Lent<'_>) -> Result<Flushed, SessionEnd> {
+        if self.lingers_until_ms.is_none() {
+            self.with_turn(lent, |session, turn| session.on_turn_end(turn));
+        }
+        let Connection { transport, stream, outbox, .. } = self;
+        transport
+            .push(stream)
+            .and_then(|()| outbox.flush(|bytes| transport.write(stream, bytes)))
+            .map_err(|error| broken(&error))
+    }
+
+    /// Time went by.
+    ///
+    /// # Errors
+    /// The end of the session.
+    pub fn tick(&mut self, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
+        let waited_ms = lent.now_ms.saturating_sub(self.accepted_ms);
+        if matches!(self.transport, Transport::Undecided)
+            && !lent.config.tls_required
+            && waited_ms >= UNDECIDED_MS
+        {
+            self.transport = Transport::Plain;
+            self.open(lent);
+        }
+        self.with_turn(lent, |session, turn| session.on_tick(turn))?;
+        check_output(self.outbox.len(), lent.config)
+    }
+
+    /// The session has ended: the last words are sent. Whether the connection is to be kept for a while so that they arrive.
+    pub fn linger(&mut self, end: &SessionEnd, lent: &mut Lent<'_>) -> bool {
+        self.lingers_until_ms = Some(lent.now_ms + LINGER_MS);
+        let said = self.flush(lent) == Ok(Flushed::Empty);
+        self.transport.close(&mut self.stream);
+        said && end.fault != Fault::Network
+    }
+
+    /// Reads and forgets what the peer of an ended session still sends. `false` if it has closed too.
+    pub fn drain(&mut self, lent: &mut Lent<'_>) -> bool {
+        let mut left = lent.config.read_bytes_per_turn;
+        while left > 0 {
+            match io::Read::read(&mut self.stream, self.inbox.room(lent.buffer)) {
+                Ok(0) => return false,
+                Ok(count) => left = left.saturating_sub(count),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+        // Whoever goes on sending this much does not listen.
+        false
+    }
+}
+
+/// The handshake is over: the switch comes up, unless its datapath id is taken.
+fn admit(
+    session: &mut Session,
+    peer: SocketAddr,
+    tls: bool,
+    (roster, worker): (&Roster, usize),
+    turn: &mut Turn<'_>,
+) -> Result<(), SessionEnd> {
+    let identity = session.identity();
+    let record = SwitchRecord {
+        datapath: identity.datapath,
+        worker,
+        peer,
+        tls,
+        version: session.version(),
+        n_tables: identity.n_tables,
+        n_buffers: identity.n_buffers,
+        desc: session.desc().cloned(),
+        ports: session.ports().copied().collect(),
+        since_ms: turn.now_ms,
+    };
+    match roster.join(record) {
+        Ok(()) => {
+            session.admit(turn);
+            Ok(())
+        }
+        Err(taken) => {
+            let reason = format!(
+                "datapath id {} is in use by the session with {}, which lives on; give one of the two switches another",
+                identity.datapath, taken.by
+            );
+            Err(session.refuse(Fault::Operator, reason, turn))
+        }
+    }
+}
+
+/// Whether the peer takes its bytes.
+pub fn check_output(waiting: usize, config: &SouthboundConfig) -> Result<(), SessionEnd> {
+    if waiting <= config.max_output_bytes {
+        return Ok(());
+    }
+    let reason = format!(
+        "the switch reads too slowly: {waiting} bytes wait for it, which is more than max_output_bytes"
+    );
+    Err(SessionEnd::new(Fault::Switch, reason))
+}
+
+fn broken(error: &io::Error) -> SessionEnd {
+    match error.kind() {
+        ErrorKind::InvalidData => SessionEnd::new(Fault::Switch, format!("TLS failed: {error}")),
+        ErrorKind::UnexpectedEof => SessionEnd::new(Fault::Network, "the switch closed the connection"),
+        _ => SessionEnd::new(Fault::Network, format!("the connection broke: {error}")),
+    }
+}
+
+/// Whether the handshake of a session is not over.
+pub fn is_half_open(session: &Session) -> bool {
+    session.state() != State::Up
+}

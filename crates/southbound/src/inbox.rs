@@ -1,0 +1,142 @@
+//! Cutting what was read into messages, in place.
+//!
+//! ```text
+//!   worker's buffer: [ what was left over | what is read now ] ──> message, message, … , the beginning of one
+//! ```
+//!
+//! One buffer serves all sessions of a worker; a session keeps only the beginning of the message that is not whole yet, which is
+//! shorter than the longest message (65,535 bytes). Never looks behind a message's header.
+
+use openflow::HEADER_LEN;
+
+/// The longest message: its length is 16 bits wide (1.3.5, 7.1).
+const MAX_MESSAGE_LEN: usize = u16::MAX as usize;
+
+/// How much is read at once: enough for some hundred packet-ins, little enough for the processor's cache.
+const READ_LEN: usize = 64 << 10;
+
+/// The buffer of a worker.
+#[derive(Debug)]
+pub struct ReadBuffer {
+    bytes: Box<[u8]>,
+}
+
+impl ReadBuffer {
+    /// Room for the longest message that is not whole yet, and for what is read at once.
+    pub fn new() -> Self {
+        ReadBuffer { bytes: vec![0; MAX_MESSAGE_LEN + READ_LEN].into_boxed_slice() }
+    }
+}
+
+impl Default for ReadBuffer {
+    fn default() -> Self {
+        ReadBuffer::new()
+    }
+}
+
+/// What a session has of a message that is not whole yet.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    partial: Vec<u8>,
+}
+
+impl Inbox {
+    /// Puts what was left over at the front of the buffer, and gives back the room behind it for what is read now.
+    pub fn room<'a>(&self, buffer: &'a mut ReadBuffer) -> &'a mut [u8] {
+        let (front, room) = buffer.bytes.split_at_mut(self.partial.len());
+        front.copy_from_slice(&self.partial);
+        let read = room.len().min(READ_LEN);
+        &mut room[..read]
+    }
+
+    /// Cuts what was left over and the `read` bytes that now follow it into messages, hands each to `take`, and keeps the rest.
+    ///
+    /// From a length below eight on, the stream cannot be cut any more: the bytes of that header are handed over as they
+    /// are, for the session to judge, and the rest is dropped.
+    ///
+    /// # Errors
+    /// What `take` says.
+    pub fn cut<E>(
+        &mut self,
+        buffer: &ReadBuffer,
+        read: usize,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut rest = &buffer.bytes[..self.partial.len() + read];
+        self.partial.clear();
+        while let Some(length) = openflow::frame_len(rest) {
+            let Ok(length) = length else {
+                return take(&rest[..rest.len().min(HEADER_LEN)]);
+            };
+            let Some((message, behind)) = rest.split_at_checked(length) else { break };
+            rest = behind;
+            take(message)?;
+        }
+        self.partial.extend_from_slice(rest);
+        Ok(())
+    }
+
+    /// The beginning of the message that is not whole yet.
+    pub fn partial(&self) -> &[u8] {
+        &self.partial
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cuts a stream that comes in pieces: the messages' lengths.
+    fn check(pieces: &[&[u8]], expected: &[usize]) {
+        let (mut inbox, mut buffer, mut lengths) = (Inbox::default(), ReadBuffer::new(), Vec::new());
+        for piece in pieces {
+            inbox.room(&mut buffer)[..piece.len()].copy_from_slice(piece);
+            let take = |message: &[u8]| {
+                lengths.push(message.len());
+                Ok::<(), ()>(())
+            };
+            inbox.cut(&buffer, piece.len(), take).unwrap();
+        }
+        assert_eq!(lengths, expected);
+    }
+
+    const EIGHT: [u8; 8] = [4, 2, 0, 8, 0, 0, 0, 1];
+
+    #[test]
+    fn a_length_below_eight_is_handed_over_for_judgement() {
+        check(&[&[4, 2, 0, 7, 0, 0, 0, 1, 9, 9]], &[8]);
+        check(&[&EIGHT, &[4, 2], &[0, 0]], &[8, 4]);
+    }
+
+    #[test]
+    fn nothing_is_taken_before_it_is_whole() {
+        check(&[&EIGHT[..7]], &[]);
+        check(&[&EIGHT[..1], &EIGHT[1..3], &EIGHT[3..]], &[8]);
+    }
+
+    #[test]
+    fn what_the_session_refuses_ends_the_cutting() {
+        let (mut inbox, mut buffer) = (Inbox::default(), ReadBuffer::new());
+        inbox.room(&mut buffer)[..16].copy_from_slice(&EIGHT.repeat(2));
+        let mut taken = 0;
+        let refuse = |_: &[u8]| {
+            taken += 1;
+            Err("refused")
+        };
+        assert_eq!(inbox.cut(&buffer, 16, refuse), Err("refused"));
+        assert_eq!(taken, 1);
+    }
+
+    #[test]
+    fn many_messages_of_one_read_are_all_taken() {
+        check(&[&EIGHT.repeat(1000), &EIGHT], &[8; 1001]);
+    }
+
+    #[test]
+    fn the_longest_message_fits() {
+        let mut longest = vec![0; MAX_MESSAGE_LEN];
+        longest[..4].copy_from_slice(&[4, 2, 0xff, 0xff]);
+        let pieces: Vec<&[u8]> = longest.chunks(READ_LEN - 2).collect();
+        check(&pieces, &[MAX_MESSAGE_LEN]);
+    }
+}

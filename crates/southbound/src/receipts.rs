@@ -1,0 +1,301 @@
+//! Which command a transaction id belongs to: receipts by barrier, and errors of the switch to the zone that caused them.
+//!
+//! ```text
+//!   commands ──xid──> [ recent: a ring ]      error(xid) ──> whose command it was
+//!            └─wanted─> [ pending ] ──barrier──> barrier reply(xid) ──> all before it are programmed
+//! ```
+//!
+//! One barrier covers all commands of a turn. Never writes a message, and never says `programmed` without the switch's word.
+
+use abi::ZoneId;
+use std::collections::VecDeque;
+
+/// Whose command it is, and the number by which that zone knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// The zone; [`ZoneId::KERNEL`] for what the node itself asks.
+    pub zone: ZoneId,
+    /// The command's ticket.
+    pub ticket: u64,
+}
+
+/// How many of the last commands an error can still be led back to. A switch that answers later than that is told apart no
+/// more, and its error is only logged.
+pub const RECENT: usize = 1024;
+
+/// Explicit barriers that may wait at once. One more is sent all the same, but its reply is not waited for.
+const MAX_BARRIERS: usize = 1024;
+
+/// A place in the order in which messages went out. Its low 32 bits are the xid.
+type Serial = u64;
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    serial: Serial,
+    tag: Tag,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Barrier {
+    serial: Serial,
+    sent_ms: u64,
+}
+
+/// The bookkeeping of one session.
+#[derive(Debug)]
+pub struct Receipts {
+    last: Serial,
+    recent: Vec<Option<Pending>>,
+    pending: VecDeque<Pending>,
+    barriers: VecDeque<Barrier>,
+    /// Whether something is pending that no barrier covers yet.
+    uncovered: bool,
+    max_pending: usize,
+}
+
+/// The command that an error answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Culprit {
+    /// Whose it is.
+    pub tag: Tag,
+    /// Whether its receipt was still owed; it is not any more.
+    pub awaited: bool,
+}
+
+impl Receipts {
+    /// Nothing asked yet.
+    pub fn new(max_pending: usize) -> Self {
+        Receipts {
+            last: 0,
+            recent: Vec::new(),
+            pending: VecDeque::new(),
+            barriers: VecDeque::new(),
+            uncovered: false,
+            max_pending,
+        }
+    }
+
+    /// The next transaction id. Ids come back after 2³² messages.
+    pub fn next_xid(&mut self) -> u32 {
+        self.last += 1;
+        self.last as u32
+    }
+
+    /// Whether one more command can be promised a receipt.
+    pub fn has_room(&self) -> bool {
+        self.pending.len() < self.max_pending
+    }
+
+    /// How many commands wait for their receipt.
+    pub fn outstanding(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Remembers whose command the last transaction id is.
+    pub fn sent(&mut self, tag: Tag, wants_receipt: bool) {
+        let command = Pending { serial: self.last, tag };
+        if self.recent.is_empty() {
+            // Only sessions that are given commands need the ring.
+            self.recent.resize(RECENT, None);
+        }
+        self.recent[self.last as usize % RECENT] = Some(command);
+        if wants_receipt {
+            self.pending.push_back(command);
+            self.uncovered = true;
+        }
+    }
+
+    /// Whether a barrier should go out before the turn ends.
+    pub fn wants_barrier(&self) -> bool {
+        self.uncovered
+    }
+
+    /// The last transaction id went out as a barrier.
+    pub fn barrier_sent(&mut self, now_ms: u64) {
+        self.uncovered = false;
+        if self.barriers.len() < MAX_BARRIERS {
+            self.barriers.push_back(Barrier { serial: self.last, sent_ms: now_ms });
+        }
+    }
+
+    /// A barrier's reply: hands over the commands that are done. `false` if nobody waited for this barrier.
+    pub fn on_barrier_reply(&mut self, xid: u32, done: impl FnMut(Tag)) -> bool {
+        let Some(serial) = self.serial_of(xid) else { return false };
+        let Ok(index) = self.barriers.binary_search_by_key(&serial, |barrier| barrier.serial) else {
+            return false;
+        };
+        self.barriers.drain(..=index);
+        self.take_before(serial, done);
+        true
+    }
+
+    /// An error of the switch: whose command it answers, if that is still known.
+    pub fn on_error(&mut self, xid: u32) -> Option<Culprit> {
+        let serial = self.serial_of(xid)?;
+        if let Ok(index) = self.pending.binary_search_by_key(&serial, |pending| pending.serial) {
+            return self.pending.remove(index).map(|pending| Culprit { tag: pending.tag, awaited: true });
+        }
+        let recent = self.recent.get(serial as usize % RECENT).copied().flatten()?;
+        (recent.serial == serial).then_some(Culprit { tag: recent.tag, awaited: false })
+    }
+
+    /// Hands over the commands whose barrier has not come back for `timeout_ms`.
+    pub fn on_tick(&mut self, now_ms: u64, timeout_ms: u64, lost: impl FnMut(Tag)) {
+        let late = |barrier: &Barrier| now_ms.saturating_sub(barrier.sent_ms) >= timeout_ms;
+        let count = self.barriers.iter().take_while(|barrier| late(barrier)).count();
+        let Some(last) = count.checked_sub(1).and_then(|index| self.barriers.get(index)) else { return };
+        let serial = last.serial;
+        self.barriers.drain(..count);
+        self.take_before(serial, lost);
+    }
+
+    /// Hands over everything that is still owed: the session has ended.
+    pub fn on_end(&mut self, mut lost: impl FnMut(Tag)) {
+        self.barriers.clear();
+        self.uncovered = false;
+        self.pending.drain(..).for_each(|pending| lost(pending.tag));
+    }
+
+    fn take_before(&mut self, serial: Serial, mut take: impl FnMut(Tag)) {
+        while let Some(first) = self.pending.front().copied().filter(|first| first.serial <= serial) {
+            self.pending.pop_front();
+            take(first.tag);
+        }
+    }
+
+    /// The last message that went out with this xid; `None` if none can have.
+    fn serial_of(&self, xid: u32) -> Option<Serial> {
+        let ago = (self.last as u32).wrapping_sub(xid);
+        self.last.checked_sub(u64::from(ago)).filter(|serial| *serial > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tag(ticket: u64) -> Tag {
+        Tag { zone: ZoneId(1), ticket }
+    }
+
+    fn send(receipts: &mut Receipts, ticket: u64, wants_receipt: bool) -> u32 {
+        let xid = receipts.next_xid();
+        receipts.sent(tag(ticket), wants_receipt);
+        xid
+    }
+
+    fn barrier(receipts: &mut Receipts) -> u32 {
+        let xid = receipts.next_xid();
+        receipts.barrier_sent(0);
+        xid
+    }
+
+    fn done_by(receipts: &mut Receipts, xid: u32) -> Vec<u64> {
+        let mut done = Vec::new();
+        receipts.on_barrier_reply(xid, |tag| done.push(tag.ticket));
+        done
+    }
+
+    #[test]
+    fn a_reply_that_nobody_waits_for_programs_nothing() {
+        let mut receipts = Receipts::new(10);
+        let command = send(&mut receipts, 1, true);
+        for xid in [0, command, command + 1, u32::MAX] {
+            assert!(!receipts.on_barrier_reply(xid, |_| panic!("nothing is done")), "xid {xid}");
+        }
+        assert_eq!(receipts.outstanding(), 1);
+    }
+
+    #[test]
+    fn an_error_for_an_unknown_xid_has_no_culprit() {
+        let mut receipts = Receipts::new(10);
+        assert_eq!(receipts.on_error(7), None);
+        send(&mut receipts, 1, false);
+        for xid in [0, 2, u32::MAX] {
+            assert_eq!(receipts.on_error(xid), None);
+        }
+    }
+
+    #[test]
+    fn an_error_that_is_too_late_has_no_culprit() {
+        let mut receipts = Receipts::new(10);
+        let first = send(&mut receipts, 1, false);
+        for ticket in 0..RECENT as u64 {
+            send(&mut receipts, ticket, false);
+        }
+        assert_eq!(receipts.on_error(first), None);
+    }
+
+    #[test]
+    fn one_barrier_covers_all_commands_before_it_and_none_after() {
+        let mut receipts = Receipts::new(10);
+        send(&mut receipts, 1, true);
+        send(&mut receipts, 2, false);
+        send(&mut receipts, 3, true);
+        assert!(receipts.wants_barrier());
+        let first = barrier(&mut receipts);
+        assert!(!receipts.wants_barrier());
+        send(&mut receipts, 4, true);
+        let second = barrier(&mut receipts);
+        assert_eq!(done_by(&mut receipts, first), [1, 3]);
+        assert_eq!(done_by(&mut receipts, first), [0; 0]);
+        assert_eq!(done_by(&mut receipts, second), [4]);
+    }
+
+    #[test]
+    fn a_command_with_an_error_is_not_programmed_afterwards() {
+        let mut receipts = Receipts::new(10);
+        send(&mut receipts, 1, true);
+        let wrong = send(&mut receipts, 2, true);
+        let barrier = barrier(&mut receipts);
+        assert_eq!(receipts.on_error(wrong), Some(Culprit { tag: tag(2), awaited: true }));
+        assert_eq!(receipts.on_error(wrong), Some(Culprit { tag: tag(2), awaited: false }));
+        assert_eq!(done_by(&mut receipts, barrier), [1]);
+    }
+
+    #[test]
+    fn promises_are_bounded() {
+        let mut receipts = Receipts::new(2);
+        send(&mut receipts, 1, true);
+        assert!(receipts.has_room());
+        send(&mut receipts, 2, true);
+        assert!(!receipts.has_room());
+    }
+
+    #[test]
+    fn a_barrier_that_never_comes_back_is_given_up() {
+        let mut receipts = Receipts::new(10);
+        send(&mut receipts, 1, true);
+        receipts.next_xid();
+        receipts.barrier_sent(1000);
+        send(&mut receipts, 2, true);
+        let mut lost = Vec::new();
+        receipts.on_tick(1999, 1000, |tag| lost.push(tag.ticket));
+        assert!(lost.is_empty());
+        receipts.on_tick(2000, 1000, |tag| lost.push(tag.ticket));
+        assert_eq!(lost, [1]);
+    }
+
+    #[test]
+    fn the_end_leaves_nothing_owed() {
+        let mut receipts = Receipts::new(10);
+        send(&mut receipts, 1, true);
+        barrier(&mut receipts);
+        send(&mut receipts, 2, true);
+        let mut lost = Vec::new();
+        receipts.on_end(|tag| lost.push(tag.ticket));
+        assert_eq!((lost, receipts.outstanding(), receipts.wants_barrier()), (vec![1, 2], 0, false));
+    }
+
+    #[test]
+    fn ids_go_round() {
+        let mut receipts = Receipts::new(10);
+        receipts.last = u64::from(u32::MAX) - 1;
+        let before = send(&mut receipts, 1, true);
+        let after = send(&mut receipts, 2, true);
+        assert_eq!((before, after), (u32::MAX, 0));
+        assert_eq!(receipts.on_error(before), Some(Culprit { tag: tag(1), awaited: true }));
+        let barrier = barrier(&mut receipts);
+        assert_eq!(done_by(&mut receipts, barrier), [2]);
+    }
+}

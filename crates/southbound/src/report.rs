@@ -1,0 +1,53 @@
+//! The lines that switch sessions leave in the log: one for each session that came up, ended or was refused, one for each message that
+//! was wrong.
+//!
+//! Never a line for a packet, and never more of one peer than [`LineLimit`] lets through.
+
+use crate::connection::Connection;
+use crate::fault::{Fault, SessionEnd};
+use crate::line_limit::LineLimit;
+use crate::session::State;
+use crate::turn::Line;
+use std::net::SocketAddr;
+
+/// A switch came up.
+pub fn up(limit: &mut LineLimit, now_ms: u64, connection: &Connection) {
+    let Some(kept_back) = limit.pass(connection.peer.ip(), now_ms) else { return };
+    let session = &connection.session;
+    let identity = session.identity();
+    tracing::info!(
+        peer = %connection.peer,
+        datapath = %identity.datapath,
+        version = %session.version(),
+        tls = connection.is_tls(),
+        tables = identity.n_tables,
+        buffers = identity.n_buffers,
+        ports = session.ports().len(),
+        kept_back,
+        "switch up"
+    );
+}
+
+/// A session ended.
+pub fn end(limit: &mut LineLimit, now_ms: u64, connection: &Connection, end: &SessionEnd) {
+    let Some(kept_back) = limit.pass(connection.peer.ip(), now_ms) else { return };
+    let (peer, session) = (connection.peer, &connection.session);
+    let (field, offset) = end.place.unzip();
+    let (fault, datapath) = (end.fault, session.identity().datapath);
+    if session.state() == State::Up && end.fault == Fault::Operator {
+        tracing::info!(%peer, %datapath, %fault, kept_back, "switch down: {}", end.reason);
+    } else if session.state() == State::Up {
+        tracing::warn!(%peer, %datapath, %fault, field, offset, kept_back, "switch down: {}", end.reason);
+    } else if session.state() == State::Identified || session.state() == State::AwaitPorts {
+        tracing::error!(%peer, %datapath, %fault, field, offset, kept_back, "switch refused: {}", end.reason);
+    } else {
+        tracing::warn!(%peer, %fault, field, offset, kept_back, "connection ended before it was a switch: {}", end.reason);
+    }
+}
+
+/// Something that a session has to say of a message.
+pub fn line(limit: &mut LineLimit, now_ms: u64, peer: SocketAddr, line: &Line<'_>) {
+    let Some(kept_back) = limit.pass(peer.ip(), now_ms) else { return };
+    let (field, offset) = line.place.unzip();
+    tracing::warn!(%peer, message = line.message, field, offset, kept_back, "{}", line.text);
+}

@@ -1,0 +1,78 @@
+//! Commands for the switch, with the bookkeeping that leads its answers back.
+//!
+//! Never decides whether a command may pass; only whether it can be said and whether there is room to wait for its answer.
+
+use super::Session;
+use crate::fault::Refused;
+use crate::receipts::Tag;
+use crate::requests::Asked;
+use crate::translate::command;
+use crate::turn::Turn;
+use abi::Command;
+use abi::command::What;
+
+impl Session {
+    /// Appends a command for the switch, of which `waiting` bytes have not been taken yet. A flow mod gets this cookie.
+    ///
+    /// # Errors
+    /// Why it did not go out; nothing was appended then, and the session goes on.
+    pub fn send(
+        &mut self,
+        command: &Command<'_>,
+        cookie: u64,
+        tag: Tag,
+        waiting: usize,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), Refused> {
+        let sent = self.check_room(command, waiting).and_then(|()| self.append(command, cookie, tag, turn));
+        self.counters.refused += u64::from(sent.is_err());
+        sent
+    }
+
+    fn check_room(&self, command: &Command<'_>, waiting: usize) -> Result<(), Refused> {
+        match command.what {
+            What::PacketOut(_) if waiting > self.limits.max_output_bytes / 2 => Err(Refused::SlowReader),
+            What::StatsRequest(_) if !self.requests.has_room() => {
+                Err(Refused::TooManyRequests(self.requests.waiting()))
+            }
+            What::StatsRequest(_) => Ok(()),
+            _ if command.wants_receipt && !self.receipts.has_room() => {
+                Err(Refused::TooManyOutstanding(self.receipts.outstanding()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn append(
+        &mut self,
+        command: &Command<'_>,
+        cookie: u64,
+        tag: Tag,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), Refused> {
+        let before = turn.out.len();
+        let xid = self.receipts.next_xid();
+        command::append(self.version, xid, &command.what, cookie, turn.out)?;
+        self.counted_out(turn.out.len() - before);
+        let wants_receipt = command.wants_receipt;
+        match command.what {
+            What::StatsRequest(request) => {
+                self.receipts.sent(tag, false);
+                self.requests.sent(xid, Asked { tag, wants_receipt }, request.multipart, turn.now_ms);
+            }
+            What::Barrier => {
+                self.receipts.sent(tag, wants_receipt);
+                if self.receipts.wants_barrier() {
+                    self.receipts.barrier_sent(turn.now_ms);
+                }
+            }
+            _ => self.receipts.sent(tag, wants_receipt),
+        }
+        match command.what {
+            What::PacketOut(_) => self.counters.packet_outs += 1,
+            What::FlowMod(_) => self.counters.flow_mods += 1,
+            _ => {}
+        }
+        Ok(())
+    }
+}

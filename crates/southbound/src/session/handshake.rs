@@ -1,0 +1,245 @@
+//! From the first byte to a switch that is known: hello, features, configuration, ports.
+//!
+//! Never emits an event: nobody hears of a switch before it is up.
+
+use super::{MAX_PORTS, Session, State, Step, TYPE_ERROR, TYPE_HELLO};
+use crate::fault::{Fault, SessionEnd};
+use crate::hello;
+use crate::translate::error::describe;
+use crate::translate::port;
+use crate::turn::{Turn, message_name};
+use abi::event::PortRecord;
+use flow::BadInput;
+use openflow::error::{BAD_TYPE, BAD_VERSION, HELLO_INCOMPATIBLE};
+use openflow::message::{
+    ErrorMessage, FeaturesReply, MULTIPART_MORE, MultipartReply, MultipartRequest, PORT_DELETED, Port,
+    PortStatus, ReplyBody, RequestBody, SwitchConfig,
+};
+use openflow::{Body, Header, Message, Version};
+
+/// OFPCML_NO_BUFFER: whole packets come up (1.3.5, 7.3.2). In 1.0 it is more than any packet has, which means the same.
+const WHOLE_PACKETS: u16 = 0xffff;
+
+impl Session {
+    pub(super) fn on_first_message(
+        &mut self,
+        header: &Header,
+        message: &[u8],
+        turn: &mut Turn<'_>,
+    ) -> Result<Step, SessionEnd> {
+        if header.kind != TYPE_HELLO {
+            return Err(self.before_hello(header, message, turn));
+        }
+        self.on_partial(message, turn)?;
+        let hello = match Message::decode(message) {
+            Ok(Message { body: Body::Hello(hello), .. }) => hello,
+            Ok(_) => return Err(self.before_hello(header, message, turn)),
+            Err(bad) => return Err(self.fatal(message, bad, turn)),
+        };
+        match hello::negotiate(self.limits.versions, header.version, &hello) {
+            Ok(version) => self.version = version,
+            Err(reason) => {
+                self.send_error(header.xid, HELLO_INCOMPATIBLE, reason.as_bytes(), turn);
+                return Err(SessionEnd::new(Fault::Switch, reason));
+            }
+        }
+        self.awaited_xid = self.say(Body::FeaturesRequest, turn);
+        self.enter(State::AwaitFeatures, turn.now_ms);
+        Ok(Step::On)
+    }
+
+    /// A peer whose first message is no hello. If it is an error, it answers ours, and is not answered.
+    pub(super) fn before_hello(
+        &mut self,
+        header: &Header,
+        message: &[u8],
+        turn: &mut Turn<'_>,
+    ) -> SessionEnd {
+        if header.kind == TYPE_ERROR
+            && let Ok(Message { version, body: Body::Error(error), .. }) = Message::decode(message)
+        {
+            let reason = format!("the peer answered our hello with {}", describe(version, &error));
+            return SessionEnd::new(Fault::Switch, reason);
+        }
+        let reason = format!(
+            "the first message must be OFPT_HELLO; type {} of OpenFlow {} came",
+            header.kind, header.version
+        );
+        let bad = BadInput { offset: 1, field: "type", error: BAD_TYPE, message: reason.into() };
+        self.fatal(message, bad, turn)
+    }
+
+    /// A message in another version than was agreed on: what it says cannot be known.
+    pub(super) fn wrong_version(
+        &mut self,
+        header: &Header,
+        message: &[u8],
+        turn: &mut Turn<'_>,
+    ) -> SessionEnd {
+        let reason =
+            format!("OpenFlow {} was agreed on, and a message of {} came", self.version, header.version);
+        let bad = BadInput { offset: 0, field: "version", error: BAD_VERSION, message: reason.into() };
+        self.fatal(message, bad, turn)
+    }
+
+    pub(super) fn on_handshake_message(
+        &mut self,
+        header: &Header,
+        message: &[u8],
+        turn: &mut Turn<'_>,
+    ) -> Result<Step, SessionEnd> {
+        const PACKET_IN: u8 = 10;
+        if header.kind == PACKET_IN {
+            // Nobody knows the switch yet, so nobody could do anything with it; the sender will try again.
+            self.counters.early_packet_ins += 1;
+            return Ok(Step::On);
+        }
+        let decoded = match Message::decode(message) {
+            Ok(decoded) => decoded,
+            Err(bad) => return self.damaged_in_handshake(message, bad, turn),
+        };
+        match decoded.body {
+            Body::FeaturesReply(features) if self.state == State::AwaitFeatures => {
+                return self.on_features(features, turn);
+            }
+            Body::MultipartReply(reply) => return self.on_description(decoded.xid, reply, turn),
+            Body::PortStatus(status) => {
+                self.learn_port(&status, turn);
+            }
+            Body::EchoRequest(_) => self.echo(header, message, turn),
+            Body::Error(error) => self.on_handshake_error(decoded.xid, &error, turn)?,
+            // A second hello, an echo reply, a configuration: true, and of no consequence.
+            _ => self.counters.unasked += 1,
+        }
+        Ok(Step::On)
+    }
+
+    /// What is asked for in the handshake must be readable; anything else that is damaged is passed over as later on.
+    fn damaged_in_handshake(
+        &mut self,
+        message: &[u8],
+        bad: BadInput,
+        turn: &mut Turn<'_>,
+    ) -> Result<Step, SessionEnd> {
+        const FEATURES_REPLY: u8 = 6;
+        const MULTIPART_REPLY: u8 = 19;
+        let asked = match self.state {
+            State::AwaitFeatures => FEATURES_REPLY,
+            _ => MULTIPART_REPLY,
+        };
+        if message.get(1) == Some(&asked) {
+            return Err(self.fatal(message, bad, turn));
+        }
+        self.damaged(message, bad, turn).map(|()| Step::On)
+    }
+
+    fn on_features(&mut self, features: FeaturesReply, turn: &mut Turn<'_>) -> Result<Step, SessionEnd> {
+        self.identity = super::Identity {
+            datapath: features.datapath_id,
+            n_buffers: features.n_buffers,
+            n_tables: features.n_tables,
+        };
+        if features.auxiliary_id != 0 {
+            let reason = format!(
+                "this controller takes no auxiliary connections; {} works without this one (auxiliary_id {})",
+                features.datapath_id, features.auxiliary_id
+            );
+            return Err(self.refuse(Fault::Operator, reason, turn));
+        }
+        self.say(Body::SetConfig(SwitchConfig { flags: 0, miss_send_len: WHOLE_PACKETS }), turn);
+        self.desc_xid = self.ask(RequestBody::Desc, turn);
+        if self.version == Version::V1_0 {
+            self.learn_ports(&features.ports, turn);
+            self.enter(State::Identified, turn.now_ms);
+            return Ok(Step::Identified);
+        }
+        self.awaited_xid = self.ask(RequestBody::PortDesc, turn);
+        self.enter(State::AwaitPorts, turn.now_ms);
+        Ok(Step::On)
+    }
+
+    fn ask(&mut self, body: RequestBody, turn: &mut Turn<'_>) -> u32 {
+        self.say(Body::MultipartRequest(MultipartRequest { flags: 0, body }), turn)
+    }
+
+    fn on_description(
+        &mut self,
+        xid: u32,
+        reply: MultipartReply,
+        turn: &mut Turn<'_>,
+    ) -> Result<Step, SessionEnd> {
+        match reply.body {
+            ReplyBody::Desc(desc) if xid == self.desc_xid => {
+                self.desc = Some(desc);
+                self.facts_changed = true;
+            }
+            ReplyBody::PortDesc(ports) if self.state == State::AwaitPorts => {
+                self.learn_ports(&ports, turn);
+                if reply.flags & MULTIPART_MORE == 0 {
+                    self.enter(State::Identified, turn.now_ms);
+                    return Ok(Step::Identified);
+                }
+            }
+            _ => self.counters.unasked += 1,
+        }
+        Ok(Step::On)
+    }
+
+    fn on_handshake_error(
+        &mut self,
+        xid: u32,
+        error: &ErrorMessage,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), SessionEnd> {
+        self.counters.errors_in += 1;
+        let text = describe(self.version, error);
+        if xid == self.awaited_xid || error.kind == HELLO_INCOMPATIBLE.kind {
+            let reason = format!("the switch broke off the handshake with {text}");
+            return Err(SessionEnd::new(Fault::Switch, reason));
+        }
+        turn.line(message_name(self.version, TYPE_ERROR), &text);
+        Ok(())
+    }
+
+    fn learn_ports(&mut self, ports: &[Port], turn: &mut Turn<'_>) {
+        let room = MAX_PORTS.saturating_sub(self.ports.len());
+        if ports.len() > room {
+            turn.line(
+                "OFPMP_PORT_DESC",
+                &format!("the switch has more than {MAX_PORTS} ports; the rest is left out"),
+            );
+        }
+        self.ports.extend(ports.iter().take(room).map(|it| (it.port_no.0, port::record(it))));
+    }
+
+    /// Keeps the ports as they are; the port's record, for the event.
+    pub(super) fn learn_port(&mut self, status: &PortStatus, turn: &mut Turn<'_>) -> PortRecord {
+        let (number, record) = (status.port.port_no.0, port::record(&status.port));
+        self.facts_changed = true;
+        if status.reason == PORT_DELETED {
+            self.ports.remove(&number);
+        } else if self.ports.len() < MAX_PORTS || self.ports.contains_key(&number) {
+            self.ports.insert(number, record);
+        } else {
+            turn.line(
+                "OFPT_PORT_STATUS",
+                &format!("port {number} is left out: {MAX_PORTS} are known already"),
+            );
+        }
+        record
+    }
+
+    pub(super) fn check_handshake(&self, now_ms: u64) -> Result<(), SessionEnd> {
+        let waited_ms = now_ms.saturating_sub(self.state_since_ms);
+        if waited_ms < self.limits.handshake_timeout_ms {
+            return Ok(());
+        }
+        let missing = match self.state {
+            State::AwaitHello => "OFPT_HELLO",
+            State::AwaitFeatures => "OFPT_FEATURES_REPLY",
+            State::AwaitPorts => "OFPMP_PORT_DESC",
+            State::Identified | State::Up => return Ok(()),
+        };
+        Err(SessionEnd::new(Fault::Switch, format!("{missing} did not come within {waited_ms} ms")))
+    }
+}

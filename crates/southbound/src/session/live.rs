@@ -1,0 +1,252 @@
+//! The messages of a switch that is up.
+//!
+//! Never looks into a packet.
+
+use super::{Session, TYPE_ERROR, TYPE_HELLO};
+use crate::fault::SessionEnd;
+use crate::receipts::Tag;
+use crate::requests::Part;
+use crate::translate::error::{canonical_code, describe};
+use crate::translate::{packet_in, removed, statistics};
+use crate::turn::{Turn, message_name};
+use abi::event::write;
+use abi::{Outcome, Receipt};
+use flow::{BadInput, ErrorCode};
+use openflow::error::BAD_TYPE;
+use openflow::message::ErrorMessage;
+use openflow::{Body, Header, Message, Version};
+
+/// No error: the numbers in a receipt that has none.
+const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
+
+/// What a message of a switch that is up is, whatever the version numbers it.
+enum Live {
+    PacketIn,
+    FlowRemoved,
+    PortStatus,
+    StatsReply,
+    BarrierReply,
+    EchoRequest,
+    Error,
+    /// An answer, or something that is kept whole: true, and of no consequence here.
+    Unasked,
+    /// Nothing that a switch may send.
+    NotASwitchs,
+}
+
+const fn live(version: Version, kind: u8) -> Live {
+    match (kind, version) {
+        (10, _) => Live::PacketIn,
+        (11, _) => Live::FlowRemoved,
+        (12, _) => Live::PortStatus,
+        (17, Version::V1_0) | (19, Version::V1_3) => Live::StatsReply,
+        (19, Version::V1_0) | (21, Version::V1_3) => Live::BarrierReply,
+        (2, _) => Live::EchoRequest,
+        (TYPE_ERROR, _) => Live::Error,
+        (TYPE_HELLO | 3 | 4 | 6 | 8, _) => Live::Unasked,
+        (21, Version::V1_0) | (23 | 25 | 27, Version::V1_3) => Live::Unasked,
+        _ => Live::NotASwitchs,
+    }
+}
+
+impl Session {
+    pub(super) fn on_live_message(
+        &mut self,
+        header: &Header,
+        message: &[u8],
+        turn: &mut Turn<'_>,
+    ) -> Result<(), SessionEnd> {
+        let done = match live(self.version, header.kind) {
+            Live::PacketIn => self.on_packet_in(message, turn),
+            Live::FlowRemoved => self.on_flow_removed(message, turn),
+            Live::PortStatus => self.on_port_status(message, turn),
+            Live::StatsReply => self.on_stats_reply(header, message, turn),
+            Live::BarrierReply => self.on_barrier_reply(header, turn),
+            Live::EchoRequest => {
+                self.echo(header, message, turn);
+                Ok(())
+            }
+            Live::Error => self.on_error(message, turn),
+            Live::Unasked => {
+                self.counters.unasked += 1;
+                Ok(())
+            }
+            Live::NotASwitchs => Err(self.not_a_switchs(header)),
+        };
+        done.or_else(|bad| self.damaged(message, bad, turn))
+    }
+
+    fn on_packet_in(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Result<(), BadInput> {
+        let packet = packet_in::read(message)?;
+        self.counters.packet_ins += 1;
+        let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
+        turn.event(|frame| packet.write(frame, sequence, datapath));
+        Ok(())
+    }
+
+    fn on_flow_removed(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Result<(), BadInput> {
+        let removed = removed::read(message)?;
+        self.counters.flow_removeds += 1;
+        let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
+        turn.event(|frame| removed.write(frame, sequence, datapath));
+        Ok(())
+    }
+
+    fn on_port_status(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Result<(), BadInput> {
+        let Body::PortStatus(status) = Message::decode(message)?.body else { return Ok(()) };
+        self.counters.port_statuses += 1;
+        let record = self.learn_port(&status, turn);
+        let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
+        let event = abi::event::PortStatus { datapath, reason: status.reason, port: &record };
+        turn.event(|frame| write::port_status(frame, sequence, &event));
+        Ok(())
+    }
+
+    fn on_barrier_reply(&mut self, header: &Header, turn: &mut Turn<'_>) -> Result<(), BadInput> {
+        let (datapath, mut sequence) = (self.identity.datapath, self.sequence);
+        let waited_for = self.receipts.on_barrier_reply(header.xid, |tag| {
+            let receipt =
+                Receipt { ticket: tag.ticket, outcome: Outcome::Programmed, error: NO_ERROR, reason: "" };
+            sequence += 1;
+            turn.to_zone(tag.zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
+        });
+        self.sequence = sequence;
+        self.counters.unasked += u64::from(!waited_for);
+        Ok(())
+    }
+
+    fn on_error(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Result<(), BadInput> {
+        let Message { version, xid, body: Body::Error(error) } = Message::decode(message)? else {
+            return Ok(());
+        };
+        self.counters.errors_in += 1;
+        let text = describe(version, &error);
+        turn.line(message_name(version, TYPE_ERROR), &text);
+        if let Some(asked) = self.requests.on_error(xid) {
+            // Its transaction id must not lead a second error to the asker again.
+            self.receipts.on_error(xid);
+            self.tell_failed(asked.tag, asked.wants_receipt, version, &error, &text, turn);
+        } else if let Some(culprit) = self.receipts.on_error(xid) {
+            self.tell_failed(culprit.tag, culprit.awaited, version, &error, &text, turn);
+        }
+        Ok(())
+    }
+
+    /// Tells a zone that the switch answered its command with an error: by the receipt if one is owed, by an event otherwise.
+    fn tell_failed(
+        &mut self,
+        tag: Tag,
+        by_receipt: bool,
+        version: Version,
+        error: &ErrorMessage,
+        reason: &str,
+        turn: &mut Turn<'_>,
+    ) {
+        let (datapath, sequence, ticket) = (self.identity.datapath, self.next_sequence(), tag.ticket);
+        let error = canonical_code(version, error);
+        turn.to_zone(tag.zone, |frame| {
+            if by_receipt {
+                let receipt = Receipt { ticket, outcome: Outcome::Failed, error, reason };
+                write::receipt(frame, sequence, datapath, &receipt)
+            } else {
+                let event = abi::event::SwitchError { datapath, error, ticket, reason };
+                write::switch_error(frame, sequence, &event)
+            }
+        });
+    }
+
+    pub(super) fn tell_unknown(&mut self, tag: Tag, reason: &str, turn: &mut Turn<'_>) {
+        let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
+        let receipt = Receipt { ticket: tag.ticket, outcome: Outcome::Unknown, error: NO_ERROR, reason };
+        turn.to_zone(tag.zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
+    }
+
+    fn on_stats_reply(
+        &mut self,
+        header: &Header,
+        message: &[u8],
+        turn: &mut Turn<'_>,
+    ) -> Result<(), BadInput> {
+        if header.xid == self.desc_xid {
+            return self.on_own_description(message);
+        }
+        let part = statistics::read_part(message)?;
+        self.counters.stats_replies += 1;
+        let (more, bytes) = (part.more, message.len());
+        match self.requests.on_part(header.xid, part.multipart, more, bytes, turn.now_ms) {
+            Part::Unasked => self.counters.unasked += 1,
+            Part::WrongType(asked) => {
+                self.tell_unknown(asked.tag, "the switch answered with statistics of another type", turn);
+            }
+            Part::TooMuch(asked) => {
+                self.tell_unknown(
+                    asked.tag,
+                    "the switch's answer has no end; the rest of it is dropped",
+                    turn,
+                );
+            }
+            Part::Wanted(asked) => return self.hand_on(asked, part, message, turn),
+        }
+        Ok(())
+    }
+
+    /// Hands a part of an answer on, in the words of 1.3. A part that cannot be read ends the request for its asker too.
+    fn hand_on(
+        &mut self,
+        asked: crate::requests::Asked,
+        part: statistics::ReplyPart,
+        message: &[u8],
+        turn: &mut Turn<'_>,
+    ) -> Result<(), BadInput> {
+        let (datapath, mut sequence, Tag { zone, ticket }) =
+            (self.identity.datapath, self.sequence, asked.tag);
+        let handed = statistics::in_words_of_1_3(message, part, |body, more| {
+            let reply = abi::event::StatsReply { datapath, ticket, multipart: part.multipart, more, body };
+            sequence += 1;
+            turn.to_zone(zone, |frame| write::stats_reply(frame, sequence, &reply));
+        });
+        self.sequence = sequence;
+        if let Err(bad) = handed {
+            self.requests.forget(asked.tag);
+            self.tell_unknown(asked.tag, "a part of the switch's answer could not be read", turn);
+            return Err(bad);
+        }
+        if !part.more && asked.wants_receipt {
+            let receipt = Receipt { ticket, outcome: Outcome::Programmed, error: NO_ERROR, reason: "" };
+            let sequence = self.next_sequence();
+            turn.to_zone(zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
+        }
+        Ok(())
+    }
+
+    /// The answer to what the handshake asked and did not wait for.
+    fn on_own_description(&mut self, message: &[u8]) -> Result<(), BadInput> {
+        if let Body::MultipartReply(reply) = Message::decode(message)?.body
+            && let openflow::message::ReplyBody::Desc(desc) = reply.body
+        {
+            self.desc = Some(desc);
+            self.facts_changed = true;
+        }
+        Ok(())
+    }
+
+    /// Gives up what did not come in time.
+    pub(super) fn give_up_late(&mut self, turn: &mut Turn<'_>) {
+        let (now_ms, limits) = (turn.now_ms, self.limits);
+        let (mut unconfirmed, mut unanswered) = (Vec::new(), Vec::new());
+        self.receipts.on_tick(now_ms, limits.receipt_timeout_ms, |tag| unconfirmed.push(tag));
+        self.requests.on_tick(now_ms, limits.request_timeout_ms, |tag| unanswered.push(tag));
+        for tag in unconfirmed {
+            self.tell_unknown(tag, "the switch did not answer the barrier in time", turn);
+        }
+        for tag in unanswered {
+            self.tell_unknown(tag, "the switch did not answer the statistics request in time", turn);
+        }
+    }
+
+    fn not_a_switchs(&self, header: &Header) -> BadInput {
+        let name = message_name(self.version, header.kind);
+        let message = format!("type {} ({name}) is nothing that a switch sends", header.kind);
+        BadInput { offset: 1, field: "type", error: BAD_TYPE, message: message.into() }
+    }
+}

@@ -1,0 +1,357 @@
+//! Commands to a switch that is up, and what becomes of them.
+
+use super::*;
+use crate::receipts::RECENT;
+use abi::command::{self, StatsRequest};
+use abi::{Outcome, Receipt};
+use flow::canonical::{ActionWriter, write_instructions, write_match};
+use flow::{Action, ErrorCode, Field, Instruction, Match};
+
+const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
+const FLOW: u16 = 1;
+
+/// A rule that sends what comes by port 1 to port 2, in canonical bytes.
+fn rule() -> (Vec<u8>, Vec<u8>) {
+    let (mut matching, mut instructions) = (Vec::new(), Vec::new());
+    write_match(&Match::any().with(Field::InPort, PortNo(1)), &mut matching);
+    let output = Action::Output { port: PortNo(2), max_len: 0 };
+    write_instructions(&[Instruction::ApplyActions(vec![output])], &mut instructions).unwrap();
+    (matching, instructions)
+}
+
+fn add(bench: &mut Bench, ticket: u64, wants_receipt: bool) -> Result<(), Refused> {
+    let (matching, instructions) = rule();
+    let add = command::FlowMod { matching: &matching, instructions: &instructions, ..command::FlowMod::ADD };
+    bench.send(What::FlowMod(add), ticket, wants_receipt)
+}
+
+fn error(kind: u16, code: u16) -> Body {
+    Body::Error(ErrorMessage { kind, code, experimenter: None, data: Vec::new() })
+}
+
+/// The outcomes that were told since this was last asked, by ticket.
+fn outcomes(bench: &mut Bench) -> Vec<(u64, Outcome)> {
+    let outcome = |event: Event<'_>| match event {
+        Event::Receipt(_, Receipt { ticket, outcome, .. }) => (ticket, outcome),
+        other => panic!("{other:?}"),
+    };
+    let told = (0..bench.to_zones.len()).map(|index| bench.told(index, outcome)).collect();
+    bench.to_zones.clear();
+    told
+}
+
+#[test]
+fn what_1_0_cannot_say_is_refused_with_the_reason_and_nothing_is_sent() {
+    let mut bench = Bench::up(Version::V1_0);
+    let group = command::GroupMod { command: 0, group_type: 0, group_id: 1, buckets: &[] };
+    let meter = command::MeterMod { command: 0, flags: 1, meter_id: 1, bands: &[] };
+    let other_table = command::FlowMod { table_id: 3, ..command::FlowMod::ADD };
+    let groups = StatsRequest { multipart: 7, body: &[] };
+    for what in
+        [What::GroupMod(group), What::MeterMod(meter), What::FlowMod(other_table), What::StatsRequest(groups)]
+    {
+        let refused = bench.send(what, 1, true).unwrap_err();
+        assert!(matches!(refused, Refused::Unwritable(_)), "{what:?}: {refused:?}");
+    }
+    assert_eq!((bench.said(), bench.session.outstanding()), (vec![], 0));
+    assert_eq!(bench.session.counters().refused, 4);
+}
+
+#[test]
+fn damaged_bytes_of_an_app_are_refused_with_the_place() {
+    let mut bench = Bench::up(Version::V1_3);
+    let group = command::GroupMod { command: 0, group_type: 0, group_id: 1, buckets: &[0, 99] };
+    let refused = bench.send(What::GroupMod(group), 1, false).unwrap_err();
+    assert!(matches!(&refused, Refused::Malformed(bad) if bad.offset >= 16), "{refused:?}");
+    let stats = StatsRequest { multipart: FLOW, body: &[1, 2, 3] };
+    assert!(matches!(bench.send(What::StatsRequest(stats), 1, false), Err(Refused::Malformed(_))));
+    assert_eq!(bench.said(), []);
+}
+
+#[test]
+fn what_is_for_no_switch_is_refused() {
+    let mut bench = Bench::up(Version::V1_3);
+    let log = command::Log { level: 2, text: "hello" };
+    assert_eq!(bench.send(What::Log(log), 1, false), Err(Refused::NotForSwitches));
+}
+
+#[test]
+fn promises_of_receipts_are_bounded() {
+    let config = SouthboundConfig::default();
+    let mut bench = Bench::up(Version::V1_3);
+    for ticket in 0..config.max_outstanding as u64 {
+        add(&mut bench, ticket, true).unwrap();
+    }
+    assert_eq!(add(&mut bench, 0, true), Err(Refused::TooManyOutstanding(config.max_outstanding)));
+    assert_eq!(add(&mut bench, 0, false), Ok(()));
+}
+
+#[test]
+fn packet_outs_do_not_wait_for_a_slow_switch_and_rules_do() {
+    let mut bench = Bench::up(Version::V1_3);
+    let packet = command::PacketOut { buffer_id: None, in_port: PortNo::CONTROLLER, actions: &[], data: &[] };
+    let half = SouthboundConfig::default().max_output_bytes / 2;
+    let tag = Tag { zone: ZONE, ticket: 1 };
+    let mut send = |what, waiting| {
+        let command = Command { datapath: DATAPATH, ticket: 1, wants_receipt: false, what };
+        bench.turn(|session, turn| session.send(&command, 0, tag, waiting, turn))
+    };
+    assert_eq!(send(What::PacketOut(packet), half), Ok(()));
+    assert_eq!(send(What::PacketOut(packet), half + 1), Err(Refused::SlowReader));
+    assert_eq!(send(What::FlowMod(command::FlowMod::ADD), half + 1), Ok(()));
+}
+
+#[test]
+fn a_flow_mod_goes_out_with_the_stamped_cookie() {
+    for version in BOTH {
+        let mut bench = Bench::up(version);
+        add(&mut bench, 5, false).unwrap();
+        bench.end_turn();
+        let [Body::FlowMod(flow_mod)] = &bench.said()[..] else { panic!("one flow mod") };
+        assert_eq!(flow_mod.cookie, ZONE.stamp(5));
+        assert_eq!(flow_mod.matching, Match::any().with(Field::InPort, PortNo(1)));
+        assert_eq!(flow_mod.instructions.len(), 1);
+    }
+}
+
+#[test]
+fn a_packet_out_goes_out_in_the_version_of_the_switch() {
+    for version in BOTH {
+        let mut bench = Bench::up(version);
+        let mut actions = Vec::new();
+        ActionWriter::new(&mut actions).output(PortNo::FLOOD, 0);
+        let packet =
+            command::PacketOut { buffer_id: None, in_port: PortNo(1), actions: &actions, data: b"a frame" };
+        bench.send(What::PacketOut(packet), 5, false).unwrap();
+        let [Body::PacketOut(packet)] = &bench.said()[..] else { panic!("one packet-out") };
+        assert_eq!(
+            (packet.buffer_id, packet.in_port, &packet.data[..]),
+            (NO_BUFFER, PortNo(1), &b"a frame"[..])
+        );
+        assert!(matches!(packet.actions[..], [Action::Output { port: PortNo::FLOOD, .. }]));
+    }
+}
+
+#[test]
+fn one_barrier_confirms_all_commands_of_a_turn() {
+    for version in BOTH {
+        let mut bench = Bench::up(version);
+        add(&mut bench, 1, true).unwrap();
+        add(&mut bench, 2, false).unwrap();
+        add(&mut bench, 3, true).unwrap();
+        bench.end_turn();
+        bench.end_turn();
+        let said = bench.said_whole();
+        let [.., Message { xid, body: Body::BarrierRequest, .. }] = said[..] else { panic!("{said:?}") };
+        assert_eq!(said.len(), 4);
+        bench.hear_as(version, xid, Body::BarrierReply).unwrap();
+        assert_eq!(outcomes(&mut bench), [(1, Outcome::Programmed), (3, Outcome::Programmed)]);
+    }
+}
+
+#[test]
+fn a_rule_that_the_switch_refuses_has_failed_with_its_error_in_the_numbers_of_1_3() {
+    for (version, kind, code) in [(Version::V1_0, 3, 0), (Version::V1_3, 5, 1)] {
+        let mut bench = Bench::up(version);
+        add(&mut bench, 1, true).unwrap();
+        bench.end_turn();
+        let said = bench.said_whole();
+        bench.hear_as(version, said[0].xid, error(kind, code)).unwrap();
+        bench.told(0, |event| {
+            let Event::Receipt(datapath, receipt) = event else { panic!("{event:?}") };
+            assert_eq!((datapath, receipt.ticket, receipt.outcome), (DATAPATH, 1, Outcome::Failed));
+            assert_eq!(receipt.error, ErrorCode { kind: 5, code: 1 });
+            assert!(receipt.reason.starts_with("OFPET_FLOW_MOD_FAILED"), "{}", receipt.reason);
+        });
+        bench.to_zones.clear();
+        bench.hear_as(version, said[1].xid, Body::BarrierReply).unwrap();
+        assert_eq!(outcomes(&mut bench), []);
+    }
+}
+
+#[test]
+fn without_a_receipt_an_error_still_finds_its_zone() {
+    let mut bench = Bench::up(Version::V1_3);
+    add(&mut bench, 9, false).unwrap();
+    let xid = bench.said_whole()[0].xid;
+    bench.hear_as(Version::V1_3, xid, error(5, 1)).unwrap();
+    bench.told(0, |event| {
+        let Event::SwitchError(told) = event else { panic!("{event:?}") };
+        assert_eq!((told.ticket, told.error), (9, ErrorCode { kind: 5, code: 1 }));
+    });
+}
+
+#[test]
+fn an_error_that_belongs_to_nobody_is_only_a_line_in_the_log() {
+    let mut bench = Bench::up(Version::V1_3);
+    add(&mut bench, 9, false).unwrap();
+    let xid = bench.said_whole()[0].xid;
+    (0..RECENT as u64).for_each(|ticket| add(&mut bench, ticket, false).unwrap());
+    bench.hear_as(Version::V1_3, xid, error(5, 1)).unwrap();
+    bench.hear_as(Version::V1_3, 0xdead_beef, error(5, 1)).unwrap();
+    assert_eq!((bench.to_zones.len(), bench.lines.len()), (0, 2));
+}
+
+#[test]
+fn the_end_of_the_session_leaves_unknown_what_was_not_answered() {
+    let mut bench = Bench::up(Version::V1_3);
+    add(&mut bench, 1, true).unwrap();
+    bench.send(What::StatsRequest(StatsRequest { multipart: 3, body: &[] }), 2, false).unwrap();
+    bench.turn(|session, turn| session.on_end("the cable was pulled", turn));
+    assert_eq!(outcomes(&mut bench), [(1, Outcome::Unknown), (2, Outcome::Unknown)]);
+    bench.event(0, |event| assert!(matches!(event, Event::SwitchDown(DATAPATH))));
+}
+
+#[test]
+fn what_is_not_answered_in_time_is_unknown() {
+    let mut bench = Bench::up(Version::V1_3);
+    add(&mut bench, 1, true).unwrap();
+    bench.end_turn();
+    bench.send(What::StatsRequest(StatsRequest { multipart: 3, body: &[] }), 2, false).unwrap();
+    for now_ms in (0..=30_000).step_by(1_000) {
+        bench.session.heard(1, now_ms);
+        bench.tick(now_ms).unwrap();
+    }
+    assert_eq!(outcomes(&mut bench), [(2, Outcome::Unknown), (1, Outcome::Unknown)]);
+}
+
+#[test]
+fn a_barrier_that_was_asked_for_stands_where_it_was_asked_for() {
+    let mut bench = Bench::up(Version::V1_3);
+    add(&mut bench, 1, true).unwrap();
+    bench.send(What::Barrier, 2, true).unwrap();
+    add(&mut bench, 3, false).unwrap();
+    bench.end_turn();
+    let said = bench.said_whole();
+    assert_eq!(said.len(), 3);
+    assert_eq!(said[1].body, Body::BarrierRequest);
+    bench.hear_as(Version::V1_3, said[1].xid, Body::BarrierReply).unwrap();
+    assert_eq!(outcomes(&mut bench), [(1, Outcome::Programmed), (2, Outcome::Programmed)]);
+}
+
+fn all_flows() -> Vec<u8> {
+    let mut bytes = vec![0xff, 0, 0, 0];
+    bytes.extend([0xff; 8]);
+    bytes.extend([0; 4 + 16]);
+    bytes.extend([0, 1, 0, 4, 0, 0, 0, 0]);
+    bytes
+}
+
+fn entry(priority: u16) -> FlowStats {
+    FlowStats {
+        table_id: 0,
+        duration_s: 1,
+        duration_ns: 0,
+        priority,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        flags: 0,
+        cookie: 7,
+        packet_count: 1,
+        byte_count: 60,
+        matching: Match::any().with(Field::InPort, PortNo(1)),
+        instructions: vec![Instruction::ApplyActions(vec![Action::Output { port: PortNo(2), max_len: 0 }])],
+    }
+}
+
+/// The entries in the parts that were told, which all belong to ticket 4; and whether the last said that it is the last.
+fn entries(bench: &Bench) -> (Vec<u16>, bool) {
+    let (mut priorities, mut more) = (Vec::new(), true);
+    for index in 0..bench.to_zones.len() {
+        bench.told(index, |event| {
+            let Event::StatsReply(reply) = event else { panic!("{event:?}") };
+            assert_eq!((reply.ticket, reply.multipart, reply.datapath), (4, FLOW, DATAPATH));
+            let mut bytes = header(4, 19, 16 + reply.body.len() as u16, 0);
+            bytes.extend([0, FLOW as u8, 0, 0, 0, 0, 0, 0]);
+            bytes.extend_from_slice(reply.body);
+            let Body::MultipartReply(MultipartReply { body: ReplyBody::Flow(list), .. }) =
+                Message::decode(&bytes).unwrap().body
+            else {
+                panic!("flow entries")
+            };
+            priorities.extend(list.iter().map(|entry| entry.priority));
+            assert!(more, "a part after the last");
+            more = reply.more;
+        });
+    }
+    (priorities, !more)
+}
+
+#[test]
+fn statistics_come_back_part_by_part_in_the_words_of_1_3() {
+    for version in BOTH {
+        let mut bench = Bench::up(version);
+        let request = StatsRequest { multipart: FLOW, body: &all_flows() };
+        bench.send(What::StatsRequest(request), 4, false).unwrap();
+        let said = bench.said_whole();
+        assert!(matches!(
+            said[..],
+            [Message {
+                body: Body::MultipartRequest(MultipartRequest { body: RequestBody::Flow(_), .. }),
+                ..
+            }]
+        ));
+        for (flags, first) in [(MULTIPART_MORE, 1), (0, 3)] {
+            let body = ReplyBody::Flow(vec![entry(first), entry(first + 1)]);
+            bench
+                .hear_as(version, said[0].xid, Body::MultipartReply(MultipartReply { flags, body }))
+                .unwrap();
+        }
+        assert_eq!(entries(&bench), (vec![1, 2, 3, 4], true));
+    }
+}
+
+#[test]
+fn a_part_that_grows_beyond_a_message_in_1_3_comes_in_several() {
+    let mut bench = Bench::up(Version::V1_0);
+    let request = StatsRequest { multipart: FLOW, body: &all_flows() };
+    bench.send(What::StatsRequest(request), 4, false).unwrap();
+    let xid = bench.said_whole()[0].xid;
+    let crowded = |priority| {
+        let fields = Match::any()
+            .with(Field::InPort, PortNo(1))
+            .with(Field::EthSrc, MacAddr([2; 6]))
+            .with(Field::EthDst, MacAddr([4; 6]))
+            .with(Field::EthType, 0x0800u16);
+        FlowStats { matching: fields, ..entry(priority) }
+    };
+    let list: Vec<FlowStats> = (0..680).map(crowded).collect();
+    let expected: Vec<u16> = (0..680).collect();
+    let body = ReplyBody::Flow(list);
+    bench.hear_as(Version::V1_0, xid, Body::MultipartReply(MultipartReply { flags: 0, body })).unwrap();
+    assert!(bench.to_zones.len() > 1, "one part was enough; make the entries larger");
+    assert_eq!(entries(&bench), (expected, true));
+}
+
+#[test]
+fn a_damaged_part_ends_the_request_and_not_the_session() {
+    let mut bench = Bench::up(Version::V1_3);
+    let request = StatsRequest { multipart: FLOW, body: &all_flows() };
+    bench.send(What::StatsRequest(request), 4, false).unwrap();
+    let xid = bench.said_whole()[0].xid;
+    let mut damaged = header(4, 19, 20, xid);
+    damaged.extend([0, 1, 0, 1, 0, 0, 0, 0, 0xff, 0xff, 0, 0]);
+    assert_eq!(bench.hear_bytes(&damaged), Ok(Step::On));
+    assert_eq!(outcomes(&mut bench), [(4, Outcome::Unknown)]);
+    assert_eq!(bench.complained().0, 1);
+}
+
+#[test]
+fn a_refused_request_is_told_to_its_asker() {
+    let mut bench = Bench::up(Version::V1_3);
+    let request = StatsRequest { multipart: FLOW, body: &all_flows() };
+    bench.send(What::StatsRequest(request), 4, false).unwrap();
+    let xid = bench.said_whole()[0].xid;
+    bench.hear_as(Version::V1_3, xid, error(1, 2)).unwrap();
+    bench.told(0, |event| assert!(matches!(event, Event::SwitchError(told) if told.ticket == 4)));
+    assert_eq!(bench.to_zones.len(), 1);
+}
+
+#[test]
+fn requests_are_bounded() {
+    let mut bench = Bench::up(Version::V1_3);
+    let max = SouthboundConfig::default().max_requests;
+    let mut ask = || bench.send(What::StatsRequest(StatsRequest { multipart: 3, body: &[] }), 4, false);
+    (0..max).for_each(|_| ask().unwrap());
+    assert_eq!(ask(), Err(Refused::TooManyRequests(max)));
+}

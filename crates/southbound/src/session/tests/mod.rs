@@ -1,0 +1,177 @@
+//! A session against scripted bytes: no socket, no clock.
+
+mod commands;
+mod damage;
+mod handshake;
+mod life;
+
+use super::*;
+use crate::fault::Refused;
+use crate::receipts::Tag;
+use crate::turn::{Effect, SouthboundEvent};
+use abi::command::{Command, What};
+use abi::{Event, Frame, ZoneId};
+use flow::{MacAddr, PortNo};
+use openflow::message::*;
+
+const ZONE: ZoneId = ZoneId(3);
+const DATAPATH: DatapathId = DatapathId(0x2a);
+
+/// A session on a bench: what is said to it, and what comes out.
+struct Bench {
+    session: Session,
+    now_ms: u64,
+    out: Vec<u8>,
+    events: Vec<Vec<u8>>,
+    to_zones: Vec<(ZoneId, Vec<u8>)>,
+    lines: Vec<String>,
+}
+
+impl Bench {
+    fn with(config: &SouthboundConfig) -> Bench {
+        let mut bench = Bench {
+            session: Session::new(config, 0),
+            now_ms: 0,
+            out: Vec::new(),
+            events: Vec::new(),
+            to_zones: Vec::new(),
+            lines: Vec::new(),
+        };
+        bench.turn(|session, turn| session.open(turn));
+        bench
+    }
+
+    /// A session of the usual configuration that has said hello.
+    fn opened() -> Bench {
+        let mut bench = Bench::with(&SouthboundConfig::default());
+        assert!(matches!(bench.said()[..], [Body::Hello(_)]));
+        bench
+    }
+
+    /// A session that is up, with nothing left to read.
+    fn up(version: Version) -> Bench {
+        let mut bench = Bench::opened();
+        bench.hear(version, Body::Hello(Hello::default())).unwrap();
+        bench.hear(version, Body::FeaturesReply(features(version))).unwrap();
+        if version == Version::V1_3 {
+            bench.hear(version, port_desc(0, vec![port(1), port(2)])).unwrap();
+        }
+        assert_eq!(bench.session.state(), State::Identified);
+        bench.turn(|session, turn| session.admit(turn));
+        bench.said();
+        bench.events.clear();
+        bench
+    }
+
+    fn turn<T>(&mut self, act: impl FnOnce(&mut Session, &mut Turn<'_>) -> T) -> T {
+        let Bench { session, now_ms, out, events, to_zones, lines } = self;
+        let mut sink = |effect: Effect<'_>| match effect {
+            Effect::Out(SouthboundEvent::Event(frame)) => events.push(frame.to_vec()),
+            Effect::Out(SouthboundEvent::ToZone { zone, frame }) => to_zones.push((zone, frame.to_vec())),
+            Effect::Line(line) => lines.push(format!("{} {:?} {}", line.message, line.place, line.text)),
+        };
+        act(session, &mut Turn { now_ms: *now_ms, out, frame: &mut Vec::new(), sink: &mut sink })
+    }
+
+    fn hear_bytes(&mut self, bytes: &[u8]) -> Result<Step, SessionEnd> {
+        let now_ms = self.now_ms;
+        self.session.heard(bytes.len(), now_ms);
+        self.turn(|session, turn| session.on_message(bytes, turn))
+    }
+
+    fn hear_as(&mut self, version: Version, xid: u32, body: Body) -> Result<Step, SessionEnd> {
+        let mut bytes = Vec::new();
+        Message { version, xid, body }.encode(&mut bytes).unwrap();
+        self.hear_bytes(&bytes)
+    }
+
+    fn hear(&mut self, version: Version, body: Body) -> Result<Step, SessionEnd> {
+        self.hear_as(version, 77, body)
+    }
+
+    fn tick(&mut self, now_ms: u64) -> Result<(), SessionEnd> {
+        self.now_ms = now_ms;
+        self.turn(|session, turn| session.on_tick(turn))
+    }
+
+    fn end_turn(&mut self) {
+        self.turn(|session, turn| session.on_turn_end(turn));
+    }
+
+    fn send(&mut self, what: What<'_>, ticket: u64, wants_receipt: bool) -> Result<(), Refused> {
+        let command = Command { datapath: DATAPATH, ticket, wants_receipt, what };
+        let tag = Tag { zone: ZONE, ticket };
+        self.turn(|session, turn| session.send(&command, ZONE.stamp(ticket), tag, 0, turn))
+    }
+
+    /// What was said to the switch since this was last asked.
+    fn said_whole(&mut self) -> Vec<Message> {
+        let bytes = std::mem::take(&mut self.out);
+        let (mut rest, mut messages) = (&bytes[..], Vec::new());
+        while !rest.is_empty() {
+            let length = openflow::frame_len(rest).unwrap().unwrap();
+            messages.push(Message::decode(&rest[..length]).unwrap());
+            rest = &rest[length..];
+        }
+        messages
+    }
+
+    fn said(&mut self) -> Vec<Body> {
+        self.said_whole().into_iter().map(|message| message.body).collect()
+    }
+
+    /// The only message that was said, which is an error: type and code.
+    fn complained(&mut self) -> (u16, u16) {
+        match &self.said()[..] {
+            [Body::Error(error)] => (error.kind, error.code),
+            other => panic!("one error was expected, and there is {other:?}"),
+        }
+    }
+
+    fn event<T>(&self, index: usize, look: impl FnOnce(Event<'_>) -> T) -> T {
+        look(Event::read(&Frame::read(&self.events[index]).unwrap()).unwrap())
+    }
+
+    fn told<T>(&self, index: usize, look: impl FnOnce(Event<'_>) -> T) -> T {
+        let (zone, frame) = &self.to_zones[index];
+        assert_eq!(*zone, ZONE);
+        look(Event::read(&Frame::read(frame).unwrap()).unwrap())
+    }
+}
+
+fn features(version: Version) -> FeaturesReply {
+    FeaturesReply {
+        datapath_id: DATAPATH,
+        n_buffers: 256,
+        n_tables: 254,
+        auxiliary_id: 0,
+        capabilities: 0,
+        actions: 0,
+        ports: if version == Version::V1_0 { vec![port(1), port(2)] } else { Vec::new() },
+    }
+}
+
+fn port(number: u32) -> Port {
+    Port {
+        port_no: PortNo(number),
+        hw_addr: MacAddr([2, 0, 0, 0, 0, 1]),
+        name: format!("s1-eth{number}"),
+        config: 0,
+        state: 0,
+        curr: 1 << 6,
+        advertised: 0,
+        supported: 0,
+        peer: 0,
+        curr_speed_kbps: 0,
+        max_speed_kbps: 0,
+    }
+}
+
+fn port_desc(flags: u16, ports: Vec<Port>) -> Body {
+    Body::MultipartReply(MultipartReply { flags, body: ReplyBody::PortDesc(ports) })
+}
+
+/// The header of a message that says whatever the test says.
+fn header(version: u8, kind: u8, length: u16, xid: u32) -> Vec<u8> {
+    Header { version: Version(version), kind, length, xid }.to_bytes().to_vec()
+}

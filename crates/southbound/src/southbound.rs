@@ -1,0 +1,402 @@
+//! All switch connections of one worker.
+//!
+//! ```text
+//!   accepted stream ──adopt──> ┌────────────┐ ──sink──> switch up, packet-in, receipts …  (on_ready, resume, on_tick, flush)
+//!   readiness ──────on_ready─> │ Southbound │
+//!   commands ───────send─────> └────────────┘ ──flush──> one write for many messages
+//! ```
+//!
+//! The one place of this crate that acts: it reads and writes sockets, tells the roster, writes the log. It never starts a thread, never
+//! waits, and never asks for the time.
+
+use crate::config::SouthboundConfig;
+use crate::connection::{Connection, Lent, ReadTurn, check_output, is_half_open};
+use crate::fault::{Fault, Refused, SessionEnd};
+use crate::inbox::ReadBuffer;
+use crate::line_limit::LineLimit;
+use crate::receipts::Tag;
+use crate::report;
+use crate::roster::{NoRoom, Roster};
+use crate::session::State;
+use crate::snapshot::SessionSnapshot;
+use crate::turn::{Effect, SouthboundEvent, Turn};
+use abi::Command;
+use flow::DatapathId;
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Where events go while a call lasts.
+pub type Sink<'a> = dyn FnMut(SouthboundEvent<'_>) + 'a;
+
+/// The switch connections of one worker.
+#[derive(Debug)]
+pub struct Southbound {
+    config: SouthboundConfig,
+    roster: Arc<Roster>,
+    worker: usize,
+    registry: Registry,
+    token_base: usize,
+    slots: Vec<Option<Box<Connection>>>,
+    free: Vec<usize>,
+    by_datapath: HashMap<DatapathId, usize>,
+    dirty: Vec<usize>,
+    backlog: Vec<usize>,
+    ending: Vec<usize>,
+    buffer: ReadBuffer,
+    frame: Vec<u8>,
+    limit: LineLimit,
+    /// The time of the last call that told it.
+    now_ms: u64,
+}
+
+/// Why a stream was not adopted; it is closed.
+#[derive(Debug)]
+pub enum NotAdopted {
+    /// There is no room.
+    NoRoom(NoRoom),
+    /// The system said so.
+    Io(io::Error),
+}
+
+impl Southbound {
+    /// No connection yet. Tokens from `token_base` on are this worker's connections: nothing else in its poll may have one of them.
+    pub fn new(
+        config: SouthboundConfig,
+        roster: Arc<Roster>,
+        worker: usize,
+        registry: Registry,
+        token_base: usize,
+    ) -> Self {
+        Southbound {
+            config,
+            roster,
+            worker,
+            registry,
+            token_base,
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_datapath: HashMap::new(),
+            dirty: Vec::new(),
+            backlog: Vec::new(),
+            ending: Vec::new(),
+            buffer: ReadBuffer::new(),
+            frame: Vec::new(),
+            limit: LineLimit::default(),
+            now_ms: 0,
+        }
+    }
+
+    /// Takes an accepted stream over, and says hello at the next flush.
+    ///
+    /// # Errors
+    /// That there is no room for it, or the system's; the stream is closed and the log says so.
+    pub fn adopt(&mut self, stream: TcpStream, peer: SocketAddr, now_ms: u64) -> Result<(), NotAdopted> {
+        self.now_ms = now_ms;
+        let adopted = self.roster.connect(peer.ip()).map_err(NotAdopted::NoRoom).and_then(|()| {
+            self.insert(stream, peer).map_err(|error| {
+                self.roster.disconnect(peer.ip(), true);
+                NotAdopted::Io(error)
+            })
+        });
+        if let Err(refused) = &adopted
+            && let Some(kept_back) = self.limit.pass(peer.ip(), now_ms)
+        {
+            tracing::warn!(%peer, kept_back, "connection refused: {refused}");
+        }
+        adopted
+    }
+
+    fn insert(&mut self, mut stream: TcpStream, peer: SocketAddr) -> io::Result<()> {
+        // Messages are gathered here; holding them back again would only cost time.
+        stream.set_nodelay(true)?;
+        let slot = self.free.last().copied().unwrap_or(self.slots.len());
+        let token = Token(self.token_base + slot);
+        self.registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        let mut connection = Box::new(Connection::new(stream, peer, &self.config, self.now_ms));
+        let Southbound { config, roster, worker, buffer, frame, now_ms, .. } = self;
+        let mut lent =
+            Lent { config, roster, worker: *worker, buffer, frame, now_ms: *now_ms, sink: &mut |_| {} };
+        connection.open(&mut lent);
+        if self.free.pop().is_none() {
+            self.slots.push(None);
+        }
+        self.slots[slot] = Some(connection);
+        self.mark_dirty(slot);
+        Ok(())
+    }
+
+    /// Whether a token is one of this worker's connections'.
+    pub fn owns(&self, token: Token) -> bool {
+        token.0 >= self.token_base
+    }
+
+    /// A connection is ready. Reads at most a turn's worth; if more is there, [`Southbound::has_backlog`] says so.
+    pub fn on_ready(
+        &mut self,
+        token: Token,
+        readable: bool,
+        writable: bool,
+        now_ms: u64,
+        sink: &mut Sink<'_>,
+    ) {
+        self.now_ms = now_ms;
+        let Some(slot) = token.0.checked_sub(self.token_base) else { return };
+        if writable {
+            self.mark_dirty(slot);
+        }
+        if readable {
+            self.read(slot, sink);
+        }
+    }
+
+    /// Whether connections have more to read than their turn allowed: call [`Southbound::resume`], and poll without waiting.
+    pub fn has_backlog(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    /// Gives each connection that has more to read another turn.
+    pub fn resume(&mut self, now_ms: u64, sink: &mut Sink<'_>) {
+        self.now_ms = now_ms;
+        for _ in 0..self.backlog.len() {
+            let slot = self.backlog.remove(0);
+            if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) {
+                connection.backlogged = false;
+                self.read(slot, sink);
+            }
+        }
+    }
+
+    /// Time went by: call it about once a second. Echo requests, and the end of what did not come in time.
+    pub fn on_tick(&mut self, now_ms: u64, sink: &mut Sink<'_>) {
+        self.now_ms = now_ms;
+        for slot in 0..self.slots.len() {
+            self.with(slot, sink, |connection, lent| match connection.lingers_until_ms {
+                Some(until_ms) if lent.now_ms >= until_ms => Next::Drop,
+                Some(_) => Next::Keep,
+                None => connection.tick(lent).map_or_else(Next::End, |()| Next::Flush),
+            });
+        }
+    }
+
+    /// Appends a command for a switch to what leaves at the next [`Southbound::flush`]. `cookie` is a flow mod's, owner included.
+    ///
+    /// # Errors
+    /// Why it does not go out. A command that is accepted and wants a receipt gets one in any case.
+    pub fn send(
+        &mut self,
+        datapath: DatapathId,
+        command: &Command<'_>,
+        cookie: u64,
+        tag: Tag,
+    ) -> Result<(), Refused> {
+        let slot = *self.by_datapath.get(&datapath).ok_or(Refused::NoSuchSwitch(datapath))?;
+        let connection = self.slots[slot].as_mut().filter(|connection| connection.ending.is_none());
+        let Some(connection) = connection else { return Err(Refused::NoSuchSwitch(datapath)) };
+        let Connection { session, outbox, .. } = &mut **connection;
+        let waiting = outbox.len();
+        let mut turn =
+            Turn { now_ms: self.now_ms, out: outbox.end(), frame: &mut self.frame, sink: &mut |_| {} };
+        session.send(command, cookie, tag, waiting, &mut turn)?;
+        if let Err(end) = check_output(outbox.len(), &self.config) {
+            connection.ending = Some(end);
+            self.ending.push(slot);
+        }
+        self.mark_dirty(slot);
+        Ok(())
+    }
+
+    /// Sends what waits, and acts on ends that were asked for. Call it at the end of every turn of the worker.
+    pub fn flush(&mut self, now_ms: u64, sink: &mut Sink<'_>) {
+        self.now_ms = now_ms;
+        while let Some(slot) = self.ending.pop() {
+            self.with(slot, sink, |connection, _| connection.ending.take().map_or(Next::Keep, Next::End));
+        }
+        while let Some(slot) = self.dirty.pop() {
+            self.with(slot, sink, |connection, lent| {
+                connection.dirty = false;
+                match connection.flush(lent) {
+                    Ok(_) => Next::Keep,
+                    Err(_) if connection.lingers_until_ms.is_some() => Next::Drop,
+                    Err(end) => Next::End(end),
+                }
+            });
+        }
+    }
+
+    /// Ends a switch's session, at the next flush. `false` if it has none here.
+    pub fn end(&mut self, datapath: DatapathId, reason: &str) -> bool {
+        let Some(slot) = self.by_datapath.get(&datapath).copied() else { return false };
+        self.end_slot(slot, reason);
+        true
+    }
+
+    /// Ends every connection, at the next flush.
+    pub fn close_all(&mut self, reason: &str) {
+        (0..self.slots.len()).for_each(|slot| self.end_slot(slot, reason));
+    }
+
+    fn end_slot(&mut self, slot: usize, reason: &str) {
+        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut)
+            && connection.ending.is_none()
+            && connection.lingers_until_ms.is_none()
+        {
+            connection.ending = Some(SessionEnd::new(Fault::Operator, reason.to_owned()));
+            self.ending.push(slot);
+        }
+    }
+
+    /// Every connection, as the operator is shown it.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionSnapshot> {
+        let live = |connection: &&Box<Connection>| connection.lingers_until_ms.is_none();
+        self.slots.iter().flatten().filter(live).map(|connection| SessionSnapshot::of(connection))
+    }
+
+    fn read(&mut self, slot: usize, sink: &mut Sink<'_>) {
+        self.with(slot, sink, |connection, lent| {
+            if connection.lingers_until_ms.is_some() {
+                return if connection.drain(lent) { Next::Keep } else { Next::Drop };
+            }
+            match connection.read(lent) {
+                Ok(ReadTurn::Drained) => Next::Flush,
+                Ok(ReadTurn::More) => Next::ReadOn,
+                Err(end) => Next::End(end),
+            }
+        });
+    }
+
+    /// Takes a connection out of its slot, lets it act, and does what follows.
+    fn with(
+        &mut self,
+        slot: usize,
+        sink: &mut Sink<'_>,
+        act: impl FnOnce(&mut Connection, &mut Lent<'_>) -> Next,
+    ) {
+        let Some(mut connection) = self.slots.get_mut(slot).and_then(Option::take) else { return };
+        let (peer, was_up) = (connection.peer, !is_half_open(&connection.session));
+        let Southbound { config, roster, worker, buffer, frame, limit, now_ms, .. } = self;
+        let mut effect = |effect: Effect<'_>| match effect {
+            Effect::Out(event) => sink(event),
+            Effect::Line(line) => report::line(limit, *now_ms, peer, &line),
+        };
+        let mut lent =
+            Lent { config, roster, worker: *worker, buffer, frame, now_ms: *now_ms, sink: &mut effect };
+        let next = act(&mut connection, &mut lent);
+        self.look_at(slot, &mut connection, was_up);
+        match next {
+            Next::Keep => self.slots[slot] = Some(connection),
+            Next::Flush => {
+                self.slots[slot] = Some(connection);
+                self.mark_dirty(slot);
+            }
+            Next::ReadOn => {
+                connection.backlogged = true;
+                self.backlog.push(slot);
+                self.slots[slot] = Some(connection);
+                self.mark_dirty(slot);
+            }
+            Next::Drop => self.discard(slot, connection),
+            Next::End(end) => self.finish(slot, connection, &end, sink),
+        }
+    }
+
+    /// Notes what became of the session during the call.
+    fn look_at(&mut self, slot: usize, connection: &mut Connection, was_up: bool) {
+        let session = &mut connection.session;
+        if session.state() != State::Up {
+            return;
+        }
+        let datapath = session.identity().datapath;
+        let changed = session.take_facts_changed();
+        if !was_up {
+            self.by_datapath.insert(datapath, slot);
+            report::up(&mut self.limit, self.now_ms, connection);
+        } else if changed {
+            let (ports, desc) = (session.ports().copied().collect(), session.desc().cloned());
+            self.roster.update(datapath, ports, desc);
+        }
+    }
+
+    /// Ends a session: tells the kernel and the roster, writes the log, and lets the peer take its last words.
+    fn finish(
+        &mut self,
+        slot: usize,
+        mut connection: Box<Connection>,
+        end: &SessionEnd,
+        sink: &mut Sink<'_>,
+    ) {
+        report::end(&mut self.limit, self.now_ms, &connection, end);
+        let session = &mut connection.session;
+        let mut out = |effect: Effect<'_>| {
+            if let Effect::Out(event) = effect {
+                sink(event);
+            }
+        };
+        let mut turn = Turn {
+            now_ms: self.now_ms,
+            out: connection.outbox.end(),
+            frame: &mut self.frame,
+            sink: &mut out,
+        };
+        session.on_end(&end.reason, &mut turn);
+        if session.state() == State::Up {
+            let datapath = session.identity().datapath;
+            self.by_datapath.remove(&datapath);
+            self.roster.leave(datapath);
+        }
+        let Southbound { config, roster, worker, buffer, frame, now_ms, .. } = self;
+        let mut lent =
+            Lent { config, roster, worker: *worker, buffer, frame, now_ms: *now_ms, sink: &mut |_| {} };
+        if connection.linger(end, &mut lent) {
+            self.slots[slot] = Some(connection);
+        } else {
+            self.discard(slot, connection);
+        }
+    }
+
+    /// Closes a connection whose session has ended.
+    fn discard(&mut self, slot: usize, mut connection: Box<Connection>) {
+        // It is closed in any case, and a closed socket leaves the poll by itself.
+        drop(self.registry.deregister(&mut connection.stream));
+        self.roster.disconnect(connection.peer.ip(), is_half_open(&connection.session));
+        self.free.push(slot);
+    }
+
+    fn mark_dirty(&mut self, slot: usize) {
+        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut)
+            && !connection.dirty
+        {
+            connection.dirty = true;
+            self.dirty.push(slot);
+        }
+    }
+}
+
+/// What is to be done with a connection that has acted.
+enum Next {
+    /// Nothing.
+    Keep,
+    /// What it has to say is sent at the end of the turn.
+    Flush,
+    /// The same, and it has more to read.
+    ReadOn,
+    /// Its session has ended.
+    End(SessionEnd),
+    /// Its last words are said.
+    Drop,
+}
+
+impl fmt::Display for NotAdopted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotAdopted::NoRoom(no_room) => no_room.fmt(f),
+            NotAdopted::Io(error) => write!(f, "the system refused the socket: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for NotAdopted {}

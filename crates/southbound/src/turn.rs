@@ -1,0 +1,134 @@
+//! What a session is given for one turn, and what comes out of it.
+//!
+//! Never does anything with it: the worker's [`crate::Southbound`] is the one place that acts.
+
+use abi::ZoneId;
+use openflow::Version;
+
+/// What the worker hands to the kernel. The bytes are whole frames of the `abi`, and are gone when the call returns.
+#[derive(Clone, Copy, Debug)]
+pub enum SouthboundEvent<'a> {
+    /// Switch up or down, packet-in, port status, flow removed: for whoever subscribed.
+    Event(&'a [u8]),
+    /// Receipt, switch error, statistics: for one zone.
+    ToZone {
+        /// Which; [`ZoneId::KERNEL`] for what the node itself asked.
+        zone: ZoneId,
+        /// The frame.
+        frame: &'a [u8],
+    },
+}
+
+/// What a session wants done.
+#[derive(Clone, Copy, Debug)]
+pub enum Effect<'a> {
+    /// Hand this to the kernel.
+    Out(SouthboundEvent<'a>),
+    /// Write this into the log.
+    Line(Line<'a>),
+}
+
+/// A line for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// The message that it is about, by its name in the specification.
+    pub message: &'static str,
+    /// The field and its offset from the message's beginning.
+    pub place: Option<(&'static str, usize)>,
+    /// One sentence.
+    pub text: &'a str,
+}
+
+/// What a session is given for one turn.
+pub struct Turn<'a> {
+    /// Milliseconds of a clock that only goes forward.
+    pub now_ms: u64,
+    /// Where messages for the switch are appended.
+    pub out: &'a mut Vec<u8>,
+    /// A buffer for the frame that is being put together. Its contents mean nothing.
+    pub frame: &'a mut Vec<u8>,
+    /// Where effects go.
+    pub sink: &'a mut dyn FnMut(Effect<'_>),
+}
+
+impl Turn<'_> {
+    /// Puts one event together and hands it over. A frame that does not fit the `abi` is dropped.
+    pub(crate) fn event(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+        self.frame.clear();
+        if write(self.frame) {
+            (self.sink)(Effect::Out(SouthboundEvent::Event(self.frame)));
+        }
+    }
+
+    /// The same for one zone.
+    pub(crate) fn to_zone(&mut self, zone: ZoneId, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+        self.frame.clear();
+        if write(self.frame) {
+            (self.sink)(Effect::Out(SouthboundEvent::ToZone { zone, frame: self.frame }));
+        }
+    }
+
+    /// Writes a line into the log.
+    pub(crate) fn line(&mut self, message: &'static str, text: &str) {
+        (self.sink)(Effect::Line(Line { message, place: None, text }));
+    }
+
+    /// Writes a line about something in a message.
+    pub(crate) fn line_at(&mut self, message: &'static str, bad: &flow::BadInput) {
+        let line = Line { message, place: Some((bad.field, bad.offset)), text: &bad.message };
+        (self.sink)(Effect::Line(line));
+    }
+}
+
+/// A message's name in the specification, for people.
+pub(crate) fn message_name(version: Version, kind: u8) -> &'static str {
+    const BOTH: [&str; 15] = [
+        "OFPT_HELLO",
+        "OFPT_ERROR",
+        "OFPT_ECHO_REQUEST",
+        "OFPT_ECHO_REPLY",
+        "OFPT_EXPERIMENTER",
+        "OFPT_FEATURES_REQUEST",
+        "OFPT_FEATURES_REPLY",
+        "OFPT_GET_CONFIG_REQUEST",
+        "OFPT_GET_CONFIG_REPLY",
+        "OFPT_SET_CONFIG",
+        "OFPT_PACKET_IN",
+        "OFPT_FLOW_REMOVED",
+        "OFPT_PORT_STATUS",
+        "OFPT_PACKET_OUT",
+        "OFPT_FLOW_MOD",
+    ];
+    const FROM_15_IN_1_0: [&str; 7] = [
+        "OFPT_PORT_MOD",
+        "OFPT_STATS_REQUEST",
+        "OFPT_STATS_REPLY",
+        "OFPT_BARRIER_REQUEST",
+        "OFPT_BARRIER_REPLY",
+        "OFPT_QUEUE_GET_CONFIG_REQUEST",
+        "OFPT_QUEUE_GET_CONFIG_REPLY",
+    ];
+    const FROM_15_IN_1_3: [&str; 15] = [
+        "OFPT_GROUP_MOD",
+        "OFPT_PORT_MOD",
+        "OFPT_TABLE_MOD",
+        "OFPT_MULTIPART_REQUEST",
+        "OFPT_MULTIPART_REPLY",
+        "OFPT_BARRIER_REQUEST",
+        "OFPT_BARRIER_REPLY",
+        "OFPT_QUEUE_GET_CONFIG_REQUEST",
+        "OFPT_QUEUE_GET_CONFIG_REPLY",
+        "OFPT_ROLE_REQUEST",
+        "OFPT_ROLE_REPLY",
+        "OFPT_GET_ASYNC_REQUEST",
+        "OFPT_GET_ASYNC_REPLY",
+        "OFPT_SET_ASYNC",
+        "OFPT_METER_MOD",
+    ];
+    let kind = usize::from(kind);
+    let further: &[&str] = if version == Version::V1_0 { &FROM_15_IN_1_0 } else { &FROM_15_IN_1_3 };
+    BOTH.get(kind)
+        .or_else(|| kind.checked_sub(BOTH.len()).and_then(|beyond| further.get(beyond)))
+        .copied()
+        .unwrap_or("a message of an unknown type")
+}
