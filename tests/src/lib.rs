@@ -10,6 +10,7 @@
 
 pub mod certificates;
 pub mod mininet;
+pub mod node;
 pub mod open_vswitch;
 pub mod sandbox;
 pub mod stand_in;

@@ -22,7 +22,9 @@ const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("zone", &["flow", "abi", "ring"]),
     ("monitor", &["abi", "ring", "zone"]),
     ("emulator", &["flow", "openflow"]),
-    ("burnet-sdk", &["flow", "abi", "ring", "zone"]),
+    // monitor for its socket: an app in a process zone gets its port from there. zone because it
+    // makes the C table that a trusted app is called through.
+    ("burnet-sdk", &["flow", "abi", "ring", "zone", "monitor"]),
     // These two look at Burnet from outside, as an operator does.
     ("xtask", &[]),
     ("system-tests", &[]),

@@ -36,6 +36,8 @@ pub struct Tests {
     pub failed: Vec<String>,
     /// The names of those that did not run, with the reason that the test gives.
     pub ignored: Vec<String>,
+    /// How many said that they left themselves out, since the last `test result: …`; it counts them as passed.
+    left_out: u32,
 }
 
 /// A stage that is over.
@@ -55,9 +57,16 @@ impl Tests {
     /// Takes in one line of what Rust's test harness prints.
     pub fn on_line(&mut self, line: &str) {
         if let Some(result) = line.strip_prefix("test result: ") {
-            self.tally.passed += count(result, "passed");
+            let left_out = std::mem::take(&mut self.left_out);
+            self.tally.passed += count(result, "passed").saturating_sub(left_out);
             self.tally.failed += count(result, "failed");
-            self.tally.skipped += count(result, "ignored");
+            self.tally.skipped += count(result, "ignored") + left_out;
+        } else if let Some(test) = line.strip_prefix("left out: ") {
+            let name = test.split(':').next().unwrap_or(test);
+            if !self.ignored.iter().any(|known| known.split(':').next() == Some(name)) {
+                self.ignored.push(test.to_owned());
+                self.left_out += 1;
+            }
         } else if let Some((name, end)) =
             line.strip_prefix("test ").and_then(|test| test.rsplit_once(" ... "))
         {
@@ -181,6 +190,16 @@ mod tests {
              test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
         );
         assert_eq!(tests.tally, Tally { passed: 6, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn a_test_that_leaves_itself_out_has_not_passed() {
+        let tests = told(
+            "test a ... ok\ntest b ... ok\nleft out: a: no ovs-ofctl\nleft out: a: no ovs-ofctl\n\
+             test result: ok. 2 passed; 0 failed; 0 ignored\ntest result: ok. 3 passed; 0 failed; 0 ignored",
+        );
+        assert_eq!(tests.tally, Tally { passed: 4, failed: 0, skipped: 1 });
+        assert_eq!(tests.ignored, ["a: no ovs-ofctl"]);
     }
 
     #[test]

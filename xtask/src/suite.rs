@@ -66,11 +66,11 @@ impl Suite {
             suite.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
         });
         self.stage("tests", |suite| {
-            let kinds = ["--lib", "--bins", "--tests", "--examples"];
-            suite.cargo(
-                &[&["test", "--workspace", "--exclude", "system-tests", "--no-fail-fast"], &kinds[..]]
-                    .concat(),
-            )
+            let mut test = process::cargo();
+            test.args(["test", "--workspace", "--exclude", "system-tests", "--no-fail-fast"]);
+            // With what passing tests print, because one that lacks a tool says there that it left itself out.
+            test.args(["--lib", "--bins", "--tests", "--examples", "--", "--show-output"]);
+            suite.command(&mut test)
         });
         self.stage("real switches", Suite::real_switches);
         self.slow_stage("doc tests", |suite| {

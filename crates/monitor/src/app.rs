@@ -12,6 +12,9 @@ use zone::Limits;
 /// Most apps on one node. Each costs a process, and their statuses must fit into one message.
 pub const APPS_MAX: usize = 128;
 
+/// Longest settings of one app, in bytes of JSON; they must fit into one message with a few other words.
+pub const SETTINGS_BYTES_MAX: usize = 64 << 10;
+
 /// Longest reason, and longest last line, that is kept of an end, in bytes; what is longer is cut.
 pub const REASON_BYTES_MAX: usize = 160;
 
@@ -126,6 +129,20 @@ pub struct AppStatus {
     pub last_end: Option<Ending>,
 }
 
+/// All that the monitor says of the kernel process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelStatus {
+    /// Its process id; the receiver's own.
+    pub pid: Option<u32>,
+    /// Since when this process is the kernel, in milliseconds since the Unix epoch.
+    pub since_unix_ms: u64,
+    /// How often it was started, less the first time.
+    pub restarts: u64,
+    /// How the one before ended.
+    pub last_end: Option<Ending>,
+}
+
 /// What the operator may ask for an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -174,6 +191,7 @@ pub fn check_specs(specs: &[AppSpec]) -> Result<(), PlanError> {
             let why = "is a program of its own and cannot run trusted; build it as a shared object, or leave out =trusted";
             return Err(PlanError(format!("the app {} {why}", spec.name)));
         }
+        check_settings(spec)?;
     }
     Ok(())
 }
@@ -191,6 +209,17 @@ pub(crate) fn legible(text: &str, bytes_max: usize) -> String {
         legible.push_str(&piece);
     }
     legible
+}
+
+fn check_settings(spec: &AppSpec) -> Result<(), PlanError> {
+    let bytes = serde_json::to_vec(&spec.settings).map_or(usize::MAX, |json| json.len());
+    if bytes > SETTINGS_BYTES_MAX {
+        let name = &spec.name;
+        let most =
+            format!("at most {SETTINGS_BYTES_MAX} are passed on; put the rest into a file of the app's");
+        return Err(PlanError(format!("the settings of the app {name} take {bytes} bytes; {most}")));
+    }
+    Ok(())
 }
 
 fn check_name(name: &str) -> Result<(), PlanError> {
@@ -237,6 +266,9 @@ mod tests {
         check(&[built_in("hub"), built_in("hub")], Err("hub is named twice"));
         let program = AppSource::Executable("/bin/true".into());
         check(&[spec("x", ZoneKind::Trusted, program)], Err("cannot run trusted"));
+        let mut wordy = built_in("wordy");
+        wordy.settings.insert("list".into(), "x".repeat(SETTINGS_BYTES_MAX).into());
+        check(&[wordy], Err("settings of the app wordy take 65547 bytes"));
         let many: Vec<_> = (0..=APPS_MAX).map(|number| built_in(&number.to_string())).collect();
         check(&many, Err("129 apps are more than the 128"));
     }
@@ -267,7 +299,13 @@ mod tests {
             pid: Some(u32::MAX),
             last_end: Some(ending()),
         };
-        let message = crate::protocol::ToKernel::Apps { apps: vec![status; APPS_MAX] };
+        let kernel = KernelStatus {
+            pid: Some(u32::MAX),
+            since_unix_ms: u64::MAX,
+            restarts: u64::MAX,
+            last_end: Some(ending()),
+        };
+        let message = crate::protocol::ToKernel::Apps { apps: vec![status; APPS_MAX], kernel };
         let bytes = serde_json::to_vec(&message).unwrap().len();
         assert!(bytes <= crate::channel::MESSAGE_BYTES_MAX, "{bytes}");
     }

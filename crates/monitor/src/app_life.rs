@@ -32,12 +32,28 @@ pub(crate) struct Situation {
     pub(crate) end_grace_ms: u64,
 }
 
-/// Why an app or its trusted kind ended, on the monitor's clock.
+/// Why and when something ended, on the monitor's clock.
 #[derive(Debug, Clone)]
-struct Past {
+pub(crate) struct Past {
     reason: String,
     last_line: Option<String>,
     at_ms: u64,
+}
+
+impl Past {
+    pub(crate) fn new(reason: &str, last_line: Option<String>, at_ms: u64) -> Past {
+        let last_line = last_line.map(|line| legible(&line, REASON_BYTES_MAX));
+        Past { reason: legible(reason, REASON_BYTES_MAX), last_line, at_ms }
+    }
+
+    /// `unix_ms_at_zero` is the wall clock when the monitor's clock was zero.
+    pub(crate) fn ending(&self, unix_ms_at_zero: u64) -> Ending {
+        Ending {
+            reason: self.reason.clone(),
+            last_line: self.last_line.clone(),
+            unix_ms: unix_ms_at_zero.saturating_add(self.at_ms),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +143,6 @@ impl AppLife {
 
     /// The kernel process is gone and the ports with it. `demote` says why a trusted app is not run trusted again.
     pub(crate) fn kernel_lost(&mut self, reason: &str, demote: bool, at: Situation, out: &mut Vec<Command>) {
-        self.attached = false;
         if self.has_process() {
             return self.end(Then::Again, How::Term, reason, at, out);
         }
@@ -239,11 +254,7 @@ impl AppLife {
     /// `unix_ms_at_zero` is the wall clock when the monitor's clock was zero.
     pub(crate) fn status(&self, unix_ms_at_zero: u64) -> AppStatus {
         let unix = |ms: u64| unix_ms_at_zero.saturating_add(ms);
-        let ending = |past: &Past| Ending {
-            reason: past.reason.clone(),
-            last_line: past.last_line.clone(),
-            unix_ms: unix(past.at_ms),
-        };
+        let ending = |past: &Past| past.ending(unix_ms_at_zero);
         AppStatus {
             app: self.spec.name.clone(),
             zone: self.zone,
@@ -364,8 +375,7 @@ impl AppLife {
 
     fn demote(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
         self.kind = ZoneKind::Process;
-        self.demoted =
-            Some(Past { reason: legible(reason, REASON_BYTES_MAX), last_line: None, at_ms: now_ms });
+        self.demoted = Some(Past::new(reason, None, now_ms));
         self.say(
             Severity::Error,
             &format!("ran trusted and runs in a process zone from now on: {reason}"),
@@ -395,8 +405,7 @@ impl AppLife {
     }
 
     fn remember_end(&mut self, reason: &str, last_line: Option<String>, at_ms: u64) {
-        let last_line = last_line.map(|line| legible(&line, REASON_BYTES_MAX));
-        self.last_end = Some(Past { reason: legible(reason, REASON_BYTES_MAX), last_line, at_ms });
+        self.last_end = Some(Past::new(reason, last_line, at_ms));
     }
 
     fn say(&self, severity: Severity, line: &str, out: &mut Vec<Command>) {

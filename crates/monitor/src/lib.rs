@@ -32,8 +32,8 @@ mod signals;
 pub mod supervisor;
 
 pub use app::{
-    APP_NAME_BYTES_MAX, APPS_MAX, AppSource, AppSpec, AppState, AppStatus, Ending, PlanError,
-    REASON_BYTES_MAX, Verb, ZoneKind, check_specs,
+    APP_NAME_BYTES_MAX, APPS_MAX, AppSource, AppSpec, AppState, AppStatus, Ending, KernelStatus, PlanError,
+    REASON_BYTES_MAX, SETTINGS_BYTES_MAX, Verb, ZoneKind, check_specs,
 };
 pub use backoff::Patience;
 pub use run::{Monitor, Outcome, Plan, Programs, RunError, ZoneProgram, run};

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use zone::Limits;
 
-use crate::app::{AppSource, AppStatus, Verb};
+use crate::app::{AppSource, AppStatus, KernelStatus, Verb};
 
 /// Descriptors of one end of a port: the rings' memory and a wake-up each way.
 pub const PORT_FDS: usize = 3;
@@ -81,6 +81,8 @@ pub enum ToKernel {
     Apps {
         /// One for each app, in the operator's order.
         apps: Vec<AppStatus>,
+        /// How the kernel process itself fares.
+        kernel: KernelStatus,
     },
     /// Close the switch sessions in order and exit with code 0.
     Shutdown,
@@ -93,7 +95,8 @@ pub enum FromKernel {
     /// It listens and its workers run; apps may come. Said once.
     Ready,
     /// Every worker has moved since the last of these. To be said every [`ALIVE_INTERVAL_MS`] from `Ready` on, and
-    /// not when a worker stands still.
+    /// not when a worker stands still. One that cannot be sent
+    /// now is left out: the next is as good.
     Alive,
     /// A process zone broke the rules of its port: it wrote garbage, stopped reading, or hangs.
     ZoneFault {

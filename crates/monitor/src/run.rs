@@ -15,8 +15,8 @@ use ring::{Port, Sizes};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
 
-use crate::app::{AppSpec, AppStatus, PlanError, REASON_BYTES_MAX, ZoneKind, legible};
-use crate::channel::{Channel, ChannelError, encode};
+use crate::app::{AppSpec, AppStatus, KernelStatus, PlanError, REASON_BYTES_MAX, ZoneKind, legible};
+use crate::channel::{Channel, ChannelError, MESSAGE_BYTES_MAX, encode};
 use crate::children::Child;
 use crate::output::Output;
 use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone, WORKERS_MAX};
@@ -29,6 +29,9 @@ const OUTBOX_MESSAGES_MAX: usize = 1_024;
 /// Most messages of the kernel process in one turn, so that it cannot keep the monitor from everything else.
 const MESSAGES_PER_TURN_MAX: usize = 64;
 
+/// What is read of the kernel process after its end: more than its socket holds.
+const MESSAGES_AFTER_END_MAX: usize = 4_096;
+
 /// Most bytes of one app's output in one turn.
 const OUTPUT_BYTES_PER_TURN_MAX: usize = 16 << 10;
 
@@ -38,6 +41,9 @@ const OUTPUT_BYTES_AFTER_END_MAX: usize = 64 << 10;
 /// Descriptors that a zone needs beside those of its ports: standard streams, the monitor's socket, and a few for the
 /// loader and the app's own poll.
 const ZONE_FDS_MIN: usize = 10;
+
+/// Longest configuration of the kernel process, in bytes of JSON: one message, less the words around it.
+const CONFIG_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1_024;
 
 /// Longest sentence of a kernel that cannot run, in bytes.
 const FATAL_BYTES_MAX: usize = 1_000;
@@ -205,6 +211,12 @@ impl Monitor {
     #[must_use]
     pub fn statuses(&self) -> Vec<AppStatus> {
         self.supervisor.statuses(unix_ms_at_zero())
+    }
+
+    /// How the kernel process is now.
+    #[must_use]
+    pub fn kernel_status(&self) -> KernelStatus {
+        self.supervisor.kernel_status(unix_ms_at_zero())
     }
 
     /// Waits until something happens, at most half a second, and deals with all of it. Returns the outcome when the
@@ -383,7 +395,10 @@ impl Monitor {
     fn flush(&mut self) {
         if self.statuses_changed && self.kernel.as_ref().is_some_and(|kernel| kernel.outbox.is_empty()) {
             self.statuses_changed = false;
-            self.tell_kernel(&ToKernel::Apps { apps: self.statuses() }, Vec::new());
+            self.tell_kernel(
+                &ToKernel::Apps { apps: self.statuses(), kernel: self.kernel_status() },
+                Vec::new(),
+            );
         }
         let Some(kernel) = &mut self.kernel else { return };
         let Some(channel) = &kernel.channel else { return kernel.outbox.clear() };
@@ -434,7 +449,7 @@ impl Monitor {
             Ok(None) => return,
             Ok(Some(end)) => {
                 // What it said last explains its end.
-                self.read_kernel(usize::MAX);
+                self.read_kernel(MESSAGES_AFTER_END_MAX);
                 self.heard.push_back(Event::Exited { who, end, last_line: None });
             }
             Err(error) => {
@@ -482,6 +497,11 @@ impl Monitor {
 fn check_plan(plan: &Plan) -> Result<(), PlanError> {
     if plan.workers == 0 || plan.workers > WORKERS_MAX {
         return Err(PlanError(format!("{} workers cannot be run; 1 to {WORKERS_MAX} can", plan.workers)));
+    }
+    let bytes = serde_json::to_vec(&plan.config).map_or(usize::MAX, |json| json.len());
+    if bytes > CONFIG_BYTES_MAX {
+        let why = format!("the configuration takes {bytes} bytes; at most {CONFIG_BYTES_MAX} are passed on");
+        return Err(PlanError(why));
     }
     let needed = usize::from(plan.workers) * PORT_FDS + ZONE_FDS_MIN;
     for app in plan.apps.iter().filter(|app| app.kind == ZoneKind::Process) {

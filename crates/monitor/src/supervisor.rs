@@ -14,8 +14,8 @@
 //! | the kernel says at its first start that it cannot run | the node ends with the kernel's exit code and sentence |
 //! | the kernel ends too often | the node gives up with exit code 1 |
 
-use crate::app::{AppSpec, AppStatus, PlanError, Verb, check_specs};
-use crate::app_life::{AppLife, Situation};
+use crate::app::{AppSpec, AppStatus, KernelStatus, PlanError, Verb, check_specs};
+use crate::app_life::{AppLife, Past, Situation};
 use crate::backoff::{Backoff, Patience, Verdict};
 use crate::protocol::ToKernel;
 
@@ -262,6 +262,9 @@ pub struct Supervisor {
     apps: Vec<AppLife>,
     kernel: KernelPhase,
     kernel_generation: u64,
+    kernel_pid: Option<u32>,
+    kernel_since_ms: u64,
+    kernel_last_end: Option<Past>,
     kernel_backoff: Backoff,
     /// A kernel of this node was ready once, so that its ports and its configuration are good.
     ever_ready: bool,
@@ -288,6 +291,9 @@ impl Supervisor {
             apps,
             kernel: KernelPhase::Gone,
             kernel_generation: 0,
+            kernel_pid: None,
+            kernel_since_ms: 0,
+            kernel_last_end: None,
             ever_ready: false,
             fatal: None,
             course: Course::Running,
@@ -306,6 +312,17 @@ impl Supervisor {
     #[must_use]
     pub fn statuses(&self, unix_ms_at_zero: u64) -> Vec<AppStatus> {
         self.apps.iter().map(|app| app.status(unix_ms_at_zero)).collect()
+    }
+
+    /// How the kernel process is; the clock as in [`Supervisor::statuses`].
+    #[must_use]
+    pub fn kernel_status(&self, unix_ms_at_zero: u64) -> KernelStatus {
+        KernelStatus {
+            pid: self.kernel_pid,
+            since_unix_ms: unix_ms_at_zero.saturating_add(self.kernel_since_ms),
+            restarts: self.kernel_generation.saturating_sub(1),
+            last_end: self.kernel_last_end.as_ref().map(|past| past.ending(unix_ms_at_zero)),
+        }
     }
 
     /// When [`Event::Tick`] is due at the latest.
@@ -374,7 +391,7 @@ impl Supervisor {
             }
             Event::Operator { app, verb } => {
                 let at = self.situation(now_ms);
-                if let Some(app) = self.app(&app).filter(|_| !at.closing) {
+                if let Some(app) = self.app(&app) {
                     app.operator(verb, at, out);
                 }
             }
@@ -404,6 +421,7 @@ impl Supervisor {
 
     fn start_kernel(&mut self, now_ms: u64, out: &mut Vec<Command>) {
         self.kernel_generation += 1;
+        self.kernel_since_ms = now_ms;
         self.kernel_backoff.started(now_ms);
         self.fatal = None;
         let give_up_ms = now_ms.saturating_add(self.timing.kernel_start_ms);
@@ -414,12 +432,14 @@ impl Supervisor {
     fn started(&mut self, who: Who, pid: u32, now_ms: u64, out: &mut Vec<Command>) {
         let at = self.situation(now_ms);
         match who {
-            Who::Kernel { .. } => {
+            Who::Kernel { generation } if generation == self.kernel_generation => {
+                self.kernel_pid = Some(pid);
                 out.push(Command::Log {
                     severity: Severity::Info,
                     line: format!("the kernel process is {pid}"),
                 });
             }
+            Who::Kernel { .. } => {}
             Who::Zone { zone, generation } => {
                 let app = self.apps.iter_mut().find(|app| app.zone == zone && app.is_current(generation));
                 if let Some(app) = app {
@@ -470,6 +490,7 @@ impl Supervisor {
     fn kernel_ended(&mut self, how: &str, end: Option<ProcessEnd>, now_ms: u64, out: &mut Vec<Command>) {
         let before = std::mem::replace(&mut self.kernel, KernelPhase::Gone);
         let fatal = self.fatal.take();
+        self.kernel_pid = None;
         if !matches!(self.course, Course::Running) {
             return;
         }
@@ -487,6 +508,7 @@ impl Supervisor {
         {
             return self.close(code, Some(message), now_ms, out);
         }
+        self.kernel_last_end = Some(Past::new(&why, None, now_ms));
         let reason = format!("the kernel process ended: {why}");
         // Whoever runs inside the kernel may have done this, unless the kernel gave a reason of its own.
         let demote = fatal.is_none();

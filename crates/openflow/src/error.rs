@@ -28,6 +28,8 @@ pub const BAD_ACTION_LEN: ErrorCode = ErrorCode { kind: 2, code: 1 };
 pub const BAD_MATCH_TYPE: ErrorCode = ErrorCode { kind: 4, code: 0 };
 /// OFPBMC_BAD_LEN.
 pub const BAD_MATCH_LEN: ErrorCode = ErrorCode { kind: 4, code: 1 };
+/// OFPBMC_BAD_FIELD.
+pub const BAD_MATCH_FIELD: ErrorCode = ErrorCode { kind: 4, code: 6 };
 /// OFPBMC_BAD_VALUE.
 pub const BAD_MATCH_VALUE: ErrorCode = ErrorCode { kind: 4, code: 7 };
 /// OFPFMFC_BAD_COMMAND.

@@ -26,6 +26,7 @@ mod queue_property;
 pub mod v10;
 mod v13;
 pub mod version;
+pub mod view;
 mod wire;
 pub mod write;
 

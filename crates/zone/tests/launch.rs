@@ -35,6 +35,7 @@ fn main() {
     the_limits_stay_when_the_process_becomes_another_program();
     a_program_that_is_not_there_is_an_error_and_not_an_exit();
     the_zone_has_no_terminal_no_privileges_to_gain_and_no_readable_files();
+    a_limit_of_processes_holds_or_the_operator_is_told_why_not();
     println!("launch: all zones held");
 }
 
@@ -86,7 +87,22 @@ fn the_zone_has_no_terminal_no_privileges_to_gain_and_no_readable_files() {
     assert_eq!(end.said, "closed\nsession own, NoNewPrivs 1, umask 0077\n");
 }
 
+fn a_limit_of_processes_holds_or_the_operator_is_told_why_not() {
+    let end = run("role-limit-processes");
+    assert!(end.status.success(), "{:?}", end.status);
+    let expected = if rustix::process::geteuid().is_root() {
+        "processes is not enforced: Linux does not limit the processes of root; run the node as another user\n"
+    } else {
+        // EAGAIN, for a thread as for a process.
+        "a second thread: Some(11)\n"
+    };
+    assert_eq!(end.said, expected);
+}
+
 fn play(role: &str) {
+    if role == "role-limit-processes" {
+        return limit_processes();
+    }
     let limits = Limits { memory_bytes: 64 << 20, open_files: 20, file_bytes: 4096, ..Limits::default() };
     let mut not_enforced = launch::confine(&limits).unwrap();
     // Whoever runs the tests may have left descriptors open; that is theirs.
@@ -107,6 +123,18 @@ fn play(role: &str) {
         }
         "role-describe" => describe(),
         other => panic!("no role {other}"),
+    }
+}
+
+fn limit_processes() {
+    let gaps = launch::confine(&Limits { processes: Some(1), ..Limits::default() }).unwrap();
+    match gaps.iter().find(|gap| gap.limit == "processes") {
+        Some(gap) => println!("{gap}"),
+        None => {
+            let refused =
+                std::thread::Builder::new().spawn(|| ()).err().and_then(|error| error.raw_os_error());
+            println!("a second thread: {refused:?}");
+        }
     }
 }
 

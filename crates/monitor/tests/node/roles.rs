@@ -1,6 +1,7 @@
 //! The children that the scenarios start: a small kernel, a small app, and a whole monitor.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{abort, exit};
@@ -25,7 +26,7 @@ struct Kernel {
 impl Kernel {
     fn say(&self, message: FromKernel) {
         match self.channel.try_send(&message, &[]) {
-            Ok(()) => {}
+            Ok(()) | Err(ChannelError::NotNow) => {}
             Err(ChannelError::Closed) => exit(0),
             Err(error) => panic!("{error}"),
         }
@@ -85,6 +86,7 @@ impl Kernel {
 pub fn kernel() {
     monitor::child::die_with_parent().unwrap();
     let channel = Channel::from_stdin().unwrap();
+    assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0, "the socket is still on standard input");
     let received = channel.receive::<ToKernel>().unwrap();
     let ToKernel::Configure { config } = received.message else { panic!("{received:?}") };
     let mut kernel = Kernel { channel, config, ports: Vec::new() };
@@ -95,6 +97,19 @@ pub fn kernel() {
         Some("port in use") => {
             kernel.say(FromKernel::Fatal { exit_code: 2, message: "port 6653 is in use".into() });
             exit(2);
+        }
+        Some("talkative") => {
+            for _ in 0..200 {
+                kernel.say(FromKernel::Alive);
+            }
+            kernel.say(FromKernel::Fatal { exit_code: 2, message: "the last word".into() });
+            exit(2);
+        }
+        Some("deaf") => {
+            kernel.say(FromKernel::Ready);
+            loop {
+                std::thread::sleep(Duration::from_secs(1));
+            }
         }
         Some("garbage") => {
             kernel.channel.try_send(&json!({"alive": "and kicking"}), &[]).unwrap();
@@ -151,14 +166,15 @@ pub fn zone(args: &[String]) {
     panic!("{end:?}");
 }
 
-/// A whole node, as `burnet run` would be, configured by the file that is named in `BURNET_TEST_PID_FILE`.
+/// A whole node, as `burnet run` would be, configured by the file that is named in `BURNET_TEST_PID_FILE`, with the kernel of
+/// `BURNET_TEST_KERNEL`.
 pub fn monitor() {
     let pid_file = PathBuf::from(std::env::var_os("BURNET_TEST_PID_FILE").unwrap());
     let mut plan = stage::plan(vec![stage::script(
         "sleeper",
         &format!("echo $$ > {}.app; exec sleep 1000", pid_file.display()),
     )]);
-    plan.config = json!({"pid_file": pid_file});
+    plan.config = json!({"pid_file": pid_file, "kernel": std::env::var("BURNET_TEST_KERNEL").unwrap()});
     let outcome = monitor::run(plan).unwrap();
     exit(outcome.code.into());
 }

@@ -28,6 +28,7 @@ pub const ALL: &[Scenario] = scenarios![
     a_stopped_kernel_process_is_killed,
     a_kernel_that_speaks_garbage_is_restarted_until_the_node_gives_up,
     a_port_in_use_ends_the_node_with_code_2,
+    the_last_word_of_a_kernel_is_heard_however_much_it_said,
     a_kernel_program_that_is_not_there_ends_the_node,
     a_plan_that_cannot_be_run_starts_nothing,
     stop_ends_every_process_with_code_0,
@@ -66,7 +67,7 @@ fn an_app_killed_with_9_is_restarted_and_nobody_else_notices() {
 }
 
 fn an_exit_code_and_the_last_line_are_kept() {
-    let mut node = Node::start(stage::plan(vec![script("hub", "echo one; echo two >&2; exit 3")]));
+    let mut node = Node::start(stage::plan(vec![script("hub", "echo one; seq 8000; echo two >&2; exit 3")]));
     node.until("it is quarantined or waits", |node| {
         matches!(node.status("hub").state, AppState::BackingOff { .. })
     });
@@ -107,6 +108,12 @@ fn a_flood_of_output_is_counted_and_stops_nobody() {
             .lines()
             .any(|line| line.contains("flooder: (") && line.contains("more lines are not shown"))
     });
+    let log = stage::log();
+    let counts =
+        log.lines().filter_map(|line| line.split("flooder: (").nth(1)?.split(' ').next()?.parse().ok());
+    // A line is `flood` and its end; reads overshoot the second's bytes by one at most.
+    let lines_max: u64 = ((1 << 20) + (16 << 10)) / 6;
+    assert!(counts.clone().all(|count: u64| count <= lines_max), "{:?}", counts.collect::<Vec<_>>());
     let killed = pid(node.status("hub"));
     kill(killed, Signal::KILL);
     node.until("others are served all the same", |node| node.runs("hub", 2));
@@ -202,6 +209,12 @@ fn a_port_in_use_ends_the_node_with_code_2() {
     assert_eq!((outcome.code, outcome.message.as_deref()), (2, Some("port 6653 is in use")));
 }
 
+fn the_last_word_of_a_kernel_is_heard_however_much_it_said() {
+    let mut plan = stage::plan(vec![]);
+    plan.config = json!({"kernel": "talkative"});
+    assert_eq!(Node::start(plan).end().message.as_deref(), Some("the last word"));
+}
+
 fn a_kernel_program_that_is_not_there_ends_the_node() {
     let mut plan = stage::plan(vec![]);
     plan.programs.kernel = vec!["/nowhere/burnet".into()];
@@ -217,6 +230,9 @@ fn a_plan_that_cannot_be_run_starts_nothing() {
     let mut workers = stage::plan(vec![]);
     workers.workers = 0;
     assert_eq!(refused(workers).as_deref(), Some("0 workers cannot be run; 1 to 32 can"));
+    let mut wordy = stage::plan(vec![]);
+    wordy.config = json!({"list": "x".repeat(200_000)});
+    assert!(refused(wordy).unwrap().contains("the configuration takes 200011 bytes"));
     let mut tight = greeter("hub");
     tight.limits.open_files = 15;
     let said = refused(stage::plan(vec![tight])).unwrap();
@@ -249,11 +265,15 @@ fn a_second_stop_kills() {
 }
 
 /// A monitor in a process of its own, its kernel's process id and its app's.
-fn whole_node() -> (std::process::Child, u32, u32) {
+fn whole_node(kernel: &str) -> (std::process::Child, u32, u32) {
     let path = stage::scratch("whole");
     let this = std::env::current_exe().unwrap();
-    let child =
-        std::process::Command::new(this).arg("monitor").env("BURNET_TEST_PID_FILE", &path).spawn().unwrap();
+    let child = std::process::Command::new(this)
+        .arg("monitor")
+        .env("BURNET_TEST_PID_FILE", &path)
+        .env("BURNET_TEST_KERNEL", kernel)
+        .spawn()
+        .unwrap();
     let app_path = std::path::PathBuf::from(format!("{}.app", path.display()));
     wait_until("the node runs", || stage::read_pid(&app_path).is_some());
     let (kernel, app) = (stage::read_pid(&path).unwrap(), stage::read_pid(&app_path).unwrap());
@@ -266,7 +286,7 @@ fn whole_node() -> (std::process::Child, u32, u32) {
 
 fn sigterm_ends_a_node_in_order() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
-        let (mut node, kernel, app) = whole_node();
+        let (mut node, kernel, app) = whole_node("");
         kill(node.id(), signal);
         assert_eq!(node.wait().unwrap().code(), Some(0), "{signal:?}");
         assert_eq!([kernel, app].map(lives), [false; 2]);
@@ -274,7 +294,8 @@ fn sigterm_ends_a_node_in_order() {
 }
 
 fn children_die_with_a_killed_monitor() {
-    let (mut node, kernel, app) = whole_node();
+    // Neither of them notices that its socket is closed.
+    let (mut node, kernel, app) = whole_node("deaf");
     kill(node.id(), Signal::KILL);
     node.wait().unwrap();
     wait_until("the kernel and the app end", || !lives(kernel) && !lives(app));

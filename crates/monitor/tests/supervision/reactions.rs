@@ -159,6 +159,9 @@ fn a_kernel_crash_restarts_the_kernel_and_all_zones_and_demotes_the_trusted() {
     assert_eq!(world.status("switch").demoted.map(|demoted| demoted.reason).as_deref(), Some(reason));
     assert_eq!(world.status("switch").kind, ZoneKind::Process);
     assert_eq!(last_reason(&world, "hub"), reason);
+    let kernel = world.supervisor.kernel_status(0);
+    assert_eq!((kernel.restarts, kernel.pid), (1, Some(4_711)));
+    assert_eq!(kernel.last_end.map(|end| end.reason).as_deref(), Some("killed by SIGSEGV"));
 }
 
 #[test]
@@ -370,6 +373,40 @@ fn nothing_is_restarted_during_a_shutdown() {
     world.kernel_ends(CRASHED);
     assert_eq!(world.take_commands(), Vec::<String>::new());
     assert_eq!(world.exit, Some((0, None)));
+}
+
+#[test]
+fn the_operator_starts_nothing_during_a_shutdown() {
+    let late = |world: &mut World| {
+        world.operator(Verb::Stop, "hub");
+        world.obedient = false;
+        world.hear(Event::ShutdownAsked);
+        world.operator(Verb::Start, "hub");
+        world.operator(Verb::Restart, "switch");
+    };
+    let world = check(late, &["detach 1.1", "term zone 1.1", "shut down"]);
+    assert_eq!(world.state("hub"), AppState::Stopped);
+}
+
+#[test]
+fn a_fault_still_counts_when_the_kernel_ends_before_the_process_does() {
+    let mut world = World::running();
+    world.held = true;
+    world.hear(zone_fault(1));
+    world.kernel_ends(CRASHED);
+    assert_eq!(world.state("hub"), AppState::Ending);
+    world.app_ends("hub", KILLED);
+    assert_eq!(last_reason(&world, "hub"), "garbage at byte 7");
+}
+
+#[test]
+fn a_fault_hurries_a_process_that_was_asked_to_end() {
+    let hurried = |world: &mut World| {
+        world.obedient = false;
+        world.operator(Verb::Restart, "hub");
+        world.hear(zone_fault(1));
+    };
+    check(hurried, &["detach 1.1", "term zone 1.1", "kill zone 1.1", "start zone 1.2"]);
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub struct World {
     pub kernel_ready: bool,
     /// Processes that end when they are asked to. KILL ends all.
     pub obedient: bool,
+    /// The machine holds every process, even when killed.
+    pub held: bool,
     apps: usize,
     dying: Vec<Event>,
 }
@@ -61,6 +63,7 @@ impl World {
             kernel_generation: 0,
             kernel_ready: false,
             obedient: true,
+            held: false,
             apps: count,
             dying: Vec::new(),
         };
@@ -133,7 +136,7 @@ impl World {
             Command::End { who, how } => {
                 let verb = if how == How::Term { "term" } else { "kill" };
                 self.commands.push(format!("{verb} {}", name(who)));
-                if self.obedient || how == How::Kill {
+                if !self.held && (self.obedient || how == How::Kill) {
                     self.dies(who, if how == How::Term { ProcessEnd::Code(0) } else { KILLED });
                 }
             }

@@ -40,6 +40,15 @@ pub(crate) fn read(body: Reader<'_>) -> Result<Vec<Action>, BadInput> {
     body.with_short(BAD_ACTION_LEN).list(read_action)
 }
 
+/// Judges actions to the end of `body`.
+pub(crate) fn check(body: Reader<'_>) -> Result<(), BadInput> {
+    let mut body = body.with_short(BAD_ACTION_LEN);
+    while !body.is_empty() {
+        read_action(&mut body)?;
+    }
+    Ok(())
+}
+
 /// Reads one action. Allocates only for a vendor's.
 pub(crate) fn read_action(body: &mut Reader<'_>) -> Result<Action, BadInput> {
     let start = body.offset();

@@ -10,9 +10,6 @@ use flow::{BadInput, Field, Match, MatchEntry, PortNo};
 use crate::error::{BAD_MATCH_VALUE, Unwritable, bad};
 use crate::wire::{Reader, Writer};
 
-/// How long `ofp_match` is.
-pub(crate) const MATCH_LEN: usize = 40;
-
 /// `ofp_flow_wildcards`.
 mod wildcard {
     pub const IN_PORT: u32 = 1;
@@ -77,6 +74,7 @@ pub(crate) struct WireMatch {
 }
 
 impl WireMatch {
+    /// Reads a match, which must not ask for what no packet can have.
     pub(crate) fn read(body: &mut Reader<'_>) -> Result<WireMatch, BadInput> {
         let offset = body.offset();
         let wildcards = body.u32("wildcards")?;
@@ -92,7 +90,7 @@ impl WireMatch {
         body.skip(2)?;
         let (nw_src, nw_dst) = (body.u32("nw_src")?, body.u32("nw_dst")?);
         let (tp_src, tp_dst) = (body.u16("tp_src")?, body.u16("tp_dst")?);
-        Ok(WireMatch {
+        let wire = WireMatch {
             wildcards,
             in_port,
             dl_src,
@@ -107,7 +105,9 @@ impl WireMatch {
             tp_src,
             tp_dst,
             offset,
-        })
+        };
+        wire.check()?;
+        Ok(wire)
     }
 
     fn write(&self, out: &mut Writer<'_>) {
@@ -121,11 +121,28 @@ impl WireMatch {
         self.wildcards & bit == 0
     }
 
+    /// An ICMP type or code above 255, which no packet can have, is OFPBMC_BAD_VALUE.
+    fn check(&self) -> Result<(), BadInput> {
+        let is_icmp = self.ipv4_proto() == Some(PROTO_ICMP);
+        let ports =
+            [(wildcard::TP_SRC, self.tp_src, 36, "tp_src"), (wildcard::TP_DST, self.tp_dst, 38, "tp_dst")];
+        for (bit, value, at, field) in ports {
+            if is_icmp && self.has(bit) && value > 0xff {
+                let message = format!("{value} is no ICMP type or code: they have 8 bits");
+                return Err(bad(self.offset + at, field, BAD_MATCH_VALUE, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The transport protocol, if the match is of IPv4 and says it.
+    fn ipv4_proto(&self) -> Option<u8> {
+        let is_ipv4 = self.has(wildcard::DL_TYPE) && self.dl_type == ETH_IPV4;
+        if is_ipv4 && self.has(wildcard::NW_PROTO) { Some(self.nw_proto) } else { None }
+    }
+
     /// Says each field that it means, with its mask if there is one, in the order of the fields' numbers.
-    ///
-    /// # Errors
-    /// OFPBMC_BAD_VALUE for an ICMP type or code above 255, which no packet can have.
-    pub(crate) fn say(&self, mut field: impl FnMut(Field, u128, Option<u128>)) -> Result<(), BadInput> {
+    fn say(&self, mut field: impl FnMut(Field, u128, Option<u128>)) {
         if self.has(wildcard::IN_PORT) {
             field(Field::InPort, PortNo::from_v10(self.in_port).0.into(), None);
         }
@@ -142,11 +159,8 @@ impl WireMatch {
         self.say_vlan(&mut field);
         match dl_type {
             Some(ETH_IPV4) => self.say_ipv4(field),
-            Some(ETH_ARP) => {
-                self.say_arp(field);
-                Ok(())
-            }
-            _ => Ok(()),
+            Some(ETH_ARP) => self.say_arp(field),
+            _ => {}
         }
     }
 
@@ -166,11 +180,11 @@ impl WireMatch {
         }
     }
 
-    fn say_ipv4(&self, mut field: impl FnMut(Field, u128, Option<u128>)) -> Result<(), BadInput> {
+    fn say_ipv4(&self, mut field: impl FnMut(Field, u128, Option<u128>)) {
         if self.has(wildcard::NW_TOS) {
             field(Field::IpDscp, (self.nw_tos >> 2).into(), None);
         }
-        let proto = if self.has(wildcard::NW_PROTO) { Some(self.nw_proto) } else { None };
+        let proto = self.ipv4_proto();
         if let Some(proto) = proto {
             field(Field::IpProto, proto.into(), None);
         }
@@ -181,17 +195,14 @@ impl WireMatch {
             Some(PROTO_UDP) => (Field::UdpSrc, Field::UdpDst),
             Some(PROTO_SCTP) => (Field::SctpSrc, Field::SctpDst),
             Some(PROTO_ICMP) => (Field::Icmpv4Type, Field::Icmpv4Code),
-            _ => return Ok(()),
+            _ => return,
         };
         if self.has(wildcard::TP_SRC) {
-            self.check_transport(src, self.tp_src, 36, "tp_src")?;
             field(src, self.tp_src.into(), None);
         }
         if self.has(wildcard::TP_DST) {
-            self.check_transport(dst, self.tp_dst, 38, "tp_dst")?;
             field(dst, self.tp_dst.into(), None);
         }
-        Ok(())
     }
 
     fn say_arp(&self, mut field: impl FnMut(Field, u128, Option<u128>)) {
@@ -219,38 +230,24 @@ impl WireMatch {
             _ => {}
         }
     }
-
-    fn check_transport(
-        &self,
-        which: Field,
-        value: u16,
-        at: usize,
-        field: &'static str,
-    ) -> Result<(), BadInput> {
-        if u128::from(value) & !which.full_mask() == 0 {
-            return Ok(());
-        }
-        let message = format!("{value} is no {}: it has {} bits", which.name(), which.bits());
-        Err(bad(self.offset + at, field, BAD_MATCH_VALUE, message))
-    }
 }
 
 pub(crate) fn read(body: &mut Reader<'_>) -> Result<Match, BadInput> {
     let mut matching = Match::any();
-    WireMatch::read(body)?
-        .say(|field, value, mask| matching.put(MatchEntry::Field { field, value, mask }))?;
+    let wire = WireMatch::read(body)?;
+    wire.say(|field, value, mask| matching.put(MatchEntry::Field { field, value, mask }));
     Ok(matching)
 }
 
 /// Appends the fields as canonical TLVs, without building a [`Match`].
-pub(crate) fn write_as_tlvs(wire: &WireMatch, out: &mut Vec<u8>) -> Result<(), BadInput> {
+pub(crate) fn write_as_tlvs(wire: &WireMatch, out: &mut Vec<u8>) {
     let mut writer = MatchWriter::new(out);
     wire.say(|field, value, mask| {
         match mask {
             None => writer.field(field, value),
             Some(mask) => writer.masked(field, value, mask),
         };
-    })
+    });
 }
 
 pub(crate) fn write(matching: &Match, out: &mut Writer<'_>) -> Result<(), Unwritable> {

@@ -13,7 +13,7 @@ mod statistics;
 mod stats_message;
 mod switch;
 
-pub(crate) use packet::{NO_COOKIE, write_packet_out_with};
+pub(crate) use packet::{NO_COOKIE, take_packet_out, write_packet_out_with};
 
 use flow::{BadInput, PortNo};
 

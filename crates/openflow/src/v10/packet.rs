@@ -5,6 +5,7 @@ use flow::{BadInput, Field, Match, PortNo};
 use super::{action, port_number, read_port_number};
 use crate::error::Unwritable;
 use crate::message::{PacketIn, PacketOut};
+use crate::v13::RawPacketOut;
 use crate::wire::{Reader, Writer};
 
 /// The cookie of a packet-in of 1.0, which does not say it.
@@ -38,12 +39,23 @@ pub(super) fn write_packet_in(packet: &PacketIn, out: &mut Writer<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn read_packet_out(mut body: Reader<'_>) -> Result<PacketOut, BadInput> {
+pub(crate) fn take_packet_out<'a>(body: &mut Reader<'a>) -> Result<RawPacketOut<'a>, BadInput> {
     let buffer_id = body.u32("buffer_id")?;
-    let in_port = read_port_number(&mut body, "in_port")?;
+    let in_port = read_port_number(body, "in_port")?;
     let actions_len = body.u16("actions_len")?;
-    let actions = action::read(body.part(actions_len.into(), "actions_len")?)?;
-    Ok(PacketOut { buffer_id, in_port, actions, data: body.rest().to_vec() })
+    let actions_offset = body.offset();
+    let actions = body.take(actions_len.into(), "actions_len")?;
+    Ok(RawPacketOut { buffer_id, in_port, actions, actions_offset, data: body.rest() })
+}
+
+pub(super) fn read_packet_out(mut body: Reader<'_>) -> Result<PacketOut, BadInput> {
+    let raw = take_packet_out(&mut body)?;
+    Ok(PacketOut {
+        buffer_id: raw.buffer_id,
+        in_port: raw.in_port,
+        actions: action::read(Reader::new(raw.actions, raw.actions_offset))?,
+        data: raw.data.to_vec(),
+    })
 }
 
 pub(super) fn write_packet_out(packet: &PacketOut, out: &mut Writer<'_>) -> Result<(), Unwritable> {

@@ -3,7 +3,7 @@
 //! A rule of 1.0 has actions and no instructions: they are read as one apply-actions, and only that can be written.
 
 use flow::canonical::instructions_raw;
-use flow::{BadInput, Instruction};
+use flow::{BadInput, Instruction, Match};
 
 use super::{action, matching, port_number, read_port_number};
 use crate::error::{BAD_FLOW_COMMAND, BAD_FLOW_FLAGS, Unwritable, bad};
@@ -142,12 +142,13 @@ fn only_apply_actions(what: &'static str) -> Unwritable {
 
 pub(super) fn read_flow_removed(mut body: Reader<'_>) -> Result<FlowRemoved, BadInput> {
     let matching = matching::read(&mut body)?;
-    let removed = read_flow_removed_counters(&mut body, matching)?;
+    let removed = read_flow_removed_counters(&mut body)?;
     body.end()?;
-    Ok(removed)
+    Ok(FlowRemoved { matching, ..removed })
 }
 
-fn read_flow_removed_counters(body: &mut Reader<'_>, matching: flow::Match) -> Result<FlowRemoved, BadInput> {
+/// Reads what lies behind the match, which is left empty.
+pub(crate) fn read_flow_removed_counters(body: &mut Reader<'_>) -> Result<FlowRemoved, BadInput> {
     let cookie = body.u64("cookie")?;
     let priority = body.u16("priority")?;
     let reason = body.u8("reason")?;
@@ -156,7 +157,7 @@ fn read_flow_removed_counters(body: &mut Reader<'_>, matching: flow::Match) -> R
     let idle_timeout_s = body.u16("idle_timeout")?;
     body.skip(2)?;
     Ok(FlowRemoved {
-        matching,
+        matching: Match::any(),
         cookie,
         priority,
         reason,

@@ -2,6 +2,7 @@
 //!
 //! Never reads a header, a hello or an error: those are alike in every version and read before.
 
+pub(crate) mod check;
 mod group;
 pub(crate) mod matching;
 mod meter;
@@ -15,7 +16,7 @@ mod statistics;
 mod switch;
 mod table_features;
 
-pub(crate) use packet::{take_packet_in, take_packet_out, write_packet_out_with};
+pub(crate) use packet::{RawPacketOut, take_packet_in, take_packet_out, write_packet_out_with};
 
 use flow::BadInput;
 

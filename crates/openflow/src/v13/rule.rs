@@ -1,7 +1,7 @@
 //! Flow mod and flow removed of 1.3 (1.3.5, 7.3.4.1 and 7.4.2).
 
 use flow::canonical::{read_instructions, write_instructions};
-use flow::{BadInput, Instruction, PortNo};
+use flow::{BadInput, Instruction, Match, PortNo};
 
 use super::matching;
 use crate::error::{BAD_FLOW_COMMAND, BAD_FLOW_FLAGS, Unwritable, bad};
@@ -71,11 +71,19 @@ pub(super) fn write_flow_mod(flow_mod: &FlowMod, out: &mut Writer<'_>) -> Result
 }
 
 pub(super) fn read_flow_removed(mut body: Reader<'_>) -> Result<FlowRemoved, BadInput> {
+    let removed = read_flow_removed_counters(&mut body)?;
+    let matching = matching::read(&mut body)?;
+    body.end()?;
+    Ok(FlowRemoved { matching, ..removed })
+}
+
+/// Reads what lies before the match, which is left empty.
+pub(crate) fn read_flow_removed_counters(body: &mut Reader<'_>) -> Result<FlowRemoved, BadInput> {
     let cookie = body.u64("cookie")?;
     let priority = body.u16("priority")?;
     let reason = body.u8("reason")?;
     let table_id = body.u8("table_id")?;
-    let removed = FlowRemoved {
+    Ok(FlowRemoved {
         cookie,
         priority,
         reason,
@@ -86,10 +94,8 @@ pub(super) fn read_flow_removed(mut body: Reader<'_>) -> Result<FlowRemoved, Bad
         hard_timeout_s: body.u16("hard_timeout")?,
         packet_count: body.u64("packet_count")?,
         byte_count: body.u64("byte_count")?,
-        matching: matching::read(&mut body)?,
-    };
-    body.end()?;
-    Ok(removed)
+        matching: Match::any(),
+    })
 }
 
 pub(super) fn write_flow_removed(removed: &FlowRemoved, out: &mut Writer<'_>) -> Result<(), Unwritable> {

@@ -1,0 +1,223 @@
+//! `burnet ofp`: OpenFlow messages between hexadecimal and JSON, a line at a time.
+//!
+//! ```text
+//!   decode   hex, a message a line  ──> a JSON object a line
+//!   encode   a JSON object a line   ──> hex, a message a line
+//! ```
+//!
+//! Lines are answered in their order, each as soon as it is read. What is wrong with a line is said in its place, as
+//! `{"error":{…}}`, and the next line is read: bad input never ends the command and never changes its exit code. Empty lines are
+//! skipped. Only a standard output that cannot be written to ends it early.
+//!
+//! Never opens a file or a connection.
+
+use std::io::{self, BufRead, Write};
+
+use clap::{Args, Subcommand};
+use openflow::json::{self, hex};
+use serde_json::{Value, json};
+
+/// The longest line that is read: the longest message (65535 bytes) as an object with its bytes beside it stays well below.
+/// Of a longer line the rest is skipped unread, and an error says so.
+const MAX_LINE: usize = 4 << 20;
+
+/// Translate OpenFlow messages, a line at a time
+#[derive(Debug, Args)]
+pub struct OfpArgs {
+    #[command(subcommand)]
+    command: OfpCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum OfpCommand {
+    /// Read one message in hexadecimal a line and print it as a JSON object
+    ///
+    /// Blanks, colons, a leading 0x and either case are accepted. A line that is no message gives an object with an "error"
+    /// in it.
+    Decode,
+    /// Read one JSON object a line and print the message in hexadecimal
+    ///
+    /// Takes what decode prints. A line that says no message gives an object with an "error" in it.
+    Encode,
+}
+
+/// Answers every line of `input`.
+///
+/// # Errors
+/// Only those of reading `input` and writing `output`.
+pub fn run(args: &OfpArgs, input: impl BufRead, output: impl Write) -> io::Result<()> {
+    match args.command {
+        OfpCommand::Decode => each_line(input, output, decode_line),
+        OfpCommand::Encode => each_line(input, output, encode_line),
+    }
+}
+
+/// Answers each line that is not empty with what `answer` makes of it.
+fn each_line(
+    mut input: impl BufRead,
+    mut output: impl Write,
+    answer: impl Fn(&str) -> String,
+) -> io::Result<()> {
+    let mut line = Vec::new();
+    while let Some(whole) = read_line(&mut input, &mut line)? {
+        let answered = match (whole, std::str::from_utf8(&line)) {
+            (false, _) => {
+                refuse("line_too_long", MAX_LINE, format!("the line is longer than {MAX_LINE} bytes"))
+            }
+            (true, Err(bad)) => refuse("not_utf8", bad.valid_up_to(), "the line is no UTF-8".to_owned()),
+            (true, Ok(text)) if text.trim().is_empty() => continue,
+            (true, Ok(text)) => answer(text.trim()),
+        };
+        output.write_all(answered.as_bytes())?;
+        output.write_all(b"\n")?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+/// Reads a line into `line`, without its end. `Some(false)`: it was longer than [`MAX_LINE`], and its rest was skipped;
+/// `None`: there is none.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<bool>> {
+    line.clear();
+    let mut any = false;
+    let mut whole = true;
+    loop {
+        let available = input.fill_buf()?;
+        if available.is_empty() {
+            return Ok(any.then_some(whole));
+        }
+        any = true;
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let taken = end.unwrap_or(available.len());
+        let room = MAX_LINE - line.len();
+        whole &= taken <= room;
+        line.extend_from_slice(&available[..taken.min(room)]);
+        input.consume(end.map_or(taken, |end| end + 1));
+        if end.is_some() {
+            return Ok(Some(whole));
+        }
+    }
+}
+
+/// What is wrong with a line before OpenFlow has a word in it. `offset` is in bytes of the line.
+fn refuse(code: &str, offset: usize, message: String) -> String {
+    json!({"error": {"type": "bad_line", "code": code, "offset": offset, "message": message}}).to_string()
+}
+
+fn decode_line(line: &str) -> String {
+    match read_hex(line) {
+        Ok(bytes) => json::describe(&bytes).to_string(),
+        Err(refused) => refused,
+    }
+}
+
+/// The bytes of a line, or the error to print.
+fn read_hex(line: &str) -> Result<Vec<u8>, String> {
+    let digits = line.strip_prefix("0x").or_else(|| line.strip_prefix("0X")).unwrap_or(line);
+    let skipped = line.len() - digits.len();
+    let is_separator = |character: char| character.is_ascii_whitespace() || character == ':';
+    let dense: String = digits.chars().filter(|character| !is_separator(*character)).collect();
+    hex::from_text(&dense).map_err(|bad| {
+        // The position among the digits, as one in the line.
+        let places = digits.char_indices().filter(|(_, character)| !is_separator(*character));
+        let mut before = 0;
+        let place = places.into_iter().find(|(_, character)| {
+            let here = before == bad.position;
+            before += character.len_utf8();
+            here
+        });
+        let offset = skipped + place.map_or(digits.len(), |(place, _)| place);
+        refuse("not_hex", offset, bad.to_string())
+    })
+}
+
+fn encode_line(line: &str) -> String {
+    let object: Value = match serde_json::from_str(line) {
+        Ok(object) => object,
+        Err(bad) => return refuse("not_json", bad.column().saturating_sub(1), bad.to_string()),
+    };
+    if let Some(error) = object.get("error") {
+        return refuse("error_object", 0, format!("the object is an error and no message: {error}"));
+    }
+    match json::bytes_of(&object) {
+        Ok(bytes) => hex::to_text(&bytes),
+        Err(bad) => {
+            let message = bad.to_string();
+            json!({"error": {"type": "bad_object", "code": "no_message", "offset": 0, "field": bad.key, "message": message}})
+                .to_string()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(command: OfpCommand, input: &[u8]) -> Vec<String> {
+        let mut output = Vec::new();
+        run(&OfpArgs { command }, input, &mut output).unwrap();
+        String::from_utf8(output).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// The line's answer is an error with this code at this offset.
+    fn refused(command: OfpCommand, line: &[u8], code: &str, offset: usize) {
+        let answered = answers(command, line);
+        assert_eq!(answered.len(), 1, "{answered:?}");
+        let answer: Value = serde_json::from_str(&answered[0]).unwrap();
+        assert_eq!((&answer["error"]["code"], &answer["error"]["offset"]), (&json!(code), &json!(offset)));
+    }
+
+    const BARRIER: &str = "0414000800000007";
+
+    #[test]
+    fn what_is_no_hexadecimal_is_refused_with_its_place() {
+        refused(OfpCommand::Decode, b"04 14 0g", "not_hex", 7);
+        refused(OfpCommand::Decode, b"0x041", "not_hex", 5);
+        refused(OfpCommand::Decode, b"04:14:0\xff", "not_utf8", 7);
+        refused(OfpCommand::Decode, "é".as_bytes(), "not_hex", 0);
+        refused(OfpCommand::Decode, b"0x0x", "not_hex", 3);
+    }
+
+    #[test]
+    fn a_line_without_end_is_skipped_and_the_next_one_read() {
+        let mut input = vec![b'0'; MAX_LINE + 1];
+        input.extend_from_slice(format!("\n{BARRIER}\n").as_bytes());
+        let answered = answers(OfpCommand::Decode, &input);
+        assert!(answered[0].contains("line_too_long"), "{}", answered[0]);
+        assert!(answered[1].contains("barrier_request"), "{}", answered[1]);
+    }
+
+    #[test]
+    fn what_follows_a_message_on_its_line_is_refused() {
+        let answered = answers(OfpCommand::Decode, format!("{BARRIER}{BARRIER}\n0x\n0414").as_bytes());
+        assert_eq!(answered.len(), 3, "{answered:?}");
+        assert!(answered.iter().all(|answer| answer.contains("OFPBRC_BAD_LEN")), "{answered:?}");
+    }
+
+    #[test]
+    fn an_object_that_is_no_message_is_refused_in_its_place() {
+        let barrier = r#"{"version":"1.3","type":"barrier_request","xid":7}"#;
+        let input = format!("{{\n[]\n{barrier}\n{{\"error\":{{}}}}\n{{\"version\":\"1.3\"}}\n{barrier}\n");
+        let answered = answers(OfpCommand::Encode, input.as_bytes());
+        let codes = ["not_json", "no_message", BARRIER, "error_object", "no_message", BARRIER];
+        assert_eq!(answered.len(), codes.len());
+        for (answer, code) in answered.iter().zip(codes) {
+            assert!(answer.contains(code), "{answer} lacks {code}");
+        }
+    }
+
+    #[test]
+    fn blanks_colons_case_and_a_prefix_do_not_matter() {
+        let lines = "04 14 00 08 00 00 00 0a\n04:14:00:08:00:00:00:0A\n0X041400080000000a\n\n  \r\n041400080000000A\r\n";
+        let answered = answers(OfpCommand::Decode, lines.as_bytes());
+        assert_eq!(answered, [r#"{"version":"1.3","type":"barrier_request","xid":10}"#; 4]);
+    }
+
+    #[test]
+    fn what_is_decoded_is_encoded_again() {
+        let padded = "0418001800000007000000020badf00d0000000000000001";
+        let input = format!("{BARRIER}\n{padded}\n");
+        let decoded = answers(OfpCommand::Decode, input.as_bytes()).join("\n");
+        assert_eq!(answers(OfpCommand::Encode, decoded.as_bytes()), [BARRIER, padded]);
+    }
+}

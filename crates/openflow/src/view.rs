@@ -1,0 +1,291 @@
+//! The hot messages read in place: packet-in, packet-out, flow mod, flow removed.
+//!
+//! ```text
+//!   bytes of one message ──> read: judged once, whole ──> numbers as fields, lists as slices of the same bytes
+//! ```
+//!
+//! A view accepts exactly what [`crate::Message::decode`] accepts, gives the same errors, and serves both versions. It copies
+//! no list and, of a message in which nothing is wrong, allocates nothing (except for a vendor's action of 1.0 and a set-field of
+//! a field that 1.3 does not have).
+
+use flow::{BadInput, Field, PortNo};
+
+use crate::decode::{not_spoken, split};
+use crate::error::{BAD_MATCH_FIELD, BAD_TYPE, bad};
+use crate::header::Header;
+use crate::message::{FlowModFields, FlowRemoved};
+use crate::v10::matching::WireMatch;
+use crate::v13::check::{check_actions, check_instructions, check_match};
+use crate::version::Version;
+use crate::wire::Reader;
+use crate::{v10, v13};
+
+/// Class OPENFLOW_BASIC, field in_port, no mask, four bytes: how a canonical match says the port.
+const IN_PORT_HEADER: [u8; 4] = [0x80, 0x00, 0x00, 0x04];
+
+/// Whether the message is 1.0's; neither that nor 1.3's is an error, and so is another type.
+fn is_v10(header: Header, kind: u8) -> Result<bool, BadInput> {
+    if !header.version.is_spoken() {
+        return Err(not_spoken(header.version));
+    }
+    if header.kind != kind {
+        let message = format!("type {} where {kind} was expected", header.kind);
+        return Err(bad(1, "type", BAD_TYPE, message));
+    }
+    Ok(header.version == Version::V1_0)
+}
+
+/// Where the bytes of a match are.
+#[derive(Clone, Copy, Debug)]
+enum MatchBytes<'a> {
+    Tlvs(&'a [u8]),
+    InPort([u8; 8]),
+    V10(WireMatch),
+}
+
+impl MatchBytes<'_> {
+    /// Appends canonical TLVs.
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            MatchBytes::Tlvs(tlvs) => out.extend_from_slice(tlvs),
+            MatchBytes::InPort(tlv) => out.extend_from_slice(tlv),
+            MatchBytes::V10(wire) => v10::matching::write_as_tlvs(wire, out),
+        }
+    }
+}
+
+fn in_port_tlv(port: PortNo) -> [u8; 8] {
+    let ([a, b, c, d], [e, f, g, h]) = (IN_PORT_HEADER, port.0.to_be_bytes());
+    [a, b, c, d, e, f, g, h]
+}
+
+/// OFPT_PACKET_IN (1.3.5, 7.4.1; 1.0, 5.4.1) in place.
+///
+/// ```
+/// use flow::PortNo;
+/// use openflow::view::PacketInView;
+/// let bytes = [1, 10, 0, 20, 0, 0, 0, 0, 255, 255, 255, 255, 0, 2, 0, 3, 0, 0, 0xca, 0xfe];
+/// let packet = PacketInView::read(&bytes).unwrap();
+/// assert_eq!((packet.in_port, packet.data), (PortNo(3), &bytes[18..]));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct PacketInView<'a> {
+    /// The version in which it came.
+    pub version: Version,
+    /// The transaction id.
+    pub xid: u32,
+    /// Where the switch keeps the packet, or [`crate::message::NO_BUFFER`].
+    pub buffer_id: u32,
+    /// The packet's length on the wire.
+    pub total_len: u16,
+    /// Why it was sent: 0 no match, 1 action, 2 invalid time-to-live.
+    pub reason: u8,
+    /// The table of the rule. 1.0 does not say: 0.
+    pub table_id: u8,
+    /// The cookie of the rule. 1.0 does not say: all ones.
+    pub cookie: u64,
+    /// The port by which the packet came.
+    pub in_port: PortNo,
+    /// The frame, or its beginning.
+    pub data: &'a [u8],
+    matching: MatchBytes<'a>,
+}
+
+impl<'a> PacketInView<'a> {
+    /// Reads one packet-in.
+    ///
+    /// # Errors
+    /// As [`crate::Message::decode`], and if the match of 1.3 has no `in_port` (OFPBMC_BAD_FIELD).
+    pub fn read(bytes: &'a [u8]) -> Result<Self, BadInput> {
+        let (header, mut body) = split(bytes)?;
+        if is_v10(header, v10::kind::PACKET_IN)? {
+            read_v10(header, body)
+        } else {
+            read_v13(header, &mut body)
+        }
+    }
+
+    /// What the packet's match says, as canonical TLVs: all of it in 1.3, `in_port` in 1.0.
+    pub fn match_tlvs(&self) -> &[u8] {
+        match &self.matching {
+            MatchBytes::Tlvs(tlvs) => tlvs,
+            MatchBytes::InPort(tlv) => tlv,
+            MatchBytes::V10(_) => &[],
+        }
+    }
+}
+
+fn read_v10<'a>(header: Header, mut body: Reader<'a>) -> Result<PacketInView<'a>, BadInput> {
+    let buffer_id = body.u32("buffer_id")?;
+    let total_len = body.u16("total_len")?;
+    let in_port = PortNo::from_v10(body.u16("in_port")?);
+    let reason = body.u8("reason")?;
+    body.skip(1)?;
+    Ok(PacketInView {
+        version: header.version,
+        xid: header.xid,
+        buffer_id,
+        total_len,
+        reason,
+        table_id: 0,
+        cookie: v10::NO_COOKIE,
+        in_port,
+        data: body.rest(),
+        matching: MatchBytes::InPort(in_port_tlv(in_port)),
+    })
+}
+
+fn read_v13<'a>(header: Header, body: &mut Reader<'a>) -> Result<PacketInView<'a>, BadInput> {
+    let raw = v13::take_packet_in(body)?;
+    let in_port = check_match(raw.tlvs, raw.tlvs_offset, Field::InPort)?;
+    let Some(in_port) = in_port.and_then(|port| u32::try_from(port).ok()) else {
+        return Err(bad(
+            raw.tlvs_offset,
+            "in_port",
+            BAD_MATCH_FIELD,
+            "a packet-in says by which port it came",
+        ));
+    };
+    Ok(PacketInView {
+        version: header.version,
+        xid: header.xid,
+        buffer_id: raw.buffer_id,
+        total_len: raw.total_len,
+        reason: raw.reason,
+        table_id: raw.table_id,
+        cookie: raw.cookie,
+        in_port: PortNo(in_port),
+        data: raw.data,
+        matching: MatchBytes::Tlvs(raw.tlvs),
+    })
+}
+
+/// OFPT_PACKET_OUT (1.3.5, 7.3.7; 1.0, 5.3.6) in place.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketOutView<'a> {
+    /// The version in which it came, and of its actions.
+    pub version: Version,
+    /// The transaction id.
+    pub xid: u32,
+    /// The packet in the switch, or [`crate::message::NO_BUFFER`].
+    pub buffer_id: u32,
+    /// The port by which the packet is taken to have come in.
+    pub in_port: PortNo,
+    /// The actions' bytes: canonical in 1.3, 1.0's own in 1.0.
+    pub actions: &'a [u8],
+    /// The frame, if there is no buffer.
+    pub data: &'a [u8],
+}
+
+impl<'a> PacketOutView<'a> {
+    /// Reads one packet-out.
+    ///
+    /// # Errors
+    /// As [`crate::Message::decode`].
+    pub fn read(bytes: &'a [u8]) -> Result<Self, BadInput> {
+        let (header, mut body) = split(bytes)?;
+        let raw = if is_v10(header, v10::kind::PACKET_OUT)? {
+            let raw = v10::take_packet_out(&mut body)?;
+            v10::action::check(Reader::new(raw.actions, raw.actions_offset))?;
+            raw
+        } else {
+            let raw = v13::take_packet_out(&mut body)?;
+            check_actions(raw.actions, raw.actions_offset)?;
+            raw
+        };
+        Ok(PacketOutView {
+            version: header.version,
+            xid: header.xid,
+            buffer_id: raw.buffer_id,
+            in_port: raw.in_port,
+            actions: raw.actions,
+            data: raw.data,
+        })
+    }
+}
+
+/// OFPT_FLOW_MOD (1.3.5, 7.3.4.1; 1.0, 5.3.3) in place.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowModView<'a> {
+    /// The version in which it came, and of its instructions.
+    pub version: Version,
+    /// The transaction id.
+    pub xid: u32,
+    /// All but the match and the instructions; the flags as the version numbers them.
+    pub fields: FlowModFields,
+    /// 1.3: the instructions' bytes, canonical. 1.0: the actions' bytes, 1.0's own.
+    pub instructions: &'a [u8],
+    matching: MatchBytes<'a>,
+}
+
+impl<'a> FlowModView<'a> {
+    /// Reads one flow mod.
+    ///
+    /// # Errors
+    /// As [`crate::Message::decode`].
+    pub fn read(bytes: &'a [u8]) -> Result<Self, BadInput> {
+        let (header, mut body) = split(bytes)?;
+        let (matching, fields, instructions);
+        if is_v10(header, v10::kind::FLOW_MOD)? {
+            matching = MatchBytes::V10(WireMatch::read(&mut body)?);
+            fields = v10::rule::read_flow_mod_fields(&mut body)?;
+            v10::action::check(body.clone())?;
+            instructions = body.rest();
+        } else {
+            fields = v13::rule::read_flow_mod_fields(&mut body)?;
+            matching = MatchBytes::Tlvs(take_checked_tlvs(&mut body)?);
+            let offset = body.offset();
+            instructions = body.rest();
+            check_instructions(instructions, offset)?;
+        }
+        Ok(FlowModView { version: header.version, xid: header.xid, fields, instructions, matching })
+    }
+
+    /// Appends the match as canonical TLVs.
+    pub fn write_match_tlvs(&self, out: &mut Vec<u8>) {
+        self.matching.write(out);
+    }
+}
+
+fn take_checked_tlvs<'a>(body: &mut Reader<'a>) -> Result<&'a [u8], BadInput> {
+    let (tlvs, offset) = v13::matching::take_tlvs(body)?;
+    check_match(tlvs, offset, Field::InPort)?;
+    Ok(tlvs)
+}
+
+/// OFPT_FLOW_REMOVED (1.3.5, 7.4.2; 1.0, 5.4.3) in place.
+#[derive(Clone, Debug)]
+pub struct FlowRemovedView<'a> {
+    /// The version in which it came.
+    pub version: Version,
+    /// The transaction id.
+    pub xid: u32,
+    /// What it says; its match is left empty here and read by [`FlowRemovedView::write_match_tlvs`].
+    pub removed: FlowRemoved,
+    matching: MatchBytes<'a>,
+}
+
+impl<'a> FlowRemovedView<'a> {
+    /// Reads one flow removed.
+    ///
+    /// # Errors
+    /// As [`crate::Message::decode`].
+    pub fn read(bytes: &'a [u8]) -> Result<Self, BadInput> {
+        let (header, mut body) = split(bytes)?;
+        let (matching, removed);
+        if is_v10(header, v10::kind::FLOW_REMOVED)? {
+            matching = MatchBytes::V10(WireMatch::read(&mut body)?);
+            removed = v10::rule::read_flow_removed_counters(&mut body)?;
+        } else {
+            removed = v13::rule::read_flow_removed_counters(&mut body)?;
+            matching = MatchBytes::Tlvs(take_checked_tlvs(&mut body)?);
+        }
+        body.end()?;
+        Ok(FlowRemovedView { version: header.version, xid: header.xid, removed, matching })
+    }
+
+    /// Appends the match as canonical TLVs.
+    pub fn write_match_tlvs(&self, out: &mut Vec<u8>) {
+        self.matching.write(out);
+    }
+}

@@ -1,0 +1,124 @@
+//! A running Burnet in a sandbox.
+//!
+//! In: arguments for `burnet run`, as an operator gives them. Out: what the other subcommands say of it. The binary is
+//! the one that `BURNET_BINARY` names, or the one that Cargo built beside this test.
+
+use crate::Result;
+use crate::sandbox::Sandbox;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// A subcommand asks over a Unix socket and answers at once.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Long enough for a loaded machine; whoever waits this long waits in vain.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two questions. It decides nothing but how busy waiting keeps the machine.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// `burnet run`. It ends with its sandbox, or in good order by [`Node::stop`].
+pub struct Node<'s> {
+    sandbox: &'s Sandbox,
+    binary: String,
+    child: Child,
+    /// Its process id inside the sandbox.
+    pid: String,
+}
+
+impl<'s> Node<'s> {
+    /// Starts `burnet run` with `words` and waits until it answers.
+    pub fn start(sandbox: &'s Sandbox, words: &[&str]) -> Result<Node<'s>> {
+        let binary = binary()?.display().to_string();
+        let pid_file = sandbox.folder().join("burnet.pid");
+        // nsenter has its child's process id from outside only, so the child tells its own.
+        let mut command = sandbox.command("sh");
+        command
+            .args(["-c", "echo $$ > \"$0\"; exec \"$@\""])
+            .arg(&pid_file)
+            .args([&binary, "run"])
+            .args(words);
+        command.stdin(Stdio::null()).stdout(sandbox.log("burnet")?).stderr(sandbox.log("burnet")?);
+        let child = command.spawn().map_err(|error| format!("cannot run {binary}: {error}"))?;
+        let mut node = Node { sandbox, binary, child, pid: String::new() };
+        node.wait_until("the node answers", |node| Ok(node.ask(&["switches"]).is_ok()))?;
+        node.pid = std::fs::read_to_string(pid_file).unwrap_or_default().trim().to_owned();
+        Ok(node)
+    }
+
+    /// What `burnet WORDS --json` answers.
+    pub fn ask(&self, words: &[&str]) -> Result<Value> {
+        let text = self.sandbox.must(LIMIT, &self.binary, &[words, &["--json"]].concat())?;
+        serde_json::from_str(&text).map_err(|error| format!("not JSON ({error}): {text}"))
+    }
+
+    /// Waits until `count` switches have a session.
+    pub fn wait_for_switches(&mut self, count: usize) -> Result<()> {
+        self.wait_until("its switches are up", |node| {
+            Ok(node.ask(&["switches"])?.as_array().is_some_and(|switches| switches.len() == count))
+        })
+    }
+
+    /// Kills the app's process with signal 9 and waits until another runs in its place.
+    pub fn kill_app(&mut self, app: &str) -> Result<()> {
+        let before = self.app_pid(app)?.ok_or(format!("{app} has no process"))?;
+        self.sandbox.must(LIMIT, "kill", &["-KILL", &before])?;
+        self.wait_until("the app runs again", |node| Ok(node.app_pid(app)?.is_some_and(|pid| pid != before)))
+    }
+
+    /// The process id of a running app in a process zone.
+    pub fn app_pid(&self, app: &str) -> Result<Option<String>> {
+        let apps = self.ask(&["app", "list"])?;
+        let found = apps.as_array().into_iter().flatten().find(|known| known["name"] == app);
+        Ok(found.and_then(|app| app["pid"].as_u64()).map(|pid| pid.to_string()))
+    }
+
+    /// Asks it to end as systemd would, and waits for that; an error unless its exit code is 0.
+    pub fn stop(mut self) -> Result<()> {
+        self.sandbox.must(LIMIT, "kill", &["-TERM", &self.pid])?;
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().map_err(|error| format!("cannot wait: {error}"))? {
+                return if status.success() {
+                    Ok(())
+                } else {
+                    Err(format!("burnet run ended with {status}"))
+                };
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err("burnet run did not end at SIGTERM".to_owned())
+    }
+
+    /// Waits until `holds`. An error of the last try is told.
+    fn wait_until(&mut self, what: &str, holds: impl Fn(&Node<'s>) -> Result<bool>) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let answer = holds(self);
+            if answer == Ok(true) {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(format!("before {what}, burnet run ended with {status}"));
+            }
+            if Instant::now() > deadline {
+                return Err(format!("not within {} s: {what} ({answer:?})", PATIENCE.as_secs()));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Where the binary lies.
+pub fn binary() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("BURNET_BINARY") {
+        return Ok(path.into());
+    }
+    let here = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let built = here.ancestors().nth(2).map(|folder| folder.join("burnet"));
+    built
+        .filter(|path| path.is_file())
+        .ok_or("no burnet beside this test: cargo build --package burnet".to_owned())
+}
