@@ -19,6 +19,7 @@ pub mod canonical;
 pub mod datapath;
 pub mod error;
 pub mod field;
+pub mod frame;
 pub mod instruction;
 pub mod json;
 pub mod mac;
@@ -38,3 +39,8 @@ pub use instruction::Instruction;
 pub use mac::MacAddr;
 pub use matching::{Match, MatchEntry};
 pub use port::PortNo;
+
+/// The README's example, run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;
