@@ -1,0 +1,425 @@
+//! The command line: what may be asked of `burnet`, as types.
+//!
+//! ```text
+//!   arguments ──> Cli::parse ──> Commanded
+//!                          └───> help (exit code 0), or what is wrong with them (exit code 2)
+//! ```
+//!
+//! It does nothing of what is asked. Exit codes are the same for all commands: 0 done, 1 it did not work, 2 what was
+//! asked cannot be ([`CommandError`]).
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use emulator::Topology;
+use flow::DatapathId;
+use monitor::protocol::WORKERS_MAX;
+
+use crate::config::{AppArgument, ConfigError, ListenAddress, LogLevel, OpenFlowVersion};
+
+/// Control OpenFlow switches, and run network apps without trusting them
+#[derive(Debug, Parser)]
+#[command(name = "burnet", version, disable_help_subcommand = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What is asked.
+    #[command(subcommand)]
+    pub command: Commanded,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  burnet demo                         a small network in this terminal, controlled by a learning switch
+  burnet run --app learning-switch    control the switches that connect to port 6653 or 6633
+  burnet switches                     which switches are connected to the running node
+  burnet doctor                       what this machine has and lacks
+
+Exit codes: 0 done, 1 it did not work, 2 what was asked cannot be (usage, configuration).";
+
+/// One of the commands.
+#[derive(Debug, Subcommand)]
+pub enum Commanded {
+    /// Run a node: listen for switches, and run apps
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
+    /// Show Burnet at work on a small emulated network; needs no privileges
+    #[command(after_help = DEMO_EXAMPLES)]
+    Demo(DemoArgs),
+    /// List, make, restart, stop and start apps
+    App(AppArgs),
+    /// Show the switches that are connected to the running node
+    #[command(after_help = SWITCHES_EXAMPLES)]
+    Switches(SwitchesArgs),
+    /// Show the flow entries that the switches of the running node report
+    #[command(after_help = FLOWS_EXAMPLES)]
+    Flows(FlowsArgs),
+    /// Show what this machine has and lacks, and what follows from it
+    #[command(after_help = DOCTOR_EXAMPLES)]
+    Doctor(DoctorArgs),
+    /// Print the completion of a shell
+    #[command(after_help = COMPLETION_EXAMPLES)]
+    Completion(CompletionArgs),
+    /// The kernel process of a node; the monitor starts it
+    #[command(hide = true)]
+    Kernel(LaunchArgs),
+    /// The process of an app; the monitor starts it
+    #[command(hide = true)]
+    Zone(LaunchArgs),
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  burnet run --app learning-switch
+  burnet run --app learning-switch=trusted --app ./target/release/my-app
+  burnet run --config /etc/burnet/burnet.toml --listen 10.0.0.1:6653
+  burnet run --app hub --tls-cert node.pem --tls-key node.key --tls-ca switches.pem
+
+Point a switch at it:
+  ovs-vsctl set-controller br0 tcp:10.0.0.1:6653
+
+Ctrl-C or SIGTERM ends the node in order. What is said here goes before what is in the file.";
+
+/// `burnet run`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+pub struct RunArgs {
+    /// Run this app: a built-in one by its name, your own by its path; =trusted runs it inside the kernel (repeat for more)
+    #[arg(long = "app", value_name = "NAME[=trusted]")]
+    pub apps: Vec<AppArgument>,
+    /// Listen for switches here instead of 0.0.0.0:6653 and 0.0.0.0:6633 (repeat for more)
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Vec<ListenAddress>,
+    /// Read the configuration in this file
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Serve the switches with so many threads [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(WORKERS_MAX)))]
+    pub workers: Option<u16>,
+    /// The certificate (PEM) that is shown to switches; with --tls-key and --tls-ca
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// The authority (PEM) that has signed the switches' certificates
+    #[arg(long, value_name = "FILE")]
+    pub tls_ca: Option<PathBuf>,
+    /// Listen for the operator's commands at this path
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// How much is logged [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    pub log: Option<LogLevel>,
+}
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  burnet demo                              four hosts on three switches; stays up until Ctrl-C
+  burnet demo --once                       end when all pairs of hosts have pinged: exit code 0 only if all did
+  burnet demo --topo linear,4 --version 1.0
+  burnet demo --app hub=trusted";
+
+/// `burnet demo`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct DemoArgs {
+    /// End when all pairs of hosts have pinged each other
+    #[arg(long)]
+    pub once: bool,
+    /// The network, in Mininet's words: single,HOSTS or linear,SWITCHES or tree,DEPTH,FANOUT
+    #[arg(long, value_name = "TOPOLOGY", default_value = "tree,2")]
+    pub topo: Topology,
+    /// The version of OpenFlow that the switches speak
+    #[arg(long, value_name = "VERSION", default_value = "1.3")]
+    pub version: OpenFlowVersion,
+    /// The app that controls the network, as in burnet run (repeat for more)
+    #[arg(long = "app", value_name = "NAME[=trusted]", default_value = "learning-switch")]
+    pub apps: Vec<AppArgument>,
+}
+
+/// `burnet app`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct AppArgs {
+    /// What is asked.
+    #[command(subcommand)]
+    pub command: AppCommand,
+}
+
+/// What may be asked about apps.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum AppCommand {
+    /// Show the apps of the running node: in which zone, since when, how often restarted and why
+    #[command(after_help = APP_LIST_EXAMPLES)]
+    List(AppListArgs),
+    /// Write a new app that compiles, with a test that passes
+    #[command(after_help = APP_NEW_EXAMPLES)]
+    New(AppNewArgs),
+    /// End an app and start it again; its failures are forgotten
+    Restart(AppVerbArgs),
+    /// End an app; it stays stopped until it is started
+    Stop(AppVerbArgs),
+    /// Start an app that was stopped or quarantined
+    Start(AppVerbArgs),
+}
+
+const APP_LIST_EXAMPLES: &str = "\
+Examples:
+  burnet app list
+  burnet app list --json | jq -r '.[] | select(.restarts > 0) | .app'";
+
+/// `burnet app list`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct AppListArgs {
+    /// How the node is reached, and how it is printed.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+const APP_NEW_EXAMPLES: &str = "\
+Examples:
+  burnet app new my-app --sdk ~/burnet/sdk/rust
+  cd my-app && cargo test && cargo build --release
+  burnet run --app ./target/release/my-app";
+
+/// `burnet app new`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct AppNewArgs {
+    /// The app's name: small letters, digits and hyphens
+    pub name: String,
+    /// Put the app's folder into this one [default: the current folder]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Where the SDK is: sdk/rust of a Burnet checkout [default: the checkout that holds the current folder]
+    #[arg(long, value_name = "PATH")]
+    pub sdk: Option<PathBuf>,
+}
+
+/// `burnet app restart`, `stop` and `start`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct AppVerbArgs {
+    /// The app's name, as in burnet app list
+    pub name: String,
+    /// How the node is reached, and how its answer is printed.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+const SWITCHES_EXAMPLES: &str = "\
+Examples:
+  burnet switches
+  burnet switches --json | jq -r '.[].datapath'";
+
+/// `burnet switches`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct SwitchesArgs {
+    /// How the node is reached, and how its answer is printed.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+const FLOWS_EXAMPLES: &str = "\
+Examples:
+  burnet flows                         of all switches
+  burnet flows of:0000000000000001     of one; 1, 0x1 and 00:00:00:00:00:00:00:01 are the same
+  burnet flows 1 --json";
+
+/// `burnet flows`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct FlowsArgs {
+    /// Only of this switch
+    #[arg(value_name = "DATAPATH")]
+    pub datapath: Option<DatapathId>,
+    /// How the node is reached, and how its answer is printed.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+/// What every command has that asks a running node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct Asking {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The socket of the node [default: $BURNET_SOCKET, else where burnet run of this user puts it]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+}
+
+const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  burnet doctor
+  burnet doctor --json | jq -r '.findings[] | select(.state != \"ok\") | .advice'
+
+Exit code 1 if a node could not run on this machine at all.";
+
+/// `burnet doctor`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const COMPLETION_EXAMPLES: &str = "\
+Examples:
+  burnet completion bash > /etc/bash_completion.d/burnet
+  burnet completion zsh > ~/.zfunc/_burnet
+  burnet completion fish > ~/.config/fish/completions/burnet.fish";
+
+/// `burnet completion`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct CompletionArgs {
+    /// The shell
+    pub shell: Shell,
+}
+
+/// `burnet kernel` and `burnet zone`: what the monitor tells a child beyond what comes over its socket.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct LaunchArgs {
+    /// JSON, in one argument
+    #[arg(value_name = "JSON", default_value = "null", value_parser = json_argument)]
+    pub launch: serde_json::Value,
+}
+
+fn json_argument(text: &str) -> Result<serde_json::Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))
+}
+
+/// Why a command did not do what was asked. Prints as one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandError {
+    /// It did not work: exit code 1.
+    DidNotWork(String),
+    /// What was asked cannot be; the operator must ask for something else first: exit code 2.
+    CannotBe(String),
+}
+
+impl CommandError {
+    /// The exit code of a command that ends with it.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            CommandError::DidNotWork(_) => ExitCode::from(1),
+            CommandError::CannotBe(_) => ExitCode::from(2),
+        }
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommandError::DidNotWork(sentence) | CommandError::CannotBe(sentence) => f.write_str(sentence),
+        }
+    }
+}
+
+impl std::error::Error for CommandError {}
+
+impl From<ConfigError> for CommandError {
+    fn from(error: ConfigError) -> CommandError {
+        CommandError::CannotBe(error.to_string())
+    }
+}
+
+/// A result that cannot be printed is no result.
+impl From<std::io::Error> for CommandError {
+    fn from(error: std::io::Error) -> CommandError {
+        CommandError::DidNotWork(format!("the output cannot be written: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{CommandFactory, error::ErrorKind};
+
+    fn parse(line: &str) -> Result<Commanded, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command)
+    }
+
+    fn refused(line: &str, expected: &str) {
+        let error = parse(line).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{line}");
+        assert!(error.to_string().contains(expected), "{line}: {error}");
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_refused_by_name() {
+        refused("burnet", "Usage: burnet <COMMAND>");
+        refused("burnet rum", "a similar subcommand exists: 'run'");
+        refused("burnet run --listen 6653", "`6653` is no place to listen");
+        refused("burnet run --app hub=safe", "`safe` is no kind of zone");
+        refused("burnet run --workers 0", "0 is not in 1..=32");
+        refused("burnet run --workers 33", "33 is not in 1..=32");
+        refused("burnet run --log loud", "[possible values: error, warn, info, debug, trace]");
+        refused("burnet run --lisen :1", "a similar argument exists: '--listen'");
+        refused("burnet demo --topo ring,4", "ring");
+        refused("burnet demo --version 1.4", "[possible values: 1.0, 1.3]");
+        refused("burnet flows of:xyz", "of:xyz");
+        refused("burnet app new", "<NAME>");
+        refused("burnet completion tcsh", "possible values: bash");
+        refused("burnet zone {", "it is no JSON");
+    }
+
+    #[test]
+    fn help_and_version_are_no_errors() {
+        assert_eq!(parse("burnet --help").unwrap_err().exit_code(), 0);
+        assert_eq!(parse("burnet --version").unwrap_err().kind(), ErrorKind::DisplayVersion);
+    }
+
+    #[test]
+    fn every_command_says_what_it_does() {
+        fn check(command: &clap::Command) {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", command.get_name(), argument.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        let mut command = Cli::command();
+        command.build();
+        check(&command);
+    }
+
+    #[test]
+    fn options_that_repeat_keep_their_order() {
+        let Commanded::Run(run) = parse("burnet run --app hub --listen :1 --app ./x --listen :2").unwrap()
+        else {
+            panic!("another command")
+        };
+        let names: Vec<String> = run.apps.iter().map(|app| app.which.name()).collect();
+        assert_eq!(names, ["hub", "x"]);
+        assert_eq!(run.listen, [":1".parse().unwrap(), ":2".parse().unwrap()]);
+    }
+
+    #[test]
+    fn the_demo_shows_a_learning_switch_if_nothing_else_is_said() {
+        let Commanded::Demo(demo) = parse("burnet demo --once").unwrap() else { panic!("another command") };
+        assert_eq!((demo.topo.switches.len(), demo.topo.hosts.len()), (3, 4));
+        assert_eq!(demo.version, OpenFlowVersion::V1_3);
+        assert_eq!(demo.apps, ["learning-switch".parse().unwrap()]);
+        let Commanded::Demo(demo) = parse("burnet demo --app hub").unwrap() else {
+            panic!("another command")
+        };
+        assert_eq!(demo.apps, ["hub".parse().unwrap()]);
+    }
+
+    #[test]
+    fn what_the_monitor_says_to_its_children_is_one_argument() {
+        let Commanded::Zone(zone) = parse(r#"burnet zone {"app":"hub"}"#).unwrap() else {
+            panic!("another command")
+        };
+        assert_eq!(zone.launch["app"], "hub");
+        let Commanded::Kernel(kernel) = parse("burnet kernel").unwrap() else { panic!("another command") };
+        assert!(kernel.launch.is_null());
+    }
+
+    #[test]
+    fn each_kind_of_failure_has_its_exit_code() {
+        let code = |error: CommandError| format!("{:?}", error.exit_code());
+        assert_eq!(
+            code(ConfigError::Contradiction(String::new()).into()),
+            format!("{:?}", ExitCode::from(2))
+        );
+        assert_eq!(code(CommandError::DidNotWork(String::new())), format!("{:?}", ExitCode::from(1)));
+    }
+}

@@ -1,0 +1,374 @@
+//! The configuration of a node: defaults, then `burnet.toml`, then the command line.
+//!
+//! ```text
+//!   burnet.toml ──> ConfigFile ──┐
+//!   command line ──> RunArgs ────┼── Config::merge (pure) ──> Config ──> check_files ──> JSON to the kernel process
+//!   environment ──> Surroundings ┘                        └─> ConfigError: one sentence, exit code 2
+//! ```
+//!
+//! It opens no socket, reads no certificate and starts nothing.
+
+mod app;
+mod file;
+mod listen;
+mod surroundings;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use monitor::{AppSource, AppSpec, ZoneKind};
+use rustix::fs::Access;
+use serde::{Deserialize, Serialize};
+
+pub use app::{AppArgument, AppReference, NotAnApp};
+pub use file::{
+    AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, SouthboundTable, TlsTable,
+};
+pub use listen::{ListenAddress, NotAListenAddress};
+pub use surroundings::Surroundings;
+
+use crate::cli::RunArgs;
+
+/// All that a node is told. Handed to the kernel process as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// How switches connect.
+    pub southbound: Southbound,
+    /// The node itself.
+    pub node: Node,
+    /// The apps, in the order in which they are started.
+    pub apps: Vec<AppSpec>,
+}
+
+/// How switches connect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Southbound {
+    /// Where to listen; never empty.
+    pub listen: Vec<ListenAddress>,
+    /// Worker threads: 1 to [`monitor::protocol::WORKERS_MAX`].
+    pub workers: u16,
+    /// Versions that are offered; never empty.
+    pub versions: Vec<OpenFlowVersion>,
+    /// Silence after which a switch is asked for an echo; shorter than the time-out.
+    pub echo_interval_ms: u64,
+    /// Silence after which a switch is given up.
+    pub echo_timeout_ms: u64,
+    /// How long each step of the handshake may take.
+    pub handshake_timeout_ms: u64,
+    /// Connections at once; one more is closed when it comes.
+    pub max_connections: usize,
+    /// TLS, if it is set up.
+    pub tls: Option<Tls>,
+}
+
+impl Default for Southbound {
+    fn default() -> Southbound {
+        Southbound {
+            listen: ListenAddress::DEFAULTS.to_vec(),
+            // One core serves more packet-ins than most networks send; the operator with more says so.
+            workers: 1,
+            versions: vec![OpenFlowVersion::V1_0, OpenFlowVersion::V1_3],
+            // A switch is lost after three echoes that it did not answer.
+            echo_interval_ms: 5_000,
+            echo_timeout_ms: 15_000,
+            handshake_timeout_ms: 10_000,
+            max_connections: 4_096,
+            tls: None,
+        }
+    }
+}
+
+/// TLS with switches: always mutual.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// The controller's certificate, PEM.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub private_key: PathBuf,
+    /// The authority of the switches' certificates, PEM.
+    pub ca_certificate: PathBuf,
+    /// Whether a connection without TLS is refused.
+    pub required: bool,
+}
+
+/// The node itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// The operator's socket; absolute.
+    pub socket: PathBuf,
+    /// How much is logged.
+    pub log: LogLevel,
+}
+
+/// A version of OpenFlow that is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+pub enum OpenFlowVersion {
+    /// Wire version 0x01.
+    #[serde(rename = "1.0")]
+    #[value(name = "1.0")]
+    V1_0,
+    /// Wire version 0x04.
+    #[serde(rename = "1.3")]
+    #[value(name = "1.3")]
+    V1_3,
+}
+
+/// How much is logged: each level holds those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// What stays broken until the operator acts.
+    Error,
+    /// What failed and is being put right.
+    Warn,
+    /// The course of things: switches and apps that come and go.
+    #[default]
+    Info,
+    /// Each decision.
+    Debug,
+    /// Each message.
+    Trace,
+}
+
+impl LogLevel {
+    /// The level as it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+            LogLevel::Trace => "trace",
+        }
+    }
+}
+
+/// What the operator wants cannot be. Prints as one sentence that names it and says what to do; the exit code is 2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A file that cannot be read.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: String,
+    },
+    /// Something in `burnet.toml` that may not be there.
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Values that do not go together, or not with this machine: the whole sentence.
+    Contradiction(String),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::Unreadable { path, error } => {
+                write!(f, "{} cannot be read ({error}): check the path and who may read it", path.display())
+            }
+            ConfigError::InFile { path, line, reason } => {
+                write!(f, "{}, line {line}: {reason}", path.display())
+            }
+            ConfigError::Contradiction(sentence) => f.write_str(sentence),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+fn contradiction<T>(sentence: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError::Contradiction(sentence.into()))
+}
+
+impl Config {
+    /// What `burnet run` was asked for: reads the file if one is named, merges, and looks whether the files exist.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn load(args: &RunArgs, around: &Surroundings, built_in: &[&str]) -> Result<Config, ConfigError> {
+        let file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
+        let config = Config::merge(file, args, around, built_in)?;
+        config.check_files()?;
+        Ok(config)
+    }
+
+    /// Defaults, then the file, then the command line. `built_in` are the names of the apps within the binary.
+    ///
+    /// A list on the command line takes the place of the file's, except that apps are added to the file's: an app
+    /// named in both keeps its settings and limits, and runs where the command line says.
+    ///
+    /// # Errors
+    /// Values that do not go together.
+    pub fn merge(
+        file: ConfigFile,
+        args: &RunArgs,
+        around: &Surroundings,
+        built_in: &[&str],
+    ) -> Result<Config, ConfigError> {
+        let socket = around.socket(args.socket.as_deref(), file.node.socket.as_deref())?;
+        let node = Node { socket, log: args.log.or(file.node.log).unwrap_or_default() };
+        let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
+        let apps = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
+        Ok(Config { southbound, node, apps })
+    }
+
+    /// Looks whether the files that are named can be used, so that a node does not start only to fail.
+    ///
+    /// # Errors
+    /// The first that is missing, or that this user may not read or execute.
+    pub fn check_files(&self) -> Result<(), ConfigError> {
+        if let Some(tls) = &self.southbound.tls {
+            usable("the certificate", &tls.certificate, Access::READ_OK)?;
+            usable("the private key", &tls.private_key, Access::READ_OK)?;
+            usable("the CA certificate", &tls.ca_certificate, Access::READ_OK)?;
+        }
+        for app in &self.apps {
+            match &app.source {
+                AppSource::BuiltIn(_) => {}
+                AppSource::Executable(path) => {
+                    usable(&format!("the program of the app {}", app.name), path, Access::EXEC_OK)?;
+                }
+                AppSource::SharedObject(path) => {
+                    usable(&format!("the shared object of the app {}", app.name), path, Access::READ_OK)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Southbound {
+    fn merge(file: &SouthboundTable, args: &RunArgs, current_dir: &Path) -> Result<Southbound, ConfigError> {
+        let default = Southbound::default();
+        let listen = if args.listen.is_empty() { file.listen.clone() } else { Some(args.listen.clone()) };
+        let merged = Southbound {
+            listen: listen.unwrap_or(default.listen),
+            workers: args.workers.or(file.workers).unwrap_or(default.workers),
+            versions: file.versions.clone().unwrap_or(default.versions),
+            echo_interval_ms: file.echo_interval_ms.unwrap_or(default.echo_interval_ms),
+            echo_timeout_ms: file.echo_timeout_ms.unwrap_or(default.echo_timeout_ms),
+            handshake_timeout_ms: file.handshake_timeout_ms.unwrap_or(default.handshake_timeout_ms),
+            max_connections: file.max_connections.unwrap_or(default.max_connections),
+            tls: Tls::merge(&file.tls, args, current_dir)?,
+        };
+        let Southbound { echo_interval_ms, echo_timeout_ms, .. } = merged;
+        if echo_interval_ms >= echo_timeout_ms {
+            return contradiction(format!(
+                "southbound.echo_interval_ms ({echo_interval_ms}) must be less than southbound.echo_timeout_ms \
+                 ({echo_timeout_ms}): else a switch is given up before it is asked"
+            ));
+        }
+        Ok(merged)
+    }
+}
+
+impl Tls {
+    fn merge(file: &TlsTable, args: &RunArgs, current_dir: &Path) -> Result<Option<Tls>, ConfigError> {
+        let from = |given: &Option<PathBuf>, written: &Option<PathBuf>| {
+            given.as_ref().map(|path| current_dir.join(path)).or_else(|| written.clone())
+        };
+        let certificate = from(&args.tls_cert, &file.certificate);
+        let private_key = from(&args.tls_key, &file.private_key);
+        let ca_certificate = from(&args.tls_ca, &file.ca_certificate);
+        let required = file.required.unwrap_or(false);
+        match (certificate, private_key, ca_certificate) {
+            (None, None, None) if required => contradiction(
+                "southbound.tls.required is true, but there is no certificate: \
+                 set certificate, private_key and ca_certificate too",
+            ),
+            (None, None, None) => Ok(None),
+            (Some(certificate), Some(private_key), Some(ca_certificate)) => {
+                Ok(Some(Tls { certificate, private_key, ca_certificate, required }))
+            }
+            (None, ..) => contradiction(tls_lacks("--tls-cert", "certificate")),
+            (_, None, _) => contradiction(tls_lacks("--tls-key", "private_key")),
+            (.., None) => contradiction(tls_lacks("--tls-ca", "ca_certificate")),
+        }
+    }
+}
+
+fn tls_lacks(option: &str, key: &str) -> String {
+    format!(
+        "TLS needs a certificate, its key and the switches' CA: add {option} FILE, or southbound.tls.{key}"
+    )
+}
+
+fn merge_apps(
+    file: ConfigFile,
+    arguments: &[AppArgument],
+    current_dir: &Path,
+    built_in: &[&str],
+) -> Result<Vec<AppSpec>, ConfigError> {
+    let mut apps = file.apps();
+    for (index, argument) in arguments.iter().enumerate() {
+        let name = argument.which.name();
+        if arguments[..index].iter().any(|other| other.which.name() == name) {
+            return contradiction(format!(
+                "the app {name} is named twice by --app: leave one out, or give it a name and a path in burnet.toml"
+            ));
+        }
+        let place = apps.iter().position(|(other, _)| *other == name).unwrap_or_else(|| {
+            apps.push((name, AppTable::default()));
+            apps.len() - 1
+        });
+        let (_, table) = &mut apps[place];
+        table.zone = argument.zone.or(table.zone);
+        if let AppReference::Path(path) = &argument.which {
+            table.path = Some(current_dir.join(path));
+        }
+    }
+    let specs: Vec<AppSpec> =
+        apps.into_iter().map(|(name, table)| app_spec(name, table, built_in)).collect::<Result<_, _>>()?;
+    monitor::check_specs(&specs).map_err(|error| ConfigError::Contradiction(error.to_string()))?;
+    Ok(specs)
+}
+
+fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec, ConfigError> {
+    let source = match table.path {
+        Some(path) => app::source(path),
+        None if built_in.contains(&name.as_str()) => AppSource::BuiltIn(name.clone()),
+        None => {
+            return contradiction(format!(
+                "there is no built-in app {name} (there are {}): for one of your own give its path, \
+                 --app ./{name}, or set app.{name}.path",
+                built_in.join(", ")
+            ));
+        }
+    };
+    let kind = table.zone.unwrap_or(ZoneKind::Process);
+    Ok(AppSpec { name, kind, source, limits: table.limits, settings: table.settings })
+}
+
+fn usable(what: &str, path: &Path, access: Access) -> Result<(), ConfigError> {
+    let shown = path.display();
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            return contradiction(format!("{what} {shown} cannot be used ({error}): check its path"));
+        }
+    };
+    if !metadata.is_file() {
+        return contradiction(format!("{what} {shown} is not a file: check its path"));
+    }
+    if rustix::fs::access(path, access).is_err() {
+        let verb = if access == Access::EXEC_OK { "executed" } else { "read" };
+        return contradiction(format!(
+            "{what} {shown} may not be {verb} by this user: change its mode (chmod)"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,342 @@
+//! `burnet.toml`: what may be written in it, and what is said of what may not.
+//!
+//! ```text
+//!   text ──> ConfigFile, where all that is not written is None
+//!        └─> the line, the key or value at fault, and what to write instead
+//! ```
+//!
+//! It knows no defaults (`Config::merge` does) and looks at no other file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use monitor::ZoneKind;
+use monitor::protocol::WORKERS_MAX;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+use serde_json::{Map, Value};
+use toml::Spanned;
+use zone::Limits;
+
+use super::{ConfigError, ListenAddress, LogLevel, OpenFlowVersion};
+
+/// Longest interval or time-out, in milliseconds: an hour. A switch that may be silent for longer might as well never be
+/// asked.
+pub const DURATION_MS_MAX: u64 = 3_600_000;
+
+/// Most connections that can be allowed: a machine has no more descriptors to give (`fs.nr_open` is 1048576).
+pub const CONNECTIONS_MAX: usize = 1 << 20;
+
+/// A whole `burnet.toml`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConfigFile {
+    /// `[southbound]`.
+    pub southbound: SouthboundTable,
+    /// `[node]`.
+    pub node: NodeTable,
+    #[serde(rename = "app")]
+    apps: BTreeMap<Spanned<String>, AppTable>,
+}
+
+/// `[southbound]`: how switches connect.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SouthboundTable {
+    /// Where to listen.
+    #[serde(deserialize_with = "one_or_more")]
+    pub listen: Option<Vec<ListenAddress>>,
+    /// Worker threads.
+    #[serde(deserialize_with = "workers")]
+    pub workers: Option<u16>,
+    /// Versions that are offered.
+    #[serde(deserialize_with = "one_or_more")]
+    pub versions: Option<Vec<OpenFlowVersion>>,
+    /// Silence after which a switch is asked for an echo.
+    #[serde(deserialize_with = "duration_ms")]
+    pub echo_interval_ms: Option<u64>,
+    /// Silence after which a switch is given up.
+    #[serde(deserialize_with = "duration_ms")]
+    pub echo_timeout_ms: Option<u64>,
+    /// How long each step of the handshake may take.
+    #[serde(deserialize_with = "duration_ms")]
+    pub handshake_timeout_ms: Option<u64>,
+    /// Connections at once.
+    #[serde(deserialize_with = "connections")]
+    pub max_connections: Option<usize>,
+    /// `[southbound.tls]`.
+    pub tls: TlsTable,
+}
+
+/// `[southbound.tls]`: PEM files, and whether there is a way around them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TlsTable {
+    /// The controller's certificate.
+    pub certificate: Option<PathBuf>,
+    /// Its private key.
+    pub private_key: Option<PathBuf>,
+    /// The authority of the switches' certificates.
+    pub ca_certificate: Option<PathBuf>,
+    /// Whether a connection without TLS is refused.
+    pub required: Option<bool>,
+}
+
+/// `[node]`: the node itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NodeTable {
+    /// The operator's socket.
+    pub socket: Option<PathBuf>,
+    /// How much is logged.
+    pub log: Option<LogLevel>,
+}
+
+/// `[app.NAME]`: an app to run.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AppTable {
+    /// The kind of zone.
+    pub zone: Option<ZoneKind>,
+    /// Its program or shared object; a built-in app has none.
+    pub path: Option<PathBuf>,
+    /// `[app.NAME.limits]`.
+    pub limits: Limits,
+    /// `[app.NAME.settings]`, as the JSON object that the app is handed.
+    #[serde(deserialize_with = "settings")]
+    pub settings: Map<String, Value>,
+}
+
+impl ConfigFile {
+    /// Reads a file. Paths in it are taken as relative to its folder.
+    ///
+    /// # Errors
+    /// It cannot be read, or holds what may not be there.
+    pub fn read(path: &Path) -> Result<ConfigFile, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error: error.to_string() })?;
+        let mut file = ConfigFile::parse(&text, path)?;
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        if let Some(folder) = absolute.parent() {
+            file.resolve(folder);
+        }
+        Ok(file)
+    }
+
+    /// Parses the text of a file; `path` is what errors call it.
+    ///
+    /// # Errors
+    /// The first thing in it that may not be there, with its line.
+    pub fn parse(text: &str, path: &Path) -> Result<ConfigFile, ConfigError> {
+        toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            ConfigError::InFile { path: path.to_owned(), line, reason: in_our_words(error.message()) }
+        })
+    }
+
+    /// The apps in the order in which they are written.
+    pub fn apps(self) -> Vec<(String, AppTable)> {
+        let mut apps: Vec<_> = self.apps.into_iter().collect();
+        apps.sort_by_key(|(name, _)| name.span().start);
+        apps.into_iter().map(|(name, table)| (name.into_inner(), table)).collect()
+    }
+
+    fn resolve(&mut self, folder: &Path) {
+        let TlsTable { certificate, private_key, ca_certificate, .. } = &mut self.southbound.tls;
+        let app_paths = self.apps.values_mut().map(|app| &mut app.path);
+        let paths = [certificate, private_key, ca_certificate, &mut self.node.socket];
+        for path in paths.into_iter().chain(app_paths).flatten() {
+            *path = folder.join(&*path);
+        }
+    }
+}
+
+/// An error of serde about an unknown key, said with the keys that there are; any other error as it is, on one line.
+fn in_our_words(message: &str) -> String {
+    let message = message.trim_end().replace('\n', "; ");
+    let Some(rest) = message.strip_prefix("unknown field ") else { return message };
+    let mut names = rest.split('`').skip(1).step_by(2);
+    let unknown = names.next().unwrap_or_default();
+    let known: Vec<&str> = names.collect();
+    match nearest(unknown, &known) {
+        Some(near) => format!("unknown key `{unknown}`: did you mean `{near}`?"),
+        None => format!("unknown key `{unknown}`: the keys here are {}", known.join(", ")),
+    }
+}
+
+/// The known word that a slip or two of the fingers away from `word`, if there is one.
+fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    // A third of the word: more is another word and no slip.
+    let slips_max = (word.chars().count() / 3).max(1);
+    let by_slips = known.iter().map(|name| (slips(word, name), *name));
+    by_slips.min().filter(|(slips, _)| *slips <= slips_max).map(|(_, name)| name)
+}
+
+/// How many letters must be put in, taken out or changed to make one word of another (Levenshtein).
+fn slips(one: &str, two: &str) -> usize {
+    let two: Vec<char> = two.chars().collect();
+    let mut row: Vec<usize> = (0..=two.len()).collect();
+    for (above, letter) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], above + 1);
+        for (column, other) in two.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[two.len()]
+}
+
+fn one_or_more<'de, D: Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Result<Option<Vec<T>>, D::Error> {
+    let list = Vec::deserialize(input)?;
+    if list.is_empty() {
+        return Err(D::Error::custom("the list is empty: write at least one, or leave the key out"));
+    }
+    Ok(Some(list))
+}
+
+fn within<'de, D: Deserializer<'de>>(input: D, max: u64, unit: &str) -> Result<u64, D::Error> {
+    let number = i128::deserialize(input)?;
+    match u64::try_from(number) {
+        Ok(number) if (1..=max).contains(&number) => Ok(number),
+        _ => Err(D::Error::custom(format!("{number} is out of range: write 1 to {max}{unit}"))),
+    }
+}
+
+fn workers<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u16>, D::Error> {
+    let number = within(input, u64::from(WORKERS_MAX), "")?;
+    u16::try_from(number).map(Some).map_err(D::Error::custom)
+}
+
+fn duration_ms<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
+    within(input, DURATION_MS_MAX, " milliseconds").map(Some)
+}
+
+fn connections<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D::Error> {
+    let number = within(input, CONNECTIONS_MAX as u64, "")?;
+    usize::try_from(number).map(Some).map_err(D::Error::custom)
+}
+
+fn settings<'de, D: Deserializer<'de>>(input: D) -> Result<Map<String, Value>, D::Error> {
+    let table = toml::Table::deserialize(input)?;
+    table.into_iter().map(|(key, value)| Ok((key, json(value).map_err(D::Error::custom)?))).collect()
+}
+
+/// The same value in JSON. A date becomes its text; a number that is none is refused, since JSON has no word for it.
+fn json(value: toml::Value) -> Result<Value, String> {
+    Ok(match value {
+        toml::Value::String(text) => Value::String(text),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Boolean(truth) => Value::Bool(truth),
+        toml::Value::Datetime(when) => Value::String(when.to_string()),
+        toml::Value::Float(number) => serde_json::Number::from_f64(number)
+            .map(Value::Number)
+            .ok_or_else(|| format!("{number} cannot be handed to an app: write a number"))?,
+        toml::Value::Array(values) => Value::Array(values.into_iter().map(json).collect::<Result<_, _>>()?),
+        toml::Value::Table(table) => {
+            let pairs = table.into_iter().map(|(key, value)| Ok((key, json(value)?)));
+            Value::Object(pairs.collect::<Result<_, String>>()?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<ConfigFile, ConfigError> {
+        ConfigFile::parse(text, Path::new("burnet.toml"))
+    }
+
+    fn refused(text: &str, expected: &str) {
+        let error = parse(text).unwrap_err().to_string();
+        assert_eq!(error, format!("burnet.toml, {expected}"));
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_by_name_with_its_line_and_its_neighbour() {
+        refused("[southbond]", "line 1: unknown key `southbond`: did you mean `southbound`?");
+        refused("[southbound]\n\nlisten_on = 1", "line 3: unknown key `listen_on`: did you mean `listen`?");
+        refused(
+            "[southbound.tls]\nkey = 'k'",
+            "line 2: unknown key `key`: the keys here are certificate, private_key, ca_certificate, required",
+        );
+        refused("[node]\nlogs = 'info'", "line 2: unknown key `logs`: did you mean `log`?");
+        refused("[app.hub]\nzones = 'process'", "line 2: unknown key `zones`: did you mean `zone`?");
+        refused(
+            "[app.hub.limits]\nmemory = 1",
+            "line 2: unknown key `memory`: the keys here are memory_bytes, open_files, processes, file_bytes, core_bytes",
+        );
+    }
+
+    #[test]
+    fn a_bad_value_is_refused_with_its_line() {
+        refused(
+            "[southbound]\nlisten = [\n  ':6653',\n  'switch'\n]",
+            "line 2: `switch` is no place to listen: write ADDRESS:PORT, [IPV6-ADDRESS]:PORT or :PORT, for example 127.0.0.1:6653; a host's name is not looked up",
+        );
+        refused(
+            "[southbound]\nlisten = []",
+            "line 2: the list is empty: write at least one, or leave the key out",
+        );
+        refused("[southbound]\nworkers = 0", "line 2: 0 is out of range: write 1 to 32");
+        refused("[southbound]\nworkers = -3", "line 2: -3 is out of range: write 1 to 32");
+        refused(
+            "[southbound]\necho_timeout_ms = 3600001",
+            "line 2: 3600001 is out of range: write 1 to 3600000 milliseconds",
+        );
+        refused("[southbound]\nversions = ['1.4']", "line 2: unknown variant `1.4`, expected `1.0` or `1.3`");
+        refused(
+            "[node]\nlog = 'loud'",
+            "line 2: unknown variant `loud`, expected one of `error`, `warn`, `info`, `debug`, `trace`",
+        );
+        refused(
+            "[app.hub]\nzone = 'wasm'",
+            "line 2: unknown variant `wasm`, expected `process` or `trusted`",
+        );
+        refused("[app.hub.settings]\nx = [1, nan]", "line 1: NaN cannot be handed to an app: write a number");
+    }
+
+    #[test]
+    fn what_is_no_toml_is_refused_with_its_line() {
+        let twice = parse("[app.hub]\n[app.hub]").unwrap_err().to_string();
+        assert!(twice.starts_with("burnet.toml, line 2: duplicate key"), "{twice}");
+        let open = parse("[node]\nlog = 'info").unwrap_err().to_string();
+        assert!(open.starts_with("burnet.toml, line 2: ") && !open.contains('\n'), "{open}");
+    }
+
+    #[test]
+    fn apps_keep_the_order_in_which_they_are_written() {
+        let file = parse("[app.zebra]\n[app.ant.settings]\na = 1\n[app.mole]").unwrap();
+        let names: Vec<String> = file.apps().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["zebra", "ant", "mole"]);
+    }
+
+    #[test]
+    fn settings_become_json() {
+        let file =
+            parse("[app.x.settings]\ni = 1\nf = 0.5\nb = true\nd = 2026-11-01\nl = [1]\nt = {s = 'y'}")
+                .unwrap();
+        let (_, app) = file.apps().remove(0);
+        let expected =
+            serde_json::json!({"i": 1, "f": 0.5, "b": true, "d": "2026-11-01", "l": [1], "t": {"s": "y"}});
+        assert_eq!(Value::Object(app.settings), expected);
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_folder_of_the_file() {
+        let mut file =
+            parse("[southbound.tls]\ncertificate = 'c.pem'\nprivate_key = '/k.pem'\n[app.x]\npath = 'bin/x'")
+                .unwrap();
+        file.resolve(Path::new("/etc/burnet"));
+        assert_eq!(file.southbound.tls.certificate.as_deref(), Some(Path::new("/etc/burnet/c.pem")));
+        assert_eq!(file.southbound.tls.private_key.as_deref(), Some(Path::new("/k.pem")));
+        assert_eq!(file.apps().remove(0).1.path.as_deref(), Some(Path::new("/etc/burnet/bin/x")));
+    }
+
+    #[test]
+    fn the_empty_file_says_nothing() {
+        assert_eq!(parse("").unwrap(), ConfigFile::default());
+    }
+}

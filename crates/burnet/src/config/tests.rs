@@ -1,0 +1,156 @@
+//! What the parts of a configuration come to together.
+
+use super::*;
+
+const BUILT_IN: &[&str] = &["hub", "learning-switch"];
+
+fn around() -> Surroundings {
+    Surroundings { uid: 1000, current_dir: "/home/u".into(), ..Surroundings::default() }
+}
+
+fn merge(file: &str, args: &RunArgs) -> Result<Config, ConfigError> {
+    let file = ConfigFile::parse(file, Path::new("burnet.toml"))?;
+    Config::merge(file, args, &around(), BUILT_IN)
+}
+
+fn args(apps: &[&str]) -> RunArgs {
+    RunArgs { apps: apps.iter().map(|app| app.parse().unwrap()).collect(), ..RunArgs::default() }
+}
+
+fn refused(file: &str, args: &RunArgs, expected: &str) {
+    let error = merge(file, args).unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+    assert!(!error.contains('\n'), "{error}");
+}
+
+#[test]
+fn values_that_do_not_go_together_are_refused() {
+    refused(
+        "[southbound]\necho_interval_ms = 20000",
+        &args(&[]),
+        "southbound.echo_interval_ms (20000) must be less than southbound.echo_timeout_ms (15000)",
+    );
+    refused("[southbound.tls]\nrequired = true", &args(&[]), "required is true, but there is no certificate");
+    let key = RunArgs { tls_key: Some("k".into()), ..RunArgs::default() };
+    refused("", &key, "add --tls-cert FILE, or southbound.tls.certificate");
+    refused(
+        "[southbound.tls]\ncertificate = '/c'",
+        &key,
+        "add --tls-ca FILE, or southbound.tls.ca_certificate",
+    );
+    refused("[southbound.tls]\ncertificate = '/c'", &args(&[]), "add --tls-key FILE");
+}
+
+#[test]
+fn apps_that_cannot_run_are_refused() {
+    refused("", &args(&["hub", "hub=trusted"]), "the app hub is named twice by --app");
+    refused("", &args(&["a/x", "b/x"]), "the app x is named twice by --app");
+    refused("", &args(&["hup"]), "there is no built-in app hup (there are hub, learning-switch)");
+    refused("[app.mine]", &args(&[]), "or set app.mine.path");
+    refused("", &args(&["./mine=trusted"]), "the app mine is a program of its own and cannot run trusted");
+    refused("[app.'a b']\npath = '/x'", &args(&[]), "\"a b\" cannot be an app's name");
+}
+
+#[test]
+fn nothing_said_is_the_default() {
+    let config = merge("", &args(&[])).unwrap();
+    assert_eq!(config.southbound, Southbound::default());
+    assert_eq!(config.node.log, LogLevel::Info);
+    assert!(config.apps.is_empty());
+}
+
+#[test]
+fn the_command_line_goes_before_the_file_and_the_file_before_defaults() {
+    let file = "[southbound]\nlisten = [':1', ':2']\nworkers = 4\nversions = ['1.3']\n[node]\nlog = 'debug'";
+    let config = merge(file, &args(&[])).unwrap();
+    assert_eq!(config.southbound.workers, 4);
+    assert_eq!(config.southbound.listen.len(), 2);
+    assert_eq!(config.southbound.versions, [OpenFlowVersion::V1_3]);
+    assert_eq!(config.node.log, LogLevel::Debug);
+    let said = RunArgs {
+        listen: vec![":3".parse().unwrap()],
+        workers: Some(2),
+        log: Some(LogLevel::Warn),
+        ..RunArgs::default()
+    };
+    let config = merge(file, &said).unwrap();
+    assert_eq!(config.southbound.workers, 2);
+    assert_eq!(config.southbound.listen, [":3".parse().unwrap()]);
+    assert_eq!(config.node.log, LogLevel::Warn);
+}
+
+#[test]
+fn the_files_of_tls_come_from_both_and_are_absolute() {
+    let file =
+        "[southbound.tls]\ncertificate = '/c'\nprivate_key = '/k'\nca_certificate = '/a'\nrequired = true";
+    let said = RunArgs { tls_key: Some("mine.pem".into()), ..RunArgs::default() };
+    let tls = merge(file, &said).unwrap().southbound.tls.unwrap();
+    let expected = Tls {
+        certificate: "/c".into(),
+        private_key: "/home/u/mine.pem".into(),
+        ca_certificate: "/a".into(),
+        required: true,
+    };
+    assert_eq!(tls, expected);
+}
+
+#[test]
+fn an_app_of_both_keeps_its_settings_and_runs_where_the_command_line_says() {
+    let file =
+        "[app.learning-switch]\nzone = 'trusted'\nlimits.open_files = 70\nsettings.priority = 7\n[app.hub]";
+    let config = merge(file, &args(&["hub=trusted", "learning-switch=process", "./mine"])).unwrap();
+    let kinds: Vec<_> = config.apps.iter().map(|app| (app.name.as_str(), app.kind)).collect();
+    let expected =
+        [("learning-switch", ZoneKind::Process), ("hub", ZoneKind::Trusted), ("mine", ZoneKind::Process)];
+    assert_eq!(kinds, expected);
+    assert_eq!(config.apps[0].limits.open_files, 70);
+    assert_eq!(config.apps[0].settings["priority"], 7);
+    assert_eq!(config.apps[2].source, AppSource::Executable("/home/u/mine".into()));
+}
+
+#[test]
+fn an_app_that_is_not_built_in_has_its_path_from_the_file() {
+    let config = merge("[app.mine]\npath = '/opt/libx.so'\nzone = 'trusted'", &args(&["mine"])).unwrap();
+    assert_eq!(config.apps[0].source, AppSource::SharedObject("/opt/libx.so".into()));
+    assert_eq!(config.apps[0].kind, ZoneKind::Trusted);
+}
+
+#[test]
+fn a_configuration_survives_the_way_to_the_kernel_process() {
+    let file = "[southbound.tls]\ncertificate = '/c'\nprivate_key = '/k'\nca_certificate = '/a'\n[app.hub.settings]\nx = [1]";
+    let config = merge(file, &args(&["./mine", "libx.so=trusted"])).unwrap();
+    let sent = serde_json::to_value(&config).unwrap();
+    assert_eq!(serde_json::from_value::<Config>(sent).unwrap(), config);
+}
+
+#[test]
+fn a_file_that_is_missing_or_no_file_is_named() {
+    let check = |config: Config, expected: &str| {
+        let error = config.check_files().unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    };
+    let tls = "[southbound.tls]\ncertificate = '/nowhere.pem'\nprivate_key = '/k'\nca_certificate = '/a'";
+    check(merge(tls, &args(&[])).unwrap(), "the certificate /nowhere.pem cannot be used (No such file");
+    check(merge("", &args(&["/nowhere/mine"])).unwrap(), "the program of the app mine /nowhere/mine cannot");
+    check(
+        merge("", &args(&["/dev/"])).unwrap_or_else(|error| panic!("{error}")),
+        "the program of the app dev",
+    );
+    check(
+        merge("[app.x]\npath = '/dev/null'", &args(&[])).unwrap(),
+        "the program of the app x /dev/null is not a file",
+    );
+    check(
+        merge("[app.x]\npath = '/etc/passwd'", &args(&[])).unwrap(),
+        "the program of the app x /etc/passwd may not be executed by this user",
+    );
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_is_named() {
+    let args = RunArgs { config: Some("/nowhere/burnet.toml".into()), ..RunArgs::default() };
+    let error = Config::load(&args, &around(), BUILT_IN).unwrap_err().to_string();
+    let expected =
+        "/nowhere/burnet.toml cannot be read (No such file or directory (os error 2)): check the path";
+    assert!(error.starts_with(expected), "{error}");
+}
