@@ -252,8 +252,10 @@ impl Southbound {
 
     /// Every connection, as the operator is shown it.
     pub fn sessions(&self) -> impl Iterator<Item = SessionSnapshot> {
-        let live = |connection: &&Box<Connection>| connection.lingers_until_ms.is_none();
-        self.slots.iter().flatten().filter(live).map(|connection| SessionSnapshot::of(connection))
+        let connections = self.slots.iter().flatten();
+        connections
+            .filter(|connection| connection.lingers_until_ms.is_none())
+            .map(|connection| SessionSnapshot::of(connection))
     }
 
     fn read(&mut self, slot: usize, sink: &mut Sink<'_>) {

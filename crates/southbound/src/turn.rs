@@ -61,7 +61,7 @@ impl Turn<'_> {
     }
 
     /// The same for one zone.
-    pub(crate) fn to_zone(&mut self, zone: ZoneId, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+    pub(crate) fn tell(&mut self, zone: ZoneId, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         self.frame.clear();
         if write(self.frame) {
             (self.sink)(Effect::Out(SouthboundEvent::ToZone { zone, frame: self.frame }));

@@ -108,7 +108,7 @@ impl Session {
             let receipt =
                 Receipt { ticket: tag.ticket, outcome: Outcome::Programmed, error: NO_ERROR, reason: "" };
             sequence += 1;
-            turn.to_zone(tag.zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
+            turn.tell(tag.zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
         });
         self.sequence = sequence;
         self.counters.unasked += u64::from(!waited_for);
@@ -144,7 +144,7 @@ impl Session {
     ) {
         let (datapath, sequence, ticket) = (self.identity.datapath, self.next_sequence(), tag.ticket);
         let error = canonical_code(version, error);
-        turn.to_zone(tag.zone, |frame| {
+        turn.tell(tag.zone, |frame| {
             if by_receipt {
                 let receipt = Receipt { ticket, outcome: Outcome::Failed, error, reason };
                 write::receipt(frame, sequence, datapath, &receipt)
@@ -158,7 +158,7 @@ impl Session {
     pub(super) fn tell_unknown(&mut self, tag: Tag, reason: &str, turn: &mut Turn<'_>) {
         let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
         let receipt = Receipt { ticket: tag.ticket, outcome: Outcome::Unknown, error: NO_ERROR, reason };
-        turn.to_zone(tag.zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
+        turn.tell(tag.zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
     }
 
     fn on_stats_reply(
@@ -203,7 +203,7 @@ impl Session {
         let handed = statistics::in_words_of_1_3(message, part, |body, more| {
             let reply = abi::event::StatsReply { datapath, ticket, multipart: part.multipart, more, body };
             sequence += 1;
-            turn.to_zone(zone, |frame| write::stats_reply(frame, sequence, &reply));
+            turn.tell(zone, |frame| write::stats_reply(frame, sequence, &reply));
         });
         self.sequence = sequence;
         if let Err(bad) = handed {
@@ -214,7 +214,7 @@ impl Session {
         if !part.more && asked.wants_receipt {
             let receipt = Receipt { ticket, outcome: Outcome::Programmed, error: NO_ERROR, reason: "" };
             let sequence = self.next_sequence();
-            turn.to_zone(zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
+            turn.tell(zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
         }
         Ok(())
     }

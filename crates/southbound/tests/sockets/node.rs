@@ -1,0 +1,115 @@
+//! A worker's loop as the binary has it, driven by hand.
+
+use abi::{Event, Frame, ZoneId};
+use mio::{Events, Poll, Token};
+use southbound::{Listeners, Roster, Southbound, SouthboundConfig, SouthboundEvent, SwitchRecord};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A test that has not got there by then has failed; nothing else depends on it.
+const GIVE_UP: Duration = Duration::from_secs(60);
+
+pub struct Node {
+    poll: Poll,
+    ready: Events,
+    listeners: Listeners,
+    pub southbound: Southbound,
+    pub roster: Arc<Roster>,
+    pub now_ms: u64,
+    pub frames: Vec<Vec<u8>>,
+    pub to_zones: Vec<(ZoneId, Vec<u8>)>,
+}
+
+impl Node {
+    pub fn new(config: SouthboundConfig) -> Node {
+        let poll = Poll::new().unwrap();
+        let mut listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()]).unwrap();
+        listeners.register(poll.registry(), 0).unwrap();
+        let roster = Arc::new(Roster::new(config.max_connections, config.max_half_open_per_address));
+        let registry = poll.registry().try_clone().unwrap();
+        let southbound = Southbound::new(config, roster.clone(), 0, registry, listeners.len());
+        Node {
+            poll,
+            ready: Events::with_capacity(64),
+            listeners,
+            southbound,
+            roster,
+            now_ms: 0,
+            frames: Vec::new(),
+            to_zones: Vec::new(),
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.listeners.addresses()[0]
+    }
+
+    /// One turn of the loop: everything that is ready, and then one flush.
+    pub fn turn(&mut self) {
+        let Node { poll, ready, listeners, southbound, now_ms, frames, to_zones, .. } = self;
+        let mut sink = |event: SouthboundEvent<'_>| match event {
+            SouthboundEvent::Event(frame) => frames.push(frame.to_vec()),
+            SouthboundEvent::ToZone { zone, frame } => to_zones.push((zone, frame.to_vec())),
+        };
+        let wait_ms = if southbound.has_backlog() { 0 } else { 2 };
+        poll.poll(ready, Some(Duration::from_millis(wait_ms))).unwrap();
+        southbound.resume(*now_ms, &mut sink);
+        for event in ready.iter() {
+            if southbound.owns(event.token()) {
+                let (readable, writable) = (event.is_readable(), event.is_writable());
+                southbound.on_ready(event.token(), readable, writable, *now_ms, &mut sink);
+            } else {
+                let Token(index) = event.token();
+                while listeners.accept(index, |stream, peer| drop(southbound.adopt(stream, peer, *now_ms))) {}
+            }
+        }
+        southbound.flush(*now_ms, &mut sink);
+    }
+
+    /// Sets the clock and says so.
+    pub fn tick(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
+        let Node { southbound, frames, .. } = self;
+        southbound.on_tick(now_ms, &mut |event| {
+            if let SouthboundEvent::Event(frame) = event {
+                frames.push(frame.to_vec());
+            }
+        });
+        self.turn();
+    }
+
+    /// Turns until `done`.
+    pub fn until(&mut self, what: &str, mut done: impl FnMut(&mut Node) -> bool) {
+        let began = Instant::now();
+        while !done(self) {
+            assert!(began.elapsed() < GIVE_UP, "it never came to this: {what}");
+            self.turn();
+        }
+    }
+
+    /// How many events of a kind came so far.
+    pub fn count(&self, wanted: impl Fn(&Event<'_>) -> bool) -> usize {
+        let read = |frame: &Vec<u8>| wanted(&Event::read(&Frame::read(frame).unwrap()).unwrap());
+        self.frames.iter().filter(|frame| read(frame)).count()
+    }
+
+    pub fn ups(&self) -> usize {
+        self.count(|event| matches!(event, Event::SwitchUp(_)))
+    }
+
+    pub fn downs(&self) -> usize {
+        self.count(|event| matches!(event, Event::SwitchDown(_)))
+    }
+
+    pub fn packet_ins(&self) -> usize {
+        self.count(|event| matches!(event, Event::PacketIn(_)))
+    }
+
+    /// The only switch that is up.
+    pub fn only_switch(&self) -> SwitchRecord {
+        let mut switches = self.roster.switches();
+        assert_eq!(switches.len(), 1, "{switches:?}");
+        switches.remove(0)
+    }
+}

@@ -1,0 +1,118 @@
+//! Switches that behave.
+
+use crate::node::Node;
+use crate::switch::{Switch, packet_in};
+use abi::command::{self, What};
+use abi::{Command, Event, Frame, Outcome, ZoneId};
+use flow::{DatapathId, PortNo};
+use openflow::{Body, Version};
+use southbound::{Refused, SouthboundConfig, Tag};
+
+const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
+const TAG: Tag = Tag { zone: ZoneId(3), ticket: 9 };
+
+fn flow_mod(datapath: u64, wants_receipt: bool) -> Command<'static> {
+    let what = What::FlowMod(command::FlowMod::ADD);
+    Command { datapath: DatapathId(datapath), ticket: TAG.ticket, wants_receipt, what }
+}
+
+#[test]
+fn a_packet_goes_up_and_a_rule_and_a_packet_come_down() {
+    for version in BOTH {
+        let mut node = Node::new(SouthboundConfig::default());
+        let mut switch = Switch::up(&mut node, version, 7);
+        switch.say(version, packet_in(60));
+        node.until("a packet-in", |node| node.packet_ins() == 1);
+        let packet = command::PacketOut {
+            buffer_id: None,
+            in_port: PortNo::CONTROLLER,
+            actions: &[],
+            data: b"a frame",
+        };
+        let packet = Command { what: What::PacketOut(packet), ..flow_mod(7, false) };
+        node.southbound.send(DatapathId(7), &flow_mod(7, false), 1, TAG).unwrap();
+        node.southbound.send(DatapathId(7), &packet, 0, TAG).unwrap();
+        node.until("both", |_| switch.has_heard(|body| matches!(body, Body::PacketOut(_))));
+        assert!(switch.has_heard(|body| matches!(body, Body::FlowMod(sent) if sent.cookie == 1)));
+        let record = node.only_switch();
+        assert_eq!((record.datapath, record.version, record.worker), (DatapathId(7), version, 0));
+    }
+}
+
+#[test]
+fn a_receipt_comes_when_the_barrier_does() {
+    let mut node = Node::new(SouthboundConfig::default());
+    let mut switch = Switch::up(&mut node, Version::V1_3, 7);
+    node.southbound.send(DatapathId(7), &flow_mod(7, true), 0, TAG).unwrap();
+    node.until("a barrier", |_| switch.has_heard(|body| *body == Body::BarrierRequest));
+    let barrier = switch.heard.iter().find(|message| message.body == Body::BarrierRequest).unwrap().xid;
+    assert!(node.to_zones.is_empty());
+    switch.say_as(Version::V1_3, barrier, Body::BarrierReply);
+    node.until("a receipt", |node| !node.to_zones.is_empty());
+    let (zone, frame) = &node.to_zones[0];
+    let event = Event::read(&Frame::read(frame).unwrap()).unwrap();
+    let Event::Receipt(datapath, receipt) = event else { panic!("{event:?}") };
+    assert_eq!((*zone, datapath), (TAG.zone, DatapathId(7)));
+    assert_eq!((receipt.ticket, receipt.outcome), (9, Outcome::Programmed));
+}
+
+#[test]
+fn a_switch_that_goes_and_comes_back_is_down_and_up() {
+    let mut node = Node::new(SouthboundConfig::default());
+    let switch = Switch::up(&mut node, Version::V1_3, 7);
+    node.southbound.send(DatapathId(7), &flow_mod(7, true), 0, TAG).unwrap();
+    drop(switch);
+    node.until("it is down", |node| node.downs() == 1);
+    assert_eq!(node.to_zones.len(), 1, "the receipt is unknown");
+    assert_eq!(
+        node.southbound.send(DatapathId(7), &flow_mod(7, false), 0, TAG),
+        Err(Refused::NoSuchSwitch(DatapathId(7)))
+    );
+    assert_eq!((node.roster.switches().len(), node.roster.connections()), (0, 0));
+    let _switch = Switch::up(&mut node, Version::V1_3, 7);
+    assert_eq!((node.ups(), node.roster.connections()), (2, 1));
+}
+
+#[test]
+fn many_switches_live_side_by_side() {
+    let mut node = Node::new(SouthboundConfig::default());
+    let mut switches: Vec<Switch> =
+        (1..=40).map(|number| Switch::up(&mut node, BOTH[number as usize % 2], number)).collect();
+    for (index, switch) in switches.iter_mut().enumerate() {
+        switch.say(BOTH[(index + 1) % 2], packet_in(60));
+    }
+    node.until("a packet-in of each", |node| node.packet_ins() == 40);
+    assert_eq!(node.southbound.sessions().count(), 40);
+    assert_eq!(node.roster.worker_of(DatapathId(40)), Some(0));
+}
+
+#[test]
+fn the_operator_can_end_a_session_and_all() {
+    let mut node = Node::new(SouthboundConfig::default());
+    let mut first = Switch::up(&mut node, Version::V1_3, 1);
+    let mut second = Switch::up(&mut node, Version::V1_3, 2);
+    assert!(node.southbound.end(DatapathId(1), "the operator asked for it"));
+    assert!(!node.southbound.end(DatapathId(3), "the operator asked for it"));
+    node.until("the first is gone", |_| {
+        first.pump();
+        first.closed
+    });
+    assert_eq!((node.downs(), node.only_switch().datapath), (1, DatapathId(2)));
+    node.southbound.close_all("the node stops");
+    node.until("the second too", |_| {
+        second.pump();
+        second.closed
+    });
+    assert_eq!((node.downs(), node.roster.switches().len()), (2, 0));
+}
+
+#[test]
+fn snapshots_show_what_was_counted() {
+    let mut node = Node::new(SouthboundConfig::default());
+    let mut switch = Switch::up(&mut node, Version::V1_3, 7);
+    (0..10).for_each(|_| switch.say(Version::V1_3, packet_in(60)));
+    node.until("ten packet-ins", |node| node.packet_ins() == 10);
+    let snapshot = node.southbound.sessions().next().unwrap();
+    assert_eq!((snapshot.counters.packet_ins, snapshot.counters.messages_in), (10, 13));
+    assert_eq!((snapshot.identity.datapath, snapshot.tls), (DatapathId(7), false));
+}

@@ -1,0 +1,171 @@
+//! Switches that do not behave, and peers that are no switches: what happens to them, and that it happens to nobody else.
+
+use crate::node::Node;
+use crate::switch::{Switch, packet_in};
+use abi::command::{self, What};
+use abi::{Command, ZoneId};
+use flow::{DatapathId, PortNo};
+use openflow::{Body, Version};
+use southbound::{Refused, SouthboundConfig, Tag};
+
+const HELLO_FAILED_NOT_PERMITTED: (u16, u16) = (0, 1);
+
+fn until_closed(node: &mut Node, switch: &mut Switch) {
+    node.until("the controller closes", |_| {
+        switch.pump();
+        switch.closed
+    });
+}
+
+fn check_alive(node: &mut Node, switch: &mut Switch) {
+    switch.heard.clear();
+    switch.say(Version::V1_3, Body::EchoRequest(b"alive?".to_vec()));
+    node.until("an echo", |_| switch.has_heard(|body| matches!(body, Body::EchoReply(_))));
+}
+
+#[test]
+fn a_second_switch_with_the_same_id_is_told_why_and_the_first_lives_on() {
+    let mut node = Node::new(SouthboundConfig::default());
+    let mut first = Switch::up(&mut node, Version::V1_3, 7);
+    let mut second = Switch::silent(&node);
+    second.shake_hands(Version::V1_3, 7);
+    until_closed(&mut node, &mut second);
+    let Some(Body::Error(error)) = second.heard.last().map(|message| &message.body) else {
+        panic!("no error")
+    };
+    assert_eq!((error.kind, error.code), HELLO_FAILED_NOT_PERMITTED);
+    assert!(String::from_utf8_lossy(&error.data).contains("of:0000000000000007 is in use"));
+    check_alive(&mut node, &mut first);
+    assert_eq!((node.ups(), node.downs()), (1, 0));
+}
+
+#[test]
+fn rubbish_of_one_peer_costs_the_others_nothing() {
+    let mut node = Node::new(SouthboundConfig::default());
+    let mut good = Switch::up(&mut node, Version::V1_3, 1);
+    for rubbish in [
+        &b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"[..],
+        &[0xff; 64],
+        &[4, 0, 0, 7, 0, 0, 0, 0],
+        &[0x16, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3],
+        &[9, 0, 0xff, 0xff, 0, 0, 0, 0],
+    ] {
+        let mut bad = Switch::silent(&node);
+        bad.say_bytes(rubbish);
+        until_closed(&mut node, &mut bad);
+        check_alive(&mut node, &mut good);
+    }
+    assert_eq!((node.ups(), node.downs()), (1, 0));
+}
+
+#[test]
+fn a_peer_that_says_nothing_is_closed_in_time() {
+    let mut node = Node::new(SouthboundConfig::default());
+    let mut silent = Switch::silent(&node);
+    node.until("it is accepted", |node| node.roster.connections() == 1);
+    node.tick(9_999);
+    assert_eq!(node.southbound.sessions().count(), 1);
+    node.tick(10_000);
+    assert_eq!(node.southbound.sessions().count(), 0);
+    until_closed(&mut node, &mut silent);
+}
+
+#[test]
+fn a_closed_peer_that_does_not_close_is_forgotten() {
+    let mut node = Node::new(SouthboundConfig::default());
+    let _silent = Switch::silent(&node);
+    node.until("it is accepted", |node| node.roster.connections() == 1);
+    node.tick(10_000);
+    assert_eq!(node.roster.connections(), 1, "its last words may still be read");
+    node.tick(11_000);
+    assert_eq!(node.roster.connections(), 0);
+}
+
+#[test]
+fn connections_and_half_open_connections_are_capped() {
+    for config in [
+        SouthboundConfig { max_connections: 2, ..Default::default() },
+        SouthboundConfig { max_half_open_per_address: 2, ..Default::default() },
+    ] {
+        let mut node = Node::new(config);
+        let (_first, _second) = (Switch::silent(&node), Switch::silent(&node));
+        node.until("two are in", |node| node.roster.connections() == 2);
+        let mut third = Switch::silent(&node);
+        until_closed(&mut node, &mut third);
+        assert_eq!(node.roster.connections(), 2);
+    }
+}
+
+#[test]
+fn a_switch_that_does_not_read_is_refused_packet_outs_and_then_ended() {
+    let config = SouthboundConfig { max_output_bytes: 1 << 20, ..Default::default() };
+    let mut node = Node::new(config);
+    let mut reader = Switch::up(&mut node, Version::V1_3, 2);
+    let slow = Switch::up(&mut node, Version::V1_3, 1);
+    let data = [7; 1400];
+    let packet =
+        command::PacketOut { buffer_id: None, in_port: PortNo::CONTROLLER, actions: &[], data: &data };
+    let command = |what| Command { datapath: DatapathId(1), ticket: 1, wants_receipt: false, what };
+    let tag = Tag { zone: ZoneId(1), ticket: 1 };
+    node.until("packet-outs are refused", |node| {
+        (0..64).any(|_| {
+            let sent = node.southbound.send(DatapathId(1), &command(What::PacketOut(packet)), 0, tag);
+            sent == Err(Refused::SlowReader)
+        })
+    });
+    assert_eq!(node.downs(), 0);
+    node.until("it is ended", |node| {
+        for _ in 0..1_000 {
+            let rule = What::FlowMod(command::FlowMod::ADD);
+            drop(node.southbound.send(DatapathId(1), &command(rule), 0, tag));
+        }
+        node.downs() == 1
+    });
+    check_alive(&mut node, &mut reader);
+    drop(slow);
+}
+
+#[test]
+fn one_that_floods_gets_its_turns_and_no_more() {
+    let config = SouthboundConfig { read_bytes_per_turn: 64 << 10, ..Default::default() };
+    let mut node = Node::new(config);
+    let mut flooding = Switch::up(&mut node, Version::V1_3, 1);
+    let mut quiet = Switch::up(&mut node, Version::V1_3, 2);
+    let mut flood = Vec::new();
+    while flood.len() < 8 << 20 {
+        let body = packet_in(1_000);
+        openflow::Message { version: Version::V1_3, xid: 1, body }.encode(&mut flood).unwrap();
+    }
+    let (mut said, mut had_backlog) = (0, false);
+    let expected = flood.len() / openflow::frame_len(&flood).unwrap().unwrap();
+    node.until("the flood is read", |node| {
+        said += flooding.say_some(&flood[said..]);
+        had_backlog |= node.southbound.has_backlog();
+        node.packet_ins() == expected
+    });
+    assert!(had_backlog);
+    check_alive(&mut node, &mut quiet);
+}
+
+#[test]
+fn a_message_that_comes_byte_by_byte_is_read() {
+    let mut node = Node::new(SouthboundConfig::default());
+    let mut switch = Switch::up(&mut node, Version::V1_3, 1);
+    let mut bytes = Vec::new();
+    openflow::Message { version: Version::V1_3, xid: 1, body: packet_in(40) }.encode(&mut bytes).unwrap();
+    for byte in bytes {
+        switch.say_bytes(&[byte]);
+        node.turn();
+    }
+    node.until("the packet-in", |node| node.packet_ins() == 1);
+}
+
+#[test]
+fn a_silent_switch_is_asked_and_then_given_up() {
+    let mut node = Node::new(SouthboundConfig::default());
+    let mut switch = Switch::up(&mut node, Version::V1_3, 1);
+    node.tick(5_000);
+    node.until("an echo request", |_| switch.has_heard(|body| matches!(body, Body::EchoRequest(_))));
+    node.tick(15_000);
+    assert_eq!((node.downs(), node.roster.switches().len()), (1, 0));
+}
