@@ -80,15 +80,16 @@ impl Session {
         let packet = packet_in::read(message)?;
         self.counters.packet_ins += 1;
         let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
-        turn.event(|frame| packet.write(frame, sequence, datapath));
+        turn.event(|frame| packet_in::write(frame, sequence, datapath, &packet));
         Ok(())
     }
 
     fn on_flow_removed(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Result<(), BadInput> {
-        let removed = removed::read(message)?;
+        let view = removed::read(message, &mut self.match_tlvs)?;
         self.counters.flow_removeds += 1;
         let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
-        turn.event(|frame| removed.write(frame, sequence, datapath));
+        let match_tlvs = &self.match_tlvs;
+        turn.event(|frame| removed::write(frame, sequence, datapath, &view, match_tlvs));
         Ok(())
     }
 

@@ -127,6 +127,8 @@ pub struct Session {
     requests: Requests,
     counters: Counters,
     sequence: u64,
+    /// Reused for the match of each flow removed.
+    match_tlvs: Vec<u8>,
     /// The transaction on which the handshake waits.
     awaited_xid: u32,
     desc_xid: u32,
@@ -162,6 +164,7 @@ impl Session {
             counters: Counters::default(),
             // A switch that comes back goes on above its old numbers: no session sends 2²⁰ events in a millisecond.
             sequence: now_ms << 20,
+            match_tlvs: Vec::new(),
             awaited_xid: 0,
             desc_xid: 0,
             state_since_ms: now_ms,
@@ -323,7 +326,9 @@ impl Session {
     /// The turn is over: a barrier for the commands that want receipts.
     pub fn on_turn_end(&mut self, turn: &mut Turn<'_>) {
         if self.receipts.wants_barrier() {
-            self.say(Body::BarrierRequest, turn);
+            let (before, xid) = (turn.out.len(), self.receipts.next_xid());
+            openflow::write::barrier_request(self.version, xid, turn.out);
+            self.counted_out(turn.out.len() - before);
             self.receipts.barrier_sent(turn.now_ms);
         }
     }

@@ -1,45 +1,38 @@
 //! A flow removed as an event.
 
-use flow::canonical::write_match;
 use flow::{BadInput, DatapathId};
-use openflow::error::BAD_TYPE;
-use openflow::message::FlowRemoved;
-use openflow::{Body, Message};
+use openflow::view::FlowRemovedView;
 
-/// A flow removed that was read and found sound.
-pub struct Removed {
-    removed: FlowRemoved,
-    matching: Vec<u8>,
+/// Reads one flow removed; its match is put into `match_tlvs` as canonical bytes, in place of what was there.
+pub fn read<'a>(message: &'a [u8], match_tlvs: &mut Vec<u8>) -> Result<FlowRemovedView<'a>, BadInput> {
+    let view = FlowRemovedView::read(message)?;
+    match_tlvs.clear();
+    view.write_match_tlvs(match_tlvs);
+    Ok(view)
 }
 
-pub fn read(message: &[u8]) -> Result<Removed, BadInput> {
-    let Body::FlowRemoved(removed) = Message::decode(message)?.body else {
-        let message = "it is no flow removed".into();
-        return Err(BadInput { offset: 1, field: "type", error: BAD_TYPE, message });
+/// Appends the event.
+pub fn write(
+    out: &mut Vec<u8>,
+    sequence: u64,
+    datapath: DatapathId,
+    view: &FlowRemovedView<'_>,
+    match_tlvs: &[u8],
+) -> bool {
+    let removed = &view.removed;
+    let event = abi::event::FlowRemoved {
+        datapath,
+        cookie: removed.cookie,
+        duration_s: removed.duration_s,
+        duration_ns: removed.duration_ns,
+        packet_count: removed.packet_count,
+        byte_count: removed.byte_count,
+        priority: removed.priority,
+        idle_timeout_s: removed.idle_timeout_s,
+        hard_timeout_s: removed.hard_timeout_s,
+        reason: removed.reason,
+        table_id: removed.table_id,
+        matching: match_tlvs,
     };
-    let mut matching = Vec::new();
-    write_match(&removed.matching, &mut matching);
-    Ok(Removed { removed, matching })
-}
-
-impl Removed {
-    /// Appends the event.
-    pub fn write(&self, out: &mut Vec<u8>, sequence: u64, datapath: DatapathId) -> bool {
-        let Removed { removed, matching } = self;
-        let event = abi::event::FlowRemoved {
-            datapath,
-            cookie: removed.cookie,
-            duration_s: removed.duration_s,
-            duration_ns: removed.duration_ns,
-            packet_count: removed.packet_count,
-            byte_count: removed.byte_count,
-            priority: removed.priority,
-            idle_timeout_s: removed.idle_timeout_s,
-            hard_timeout_s: removed.hard_timeout_s,
-            reason: removed.reason,
-            table_id: removed.table_id,
-            matching,
-        };
-        abi::event::write::flow_removed(out, sequence, &event)
-    }
+    abi::event::write::flow_removed(out, sequence, &event)
 }

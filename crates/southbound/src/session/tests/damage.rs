@@ -35,7 +35,7 @@ fn a_packet_in_that_does_not_say_its_port_is_dropped() {
     // No field in the match.
     let mut body = vec![0; 16];
     body.extend([0, 1, 0, 4, 0, 0, 0, 0, 0, 0, 1, 2, 3]);
-    check(4, 10, &body, (4, 7), "match");
+    check(4, 10, &body, (4, 6), "in_port");
 }
 
 #[test]
