@@ -19,15 +19,8 @@ pub enum Effect {
 /// What becomes of a command.
 #[derive(Clone, Copy, Debug)]
 pub enum Decision<'a> {
-    /// It goes to its switch with this cookie (for what has one; the upper bits are the owner's), and this mask of the cookie.
-    Send {
-        /// The command.
-        command: Command<'a>,
-        /// The cookie to use in its place.
-        cookie: u64,
-        /// The mask of the cookie to use in its place.
-        cookie_mask: u64,
-    },
+    /// It goes to its switch. A flow mod in it carries its owner in the cookie, and a mask that leaves the rules of others alone.
+    Send(Command<'a>),
     /// The subscription is taken; nothing else to do but the effects.
     Subscribed,
     /// It goes to these zones as a topic.

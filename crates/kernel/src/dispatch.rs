@@ -11,6 +11,7 @@ use crate::zones::{MAX_ZONE, Zone, ZoneCounters, ZoneSet};
 use abi::event::{Event, SwitchUp, kind};
 use abi::{Frame, Malformed, ZoneId};
 use flow::DatapathId;
+use flow::frame::FrameFields;
 use std::collections::BTreeMap;
 
 /// How many kinds of event there can be.
@@ -107,8 +108,15 @@ impl Kernel {
         if self.choosy.is_empty() {
             return Ok(hearers);
         }
-        Event::read(frame)?;
-        self.choosy.for_each(|zone| hearers = hearers.with(zone));
+        let Event::PacketIn(packet) = Event::read(frame)? else { return Ok(hearers) };
+        let mut fields = FrameFields::read(packet.data);
+        fields.set(flow::Field::InPort, u128::from(packet.in_port.0));
+        for zone in self.choosy {
+            let wanted = self.zone(zone).and_then(|zone| zone.subscription.packets());
+            if wanted.is_some_and(|wanted| wanted.matches(&fields)) {
+                hearers = hearers.with(zone);
+            }
+        }
         Ok(hearers)
     }
 

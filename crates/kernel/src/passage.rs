@@ -44,13 +44,15 @@ impl Kernel {
         }
         match command.what {
             What::Subscribe(subscribe) => self.decide_subscription(zone, &subscribe, effects),
-            What::FlowMod(flow_mod) => self.send(zone, command, Some(flow_mod)),
+            What::FlowMod(flow_mod) => {
+                self.send(Command { what: What::FlowMod(self.stamp(zone, flow_mod)), ..command })
+            }
             What::PacketOut(_)
             | What::GroupMod(_)
             | What::MeterMod(_)
             | What::PortMod(_)
             | What::StatsRequest(_)
-            | What::Barrier => self.send(zone, command, None),
+            | What::Barrier => self.send(command),
             What::Publish(publish) => {
                 Ok(Decision::Publish { to: self.hearers_of(kind::TOPIC).without(zone), publish })
             }
@@ -83,20 +85,18 @@ impl Kernel {
         Ok(Decision::Subscribed)
     }
 
-    fn send<'a>(
-        &self,
-        zone: ZoneId,
-        command: Command<'a>,
-        flow_mod: Option<FlowMod<'a>>,
-    ) -> Result<Decision<'a>, Refusal> {
-        if !self.datapaths.contains_key(&command.datapath) {
-            return Err(Refusal::NoSuchSwitch(command.datapath));
+    fn send<'a>(&self, command: Command<'a>) -> Result<Decision<'a>, Refusal> {
+        if self.datapaths.contains_key(&command.datapath) {
+            Ok(Decision::Send(command))
+        } else {
+            Err(Refusal::NoSuchSwitch(command.datapath))
         }
-        let (cookie, cookie_mask) = match flow_mod {
-            Some(flow_mod) => self.owned(zone, &flow_mod),
-            None => (0, 0),
-        };
-        Ok(Decision::Send { command, cookie, cookie_mask })
+    }
+
+    /// The flow mod as its owner's.
+    fn stamp<'a>(&self, zone: ZoneId, flow_mod: FlowMod<'a>) -> FlowMod<'a> {
+        let (cookie, cookie_mask) = self.owned(zone, &flow_mod);
+        FlowMod { cookie, cookie_mask, ..flow_mod }
     }
 
     /// The cookie with its owner, and a mask that keeps the rules of others out of reach.

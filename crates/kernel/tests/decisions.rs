@@ -56,6 +56,10 @@ impl Node {
     }
 
     fn packet_in(&mut self) -> ZoneSet {
+        self.packet_in_of(&[])
+    }
+
+    fn packet_in_of(&mut self, data: &[u8]) -> ZoneSet {
         let packet = PacketIn {
             datapath: SWITCH,
             in_port: PortNo(1),
@@ -65,7 +69,7 @@ impl Node {
             table_id: 0,
             cookie: 0,
             metadata: &[],
-            data: &[],
+            data,
         };
         let mut bytes = Vec::new();
         event::write::packet_in(&mut bytes, 2, &packet);
@@ -79,7 +83,9 @@ impl Node {
         assert!(command::write::command(&mut bytes, &command));
         self.effects.clear();
         match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), &mut self.effects) {
-            Decision::Send { cookie, cookie_mask, .. } => format!("send cookie={cookie:#x}/{cookie_mask:#x}"),
+            Decision::Send(Command { what: What::FlowMod(rule), .. }) => {
+                format!("send cookie={:#x}/{:#x}", rule.cookie, rule.cookie_mask)
+            }
             Decision::Refuse(refusal) => format!("refuse: {refusal}"),
             Decision::Ask { to, ticket, .. } => format!("ask {to} as {ticket}"),
             Decision::Answer { to, ticket, .. } => format!("answer {to}'s {ticket}"),
@@ -131,6 +137,20 @@ fn a_zone_hears_what_it_asked_for_until_it_is_gone() {
     assert_eq!(zones(node.switch_up()), [2]);
     node.kernel.detach(OTHER);
     assert_eq!(zones(node.packet_in()), [1]);
+}
+
+#[test]
+fn a_zone_that_wants_some_packets_hears_no_others() {
+    let mut node = Node::with_switch();
+    let mut packets = Vec::new();
+    flow::canonical::write_match(&flow::Match::any().with(flow::Field::EthType, 0x0806u16), &mut packets);
+    let subscribe = Subscribe { events: kind::bit(kind::PACKET_IN), packets: &packets };
+    node.command(APP, What::Subscribe(subscribe));
+    let frame =
+        |ethertype: [u8; 2]| [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2][..], &ethertype, &[0; 46]].concat();
+    assert_eq!(zones(node.packet_in_of(&frame([8, 6]))), [1]);
+    assert!(node.packet_in_of(&frame([8, 0])).is_empty());
+    assert!(node.packet_in_of(&[]).is_empty());
 }
 
 #[test]

@@ -13,7 +13,6 @@ use zone::guest::Guest;
 pub(crate) struct Instance<A> {
     app: A,
     out: Commands,
-    ended: bool,
 }
 
 impl<A: App> Instance<A> {
@@ -23,12 +22,12 @@ impl<A: App> Instance<A> {
         let mut out = Commands::new();
         out.subscribe(&app.interests());
         app.on_start(&mut out);
-        Ok(Instance { app, out, ended: false })
+        Ok(Instance { app, out })
     }
 
     /// Hands it one event frame.
     pub(crate) fn on_frame(&mut self, frame: &Frame<'_>) -> Result<(), Malformed> {
-        let Instance { app, out, ended } = self;
+        let Instance { app, out } = self;
         match Event::read(frame)? {
             Event::SwitchUp(up) => app.on_switch_up(&up, out),
             Event::SwitchDown(datapath) => app.on_switch_down(datapath, out),
@@ -43,10 +42,7 @@ impl<A: App> Instance<A> {
             Event::Query(query) => app.on_query(&query, out),
             Event::QueryReply(reply) => app.on_query_reply(&reply, out),
             Event::Tick { now_ms } => app.on_tick(now_ms, out),
-            Event::Shutdown => {
-                app.on_shutdown(out);
-                *ended = true;
-            }
+            Event::Shutdown => app.on_shutdown(out),
             // A newer kernel may tell more than this app was built to hear.
             Event::Newer(_) => {}
         }
@@ -63,9 +59,9 @@ impl<A: App> Instance<A> {
         &mut self.out.frames
     }
 
-    /// Whether it was told that its zone ends.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.ended
+    /// [`Guest::start`] by a name that does not clash.
+    pub(crate) fn start_guest(settings: &[u8], commands: &mut Vec<u8>) -> Result<Self, String> {
+        <Self as Guest>::start(settings, commands)
     }
 }
 

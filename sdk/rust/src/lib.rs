@@ -47,7 +47,7 @@ pub use commands::{Commands, FlowBuilder, Level, PacketOutBuilder, Ticket};
 pub use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};
 pub use flow::{self, DatapathId, Field, MacAddr, PortNo};
 pub use instance::table;
-pub use process::run;
+pub use process::{run, run_guest};
 pub use settings::Settings;
 
 /// The `main` of an app in a process of its own.

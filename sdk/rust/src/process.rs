@@ -1,22 +1,23 @@
 //! An app in a process of its own: takes its ports from the monitor, then events from the rings and commands into them.
 //!
 //! ```text
-//!   monitor ──Welcome, descriptors──> run ──> [ port of worker 0 … n ] ──> Instance
+//!   monitor ──Welcome, descriptors──> run ──> [ port of worker 0 … n ] ──> the app
 //! ```
 //!
 //! Never reads anything but its ports once it runs, and ends when the monitor does.
 
 use crate::app::App;
 use crate::instance::Instance;
-use crate::settings::Settings;
 use abi::Frame;
+use abi::event::kind;
 use monitor::channel::Channel;
 use monitor::protocol::{ToZone, split_ports};
-use ring::{AppEnd, MAX_FRAME_BYTES, PortFds};
+use ring::{AppEnd, MAX_FRAME_BYTES};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::process::ExitCode;
+use zone::guest::Guest;
 
 /// How many events of one port are taken before the next port has its turn and commands are shown to the kernel: enough to make one
 /// wake-up serve many, few enough that the first command of a burst is not late.
@@ -27,92 +28,116 @@ const EVENTS_PER_TURN: usize = 256;
 /// Exit codes: 0 when told to end; 2 when the app refuses its settings; 1 when the zone is not as it must be. What went wrong is on
 /// standard error, which the monitor keeps.
 pub fn run<A: App>() -> ExitCode {
-    match welcome().and_then(start::<A>) {
-        Ok(code) => code,
-        Err(trouble) => {
-            eprintln!("{trouble}");
-            ExitCode::from(1)
-        }
+    run_guest(Instance::<A>::start_guest)
+}
+
+/// The same for anything that takes event frames and gives command frames: `start` makes it from its settings (a JSON object) and appends its
+/// first commands.
+pub fn run_guest<G: Guest>(start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>) -> ExitCode {
+    let (settings, ports) = match welcome() {
+        Ok(welcome) => welcome,
+        Err(trouble) => return give_up(1, &trouble),
+    };
+    let mut commands = Vec::new();
+    let mut guest = match start(&settings, &mut commands) {
+        Ok(guest) => guest,
+        Err(refusal) => return give_up(2, &refusal),
+    };
+    let mut process = Process { ports, homes: HashMap::new(), event: Vec::new(), commands };
+    match process.serve_until_told_to_end(&mut guest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble) => give_up(1, &trouble),
     }
 }
 
-fn welcome() -> Result<(Settings, Vec<PortFds>), String> {
+fn give_up(code: u8, trouble: &str) -> ExitCode {
+    eprintln!("{trouble}");
+    ExitCode::from(code)
+}
+
+/// The settings and the ports.
+fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>), String> {
     monitor::child::die_with_parent().map_err(in_words("it cannot be tied to its parent"))?;
     let channel = Channel::from_stdin()
         .map_err(in_words("it was not started by a Burnet node; `burnet run --app` does that"))?;
     let received = channel.receive::<ToZone>().map_err(in_words("the monitor did not welcome it"))?;
     let ToZone::Welcome { settings, ports, .. } = received.message;
-    Ok((settings.into(), split_ports(received.fds, ports)?))
+    let ports =
+        split_ports(received.fds, ports)?.into_iter().map(AppEnd::attach).collect::<Result<Vec<_>, _>>();
+    let settings = serde_json::to_vec(&settings).map_err(in_words("its settings cannot be handed on"))?;
+    Ok((settings, ports.map_err(in_words("a port could not be attached"))?))
 }
 
-fn start<A: App>((settings, ports): (Settings, Vec<PortFds>)) -> Result<ExitCode, String> {
-    let ports = ports.into_iter().map(AppEnd::attach).collect::<Result<Vec<_>, _>>();
-    let ports = ports.map_err(in_words("a port could not be attached"))?;
-    let mut instance = match Instance::<A>::start(&settings) {
-        Ok(instance) => instance,
-        Err(refusal) => {
-            eprintln!("{refusal}");
-            return Ok(ExitCode::from(2));
-        }
-    };
-    let mut process = Process { ports, homes: HashMap::new(), buffer: Vec::new() };
-    process.subscribe_everywhere(instance.frames())?;
-    while !instance.has_ended() {
-        let mut idle = true;
-        for port in 0..process.ports.len() {
-            idle &= process.serve(port, &mut instance)? == 0;
-        }
-        if idle {
-            process.sleep()?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The ports of this process.
+/// The ports of this process, and the frames under way.
 struct Process {
     ports: Vec<AppEnd>,
     /// Behind which port a switch is. Bounded by the switches that the node has told of and not taken back.
     homes: HashMap<u64, usize>,
-    buffer: Vec<u8>,
+    event: Vec<u8>,
+    commands: Vec<u8>,
 }
 
 impl Process {
-    /// The first commands go to every worker: each has a kernel of its own to subscribe with.
-    fn subscribe_everywhere(&mut self, frames: &mut Vec<u8>) -> Result<(), String> {
-        for port in 0..self.ports.len() {
-            self.push(port, frames)?;
-            self.ports[port].producer.publish();
+    fn serve_until_told_to_end<G: Guest>(&mut self, guest: &mut G) -> Result<(), String> {
+        self.subscribe_everywhere()?;
+        loop {
+            let mut idle = true;
+            for port in 0..self.ports.len() {
+                match self.serve(port, guest)? {
+                    Served::All(count) => idle &= count == 0,
+                    Served::ToldToEnd => return Ok(()),
+                }
+            }
+            if idle {
+                self.sleep()?;
+            }
         }
-        frames.clear();
+    }
+
+    /// The first commands go to every worker: each has a kernel of its own to subscribe with.
+    fn subscribe_everywhere(&mut self) -> Result<(), String> {
+        let commands = std::mem::take(&mut self.commands);
+        for port in 0..self.ports.len() {
+            self.push(port, &commands)?;
+        }
+        self.publish();
         Ok(())
     }
 
-    /// Takes events of one port and gives the commands that they led to. Says how many events there were.
-    fn serve<A: App>(&mut self, port: usize, instance: &mut Instance<A>) -> Result<usize, String> {
-        for served in 0..EVENTS_PER_TURN {
-            let taken = self.ports[port].consumer.pop_into(&mut self.buffer);
+    /// Takes events of one port and gives the commands that they led to.
+    fn serve<G: Guest>(&mut self, port: usize, guest: &mut G) -> Result<Served, String> {
+        let mut served = 0;
+        while served < EVENTS_PER_TURN {
+            let taken = self.ports[port].consumer.pop_into(&mut self.event);
             if taken.map_err(in_words("the kernel broke the rules of the port"))?.is_none() {
-                self.publish();
-                return Ok(served);
+                break;
             }
-            let frame = Frame::read(&self.buffer).map_err(in_words("the kernel sent what is no frame"))?;
+            let frame = Frame::read(&self.event).map_err(in_words("the kernel sent what is no frame"))?;
+            let told_to_end = frame.header.kind.get() == kind::SHUTDOWN;
             if self.ports.len() > 1 {
                 remember_home(&mut self.homes, frame.header, port);
             }
-            instance.on_frame(&frame).map_err(in_words("the kernel sent what is no event"))?;
-            self.give(port, instance.frames())?;
+            guest
+                .on_events(&self.event, &mut self.commands)
+                .map_err(in_words("the kernel sent what is no event"))?;
+            self.give(port)?;
+            if told_to_end {
+                self.publish();
+                return Ok(Served::ToldToEnd);
+            }
+            served += 1;
         }
         self.publish();
-        Ok(EVENTS_PER_TURN)
+        Ok(Served::All(served))
     }
 
     /// Each command goes to the worker that serves its switch; what is about no switch goes where the event came from.
-    fn give(&mut self, came_from: usize, frames: &mut Vec<u8>) -> Result<(), String> {
+    fn give(&mut self, came_from: usize) -> Result<(), String> {
+        let mut commands = std::mem::take(&mut self.commands);
         if self.ports.len() == 1 {
-            self.push(came_from, frames)?;
+            self.push(came_from, &commands)?;
         } else {
-            let mut rest = frames.as_slice();
+            let mut rest = commands.as_slice();
             while !rest.is_empty() {
                 let (frame, others) =
                     Frame::split(rest).map_err(in_words("the app made a frame that is none"))?;
@@ -121,7 +146,8 @@ impl Process {
                 rest = others;
             }
         }
-        frames.clear();
+        commands.clear();
+        self.commands = commands;
         Ok(())
     }
 
@@ -188,11 +214,19 @@ impl Process {
     }
 }
 
+/// How far a turn of one port came.
+enum Served {
+    /// So many events.
+    All(usize),
+    /// The last one says that the zone ends.
+    ToldToEnd,
+}
+
 /// Takes note of where a switch is served.
 fn remember_home(homes: &mut HashMap<u64, usize>, header: &abi::header::Header, port: usize) {
     match header.kind.get() {
-        abi::event::kind::SWITCH_UP => drop(homes.insert(header.datapath.get(), port)),
-        abi::event::kind::SWITCH_DOWN => drop(homes.remove(&header.datapath.get())),
+        kind::SWITCH_UP => drop(homes.insert(header.datapath.get(), port)),
+        kind::SWITCH_DOWN => drop(homes.remove(&header.datapath.get())),
         _ => {}
     }
 }
