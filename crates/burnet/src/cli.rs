@@ -19,6 +19,7 @@ use flow::DatapathId;
 use monitor::protocol::WORKERS_MAX;
 
 use crate::config::{AppArgument, ConfigError, ListenAddress, LogLevel, OpenFlowVersion};
+use crate::ofp::OfpArgs;
 
 /// Control OpenFlow switches, and run network apps without trusting them
 #[derive(Debug, Parser)]
@@ -55,6 +56,8 @@ pub enum Commanded {
     /// Show the flow entries that the switches of the running node report
     #[command(after_help = FLOWS_EXAMPLES)]
     Flows(FlowsArgs),
+    /// Translate OpenFlow messages between hexadecimal, JSON and text
+    Ofp(OfpArgs),
     /// Show what this machine has and lacks, and what follows from it
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
@@ -111,6 +114,9 @@ pub struct RunArgs {
     /// How much is logged [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<LogLevel>,
+    /// End when the process that started it ends; for programs that run a node of their own
+    #[arg(long, hide = true)]
+    pub die_with_parent: bool,
 }
 
 const DEMO_EXAMPLES: &str = "\

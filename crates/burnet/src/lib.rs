@@ -1,13 +1,17 @@
 //! What the one binary is made of.
 //!
 //! ```text
-//!   command line ──> cli ──┐
-//!   burnet.toml  ──> config ──> Config ──> a node
-//!   this machine ──> doctor ──> findings
-//!   a name       ──> new_app ──> a crate
+//!   command line ──> cli ──────> commands ──> operator's text, or JSON
+//!   burnet.toml  ──> config ──┐      │
+//!                             └──> monitor ──> kernel process: node       app processes: apps
 //! ```
 //!
-//! It decides nothing about switches or packets: what the commands say to the parts of a node is here, not what the parts do.
+//! It decides nothing about switches or packets: it puts the parts of a node together, and says to people how they fare.
 
+pub mod apps;
 pub mod cli;
+pub mod commands;
 pub mod config;
+pub mod logging;
+pub mod node;
+pub mod ofp;

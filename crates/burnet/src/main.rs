@@ -1,6 +1,48 @@
-//! The one binary.
+//! `burnet`: one binary for the node, its processes, and the operator's commands.
 
-#[allow(dead_code, reason = "the command line that calls it is not written yet")]
-mod ofp;
+use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
+use burnet::commands::{app, demo, flows, run, switches};
+use burnet::{node, ofp};
+use clap::Parser;
+use monitor::Verb;
+use std::io::Write;
+use std::process::ExitCode;
 
-fn main() {}
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Commanded::Kernel(_) => Ok(node::run()),
+        Commanded::Zone(args) => Ok(run::zone(&args)),
+        Commanded::Run(args) => run::run(&args),
+        Commanded::Demo(args) => demo::demo(&args),
+        Commanded::Switches(args) => switches::switches(&args).and_then(print),
+        Commanded::Flows(args) => flows::flows(&args).and_then(print),
+        Commanded::Ofp(args) => ofp::run(&args, std::io::stdin().lock(), std::io::stdout().lock())
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(CommandError::from),
+        Commanded::App(args) => match args.command {
+            AppCommand::List(args) => app::list(&args).and_then(print),
+            AppCommand::Restart(args) => app::ask_for(&args, Verb::Restart).and_then(print),
+            AppCommand::Stop(args) => app::ask_for(&args, Verb::Stop).and_then(print),
+            AppCommand::Start(args) => app::ask_for(&args, Verb::Start).and_then(print),
+            AppCommand::New(_) => Err(not_yet("app new")),
+        },
+        Commanded::Doctor(_) => Err(not_yet("doctor")),
+        Commanded::Completion(_) => Err(not_yet("completion")),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("burnet: {error}");
+        error.exit_code()
+    })
+}
+
+fn not_yet(command: &str) -> CommandError {
+    CommandError::DidNotWork(format!("{command} is not part of this build"))
+}
+
+/// Prints what a command has to say. A reader that has gone away has heard enough.
+fn print(text: String) -> Result<ExitCode, CommandError> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}

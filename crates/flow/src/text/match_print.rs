@@ -158,6 +158,9 @@ fn show_unknown(entry: &MatchEntry, header: u32, body: &[u8]) -> (u8, String) {
     if extension_entry(extension, value, mask).as_ref() != Some(entry) {
         return hexadecimal();
     }
-    let text = extension.notation.show(value, mask);
+    let text = match mask {
+        Some(mask) => value::show_masked(extension.style, value, mask),
+        None => value::show(extension.style, value),
+    };
     (rank, format!("{}={text}", extension.name))
 }

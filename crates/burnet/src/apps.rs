@@ -1,0 +1,116 @@
+//! The apps that are compiled into the binary, and the code of those that are not.
+//!
+//! Never starts one: the monitor starts processes, and a worker loads what is trusted.
+
+use abi::table::AppTable;
+use monitor::AppSource;
+use std::path::Path;
+use std::process::ExitCode;
+use zone::guest::Guest;
+use zone::trusted::{TrustedApp, TrustedCode};
+
+/// An app within the binary.
+struct BuiltIn {
+    name: &'static str,
+    table: AppTable,
+    run: fn() -> ExitCode,
+}
+
+const BUILT_IN: [BuiltIn; 2] = [
+    BuiltIn { name: "hub", table: burnet_sdk::table::<hub::Hub>(), run: burnet_sdk::run::<hub::Hub> },
+    BuiltIn {
+        name: "learning-switch",
+        table: burnet_sdk::table::<learning_switch::LearningSwitch>(),
+        run: burnet_sdk::run::<learning_switch::LearningSwitch>,
+    },
+];
+
+/// The names of the apps within the binary.
+pub const NAMES: [&str; BUILT_IN.len()] = {
+    let mut names = [""; BUILT_IN.len()];
+    let mut index = 0;
+    while index < BUILT_IN.len() {
+        names[index] = BUILT_IN[index].name;
+        index += 1;
+    }
+    names
+};
+
+fn built_in(name: &str) -> Result<&'static BuiltIn, String> {
+    let found = BUILT_IN.iter().find(|app| app.name == name);
+    found.ok_or_else(|| format!("there is no app {name} in this binary; there are {}", NAMES.join(", ")))
+}
+
+/// The code of an app that is to run in the kernel's process.
+pub fn trusted_code(source: &AppSource) -> Result<TrustedCode, String> {
+    match source {
+        AppSource::BuiltIn(name) => Ok(TrustedCode::built_in(built_in(name)?.table)),
+        AppSource::SharedObject(path) => TrustedCode::load(path).map_err(|fault| fault.to_string()),
+        AppSource::Executable(path) => {
+            Err(format!("{} is a program of its own and cannot run trusted", path.display()))
+        }
+    }
+}
+
+/// Runs an app of the binary in this process, until its zone ends.
+pub fn run_built_in(name: &str) -> ExitCode {
+    match built_in(name) {
+        Ok(app) => (app.run)(),
+        Err(trouble) => {
+            eprintln!("{trouble}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs the app of a shared object in this process, until its zone ends.
+pub fn run_shared_object(path: &Path) -> ExitCode {
+    burnet_sdk::run_guest(|settings, commands| {
+        let code = TrustedCode::load(path).map_err(|fault| fault.to_string())?;
+        let mut app = code.start(settings).map_err(|fault| fault.to_string())?;
+        app.take_commands(commands);
+        Ok(InItsOwnProcess(app))
+    })
+}
+
+/// The app of a shared object as what the loop of a process serves.
+struct InItsOwnProcess(TrustedApp);
+
+impl Guest for InItsOwnProcess {
+    fn start(_: &[u8], _: &mut Vec<u8>) -> Result<Self, String> {
+        Err("a shared object is started by its path".to_owned())
+    }
+
+    fn on_events(&mut self, events: &[u8], commands: &mut Vec<u8>) -> Result<(), abi::Malformed> {
+        if let Err(fault) = self.0.on_events(events) {
+            // In its own process a fault of the app is what ends the process; the monitor keeps the reason.
+            eprintln!("{fault}");
+            std::process::exit(1);
+        }
+        self.0.take_commands(commands);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_app_that_is_not_there_is_named_with_those_that_are() {
+        let refusal = trusted_code(&AppSource::BuiltIn("firewall".into())).err().unwrap();
+        assert_eq!(refusal, "there is no app firewall in this binary; there are hub, learning-switch");
+    }
+
+    #[test]
+    fn a_program_of_its_own_cannot_run_trusted() {
+        assert!(trusted_code(&AppSource::Executable("/bin/true".into())).is_err());
+    }
+
+    #[test]
+    fn what_is_within_can_run_trusted() {
+        for name in NAMES {
+            assert!(trusted_code(&AppSource::BuiltIn(name.into())).unwrap().start(b"{}").is_ok(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `burnet app list`, `restart`, `stop`, `start`: the apps of the running node.
+
+use super::{ago, ask, json, table::columns, unexpected};
+use crate::cli::{AppListArgs, AppVerbArgs, CommandError};
+use crate::node::operator::{Answer, AppView, Question};
+use monitor::{AppState, Ending, Verb};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What `burnet app list` prints.
+pub fn list(args: &AppListArgs) -> Result<String, CommandError> {
+    let Answer::Apps(apps) = ask(&args.asking, &Question::Apps)? else { return Err(unexpected()) };
+    if args.asking.json { json(&apps) } else { Ok(text(&apps, unix_ms())) }
+}
+
+/// What the commands print that ask something for an app.
+pub fn ask_for(args: &AppVerbArgs, verb: Verb) -> Result<String, CommandError> {
+    let question = Question::App { app: args.name.clone(), verb };
+    let Answer::Done = ask(&args.asking, &question)? else { return Err(unexpected()) };
+    let doing = match verb {
+        Verb::Restart => "is being restarted",
+        Verb::Stop => "is being stopped",
+        Verb::Start => "is being started",
+    };
+    if args.asking.json {
+        json(&serde_json::json!({ "app": args.name, "asked": verb }))
+    } else {
+        Ok(format!("{} {doing}; `burnet app list` shows how it fares\n", args.name))
+    }
+}
+
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn text(apps: &[AppView], now_ms: u64) -> String {
+    if apps.is_empty() {
+        return "the node runs no app; start it with --app NAME, for example --app learning-switch\n"
+            .to_owned();
+    }
+    let rows: Vec<_> = apps.iter().map(|app| row(app, now_ms)).collect();
+    let headings = [
+        "APP", "ZONE", "STATE", "PID", "SINCE", "RESTARTS", "EVENTS", "DROPPED", "COMMANDS", "REFUSED",
+        "LAST END",
+    ];
+    columns(headings, &rows)
+}
+
+fn row(app: &AppView, now_ms: u64) -> [String; 11] {
+    let status = &app.status;
+    [
+        status.app.clone(),
+        format!("{}{}", status.kind, if status.demoted.is_some() { " (demoted)" } else { "" }),
+        state(status.state, now_ms),
+        status.pid.map(|pid| pid.to_string()).unwrap_or_else(|| "-".to_owned()),
+        ago(now_ms.saturating_sub(status.since_unix_ms)),
+        status.restarts.to_string(),
+        app.events.to_string(),
+        app.dropped.to_string(),
+        app.commands.to_string(),
+        app.refusals.to_string(),
+        last_end(status.demoted.as_ref().or(status.last_end.as_ref()), now_ms),
+    ]
+}
+
+fn state(state: AppState, now_ms: u64) -> String {
+    match state {
+        AppState::Starting => "starting".to_owned(),
+        AppState::Running => "running".to_owned(),
+        AppState::Ending => "ending".to_owned(),
+        AppState::BackingOff { until_unix_ms } => {
+            format!("starts again in {}", ago(until_unix_ms.saturating_sub(now_ms)))
+        }
+        AppState::Quarantined => "quarantined".to_owned(),
+        AppState::Stopped => "stopped".to_owned(),
+    }
+}
+
+fn last_end(end: Option<&Ending>, now_ms: u64) -> String {
+    let Some(end) = end else { return "-".to_owned() };
+    let said = end.last_line.as_ref().map(|line| format!(": \"{line}\"")).unwrap_or_default();
+    format!("{} ago: {}{said}", ago(now_ms.saturating_sub(end.unix_ms)), end.reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use monitor::{AppStatus, ZoneKind};
+
+    #[test]
+    fn the_list_says_what_happened_to_an_app() {
+        let end = Ending { reason: "killed by SIGKILL".into(), last_line: None, unix_ms: 5_000 };
+        let status = AppStatus {
+            app: "hub".into(),
+            zone: 1,
+            kind: ZoneKind::Process,
+            demoted: None,
+            state: AppState::Running,
+            since_unix_ms: 6_000,
+            restarts: 1,
+            generation: 2,
+            pid: Some(42),
+            last_end: Some(end),
+        };
+        let app = AppView { status, events: 7, dropped: 0, commands: 8, refusals: 0 };
+        let expected = "\
+APP  ZONE     STATE    PID  SINCE  RESTARTS  EVENTS  DROPPED  COMMANDS  REFUSED  LAST END
+hub  process  running  42   4s     1         7       0        8         0        5s ago: killed by SIGKILL
+";
+        assert_eq!(text(&[app], 10_000), expected);
+    }
+}

@@ -1,0 +1,97 @@
+//! `burnet run`, and the two processes that the monitor makes of it: `burnet kernel` and `burnet zone`.
+//!
+//! Never decides what runs: the configuration says it, and the monitor does it.
+
+use crate::apps;
+use crate::cli::{CommandError, LaunchArgs, RunArgs};
+use crate::config::{Config, Surroundings};
+use crate::logging;
+use monitor::{AppSource, AppSpec, Plan, Programs, RunError, Timing};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use zone::Limits;
+use zone::launch::{self, confine};
+
+/// What the monitor tells the process of an app by its argument. The ports and the settings come over the socket.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ZoneLaunch {
+    limits: Limits,
+    source: AppSource,
+}
+
+/// `burnet run`: this process becomes the monitor.
+pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
+    let config = Config::load(args, &Surroundings::of_this_process()?, &apps::NAMES)?;
+    logging::start(config.node.log);
+    if args.die_with_parent {
+        monitor::child::die_with_parent().map_err(|error| {
+            CommandError::DidNotWork(format!("the node cannot be tied to its parent: {error}"))
+        })?;
+    }
+    let plan = plan(config)?;
+    match monitor::run(plan) {
+        Ok(outcome) => {
+            if let Some(message) = outcome.message {
+                eprintln!("{message}");
+            }
+            Ok(ExitCode::from(outcome.code))
+        }
+        Err(RunError::Plan(error)) => Err(CommandError::CannotBe(error.to_string())),
+        Err(error) => Err(CommandError::DidNotWork(error.to_string())),
+    }
+}
+
+fn plan(config: Config) -> Result<Plan, CommandError> {
+    let own = std::env::current_exe()
+        .map_err(|error| CommandError::DidNotWork(format!("the program cannot find itself: {error}")))?
+        .into_os_string();
+    let kernel = vec![own.clone(), OsString::from("kernel")];
+    let programs = Programs { kernel, zone: Box::new(move |app| zone_program(&own, app)) };
+    let handed_on = serde_json::to_value(&config).map_err(|error| {
+        CommandError::DidNotWork(format!("the configuration cannot be handed on: {error}"))
+    })?;
+    Ok(Plan {
+        apps: config.apps,
+        workers: config.southbound.workers,
+        port: ring::Sizes::default(),
+        config: handed_on,
+        programs,
+        timing: Timing::default(),
+    })
+}
+
+fn zone_program(own: &OsString, app: &AppSpec) -> Vec<OsString> {
+    let launch = ZoneLaunch { limits: app.limits.clone(), source: app.source.clone() };
+    // Numbers and paths; a path that is not UTF-8 does not come through a configuration or a command line in JSON.
+    let launch = serde_json::to_string(&launch).unwrap_or_default();
+    vec![own.clone(), OsString::from("zone"), OsString::from(launch)]
+}
+
+/// `burnet zone`: closes the zone around this process, and becomes the app.
+pub fn zone(args: &LaunchArgs) -> ExitCode {
+    let launch: ZoneLaunch = match serde_json::from_value(args.launch.clone()) {
+        Ok(launch) => launch,
+        Err(error) => {
+            eprintln!("the process of an app is started by `burnet run`, not by hand: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    match confine(&launch.limits) {
+        Ok(not_enforced) => not_enforced.iter().for_each(|limit| eprintln!("{limit}")),
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(1);
+        }
+    }
+    match launch.source {
+        AppSource::BuiltIn(name) => apps::run_built_in(&name),
+        AppSource::SharedObject(path) => apps::run_shared_object(&path),
+        AppSource::Executable(path) => {
+            let error = launch::r#become(path.as_os_str(), &[]);
+            eprintln!("{} cannot be executed: {error}", path.display());
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! `burnet switches`: the switches of the running node.
+
+use super::{ago, ask, json, table::columns, unexpected};
+use crate::cli::{CommandError, SwitchesArgs};
+use crate::node::operator::{Answer, Question, SwitchView};
+
+/// What is to be printed.
+pub fn switches(args: &SwitchesArgs) -> Result<String, CommandError> {
+    let Answer::Switches(switches) = ask(&args.asking, &Question::Switches)? else {
+        return Err(unexpected());
+    };
+    if args.asking.json { json(&switches) } else { Ok(text(&switches)) }
+}
+
+fn text(switches: &[SwitchView]) -> String {
+    if switches.is_empty() {
+        return "no switch is connected; point one here, for example: ovs-vsctl set-controller br0 tcp:127.0.0.1:6653\n".to_owned();
+    }
+    let rows: Vec<_> = switches.iter().map(row).collect();
+    columns(
+        ["DATAPATH", "OPENFLOW", "PEER", "UP", "PORTS", "PACKET-INS", "FLOW-MODS", "PACKET-OUTS", "ERRORS"],
+        &rows,
+    )
+}
+
+fn row(switch: &SwitchView) -> [String; 9] {
+    let live = switch.ports.iter().filter(|port| port.live).count();
+    [
+        switch.datapath.to_string(),
+        format!("{}{}", switch.version, if switch.tls { " tls" } else { "" }),
+        switch.peer.clone(),
+        ago(switch.up_ms),
+        format!("{live}/{}", switch.ports.len()),
+        switch.packet_ins.to_string(),
+        switch.flow_mods.to_string(),
+        switch.packet_outs.to_string(),
+        switch.errors.to_string(),
+    ]
+}

@@ -1,0 +1,32 @@
+//! Rows as columns, for a terminal.
+//!
+//! Never cuts anything: a long cell makes a wide column.
+
+/// The rows under their headings, columns two spaces apart.
+pub fn columns<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> String {
+    let mut widths = headings.map(str::len);
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = line(&headings.map(str::to_owned), &widths);
+    rows.iter().for_each(|row| text += &line(row, &widths));
+    text
+}
+
+fn line(cells: &[String], widths: &[usize]) -> String {
+    let padded: Vec<_> = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+    padded.join("  ").trim_end().to_owned() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["hub".to_owned(), "running".to_owned()], ["é".to_owned(), String::new()]];
+        assert_eq!(columns(["APP", "STATE"], &rows), "APP  STATE\nhub  running\né\n");
+    }
+}

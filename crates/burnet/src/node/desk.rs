@@ -1,0 +1,346 @@
+//! The questions that are waiting for what workers or switches say.
+//!
+//! In: a question, then counts and statistics as they come. Out: the answer when all is there, or when its time is over: then with what
+//! is there, and with what is missing named. Never talks with anybody itself.
+
+use super::mail::ZoneCounts;
+use super::operator::{Answer, AppView, FlowView, FlowsView, PortView, SwitchView};
+use abi::event::{Event, StatsReply};
+use abi::{Frame, ZoneId};
+use flow::DatapathId;
+use monitor::AppStatus;
+use openflow::message::{Body, FlowStats, Message, MultipartReply, ReplyBody};
+use southbound::{SessionSnapshot, SwitchRecord};
+use std::collections::BTreeMap;
+
+/// How long an answer is waited for. A switch that takes longer is named in what is answered.
+pub const PATIENCE_MS: u64 = 2_000;
+
+/// Questions that wait at once. One more is refused.
+pub const QUESTIONS_MAX: usize = 64;
+
+/// Flow entries of one switch that are kept for an answer; further ones are said to be left out.
+const FLOWS_MAX: usize = 200_000;
+
+/// By which an operator's connection is known.
+pub type Asker = usize;
+
+/// What an answer is being put together for.
+#[derive(Debug)]
+enum Waiting {
+    Switches { records: Vec<SwitchRecord>, sessions: Vec<SessionSnapshot> },
+    Apps { apps: Vec<AppStatus>, counts: Vec<ZoneCounts> },
+    Flows { switches: BTreeMap<u64, FlowsView> },
+}
+
+#[derive(Debug)]
+struct Open {
+    asker: Asker,
+    waiting: Waiting,
+    /// Answers of workers, or last parts of switches, that are still to come.
+    missing: usize,
+    until_ms: u64,
+}
+
+/// The open questions, by ticket.
+#[derive(Debug, Default)]
+pub struct Desk {
+    open: BTreeMap<u64, Open>,
+    last_ticket: u64,
+}
+
+/// An answer with whom it is for.
+pub type Answered = (Asker, Answer);
+
+impl Desk {
+    /// Whether one more question can wait.
+    pub fn has_room(&self) -> bool {
+        self.open.len() < QUESTIONS_MAX
+    }
+
+    /// Opens the question for the switches; every worker is to be asked for its counts with the ticket.
+    pub fn open_switches(
+        &mut self,
+        asker: Asker,
+        records: Vec<SwitchRecord>,
+        workers: usize,
+        now_ms: u64,
+    ) -> u64 {
+        self.open(asker, Waiting::Switches { records, sessions: Vec::new() }, workers, now_ms)
+    }
+
+    /// Opens the question for the apps; every worker is to be asked for its counts with the ticket.
+    pub fn open_apps(&mut self, asker: Asker, apps: Vec<AppStatus>, workers: usize, now_ms: u64) -> u64 {
+        self.open(asker, Waiting::Apps { apps, counts: Vec::new() }, workers, now_ms)
+    }
+
+    /// Opens the question for flow entries. Each switch is to be asked with a ticket of its own, which come back beside it.
+    pub fn open_flows(
+        &mut self,
+        asker: Asker,
+        datapaths: &[DatapathId],
+        now_ms: u64,
+    ) -> Vec<(DatapathId, u64)> {
+        let first = self.last_ticket + 1;
+        let tickets: Vec<_> =
+            datapaths.iter().zip(first..).map(|(datapath, ticket)| (*datapath, ticket)).collect();
+        let empty = |datapath| FlowsView {
+            datapath,
+            flows: Vec::new(),
+            trouble: Some("it did not answer in time".into()),
+        };
+        let switches = tickets.iter().map(|(datapath, ticket)| (*ticket, empty(*datapath))).collect();
+        self.open(asker, Waiting::Flows { switches }, tickets.len(), now_ms);
+        self.last_ticket += tickets.len() as u64;
+        tickets
+    }
+
+    fn open(&mut self, asker: Asker, waiting: Waiting, missing: usize, now_ms: u64) -> u64 {
+        self.last_ticket += 1;
+        self.open.insert(self.last_ticket, Open { asker, waiting, missing, until_ms: now_ms + PATIENCE_MS });
+        self.last_ticket
+    }
+
+    /// A worker's counts.
+    pub fn on_counts(&mut self, ticket: u64, of_sessions: Vec<SessionSnapshot>, of_zones: Vec<ZoneCounts>) {
+        let Some(open) = self.open.get_mut(&ticket) else { return };
+        open.missing = open.missing.saturating_sub(1);
+        match &mut open.waiting {
+            Waiting::Switches { sessions, .. } => sessions.extend(of_sessions),
+            Waiting::Apps { counts, .. } => counts.extend(of_zones),
+            Waiting::Flows { .. } => {}
+        }
+    }
+
+    /// A frame for the node: a part of a switch's flow entries, or that they cannot be had.
+    pub fn on_frame(&mut self, frame: &[u8]) {
+        let Some(event) = Frame::read(frame).ok().and_then(|frame| Event::read(&frame).ok()) else { return };
+        match event {
+            Event::StatsReply(reply) => self.on_part(&reply),
+            Event::Receipt(_, receipt) => self.on_trouble(receipt.ticket, receipt.reason),
+            Event::SwitchError(error) => self.on_trouble(error.ticket, error.reason),
+            _ => {}
+        }
+    }
+
+    fn on_part(&mut self, reply: &StatsReply<'_>) {
+        let Some((view, missing)) = self.switch(reply.ticket) else { return };
+        match flow_stats(reply) {
+            Ok(entries) => {
+                let room = FLOWS_MAX.saturating_sub(view.flows.len());
+                let left_out = entries.len().saturating_sub(room);
+                view.flows.extend(entries.iter().take(room).map(flow_view));
+                if !reply.more {
+                    *missing = missing.saturating_sub(1);
+                    view.trouble = (left_out > 0)
+                        .then(|| format!("more than {FLOWS_MAX} entries: the rest is left out"));
+                }
+            }
+            Err(trouble) => {
+                *missing = missing.saturating_sub(1);
+                view.trouble = Some(trouble);
+            }
+        }
+    }
+
+    /// Flow entries cannot be had.
+    pub fn on_trouble(&mut self, ticket: u64, reason: &str) {
+        if let Some((view, missing)) = self.switch(ticket) {
+            *missing = missing.saturating_sub(1);
+            view.trouble = Some(reason.to_owned());
+        }
+    }
+
+    fn switch(&mut self, ticket: u64) -> Option<(&mut FlowsView, &mut usize)> {
+        self.open.values_mut().find_map(|open| match &mut open.waiting {
+            Waiting::Flows { switches } => Some((switches.get_mut(&ticket)?, &mut open.missing)),
+            _ => None,
+        })
+    }
+
+    /// The answers that are whole, or whose time is over.
+    pub fn take_answers(&mut self, now_ms: u64) -> Vec<Answered> {
+        let ready: Vec<_> = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.missing == 0 || open.until_ms <= now_ms)
+            .map(|(ticket, _)| *ticket)
+            .collect();
+        let answers = ready.iter().filter_map(|ticket| self.open.remove(ticket));
+        answers.map(|open| (open.asker, answer(open.waiting, now_ms))).collect()
+    }
+
+    /// Who asked is gone.
+    pub fn forget(&mut self, asker: Asker) {
+        self.open.retain(|_, open| open.asker != asker);
+    }
+}
+
+fn answer(waiting: Waiting, now_ms: u64) -> Answer {
+    match waiting {
+        Waiting::Switches { records, sessions } => {
+            Answer::Switches(records.iter().map(|record| switch_view(record, &sessions, now_ms)).collect())
+        }
+        Waiting::Apps { apps, counts } => {
+            Answer::Apps(apps.into_iter().map(|app| app_view(app, &counts)).collect())
+        }
+        Waiting::Flows { switches } => Answer::Flows(switches.into_values().collect()),
+    }
+}
+
+fn switch_view(record: &SwitchRecord, sessions: &[SessionSnapshot], now_ms: u64) -> SwitchView {
+    let session = sessions.iter().find(|session| session.identity.datapath == record.datapath);
+    let counters = session.map(|session| session.counters).unwrap_or_default();
+    let port = |port: &abi::event::PortRecord| {
+        let facts = port.facts();
+        PortView {
+            port_no: facts.port_no,
+            name: facts.name.to_owned(),
+            hw_addr: facts.hw_addr,
+            live: facts.live,
+        }
+    };
+    SwitchView {
+        datapath: record.datapath,
+        version: record.version.to_string(),
+        peer: record.peer.to_string(),
+        tls: record.tls,
+        up_ms: now_ms.saturating_sub(record.since_ms),
+        n_tables: record.n_tables,
+        n_buffers: record.n_buffers,
+        description: record
+            .desc
+            .as_ref()
+            .map(|desc| format!("{} {} {}", desc.mfr_desc, desc.hw_desc, desc.sw_desc)),
+        ports: record.ports.iter().map(port).collect(),
+        packet_ins: counters.packet_ins,
+        flow_mods: counters.flow_mods,
+        packet_outs: counters.packet_outs,
+        errors: counters.errors_in,
+    }
+}
+
+/// A zone has a count at each worker; the operator sees their sum.
+fn app_view(status: AppStatus, counts: &[ZoneCounts]) -> AppView {
+    let sum =
+        |of: fn(&ZoneCounts) -> u64| counts.iter().filter(|count| count.zone == status.zone).map(of).sum();
+    AppView {
+        events: sum(|count| count.events),
+        dropped: sum(|count| count.dropped),
+        commands: sum(|count| count.commands),
+        refusals: sum(|count| count.refusals),
+        status,
+    }
+}
+
+/// Reads a part as the multipart reply of OpenFlow 1.3 that it is the body of.
+fn flow_stats(reply: &StatsReply<'_>) -> Result<Vec<FlowStats>, String> {
+    const HEADERS: usize = 16;
+    let length =
+        u16::try_from(HEADERS + reply.body.len()).map_err(|_| "its answer is too long".to_owned())?;
+    let mut bytes = vec![openflow::Version::V1_3.0, 19];
+    bytes.extend_from_slice(&length.to_be_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&reply.multipart.to_be_bytes());
+    bytes.extend_from_slice(&[0; 6]);
+    bytes.extend_from_slice(reply.body);
+    match Message::decode(&bytes).map(|message| message.body) {
+        Ok(Body::MultipartReply(MultipartReply { body: ReplyBody::Flow(entries), .. })) => Ok(entries),
+        Ok(_) => Err("it answered something else".to_owned()),
+        Err(bad) => Err(format!("its answer cannot be read: {bad}")),
+    }
+}
+
+fn flow_view(entry: &FlowStats) -> FlowView {
+    FlowView {
+        table: entry.table_id,
+        priority: entry.priority,
+        // The name is put in by who knows the apps.
+        owner: ZoneId::owner_of(entry.cookie).to_string(),
+        cookie: format!("{:#x}", entry.cookie),
+        duration_s: f64::from(entry.duration_s) + f64::from(entry.duration_ns) / 1e9,
+        idle_timeout_s: entry.idle_timeout_s,
+        hard_timeout_s: entry.hard_timeout_s,
+        packets: entry.packet_count,
+        bytes: entry.byte_count,
+        matching: flow::text::match_to_string(&entry.matching),
+        actions: flow::text::instructions_to_string(&entry.instructions),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abi::event::write;
+
+    fn part(ticket: u64, more: bool, body: &[u8]) -> Vec<u8> {
+        let mut frame = Vec::new();
+        let reply = StatsReply { datapath: DatapathId(1), ticket, multipart: 1, more, body };
+        assert!(write::stats_reply(&mut frame, 1, &reply));
+        frame
+    }
+
+    /// A flow entry of every packet that drops.
+    fn entry() -> Vec<u8> {
+        let mut bytes = vec![0; 56];
+        bytes[1] = 56;
+        bytes[48..52].copy_from_slice(&[0, 1, 0, 4]);
+        bytes
+    }
+
+    fn flows(answers: &[Answered]) -> Vec<(usize, Option<&str>)> {
+        match answers {
+            [(7, Answer::Flows(views))] => {
+                views.iter().map(|view| (view.flows.len(), view.trouble.as_deref())).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_damaged_is_said_to_be() {
+        let mut desk = Desk::default();
+        let tickets = desk.open_flows(7, &[DatapathId(1)], 0);
+        desk.on_frame(&part(tickets[0].1, false, &[0, 1]));
+        let answers = desk.take_answers(0);
+        assert!(flows(&answers)[0].1.is_some_and(|trouble| trouble.contains("cannot be read")));
+    }
+
+    #[test]
+    fn a_switch_that_says_nothing_is_named_when_its_time_is_over() {
+        let mut desk = Desk::default();
+        let tickets = desk.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
+        desk.on_frame(&part(tickets[0].1, false, &entry()));
+        assert!(desk.take_answers(PATIENCE_MS - 1).is_empty());
+        let answers = desk.take_answers(PATIENCE_MS);
+        assert_eq!(flows(&answers), [(1, None), (0, Some("it did not answer in time"))]);
+    }
+
+    #[test]
+    fn parts_are_put_together() {
+        let mut desk = Desk::default();
+        let tickets = desk.open_flows(7, &[DatapathId(1)], 0);
+        desk.on_frame(&part(tickets[0].1, true, &entry()));
+        assert!(desk.take_answers(0).is_empty());
+        desk.on_frame(&part(tickets[0].1, false, &entry()));
+        assert_eq!(flows(&desk.take_answers(0)), [(2, None)]);
+    }
+
+    #[test]
+    fn counts_of_all_workers_are_waited_for() {
+        let mut desk = Desk::default();
+        let ticket = desk.open_apps(7, Vec::new(), 2, 0);
+        desk.on_counts(ticket, Vec::new(), Vec::new());
+        assert!(desk.take_answers(0).is_empty());
+        desk.on_counts(ticket, Vec::new(), Vec::new());
+        assert_eq!(desk.take_answers(0), [(7, Answer::Apps(Vec::new()))]);
+    }
+
+    #[test]
+    fn who_is_gone_gets_no_answer() {
+        let mut desk = Desk::default();
+        desk.open_apps(7, Vec::new(), 0, 0);
+        desk.forget(7);
+        assert!(desk.take_answers(0).is_empty());
+    }
+}

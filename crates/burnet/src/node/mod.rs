@@ -1,0 +1,20 @@
+//! The kernel process: what the monitor starts to hold the switches and to serve the zones.
+//!
+//! ```text
+//!   monitor ──socket on standard input──> control ──inbox──> worker 0 … n ──> switches, zones
+//!   operator ─────────Unix socket───────>    │   <──outbox──
+//!   switches ──────────accept───────────────>│
+//! ```
+//!
+//! A worker is a thread that owns its switch sessions, a kernel of its own and its end of each zone. The control thread accepts
+//! connections, talks with the monitor and the operator, and touches no packet. Neither ever waits for the other.
+
+pub mod client;
+mod control;
+mod desk;
+mod mail;
+pub mod operator;
+mod worker;
+mod zones;
+
+pub use control::run;

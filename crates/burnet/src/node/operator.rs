@@ -1,0 +1,204 @@
+//! What the operator asks of a running node over its Unix socket, and what it answers: one JSON object a line, each way.
+//!
+//! In: lines of at most [`LINE_BYTES_MAX`]. Out: a line for each, in the order in which they came. Never holds a socket.
+
+use flow::DatapathId;
+use monitor::{AppStatus, Verb};
+use serde::{Deserialize, Serialize};
+
+/// Longest line that is read of an operator. Questions are short.
+pub const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Question {
+    /// How the node is.
+    Node,
+    /// The switches that are up.
+    Switches,
+    /// Flow entries, of one switch or of all.
+    Flows {
+        /// Which switch.
+        datapath: Option<DatapathId>,
+    },
+    /// The apps.
+    Apps,
+    /// Something for an app.
+    App {
+        /// Which.
+        app: String,
+        /// What.
+        verb: Verb,
+    },
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// How the node is.
+    Node(NodeView),
+    /// The switches that are up, by datapath id.
+    Switches(Vec<SwitchView>),
+    /// Flow entries, switch by switch.
+    Flows(Vec<FlowsView>),
+    /// The apps, in the operator's order.
+    Apps(Vec<AppView>),
+    /// It is being done.
+    Done,
+    /// It is not done, and why.
+    Refused(String),
+}
+
+/// How a node is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeView {
+    /// The version of this binary.
+    pub version: String,
+    /// The kernel process.
+    pub pid: u32,
+    /// Where it listens.
+    pub listen: Vec<String>,
+    /// Its worker threads.
+    pub workers: usize,
+    /// How long the kernel process has been up.
+    pub uptime_ms: u64,
+    /// How often it was started, less the first time.
+    pub kernel_restarts: u64,
+    /// How it ended last, if it did.
+    pub kernel_last_end: Option<String>,
+    /// Switches that are up.
+    pub switches: usize,
+    /// Connections, those that are not up yet included.
+    pub connections: usize,
+}
+
+/// A switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchView {
+    /// Which.
+    pub datapath: DatapathId,
+    /// The version that is spoken.
+    pub version: String,
+    /// Where it connected from.
+    pub peer: String,
+    /// Whether by TLS.
+    pub tls: bool,
+    /// How long it has been up.
+    pub up_ms: u64,
+    /// How many tables it has.
+    pub n_tables: u8,
+    /// How many packets it can keep.
+    pub n_buffers: u32,
+    /// Who made it, and what it is.
+    pub description: Option<String>,
+    /// Its ports.
+    pub ports: Vec<PortView>,
+    /// Packet-ins that came.
+    pub packet_ins: u64,
+    /// Flow mods that went.
+    pub flow_mods: u64,
+    /// Packet-outs that went.
+    pub packet_outs: u64,
+    /// Errors that it sent.
+    pub errors: u64,
+}
+
+/// A port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortView {
+    /// Its number.
+    pub port_no: flow::PortNo,
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub hw_addr: flow::MacAddr,
+    /// Whether packets can pass.
+    pub live: bool,
+}
+
+/// The flow entries of one switch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowsView {
+    /// Which switch.
+    pub datapath: DatapathId,
+    /// Its entries; empty if they could not be had.
+    pub flows: Vec<FlowView>,
+    /// Why they could not be had, or not all.
+    pub trouble: Option<String>,
+}
+
+/// A flow entry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowView {
+    /// Its table.
+    pub table: u8,
+    /// Its priority.
+    pub priority: u16,
+    /// Whose it is: an app, `kernel`, or nobody that this node knows.
+    pub owner: String,
+    /// Its cookie, in hexadecimal.
+    pub cookie: String,
+    /// How long it has lived, in seconds.
+    pub duration_s: f64,
+    /// Its idle time-out.
+    pub idle_timeout_s: u16,
+    /// Its hard time-out.
+    pub hard_timeout_s: u16,
+    /// Packets that it matched.
+    pub packets: u64,
+    /// Bytes that it matched.
+    pub bytes: u64,
+    /// Which packets, in ovs-ofctl's syntax.
+    #[serde(rename = "match")]
+    pub matching: String,
+    /// What is done with them, in ovs-ofctl's syntax.
+    pub actions: String,
+}
+
+/// An app: what the monitor says of it, and what was counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AppView {
+    /// What the monitor says.
+    pub status: AppStatus,
+    /// Events that were its to hear since its zone was attached.
+    pub events: u64,
+    /// Packet-ins that it did not take in time.
+    pub dropped: u64,
+    /// Commands that it gave.
+    pub commands: u64,
+    /// Commands that were refused.
+    pub refusals: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: Result<Question, &str>) {
+        match (serde_json::from_str::<Question>(line), expected) {
+            (Ok(question), Ok(expected)) => assert_eq!(question, expected),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (got, expected) => panic!("{line}: {got:?} and not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_no_question_is_refused_by_name() {
+        check("", Err("EOF"));
+        check(r#""weather""#, Err("unknown variant `weather`"));
+        check(r#"{"flows":{"datapath":"of:zz"}}"#, Err("'of:zz' is not a datapath id"));
+        check(r#"{"app":{"app":"hub","verb":"explode"}}"#, Err("unknown variant `explode`"));
+    }
+
+    #[test]
+    fn questions_are_short() {
+        check(r#""switches""#, Ok(Question::Switches));
+        check(r#"{"flows":{"datapath":"1"}}"#, Ok(Question::Flows { datapath: Some(DatapathId(1)) }));
+        check(
+            r#"{"app":{"app":"hub","verb":"stop"}}"#,
+            Ok(Question::App { app: "hub".into(), verb: Verb::Stop }),
+        );
+    }
+}

@@ -1,0 +1,540 @@
+//! A worker: one thread that serves some of the switches, with all zones.
+//!
+//! ```text
+//!   switch ──bytes──> Southbound ──event──> Dispatch::hear ──> Kernel::on_event ──> ZoneEnd::deliver… ──> app
+//!   switch <──bytes── Southbound <─command─ Worker::execute <── Kernel::on_command <── ZoneEnd::take_commands <── app
+//! ```
+//!
+//! Each turn of the loop reads what is there, lets the zones hear it, carries out what they command, and writes: one system call
+//! brings or takes many messages, and none is made for a single one. A worker never waits for a zone, a switch, the operator or the
+//! monitor, and shares nothing that is locked with another worker but the roster of switches, when one comes or goes.
+
+use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost, ZoneCounts};
+use super::zones::{Fault, ZoneEnd, ZoneEnds};
+use abi::command::{Command, FlowMod, StatsRequest, What};
+use abi::event::{NO_SUCH_SERVICE, Query, QueryReply, Topic, kind, write};
+use abi::header::FLAG_RECEIPT;
+use abi::{Frame, Outcome, Receipt, ZoneId};
+use flow::{DatapathId, ErrorCode};
+use kernel::{Capabilities, Decision, Effect, Kernel, Refusal, ZoneSet};
+use mio::{Events, Poll, Token};
+use southbound::{Roster, Southbound, SouthboundConfig, SouthboundEvent, Tag};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use zone::port::ProcessPort;
+
+/// The token of the worker's waker; zones have the tokens of their numbers above it, connections those from [`FIRST_CONNECTION`] on.
+const WAKER: Token = Token(0);
+const FIRST_CONNECTION: usize = 1024;
+
+/// Readiness events of one poll. More wait for the next, which follows at once.
+const EVENTS_PER_POLL: usize = 1024;
+
+/// A worker that has nothing to do still turns as often, so that the monitor sees that it lives.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+
+/// How often time-outs are looked at and the apps' clock ticks.
+const TICK_MS: u64 = 1_000;
+
+/// `ofp_multipart_type` OFPMP_FLOW.
+const MULTIPART_FLOW: u16 = 1;
+
+/// No error, in a receipt that has none.
+const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
+
+/// What a worker is made with.
+pub struct WorkerSetup {
+    /// Its number, from 0.
+    pub number: usize,
+    /// Its poll, with its waker registered as [`WAKER_TOKEN`].
+    pub poll: Poll,
+    /// How it holds sessions.
+    pub southbound: SouthboundConfig,
+    /// The roster of all workers' switches.
+    pub roster: Arc<Roster>,
+    /// Its letters.
+    pub post: WorkerPost,
+    /// Its way to the control thread.
+    pub control: ControlLine,
+    /// The lines to all workers, itself included, by number.
+    pub peers: Vec<WorkerLine>,
+    /// Where its clock begins.
+    pub epoch: Instant,
+}
+
+/// The token with which the waker is registered.
+pub const WAKER_TOKEN: Token = WAKER;
+
+/// Who hears what, and by which way: all of a worker that events go through.
+struct Dispatch {
+    kernel: Kernel,
+    zones: ZoneEnds,
+    effects: Vec<Effect>,
+    faults: Vec<(ZoneId, Fault)>,
+    /// Frames for the node itself.
+    to_node: Vec<Vec<u8>>,
+}
+
+/// A running worker.
+pub struct Worker {
+    number: usize,
+    poll: Poll,
+    southbound: Southbound,
+    dispatch: Dispatch,
+    roster: Arc<Roster>,
+    post: WorkerPost,
+    control: ControlLine,
+    unsent: Vec<FromWorker>,
+    peers: Vec<WorkerLine>,
+    epoch: Instant,
+    now_ms: u64,
+    next_tick_ms: u64,
+    sequence: u64,
+    commands: Vec<u8>,
+    scratch: Vec<u8>,
+    punt: Vec<u8>,
+    ending: bool,
+}
+
+impl Worker {
+    /// A worker that has not begun. Fails when the system has no descriptors left.
+    pub fn new(setup: WorkerSetup) -> io::Result<Self> {
+        let WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch } = setup;
+        let registry = poll.registry().try_clone()?;
+        let southbound = Southbound::new(southbound, roster.clone(), number, registry, FIRST_CONNECTION);
+        let mut punt = Vec::new();
+        flow::canonical::InstructionWriter::new(&mut punt).apply_actions(|actions| {
+            actions.output(flow::PortNo::CONTROLLER, 0xffff);
+        });
+        let dispatch = Dispatch {
+            kernel: Kernel::new(),
+            zones: ZoneEnds::new(),
+            effects: Vec::new(),
+            faults: Vec::new(),
+            to_node: Vec::new(),
+        };
+        Ok(Worker {
+            number,
+            poll,
+            southbound,
+            dispatch,
+            roster,
+            post,
+            control,
+            unsent: Vec::new(),
+            peers,
+            epoch,
+            now_ms: 0,
+            next_tick_ms: 0,
+            sequence: 0,
+            commands: Vec::new(),
+            scratch: Vec::new(),
+            punt,
+            ending: false,
+        })
+    }
+
+    /// Serves until it is told to end.
+    pub fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_PER_POLL);
+        while !self.ending {
+            let timeout = self.how_long_to_sleep();
+            match self.poll.poll(&mut events, Some(timeout)) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+            self.now_ms = self.epoch.elapsed().as_millis() as u64;
+            self.turn(&events);
+        }
+        // Nobody listens any more if the control thread is gone, and then all ends anyway.
+        let _ = self.control.send_last(FromWorker::Ended);
+        Ok(())
+    }
+
+    fn how_long_to_sleep(&mut self) -> Duration {
+        let mut asleep = !self.southbound.has_backlog();
+        for (_, zone) in self.dispatch.zones.iter() {
+            asleep &= zone.about_to_sleep();
+        }
+        if asleep { LONGEST_SLEEP } else { Duration::ZERO }
+    }
+
+    fn turn(&mut self, events: &Events) {
+        self.post.turn();
+        self.dispatch.zones.iter().for_each(|(_, zone)| zone.begin_turn());
+        self.read_switches(events);
+        self.read_letters();
+        self.serve_zones();
+        self.tick();
+        self.write();
+        self.report();
+    }
+
+    /// What the switches have sent goes to the zones that hear it.
+    fn read_switches(&mut self, events: &Events) {
+        let Worker { southbound, dispatch, now_ms, .. } = self;
+        for event in events.iter().filter(|event| southbound_owns(event.token())) {
+            let (readable, writable) = (event.is_readable() || event.is_error(), event.is_writable());
+            southbound
+                .on_ready(event.token(), readable, writable, *now_ms, &mut |event| dispatch.hear(event));
+        }
+        southbound.resume(*now_ms, &mut |event| dispatch.hear(event));
+    }
+
+    /// Zones hear what waits for them, and what they command is carried out.
+    fn serve_zones(&mut self) {
+        self.carry_out_effects();
+        for number in 1..=kernel::zones::MAX_ZONE {
+            let zone = ZoneId(number);
+            let Some(end) = self.dispatch.zones.get(zone) else { continue };
+            let mut commands = std::mem::take(&mut self.commands);
+            let heard = end.run();
+            let taken = end.take_commands(&mut commands, &mut self.scratch);
+            self.execute_all(zone, &commands);
+            self.commands = commands;
+            if let Err(fault) = heard.and(taken) {
+                self.dispatch.faults.push((zone, fault));
+            }
+        }
+    }
+
+    fn execute_all(&mut self, zone: ZoneId, mut commands: &[u8]) {
+        while !commands.is_empty() {
+            // A trusted app's frames are first looked at here; a process zone's were when they were taken.
+            let Ok((frame, rest)) = Frame::split(commands) else {
+                tracing::warn!(%zone, "the app gave bytes that are no command; what follows them is lost");
+                return;
+            };
+            self.execute(zone, &frame);
+            commands = rest;
+        }
+    }
+
+    /// One command: the kernel decides, and here it is done.
+    fn execute(&mut self, zone: ZoneId, frame: &Frame<'_>) {
+        match self.dispatch.kernel.on_command(zone, frame, &mut self.dispatch.effects) {
+            Decision::Send(command) => self.send(zone, &command, frame),
+            Decision::Subscribed => {}
+            Decision::Publish { to, publish } => {
+                let topic = Topic { topic: publish.topic, publisher: zone, payload: publish.payload };
+                self.tell(to, |out, sequence| write::topic(out, sequence, &topic));
+            }
+            Decision::Ask { to, ticket, ask } => {
+                let query = Query { ticket, asker: zone, service: ask.service, payload: ask.payload };
+                self.tell(ZoneSet::only(to), |out, sequence| write::query(out, sequence, &query));
+            }
+            Decision::NoSuchService { ticket } => self.answer(zone, ticket, NO_SUCH_SERVICE, false, &[]),
+            Decision::Answer { to, ticket, answer } => {
+                self.answer(to, ticket, answer.status, answer.more, answer.payload);
+            }
+            Decision::Log(log) => self.log(zone, log.level, log.text),
+            Decision::Refuse(Refusal::NoSuchSwitch(datapath)) if self.pass_on(zone, datapath, frame) => {}
+            Decision::Refuse(refusal) => self.refuse(zone, frame, &refusal.to_string()),
+        }
+        self.carry_out_effects();
+    }
+
+    fn send(&mut self, zone: ZoneId, command: &Command<'_>, frame: &Frame<'_>) {
+        let cookie = match command.what {
+            What::FlowMod(flow_mod) => flow_mod.cookie,
+            _ => 0,
+        };
+        let tag = Tag { zone, ticket: command.ticket };
+        if let Err(refused) = self.southbound.send(command.datapath, command, cookie, tag) {
+            self.refuse(zone, frame, &refused.to_string());
+        }
+    }
+
+    /// A command for a switch of another worker goes there. `false` if no worker has it.
+    fn pass_on(&mut self, zone: ZoneId, datapath: DatapathId, frame: &Frame<'_>) -> bool {
+        if self.peers.len() == 1 {
+            return false;
+        }
+        let elsewhere = self.roster.worker_of(datapath).filter(|worker| *worker != self.number);
+        let Some(line) = elsewhere.and_then(|worker| self.peers.get(worker)) else { return false };
+        line.send(ToWorker::Forward { zone, frame: frame.bytes.to_vec() }).is_ok()
+    }
+
+    fn refuse(&mut self, zone: ZoneId, frame: &Frame<'_>, reason: &str) {
+        let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
+        tracing::debug!(app, datapath = %frame.datapath(), "command refused: {reason}");
+        if frame.header.flags.get() & FLAG_RECEIPT == 0 {
+            return;
+        }
+        let receipt = Receipt {
+            ticket: frame.header.sequence.get(),
+            outcome: Outcome::Refused,
+            error: NO_ERROR,
+            reason,
+        };
+        let datapath = frame.datapath();
+        self.tell(ZoneSet::only(zone), |out, sequence| write::receipt(out, sequence, datapath, &receipt));
+    }
+
+    fn answer(&mut self, to: ZoneId, ticket: u64, status: u16, more: bool, payload: &[u8]) {
+        let reply = QueryReply { ticket, status, more, payload };
+        self.tell(ZoneSet::only(to), |out, sequence| write::query_reply(out, sequence, &reply));
+    }
+
+    fn log(&mut self, zone: ZoneId, level: u8, text: &str) {
+        let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
+        match level {
+            0 => tracing::error!(target: "app", "{app}: {text}"),
+            1 => tracing::warn!(target: "app", "{app}: {text}"),
+            2 => tracing::info!(target: "app", "{app}: {text}"),
+            _ => tracing::debug!(target: "app", "{app}: {text}"),
+        }
+    }
+
+    /// Puts an event together and hands it to some zones.
+    fn tell(&mut self, to: ZoneSet, event: impl FnOnce(&mut Vec<u8>, u64) -> bool) {
+        self.sequence += 1;
+        self.scratch.clear();
+        if event(&mut self.scratch, self.sequence) {
+            to.for_each(|zone| self.dispatch.deliver_control(zone, &self.scratch));
+        }
+    }
+
+    fn carry_out_effects(&mut self) {
+        while let Some(effect) = self.dispatch.effects.pop() {
+            match effect {
+                Effect::Punt(datapath) => self.punt(datapath),
+                Effect::Replay(zone) => self.replay(zone),
+            }
+        }
+    }
+
+    /// The kernel's own rule, by which a switch sends up what no other rule matches.
+    fn punt(&mut self, datapath: DatapathId) {
+        let rule = FlowMod { instructions: &self.punt, ..FlowMod::ADD };
+        let command = Command { datapath, ticket: 0, wants_receipt: false, what: What::FlowMod(rule) };
+        let tag = Tag { zone: ZoneId::KERNEL, ticket: 0 };
+        if let Err(refused) = self.southbound.send(datapath, &command, ZoneId::KERNEL.stamp(0), tag) {
+            tracing::warn!(%datapath, "the switch could not be asked to send packets up: {refused}");
+        }
+    }
+
+    /// A zone that has just subscribed hears of the switches that are there.
+    fn replay(&mut self, zone: ZoneId) {
+        if !self.dispatch.kernel.hearers_of(kind::SWITCH_UP).contains(zone) {
+            return;
+        }
+        let Dispatch { kernel, zones, faults, .. } = &mut self.dispatch;
+        let Some(end) = zones.get(zone) else { return };
+        for up in kernel.switches() {
+            self.sequence += 1;
+            self.scratch.clear();
+            write::switch_up(&mut self.scratch, self.sequence, &up);
+            if let Err(fault) = end.deliver_control(&self.scratch) {
+                faults.push((zone, fault));
+                return;
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        if self.now_ms < self.next_tick_ms {
+            return;
+        }
+        self.next_tick_ms = self.now_ms + TICK_MS;
+        let Worker { southbound, dispatch, now_ms, .. } = self;
+        southbound.on_tick(*now_ms, &mut |event| dispatch.hear(event));
+        let (hearers, now_ms) = (self.dispatch.kernel.hearers_of(kind::TICK), self.now_ms);
+        self.tell(hearers, |out, sequence| write::tick(out, sequence, now_ms));
+        for (zone, end) in self.dispatch.zones.iter() {
+            if let Err(fault) = end.tell_dropped(&mut self.scratch) {
+                self.dispatch.faults.push((zone, fault));
+            }
+        }
+    }
+
+    /// What was put together in this turn leaves.
+    fn write(&mut self) {
+        let Worker { southbound, dispatch, now_ms, .. } = self;
+        southbound.flush(*now_ms, &mut |event| dispatch.hear(event));
+        let Dispatch { zones, faults, .. } = dispatch;
+        for (zone, end) in zones.iter() {
+            if let Err(fault) = end.flush() {
+                faults.push((zone, fault));
+            }
+        }
+    }
+
+    /// Tells the control thread what it must know. What does not fit into its box is tried again in the next turn.
+    fn report(&mut self) {
+        while let Some((zone, fault)) = self.dispatch.faults.pop() {
+            self.end_zone(zone, fault);
+        }
+        self.unsent.extend(self.dispatch.to_node.drain(..).map(FromWorker::ToNode));
+        while let Some(letter) = self.unsent.pop() {
+            if let Err(letter) = self.control.send(letter) {
+                self.unsent.push(letter);
+                return;
+            }
+        }
+    }
+
+    fn end_zone(&mut self, zone: ZoneId, fault: Fault) {
+        self.detach(zone);
+        self.unsent.push(match fault {
+            Fault::Process { app, generation, fault } => {
+                FromWorker::ZoneFault { app, generation, reason: fault.to_string() }
+            }
+            Fault::Trusted { app, fault } => FromWorker::TrustedFault { app, reason: fault.to_string() },
+        });
+    }
+
+    fn detach(&mut self, zone: ZoneId) {
+        if let Some(end) = self.dispatch.zones.put(zone, None) {
+            end.deregister(self.poll.registry());
+        }
+        for (asker, ticket) in self.dispatch.kernel.detach(zone) {
+            self.answer(asker, ticket, NO_SUCH_SERVICE, false, &[]);
+        }
+    }
+
+    fn read_letters(&mut self) {
+        while let Some(letter) = self.post.next() {
+            match letter {
+                ToWorker::Adopt(stream, peer) => {
+                    // Why it was not is in the log already.
+                    let _ = self.southbound.adopt(stream, peer, self.now_ms);
+                }
+                ToWorker::AttachZone { zone, app, generation, port } => {
+                    self.attach(zone, app, generation, port)
+                }
+                ToWorker::LoadTrusted { zone, app, code, settings } => match code.start(&settings) {
+                    Ok(instance) => {
+                        let instance = Box::new(instance);
+                        self.put(zone, &app.clone(), ZoneEnd::Trusted { app, instance, events: Vec::new() });
+                    }
+                    Err(fault) => self.dispatch.faults.push((zone, Fault::Trusted { app, fault })),
+                },
+                ToWorker::DetachZone { zone, generation } => {
+                    let there = self.dispatch.zones.get(zone).map(|end| end.generation());
+                    if there == Some(generation) {
+                        self.detach(zone);
+                    }
+                }
+                ToWorker::Forward { zone, frame } => self.execute_all(zone, &frame),
+                ToWorker::AskFlows { datapath, ticket } => self.ask_flows(datapath, ticket),
+                ToWorker::AskCounts { ticket } => self.count(ticket),
+                ToWorker::Shutdown => self.end(),
+            }
+        }
+    }
+
+    fn attach(&mut self, zone: ZoneId, app: String, generation: u64, port: ring::PortFds) {
+        match ProcessPort::attach(port) {
+            Ok(port) => {
+                let port = Box::new(port);
+                self.put(zone, &app.clone(), ZoneEnd::Process { app, generation, port });
+            }
+            Err(fault) => {
+                let reason = format!("its port could not be attached: {fault}");
+                self.unsent.push(FromWorker::ZoneFault { app, generation, reason });
+            }
+        }
+    }
+
+    fn put(&mut self, zone: ZoneId, app: &str, end: ZoneEnd) {
+        self.detach(zone);
+        if let Err(error) = end.register(self.poll.registry(), Token(usize::from(zone.0))) {
+            tracing::error!(app, "its zone cannot be listened to: {error}");
+            return;
+        }
+        self.dispatch.kernel.attach(zone, app, Capabilities::of_an_app());
+        self.dispatch.zones.put(zone, Some(end));
+    }
+
+    fn ask_flows(&mut self, datapath: DatapathId, ticket: u64) {
+        // All tables, any out port, any group, any cookie, any match: OpenFlow 1.3.5, 7.3.5.2.
+        let mut body = [0u8; 40];
+        body[0] = 0xff;
+        body[4..12].fill(0xff);
+        body[32..36].copy_from_slice(&[0, 1, 0, 4]);
+        let request = StatsRequest { multipart: MULTIPART_FLOW, body: &body };
+        let command = Command { datapath, ticket, wants_receipt: true, what: What::StatsRequest(request) };
+        let tag = Tag { zone: ZoneId::KERNEL, ticket };
+        if let Err(refused) = self.southbound.send(datapath, &command, 0, tag) {
+            self.unsent.push(FromWorker::NoFlows { ticket, reason: refused.to_string() });
+        }
+    }
+
+    fn count(&mut self, ticket: u64) {
+        let Dispatch { kernel, zones, .. } = &mut self.dispatch;
+        let zones = zones.iter().map(|(zone, end)| {
+            let counters = kernel.zone(zone).map(|zone| zone.counters).unwrap_or_default();
+            ZoneCounts {
+                zone: zone.0,
+                events: counters.events,
+                dropped: end.dropped(),
+                commands: counters.commands,
+                refusals: counters.refusals,
+            }
+        });
+        let counts = FromWorker::Counts {
+            ticket,
+            sessions: self.southbound.sessions().collect(),
+            zones: zones.collect(),
+        };
+        self.unsent.push(counts);
+    }
+
+    fn end(&mut self) {
+        self.ending = true;
+        let everybody = self.dispatch.zones.iter().fold(ZoneSet::EMPTY, |all, (zone, _)| all.with(zone));
+        self.tell(everybody, write::shutdown);
+        self.serve_zones();
+        self.southbound.close_all("the node is shut down");
+    }
+}
+
+/// Whether a token is a connection's.
+fn southbound_owns(token: Token) -> bool {
+    token.0 >= FIRST_CONNECTION
+}
+
+impl Dispatch {
+    /// An event of southbound: who hears it, hears it.
+    fn hear(&mut self, event: SouthboundEvent<'_>) {
+        match event {
+            SouthboundEvent::Event(bytes) => self.hear_frame(bytes),
+            SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame } => self.to_node.push(frame.to_vec()),
+            SouthboundEvent::ToZone { zone, frame } => self.deliver_control(zone, frame),
+        }
+    }
+
+    fn hear_frame(&mut self, bytes: &[u8]) {
+        let frame = match Frame::read(bytes) {
+            Ok(frame) => frame,
+            Err(malformed) => return tracing::error!("southbound made a frame that is none: {malformed}"),
+        };
+        let hearers = match self.kernel.on_event(&frame, &mut self.effects) {
+            Ok(hearers) => hearers,
+            Err(malformed) => return tracing::error!("southbound made an event that is none: {malformed}"),
+        };
+        let is_packet_in = frame.header.kind.get() == kind::PACKET_IN;
+        for zone in hearers {
+            if is_packet_in { self.deliver_packet_in(zone, bytes) } else { self.deliver_control(zone, bytes) }
+        }
+    }
+
+    fn deliver_packet_in(&mut self, zone: ZoneId, frame: &[u8]) {
+        let Some(end) = self.zones.get(zone) else { return };
+        end.deliver_packet_in(frame);
+        if end.is_full()
+            && let Err(fault) = end.run()
+        {
+            self.faults.push((zone, fault));
+        }
+    }
+
+    fn deliver_control(&mut self, zone: ZoneId, frame: &[u8]) {
+        let Some(end) = self.zones.get(zone) else { return };
+        if let Err(fault) = end.deliver_control(frame) {
+            self.faults.push((zone, fault));
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! One worker's ends of the zones: where events go in and commands come out, whatever the zone is made of.
+//!
+//! Never decides who hears an event or whether a command may pass; that is the kernel's.
+
+use abi::ZoneId;
+use abi::event::write;
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+use std::os::fd::{AsFd, AsRawFd};
+use zone::ZoneFault;
+use zone::port::ProcessPort;
+use zone::trusted::{TrustedApp, TrustedFault};
+
+/// Events that wait for a trusted app are handed over at the latest when they are so many bytes: what one read brings.
+const TRUSTED_BATCH_BYTES: usize = 256 << 10;
+
+/// Commands of one process zone in one turn, so that none keeps the worker from the others: about what a full ring holds of
+/// flow mods.
+const COMMANDS_PER_TURN: usize = 4096;
+
+/// What a zone did that ends it.
+#[derive(Debug)]
+pub enum Fault {
+    /// A process zone broke the rules of its port.
+    Process {
+        /// Its app.
+        app: String,
+        /// Which start of it.
+        generation: u64,
+        /// What it did.
+        fault: ZoneFault,
+    },
+    /// A trusted app is not to be called again.
+    Trusted {
+        /// Its app.
+        app: String,
+        /// What it did.
+        fault: TrustedFault,
+    },
+}
+
+/// One worker's end of one zone.
+pub enum ZoneEnd {
+    /// By rings.
+    Process {
+        /// Its app.
+        app: String,
+        /// Which start of it.
+        generation: u64,
+        /// This worker's end.
+        port: Box<ProcessPort>,
+    },
+    /// By the C table.
+    Trusted {
+        /// Its app.
+        app: String,
+        /// The instance of this worker.
+        instance: Box<TrustedApp>,
+        /// Events that it has not been handed yet.
+        events: Vec<u8>,
+    },
+}
+
+impl ZoneEnd {
+    /// Which start of a process zone it is; 0 for a trusted app.
+    pub fn generation(&self) -> u64 {
+        match self {
+            ZoneEnd::Process { generation, .. } => *generation,
+            ZoneEnd::Trusted { .. } => 0,
+        }
+    }
+
+    /// Its app.
+    pub fn app(&self) -> &str {
+        match self {
+            ZoneEnd::Process { app, .. } | ZoneEnd::Trusted { app, .. } => app,
+        }
+    }
+
+    /// Hands over a packet-in, which may be dropped if the zone does not keep up.
+    pub fn deliver_packet_in(&mut self, frame: &[u8]) {
+        match self {
+            ZoneEnd::Process { port, .. } => drop(port.deliver_packet_in(frame)),
+            ZoneEnd::Trusted { events, .. } => events.extend_from_slice(frame),
+        }
+    }
+
+    /// Hands over an event that may not be lost.
+    pub fn deliver_control(&mut self, frame: &[u8]) -> Result<(), Fault> {
+        match self {
+            ZoneEnd::Process { app, generation, port } => {
+                port.deliver_control(frame).map_err(|fault| process_fault(app, *generation, fault))
+            }
+            ZoneEnd::Trusted { events, .. } => {
+                events.extend_from_slice(frame);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a trusted app has so much to hear that it should now.
+    pub fn is_full(&self) -> bool {
+        matches!(self, ZoneEnd::Trusted { events, .. } if events.len() >= TRUSTED_BATCH_BYTES)
+    }
+
+    /// Lets a trusted app hear what waits for it; a process zone hears by itself.
+    pub fn run(&mut self) -> Result<(), Fault> {
+        let ZoneEnd::Trusted { app, instance, events } = self else { return Ok(()) };
+        if events.is_empty() {
+            return Ok(());
+        }
+        let heard = instance.on_events(events);
+        events.clear();
+        heard.map_err(|fault| Fault::Trusted { app: app.clone(), fault })
+    }
+
+    /// Takes commands, whole frames one after the other, into `frames`, whose old content is dropped. `scratch` is a buffer.
+    pub fn take_commands(&mut self, frames: &mut Vec<u8>, scratch: &mut Vec<u8>) -> Result<(), Fault> {
+        match self {
+            ZoneEnd::Trusted { instance, .. } => {
+                instance.take_commands(frames);
+                Ok(())
+            }
+            ZoneEnd::Process { app, generation, port } => {
+                frames.clear();
+                for _ in 0..COMMANDS_PER_TURN {
+                    match port.take_command(scratch) {
+                        Ok(Some(frame)) => frames.extend_from_slice(frame.bytes),
+                        Ok(None) => break,
+                        Err(fault) => return Err(process_fault(app, *generation, fault)),
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The worker is awake, and need not be woken.
+    pub fn begin_turn(&mut self) {
+        if let ZoneEnd::Process { port, .. } = self {
+            port.begin_turn();
+        }
+    }
+
+    /// Shows a process zone what was delivered in this turn.
+    pub fn flush(&mut self) -> Result<(), Fault> {
+        match self {
+            ZoneEnd::Process { app, generation, port } => {
+                port.flush().map_err(|fault| process_fault(app, *generation, fault))
+            }
+            ZoneEnd::Trusted { .. } => Ok(()),
+        }
+    }
+
+    /// Says that the worker is going to sleep. `false` if there is something to do first.
+    pub fn about_to_sleep(&mut self) -> bool {
+        match self {
+            ZoneEnd::Process { port, .. } => port.about_to_sleep(),
+            ZoneEnd::Trusted { events, .. } => events.is_empty(),
+        }
+    }
+
+    /// Tells a process zone of the packet-ins that it was too slow for.
+    pub fn tell_dropped(&mut self, scratch: &mut Vec<u8>) -> Result<(), Fault> {
+        let ZoneEnd::Process { port, .. } = self else { return Ok(()) };
+        let dropped = port.take_dropped();
+        if dropped == 0 {
+            return Ok(());
+        }
+        scratch.clear();
+        write::dropped(scratch, 0, dropped);
+        self.deliver_control(scratch)
+    }
+
+    /// How many packet-ins were dropped since it was attached.
+    pub fn dropped(&self) -> u64 {
+        match self {
+            ZoneEnd::Process { port, .. } => port.dropped(),
+            ZoneEnd::Trusted { .. } => 0,
+        }
+    }
+
+    /// Lets the worker's poll hear of it.
+    pub fn register(&self, registry: &Registry, token: Token) -> std::io::Result<()> {
+        match self {
+            ZoneEnd::Process { port, .. } => registry.register(
+                &mut SourceFd(&port.wake_fd().as_fd().as_raw_fd()),
+                token,
+                Interest::READABLE,
+            ),
+            ZoneEnd::Trusted { .. } => Ok(()),
+        }
+    }
+
+    /// Takes it out of the worker's poll.
+    pub fn deregister(&self, registry: &Registry) {
+        if let ZoneEnd::Process { port, .. } = self {
+            // The descriptor is closed right after, which would take it out as well.
+            let _ = registry.deregister(&mut SourceFd(&port.wake_fd().as_fd().as_raw_fd()));
+        }
+    }
+}
+
+fn process_fault(app: &str, generation: u64, fault: ZoneFault) -> Fault {
+    Fault::Process { app: app.to_owned(), generation, fault }
+}
+
+/// All zones of one worker, by number.
+pub struct ZoneEnds {
+    ends: Vec<Option<ZoneEnd>>,
+}
+
+impl ZoneEnds {
+    /// None.
+    pub fn new() -> Self {
+        ZoneEnds { ends: (0..=kernel::zones::MAX_ZONE).map(|_| None).collect() }
+    }
+
+    /// One of them.
+    pub fn get(&mut self, zone: ZoneId) -> Option<&mut ZoneEnd> {
+        self.ends.get_mut(usize::from(zone.0))?.as_mut()
+    }
+
+    /// Puts one in place of what was there, which is given back. Nothing happens for a number beyond the last.
+    pub fn put(&mut self, zone: ZoneId, end: Option<ZoneEnd>) -> Option<ZoneEnd> {
+        let place = self.ends.get_mut(usize::from(zone.0))?;
+        std::mem::replace(place, end)
+    }
+
+    /// Every zone that is there.
+    pub fn iter(&mut self) -> impl Iterator<Item = (ZoneId, &mut ZoneEnd)> {
+        let numbered = self.ends.iter_mut().enumerate();
+        // There are MAX_ZONE + 1 places.
+        numbered.filter_map(|(number, end)| Some((ZoneId(number as u16), end.as_mut()?)))
+    }
+}
