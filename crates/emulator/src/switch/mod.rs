@@ -21,7 +21,6 @@ mod packet;
 mod pipeline;
 mod port;
 mod refusal;
-mod relation;
 mod rules;
 mod session;
 mod statistics;

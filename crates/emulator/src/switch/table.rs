@@ -3,14 +3,14 @@
 //! In: a packet's fields, or changes to the entries. Out: the entry that speaks of the packet, and the entries that went.
 //! Never carries an entry out, and never says that it went: that is the switch's.
 
-use flow::{Action, Instruction, Match, PortNo};
+use flow::relation::{covers, overlaps};
+use flow::{Action, Instruction, Match, MatchEntry, PortNo};
 use openflow::Version;
 use openflow::message::{FLOW_MOD_RESET_COUNTS, FLOW_MOD_SEND_FLOW_REMOVED, FlowMod, GROUP_ANY};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::fields::Fields;
-use super::relation::{covers, overlaps, same};
 
 /// One flow entry.
 #[derive(Clone, Debug)]
@@ -226,4 +226,14 @@ impl FlowTable {
         self.nothing_due_before = self.entries.iter().filter_map(|entry| Some(entry.deadline()?.0)).min();
         expired
     }
+}
+
+/// Whether two matches are one and the same to a strict modify or delete: the same fields with the same values, in whatever
+/// order and however a mask of all ones is written (1.3.5, 6.4).
+fn same(one: &Match, two: &Match) -> bool {
+    let has = |entry: &MatchEntry| match entry {
+        MatchEntry::Field { field, .. } => one.get(*field) == two.get(*field),
+        MatchEntry::Unknown { .. } => two.entries().contains(entry),
+    };
+    one.entries().len() == two.entries().len() && one.entries().iter().all(has)
 }
