@@ -13,6 +13,7 @@ use super::refusal::Refusal;
 use super::session::State;
 use super::validate::Place;
 use super::{Effects, Switch};
+use crate::frame::ETHERNET_HEADER_BYTES;
 
 /// How much of a refused message is sent back with the error. The specification asks for at least 64 bytes (1.3.5, 7.5.4).
 const ERROR_DATA_BYTES: usize = 64;
@@ -175,6 +176,9 @@ impl Switch {
             NO_BUFFER => wanted.data.clone(),
             buffer_id => self.buffers.take(buffer_id)?.frame,
         };
+        if frame.len() < ETHERNET_HEADER_BYTES {
+            return Err(Refusal::BadPacket);
+        }
         self.copies_left = pipeline::COPIES_MAX;
         let mut packet = Packet::new(frame, wanted.in_port);
         let _ = self.carry_out(&wanted.actions, &mut packet, Origin::PACKET_OUT, now, effects);

@@ -15,7 +15,6 @@
 mod action_set;
 mod buffer;
 mod dispatch;
-mod fields;
 mod group;
 mod packet;
 mod pipeline;

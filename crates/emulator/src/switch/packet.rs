@@ -1,6 +1,7 @@
 //! A packet on its way through a switch.
 
-use flow::PortNo;
+use flow::frame::FrameFields;
+use flow::{Field, PortNo};
 
 /// A frame and what the pipeline knows of it beside its bytes (1.3.5, 5.1).
 #[derive(Clone, Debug)]
@@ -17,5 +18,12 @@ impl Packet {
     /// A packet that has just come in.
     pub(crate) fn new(frame: Vec<u8>, in_port: PortNo) -> Self {
         Packet { frame, in_port, metadata: 0 }
+    }
+
+    /// Its fields as they are now.
+    pub(crate) fn fields(&self) -> FrameFields {
+        let mut fields = FrameFields::read(&self.frame).from_port(self.in_port);
+        fields.set(Field::Metadata, self.metadata);
+        fields
     }
 }

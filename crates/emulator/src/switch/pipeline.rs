@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::action_set::ActionSet;
-use super::fields::Fields;
 use super::packet::Packet;
 use super::{Effects, Switch};
 use crate::frame::actions;
@@ -73,7 +72,7 @@ impl Switch {
     }
 
     fn look_up(&mut self, table_id: u8, packet: &Packet, now: Duration) -> Option<Hit> {
-        let fields = Fields::of(packet)?;
+        let fields = packet.fields();
         let table = self.tables.get_mut(usize::from(table_id))?;
         let entry = table.hit(&fields, packet.frame.len(), now)?;
         let (cookie, is_table_miss) = (entry.cookie, entry.is_table_miss());
@@ -265,7 +264,7 @@ fn flow_hash(packet: &Packet) -> u64 {
     use Field::*;
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
-    let Some(fields) = Fields::of(packet) else { return OFFSET_BASIS };
+    let fields = packet.fields();
     let conversation = [
         EthSrc, EthDst, EthType, VlanVid, IpProto, Ipv4Src, Ipv4Dst, Ipv6Src, Ipv6Dst, TcpSrc, TcpDst,
         UdpSrc, UdpDst, SctpSrc, SctpDst,

@@ -3,14 +3,13 @@
 //! In: a packet's fields, or changes to the entries. Out: the entry that speaks of the packet, and the entries that went.
 //! Never carries an entry out, and never says that it went: that is the switch's.
 
+use flow::frame::FrameFields;
 use flow::relation::{covers, overlaps};
 use flow::{Action, Instruction, Match, MatchEntry, PortNo};
 use openflow::Version;
 use openflow::message::{FLOW_MOD_RESET_COUNTS, FLOW_MOD_SEND_FLOW_REMOVED, FlowMod, GROUP_ANY};
 use std::sync::Arc;
 use std::time::Duration;
-
-use super::fields::Fields;
 
 /// One flow entry.
 #[derive(Clone, Debug)]
@@ -143,9 +142,9 @@ impl FlowTable {
     }
 
     /// The entry that speaks of a packet with these fields, counted.
-    pub(crate) fn hit(&mut self, fields: &Fields<'_>, bytes: usize, now: Duration) -> Option<&FlowEntry> {
+    pub(crate) fn hit(&mut self, fields: &FrameFields, bytes: usize, now: Duration) -> Option<&FlowEntry> {
         self.lookup_count += 1;
-        let entry = self.entries.iter_mut().find(|entry| fields.are_in(&entry.matching))?;
+        let entry = self.entries.iter_mut().find(|entry| entry.matching.matches(fields))?;
         self.matched_count += 1;
         entry.packet_count += 1;
         entry.byte_count += bytes as u64;

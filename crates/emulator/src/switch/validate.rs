@@ -109,8 +109,7 @@ pub(super) fn can_set(field: Field) -> bool {
     !matches!(field, InPort | InPhyPort | Metadata | PbbIsid | TunnelId | Ipv6Exthdr)
 }
 
-/// What a match can name here.
+/// What a match can name here. Ports have nothing below them that a packet could come in by.
 pub(super) fn can_match(field: Field) -> bool {
-    use Field::*;
-    !matches!(field, InPhyPort | PbbIsid | TunnelId | Ipv6Exthdr | Ipv6NdTarget | Ipv6NdSll | Ipv6NdTll)
+    field != Field::InPhyPort
 }

@@ -228,8 +228,13 @@ impl Rule {
     }
 
     fn needs_v13(&self) -> bool {
+        let labels = |entry: &flow::MatchEntry| {
+            matches!(entry, flow::MatchEntry::Field { field: Field::MplsLabel, .. })
+        };
         let apply = |instruction: &Instruction| matches!(instruction, Instruction::ApplyActions(_));
-        self.0.table_id != 0 || !self.0.instructions.iter().all(apply)
+        self.0.table_id != 0
+            || self.0.matching.entries().iter().any(labels)
+            || !self.0.instructions.iter().all(apply)
     }
 }
 

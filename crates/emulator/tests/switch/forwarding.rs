@@ -65,6 +65,26 @@ fn fields_of_every_layer_are_told_apart() {
 }
 
 #[test]
+fn a_label_hides_what_is_under_it() {
+    let labelled = |label: u128| {
+        let mut bench = Bench::new(V13);
+        bench.add(&[rule(1).apply(&[Action::PushMpls(0x8847), set(Field::MplsLabel, label), output("2")])]);
+        bench.becomes(&ping())
+    };
+    let rules = [
+        rule(3).on(Field::EthType, 0x8847u16).on(Field::MplsLabel, 7u32).apply(&[
+            Action::PopMpls(0x800),
+            Action::DecNwTtl,
+            output("3"),
+        ]),
+        rule(2).on(Field::EthType, 0x800u16).on(Field::IpProto, 1u8).output("4"),
+    ];
+    check(&rules, (1, labelled(7)), "3");
+    check(&rules, (1, labelled(8)), "");
+    check(&rules, (1, ping()), "4");
+}
+
+#[test]
 fn a_tag_is_there_or_not() {
     let untagged = rule(2).on(Field::VlanVid, 0u16).output("2");
     let five = rule(2).on(Field::VlanVid, 0x1005u16).output("3");
@@ -154,6 +174,15 @@ fn a_packet_out_goes_where_it_says() {
         }
         let answers = bench.say(packet_out(PortNo(1), &[output("CONTROLLER")], ping()));
         assert!(matches!(&answers[..], [Body::PacketIn(packet_in)] if packet_in.data == ping()[..]));
+    }
+}
+
+#[test]
+fn a_packet_out_without_a_packet_is_refused() {
+    for (versions, expected) in [(V10, (1, 5)), (V13, (1, 12))] {
+        let mut bench = Bench::new(versions);
+        assert_eq!(bench.refusal(packet_out(PortNo(1), &[output("2")], vec![0; 13])), Some(expected));
+        assert_eq!(bench.left_by(), "");
     }
 }
 

@@ -50,7 +50,7 @@ fn what_the_switch_cannot_do_is_refused_by_its_name() {
     v13(rule(1).apply(&[set(Field::InPort, 1)]), (2, 13));
     v13(rule(1).apply(&[Action::PopPbb]), (2, 0));
     v13(rule(1).apply(&[Action::Experimenter { experimenter: 0x2320, body: vec![0; 4] }]), (2, 2));
-    v13(rule(1).on(Field::TunnelId, 1u64), (4, 6));
+    v13(rule(1).on(Field::InPhyPort, 1u32), (4, 6));
     v13(rule(1).command(9), (5, 6));
     assert_eq!(Bench::new(V10).refusal(rule(1).flags(FLOW_MOD_RESET_COUNTS).body()), Some((3, 5)));
 }
