@@ -15,8 +15,7 @@ const RETRY_LONGEST: Duration = Duration::from_secs(5);
 /// A controller that is silent for so long is asked whether it is there (Open vSwitch's inactivity probe is as long); after
 /// as long again it is taken for gone.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How much is read at once, and how often before others get their turn.
-const READ_BYTES: usize = 64 * 1024;
+/// How often is read before others get their turn.
 const READS_AT_ONCE: usize = 4;
 /// Beyond this much unsent, packet-ins are dropped; what the controller asked for still goes out.
 const OUTBOUND_FOR_PACKET_INS_BYTES: usize = 1024 * 1024;
@@ -161,22 +160,21 @@ impl Connection {
         self.failures = 0;
     }
 
-    /// Reads what has come, up to a bound. An end of the stream is an error here.
-    pub(crate) fn read(&mut self, now: Duration) -> io::Result<Received> {
+    /// Reads what has come, up to a bound, by way of `scratch`. An end of the stream is an error here.
+    pub(crate) fn read(&mut self, scratch: &mut [u8], now: Duration) -> io::Result<Received> {
         let State::Open(stream) = &mut self.state else { return Ok(Received::All) };
         for _ in 0..READS_AT_ONCE {
-            let before = self.inbound.len();
-            self.inbound.resize(before + READ_BYTES, 0);
-            let result = stream.read(&mut self.inbound[before..]);
-            self.inbound.truncate(before + result.as_ref().map_or(0, |count| *count));
-            match result {
+            match stream.read(scratch) {
                 Ok(0) => {
                     return Err(io::Error::new(
                         ErrorKind::UnexpectedEof,
                         "the controller closed the connection",
                     ));
                 }
-                Ok(_) => (self.heard_at, self.probed) = (now, false),
+                Ok(count) => {
+                    self.inbound.extend_from_slice(&scratch[..count]);
+                    (self.heard_at, self.probed) = (now, false);
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Received::All),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -275,5 +273,47 @@ mod tests {
         assert_eq!((seen, connection.inbound.len()), (vec![8, 9], 5));
         connection.inbound = vec![4, 2, 0, 7, 0, 0, 0, 0];
         assert!(connection.cut(|_| true).is_err());
+    }
+
+    /// A connection between two sockets here, and the far one.
+    fn open() -> (Connection, std::net::TcpStream) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        near.set_nonblocking(true).unwrap();
+        let mut connection = Connection::new();
+        connection.state = State::Open(TcpStream::from_std(near));
+        (connection, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn a_silent_controller_is_asked_once_and_then_left() {
+        let (mut connection, mut far) = open();
+        assert_eq!(connection.due(SILENCE / 2), Due::Nothing);
+        assert_eq!(connection.due(SILENCE), Due::Probe);
+        connection.probed();
+        assert_eq!(connection.due(SILENCE), Due::Nothing);
+        assert_eq!(connection.due(2 * SILENCE), Due::GiveUp);
+        far.write_all(&[4]).unwrap();
+        let mut scratch = [0; 16];
+        while connection.inbound.is_empty() {
+            connection.read(&mut scratch, 2 * SILENCE).unwrap();
+        }
+        assert_eq!(connection.due(2 * SILENCE), Due::Nothing, "it was heard");
+        assert_eq!(connection.due(3 * SILENCE), Due::Probe, "and is silent again");
+    }
+
+    #[test]
+    fn a_controller_that_does_not_read_gets_no_more_packet_ins_and_is_left_at_last() {
+        let (mut connection, _far) = open();
+        let version = openflow::Version::V1_3;
+        let echo = Message { version, xid: 1, body: openflow::Body::EchoRequest(vec![0; 60_000]) };
+        let mut had_room = true;
+        let refused = (0..1000).find_map(|_| {
+            connection.flush().unwrap();
+            had_room &= connection.has_room_for_packet_ins();
+            connection.push(&echo).err()
+        });
+        assert_eq!(refused.unwrap(), "the controller does not read what is sent to it");
+        assert!(!had_room);
     }
 }

@@ -26,6 +26,8 @@ use crate::topology::Topology;
 const TICK: Duration = Duration::from_millis(20);
 /// Frames that are carried before sockets get their turn.
 const FRAMES_AT_ONCE: usize = 4096;
+/// How much is read at once.
+const READ_BYTES: usize = 64 * 1024;
 /// Events of the poll that are taken at once; more come with the next look.
 const POLL_EVENTS: usize = 1024;
 
@@ -38,6 +40,8 @@ pub(crate) struct Reactor {
     network: Network,
     effects: NetworkEffects,
     connections: Vec<Connection>,
+    /// What is read goes by way of this, so that idle connections need no room.
+    scratch: Vec<u8>,
     /// Connections with more to read than was taken at once.
     unread: Vec<usize>,
     /// Switches that have something to send.
@@ -49,7 +53,7 @@ pub(crate) struct Reactor {
     rounds: VecDeque<(PingAll, Sender<PingReport>)>,
     audience: Vec<Audience>,
     counters: Arc<Counters>,
-    ticked_at: Duration,
+    next_tick: Duration,
 }
 
 impl Reactor {
@@ -71,6 +75,7 @@ impl Reactor {
             network: Network::new(topology, options, Duration::ZERO),
             effects: NetworkEffects::default(),
             connections: topology.switches.iter().map(|_| Connection::new()).collect(),
+            scratch: vec![0; READ_BYTES],
             unread: Vec::new(),
             unsent: Vec::new(),
             closing: Vec::new(),
@@ -79,7 +84,7 @@ impl Reactor {
             rounds: VecDeque::new(),
             audience: Vec::new(),
             counters,
-            ticked_at: Duration::ZERO,
+            next_tick: Duration::ZERO,
         })
     }
 
@@ -91,7 +96,8 @@ impl Reactor {
     /// Runs until it is told to stop, or nobody is left who could.
     pub(crate) fn run(&mut self) {
         let mut events = Events::with_capacity(POLL_EVENTS);
-        let mut more = false;
+        // The first look is at the clock: every connection is due.
+        let mut more = true;
         loop {
             let patience = if more { Duration::ZERO } else { TICK };
             match self.poll.poll(&mut events, Some(patience)) {
@@ -108,8 +114,8 @@ impl Reactor {
             if !self.obey(now) {
                 return;
             }
-            if now.saturating_sub(self.ticked_at) >= TICK {
-                self.ticked_at = now;
+            if now >= self.next_tick {
+                self.next_tick = now + TICK;
                 self.tick(now);
             }
             let frames_left = self.network.carry(FRAMES_AT_ONCE, now, &mut self.effects);
@@ -134,7 +140,7 @@ impl Reactor {
 
     /// Reads what a controller has sent to a switch, and lets the switch act.
     fn receive(&mut self, index: usize, now: Duration) {
-        let received = self.connections[index].read(now);
+        let received = self.connections[index].read(&mut self.scratch, now);
         let result = self.hand_over(index, now);
         match (received, result) {
             (Ok(Received::SomeMore), Ok(())) => self.unread.push(index),

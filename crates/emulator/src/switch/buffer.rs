@@ -31,6 +31,8 @@ struct Slot {
 /// A switch's packet buffers.
 #[derive(Debug)]
 pub(crate) struct PacketBuffers {
+    count: usize,
+    /// Grows with need, up to `count`: a switch whose controller is quick uses few of them over and over.
     slots: Vec<Slot>,
     next: usize,
 }
@@ -38,22 +40,17 @@ pub(crate) struct PacketBuffers {
 impl PacketBuffers {
     /// `count` buffers; more than a buffer id has room for are not made.
     pub(crate) fn new(count: u32) -> Self {
-        let slots = (0..count.min(1 << SLOT_BITS)).map(|_| Slot::default()).collect();
-        PacketBuffers { slots, next: 0 }
+        PacketBuffers { count: count.min(1 << SLOT_BITS) as usize, slots: Vec::new(), next: 0 }
     }
 
     /// How many there are.
     pub(crate) fn count(&self) -> u32 {
-        self.slots.len() as u32
+        self.count as u32
     }
 
     /// Keeps a packet and says under which id, if there is room.
     pub(crate) fn keep(&mut self, frame: &[u8], in_port: PortNo, now: Duration) -> Option<u32> {
-        let index = self.next;
-        let slot = self.slots.get_mut(index)?;
-        if slot.packet.is_some() && now.saturating_sub(slot.taken_at) < KEPT_AT_LEAST {
-            return None;
-        }
+        let index = self.free_slot(now)?;
         self.next = (index + 1) % self.slots.len();
         let slot = &mut self.slots[index];
         // One bit less than there is room for: an id of all ones says that there is no buffer.
@@ -61,6 +58,23 @@ impl PacketBuffers {
         slot.taken_at = now;
         slot.packet = Some(Buffered { frame: frame.to_vec(), in_port });
         Some(slot.uses << SLOT_BITS | index as u32)
+    }
+
+    /// The next slot that is free or old enough, or a new one.
+    fn free_slot(&mut self, now: Duration) -> Option<usize> {
+        if self.count == 0 {
+            return None;
+        }
+        let is_free =
+            |slot: &Slot| slot.packet.is_none() || now.saturating_sub(slot.taken_at) >= KEPT_AT_LEAST;
+        if self.next < self.slots.len() && is_free(&self.slots[self.next]) {
+            return Some(self.next);
+        }
+        if self.slots.len() < self.count {
+            self.slots.push(Slot::default());
+            return Some(self.slots.len() - 1);
+        }
+        None
     }
 
     /// Gives a kept packet back, once.
