@@ -12,6 +12,16 @@
 //! be sent comes out, and time is a `Duration` since the emulation began. An [`Emulation`] is the one place that does I/O: it
 //! holds the TCP connections of all switches of a network in one loop on one thread, in real time.
 //!
+//! ```no_run
+//! use emulator::{Emulation, SwitchOptions};
+//! use std::time::Duration;
+//!
+//! let network = Emulation::start(&"tree,2".parse()?, "127.0.0.1:6653".parse()?, &SwitchOptions::default())?;
+//! network.wait_connected(Duration::from_secs(10))?;
+//! println!("{}", network.ping_all(Duration::from_secs(5)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! This crate never needs a privilege, never touches the machine's own network beyond TCP to the controller, and never
 //! decides anything about the network that it emulates: that is the controller's part.
 

@@ -9,7 +9,8 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-/// The largest network that is made: what is beyond it is refused by name. A switch without rules takes about 10 KiB.
+/// The largest network that is made: what is beyond it is refused by name. A switch and its host take
+/// about 4 KiB before there are rules.
 pub const SWITCHES_MAX: usize = 4096;
 /// The most hosts in a network.
 pub const HOSTS_MAX: usize = 16_384;
