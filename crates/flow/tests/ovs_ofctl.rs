@@ -5,8 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+use flow::canonical::{match_len, write_instructions, write_match};
 use flow::text::{instructions_to_string, match_to_string, parse_instructions, parse_match};
-use flow::{Field, MacAddr, Match, PortNo};
+use flow::{Field, Instruction, MacAddr, Match, PortNo};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -111,44 +112,43 @@ fn matches_print_as_ovs_ofctl_prints_them() {
     check("matches", "OpenFlow13", &flows);
 }
 
+/// Flows as people write them, with what Open vSwitch needs in the match for their actions.
+const ACTIONS_OF_1_3: &[&str] = &[
+    "actions=output:1,2,LOCAL",
+    "actions=controller,controller:128,controller(max_len=100),CONTROLLER:65535",
+    "actions=controller(max_len=100,reason=no_match),controller(max_len=100,id=3),controller(id=3)",
+    "actions=output(port=1,max_len=100),output:reg0[0..5],output:NXM_NX_REG0[]",
+    "actions=normal,flood,all,in_port,local,table",
+    "actions=set_field:00:11:22:33:44:55->eth_src,set_field:00:11:22:33:44:55->dl_dst",
+    "ip,actions=set_field:32->ip_dscp,set_field:3->nw_ecn,set_field:10.0.0.1->ip_src,mod_nw_ttl:5,dec_ttl",
+    "tcp,actions=set_field:80->tcp_dst",
+    "dl_vlan=4,actions=set_field:4101->vlan_vid,set_field:3->vlan_pcp,pop_vlan",
+    "actions=push_vlan:0x8100,set_field:4101->vlan_vid,push_vlan:0x88a8",
+    "arp,actions=set_field:2->arp_op,set_field:10.0.0.1->arp_spa,set_field:00:00:00:00:00:01->arp_sha",
+    "mpls,actions=set_field:5->mpls_label,set_field:1->mpls_tc,dec_mpls_ttl,set_mpls_ttl:5",
+    "mpls,actions=set_mpls_label:5,set_mpls_tc:3,pop_mpls:0x800",
+    "icmp6,icmp_type=135,actions=set_field:2001::1->nd_target,set_field:00:00:00:00:00:01->nd_sll",
+    "icmp6,actions=set_field:5->icmpv6_type,set_field:5->icmpv6_code,set_field:5->ipv6_label",
+    "icmp,actions=set_field:8->icmp_type,set_field:8->icmp_code",
+    "actions=set_field:5->tun_id,set_field:1->reg0,set_field:0x5->metadata,set_field:3->pkt_mark",
+    "actions=push_mpls:0x8847,set_field:5->mpls_label",
+    "ip,actions=dec_ttl(1,2),dec_ttl(0)",
+    "actions=group:5,set_queue:5,pop_queue,exit,ct_clear",
+    "actions=resubmit:5,resubmit(5,6),resubmit(,7),resubmit(5,),resubmit(IN_PORT,4)",
+    "actions=load:0x5->NXM_NX_REG0[],load:0x5->NXM_NX_REG0[0..15],load:1->reg0[3]",
+    "actions=load:0x10000000000->NXM_OF_ETH_SRC[],load:5->OXM_OF_METADATA[],load:3->eth_dst[0..7]",
+    "actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],move:NXM_NX_REG0[0..15]->NXM_OF_VLAN_TCI[]",
+    "actions=note:00.01.02,note:",
+    "actions=meter:5,output:2,goto_table:4",
+    "actions=output:1,clear_actions,write_actions(output:3,set_queue:3),write_metadata:5/0xff,goto_table:4",
+    "actions=write_metadata:5,goto_table:255",
+    "actions=output:1 output:2",
+    "actions=drop",
+];
+
 #[test]
 fn actions_of_1_3_print_as_ovs_ofctl_prints_them() {
-    check(
-        "actions",
-        "OpenFlow13",
-        &[
-            "actions=output:1,2,LOCAL",
-            "actions=controller,controller:128,controller(max_len=100),CONTROLLER:65535",
-            "actions=controller(max_len=100,reason=no_match),controller(max_len=100,id=3),controller(id=3)",
-            "actions=output(port=1,max_len=100),output:reg0[0..5],output:NXM_NX_REG0[]",
-            "actions=normal,flood,all,in_port,local,table",
-            "actions=set_field:00:11:22:33:44:55->eth_src,set_field:00:11:22:33:44:55->dl_dst",
-            "ip,actions=set_field:32->ip_dscp,set_field:3->nw_ecn,set_field:10.0.0.1->ip_src,mod_nw_ttl:5,dec_ttl",
-            "tcp,actions=set_field:80->tcp_dst",
-            "dl_vlan=4,actions=set_field:4101->vlan_vid,set_field:3->vlan_pcp,pop_vlan",
-            "actions=push_vlan:0x8100,set_field:4101->vlan_vid,push_vlan:0x88a8",
-            "arp,actions=set_field:2->arp_op,set_field:10.0.0.1->arp_spa,set_field:00:00:00:00:00:01->arp_sha",
-            "mpls,actions=set_field:5->mpls_label,set_field:1->mpls_tc,dec_mpls_ttl,set_mpls_ttl:5",
-            "mpls,actions=set_mpls_label:5,set_mpls_tc:3,pop_mpls:0x800",
-            "icmp6,icmp_type=135,actions=set_field:2001::1->nd_target,set_field:00:00:00:00:00:01->nd_sll",
-            "icmp6,actions=set_field:5->icmpv6_type,set_field:5->icmpv6_code,set_field:5->ipv6_label",
-            "icmp,actions=set_field:8->icmp_type,set_field:8->icmp_code",
-            "actions=set_field:5->tun_id,set_field:1->reg0,set_field:0x5->metadata,set_field:3->pkt_mark",
-            "actions=push_mpls:0x8847,set_field:5->mpls_label",
-            "ip,actions=dec_ttl(1,2),dec_ttl(0)",
-            "actions=group:5,set_queue:5,pop_queue,exit,ct_clear",
-            "actions=resubmit:5,resubmit(5,6),resubmit(,7),resubmit(5,),resubmit(IN_PORT,4)",
-            "actions=load:0x5->NXM_NX_REG0[],load:0x5->NXM_NX_REG0[0..15],load:1->reg0[3]",
-            "actions=load:0x10000000000->NXM_OF_ETH_SRC[],load:5->OXM_OF_METADATA[],load:3->eth_dst[0..7]",
-            "actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],move:NXM_NX_REG0[0..15]->NXM_OF_VLAN_TCI[]",
-            "actions=note:00.01.02,note:",
-            "actions=meter:5,output:2,goto_table:4",
-            "actions=output:1,clear_actions,write_actions(output:3,set_queue:3),write_metadata:5/0xff,goto_table:4",
-            "actions=write_metadata:5,goto_table:255",
-            "actions=output:1 output:2",
-            "actions=drop",
-        ],
-    );
+    check("actions", "OpenFlow13", ACTIONS_OF_1_3);
 }
 
 #[test]
@@ -229,6 +229,54 @@ fn any_legal_match_prints_as_ovs_ofctl_prints_it() {
     let Some(theirs) = ovs_ofctl("any_legal_match", "OpenFlow13", &flows) else { return };
     for (rule, (their_match, _)) in rules.iter().zip(theirs) {
         assert_eq!(match_to_string(rule), their_match);
+    }
+}
+
+/// A flow mod of OpenFlow 1.3 (1.3.5, 7.3.4.1) that adds a rule, with our bytes in it.
+fn flow_mod(rule: &Match, instructions: &[Instruction]) -> Vec<u8> {
+    let mut body = Vec::new();
+    // Cookie, its mask, table, command, time-outs, priority 32768, no buffer, any port and group, flags, padding.
+    body.extend([0; 16]);
+    body.extend([0, 0, 0, 0, 0, 0, 0x80, 0]);
+    body.extend([0xff; 12]);
+    body.extend([0; 4]);
+    let match_start = body.len();
+    let length = u16::try_from(4 + match_len(rule)).unwrap();
+    body.extend([0, 1]);
+    body.extend(length.to_be_bytes());
+    write_match(rule, &mut body);
+    body.resize(match_start + usize::from(length).next_multiple_of(8), 0);
+    write_instructions(instructions, &mut body).unwrap();
+    let length = u16::try_from(8 + body.len()).unwrap().to_be_bytes();
+    [&[4, 14, length[0], length[1], 0, 0, 0, 1][..], &body].concat()
+}
+
+#[test]
+fn our_bytes_say_to_ovs_ofctl_what_our_text_says() {
+    let mut runner = TestRunner::deterministic();
+    let drop = |rule: Match| (rule, Vec::new());
+    let mut flows: Vec<(Match, Vec<Instruction>)> =
+        (0..500).map(|_| drop(legal_match().new_tree(&mut runner).unwrap().current())).collect();
+    for flow in ACTIONS_OF_1_3 {
+        let (rule, actions) = split(flow);
+        flows.push((parse_match(&rule).unwrap(), parse_instructions(&actions).unwrap()));
+    }
+    let messages: Vec<u8> =
+        flows.iter().flat_map(|(rule, instructions)| flow_mod(rule, instructions)).collect();
+    let file: PathBuf = [env!("CARGO_TARGET_TMPDIR"), "our_bytes.messages"].iter().collect();
+    std::fs::write(&file, messages).unwrap();
+    let Ok(ran) = Command::new("ovs-ofctl").arg("ofp-parse").arg(&file).output() else {
+        println!(
+            "left out: our_bytes_say_to_ovs_ofctl_what_our_text_says: the program ovs-ofctl is not installed"
+        );
+        return;
+    };
+    let printed = String::from_utf8_lossy(&ran.stdout);
+    let theirs: Vec<_> =
+        printed.lines().filter_map(|line| line.split_once(" ADD ")).map(|(_, flow)| split(flow)).collect();
+    assert_eq!(theirs.len(), flows.len(), "{}", String::from_utf8_lossy(&ran.stderr));
+    for ((rule, instructions), theirs) in flows.iter().zip(theirs) {
+        assert_eq!((match_to_string(rule), instructions_to_string(instructions)), theirs);
     }
 }
 
