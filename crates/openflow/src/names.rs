@@ -258,6 +258,76 @@ pub fn error_code_number(version: Version, name: &str) -> Option<(u16, u16)> {
     Some((row.number, u16::try_from(code).ok()?))
 }
 
+/// The types of messages of 1.3 by number, OFPT_ left out (1.3.5, 7.1).
+const TYPES_1_3: [&str; 30] = [
+    "HELLO",
+    "ERROR",
+    "ECHO_REQUEST",
+    "ECHO_REPLY",
+    "EXPERIMENTER",
+    "FEATURES_REQUEST",
+    "FEATURES_REPLY",
+    "GET_CONFIG_REQUEST",
+    "GET_CONFIG_REPLY",
+    "SET_CONFIG",
+    "PACKET_IN",
+    "FLOW_REMOVED",
+    "PORT_STATUS",
+    "PACKET_OUT",
+    "FLOW_MOD",
+    "GROUP_MOD",
+    "PORT_MOD",
+    "TABLE_MOD",
+    "MULTIPART_REQUEST",
+    "MULTIPART_REPLY",
+    "BARRIER_REQUEST",
+    "BARRIER_REPLY",
+    "QUEUE_GET_CONFIG_REQUEST",
+    "QUEUE_GET_CONFIG_REPLY",
+    "ROLE_REQUEST",
+    "ROLE_REPLY",
+    "GET_ASYNC_REQUEST",
+    "GET_ASYNC_REPLY",
+    "SET_ASYNC",
+    "METER_MOD",
+];
+
+/// The types of messages of 1.0 by number (5.1).
+const TYPES_1_0: [&str; 22] = [
+    "HELLO",
+    "ERROR",
+    "ECHO_REQUEST",
+    "ECHO_REPLY",
+    "VENDOR",
+    "FEATURES_REQUEST",
+    "FEATURES_REPLY",
+    "GET_CONFIG_REQUEST",
+    "GET_CONFIG_REPLY",
+    "SET_CONFIG",
+    "PACKET_IN",
+    "FLOW_REMOVED",
+    "PORT_STATUS",
+    "PACKET_OUT",
+    "FLOW_MOD",
+    "PORT_MOD",
+    "STATS_REQUEST",
+    "STATS_REPLY",
+    "BARRIER_REQUEST",
+    "BARRIER_REPLY",
+    "QUEUE_GET_CONFIG_REQUEST",
+    "QUEUE_GET_CONFIG_REPLY",
+];
+
+/// The specification's name for a type of message (`OFPT_FLOW_MOD`), or `None` if the version has no such number.
+pub fn message_type_name(version: Version, number: u8) -> Option<String> {
+    let types: &[&str] = match version {
+        Version::V1_0 => &TYPES_1_0,
+        Version::V1_3 => &TYPES_1_3,
+        _ => &[],
+    };
+    types.get(usize::from(number)).map(|name| format!("OFPT_{name}"))
+}
+
 impl Body {
     /// The word for this type of message in JSON: the specification's name of 1.3 without OFPT_, in lower case. 1.0's
     /// statistics and vendor messages have the same words.

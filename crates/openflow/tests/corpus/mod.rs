@@ -1,0 +1,608 @@
+//! Messages of every type, for the tests to translate. Whether a version can say one is for its codec to tell.
+
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use flow::{Action, DatapathId, Field, Instruction, MacAddr, Match, PortNo};
+use openflow::Body;
+use openflow::message::*;
+
+pub fn flow_mod() -> FlowMod {
+    FlowMod {
+        cookie: u64::MAX,
+        cookie_mask: 0,
+        table_id: 0,
+        command: FLOW_ADD,
+        idle_timeout_s: 10,
+        hard_timeout_s: 0,
+        priority: 100,
+        buffer_id: NO_BUFFER,
+        out_port: PortNo::ANY,
+        out_group: GROUP_ANY,
+        flags: FLOW_MOD_SEND_FLOW_REMOVED,
+        matching: Match::any().with(Field::InPort, PortNo(1)),
+        instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(2))])],
+    }
+}
+
+fn port() -> Port {
+    Port {
+        port_no: PortNo(1),
+        hw_addr: MacAddr([2, 0, 0, 0, 0, 1]),
+        name: "eth1".into(),
+        config: PORT_CONFIG_DOWN,
+        state: 5,
+        curr: 0x2820,
+        advertised: 0,
+        supported: 0x8000_0000,
+        peer: 0,
+        curr_speed_kbps: 1_000_000,
+        max_speed_kbps: 1_000_000,
+    }
+}
+
+/// At least one of each type.
+pub fn bodies() -> Vec<Body> {
+    let config = SwitchConfig { flags: 1, miss_send_len: 128 };
+    let role = Role { role: ROLE_MASTER, generation_id: u64::MAX };
+    let reasons =
+        AsyncConfig { packet_in_mask: [3, 0], port_status_mask: [7, 0x80], flow_removed_mask: [15, 0] };
+    let experimenter = |exp_type| Experimenter { experimenter: 0x2320, exp_type, data: vec![1, 2] };
+    let request = |body| Body::MultipartRequest(MultipartRequest { flags: 0, body });
+    let reply = |body| Body::MultipartReply(MultipartReply { flags: MULTIPART_MORE | 4, body });
+    let which = FlowStatsRequest {
+        table_id: TABLE_ALL,
+        out_port: PortNo::ANY,
+        out_group: GROUP_ANY,
+        cookie: 0,
+        cookie_mask: 0,
+        matching: Match::any(),
+    };
+    let experimenter_stats = ExperimenterStats { experimenter: 1, exp_type: Some(2), data: vec![3] };
+    let buckets = vec![Bucket {
+        weight: 1,
+        watch_port: PortNo(3),
+        watch_group: GROUP_ANY,
+        actions: vec![Action::to_controller()],
+    }];
+    let bands = vec![
+        MeterBand { rate: 1, burst_size: 2, kind: MeterBandKind::Drop },
+        MeterBand { rate: 1, burst_size: 2, kind: MeterBandKind::DscpRemark(1) },
+        MeterBand {
+            rate: 1,
+            burst_size: 2,
+            kind: MeterBandKind::Experimenter { experimenter: 1, data: vec![9] },
+        },
+    ];
+    let id = |kind, experimenter| FeatureId { kind, experimenter };
+    let tables = vec![TableFeatures {
+        table_id: 0,
+        name: "classifier".into(),
+        metadata_match: u64::MAX,
+        metadata_write: 0,
+        config: 3,
+        max_entries: 1_000_000,
+        properties: vec![
+            TableProperty::Instructions { kind: 0, ids: vec![id(1, None), id(9, None), id(0xffff, Some(1))] },
+            TableProperty::NextTables { kind: 3, tables: vec![1, 255] },
+            TableProperty::Actions { kind: 6, ids: vec![id(0, None), id(0xffff, Some(0x2320))] },
+            TableProperty::Oxm { kind: 8, oxm_ids: vec![0x8000_0004, 0x8000_070c, 0xffff_0104] },
+            TableProperty::Experimenter { kind: 0xfffe, experimenter: 1, exp_type: 2, data: vec![3] },
+            TableProperty::Unknown { kind: 77, data: vec![4] },
+        ],
+    }];
+    let port_stats = PortStats {
+        port_no: PortNo::LOCAL,
+        rx_packets: 1,
+        tx_packets: 2,
+        rx_bytes: 3,
+        tx_bytes: 4,
+        rx_dropped: 5,
+        tx_dropped: 6,
+        rx_errors: 7,
+        tx_errors: 8,
+        rx_frame_err: 9,
+        rx_over_err: 10,
+        rx_crc_err: 11,
+        collisions: u64::MAX,
+        duration_s: 12,
+        duration_ns: 13,
+    };
+    vec![
+        Body::Hello(Hello {
+            elements: vec![
+                HelloElement::VersionBitmap(vec![0x12, 0]),
+                HelloElement::Unknown { kind: 9, body: vec![1] },
+            ],
+        }),
+        Body::Error(ErrorMessage { kind: 1, code: 6, experimenter: None, data: vec![4, 0] }),
+        Body::Error(ErrorMessage { kind: 77, code: 6, experimenter: None, data: vec![] }),
+        Body::Error(ErrorMessage { kind: 1, code: 77, experimenter: None, data: vec![] }),
+        Body::Error(ErrorMessage { kind: 0xffff, code: 6, experimenter: Some(9), data: vec![] }),
+        Body::EchoRequest(vec![0xff]),
+        Body::EchoReply(vec![]),
+        Body::Experimenter(experimenter(Some(4))),
+        Body::Experimenter(experimenter(None)),
+        Body::FeaturesRequest,
+        Body::FeaturesReply(FeaturesReply {
+            datapath_id: DatapathId(1),
+            n_buffers: 0,
+            n_tables: 254,
+            auxiliary_id: 0,
+            capabilities: 0x8000_004f,
+            actions: 0,
+            ports: vec![port()],
+        }),
+        Body::GetConfigRequest,
+        Body::GetConfigReply(config),
+        Body::SetConfig(SwitchConfig { flags: 7, ..config }),
+        Body::PacketIn(PacketIn {
+            buffer_id: 1,
+            total_len: 3,
+            reason: 0,
+            table_id: 0,
+            cookie: 0,
+            matching: Match::any().with(Field::InPort, PortNo(1)),
+            data: vec![1, 2, 3],
+        }),
+        Body::FlowRemoved(FlowRemoved {
+            matching: Match::any(),
+            cookie: 1,
+            priority: 2,
+            reason: 9,
+            table_id: 3,
+            duration_s: 4,
+            duration_ns: 5,
+            idle_timeout_s: 6,
+            hard_timeout_s: 7,
+            packet_count: 8,
+            byte_count: 9,
+        }),
+        Body::PortStatus(PortStatus { reason: PORT_MODIFIED, port: port() }),
+        Body::PacketOut(PacketOut {
+            buffer_id: NO_BUFFER,
+            in_port: PortNo::CONTROLLER,
+            actions: vec![Action::output(PortNo::FLOOD), Action::StripVlan],
+            data: vec![1],
+        }),
+        Body::FlowMod(flow_mod()),
+        Body::GroupMod(GroupMod { command: 0, group_type: 9, group_id: GROUP_ALL, buckets: buckets.clone() }),
+        Body::PortMod(PortMod {
+            port_no: PortNo(1),
+            hw_addr: MacAddr::BROADCAST,
+            config: 1,
+            mask: 0x41,
+            advertise: 0,
+        }),
+        Body::TableMod(TableMod { table_id: TABLE_ALL, config: 3 }),
+        request(RequestBody::Desc),
+        request(RequestBody::Flow(which.clone())),
+        request(RequestBody::Aggregate(which)),
+        request(RequestBody::Table),
+        request(RequestBody::PortStats(PortNo::ANY)),
+        request(RequestBody::Queue { port: PortNo(1), queue_id: u32::MAX }),
+        request(RequestBody::Group(GROUP_ALL)),
+        request(RequestBody::GroupDesc),
+        request(RequestBody::GroupFeatures),
+        request(RequestBody::Meter(METER_ALL)),
+        request(RequestBody::MeterConfig(1)),
+        request(RequestBody::MeterFeatures),
+        request(RequestBody::TableFeatures(vec![])),
+        request(RequestBody::PortDesc),
+        request(RequestBody::Experimenter(experimenter_stats.clone())),
+        reply(ReplyBody::Desc(SwitchDesc { mfr_desc: "m \"é\"".into(), ..SwitchDesc::default() })),
+        reply(ReplyBody::Flow(vec![FlowStats {
+            table_id: 0,
+            duration_s: 1,
+            duration_ns: 2,
+            priority: 3,
+            idle_timeout_s: 4,
+            hard_timeout_s: 5,
+            flags: 0x11,
+            cookie: 6,
+            packet_count: 7,
+            byte_count: 8,
+            matching: Match::any().with(Field::EthType, 0x800u16),
+            instructions: vec![Instruction::GotoTable(1), Instruction::ClearActions],
+        }])),
+        reply(ReplyBody::Aggregate(AggregateStats { packet_count: 1, byte_count: 2, flow_count: 3 })),
+        reply(ReplyBody::Table(vec![TableStats {
+            table_id: 0,
+            name: "t".into(),
+            wildcards: 1,
+            max_entries: 2,
+            active_count: 3,
+            lookup_count: 4,
+            matched_count: 5,
+        }])),
+        reply(ReplyBody::PortStats(vec![port_stats])),
+        reply(ReplyBody::Queue(vec![QueueStats {
+            port_no: PortNo(1),
+            queue_id: 2,
+            tx_bytes: 3,
+            tx_packets: 4,
+            tx_errors: 5,
+            duration_s: 6,
+            duration_ns: 7,
+        }])),
+        reply(ReplyBody::Group(vec![GroupStats {
+            group_id: 1,
+            ref_count: 2,
+            packet_count: 3,
+            byte_count: 4,
+            duration_s: 5,
+            duration_ns: 6,
+            buckets: vec![(7, 8)],
+        }])),
+        reply(ReplyBody::GroupDesc(vec![GroupDesc {
+            group_type: GROUP_TYPE_FAST_FAILOVER,
+            group_id: 1,
+            buckets,
+        }])),
+        reply(ReplyBody::GroupFeatures(GroupFeatures {
+            types: 0x1f,
+            capabilities: 3,
+            max_groups: [1, 2, 3, 4],
+            actions: [1, 0, 0x8000_0000, 3],
+        })),
+        reply(ReplyBody::Meter(vec![MeterStats {
+            meter_id: 1,
+            flow_count: 2,
+            packet_in_count: 3,
+            byte_in_count: 4,
+            duration_s: 5,
+            duration_ns: 6,
+            bands: vec![(7, 8)],
+        }])),
+        reply(ReplyBody::MeterConfig(vec![MeterConfig { flags: 5, meter_id: 1, bands: bands.clone() }])),
+        reply(ReplyBody::MeterFeatures(MeterFeatures {
+            max_meter: 1,
+            band_types: 6,
+            capabilities: 15,
+            max_bands: 2,
+            max_color: 3,
+        })),
+        reply(ReplyBody::TableFeatures(tables)),
+        reply(ReplyBody::PortDesc(vec![port()])),
+        reply(ReplyBody::Experimenter(experimenter_stats)),
+        Body::BarrierRequest,
+        Body::BarrierReply,
+        Body::QueueGetConfigRequest(QueueGetConfigRequest { port: PortNo::ANY }),
+        Body::QueueGetConfigReply(QueueGetConfigReply {
+            port: PortNo(1),
+            queues: vec![PacketQueue {
+                queue_id: 1,
+                port: PortNo(1),
+                properties: vec![
+                    QueueProperty::MinRate(10),
+                    QueueProperty::MaxRate(1000),
+                    QueueProperty::Experimenter { experimenter: 1, data: vec![] },
+                    QueueProperty::Unknown { kind: 1, data: vec![2] },
+                ],
+            }],
+        }),
+        Body::RoleRequest(role),
+        Body::RoleReply(Role { role: 9, ..role }),
+        Body::GetAsyncRequest,
+        Body::GetAsyncReply(reasons),
+        Body::SetAsync(reasons),
+        Body::MeterMod(MeterMod { command: 1, flags: 1, meter_id: 1, bands }),
+    ]
+}
+
+/// More of the types that have much to say.
+pub fn variants() -> Vec<Body> {
+    let mut all = vec![
+        Body::Hello(Hello::default()),
+        Body::Hello(Hello { elements: vec![HelloElement::VersionBitmap(vec![0x10])] }),
+        Body::EchoRequest((0..40).collect()),
+        Body::SetConfig(SwitchConfig { flags: 2, miss_send_len: 0xffff }),
+        Body::RoleRequest(Role { role: ROLE_NOCHANGE, generation_id: 5 }),
+        Body::RoleReply(Role { role: ROLE_SLAVE, generation_id: 5 }),
+        Body::RoleReply(Role { role: ROLE_EQUAL, generation_id: u64::MAX }),
+        Body::TableMod(TableMod { table_id: 3, config: 0 }),
+        Body::QueueGetConfigRequest(QueueGetConfigRequest { port: PortNo(3) }),
+        Body::MultipartReply(MultipartReply { flags: 0, body: ReplyBody::TableFeatures(vec![]) }),
+    ];
+    all.extend(flow_mods().into_iter().map(Body::FlowMod));
+    all.extend(groups());
+    all.extend(packets());
+    all.extend(errors());
+    all.extend(statistics());
+    all.extend(ports());
+    all
+}
+
+fn flow_mods() -> Vec<FlowMod> {
+    let tcp = Match::any()
+        .with(Field::EthType, 0x800u16)
+        .with(Field::IpProto, 6u8)
+        .with_masked(Field::Ipv4Src, 0x0a00_0000u32, 0xff00_0000u32)
+        .with(Field::TcpDst, 80u16);
+    let delete = FlowMod { command: FLOW_DELETE, table_id: TABLE_ALL, instructions: vec![], ..flow_mod() };
+    vec![
+        FlowMod { cookie: 0x1234, priority: 0x8000, matching: tcp.clone(), ..flow_mod() },
+        FlowMod { matching: Match::any(), priority: 0, instructions: vec![], cookie: 0, ..flow_mod() },
+        FlowMod {
+            matching: Match::any(),
+            priority: 0x8000,
+            flags: 0,
+            cookie: 0,
+            idle_timeout_s: 0,
+            ..flow_mod()
+        },
+        FlowMod { table_id: 5, hard_timeout_s: 20, buffer_id: 0x105, flags: 0x1b, ..flow_mod() },
+        FlowMod { command: FLOW_MODIFY, cookie: 3, cookie_mask: 0xff, ..flow_mod() },
+        FlowMod { command: FLOW_MODIFY_STRICT, flags: FLOW_MOD_RESET_COUNTS, cookie: 0, ..flow_mod() },
+        FlowMod { out_port: PortNo(5), cookie: 1, cookie_mask: u64::MAX, ..delete.clone() },
+        FlowMod {
+            command: FLOW_DELETE_STRICT,
+            out_port: PortNo::CONTROLLER,
+            cookie: 0,
+            table_id: 0,
+            ..delete
+        },
+        FlowMod {
+            matching: tcp,
+            instructions: vec![
+                Instruction::Meter(3),
+                Instruction::ApplyActions(vec![Action::to_controller(), Action::DecNwTtl]),
+                Instruction::WriteActions(vec![Action::Group(7)]),
+                Instruction::WriteMetadata { metadata: 1, mask: 0xff },
+                Instruction::GotoTable(9),
+            ],
+            ..flow_mod()
+        },
+    ]
+}
+
+fn groups() -> Vec<Body> {
+    let bucket = |weight, watch_port, watch_group| Bucket {
+        weight,
+        watch_port,
+        watch_group,
+        actions: vec![Action::output(PortNo(1))],
+    };
+    let empty = Bucket { weight: 0, watch_port: PortNo::ANY, watch_group: GROUP_ANY, actions: vec![] };
+    let with = |command, group_type, group_id, buckets| {
+        Body::GroupMod(GroupMod { command, group_type, group_id, buckets })
+    };
+    vec![
+        with(0, GROUP_TYPE_ALL, 1, vec![]),
+        with(0, GROUP_TYPE_INDIRECT, 1, vec![empty]),
+        with(
+            1,
+            GROUP_TYPE_SELECT,
+            2,
+            vec![bucket(1, PortNo::ANY, GROUP_ANY), bucket(5, PortNo::ANY, GROUP_ANY)],
+        ),
+        with(
+            0,
+            GROUP_TYPE_FAST_FAILOVER,
+            3,
+            vec![bucket(0, PortNo(2), GROUP_ANY), bucket(0, PortNo::ANY, 9)],
+        ),
+        with(2, GROUP_TYPE_ALL, GROUP_ALL, vec![]),
+        Body::MeterMod(MeterMod { command: 2, flags: 0, meter_id: METER_ALL, bands: vec![] }),
+        Body::MeterMod(MeterMod {
+            command: 0,
+            flags: 13,
+            meter_id: 5,
+            bands: vec![
+                MeterBand { rate: 1000, burst_size: 100, kind: MeterBandKind::Drop },
+                MeterBand { rate: 500, burst_size: 50, kind: MeterBandKind::DscpRemark(1) },
+            ],
+        }),
+    ]
+}
+
+/// An ARP request, a broadcast.
+pub fn arp_request() -> Vec<u8> {
+    let mut frame = vec![0xff; 6];
+    frame.extend([2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1]);
+    frame.extend([0, 0, 0, 0, 0, 0, 10, 0, 0, 2]);
+    frame
+}
+
+fn packets() -> Vec<Body> {
+    let data = arp_request();
+    let whole = PacketIn {
+        buffer_id: NO_BUFFER,
+        total_len: 42,
+        reason: 0,
+        table_id: 0,
+        cookie: 0,
+        matching: Match::any().with(Field::InPort, PortNo(1)),
+        data: data.clone(),
+    };
+    let rich = whole.matching.clone().with(Field::Metadata, 0x1234u64).with(Field::TunnelId, 5u64);
+    vec![
+        Body::PacketIn(PacketIn { table_id: 3, cookie: 0xabc, reason: 1, matching: rich, ..whole.clone() }),
+        Body::PacketIn(PacketIn { buffer_id: 0x100, total_len: 1500, reason: 2, ..whole.clone() }),
+        Body::PacketIn(PacketIn { buffer_id: 0x100, total_len: 10, cookie: u64::MAX, ..whole.clone() }),
+        Body::PacketIn(PacketIn { total_len: 43, ..whole.clone() }),
+        Body::PacketIn(whole),
+        Body::PacketOut(PacketOut {
+            buffer_id: NO_BUFFER,
+            in_port: PortNo(3),
+            actions: vec![Action::output(PortNo::ALL)],
+            data,
+        }),
+        Body::PacketOut(PacketOut { buffer_id: 0x105, in_port: PortNo::ANY, actions: vec![], data: vec![] }),
+        Body::PacketOut(PacketOut {
+            buffer_id: NO_BUFFER,
+            in_port: PortNo::LOCAL,
+            actions: vec![],
+            data: vec![],
+        }),
+    ]
+}
+
+fn errors() -> Vec<Body> {
+    let error = |kind, code, data: &[u8]| {
+        Body::Error(ErrorMessage { kind, code, experimenter: None, data: data.to_vec() })
+    };
+    let echo = [4, 2, 0, 12, 0, 0, 0, 9, 1, 2, 3, 4];
+    vec![
+        error(0, 0, b"Version \"2\" \\ \xff\n"),
+        error(0, 1, &[]),
+        error(1, 6, &echo),
+        error(1, 6, &echo[..11]),
+        error(1, 6, &echo[..7]),
+        error(1, 6, &[4, 2, 0, 10, 0, 0, 0, 9, 1, 2, 3, 4]),
+        error(1, 1, &[4, 99, 0, 8, 0, 0, 0, 9]),
+        error(1, 6, &[4, 20, 0, 8, 0, 0, 0, 9]),
+    ]
+}
+
+fn statistics() -> Vec<Body> {
+    let reply = |body| Body::MultipartReply(MultipartReply { flags: 0, body });
+    let request = |body| Body::MultipartRequest(MultipartRequest { flags: 0, body });
+    let flow = FlowStats {
+        table_id: 2,
+        duration_s: 5,
+        duration_ns: 250_000_000,
+        priority: 0x8000,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        flags: 0,
+        cookie: 0,
+        packet_count: u64::MAX,
+        byte_count: u64::MAX,
+        matching: Match::any(),
+        instructions: vec![],
+    };
+    let arp = Match::any().with(Field::EthType, 0x806u16).with(Field::InPort, PortNo(3));
+    let table = TableStats {
+        table_id: 0,
+        name: "classifier".into(),
+        wildcards: 0x3f_ffff,
+        max_entries: 1_000_000,
+        active_count: 3,
+        lookup_count: 10,
+        matched_count: 5,
+    };
+    let no_name = |table_id| TableStats { table_id, name: String::new(), ..table.clone() };
+    let mut tables = vec![table.clone(), no_name(1), no_name(2), no_name(3)];
+    tables.push(TableStats { name: "same".into(), ..no_name(4) });
+    tables.push(TableStats { active_count: 9, ..no_name(5) });
+    tables.push(TableStats { max_entries: 0, ..no_name(6) });
+    tables.push(TableStats { wildcards: 0x1234, ..no_name(7) });
+    tables.push(TableStats { wildcards: 0, max_entries: 0, ..no_name(8) });
+    tables.push(TableStats { wildcards: 0, max_entries: 0, lookup_count: 1, ..no_name(9) });
+    let queue = |port: u32, queue_id, duration_s| QueueStats {
+        port_no: PortNo(port),
+        queue_id,
+        tx_bytes: 1,
+        tx_packets: u64::MAX,
+        tx_errors: 0,
+        duration_s,
+        duration_ns: 1_000,
+    };
+    let packet_queue =
+        |port: u32, queue_id, properties| PacketQueue { queue_id, port: PortNo(port), properties };
+    vec![
+        request(RequestBody::Flow(FlowStatsRequest {
+            table_id: 3,
+            out_port: PortNo(4),
+            out_group: GROUP_ANY,
+            cookie: 0,
+            cookie_mask: 0,
+            matching: arp.clone(),
+        })),
+        request(RequestBody::Group(5)),
+        request(RequestBody::Meter(0xffff_fffe)),
+        request(RequestBody::PortStats(PortNo::LOCAL)),
+        reply(ReplyBody::Flow(vec![])),
+        reply(ReplyBody::Flow(vec![
+            flow.clone(),
+            FlowStats {
+                matching: arp,
+                priority: 7,
+                duration_ns: 1,
+                packet_count: 9,
+                byte_count: 8,
+                instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])],
+                ..flow
+            },
+        ])),
+        reply(ReplyBody::Table(tables)),
+        reply(ReplyBody::Table(vec![])),
+        reply(ReplyBody::PortStats(vec![])),
+        reply(ReplyBody::Queue(vec![queue(1, 2, 3), queue(2, 9, u32::MAX)])),
+        reply(ReplyBody::Group(vec![GroupStats {
+            group_id: 9,
+            ref_count: 0,
+            packet_count: u64::MAX,
+            byte_count: 0,
+            duration_s: u32::MAX,
+            duration_ns: 0,
+            buckets: vec![(u64::MAX, 1), (2, 3)],
+        }])),
+        reply(ReplyBody::GroupFeatures(GroupFeatures {
+            types: 9,
+            actions: [u32::MAX; 4],
+            ..GroupFeatures::default()
+        })),
+        reply(ReplyBody::Meter(vec![])),
+        reply(ReplyBody::MeterFeatures(MeterFeatures::default())),
+        reply(ReplyBody::MeterFeatures(MeterFeatures {
+            band_types: u32::MAX,
+            capabilities: 31,
+            ..MeterFeatures::default()
+        })),
+        Body::QueueGetConfigReply(QueueGetConfigReply {
+            port: PortNo(3),
+            queues: vec![
+                packet_queue(3, 9, vec![QueueProperty::MinRate(1001)]),
+                packet_queue(3, 2, vec![QueueProperty::MinRate(5), QueueProperty::MaxRate(0xffff)]),
+            ],
+        }),
+        Body::QueueGetConfigReply(QueueGetConfigReply { port: PortNo(3), queues: vec![] }),
+        Body::FlowRemoved(FlowRemoved {
+            matching: Match::any(),
+            cookie: 0,
+            priority: 0x8000,
+            reason: 0,
+            table_id: TABLE_ALL,
+            duration_s: 0,
+            duration_ns: 120_000_000,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            packet_count: 0,
+            byte_count: 0,
+        }),
+    ]
+}
+
+fn ports() -> Vec<Body> {
+    let local = Port { port_no: PortNo::LOCAL, name: "br\u{7}0".into(), config: 0x7f, state: 0, ..port() };
+    let spanning =
+        |state| Body::PortStatus(PortStatus { reason: PORT_ADDED, port: Port { state, ..port() } });
+    let many =
+        vec![local.clone(), Port { port_no: PortNo(2), curr: 0xfff, supported: 0x3f, ..port() }, port()];
+    vec![
+        spanning(0),
+        spanning(0x100),
+        spanning(0x201),
+        spanning(0x300),
+        Body::PortStatus(PortStatus { reason: PORT_DELETED, port: local.clone() }),
+        Body::PortStatus(PortStatus { reason: PORT_MODIFIED, port: Port { config: 0, state: 4, ..local } }),
+        Body::PortMod(PortMod {
+            port_no: PortNo(7),
+            hw_addr: MacAddr::BROADCAST,
+            config: 0,
+            mask: 0,
+            advertise: 0x2f,
+        }),
+        Body::MultipartReply(MultipartReply { flags: 0, body: ReplyBody::PortDesc(many.clone()) }),
+        Body::FeaturesReply(FeaturesReply {
+            datapath_id: DatapathId(0xabcd),
+            n_buffers: 256,
+            n_tables: 1,
+            auxiliary_id: 0,
+            capabilities: 0,
+            actions: 0xfff,
+            ports: many,
+        }),
+    ]
+}
