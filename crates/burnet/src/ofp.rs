@@ -1,8 +1,9 @@
-//! `burnet ofp`: OpenFlow messages between hexadecimal and JSON, a line at a time.
+//! `burnet ofp`: OpenFlow messages between hexadecimal, JSON and the text of ovs-ofctl, a line at a time.
 //!
 //! ```text
-//!   decode   hex, a message a line  ──> a JSON object a line
-//!   encode   a JSON object a line   ──> hex, a message a line
+//!   decode          hex, a message a line  ──> a JSON object a line
+//!   decode --text   hex, a message a line  ──> the lines that ovs-ofctl prints
+//!   encode          a JSON object a line   ──> hex, a message a line
 //! ```
 //!
 //! Lines are answered in their order, each as soon as it is read. What is wrong with a line is said in its place, as
@@ -15,6 +16,7 @@ use std::io::{self, BufRead, Write};
 
 use clap::{Args, Subcommand};
 use openflow::json::{self, hex};
+use openflow::{Message, text};
 use serde_json::{Value, json};
 
 /// The longest line that is read: the longest message (65535 bytes) as an object with its bytes beside it stays well below.
@@ -34,7 +36,11 @@ enum OfpCommand {
     ///
     /// Blanks, colons, a leading 0x and either case are accepted. A line that is no message gives an object with an "error"
     /// in it.
-    Decode,
+    Decode {
+        /// Print what ovs-ofctl prints instead of JSON; some messages have several lines then
+        #[arg(long)]
+        text: bool,
+    },
     /// Read one JSON object a line and print the message in hexadecimal
     ///
     /// Takes what decode prints. A line that says no message gives an object with an "error" in it.
@@ -47,7 +53,8 @@ enum OfpCommand {
 /// Only those of reading `input` and writing `output`.
 pub fn run(args: &OfpArgs, input: impl BufRead, output: impl Write) -> io::Result<()> {
     match args.command {
-        OfpCommand::Decode => each_line(input, output, decode_line),
+        OfpCommand::Decode { text: false } => each_line(input, output, decode_line),
+        OfpCommand::Decode { text: true } => each_line(input, output, decode_line_to_text),
         OfpCommand::Encode => each_line(input, output, encode_line),
     }
 }
@@ -111,6 +118,18 @@ fn decode_line(line: &str) -> String {
     }
 }
 
+fn decode_line_to_text(line: &str) -> String {
+    let bytes = match read_hex(line) {
+        Ok(bytes) => bytes,
+        Err(refused) => return refused,
+    };
+    match Message::decode(&bytes) {
+        // The end of the last line is put there for every answer.
+        Ok(message) => text::to_text(&message).trim_end_matches('\n').to_owned(),
+        Err(bad) => json::error_to_json(&bad).to_string(),
+    }
+}
+
 /// The bytes of a line, or the error to print.
 fn read_hex(line: &str) -> Result<Vec<u8>, String> {
     let digits = line.strip_prefix("0x").or_else(|| line.strip_prefix("0X")).unwrap_or(line);
@@ -171,25 +190,26 @@ mod tests {
 
     #[test]
     fn what_is_no_hexadecimal_is_refused_with_its_place() {
-        refused(OfpCommand::Decode, b"04 14 0g", "not_hex", 7);
-        refused(OfpCommand::Decode, b"0x041", "not_hex", 5);
-        refused(OfpCommand::Decode, b"04:14:0\xff", "not_utf8", 7);
-        refused(OfpCommand::Decode, "é".as_bytes(), "not_hex", 0);
-        refused(OfpCommand::Decode, b"0x0x", "not_hex", 3);
+        refused(OfpCommand::Decode { text: false }, b"04 14 0g", "not_hex", 7);
+        refused(OfpCommand::Decode { text: false }, b"0x041", "not_hex", 5);
+        refused(OfpCommand::Decode { text: false }, b"04:14:0\xff", "not_utf8", 7);
+        refused(OfpCommand::Decode { text: false }, "é".as_bytes(), "not_hex", 0);
+        refused(OfpCommand::Decode { text: false }, b"0x0x", "not_hex", 3);
     }
 
     #[test]
     fn a_line_without_end_is_skipped_and_the_next_one_read() {
         let mut input = vec![b'0'; MAX_LINE + 1];
         input.extend_from_slice(format!("\n{BARRIER}\n").as_bytes());
-        let answered = answers(OfpCommand::Decode, &input);
+        let answered = answers(OfpCommand::Decode { text: false }, &input);
         assert!(answered[0].contains("line_too_long"), "{}", answered[0]);
         assert!(answered[1].contains("barrier_request"), "{}", answered[1]);
     }
 
     #[test]
     fn what_follows_a_message_on_its_line_is_refused() {
-        let answered = answers(OfpCommand::Decode, format!("{BARRIER}{BARRIER}\n0x\n0414").as_bytes());
+        let answered =
+            answers(OfpCommand::Decode { text: false }, format!("{BARRIER}{BARRIER}\n0x\n0414").as_bytes());
         assert_eq!(answered.len(), 3, "{answered:?}");
         assert!(answered.iter().all(|answer| answer.contains("OFPBRC_BAD_LEN")), "{answered:?}");
     }
@@ -209,15 +229,28 @@ mod tests {
     #[test]
     fn blanks_colons_case_and_a_prefix_do_not_matter() {
         let lines = "04 14 00 08 00 00 00 0a\n04:14:00:08:00:00:00:0A\n0X041400080000000a\n\n  \r\n041400080000000A\r\n";
-        let answered = answers(OfpCommand::Decode, lines.as_bytes());
+        let answered = answers(OfpCommand::Decode { text: false }, lines.as_bytes());
         assert_eq!(answered, [r#"{"version":"1.3","type":"barrier_request","xid":10}"#; 4]);
+    }
+
+    #[test]
+    fn text_has_as_many_lines_as_the_message() {
+        let decode = OfpCommand::Decode { text: true };
+        let hello = "040000100000000100010008 00000012";
+        let input = format!("{BARRIER}\n04\n{hello}\n{BARRIER}\n");
+        let barrier = "OFPT_BARRIER_REQUEST (OF1.3) (xid=0x7):";
+        let answered = answers(decode, input.as_bytes());
+        assert_eq!(answered.len(), 5, "{answered:?}");
+        assert_eq!((answered[0].as_str(), answered[4].as_str()), (barrier, barrier));
+        assert!(answered[1].contains("OFPBRC_BAD_LEN"), "{}", answered[1]);
+        assert_eq!(answered[2..4], ["OFPT_HELLO (OF1.3) (xid=0x1):", " version bitmap: 0x01, 0x04"]);
     }
 
     #[test]
     fn what_is_decoded_is_encoded_again() {
         let padded = "0418001800000007000000020badf00d0000000000000001";
         let input = format!("{BARRIER}\n{padded}\n");
-        let decoded = answers(OfpCommand::Decode, input.as_bytes()).join("\n");
+        let decoded = answers(OfpCommand::Decode { text: false }, input.as_bytes()).join("\n");
         assert_eq!(answers(OfpCommand::Encode, decoded.as_bytes()), [BARRIER, padded]);
     }
 }
