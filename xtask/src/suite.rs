@@ -11,7 +11,7 @@
 use crate::packages;
 use crate::process::{self, Ended};
 use crate::stage::{self, Finished, Outcome, Tests};
-use crate::{demo, rules};
+use crate::{demo, rules, tree};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -80,6 +80,12 @@ impl Suite {
             let mut doc = process::cargo();
             doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
             suite.command(&mut doc)
+        });
+        // They are a workspace of their own, so nothing else would notice that one no longer compiles.
+        self.slow_stage("fuzz targets", |suite| {
+            let mut clippy = process::cargo();
+            clippy.args(["clippy", "--manifest-path", "fuzz/Cargo.toml", "--", "-D", "warnings"]);
+            suite.command(clippy.env("CARGO_TARGET_DIR", tree::target_folder()))
         });
         self.slow_stage("cargo-deny", Suite::cargo_deny);
     }

@@ -141,9 +141,13 @@ impl Field {
         TABLE[self as usize].bits as u32
     }
 
-    /// How many bytes a value takes on the wire (without its mask).
+    /// How many bytes a value takes on the wire (without its mask): as few as hold its bits, but four for the two labels of
+    /// 20 bits (`OXM_OF_IPV6_FLABEL`, `OXM_OF_MPLS_LABEL`).
     pub const fn bytes(self) -> usize {
-        self.bits().div_ceil(8) as usize
+        match self {
+            Field::Ipv6Flabel | Field::MplsLabel => 4,
+            _ => self.bits().div_ceil(8) as usize,
+        }
     }
 
     /// Whether OpenFlow 1.3 lets it have a mask.
@@ -173,7 +177,9 @@ mod tests {
         assert_eq!(Field::Ipv6Src.full_mask(), u128::MAX);
         assert_eq!(Field::VlanVid.full_mask(), 0x1fff);
         assert_eq!(Field::MplsBos.bytes(), 1);
-        assert_eq!(Field::Ipv6Flabel.bytes(), 3);
+        assert_eq!(Field::Ipv6Flabel.bytes(), 4);
+        assert_eq!(Field::MplsLabel.bytes(), 4);
+        assert_eq!(Field::PbbIsid.bytes(), 3);
         assert_eq!(Field::from_name("pbb_isid"), Some(Field::PbbIsid));
     }
 }

@@ -21,7 +21,7 @@ pub const MAX_PIECES: usize = 4096;
 const VLAN_PRESENT: u128 = 0x1000;
 
 #[cfg(test)]
-mod brute_force;
+pub(crate) mod brute_force;
 
 /// Whether each packet that `narrow` matches is matched by `wide` too.
 ///

@@ -95,13 +95,12 @@ fn set(after: &mut Match, field: Field, value: u128) {
         }
         _ => prerequisites(field).iter().all(there),
     };
-    // A value that decides what other fields mean makes those unknown that mean something else now.
-    let orphans: Vec<Field> = Field::all()
-        .filter(|other| {
-            prerequisites(*other).iter().any(|(needed, values)| *needed == field && !values.contains(&value))
-        })
-        .collect();
-    forget(after, &orphans);
+    // A value that decides what the bytes behind it mean makes all of them news, unless it was there already.
+    if after.get(field) != Some((value, field.full_mask())) {
+        let needs_it = |other: &Field| prerequisites(*other).iter().any(|(needed, _)| *needed == field);
+        let behind: Vec<Field> = Field::all().filter(needs_it).collect();
+        forget(after, &behind);
+    }
     after.remove(field);
     if certain {
         after.set(field, value);
@@ -211,7 +210,11 @@ fn nicira(after: &mut Match, body: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::port::PortNo;
+    use crate::relation::brute_force::{Packet, matches, rule, world};
     use crate::text::{match_to_string, parse_actions, parse_match};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     fn check(rule: &str, actions: &str, expected: &str) {
         let after = rewritten(&parse_match(rule).unwrap(), &parse_actions(actions).unwrap());
@@ -250,5 +253,104 @@ mod tests {
         check("mpls,mpls_label=5", "pop_mpls:0x0800,set_field:10.0.0.1->ip_src", "ip,nw_src=10.0.0.1");
         check("in_port=1,dl_type=0x88e7,dl_src=00:00:00:00:00:01", "pop_pbb", "in_port=1");
         check("tcp,tp_dst=3", "set_field:17->ip_proto", "udp");
+        check("tcp,tp_dst=3", "set_field:6->ip_proto", "tcp,tp_dst=3");
+    }
+
+    /// What a switch does with a packet of the small world.
+    fn carry_out(packet: &mut Packet, action: &Action) {
+        match action {
+            Action::SetField { field, value } if packet.contains_key(field) => set_in(packet, *field, *value),
+            Action::PushVlan(_) => push(packet),
+            Action::SetVlanVid(vid) => {
+                push(packet);
+                packet.insert(Field::VlanVid, u128::from(*vid) | VLAN_PRESENT);
+            }
+            Action::SetVlanPcp(pcp) => {
+                push(packet);
+                packet.insert(Field::VlanPcp, u128::from(*pcp));
+            }
+            Action::PopVlan => {
+                packet.insert(Field::VlanVid, 0);
+                packet.remove(&Field::VlanPcp);
+            }
+            Action::SetTransportSrc(port) => match packet.get(&Field::IpProto) {
+                Some(6) => drop(packet.insert(Field::TcpSrc, u128::from(*port))),
+                Some(17) => drop(packet.insert(Field::UdpSrc, u128::from(*port))),
+                _ => {}
+            },
+            Action::PushMpls(ethertype) => {
+                packet.insert(Field::EthType, u128::from(*ethertype));
+                packet.retain(|field, _| prerequisites(*field).is_empty());
+            }
+            _ => {}
+        }
+    }
+
+    /// Where the bytes behind mean something else now, there are fields with values that nobody knows (here: 3).
+    fn set_in(packet: &mut Packet, field: Field, value: u128) {
+        if packet.insert(field, value) == Some(value) {
+            return;
+        }
+        packet.retain(|other, _| !prerequisites(*other).iter().any(|(needed, _)| *needed == field));
+        for news in
+            [Field::Ipv4Src, Field::IpDscp, Field::IpProto, Field::TcpSrc, Field::Icmpv6Type, Field::ArpSpa]
+        {
+            let there =
+                |(needed, values): &(Field, &[u128])| packet.get(needed).is_some_and(|v| values.contains(v));
+            if prerequisites(news).iter().all(there) {
+                packet.entry(news).or_insert(3);
+            }
+        }
+        if matches!(packet.get(&Field::Icmpv6Type), Some(135 | 136)) {
+            packet.entry(Field::Ipv6NdTarget).or_insert(3);
+        }
+    }
+
+    /// A tag of its own for a packet that has none.
+    fn push(packet: &mut Packet) {
+        if packet.get(&Field::VlanVid) == Some(&0) {
+            packet.insert(Field::VlanVid, VLAN_PRESENT);
+            packet.insert(Field::VlanPcp, 0);
+        }
+    }
+
+    fn action() -> impl Strategy<Value = Action> {
+        use Field::*;
+        let sets = vec![
+            (EthType, 0x800),
+            (EthType, 0x86dd),
+            (IpProto, 6),
+            (IpProto, 17),
+            (Ipv4Src, 1),
+            (TcpSrc, 2),
+            (IpDscp, 1),
+            (VlanVid, 0x1002),
+            (VlanPcp, 1),
+            (ArpSpa, 1),
+            (Icmpv6Type, 135),
+            (Ipv6NdTarget, 1),
+        ];
+        prop_oneof![
+            6 => prop::sample::select(sets).prop_map(|(field, value)| Action::SetField { field, value }),
+            1 => Just(Action::PushVlan(0x8100)),
+            1 => Just(Action::PopVlan),
+            1 => Just(Action::SetVlanVid(3)),
+            1 => Just(Action::SetVlanPcp(1)),
+            1 => Just(Action::SetTransportSrc(1)),
+            1 => Just(Action::PushMpls(0x8847)),
+            1 => Just(Action::output(PortNo(1))),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn each_packet_is_in_the_match_afterwards(before in rule(), actions in vec(action(), 0..5)) {
+            let after = rewritten(&before, &actions);
+            for packet in world().iter().filter(|packet| matches(&before, packet)) {
+                let mut changed = packet.clone();
+                actions.iter().for_each(|action| carry_out(&mut changed, action));
+                prop_assert!(matches(&after, &changed), "{packet:?} becomes {changed:?}, not in {after:?}");
+            }
+        }
     }
 }

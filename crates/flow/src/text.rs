@@ -17,6 +17,7 @@
 
 mod action_print;
 mod action_text;
+mod flags;
 mod instruction_text;
 mod match_print;
 mod match_text;

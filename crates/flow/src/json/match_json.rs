@@ -98,6 +98,10 @@ fn read_entry(key: &str, scalar: &Scalar) -> Result<MatchEntry, String> {
     }
 }
 
+/// As many fields as a match can have in bytes: all of OpenFlow's, and as many of other classes as are read there. One more
+/// is refused.
+const MAX_FIELDS: usize = 40 + MAX_UNKNOWN_FIELDS;
+
 struct MatchVisitor;
 
 impl<'de> Visitor<'de> for MatchVisitor {
@@ -115,8 +119,8 @@ impl<'de> Visitor<'de> for MatchVisitor {
             if rule.entries().iter().any(|there| there.same_field(&entry)) {
                 return Err(A::Error::custom(format!("{key}: the field is there twice")));
             }
-            if rule.entries().len() == MAX_UNKNOWN_FIELDS {
-                return Err(A::Error::custom(format!("a match has at most {MAX_UNKNOWN_FIELDS} fields")));
+            if rule.entries().len() == MAX_FIELDS {
+                return Err(A::Error::custom(format!("a match has at most {MAX_FIELDS} fields")));
             }
             rule.append(entry);
         }

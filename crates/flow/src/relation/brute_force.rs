@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-type Packet = BTreeMap<Field, u128>;
+pub(crate) type Packet = BTreeMap<Field, u128>;
 
 /// Each packet once for each of a field's values.
 fn times(packets: Vec<Packet>, field: Field, values: &[u128]) -> Vec<Packet> {
@@ -20,7 +20,7 @@ fn times(packets: Vec<Packet>, field: Field, values: &[u128]) -> Vec<Packet> {
 }
 
 /// All packets of the small world: two bits of each address and port, and every kind.
-fn world() -> Vec<Packet> {
+pub(crate) fn world() -> Vec<Packet> {
     use Field::*;
     let all = [0, 1, 2, 3];
     let start = || vec![Packet::new()];
@@ -46,7 +46,7 @@ fn world() -> Vec<Packet> {
     [untagged, tagged].concat()
 }
 
-fn matches(rule: &Match, packet: &Packet) -> bool {
+pub(crate) fn matches(rule: &Match, packet: &Packet) -> bool {
     rule.entries().iter().all(|entry| match entry {
         MatchEntry::Field { mask: Some(0), .. } => true,
         MatchEntry::Field { field, value, mask } => {
@@ -57,7 +57,7 @@ fn matches(rule: &Match, packet: &Packet) -> bool {
 }
 
 /// A match that the small world can tell from every other of its kind.
-fn rule() -> impl Strategy<Value = Match> {
+pub(crate) fn rule() -> impl Strategy<Value = Match> {
     use Field::*;
     let exact = |field: Field, values: &'static [u128]| {
         prop::sample::select(values).prop_map(move |value| MatchEntry::Field { field, value, mask: None })

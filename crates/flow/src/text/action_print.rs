@@ -89,7 +89,7 @@ fn show_set_unknown(header: u32, body: &[u8]) -> String {
     match named {
         Some(extension) => {
             let value = body.iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte));
-            format!("set_field:{}->{}", value::show(extension.style, value), extension.name)
+            format!("set_field:{}->{}", extension.notation.show(value, None), extension.name)
         }
         None => format!("set_field:{}->oxm:{header:#010x}", show_hex(body)),
     }

@@ -187,7 +187,7 @@ fn read_set_field(word: &Word<'_>) -> Result<Action, BadText> {
         return Ok(Action::SetField { field, value });
     }
     if let Some(extension) = names::extension_in_match(name) {
-        let value = value::read(extension.style, extension.bits, value).map_err(at_fault)?;
+        let (value, _) = extension.notation.read(extension.bits, value).map_err(at_fault)?;
         let body = super::match_text::value_bytes(extension, value);
         return Ok(Action::SetUnknownField { header: extension.header(false), body });
     }

@@ -158,9 +158,6 @@ fn show_unknown(entry: &MatchEntry, header: u32, body: &[u8]) -> (u8, String) {
     if extension_entry(extension, value, mask).as_ref() != Some(entry) {
         return hexadecimal();
     }
-    let text = match mask {
-        Some(mask) => value::show_masked(extension.style, value, mask),
-        None => value::show(extension.style, value),
-    };
+    let text = extension.notation.show(value, mask);
     (rank, format!("{}={text}", extension.name))
 }

@@ -3,6 +3,7 @@
 use super::BadText;
 use super::names::{self, Extension, SHORTHANDS};
 use super::words::{Word, words};
+use crate::canonical::MAX_UNKNOWN_FIELDS;
 use crate::field::Field;
 use crate::matching::{Match, MatchEntry};
 use crate::value::{self, Style};
@@ -212,8 +213,8 @@ pub(super) fn value_bytes(extension: &Extension, value: u128) -> Vec<u8> {
 }
 
 fn read_extension(word: &Word<'_>, rule: &mut Match, extension: &Extension) -> Result<(), BadText> {
-    let text = word.needed(extension.style.expected())?;
-    let read = value::read_masked(extension.style, extension.bits, text);
+    let text = word.needed(extension.notation.expected())?;
+    let read = extension.notation.read(extension.bits, text);
     let (value, mask) = read.map_err(|fault| word.fault(fault))?;
     match extension_entry(extension, value, mask) {
         Some(entry) => put_unknown(word, rule, entry),
@@ -224,6 +225,9 @@ fn read_extension(word: &Word<'_>, rule: &mut Match, extension: &Extension) -> R
 fn put_unknown(word: &Word<'_>, rule: &mut Match, entry: MatchEntry) -> Result<(), BadText> {
     if rule.entries().iter().any(|there| there.same_field(&entry) && *there != entry) {
         return Err(word.fault(format!("{} is given twice, with two values", word.key)));
+    }
+    if rule.entries().len() > MAX_UNKNOWN_FIELDS {
+        return Err(word.fault(format!("a match has at most {MAX_UNKNOWN_FIELDS} fields")));
     }
     rule.put(entry);
     Ok(())

@@ -3,6 +3,7 @@
 //! Sources: ovs-fields(7) for names, widths and numbers. Nicira's fields stay [`crate::MatchEntry::Unknown`] in a match; they only
 //! have a name here.
 
+use super::flags::{CT_STATE, Notation, TCP_FLAGS};
 use crate::canonical::field_header;
 use crate::field::Field;
 use crate::value::Style;
@@ -17,7 +18,7 @@ pub(super) struct Extension {
     pub class: u16,
     pub number: u8,
     pub bits: u32,
-    pub style: Style,
+    pub notation: Notation,
     /// Where ovs-ofctl prints it in a match; `None` where OpenFlow's own field says the same, so that it has no name there.
     pub rank: Option<u8>,
 }
@@ -36,6 +37,17 @@ impl Extension {
 
 const HEX: Style = Style::Hexadecimal(1);
 
+const fn named(
+    name: &'static str,
+    header_name: &'static str,
+    number: u8,
+    bits: u32,
+    notation: Notation,
+    rank: u8,
+) -> Extension {
+    Extension { name, header_name, class: 1, number, bits, notation, rank: Some(rank) }
+}
+
 const fn nxm(
     name: &'static str,
     header_name: &'static str,
@@ -44,16 +56,16 @@ const fn nxm(
     style: Style,
     rank: u8,
 ) -> Extension {
-    Extension { name, header_name, class: 1, number, bits, style, rank: Some(rank) }
+    named(name, header_name, number, bits, Notation::Value(style), rank)
 }
 
 /// A field that OpenFlow has too.
 const fn twin(name: &'static str, header_name: &'static str, class: u16, number: u8, bits: u32) -> Extension {
-    Extension { name, header_name, class, number, bits, style: HEX, rank: None }
+    Extension { name, header_name, class, number, bits, notation: Notation::Value(HEX), rank: None }
 }
 
 #[rustfmt::skip]
-static EXTENSIONS: [Extension; 65] = [
+static EXTENSIONS: [Extension; 66] = [
     nxm("pkt_mark", "NXM_NX_PKT_MARK", 33, 32, HEX, 0),
     nxm("recirc_id", "NXM_NX_RECIRC_ID", 36, 32, HEX, 1),
     nxm("dp_hash", "NXM_NX_DP_HASH", 35, 32, HEX, 2),
@@ -82,8 +94,9 @@ static EXTENSIONS: [Extension; 65] = [
     nxm("tun_ipv6_src", "NXM_NX_TUN_IPV6_SRC", 109, 128, Style::Ipv6, 53),
     nxm("tun_ipv6_dst", "NXM_NX_TUN_IPV6_DST", 110, 128, Style::Ipv6, 54),
     nxm("nw_ttl", "NXM_NX_IP_TTL", 29, 8, Style::Decimal, 122),
-    twin("ct_state", "NXM_NX_CT_STATE", 1, 105, 32),
-    twin("tcp_flags", "NXM_NX_TCP_FLAGS", 1, 34, 12),
+    named("ct_state", "NXM_NX_CT_STATE", 105, 32, Notation::Flags(&CT_STATE), 10),
+    named("nw_frag", "NXM_NX_IP_FRAG", 26, 8, Notation::Fragment, 140),
+    named("tcp_flags", "NXM_NX_TCP_FLAGS", 34, 12, Notation::Flags(&TCP_FLAGS), 160),
     twin("tun_flags", "NXM_NX_TUN_FLAGS", 1, 104, 1),
     twin("tun_gbp_id", "NXM_NX_TUN_GBP_ID", 1, 38, 16),
     twin("tun_gbp_flags", "NXM_NX_TUN_GBP_FLAGS", 1, 39, 8),
