@@ -85,6 +85,8 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     /// Cuts a stream that comes in pieces: the messages' lengths.
     fn check(pieces: &[&[u8]], expected: &[usize]) {
@@ -138,5 +140,27 @@ mod tests {
         longest[..4].copy_from_slice(&[4, 2, 0xff, 0xff]);
         let pieces: Vec<&[u8]> = longest.chunks(READ_LEN - 2).collect();
         check(&pieces, &[MAX_MESSAGE_LEN]);
+    }
+
+    proptest! {
+        #[test]
+        fn however_a_stream_is_cut_up_the_messages_are_the_same(
+            lengths in vec(8usize..200, 1..50),
+            mut cuts in vec(0usize..10_000, 0..20),
+        ) {
+            let stream: Vec<u8> = lengths
+                .iter()
+                .flat_map(|length| {
+                    let mut message = vec![0; *length];
+                    message[..4].copy_from_slice(&[4, 2, 0, *length as u8]);
+                    message
+                })
+                .collect();
+            cuts.iter_mut().for_each(|cut| *cut %= stream.len() + 1);
+            cuts.extend([0, stream.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|ends| &stream[ends[0]..ends[1]]).collect();
+            check(&pieces, &lengths);
+        }
     }
 }

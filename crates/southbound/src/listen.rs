@@ -168,8 +168,11 @@ impl Listeners {
         self.sockets.is_empty()
     }
 
-    /// Takes the connections that wait at one socket (by its number from 0), at most a turn's worth. `true` if more may wait: call again
-    /// before polling.
+    /// Takes the connections that wait at one socket (by its number from 0), at most a turn's worth. `true` if more may wait: call it
+    /// again in the next turn, and poll without waiting.
+    ///
+    /// Call it about once a second as well: where the system has run out of file descriptors, connections wait that the poll has
+    /// told of already.
     pub fn accept(&mut self, index: usize, mut take: impl FnMut(TcpStream, SocketAddr)) -> bool {
         let Some(socket) = self.sockets.get(index) else { return false };
         for _ in 0..ACCEPTS_PER_TURN {

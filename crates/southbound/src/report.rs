@@ -7,12 +7,13 @@ use crate::connection::Connection;
 use crate::fault::{Fault, SessionEnd};
 use crate::line_limit::LineLimit;
 use crate::session::State;
+use crate::southbound::NotAdopted;
 use crate::turn::Line;
 use std::net::SocketAddr;
 
 /// A switch came up.
 pub fn up(limit: &mut LineLimit, now_ms: u64, connection: &Connection) {
-    let Some(kept_back) = limit.pass(connection.peer.ip(), now_ms) else { return };
+    let Some(kept_back) = pass(limit, now_ms, connection.peer) else { return };
     let session = &connection.session;
     let identity = session.identity();
     tracing::info!(
@@ -30,24 +31,41 @@ pub fn up(limit: &mut LineLimit, now_ms: u64, connection: &Connection) {
 
 /// A session ended.
 pub fn end(limit: &mut LineLimit, now_ms: u64, connection: &Connection, end: &SessionEnd) {
-    let Some(kept_back) = limit.pass(connection.peer.ip(), now_ms) else { return };
+    let Some(kept_back) = pass(limit, now_ms, connection.peer) else { return };
     let (peer, session) = (connection.peer, &connection.session);
     let (field, offset) = end.place.unzip();
     let (fault, datapath) = (end.fault, session.identity().datapath);
-    if session.state() == State::Up && end.fault == Fault::Operator {
-        tracing::info!(%peer, %datapath, %fault, kept_back, "switch down: {}", end.reason);
-    } else if session.state() == State::Up {
-        tracing::warn!(%peer, %datapath, %fault, field, offset, kept_back, "switch down: {}", end.reason);
-    } else if session.state() == State::Identified || session.state() == State::AwaitPorts {
-        tracing::error!(%peer, %datapath, %fault, field, offset, kept_back, "switch refused: {}", end.reason);
-    } else {
-        tracing::warn!(%peer, %fault, field, offset, kept_back, "connection ended before it was a switch: {}", end.reason);
+    match session.state() {
+        State::Up if fault == Fault::Operator => {
+            tracing::info!(%peer, %datapath, %fault, kept_back, "switch down: {}", end.reason);
+        }
+        State::Up => {
+            tracing::warn!(%peer, %datapath, %fault, field, offset, kept_back, "switch down: {}", end.reason);
+        }
+        State::Identified => {
+            tracing::error!(%peer, %datapath, %fault, kept_back, "switch refused: {}", end.reason);
+        }
+        _ => {
+            tracing::warn!(%peer, %fault, field, offset, kept_back, "no switch came up: {}", end.reason);
+        }
+    }
+}
+
+/// An accepted connection was closed at once.
+pub fn not_adopted(limit: &mut LineLimit, now_ms: u64, peer: SocketAddr, refused: &NotAdopted) {
+    if let Some(kept_back) = pass(limit, now_ms, peer) {
+        tracing::warn!(%peer, kept_back, "connection refused: {refused}");
     }
 }
 
 /// Something that a session has to say of a message.
 pub fn line(limit: &mut LineLimit, now_ms: u64, peer: SocketAddr, line: &Line<'_>) {
-    let Some(kept_back) = limit.pass(peer.ip(), now_ms) else { return };
+    let Some(kept_back) = pass(limit, now_ms, peer) else { return };
     let (field, offset) = line.place.unzip();
-    tracing::warn!(%peer, message = line.message, field, offset, kept_back, "{}", line.text);
+    tracing::warn!(%peer, openflow = line.message, field, offset, kept_back, "{}", line.text);
+}
+
+/// Whether a line may be written, with how many were kept back before it if any were.
+fn pass(limit: &mut LineLimit, now_ms: u64, peer: SocketAddr) -> Option<Option<u32>> {
+    limit.pass(peer.ip(), now_ms).map(|kept_back| Some(kept_back).filter(|count| *count > 0))
 }

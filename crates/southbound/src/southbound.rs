@@ -24,7 +24,7 @@ use abi::Command;
 use flow::DatapathId;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ pub struct Southbound {
     free: Vec<usize>,
     by_datapath: HashMap<DatapathId, usize>,
     dirty: Vec<usize>,
-    backlog: Vec<usize>,
+    backlog: VecDeque<usize>,
     ending: Vec<usize>,
     buffer: ReadBuffer,
     frame: Vec<u8>,
@@ -82,7 +82,7 @@ impl Southbound {
             free: Vec::new(),
             by_datapath: HashMap::new(),
             dirty: Vec::new(),
-            backlog: Vec::new(),
+            backlog: VecDeque::new(),
             ending: Vec::new(),
             buffer: ReadBuffer::new(),
             frame: Vec::new(),
@@ -103,10 +103,8 @@ impl Southbound {
                 NotAdopted::Io(error)
             })
         });
-        if let Err(refused) = &adopted
-            && let Some(kept_back) = self.limit.pass(peer.ip(), now_ms)
-        {
-            tracing::warn!(%peer, kept_back, "connection refused: {refused}");
+        if let Err(refused) = &adopted {
+            report::not_adopted(&mut self.limit, now_ms, peer, refused);
         }
         adopted
     }
@@ -149,7 +147,9 @@ impl Southbound {
         if writable {
             self.mark_dirty(slot);
         }
-        if readable {
+        // Who has more to read already waits for its next turn, and gets no other.
+        let waits = self.slots.get(slot).and_then(Option::as_ref).is_some_and(|it| it.backlogged);
+        if readable && !waits {
             self.read(slot, sink);
         }
     }
@@ -163,7 +163,7 @@ impl Southbound {
     pub fn resume(&mut self, now_ms: u64, sink: &mut Sink<'_>) {
         self.now_ms = now_ms;
         for _ in 0..self.backlog.len() {
-            let slot = self.backlog.remove(0);
+            let Some(slot) = self.backlog.pop_front() else { return };
             if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) {
                 connection.backlogged = false;
                 self.read(slot, sink);
@@ -297,7 +297,7 @@ impl Southbound {
             }
             Next::ReadOn => {
                 connection.backlogged = true;
-                self.backlog.push(slot);
+                self.backlog.push_back(slot);
                 self.slots[slot] = Some(connection);
                 self.mark_dirty(slot);
             }

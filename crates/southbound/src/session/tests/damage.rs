@@ -1,6 +1,8 @@
 //! A switch that is up and sends what it may not.
 
 use super::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 const BAD_REQUEST: u16 = 1;
 const BAD_TYPE: u16 = 1;
@@ -100,4 +102,40 @@ fn answers_to_nothing_are_counted_and_of_no_consequence() {
     bench.hear(Version::V1_3, Body::MultipartReply(tables)).unwrap();
     assert_eq!(bench.session.counters().unasked, 3);
     assert_eq!((bench.events.len(), bench.to_zones.len(), bench.said()), (0, 0, vec![]));
+}
+
+/// Any messages of any type, all of one version that is spoken.
+fn anything() -> impl Strategy<Value = (Version, Vec<Vec<u8>>)> {
+    let bodies = vec((0u8..32, vec(any::<u8>(), 0..300)), 1..40);
+    (prop_oneof![Just(Version::V1_0), Just(Version::V1_3)], bodies).prop_map(|(version, bodies)| {
+        let message =
+            |(kind, body): (u8, Vec<u8>)| [header(version.0, kind, 8 + body.len() as u16, 5), body].concat();
+        (version, bodies.into_iter().map(message).collect())
+    })
+}
+
+proptest! {
+    /// Whatever comes, in whatever state: no panic; no event of a switch that is not up; no more out than a little for each message
+    /// in; and what comes out is whole.
+    #[test]
+    fn no_message_breaks_a_session((version, messages) in anything(), up in any::<bool>()) {
+        let mut bench = if up { Bench::up(version) } else { Bench::opened() };
+        for message in &messages {
+            match bench.hear_bytes(message) {
+                Ok(Step::On) => {}
+                Ok(Step::Identified) => bench.turn(|session, turn| session.admit(turn)),
+                Err(end) => {
+                    prop_assert!(!end.reason.is_empty());
+                    break;
+                }
+            }
+            prop_assert!(bench.events.is_empty() || bench.session.state() == State::Up);
+        }
+        let heard: usize = messages.iter().map(Vec::len).sum();
+        prop_assert!(bench.out.len() <= heard + messages.len() * (ERROR_DATA_LEN + 12 + 200));
+        bench.said();
+        for event in &bench.events {
+            prop_assert!(Event::read(&Frame::read(event).unwrap()).is_ok());
+        }
+    }
 }
