@@ -38,7 +38,7 @@ fn stand_in_controls_tree_2_over_tls() {
         let certificates = Certificates::make(sandbox)?;
         stand_in::start_tls(sandbox, PORT, &certificates)?;
         let mut mininet = Mininet::start(sandbox, "tree,2", Version::V1_3, Controller::None)?;
-        switch.set_tls(&certificates)?;
+        switch.set_tls(&certificates.of_switch())?;
         switch.set_controller(&format!("ssl:127.0.0.1:{PORT}"))?;
         switch.wait_connected()?;
         mininet.all_reach_all(12)?;

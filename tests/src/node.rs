@@ -61,18 +61,38 @@ impl<'s> Node<'s> {
         })
     }
 
-    /// Kills the app's process with signal 9 and waits until another runs in its place.
-    pub fn kill_app(&mut self, app: &str) -> Result<()> {
-        let before = self.app_pid(app)?.ok_or(format!("{app} has no process"))?;
-        self.sandbox.must(LIMIT, "kill", &["-KILL", &before])?;
-        self.wait_until("the app runs again", |node| Ok(node.app_pid(app)?.is_some_and(|pid| pid != before)))
+    /// Waits until its log holds `text`.
+    pub fn wait_for_log(&mut self, text: &str) -> Result<()> {
+        self.wait_until(&format!("`{text}` in its log"), |node| {
+            Ok(node.sandbox.read_log("burnet").contains(text))
+        })
     }
 
-    /// The process id of a running app in a process zone.
-    pub fn app_pid(&self, app: &str) -> Result<Option<String>> {
+    /// Kills the app's process with signal 9 and waits until another serves in its place.
+    pub fn kill_app(&mut self, app: &str) -> Result<()> {
+        let before = self.app_process(app)?.ok_or(format!("{app} has no process"))?;
+        self.sandbox.must(LIMIT, "kill", &["-KILL", &before])?;
+        self.wait_until("the app runs again", |node| {
+            Ok(node.app_process(app)?.is_some_and(|process| process != before))
+        })
+    }
+
+    /// What `burnet app list` says of an app.
+    pub fn app(&self, app: &str) -> Result<Value> {
         let apps = self.ask(&["app", "list"])?;
-        let found = apps.as_array().into_iter().flatten().find(|known| known["name"] == app);
-        Ok(found.and_then(|app| app["pid"].as_u64()).map(|pid| pid.to_string()))
+        let found = apps.as_array().into_iter().flatten().find(|known| known["status"]["app"] == app);
+        found.cloned().ok_or(format!("{app} is not in {apps}"))
+    }
+
+    /// Waits until an app has said what it wants to hear, so that it will hear it.
+    pub fn wait_for_app(&mut self, app: &str) -> Result<()> {
+        self.wait_until("the app has subscribed", |node| Ok(serves(&node.app(app)?)))
+    }
+
+    /// The process id of an app in a process zone, once it serves.
+    fn app_process(&self, app: &str) -> Result<Option<String>> {
+        let app = self.app(app)?;
+        Ok(app["status"]["pid"].as_u64().filter(|_| serves(&app)).map(|pid| pid.to_string()))
     }
 
     /// Asks it to end as systemd would, and waits for that; an error unless its exit code is 0.
@@ -109,6 +129,11 @@ impl<'s> Node<'s> {
             std::thread::sleep(PAUSE);
         }
     }
+}
+
+/// An app's first command is its subscription.
+fn serves(app: &Value) -> bool {
+    app["status"]["state"] == "running" && app["commands"].as_u64().is_some_and(|commands| commands > 0)
 }
 
 /// Where the binary lies.

@@ -3,7 +3,6 @@
 //! In: words for `ovs-vsctl` and `ovs-ofctl`. Out: what they print. The kernel's datapath is never used: no module is
 //! needed, and nothing of the machine's own Open vSwitch is seen.
 
-use crate::certificates::Certificates;
 use crate::sandbox::Sandbox;
 use crate::{Result, Version};
 use std::time::Duration;
@@ -55,10 +54,16 @@ impl<'s> OpenVSwitch<'s> {
         Ok(self.vsctl(&["list-br"])?.lines().map(str::to_owned).collect())
     }
 
-    /// Gives the switch its own key and certificate and the authority that it believes.
-    pub fn set_tls(&self, certificates: &Certificates) -> Result<()> {
-        let [key, certificate, authority] = certificates.of_switch();
-        self.vsctl(&["set-ssl", &key, &certificate, &authority]).map(drop)
+    /// Adds a bridge without ports, which is enough of a switch to connect to a controller.
+    pub fn add_bridge(&self, name: &str) -> Result<()> {
+        // In-band control looks for a route to the controller through the bridge, and there is none.
+        let settings = ["datapath_type=netdev", "other_config:disable-in-band=true"];
+        self.vsctl(&[&["add-br", name, "--", "set", "bridge", name], &settings[..]].concat()).map(drop)
+    }
+
+    /// Gives the switch its key, its certificate and the authority that it believes.
+    pub fn set_tls(&self, [key, certificate, authority]: &[String; 3]) -> Result<()> {
+        self.vsctl(&["set-ssl", key, certificate, authority]).map(drop)
     }
 
     /// Points every bridge at `controller`, such as `tcp:127.0.0.1:6653`.

@@ -1,0 +1,172 @@
+//! Burnet's main job: a learning switch controls Mininet's switches, and every host reaches every other one.
+
+use system_tests::certificates::Certificates;
+use system_tests::mininet::{Controller, Mininet};
+use system_tests::node::Node;
+use system_tests::open_vswitch::OpenVSwitch;
+use system_tests::{Version, scenario};
+
+const PORT: u16 = 6653;
+const LISTEN: &str = "127.0.0.1:6653";
+
+/// `tree,2` has three switches and four hosts, `linear,8` eight of each.
+const TREE: (&str, usize, u32) = ("tree,2", 3, 12);
+const LINEAR: (&str, usize, u32) = ("linear,8", 8, 56);
+
+/// The ports of a switch of `tree,2`, as matches.
+const PORTS: [&str; 3] = ["in_port=1", "in_port=2", "in_port=3"];
+
+/// With `app` as an operator writes it, all pings of the topology come back, and the node ends well.
+fn check(name: &str, app: &str, version: Version, (topology, switches, pings): (&str, usize, u32)) {
+    scenario(name, |sandbox| {
+        let _switch = OpenVSwitch::start(sandbox)?;
+        let mut node = Node::start(sandbox, &["--app", app, "--listen", LISTEN])?;
+        let mut mininet = Mininet::start(sandbox, topology, version, Controller::Tcp(PORT))?;
+        node.wait_for_switches(switches)?;
+        mininet.all_reach_all(pings)?;
+        mininet.exit()?;
+        node.stop()
+    });
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn process_zone_tree_2_by_1_0() {
+    check("process-tree-1.0", "learning-switch", Version::V1_0, TREE);
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn process_zone_tree_2_by_1_3() {
+    check("process-tree-1.3", "learning-switch", Version::V1_3, TREE);
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn process_zone_linear_8_by_1_0() {
+    check("process-linear-1.0", "learning-switch", Version::V1_0, LINEAR);
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn process_zone_linear_8_by_1_3() {
+    check("process-linear-1.3", "learning-switch", Version::V1_3, LINEAR);
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn trusted_zone_tree_2_by_1_0() {
+    check("trusted-tree-1.0", "learning-switch=trusted", Version::V1_0, TREE);
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn trusted_zone_tree_2_by_1_3() {
+    check("trusted-tree-1.3", "learning-switch=trusted", Version::V1_3, TREE);
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn trusted_zone_linear_8_by_1_0() {
+    check("trusted-linear-1.0", "learning-switch=trusted", Version::V1_0, LINEAR);
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn trusted_zone_linear_8_by_1_3() {
+    check("trusted-linear-1.3", "learning-switch=trusted", Version::V1_3, LINEAR);
+}
+
+/// After the app's process is killed the network works as before: before its restart by the rules that are in the
+/// switches, after it by what the app learns anew.
+fn check_killed(name: &str, version: Version) {
+    scenario(name, |sandbox| {
+        let switch = OpenVSwitch::start(sandbox)?;
+        let mut node = Node::start(sandbox, &["--app", "learning-switch", "--listen", LISTEN])?;
+        let mut mininet = Mininet::start(sandbox, TREE.0, version, Controller::Tcp(PORT))?;
+        mininet.all_reach_all(TREE.2)?;
+        node.kill_app("learning-switch")?;
+        // Only what the new process decides may carry the second round. The app's rules name a port each, and the
+        // rule that sends all else to the controller names none.
+        for bridge in switch.bridges()? {
+            for port in PORTS {
+                switch.ofctl(version, &["del-flows", &bridge, port])?;
+            }
+        }
+        mininet.all_reach_all(TREE.2)?;
+        node.wait_for_switches(TREE.1)?;
+        mininet.exit()?;
+        node.stop()
+    });
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn an_app_killed_in_the_middle_is_started_again_and_pings_come_back_by_1_0() {
+    check_killed("killed-1.0", Version::V1_0);
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn an_app_killed_in_the_middle_is_started_again_and_pings_come_back_by_1_3() {
+    check_killed("killed-1.3", Version::V1_3);
+}
+
+/// The options by which `burnet run` is given its key, its certificate and the authority that it believes.
+fn tls_options(certificates: &Certificates) -> Vec<String> {
+    let options = ["--tls-key", "--tls-cert", "--tls-ca"].map(str::to_owned);
+    options.into_iter().zip(certificates.of_controller()).flat_map(|(option, file)| [option, file]).collect()
+}
+
+/// Switches and node show each other certificates, and the network works as it does without.
+fn check_tls(name: &str, app: &str, version: Version) {
+    scenario(name, |sandbox| {
+        let switch = OpenVSwitch::start(sandbox)?;
+        let certificates = Certificates::make(sandbox)?;
+        let tls = tls_options(&certificates);
+        let words = ["--app", app, "--listen", LISTEN].into_iter().chain(tls.iter().map(String::as_str));
+        let mut node = Node::start(sandbox, &words.collect::<Vec<_>>())?;
+        let mut mininet = Mininet::start(sandbox, TREE.0, version, Controller::None)?;
+        switch.set_tls(&certificates.of_switch())?;
+        switch.set_controller(&format!("ssl:{LISTEN}"))?;
+        switch.wait_connected()?;
+        node.wait_for_switches(TREE.1)?;
+        mininet.all_reach_all(TREE.2)?;
+        mininet.exit()?;
+        node.stop()
+    });
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn process_zone_tree_2_over_tls_by_1_0() {
+    check_tls("tls-process-1.0", "learning-switch", Version::V1_0);
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn trusted_zone_tree_2_over_tls_by_1_3() {
+    check_tls("tls-trusted-1.3", "learning-switch=trusted", Version::V1_3);
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn a_switch_that_another_authority_vouches_for_is_not_let_in() {
+    scenario("tls-stranger", |sandbox| {
+        let switch = OpenVSwitch::start(sandbox)?;
+        let (ours, others) = (Certificates::make(sandbox)?, Certificates::make_as(sandbox, "others")?);
+        let tls = tls_options(&ours);
+        let words = ["--app", "hub", "--listen", LISTEN].into_iter().chain(tls.iter().map(String::as_str));
+        let mut node = Node::start(sandbox, &words.collect::<Vec<_>>())?;
+        switch.add_bridge("s1")?;
+        let [key, certificate, _] = others.of_switch();
+        let [_, _, authority] = ours.of_switch();
+        switch.set_tls(&[key, certificate, authority])?;
+        switch.set_controller(&format!("ssl:{LISTEN}"))?;
+        node.wait_for_log("TLS failed")?;
+        assert_eq!(node.ask(&["switches"])?, serde_json::json!([]));
+        switch.set_tls(&ours.of_switch())?;
+        node.wait_for_switches(1)?;
+        node.stop()
+    });
+}
