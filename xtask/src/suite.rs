@@ -12,11 +12,14 @@ use crate::packages;
 use crate::process::{self, Ended};
 use crate::stage::{self, Finished, Outcome, Tests};
 use crate::{demo, rules, tree};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 /// A cold build of everything takes a few minutes on two cores; what takes this long hangs.
 const STAGE_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// The demo takes a second; one that waits for a switch that never comes up is stopped.
+const DEMO_LIMIT: Duration = Duration::from_secs(120);
 
 /// In CI the whole run ends before the job's own limit of 35 minutes does, so that the summary is seen.
 const CI_LIMIT: Duration = Duration::from_secs(33 * 60);
@@ -72,6 +75,7 @@ impl Suite {
             test.args(["--lib", "--bins", "--tests", "--examples", "--", "--show-output"]);
             suite.command(&mut test)
         });
+        self.stage("demo", Suite::demo);
         self.stage("real switches", Suite::real_switches);
         self.slow_stage("doc tests", |suite| {
             suite.cargo(&["test", "--workspace", "--doc", "--no-fail-fast"])
@@ -120,8 +124,12 @@ impl Suite {
 
     /// Runs a command, shows and counts what it prints.
     fn command(&self, command: &mut Command) -> Stage {
+        self.command_within(STAGE_LIMIT, command)
+    }
+
+    fn command_within(&self, limit: Duration, command: &mut Command) -> Stage {
         let mut tests = Tests::default();
-        let ended = process::run(command, self.limit(), |line| {
+        let ended = process::run(command, self.limit().min(limit), |line| {
             println!("{line}");
             tests.on_line(line);
         })?;
@@ -145,6 +153,14 @@ impl Suite {
         }
         packages::install()?;
         passed()
+    }
+
+    /// The main job on an emulated network: exit code 0 only if every host reached every other one.
+    fn demo(&self) -> Stage {
+        let binary = demo::built_binary()?.ok_or("burnet does not compile")?;
+        let mut demo = Command::new(binary);
+        demo.args(["demo", "--once"]).stdin(Stdio::null());
+        self.command_within(DEMO_LIMIT, &mut demo)
     }
 
     /// The whole-system tests. Where real switches cannot be, Rust's harness names each test that it ignores.
