@@ -11,7 +11,9 @@
 pub mod apps;
 pub mod cli;
 pub mod commands;
+pub mod completion;
 pub mod config;
+pub mod doctor;
 pub mod logging;
 pub mod node;
 pub mod ofp;

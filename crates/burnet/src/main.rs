@@ -2,7 +2,7 @@
 
 use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
 use burnet::commands::{app, demo, flows, run, switches};
-use burnet::{node, ofp};
+use burnet::{completion, doctor, node, ofp};
 use clap::Parser;
 use monitor::Verb;
 use std::io::Write;
@@ -26,8 +26,11 @@ fn main() -> ExitCode {
             AppCommand::Start(args) => app::ask_for(&args, Verb::Start).and_then(print),
             AppCommand::New(_) => Err(not_yet("app new")),
         },
-        Commanded::Doctor(_) => Err(not_yet("doctor")),
-        Commanded::Completion(_) => Err(not_yet("completion")),
+        Commanded::Doctor(args) => {
+            let (text, code) = doctor::doctor(&args);
+            print(text).map(|_| code)
+        }
+        Commanded::Completion(args) => print(completion::completion(&args)),
     };
     done.unwrap_or_else(|error| {
         eprintln!("burnet: {error}");

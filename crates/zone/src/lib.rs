@@ -13,6 +13,9 @@ pub mod fault;
 #[allow(unsafe_code, reason = "a C table is implemented with raw pointers")]
 pub mod guest;
 #[cfg(feature = "host")]
+#[allow(unsafe_code, reason = "a system call that no library wraps safely")]
+pub mod landlock;
+#[cfg(feature = "host")]
 pub mod launch;
 pub mod limits;
 #[cfg(feature = "host")]
