@@ -29,6 +29,11 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let began = Instant::now();
     let report = network.ping_all(Duration::from_secs(5));
     println!("{report} in {:?}", began.elapsed());
+    let mut round_trips: Vec<_> = report.pairs.iter().filter_map(|pair| pair.round_trip).collect();
+    round_trips.sort();
+    if let Some(worst) = round_trips.last() {
+        println!("round trips: half within {:?}, all within {worst:?}", round_trips[round_trips.len() / 2]);
+    }
     println!("{:?}", network.counters());
     Ok(if report.is_complete() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -60,6 +60,8 @@ pub(crate) enum Received {
 pub(crate) struct Connection {
     state: State,
     failures: u32,
+    /// Since when the controller knows what the switch is.
+    pub(crate) known_since: Option<Duration>,
     heard_at: Duration,
     probed: bool,
     inbound: Vec<u8>,
@@ -74,6 +76,7 @@ impl Connection {
         Connection {
             state: State::Waiting { until: Duration::ZERO },
             failures: 0,
+            known_since: None,
             heard_at: Duration::ZERO,
             probed: false,
             inbound: Vec::new(),
@@ -155,9 +158,10 @@ impl Connection {
         wait
     }
 
-    /// The connection has proved good: the next failure is a first one.
-    pub(crate) fn proved(&mut self) {
+    /// The controller has asked what the switch is: the connection is good, and the next failure is a first one.
+    pub(crate) fn known(&mut self, now: Duration) {
         self.failures = 0;
+        self.known_since.get_or_insert(now);
     }
 
     /// Reads what has come, up to a bound, by way of `scratch`. An end of the stream is an error here.
@@ -252,7 +256,7 @@ mod tests {
         let mut wait = || connection.close(String::new(), poll.registry(), Duration::ZERO).as_millis();
         let waits: Vec<u128> = (0..8).map(|_| wait()).collect();
         assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
-        connection.proved();
+        connection.known(Duration::ZERO);
         assert_eq!(connection.close(String::new(), poll.registry(), Duration::ZERO), RETRY_SHORTEST);
         assert_eq!(connection.due(Duration::from_millis(99)), Due::Nothing);
         assert_eq!(connection.due(Duration::from_millis(100)), Due::Connect);

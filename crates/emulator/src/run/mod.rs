@@ -164,7 +164,8 @@ impl Handle {
         self.hosts
     }
 
-    /// Waits until every switch has told a controller what it is.
+    /// Waits until every switch has told the controller what it is, and in 1.3, where a switch without rules drops everything,
+    /// has got its first rule or been without one for half a second.
     ///
     /// # Errors
     /// The time is over: which switches are missing, and why.

@@ -5,7 +5,7 @@
 use flow::{DatapathId, Field, PortNo};
 use mio::{Events, Poll, Token, Waker};
 use openflow::message::NO_BUFFER;
-use openflow::{Body, Message};
+use openflow::{Body, Message, Version};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
@@ -24,6 +24,8 @@ use crate::topology::Topology;
 
 /// How often time-outs are looked at when nothing else happens.
 const TICK: Duration = Duration::from_millis(20);
+/// How long a switch of 1.3 may be without a rule before it is taken to be meant so.
+const FIRST_RULE_PATIENCE: Duration = Duration::from_millis(500);
 /// Frames that are carried before sockets get their turn.
 const FRAMES_AT_ONCE: usize = 4096;
 /// How much is read at once.
@@ -176,14 +178,26 @@ impl Reactor {
             return Err(format!("the controller's messages cannot be told apart: {bad}"));
         }
         if self.network.switches()[index].is_known() {
-            self.connections[index].proved();
-            self.answer_if_all_are_connected();
+            self.connections[index].known(now);
+            self.answer_if_all_are_ready(now);
         }
         Ok(())
     }
 
-    fn answer_if_all_are_connected(&mut self) {
-        if !self.waiting_for_all.is_empty() && self.network.switches().iter().all(|switch| switch.is_known())
+    /// Whether a switch can be expected to do what the controller wants of it. In 1.3 a switch without rules drops everything,
+    /// so it is given a moment to get its first.
+    fn is_ready(&self, index: usize, now: Duration) -> bool {
+        let switch = &self.network.switches()[index];
+        self.connections[index].known_since.is_some_and(|since| {
+            switch.version() == Some(Version::V1_0)
+                || switch.flow_count() > 0
+                || now.saturating_sub(since) >= FIRST_RULE_PATIENCE
+        })
+    }
+
+    fn answer_if_all_are_ready(&mut self, now: Duration) {
+        if !self.waiting_for_all.is_empty()
+            && (0..self.connections.len()).all(|index| self.is_ready(index, now))
         {
             for waiting in self.waiting_for_all.drain(..) {
                 // Who asked may have stopped waiting.
@@ -222,6 +236,7 @@ impl Reactor {
                 Due::GiveUp => self.closing.push((index, "the controller says nothing".to_owned())),
             }
         }
+        self.answer_if_all_are_ready(now);
         self.network.on_tick(now, &mut self.effects);
         self.counters.frames_lost.store(self.network.frames_lost(), Ordering::Relaxed);
     }
@@ -243,11 +258,11 @@ impl Reactor {
                 Err(TryRecvError::Disconnected) | Ok(Command::Stop) => return false,
                 Ok(Command::WaitConnected(answer)) => {
                     self.waiting_for_all.push(answer);
-                    self.answer_if_all_are_connected();
+                    self.answer_if_all_are_ready(now);
                 }
                 Ok(Command::ListMissing(answer)) => {
                     // Who asked may be gone.
-                    let _ = answer.send(self.missing());
+                    let _ = answer.send(self.missing(now));
                 }
                 Ok(Command::PingAll { timeout, answer }) => {
                     self.rounds.push_back((PingAll::new(self.network.hosts().len(), timeout), answer));
@@ -259,16 +274,17 @@ impl Reactor {
         }
     }
 
-    fn missing(&self) -> Vec<(DatapathId, String)> {
-        let switches = self.network.switches().iter().zip(&self.connections);
-        switches
-            .filter(|(switch, _)| !switch.is_known())
-            .map(|(switch, connection)| {
-                let why = match connection.is_open() {
-                    true => "the controller has not asked what the switch is".to_owned(),
-                    false => connection.last_words.clone(),
+    fn missing(&self, now: Duration) -> Vec<(DatapathId, String)> {
+        let unready = (0..self.connections.len()).filter(|index| !self.is_ready(*index, now));
+        unready
+            .map(|index| {
+                let connection = &self.connections[index];
+                let why = match (connection.is_open(), connection.known_since) {
+                    (true, Some(_)) => "the controller has not given the switch a rule yet".to_owned(),
+                    (true, None) => "the controller has not asked what the switch is".to_owned(),
+                    (false, _) => connection.last_words.clone(),
                 };
-                (switch.datapath_id(), why)
+                (self.network.switches()[index].datapath_id(), why)
             })
             .collect()
     }

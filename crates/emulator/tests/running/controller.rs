@@ -34,7 +34,12 @@ pub fn behaving(conduct: impl Fn(usize, TcpStream) + Send + 'static) -> SocketAd
 }
 
 /// One switch, until it goes.
-pub fn serve(stream: &mut TcpStream, mut heard: impl FnMut(Message)) {
+pub fn serve(stream: &mut TcpStream, heard: impl FnMut(Message)) {
+    serve_with(Some(table_miss()), stream, heard);
+}
+
+/// One switch, until it goes, with this as the first rule of a switch of 1.3.
+pub fn serve_with(first_rule: Option<FlowMod>, stream: &mut TcpStream, mut heard: impl FnMut(Message)) {
     while let Some(message) = read(stream) {
         let version = message.version;
         let mut say = |xid, body| {
@@ -47,8 +52,8 @@ pub fn serve(stream: &mut TcpStream, mut heard: impl FnMut(Message)) {
             Body::Hello(_) => {
                 say(1, Body::Hello(Hello::default()));
                 say(2, Body::FeaturesRequest);
-                if version == Version::V1_3 {
-                    say(3, Body::FlowMod(table_miss()));
+                if let Some(rule) = first_rule.clone().filter(|_| version == Version::V1_3) {
+                    say(3, Body::FlowMod(rule));
                 }
             }
             Body::EchoRequest(payload) => say(message.xid, Body::EchoReply(payload.clone())),

@@ -1,6 +1,6 @@
 //! Against the controller in this process, well-behaved and not.
 
-use super::controller::{behaving, flooding, serve};
+use super::controller::{behaving, flooding, serve, serve_with};
 use super::every_kind_of_switch;
 use emulator::{Emulation, Event, SwitchOptions, Topology, Versions};
 use openflow::{Body, Message, Version};
@@ -77,6 +77,18 @@ fn a_controller_that_is_not_there_is_named_and_tried_again() {
     assert_eq!(refused.missing.len(), 1);
     assert!(refused.to_string().contains("of:0000000000000001: Connection refused"), "{refused}");
     assert!(network.counters().connections_refused >= 2);
+}
+
+#[test]
+fn a_controller_that_gives_no_rules_is_connected_all_the_same() {
+    let controller = behaving(|_, mut stream: TcpStream| {
+        std::thread::spawn(move || serve_with(None, &mut stream, |_| {}));
+    });
+    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+    let network = Emulation::start(&topology("single,2"), controller, &options).unwrap();
+    assert!(network.wait_connected(Duration::ZERO).is_err());
+    network.wait_connected(PATIENCE).unwrap();
+    assert_eq!(network.ping_all(Duration::ZERO).answered(), 0, "and drops everything");
 }
 
 #[test]
