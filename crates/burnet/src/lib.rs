@@ -15,5 +15,6 @@ pub mod completion;
 pub mod config;
 pub mod doctor;
 pub mod logging;
+pub mod new_app;
 pub mod node;
 pub mod ofp;

@@ -2,7 +2,7 @@
 
 use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
 use burnet::commands::{app, demo, flows, run, switches};
-use burnet::{completion, doctor, node, ofp};
+use burnet::{completion, doctor, new_app, node, ofp};
 use clap::Parser;
 use monitor::Verb;
 use std::io::Write;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
             AppCommand::Restart(args) => app::ask_for(&args, Verb::Restart).and_then(print),
             AppCommand::Stop(args) => app::ask_for(&args, Verb::Stop).and_then(print),
             AppCommand::Start(args) => app::ask_for(&args, Verb::Start).and_then(print),
-            AppCommand::New(_) => Err(not_yet("app new")),
+            AppCommand::New(args) => new_app::new_app(&args).and_then(print),
         },
         Commanded::Doctor(args) => {
             let (text, code) = doctor::doctor(&args);
@@ -36,10 +36,6 @@ fn main() -> ExitCode {
         eprintln!("burnet: {error}");
         error.exit_code()
     })
-}
-
-fn not_yet(command: &str) -> CommandError {
-    CommandError::DidNotWork(format!("{command} is not part of this build"))
 }
 
 /// Prints what a command has to say. A reader that has gone away has heard enough.
