@@ -99,6 +99,11 @@ impl Commands {
         self.plain(What::Log(Log { level: level as u8, text }));
     }
 
+    /// What was commanded so far, as frames one after the other; for what puts a zone together by hand.
+    pub fn frames(&self) -> &[u8] {
+        &self.frames
+    }
+
     /// How many commands were left out since they would have been too long.
     pub fn too_long(&self) -> u64 {
         self.too_long

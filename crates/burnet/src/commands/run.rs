@@ -34,7 +34,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     match monitor::run(plan) {
         Ok(outcome) => {
             if let Some(message) = outcome.message {
-                eprintln!("{message}");
+                eprintln!("burnet: {message}");
             }
             Ok(ExitCode::from(outcome.code))
         }

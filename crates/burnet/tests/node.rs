@@ -1,0 +1,367 @@
+//! A whole node against an emulated network: does it forward, and what happens when something in it misbehaves?
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use burnet::node::client;
+use burnet::node::operator::{Answer, AppView, FlowsView, Question};
+use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long anything may take that a test waits for. It never passes by waiting.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder of a test's own, gone when the test is.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("burnet-test-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn burnet() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_burnet"));
+    command.env_remove("BURNET_SOCKET").env_remove("BURNET_LOG").stdin(Stdio::null());
+    command
+}
+
+/// A running node.
+struct Node {
+    child: Child,
+    socket: PathBuf,
+    _folder: Folder,
+}
+
+impl Node {
+    fn start(arguments: &[&str]) -> Node {
+        Node::start_in(Folder::new(), arguments)
+    }
+
+    fn start_in(folder: Folder, arguments: &[&str]) -> Node {
+        let socket = folder.0.join("node.sock");
+        let mut command = burnet();
+        command.args(["run", "--listen", "127.0.0.1:0", "--log", "error", "--die-with-parent", "--socket"]);
+        let child = command.arg(&socket).args(arguments).spawn().unwrap();
+        let node = Node { child, socket, _folder: folder };
+        node.wait("every app runs and has subscribed", |node| {
+            let apps = node.apps();
+            !apps.is_empty() && apps.iter().all(|app| app.commands > 0 || app.status.restarts > 0)
+        });
+        node
+    }
+
+    fn ask(&self, question: &Question) -> Option<Answer> {
+        client::ask(&self.socket, question).ok()
+    }
+
+    fn apps(&self) -> Vec<AppView> {
+        match self.ask(&Question::Apps) {
+            Some(Answer::Apps(apps)) => apps,
+            _ => Vec::new(),
+        }
+    }
+
+    fn app(&self, name: &str) -> AppView {
+        self.apps().into_iter().find(|app| app.status.app == name).unwrap()
+    }
+
+    fn flows(&self) -> Vec<FlowsView> {
+        match self.ask(&Question::Flows { datapath: None }) {
+            Some(Answer::Flows(flows)) => flows,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn address(&self) -> SocketAddr {
+        match self.ask(&Question::Node) {
+            Some(Answer::Node(node)) => node.listen[0].parse().unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn kernel_pid(&self) -> u32 {
+        match self.ask(&Question::Node) {
+            Some(Answer::Node(node)) => node.pid,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn wait(&self, what: &str, mut until: impl FnMut(&Node) -> bool) {
+        let began = Instant::now();
+        while !until(self) {
+            assert!(began.elapsed() < PATIENCE, "not so in time: {what}; {:?}", self.apps());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Two switches of two hosts each.
+    fn network(&self, versions: Versions, n_buffers: u32) -> Handle {
+        let options = SwitchOptions { versions, n_buffers, ..SwitchOptions::default() };
+        let topology: Topology = "tree,2".parse().unwrap();
+        let network = Emulation::start(&topology, self.address(), &options).unwrap();
+        network.wait_connected(PATIENCE).unwrap();
+        network
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        terminate(self.child.id());
+        let _ = self.child.wait();
+    }
+}
+
+fn terminate(pid: u32) {
+    signal(pid, rustix::process::Signal::TERM);
+}
+
+fn kill(pid: u32) {
+    signal(pid, rustix::process::Signal::KILL);
+}
+
+fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+fn all_reach_all(network: &Handle) {
+    let report = network.ping_all(PATIENCE);
+    assert!(report.is_complete(), "{report}");
+}
+
+fn check_forwards(app: &str, versions: Versions, n_buffers: u32) {
+    let node = Node::start(&["--app", app]);
+    let network = node.network(versions, n_buffers);
+    all_reach_all(&network);
+    assert_eq!(network.counters().errors, 0, "the switches refused something");
+}
+
+#[test]
+fn the_learning_switch_forwards_in_its_own_process() {
+    check_forwards("learning-switch", Versions::Only13, 0);
+    check_forwards("learning-switch", Versions::Only13, 256);
+    check_forwards("learning-switch", Versions::Only10, 0);
+    check_forwards("learning-switch", Versions::Only10, 256);
+}
+
+#[test]
+fn the_learning_switch_forwards_as_a_trusted_app() {
+    check_forwards("learning-switch=trusted", Versions::Only13, 0);
+    check_forwards("learning-switch=trusted", Versions::Only10, 256);
+}
+
+#[test]
+fn the_hub_forwards_in_both_zones() {
+    check_forwards("hub", Versions::Only13, 0);
+    check_forwards("hub=trusted", Versions::Only10, 256);
+}
+
+#[test]
+fn two_workers_forward_as_one_does() {
+    let node = Node::start(&["--app", "learning-switch", "--workers", "2"]);
+    let network = node.network(Versions::Both, 0);
+    all_reach_all(&network);
+}
+
+#[test]
+fn rules_show_whose_they_are() {
+    let node = Node::start(&["--app", "learning-switch"]);
+    let network = node.network(Versions::Only13, 0);
+    all_reach_all(&network);
+    for switch in node.flows() {
+        assert_eq!(switch.trouble, None);
+        let owners: Vec<_> = switch.flows.iter().map(|flow| (flow.priority, flow.owner.as_str())).collect();
+        assert!(owners.contains(&(0, "kernel")) && owners.contains(&(100, "learning-switch")), "{owners:?}");
+    }
+}
+
+#[test]
+fn an_app_that_is_killed_comes_back_and_nobody_else_notices() {
+    let node = Node::start(&["--app", "learning-switch", "--app", "hub"]);
+    let network = node.network(Versions::Only13, 0);
+    all_reach_all(&network);
+    kill(node.app("learning-switch").status.pid.unwrap());
+    node.wait("it is back", |node| {
+        let app = node.app("learning-switch");
+        app.status.restarts == 1 && app.commands > 0
+    });
+    let reason = node.app("learning-switch").status.last_end.unwrap().reason;
+    assert_eq!(reason, "killed by SIGKILL");
+    assert_eq!(node.app("hub").status.restarts, 0);
+    all_reach_all(&network);
+    assert_eq!(network.counters().connections_lost, 0);
+}
+
+#[test]
+fn a_kernel_that_is_killed_comes_back_and_trusts_no_more() {
+    let node = Node::start(&["--app", "learning-switch=trusted"]);
+    let network = node.network(Versions::Only13, 0);
+    all_reach_all(&network);
+    let (killed, address) = (node.kernel_pid(), node.address());
+    kill(killed);
+    node.wait("the app runs in a process zone of another kernel", |node| {
+        let apps = node.apps();
+        apps.iter().any(|app| app.status.pid.is_some() && app.status.demoted.is_some() && app.commands > 0)
+    });
+    assert_ne!(node.kernel_pid(), killed);
+    // The system chose the port, and chooses another one for the new kernel; the network is pointed at that one.
+    assert_ne!(address, node.address());
+    let network_again = node.network(Versions::Only13, 0);
+    all_reach_all(&network_again);
+}
+
+/// An app that misbehaves runs beside the learning switch: the pings go on, no session is lost, and the operator can read what happened.
+fn check_unruly(program_suffix: &str, how: &str, reason: &str) {
+    let folder = Folder::new();
+    let example = Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples").join("unruly");
+    let program = folder.0.join(format!("unruly{program_suffix}"));
+    std::os::unix::fs::symlink(example, &program).unwrap();
+    let config = folder.file(
+        "burnet.toml",
+        &format!(
+            "[app.unruly]\npath = \"{}\"\n[app.unruly.settings]\nhow = \"{how}\"\n[app.learning-switch]\n",
+            program.display()
+        ),
+    );
+    let config = config.to_str().unwrap().to_owned();
+    let node = Node::start_in(folder, &["--config", &config]);
+    let network = node.network(Versions::Only13, 0);
+    node.wait("the unruly app has ended once", |node| {
+        let said = node.app("unruly").status.last_end.map(|end| end.reason).unwrap_or_default();
+        said.contains(reason)
+    });
+    all_reach_all(&network);
+    assert_eq!(network.counters().connections_lost, 0);
+    assert_eq!(node.app("learning-switch").status.restarts, 0);
+}
+
+#[test]
+fn an_app_that_exits_hurts_nobody() {
+    check_unruly("", "exit", "exit code 7");
+}
+
+#[test]
+fn an_app_that_aborts_hurts_nobody() {
+    check_unruly("", "abort", "SIGABRT");
+}
+
+#[test]
+fn an_app_that_panics_hurts_nobody() {
+    check_unruly("", "panic", "exit code 101");
+}
+
+#[test]
+fn an_app_that_stops_reading_hurts_nobody() {
+    check_unruly("", "stop_reading", "stopped reading");
+}
+
+#[test]
+fn an_app_that_writes_garbage_into_its_ring_hurts_nobody() {
+    check_unruly("-garbage", "exit", "broke the rules of its port");
+}
+
+#[test]
+fn an_app_whose_commands_mean_nothing_is_refused_and_hurts_nobody() {
+    let folder = Folder::new();
+    let example = Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples").join("unruly");
+    let program = folder.0.join("unruly-wrong-commands");
+    std::os::unix::fs::symlink(example, &program).unwrap();
+    let program = program.to_str().unwrap().to_owned();
+    let node = Node::start_in(folder, &["--app", &program, "--app", "learning-switch"]);
+    let network = node.network(Versions::Only13, 0);
+    node.wait("something was refused", |node| node.app("unruly-wrong-commands").refusals > 0);
+    all_reach_all(&network);
+    assert_eq!(node.app("unruly-wrong-commands").status.restarts, 0);
+}
+
+/// The exit code and what was said on standard error.
+fn refused(output: &Output) -> (Option<i32>, String) {
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = Folder::new();
+    let output = burnet()
+        .args(["run", "--listen", &address, "--socket"])
+        .arg(folder.0.join("n.sock"))
+        .output()
+        .unwrap();
+    let (code, said) = refused(&output);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains(&format!("port {} is in use", taken.local_addr().unwrap().port())), "{said}");
+}
+
+#[test]
+fn a_bad_key_in_the_configuration_is_named() {
+    let folder = Folder::new();
+    let config = folder.file("burnet.toml", "[southbound]\nlissen = [\":6653\"]\n");
+    let (code, said) = refused(&burnet().args(["run", "--config"]).arg(&config).output().unwrap());
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("line 2") && said.contains("lissen"), "{said}");
+}
+
+#[test]
+fn a_missing_certificate_is_named() {
+    let arguments =
+        ["run", "--tls-cert", "/nowhere/c.pem", "--tls-key", "/nowhere/k.pem", "--tls-ca", "/nowhere/a.pem"];
+    let (code, said) = refused(&burnet().args(arguments).output().unwrap());
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("/nowhere/c.pem"), "{said}");
+}
+
+#[test]
+fn a_second_node_at_the_same_socket_is_refused_and_the_first_lives_on() {
+    let node = Node::start(&["--app", "hub"]);
+    let second =
+        burnet().args(["run", "--listen", "127.0.0.1:0", "--socket"]).arg(&node.socket).output().unwrap();
+    let (code, said) = refused(&second);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("a node answers at"), "{said}");
+    assert_eq!(node.apps().len(), 1);
+}
+
+#[test]
+fn a_node_that_is_terminated_ends_with_all_its_processes() {
+    let mut node = Node::start(&["--app", "learning-switch"]);
+    let processes = [node.kernel_pid(), node.app("learning-switch").status.pid.unwrap()];
+    terminate(node.child.id());
+    assert_eq!(node.child.wait().unwrap().code(), Some(0));
+    for pid in processes {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} is still there");
+    }
+    assert!(!node.socket.exists(), "the socket is still there");
+    // What is dropped below has ended already.
+    node.child = Command::new("sleep").arg("60").spawn().unwrap();
+}
+
+#[test]
+fn a_node_that_is_not_there_is_said_to_be() {
+    let output = burnet().args(["switches", "--socket", "/nowhere/n.sock"]).output().unwrap();
+    let (code, said) = refused(&output);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("no node answers at /nowhere/n.sock"), "{said}");
+}
