@@ -5,6 +5,7 @@
 use crate::fault::Refused;
 use crate::translate::statistics::BODY_AT;
 use abi::command::{FlowMod, GroupMod, MeterMod, PacketOut, PortMod, StatsRequest, What};
+use abi::zone_id::COOKIE_MASK;
 use openflow::message::{self, FlowModFields, NO_BUFFER};
 use openflow::{Body, HEADER_LEN, Header, Message, Unwritable, Version, write};
 
@@ -50,7 +51,7 @@ fn flow_mod(
 ) -> Result<(), Refused> {
     let fields = FlowModFields {
         cookie,
-        cookie_mask: it.cookie_mask,
+        cookie_mask: cookie_mask(version, it),
         table_id: it.table_id,
         command: it.command,
         idle_timeout_s: it.idle_timeout_s,
@@ -62,6 +63,17 @@ fn flow_mod(
         flags: it.flags,
     };
     write::flow_mod(version, xid, &fields, it.matching, it.instructions, out).map_err(Refused::Unwritable)
+}
+
+/// `ofp_flow_mod_command`: the commands that mean the one rule of exactly this match and priority.
+const MODIFY_STRICT: u8 = 2;
+const DELETE_STRICT: u8 = 4;
+
+/// 1.0 cannot restrict a command by cookie. A strict one means one rule, so there the owner's bits are left out; a loose one would reach the
+/// rules of others, so there they stay, and the writer refuses it.
+fn cookie_mask(version: Version, it: &FlowMod<'_>) -> u64 {
+    let strict = matches!(it.command, MODIFY_STRICT | DELETE_STRICT);
+    if version == Version::V1_0 && strict { it.cookie_mask & COOKIE_MASK } else { it.cookie_mask }
 }
 
 fn encode(message: Message, out: &mut Vec<u8>) -> Result<(), Refused> {

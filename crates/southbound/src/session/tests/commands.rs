@@ -58,6 +58,16 @@ fn what_1_0_cannot_say_is_refused_with_the_reason_and_nothing_is_sent() {
 }
 
 #[test]
+fn in_1_0_an_owner_may_delete_one_rule_but_not_all_within_a_match() {
+    let mut bench = Bench::up(Version::V1_0);
+    let owners = !abi::zone_id::COOKIE_MASK;
+    let strict = command::FlowMod { command: 4, cookie_mask: owners, ..command::FlowMod::ADD };
+    assert_eq!(bench.send(What::FlowMod(strict), 1, false), Ok(()));
+    let loose = command::FlowMod { command: 3, ..strict };
+    assert!(matches!(bench.send(What::FlowMod(loose), 2, false), Err(Refused::Unwritable(_))));
+}
+
+#[test]
 fn damaged_bytes_of_an_app_are_refused_with_the_place() {
     let mut bench = Bench::up(Version::V1_3);
     let group = command::GroupMod { command: 0, group_type: 0, group_id: 1, buckets: &[0, 99] };
