@@ -46,7 +46,11 @@ impl App for Unruly {
             How::Exit => std::process::exit(7),
             How::Abort => std::process::abort(),
             How::Panic => panic!("as its settings say"),
-            How::StopReading => (0..UNREAD_RECEIPTS).for_each(|_| drop(out.barrier(DatapathId(u64::MAX)))),
+            How::StopReading => {
+                for _ in 0..UNREAD_RECEIPTS {
+                    out.barrier(DatapathId(u64::MAX));
+                }
+            }
         }
     }
 
