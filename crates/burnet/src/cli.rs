@@ -171,7 +171,7 @@ pub enum AppCommand {
 const APP_LIST_EXAMPLES: &str = "\
 Examples:
   burnet app list
-  burnet app list --json | jq -r '.[] | select(.restarts > 0) | .app'";
+  burnet app list --json | jq -r '.[].status | select(.restarts > 0) | .app'";
 
 /// `burnet app list`.
 #[derive(Clone, Debug, PartialEq, Args)]

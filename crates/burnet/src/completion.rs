@@ -3,15 +3,24 @@
 //! In: which shell. Out: its script, made from the command line's own types, so that it is never behind them.
 //! It installs nothing.
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 
 use crate::cli::{Cli, CompletionArgs};
 
 /// The script for the shell.
 pub fn completion(args: &CompletionArgs) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "burnet", &mut script);
+    clap_complete::generate(args.shell, &mut for_operators(), "burnet", &mut script);
     String::from_utf8_lossy(&script).into_owned()
+}
+
+/// The command line without what is hidden: the generators offer everything that they are given.
+fn for_operators() -> Command {
+    let whole = Cli::command();
+    let subcommands = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let arguments = whole.get_arguments().cloned();
+    let visible = Command::new("burnet").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
+    visible.args(arguments).subcommands(subcommands)
 }
 
 #[cfg(test)]
@@ -21,12 +30,15 @@ mod tests {
     use clap_complete::Shell;
 
     #[test]
-    fn every_shell_completes_commands_and_options() {
+    fn every_shell_completes_commands_and_options_and_none_that_is_hidden() {
         for shell in Shell::value_variants() {
             let script = completion(&CompletionArgs { shell: *shell });
             for word in ["doctor", "switches", "listen", "restart"] {
                 assert!(script.contains(word), "{shell} does not complete {word}");
             }
+            assert!(!script.contains("kernel process"), "{shell} completes what is hidden");
         }
+        let script = completion(&CompletionArgs { shell: Shell::Bash });
+        assert!(!script.contains("zone"), "{script}");
     }
 }

@@ -352,6 +352,9 @@ fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec,
 
 fn usable(what: &str, path: &Path, access: Access) -> Result<(), ConfigError> {
     let shown = path.display();
+    if path.to_str().is_none() {
+        return contradiction(format!("{what} {shown} has a name that is not UTF-8: give it another"));
+    }
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) => {

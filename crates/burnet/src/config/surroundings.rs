@@ -60,6 +60,12 @@ impl Surroundings {
                 path.display()
             )));
         }
+        if path.to_str().is_none() {
+            return Err(ConfigError::Contradiction(format!(
+                "the socket's path {} is not UTF-8: choose another with --socket PATH",
+                path.display()
+            )));
+        }
         Ok(path)
     }
 
@@ -92,6 +98,13 @@ mod tests {
         let error = user().socket(Some(Path::new(&long)), None).unwrap_err().to_string();
         assert!(error.contains("longer than the 107 bytes"), "{error}");
         assert!(user().socket(Some(Path::new(&long[..SOCKET_PATH_BYTES_MAX])), None).is_ok());
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_handed_on_is_refused() {
+        let odd = std::ffi::OsStr::from_bytes(b"/run/\xff.sock");
+        let error = user().socket(Some(Path::new(odd)), None).unwrap_err().to_string();
+        assert!(error.contains("is not UTF-8"), "{error}");
     }
 
     #[test]

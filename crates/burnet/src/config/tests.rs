@@ -131,6 +131,10 @@ fn a_file_that_is_missing_or_no_file_is_named() {
     };
     let tls = "[southbound.tls]\ncertificate = '/nowhere.pem'\nprivate_key = '/k'\nca_certificate = '/a'";
     check(merge(tls, &args(&[])).unwrap(), "the certificate /nowhere.pem cannot be used (No such file");
+    let mut config = merge("[app.x]\npath = '/x'", &args(&[])).unwrap();
+    let odd: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"/x/\xff");
+    config.apps[0].source = AppSource::Executable(odd.into());
+    check(config, "the program of the app x /x/\u{fffd} has a name that is not UTF-8");
     check(merge("", &args(&["/nowhere/mine"])).unwrap(), "the program of the app mine /nowhere/mine cannot");
     check(
         merge("", &args(&["/dev/"])).unwrap_or_else(|error| panic!("{error}")),

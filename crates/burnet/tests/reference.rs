@@ -1,0 +1,100 @@
+//! The reference pages against the code: the annotated `burnet.toml` is parsed, and each key, command and option is looked
+//! for in its page.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use burnet::cli::{Cli, RunArgs};
+use burnet::config::{Config, ConfigFile, Southbound, Surroundings};
+use clap::{Command, CommandFactory};
+
+fn page(name: &str) -> String {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+    fs::read_to_string(pages.join(name)).unwrap()
+}
+
+/// The example with what it only shows: a `#` without a blank behind it is taken away.
+fn with_examples(text: &str) -> String {
+    let line = |line: &str| match line.strip_prefix('#') {
+        Some(example) if !example.is_empty() && !example.starts_with(' ') => format!("{example}\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+fn merged(text: &str) -> Config {
+    let file = ConfigFile::parse(text, Path::new("burnet.toml")).unwrap();
+    Config::merge(file, &RunArgs::default(), &Surroundings::default(), &burnet::apps::NAMES).unwrap()
+}
+
+#[test]
+fn the_annotated_configuration_shows_the_defaults() {
+    let text = page("burnet.toml");
+    let config = merged(&text);
+    assert_eq!(config.southbound, Southbound::default());
+    assert_eq!(config.node, merged("").node);
+    assert_eq!(config.apps[0].limits, zone::Limits::default());
+}
+
+#[test]
+fn what_it_shows_beyond_the_defaults_can_be_written_too() {
+    let text = page("burnet.toml");
+    let config = merged(&with_examples(&text));
+    assert!(config.southbound.tls.is_some_and(|tls| tls.required));
+    assert_eq!(config.node.socket, Path::new("/run/burnet/burnet.sock"));
+    assert_eq!(config.apps.len(), 2);
+}
+
+#[test]
+fn each_key_is_in_the_reference() {
+    fn keys(table: &toml::Table, found: &mut BTreeSet<String>) {
+        for (key, value) in table {
+            match value {
+                // What an app takes is the app's own to say; what stands above the keys are the headings.
+                toml::Value::Table(_) if key == "settings" => {}
+                toml::Value::Table(table) => keys(table, found),
+                _ => drop(found.insert(key.clone())),
+            }
+        }
+    }
+    let example = page("burnet.toml");
+    let reference = page("configuration.md");
+    let mut found = BTreeSet::new();
+    keys(&toml::from_str(&with_examples(&example)).unwrap(), &mut found);
+    assert!(found.len() >= 20, "{found:?}");
+    for key in &found {
+        assert!(reference.contains(&format!("| `{key}` |")), "configuration.md does not say what {key} is");
+    }
+    // The example itself has all of them: what the code says to a key that is like none is the list of its keys.
+    for table in ["southbound", "southbound.tls", "node", "app.x", "app.x.limits"] {
+        let text = format!("[{table}]\nqqqqqqqqq = 1");
+        let refusal = ConfigFile::parse(&text, Path::new("x")).unwrap_err().to_string();
+        let (_, known) = refusal.split_once("the keys here are ").unwrap();
+        for key in known.split(", ").filter(|key| !["tls", "limits", "settings"].contains(key)) {
+            assert!(found.contains(key), "burnet.toml does not show {table}.{key}");
+        }
+    }
+}
+
+#[test]
+fn each_command_and_option_is_in_the_reference() {
+    fn check(path: &str, command: &Command, reference: &str) {
+        for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            let Some(long) = argument.get_long() else { continue };
+            assert!(
+                reference.contains(&format!("`--{long}")),
+                "cli.md does not say what {path} --{long} does"
+            );
+        }
+        for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+            let path = format!("{path} {}", below.get_name());
+            assert!(reference.contains(&path), "cli.md does not say what {path} does");
+            check(&path, below, reference);
+        }
+    }
+    let reference = page("cli.md");
+    check("burnet", &Cli::command(), &reference);
+}
