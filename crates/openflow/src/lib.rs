@@ -1,9 +1,10 @@
 //! OpenFlow 1.0 (wire 0x01) and 1.3 (wire 0x04): bytes ⇄ types ⇄ text and JSON.
 //!
 //! ```text
-//!   bytes ──> Header ──> Message { version, xid, body } ──> bytes
-//!               │
-//!               └─────> views of the hot messages, read in place
+//!   a stream ──> frame_len ──> one message ──> Message::decode ──> Message { version, xid, body } ──> Message::encode
+//!                                   │                                   │
+//!                                   └──> views, read in place           └──> json, text
+//!   canonical bytes ──> write::packet_out, write::flow_mod … ──> one message, with no value between
 //! ```
 //!
 //! One set of types serves both versions: the words of 1.3, into which 1.0 is read and from which it is written where it can
@@ -36,3 +37,8 @@ pub use error::Unwritable;
 pub use header::{HEADER_LEN, Header, frame_len};
 pub use message::{Body, Message};
 pub use version::Version;
+
+/// The README's example, run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -165,7 +165,7 @@ const ERRORS_1_3: [ErrorType; 15] = [
             "BAD_RATE",
             "BAD_BURST",
             "BAD_BAND",
-            "BAD_BAND_TYPE",
+            "BAD_BAND_VALUE",
             "OUT_OF_METERS",
             "OUT_OF_BANDS",
         ],
