@@ -4,6 +4,7 @@
 //!   decode          hex, a message a line  ──> a JSON object a line
 //!   decode --text   hex, a message a line  ──> the lines that ovs-ofctl prints
 //!   encode          a JSON object a line   ──> hex, a message a line
+//!   encode --text   ovs-ofctl's syntax, and what decode --text prints  ──> hex, a message a line
 //! ```
 //!
 //! Lines are answered in their order, each as soon as it is read. What is wrong with a line is said in its place, as
@@ -16,7 +17,7 @@ use std::io::{self, BufRead, Write};
 
 use clap::{Args, Subcommand};
 use openflow::json::{self, hex};
-use openflow::{Message, text};
+use openflow::{Message, Version, text};
 use serde_json::{Value, json};
 
 /// The longest line that is read: the longest message (65535 bytes) as an object with its bytes beside it stays well below.
@@ -44,7 +45,26 @@ enum OfpCommand {
     /// Read one JSON object a line and print the message in hexadecimal
     ///
     /// Takes what decode prints. A line that says no message gives an object with an "error" in it.
-    Encode,
+    Encode {
+        /// Read ovs-ofctl's syntax instead of JSON: "add priority=1,in_port=1,actions=output:2", "group add …", "meter add …",
+        /// "packet-out …", and what decode --text prints
+        #[arg(long)]
+        text: bool,
+        /// The version of text that does not say its own
+        #[arg(long, value_parser = version, default_value = "1.3", requires = "text")]
+        version: Version,
+        /// The transaction id of text that does not say its own
+        #[arg(long, default_value_t = 0, requires = "text")]
+        xid: u32,
+    },
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    match text {
+        "1.0" => Ok(Version::V1_0),
+        "1.3" => Ok(Version::V1_3),
+        _ => Err("write 1.0 or 1.3".to_owned()),
+    }
 }
 
 /// Answers every line of `input`.
@@ -55,7 +75,8 @@ pub fn run(args: &OfpArgs, input: impl BufRead, output: impl Write) -> io::Resul
     match args.command {
         OfpCommand::Decode { text: false } => each_line(input, output, decode_line),
         OfpCommand::Decode { text: true } => each_line(input, output, decode_line_to_text),
-        OfpCommand::Encode => each_line(input, output, encode_line),
+        OfpCommand::Encode { text: false, .. } => each_line(input, output, encode_line),
+        OfpCommand::Encode { text: true, version, xid } => each_text(input, output, version, xid),
     }
 }
 
@@ -67,19 +88,91 @@ fn each_line(
 ) -> io::Result<()> {
     let mut line = Vec::new();
     while let Some(whole) = read_line(&mut input, &mut line)? {
-        let answered = match (whole, std::str::from_utf8(&line)) {
-            (false, _) => {
-                refuse("line_too_long", MAX_LINE, format!("the line is longer than {MAX_LINE} bytes"))
-            }
-            (true, Err(bad)) => refuse("not_utf8", bad.valid_up_to(), "the line is no UTF-8".to_owned()),
-            (true, Ok(text)) if text.trim().is_empty() => continue,
-            (true, Ok(text)) => answer(text.trim()),
-        };
-        output.write_all(answered.as_bytes())?;
-        output.write_all(b"\n")?;
-        output.flush()?;
+        match legible(&line, whole) {
+            Ok("") => {}
+            Ok(text) => print(&mut output, &answer(text))?,
+            Err(refused) => print(&mut output, &refused)?,
+        }
     }
     Ok(())
+}
+
+fn print(output: &mut impl Write, answered: &str) -> io::Result<()> {
+    writeln!(output, "{answered}")?;
+    output.flush()
+}
+
+/// The line as text without blanks around it, or the error to print.
+fn legible(line: &[u8], whole: bool) -> Result<&str, String> {
+    if !whole {
+        return Err(refuse("line_too_long", MAX_LINE, format!("the line is longer than {MAX_LINE} bytes")));
+    }
+    match std::str::from_utf8(line) {
+        Ok(text) => Ok(text.trim()),
+        Err(bad) => Err(refuse("not_utf8", bad.valid_up_to(), "the line is no UTF-8".to_owned())),
+    }
+}
+
+/// Answers each message in text. Most have one line. One that is printed on several ends before an empty line, before the next
+/// heading or command, and at the end of the input; only such a one is answered late.
+fn each_text(mut input: impl BufRead, mut output: impl Write, version: Version, xid: u32) -> io::Result<()> {
+    let mut line = Vec::new();
+    let mut printed = String::new();
+    while let Some(whole) = read_line(&mut input, &mut line)? {
+        let text = legible(&line, whole);
+        let continues =
+            !printed.is_empty() && text.as_ref().is_ok_and(|text| continues_a_message(text, &printed));
+        // A message of more lines than the longest line may have is answered as it is then.
+        if continues && printed.len() + line.len() < MAX_LINE {
+            printed.push('\n');
+            printed.push_str(&String::from_utf8_lossy(&line));
+            continue;
+        }
+        if !printed.is_empty() {
+            print(&mut output, &encode_text(&std::mem::take(&mut printed), version, xid))?;
+        }
+        match text {
+            Ok("") => {}
+            Ok(text) if may_have_more_lines(text) => text.clone_into(&mut printed),
+            Ok(text) => print(&mut output, &encode_text(text, version, xid))?,
+            Err(refused) => print(&mut output, &refused)?,
+        }
+    }
+    if printed.is_empty() { Ok(()) } else { print(&mut output, &encode_text(&printed, version, xid)) }
+}
+
+/// Whether a printed message's heading may have lines below it: some types never do.
+fn may_have_more_lines(text: &str) -> bool {
+    let one_line =
+        ["OFPT_FLOW_MOD ", "OFPT_FLOW_REMOVED ", "OFPT_BARRIER_", "OFPT_ROLE_", "OFPT_EXPERIMENTER "];
+    text.starts_with("OFP") && !one_line.iter().any(|kind| text.starts_with(kind))
+}
+
+/// Whether the line belongs to the printed message before it: it does unless it is empty or begins another one.
+fn continues_a_message(text: &str, printed: &str) -> bool {
+    const FIRST_WORDS: [&str; 9] =
+        ["add", "modify", "modify_strict", "delete", "delete_strict", "flow", "group", "meter", "packet-out"];
+    // Below an error stands the message that it carries; below that of a hello that failed, only text.
+    let only_an_error =
+        printed.starts_with("OFPT_ERROR ") && !printed.contains('\n') && !printed.contains("OFPHFC_");
+    let first = text.split([' ', ',']).next().unwrap_or_default();
+    let begins_another = text.starts_with("OFP") && !only_an_error || FIRST_WORDS.contains(&first);
+    !text.is_empty() && !begins_another
+}
+
+fn encode_text(line: &str, version: Version, xid: u32) -> String {
+    let message = match text::parse(line, version, xid) {
+        Ok(message) => message,
+        Err(bad) => {
+            let error = json!({"type": "bad_text", "code": "not_understood", "offset": bad.offset, "field": bad.word, "message": bad.to_string()});
+            return json!({ "error": error }).to_string();
+        }
+    };
+    let mut bytes = Vec::new();
+    match message.encode(&mut bytes) {
+        Ok(()) => hex::to_text(&bytes),
+        Err(bad) => json!({"error": {"type": "bad_text", "code": "unwritable", "offset": 0, "message": bad.to_string()}}).to_string(),
+    }
 }
 
 /// Reads a line into `line`, without its end. `Some(false)`: it was longer than [`MAX_LINE`], and its rest was skipped;
@@ -186,6 +279,14 @@ mod tests {
         assert_eq!((&answer["error"]["code"], &answer["error"]["offset"]), (&json!(code), &json!(offset)));
     }
 
+    fn encode() -> OfpCommand {
+        OfpCommand::Encode { text: false, version: Version::V1_3, xid: 0 }
+    }
+
+    fn encode_text_as(version: Version, xid: u32) -> OfpCommand {
+        OfpCommand::Encode { text: true, version, xid }
+    }
+
     const BARRIER: &str = "0414000800000007";
 
     #[test]
@@ -218,7 +319,7 @@ mod tests {
     fn an_object_that_is_no_message_is_refused_in_its_place() {
         let barrier = r#"{"version":"1.3","type":"barrier_request","xid":7}"#;
         let input = format!("{{\n[]\n{barrier}\n{{\"error\":{{}}}}\n{{\"version\":\"1.3\"}}\n{barrier}\n");
-        let answered = answers(OfpCommand::Encode, input.as_bytes());
+        let answered = answers(encode(), input.as_bytes());
         let codes = ["not_json", "no_message", BARRIER, "error_object", "no_message", BARRIER];
         assert_eq!(answered.len(), codes.len());
         for (answer, code) in answered.iter().zip(codes) {
@@ -231,6 +332,36 @@ mod tests {
         let lines = "04 14 00 08 00 00 00 0a\n04:14:00:08:00:00:00:0A\n0X041400080000000a\n\n  \r\n041400080000000A\r\n";
         let answered = answers(OfpCommand::Decode { text: false }, lines.as_bytes());
         assert_eq!(answered, [r#"{"version":"1.3","type":"barrier_request","xid":10}"#; 4]);
+    }
+
+    #[test]
+    fn text_that_is_wrong_is_refused_in_its_place() {
+        let answered = answers(
+            encode_text_as(Version::V1_0, 1),
+            b"add in_prot=1,actions=drop\n\ngroup delete\nactions=drop\n",
+        );
+        assert_eq!(answered.len(), 3, "{answered:?}");
+        let bad: Value = serde_json::from_str(&answered[0]).unwrap();
+        assert_eq!((&bad["error"]["offset"], &bad["error"]["field"]), (&json!(4), &json!("in_prot=1")));
+        assert!(answered[1].contains("unwritable"), "1.0 has no groups: {}", answered[1]);
+        assert!(answered[2].starts_with("010e0048"), "{}", answered[2]);
+        refused(encode_text_as(Version::V1_3, 0), b"add \xff", "not_utf8", 4);
+    }
+
+    #[test]
+    fn text_that_is_printed_is_encoded_again() {
+        let messages = [
+            BARRIER,
+            "04000010000000010001000800000012",
+            "0402000c0000000901020304",
+            "041800180000000700000002000000000000000000000001",
+            "041d00200000000700000001000000050001001000000001 0000000000000000",
+            "0401001400000007 00010006 0414000800000009",
+            BARRIER,
+        ];
+        let messages = messages.map(|message| message.replace(' ', ""));
+        let text = answers(OfpCommand::Decode { text: true }, messages.join("\n").as_bytes()).join("\n");
+        assert_eq!(answers(encode_text_as(Version::V1_0, 99), text.as_bytes()), messages);
     }
 
     #[test]
@@ -251,6 +382,6 @@ mod tests {
         let padded = "0418001800000007000000020badf00d0000000000000001";
         let input = format!("{BARRIER}\n{padded}\n");
         let decoded = answers(OfpCommand::Decode { text: false }, input.as_bytes()).join("\n");
-        assert_eq!(answers(OfpCommand::Encode, decoded.as_bytes()), [BARRIER, padded]);
+        assert_eq!(answers(encode(), decoded.as_bytes()), [BARRIER, padded]);
     }
 }

@@ -18,8 +18,12 @@ mod meter;
 mod packet;
 mod port;
 mod queue;
+mod read;
 mod rule;
 mod table;
+
+pub use flow::text::BadText;
+pub use read::parse;
 
 use std::fmt::{self, Write};
 

@@ -95,3 +95,46 @@ fn messages_with_much_to_say_print_as_open_vswitch_prints_them() {
         compare(corpus::variants()).check(80);
     }
 }
+
+/// What `ovs-ofctl` makes of a text, as it prints it, less the transaction id.
+fn read_by_open_vswitch(command: &str, text: &str) -> String {
+    let output = Command::new("ovs-ofctl").args(["-O", "OpenFlow13", command, text]).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let start = printed
+        .find("OFPT_")
+        .unwrap_or_else(|| panic!("{text}: {}", String::from_utf8_lossy(&output.stderr)));
+    printed[start..].replace("(xid=0x1)", "(xid=0x7)").replace("(xid=0x2)", "(xid=0x7)")
+}
+
+#[test]
+fn text_is_read_as_open_vswitch_reads_it() {
+    if !is_there("text_is_read_as_open_vswitch_reads_it") {
+        return;
+    }
+    let flows = [
+        "actions=drop",
+        "in_port=1,actions=output:2",
+        "table=3,priority=7,idle_timeout=4,hard_timeout=5,cookie=0x1234,tcp,nw_src=10.0.0.0/8,tp_dst=80,actions=2,3",
+        "send_flow_rem check_overlap reset_counts no_packet_counts no_byte_counts ip actions=normal",
+        "arp,arp_op=1,actions=CONTROLLER:128",
+        "dl_vlan=5,actions=pop_vlan,output:in_port",
+        "ipv6,ipv6_src=fe80::/64,actions=dec_ttl,flood",
+        "udp,tp_src=0x35/0xff,actions=meter:3,output:1,write_metadata:5/0xff,goto_table:9",
+        "actions=group:5",
+        "actions=set_field:00:11:22:33:44:55->eth_dst,all",
+    ];
+    let groups = [
+        "group_id=1,type=all",
+        "group_id=1,type=indirect,bucket=output:5",
+        "group_id=1,type=select,bucket=weight:5,output:2,bucket=actions=3,4",
+        "group_id=0xff,type=fast_failover,bucket=watch_port=3,actions=3,bucket=watch_group:4,output:4",
+    ];
+    let flows = flows.map(|text| ("parse-flow", text, text.to_owned()));
+    let groups = groups.map(|text| ("parse-group", text, format!("group {text}")));
+    for (command, text, ours) in flows.into_iter().chain(groups) {
+        let message = openflow::text::parse(&ours, Version::V1_3, 7).expect(text);
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes).expect(text);
+        assert_eq!(open_vswitch(&bytes).unwrap(), read_by_open_vswitch(command, text), "{text}");
+    }
+}
