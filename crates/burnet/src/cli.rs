@@ -352,7 +352,7 @@ mod tests {
     fn what_cannot_be_asked_is_refused_by_name() {
         refused("burnet", "Usage: burnet <COMMAND>");
         refused("burnet rum", "a similar subcommand exists: 'run'");
-        refused("burnet run --listen 6653", "`6653` is no place to listen");
+        refused("burnet run --listen 6653", "'6653' is no place to listen");
         refused("burnet run --app hub=safe", "`safe` is no kind of zone");
         refused("burnet run --workers 0", "0 is not in 1..=32");
         refused("burnet run --workers 33", "33 is not in 1..=32");

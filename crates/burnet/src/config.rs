@@ -25,7 +25,7 @@ pub use app::{AppArgument, AppReference, NotAnApp};
 pub use file::{
     AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, SouthboundTable, TlsTable,
 };
-pub use listen::{ListenAddress, NotAListenAddress};
+pub use listen::ListenAddress;
 pub use surroundings::Surroundings;
 
 use crate::cli::RunArgs;

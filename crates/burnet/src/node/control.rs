@@ -25,7 +25,7 @@ use monitor::channel::{Channel, ChannelError};
 use monitor::protocol::{ALIVE_INTERVAL_MS, FromKernel, ToKernel, split_ports};
 use monitor::{AppStatus, KernelStatus, Verb};
 use southbound::tls::{TlsFiles, load};
-use southbound::{ListenSpec, Listeners, Roster, SouthboundConfig, Versions};
+use southbound::{Listeners, Roster, SouthboundConfig, Versions};
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -133,12 +133,7 @@ struct Control {
 impl Control {
     fn new(config: &Config) -> Result<Control, Fatal> {
         let southbound = southbound_config(config)?;
-        let specs: Vec<_> = config
-            .southbound
-            .listen
-            .iter()
-            .map(|place| ListenSpec { address: place.address, port: place.port })
-            .collect();
+        let specs: Vec<_> = config.southbound.listen.iter().map(|place| place.0).collect();
         let mut listeners = Listeners::bind(&specs).map_err(|error| Fatal(2, error.to_string()))?;
         let mut socket = bind_operators(&config.node.socket)?;
         let poll = Poll::new().map_err(ours)?;
