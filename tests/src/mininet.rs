@@ -13,6 +13,13 @@ use std::time::{Duration, Instant};
 /// `linear,8` starts in about ten seconds on a busy machine, and every ping that fails takes a second more.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// Before it adds hosts, Mininet looks by telnet whether the controller listens, and on a busy machine telnet sometimes
+/// never ends. Then Mininet is started anew; the switches have not been asked for anything yet.
+const ATTEMPTS: u32 = 3;
+
+/// How long that look may take; it takes a tenth of a second.
+const PROBE_LIMIT: Duration = Duration::from_secs(30);
+
 /// Who controls Mininet's switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Controller {
@@ -25,6 +32,8 @@ pub enum Controller {
 /// A running Mininet at its prompt.
 pub struct Mininet {
     child: Child,
+    /// Its process id inside the sandbox.
+    pid: String,
     stdin: ChildStdin,
     lines: Receiver<String>,
     heard: String,
@@ -47,8 +56,28 @@ impl Mininet {
         version: Version,
         controller: Controller,
     ) -> Result<Mininet> {
-        let mut command = sandbox.command("mn");
-        command.args(["--topo", topology, "--switch"]);
+        let mut reason = String::new();
+        for _ in 0..ATTEMPTS {
+            let mut mininet = Mininet::launch(sandbox, topology, version, controller)?;
+            match mininet.wait_for("*** Adding hosts", PROBE_LIMIT) {
+                Ok(_) => return mininet.wait_for("*** Starting CLI", LIMIT).map(|_| mininet),
+                Err(stuck) => reason = stuck,
+            }
+            // Not by its own clean-up, which would take down what the next attempt builds.
+            sandbox.must(PROBE_LIMIT, "kill", &["-KILL", &mininet.pid])?;
+        }
+        Err(reason)
+    }
+
+    fn launch(
+        sandbox: &Sandbox,
+        topology: &str,
+        version: Version,
+        controller: Controller,
+    ) -> Result<Mininet> {
+        // nsenter has its child's process id from outside only, so the child tells its own.
+        let mut command = sandbox.command("sh");
+        command.args(["-c", "echo $$; exec \"$@\"", "sh", "mn", "--topo", topology, "--switch"]);
         command.arg(format!("ovsk,datapath=user,protocols={}", version.in_ovs()));
         match controller {
             Controller::Tcp(port) => {
@@ -61,15 +90,16 @@ impl Mininet {
         command.stdin(Stdio::piped()).stdout(writer).stderr(writer_too);
         let mut child = command.spawn().map_err(|error| format!("cannot run mn: {error}"))?;
         let stdin = child.stdin.take().ok_or("mn without an input")?;
-        let mut mininet = Mininet { child, stdin, lines: lines_of(reader), heard: String::new() };
-        mininet.wait_for("*** Starting CLI")?;
+        let (lines, pid, heard) = (lines_of(reader), String::new(), String::new());
+        let mut mininet = Mininet { child, pid, stdin, lines, heard };
+        mininet.pid = mininet.wait_for("", PROBE_LIMIT)?;
         Ok(mininet)
     }
 
     /// Lets every host ping every other one.
     pub fn pingall(&mut self) -> Result<Pingall> {
         self.type_line("pingall")?;
-        let line = self.wait_for("*** Results:")?;
+        let line = self.wait_for("*** Results:", LIMIT)?;
         result_in(&line).ok_or(format!("not a result of pingall: {line}"))
     }
 
@@ -85,7 +115,7 @@ impl Mininet {
     /// Ends the network in good order.
     pub fn exit(mut self) -> Result<()> {
         self.type_line("exit")?;
-        self.wait_for("completed in")?;
+        self.wait_for("completed in", LIMIT)?;
         self.child.wait().map(drop).map_err(|error| format!("cannot wait for mn: {error}"))
     }
 
@@ -94,9 +124,9 @@ impl Mininet {
             .map_err(|error| format!("mn does not listen ({error}): {}", self.heard))
     }
 
-    /// Reads on to the line that holds `wanted`.
-    fn wait_for(&mut self, wanted: &str) -> Result<String> {
-        let deadline = Instant::now() + LIMIT;
+    /// Reads on to the line that holds `wanted`, for no longer than `limit`.
+    fn wait_for(&mut self, wanted: &str, limit: Duration) -> Result<String> {
+        let deadline = Instant::now() + limit;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let line = self.lines.recv_timeout(left).map_err(|_| {

@@ -16,16 +16,22 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 /// Builds `burnet` and asks Cargo where it lies; none when it does not compile (Cargo has said why).
-pub fn built_binary() -> Result<Option<PathBuf>, String> {
-    let mut build = process::cargo();
-    build.args(["build", "--package", "burnet", "--message-format", "json-render-diagnostics"]);
-    Ok(process::output_of(&mut build).ok().and_then(|messages| executable_in(&messages)))
+fn built_binary() -> Result<Option<PathBuf>, String> {
+    binary_after(&["build", "--package", "burnet"])
 }
 
-/// The path of the binary `burnet` in Cargo's messages, one JSON object a line.
+/// Where `burnet` lies after Cargo did what `words` say; none when that failed or made no such binary.
+pub fn binary_after(words: &[&str]) -> Result<Option<PathBuf>, String> {
+    let mut cargo = process::cargo();
+    cargo.args(words).args(["--message-format", "json-render-diagnostics"]);
+    Ok(process::output_of(&mut cargo).ok().and_then(|messages| executable_in(&messages)))
+}
+
+/// The path of the binary `burnet` in Cargo's messages, one JSON object a line. Its unit tests are a program of the same
+/// name.
 fn executable_in(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut burnet = messages.filter(|message| message["target"]["name"] == "burnet");
+    let mut burnet = messages.filter(|it| it["target"]["name"] == "burnet" && it["profile"]["test"] == false);
     burnet.find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
@@ -39,13 +45,18 @@ mod tests {
 
     #[test]
     fn the_binary_is_where_cargo_says() {
+        let message = |name: &str, test: bool, executable: &str| {
+            format!(
+                r#"{{"target":{{"name":"{name}"}},"profile":{{"test":{test}}},"executable":{executable}}}"#
+            )
+        };
         check("", None);
         check("not JSON", None);
-        check(r#"{"reason":"compiler-artifact","target":{"name":"burnet"},"executable":null}"#, None);
-        check(r#"{"reason":"compiler-artifact","target":{"name":"flow"},"executable":"/t/flow"}"#, None);
-        check(
-            "{\"reason\":\"build-finished\"}\n{\"target\":{\"name\":\"burnet\"},\"executable\":\"/t/burnet\"}",
-            Some("/t/burnet"),
-        );
+        check(r#"{"reason":"build-finished","success":true}"#, None);
+        check(&message("burnet", false, "null"), None);
+        check(&message("flow", false, "\"/t/flow\""), None);
+        check(&message("burnet", true, "\"/t/deps/burnet-0\""), None);
+        let after_others = ["{}".to_owned(), message("burnet", false, "\"/t/burnet\"")].join("\n");
+        check(&after_others, Some("/t/burnet"));
     }
 }

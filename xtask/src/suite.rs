@@ -12,6 +12,7 @@ use crate::packages;
 use crate::process::{self, Ended};
 use crate::stage::{self, Finished, Outcome, Tests};
 use crate::{demo, rules, tree};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,10 @@ const CI_LIMIT: Duration = Duration::from_secs(33 * 60);
 
 /// The version that `deny.toml` was written for. docs/decisions/0004 has what installing it costs.
 const CARGO_DENY: &str = "0.20.2";
+
+/// All tests but those of the whole system, which need more than Rust.
+const TESTS: [&str; 8] =
+    ["test", "--workspace", "--exclude", "system-tests", "--lib", "--bins", "--tests", "--examples"];
 
 /// The environment variable by which the whole-system tests are told which binary to test.
 const BINARY: &str = "BURNET_BINARY";
@@ -69,11 +74,8 @@ impl Suite {
             suite.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
         });
         self.stage("tests", |suite| {
-            let mut test = process::cargo();
-            test.args(["test", "--workspace", "--exclude", "system-tests", "--no-fail-fast"]);
             // With what passing tests print, because one that lacks a tool says there that it left itself out.
-            test.args(["--lib", "--bins", "--tests", "--examples", "--", "--show-output"]);
-            suite.command(&mut test)
+            suite.cargo(&[&TESTS, &["--no-fail-fast", "--", "--show-output"][..]].concat())
         });
         self.stage("demo", Suite::demo);
         self.stage("real switches", Suite::real_switches);
@@ -157,8 +159,7 @@ impl Suite {
 
     /// The main job on an emulated network: exit code 0 only if every host reached every other one.
     fn demo(&self) -> Stage {
-        let binary = demo::built_binary()?.ok_or("burnet does not compile")?;
-        let mut demo = Command::new(binary);
+        let mut demo = Command::new(tested_binary()?);
         demo.args(["demo", "--once"]).stdin(Stdio::null());
         self.command_within(DEMO_LIMIT, &mut demo)
     }
@@ -173,9 +174,8 @@ impl Suite {
             tests.ignored.iter_mut().for_each(|test| *test = format!("{test} ({reason})"));
             return Ok((outcome, tests));
         }
-        let binary = demo::built_binary()?.ok_or("burnet does not compile")?;
         // One after the other: each starts a network of its own, and they would starve each other.
-        test.args(["--", "--include-ignored", "--test-threads", "1"]).env(BINARY, binary);
+        test.args(["--", "--include-ignored", "--test-threads", "1"]).env(BINARY, tested_binary()?);
         self.command(&mut test)
     }
 
@@ -208,6 +208,13 @@ impl Suite {
         println!("left out: advisories: they need a copy of a git repository; `cargo deny check` has them");
         self.cargo(&["deny", "--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"])
     }
+}
+
+/// The binary that the tests of the workspace were built with, which spares building it a second time: on its own its
+/// dependencies have fewer features.
+fn tested_binary() -> Result<PathBuf, String> {
+    let binary = demo::binary_after(&[&TESTS, &["--no-run"][..]].concat())?;
+    binary.ok_or("burnet does not compile".to_owned())
 }
 
 fn passed() -> Stage {
