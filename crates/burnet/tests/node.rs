@@ -40,6 +40,11 @@ impl Drop for Folder {
     }
 }
 
+/// Something of this crate's examples, which `cargo test` builds beside the binary.
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples").join(name)
+}
+
 fn burnet() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_burnet"));
     command.env_remove("BURNET_SOCKET").env_remove("BURNET_LOG").stdin(Stdio::null());
@@ -178,6 +183,14 @@ fn the_hub_forwards_in_both_zones() {
 }
 
 #[test]
+fn an_app_in_a_shared_object_forwards_in_both_zones() {
+    let object = example("libshared_hub.so");
+    let object = object.to_str().unwrap();
+    check_forwards(&format!("{object}=trusted"), Versions::Only13, 0);
+    check_forwards(object, Versions::Only13, 0);
+}
+
+#[test]
 fn two_workers_forward_as_one_does() {
     let node = Node::start(&["--app", "learning-switch", "--workers", "2"]);
     let network = node.network(Versions::Both, 0);
@@ -234,9 +247,8 @@ fn a_kernel_that_is_killed_comes_back_and_trusts_no_more() {
 /// An app that misbehaves runs beside the learning switch: the pings go on, no session is lost, and the operator can read what happened.
 fn check_unruly(program_suffix: &str, how: &str, reason: &str) {
     let folder = Folder::new();
-    let example = Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples").join("unruly");
     let program = folder.0.join(format!("unruly{program_suffix}"));
-    std::os::unix::fs::symlink(example, &program).unwrap();
+    std::os::unix::fs::symlink(example("unruly"), &program).unwrap();
     let config = folder.file(
         "burnet.toml",
         &format!(
@@ -284,9 +296,8 @@ fn an_app_that_writes_garbage_into_its_ring_hurts_nobody() {
 #[test]
 fn an_app_whose_commands_mean_nothing_is_refused_and_hurts_nobody() {
     let folder = Folder::new();
-    let example = Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples").join("unruly");
     let program = folder.0.join("unruly-wrong-commands");
-    std::os::unix::fs::symlink(example, &program).unwrap();
+    std::os::unix::fs::symlink(example("unruly"), &program).unwrap();
     let program = program.to_str().unwrap().to_owned();
     let node = Node::start_in(folder, &["--app", &program, "--app", "learning-switch"]);
     let network = node.network(Versions::Only13, 0);

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use zone::Limits;
 
-/// Most apps on one node. Each costs a process, and their statuses must fit into one message.
-pub const APPS_MAX: usize = 128;
+/// Most apps on one node: the kernel knows a zone by a bit of a 64-bit word, of which one is its own. Their statuses must also fit into one
+/// message.
+pub const APPS_MAX: usize = 63;
 
 /// Longest settings of one app, in bytes of JSON; they must fit into one message with a few other words.
 pub const SETTINGS_BYTES_MAX: usize = 64 << 10;
@@ -270,7 +271,7 @@ mod tests {
         wordy.settings.insert("list".into(), "x".repeat(SETTINGS_BYTES_MAX).into());
         check(&[wordy], Err("settings of the app wordy take 65547 bytes"));
         let many: Vec<_> = (0..=APPS_MAX).map(|number| built_in(&number.to_string())).collect();
-        check(&many, Err("129 apps are more than the 128"));
+        check(&many, Err("64 apps are more than the 63"));
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //!
 //! A panic of the app ends here: it never crosses the table. Never knows what an event says.
 
-use abi::table::{AppTable, CommandSink, TABLE_VERSION, status};
+pub use abi::table::AppTable;
+use abi::table::{CommandSink, TABLE_VERSION, status};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -35,6 +36,16 @@ pub const fn table<G: Guest>() -> AppTable {
         on_events: on_events::<G>,
         destroy: destroy::<G>,
     }
+}
+
+/// Exports a table from a shared object, under the name by which a node looks for it.
+#[macro_export]
+macro_rules! export_app {
+    ($table:expr) => {
+        #[allow(unsafe_code, reason = "the one symbol by which a node finds the app; a name of its own, so it clashes with nothing")]
+        #[unsafe(no_mangle)]
+        pub static BURNET_APP: $crate::guest::AppTable = $table;
+    };
 }
 
 extern "C" fn create<G: Guest>(settings: *const u8, length: usize, sink: CommandSink) -> *mut c_void {

@@ -86,14 +86,7 @@ impl<A: App> Guest for Instance<A> {
     }
 }
 
-/// The C table of an app, by which the kernel runs it as a trusted app.
-///
-/// A shared object exports it:
-///
-/// ```ignore
-/// #[unsafe(no_mangle)]
-/// pub static BURNET_APP: burnet_sdk::AppTable = burnet_sdk::table::<MyApp>();
-/// ```
+/// The C table of an app, by which the kernel runs it as a trusted app. A shared object exports it by [`crate::shared_object!`].
 pub const fn table<A: App>() -> AppTable {
     zone::guest::table::<Instance<A>>()
 }

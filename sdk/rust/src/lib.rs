@@ -49,6 +49,16 @@ pub use flow::{self, DatapathId, Field, MacAddr, PortNo};
 pub use instance::table;
 pub use process::{run, run_guest};
 pub use settings::Settings;
+#[doc(hidden)]
+pub use zone::export_app;
+
+/// Makes a shared object (`crate-type = ["cdylib"]`) of an app, to be run with `burnet run --app PATH.so=trusted`.
+#[macro_export]
+macro_rules! shared_object {
+    ($app:ty) => {
+        $crate::export_app!($crate::table::<$app>());
+    };
+}
 
 /// The `main` of an app in a process of its own.
 #[macro_export]
