@@ -6,8 +6,9 @@
 //!
 //! Never touches a network interface, and leaves nothing behind: the node ends with the demo.
 
-use crate::cli::{CommandError, DemoArgs};
-use crate::config::{AppArgument, OpenFlowVersion};
+use crate::apps;
+use crate::cli::{CommandError, DemoArgs, RunArgs};
+use crate::config::{AppArgument, Config, OpenFlowVersion, Surroundings};
 use crate::node::client;
 use crate::node::operator::{Answer, Question};
 use emulator::{Emulation, Event, Handle, Observer, PingReport, SwitchOptions, Versions};
@@ -40,7 +41,10 @@ pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
     let stop = monitor::shutdown_signals()
         .map_err(|error| CommandError::DidNotWork(format!("signals cannot be listened to: {error}")))?;
     let mut stage = Stage::new();
-    let node = Node::start(args)?;
+    // What cannot be run is refused here, where it was asked for, and not after waiting for a node that refuses it.
+    let asked = RunArgs { apps: args.apps.clone(), ..RunArgs::default() };
+    Config::load(&asked, &Surroundings::of_this_process()?, &apps::NAMES)?;
+    let mut node = Node::start(args)?;
     let address = node.wait_until_it_listens()?;
     stage.say(&format!(
         "a node listens on {address}; ask it: burnet switches --socket {}",
@@ -98,7 +102,7 @@ impl Node {
         Ok(Node { child, folder, socket })
     }
 
-    fn wait_until_it_listens(&self) -> Result<SocketAddr, CommandError> {
+    fn wait_until_it_listens(&mut self) -> Result<SocketAddr, CommandError> {
         let began = Instant::now();
         loop {
             if let Ok(Answer::Node(node)) = client::ask(&self.socket, &Question::Node)
@@ -106,6 +110,11 @@ impl Node {
                 && apps_run(&self.socket)
             {
                 return Ok(address);
+            }
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return Err(CommandError::DidNotWork(
+                    "the node ended before it listened; its log says why".to_owned(),
+                ));
             }
             if began.elapsed() > START_PATIENCE {
                 return Err(CommandError::DidNotWork(
