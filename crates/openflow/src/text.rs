@@ -100,7 +100,7 @@ fn print_body(out: &mut String, message: &Message, detail: Detail) -> fmt::Resul
             connection::experimenter(out, whole.experimenter, whole.exp_type, &whole.data)
         }
         Body::FeaturesReply(features) => connection::features(out, version, features),
-        Body::GetConfigReply(config) | Body::SetConfig(config) => connection::config(out, config),
+        Body::GetConfigReply(config) | Body::SetConfig(config) => connection::config(out, version, config),
         Body::PacketIn(packet_in) => packet::packet_in(out, packet_in),
         Body::FlowRemoved(removed) => rule::flow_removed(out, version, removed),
         Body::PortStatus(status) => port::status(out, version, status),
@@ -111,7 +111,7 @@ fn print_body(out: &mut String, message: &Message, detail: Detail) -> fmt::Resul
         Body::TableMod(table_mod) => table::table_mod(out, table_mod),
         Body::MultipartRequest(request) => {
             multipart_flags(out, request.flags, version != Version::V1_0)?;
-            print_request(out, &request.body)
+            print_request(out, version, &request.body)
         }
         Body::MultipartReply(reply) => {
             multipart_flags(out, reply.flags, true)?;
@@ -145,9 +145,9 @@ fn multipart_flags(out: &mut String, flags: u16, may_be_more: bool) -> fmt::Resu
     }
 }
 
-fn print_request(out: &mut String, body: &RequestBody) -> fmt::Result {
+fn print_request(out: &mut String, version: Version, body: &RequestBody) -> fmt::Result {
     match body {
-        RequestBody::Flow(which) | RequestBody::Aggregate(which) => rule::stats_request(out, which),
+        RequestBody::Flow(which) | RequestBody::Aggregate(which) => rule::stats_request(out, version, which),
         RequestBody::PortStats(port) => write!(out, " port_no={port}"),
         RequestBody::Queue { port, queue_id } => {
             write!(out, " port={port} queue=")?;
@@ -176,7 +176,7 @@ fn print_request(out: &mut String, body: &RequestBody) -> fmt::Result {
 fn print_reply(out: &mut String, version: Version, body: &ReplyBody) -> fmt::Result {
     match body {
         ReplyBody::Desc(desc) => connection::switch_desc(out, desc),
-        ReplyBody::Flow(flows) => flows.iter().try_for_each(|flow| rule::flow_stats(out, flow)),
+        ReplyBody::Flow(flows) => flows.iter().try_for_each(|flow| rule::flow_stats(out, version, flow)),
         ReplyBody::Aggregate(sums) => rule::aggregate(out, sums),
         ReplyBody::Table(tables) => table::stats(out, version, tables),
         ReplyBody::PortStats(ports) => port::stats(out, version, ports),

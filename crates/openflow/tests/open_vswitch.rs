@@ -4,17 +4,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod captured;
 mod corpus;
+mod strategy;
 
+use std::fs;
 use std::process::Command;
 
+use flow::{Field, Match, PortNo};
 use openflow::json::hex;
 use openflow::text::to_text;
 use openflow::{Body, Message, Version};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
 
 /// What Open vSwitch cannot read it shows as a "decode error"; we show what it says. Besides that we differ, on purpose, where
 /// a line of ours has these words:
-const DIFFERENT_ON_PURPOSE: [(&str, &str); 2] = [
+const DIFFERENT_ON_PURPOSE: [(&str, &str); 5] = [
     (
         "unknown element",
         "Open vSwitch dumps the whole hello for an element that it does not know; we print the element",
@@ -23,6 +29,12 @@ const DIFFERENT_ON_PURPOSE: [(&str, &str); 2] = [
         "TABLE_FEATURES reply",
         "Open vSwitch sums up what tables share and drops what it does not know; we print each property",
     ),
+    (
+        "OFPT_EXPERIMENTER ",
+        "Open vSwitch opens Nicira's messages; an experimenter's message is kept whole here",
+    ),
+    ("OFPST_EXPERIMENTER ", "the same"),
+    ("experimenter(0x00002320,", "Nicira's longer actions (learn, for one) are kept whole too"),
 ];
 
 /// What `ovs-ofctl` prints for the bytes; `None` if there is no `ovs-ofctl`.
@@ -50,18 +62,23 @@ impl Comparison {
     /// Counts the message, if its version can say it.
     fn add(&mut self, message: &Message) {
         let mut bytes = Vec::new();
-        if message.encode(&mut bytes).is_err() {
-            return;
+        if message.encode(&mut bytes).is_ok() {
+            self.add_bytes(&bytes);
         }
-        let ours = to_text(&Message::decode(&bytes).unwrap());
-        let theirs = open_vswitch(&bytes).unwrap();
+    }
+
+    /// Counts the message, if it is one.
+    fn add_bytes(&mut self, bytes: &[u8]) {
+        let Ok(message) = Message::decode(bytes) else { return };
+        let ours = to_text(&message);
+        let theirs = open_vswitch(bytes).unwrap();
         if ours == theirs {
             self.equal += 1;
         } else if theirs.contains("***decode error") {
             self.unreadable_for_them += 1;
         } else if !DIFFERENT_ON_PURPOSE.iter().any(|(words, _)| ours.contains(words)) {
             self.differing
-                .push(format!("{}\n--- ours\n{ours}--- Open vSwitch\n{theirs}", hex::to_text(&bytes)));
+                .push(format!("{}\n--- ours\n{ours}--- Open vSwitch\n{theirs}", hex::to_text(bytes)));
         }
     }
 
@@ -94,6 +111,39 @@ fn messages_with_much_to_say_print_as_open_vswitch_prints_them() {
     if is_there("messages_with_much_to_say_print_as_open_vswitch_prints_them") {
         compare(corpus::variants()).check(80);
     }
+}
+
+#[test]
+fn what_open_vswitch_sends_prints_as_it_prints_it() {
+    if !is_there("what_open_vswitch_sends_prints_as_it_prints_it") {
+        return;
+    }
+    let mut comparison = Comparison::default();
+    for file in captured::files() {
+        let text = fs::read_to_string(&file).unwrap();
+        captured::blocks(&text).for_each(|block| comparison.add_bytes(&captured::bytes(block)));
+    }
+    comparison.check(190);
+}
+
+#[test]
+fn messages_that_nobody_chose_print_as_open_vswitch_prints_them() {
+    if !is_there("messages_that_nobody_chose_print_as_open_vswitch_prints_them") {
+        return;
+    }
+    // The same ones each time.
+    let mut runner = TestRunner::deterministic();
+    let mut comparison = Comparison::default();
+    for _ in 0..400 {
+        let mut message = strategy::any_message().new_tree(&mut runner).unwrap().current();
+        // Of what a packet-in may say of its packet, switches say where it came in; Open vSwitch cannot show fields
+        // that lack what they stand on.
+        if let Body::PacketIn(packet_in) = &mut message.body {
+            packet_in.matching = Match::any().with(Field::InPort, PortNo(3));
+        }
+        comparison.add(&message);
+    }
+    comparison.check(100);
 }
 
 /// What `ovs-ofctl` makes of a text, as it prints it, less the transaction id.

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod captured;
 mod corpus;
+mod strategy;
 
 use flow::{Action, Field, Instruction, Match, PortNo};
 use openflow::message::*;
@@ -201,7 +203,28 @@ fn what_is_printed_and_read_again_prints_the_same() {
     assert!(read > 90, "{read}");
 }
 
+#[test]
+fn what_is_captured_and_printed_reads_as_it_was_meant() {
+    let mut read = 0;
+    for message in captured::messages().iter().filter_map(|bytes| Message::decode(bytes).ok()) {
+        let text = to_text(&message);
+        if let Ok(again) = parse(&text, Version::V1_3, 0) {
+            assert_eq!(to_text(&again), text);
+            read += 1;
+        }
+    }
+    assert!(read > 100, "{read}");
+}
+
 proptest! {
+    #[test]
+    fn any_message_that_is_printed_and_read_prints_the_same(message in strategy::any_message()) {
+        let text = to_text(&message);
+        if let Ok(again) = parse(&text, Version::V1_3, 0) {
+            prop_assert_eq!(to_text(&again), text);
+        }
+    }
+
     #[test]
     fn no_text_panics(text in "\\PC{0,200}") {
         let _ = parse(&text, Version::V1_3, 0);

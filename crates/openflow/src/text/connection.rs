@@ -22,6 +22,9 @@ pub(super) fn hello(out: &mut String, version: Version, hello: &Hello) -> fmt::R
         (0..32).filter(|bit| spoken >> bit & 1 == 1).map(|bit| format!("0x{bit:02x}")).collect();
     write!(out, "\n version bitmap: {}", versions.join(", "))?;
     hello.elements.iter().try_for_each(|element| match element {
+        HelloElement::VersionBitmap(words) if words.is_empty() => {
+            out.write_str("\n unknown element: type=1 data=")
+        }
         HelloElement::VersionBitmap(_) => Ok(()),
         HelloElement::Unknown { kind, body } => {
             write!(out, "\n unknown element: type={kind} data={}", hex::to_text(body))
@@ -207,15 +210,16 @@ const ACTIONS_1_0: [(u32, &str); 12] = [
     (10, "mod_tp_dst"),
 ];
 
-pub(super) fn config(out: &mut String, config: &SwitchConfig) -> fmt::Result {
+pub(super) fn config(out: &mut String, version: Version, config: &SwitchConfig) -> fmt::Result {
     let fragments = match config.flags & 3 {
         0 => "normal",
         1 => "drop",
         2 => "reassemble",
         _ => "nx-match",
     };
-    // OFPC_INVALID_TTL_TO_CONTROLLER is of 1.1 and 1.2, and switches still say it.
-    let invalid_ttl = if config.flags & 4 != 0 { " invalid_ttl_to_controller" } else { "" };
+    // 1.3 took OFPC_INVALID_TTL_TO_CONTROLLER back; switches of versions before it say it.
+    let invalid_ttl =
+        if config.flags & 4 != 0 && version != Version::V1_3 { " invalid_ttl_to_controller" } else { "" };
     writeln!(out, " frags={fragments}{invalid_ttl} miss_send_len={}", config.miss_send_len)
 }
 

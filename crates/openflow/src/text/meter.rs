@@ -31,7 +31,11 @@ pub(super) fn meter_mod(out: &mut String, meter_mod: &MeterMod) -> fmt::Result {
     match meter_mod.command {
         0 => out.push_str(" ADD "),
         1 => out.push_str(" MOD "),
-        2 => out.push_str(" DEL "),
+        // Who deletes says nothing of flags and bands.
+        2 => {
+            out.push_str(" DEL ");
+            return config(out, 0, meter_mod.meter_id, &[]);
+        }
         number => write!(out, " cmd:{number} ")?,
     }
     config(out, meter_mod.flags, meter_mod.meter_id, &meter_mod.bands)

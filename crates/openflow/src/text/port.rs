@@ -154,7 +154,8 @@ pub(super) fn status(out: &mut String, version: Version, status: &PortStatus) ->
 pub(super) fn port_mod(out: &mut String, version: Version, port_mod: &PortMod) -> fmt::Result {
     writeln!(out, " port: {}: addr:{}", port_mod.port_no, port_mod.hw_addr)?;
     out.push_str("     config: ");
-    config(out, version, port_mod.config)?;
+    // Bits that do not change say nothing.
+    config(out, version, port_mod.config & port_mod.mask)?;
     out.push_str("     mask:   ");
     config(out, version, port_mod.mask)?;
     out.push_str("     advertise: ");

@@ -17,14 +17,12 @@ pub(super) fn id(out: &mut String, queue_id: u32) -> fmt::Result {
 
 pub(super) fn config(out: &mut String, reply: &QueueGetConfigReply) -> fmt::Result {
     let mut queues: Vec<&PacketQueue> = reply.queues.iter().collect();
-    queues.sort_by_key(|queue| (queue.port, queue.queue_id));
+    queues.sort_by_key(|queue| queue.queue_id);
     out.push(' ');
-    let mut port = PortNo(0);
+    if !queues.is_empty() && reply.port != PortNo(0) {
+        writeln!(out, "port={}", reply.port)?;
+    }
     for queue in queues {
-        if queue.port != port {
-            port = queue.port;
-            writeln!(out, "port={port}")?;
-        }
         write!(out, "queue {}:", queue.queue_id)?;
         queue.properties.iter().try_for_each(|property| rate(out, property))?;
         out.push('\n');

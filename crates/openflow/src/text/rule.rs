@@ -29,7 +29,7 @@ pub(super) fn flow_mod(out: &mut String, version: Version, flow_mod: &FlowMod) -
         write!(out, " table:{}", flow_mod.table_id)?;
     }
     out.push(' ');
-    matching(out, &flow_mod.matching, flow_mod.priority)?;
+    matching(out, version, &flow_mod.matching, flow_mod.priority)?;
     if !out.ends_with(' ') {
         out.push(' ');
     }
@@ -83,11 +83,16 @@ pub(super) const FLAGS: [(u16, &str); 5] = [
 ];
 
 /// `priority=100,in_port=1`; nothing for every packet at the default priority.
-pub(super) fn matching(out: &mut String, matching: &Match, priority: u16) -> fmt::Result {
+fn matching(out: &mut String, version: Version, matching: &Match, priority: u16) -> fmt::Result {
     if priority != DEFAULT_PRIORITY {
         write!(out, "priority={priority}{}", if matching.is_any() { "" } else { "," })?;
     }
-    out.write_str(&flow::text::match_to_string(matching))
+    let text = flow::text::match_to_string(matching);
+    match version {
+        // That there is no tag says all of it in 1.0: there are no other bits than those of the tag.
+        Version::V1_0 => out.write_str(&text.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000")),
+        _ => out.write_str(&text),
+    }
 }
 
 fn actions(out: &mut String, instructions: &[Instruction]) -> fmt::Result {
@@ -96,7 +101,7 @@ fn actions(out: &mut String, instructions: &[Instruction]) -> fmt::Result {
 
 pub(super) fn flow_removed(out: &mut String, version: Version, removed: &FlowRemoved) -> fmt::Result {
     out.push(' ');
-    matching(out, &removed.matching, removed.priority)?;
+    matching(out, version, &removed.matching, removed.priority)?;
     out.push_str(" reason=");
     match REMOVED_REASONS.get(usize::from(removed.reason)) {
         Some(name) => out.push_str(name),
@@ -117,7 +122,7 @@ pub(super) fn flow_removed(out: &mut String, version: Version, removed: &FlowRem
     writeln!(out, " pkts{} bytes{}", removed.packet_count, removed.byte_count)
 }
 
-pub(super) fn flow_stats(out: &mut String, flow: &FlowStats) -> fmt::Result {
+pub(super) fn flow_stats(out: &mut String, version: Version, flow: &FlowStats) -> fmt::Result {
     write!(out, "\n cookie=0x{:x}, duration=", flow.cookie)?;
     duration(out, flow.duration_s, flow.duration_ns)?;
     write!(out, ", table={}, ", flow.table_id)?;
@@ -130,14 +135,14 @@ pub(super) fn flow_stats(out: &mut String, flow: &FlowStats) -> fmt::Result {
     }
     flags(out, flow.flags)?;
     let before = out.len();
-    matching(out, &flow.matching, flow.priority)?;
+    matching(out, version, &flow.matching, flow.priority)?;
     if out.len() > before {
         out.push(' ');
     }
     actions(out, &flow.instructions)
 }
 
-pub(super) fn stats_request(out: &mut String, which: &FlowStatsRequest) -> fmt::Result {
+pub(super) fn stats_request(out: &mut String, version: Version, which: &FlowStatsRequest) -> fmt::Result {
     if which.table_id != TABLE_ALL {
         write!(out, " table={}", which.table_id)?;
     }
@@ -145,7 +150,7 @@ pub(super) fn stats_request(out: &mut String, which: &FlowStatsRequest) -> fmt::
         write!(out, " out_port={}", which.out_port)?;
     }
     out.push(' ');
-    matching(out, &which.matching, DEFAULT_PRIORITY)
+    matching(out, version, &which.matching, DEFAULT_PRIORITY)
 }
 
 pub(super) fn aggregate(out: &mut String, sums: &AggregateStats) -> fmt::Result {

@@ -3,7 +3,12 @@
 //! What a version leaves out is at the value that reading gives (the table of a 1.0 packet-in is 0, for one), so that what is
 //! written and read again is the same. A test file takes this in with `mod strategy;`.
 
-#![allow(dead_code, clippy::unwrap_used, reason = "no test file uses all of it; and a test may")]
+#![allow(
+    dead_code,
+    unused_imports,
+    clippy::unwrap_used,
+    reason = "no test file uses all of it; and a test may"
+)]
 
 mod body;
 mod language;
