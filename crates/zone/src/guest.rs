@@ -43,6 +43,7 @@ pub const fn table<G: Guest>() -> AppTable {
 macro_rules! export_app {
     ($table:expr) => {
         #[allow(unsafe_code, reason = "the one symbol by which a node finds the app; a name of its own, so it clashes with nothing")]
+        #[doc = "The table of this app."]
         #[unsafe(no_mangle)]
         pub static BURNET_APP: $crate::guest::AppTable = $table;
     };
