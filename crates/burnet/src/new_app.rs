@@ -21,6 +21,9 @@ const MEMBER_MANIFEST: &str = include_str!("new_app/member.toml.txt");
 const LIBRARY: &str = include_str!("new_app/lib.rs.txt");
 const PROGRAM: &str = include_str!("new_app/main.rs.txt");
 const README: &str = include_str!("new_app/README.md.txt");
+/// What only an app outside of a checkout has: Burnet's own are built in, which is how they run trusted.
+const EXPORT: &str = include_str!("new_app/export.rs.txt");
+const TRUSTED: &str = include_str!("new_app/trusted.md.txt");
 
 /// Names that Cargo or rustc keep for themselves, and those that the app's own dependencies have.
 const NAMES_IN_USE: &str = "abstract alloc as async await become box break burnet-sdk const continue core crate do dyn else \
@@ -151,7 +154,11 @@ impl NewApp<'_> {
 
     fn fill(&self, template: &str) -> String {
         let [test, build, binary] = self.commands();
+        let outside = |text: &str| if self.home == Home::Checkout { String::new() } else { text.to_owned() };
+        // Texts that hold places of their own come first.
         let words = [
+            ("@EXPORT@", outside(EXPORT)),
+            ("@TRUSTED@", outside(TRUSTED)),
             ("@NAME@", self.name.to_owned()),
             ("@CRATE@", self.name.replace('-', "_")),
             ("@TYPE@", self.type_name()),

@@ -41,8 +41,14 @@ fn cargo(folder: &Path, what: &str) -> (String, String) {
     done(cargo.args([what, "--offline"]).current_dir(folder).env("CARGO_TARGET_DIR", target_dir()))
 }
 
+/// Hosts reach each other through this app.
+fn forwards(app: &str) {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_burnet"));
+    done(demo.args(["demo", "--once", "--topo", "single,2", "--app", app]));
+}
+
 #[test]
-fn a_new_app_compiles_passes_its_tests_and_forwards() {
+fn a_new_app_compiles_passes_its_tests_and_forwards_in_both_zones() {
     let folder = Folder(std::env::temp_dir().join(format!("burnet-new-app-compiled-{}", std::process::id())));
     fs::create_dir(&folder.0).unwrap();
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -57,7 +63,7 @@ fn a_new_app_compiles_passes_its_tests_and_forwards() {
     assert!(!complained.contains(&format!("warning: `{NAME}`")), "{complained}");
 
     cargo(&folder.0.join(NAME), "build");
-    let program = target_dir().join("debug").join(NAME);
-    let mut demo = Command::new(env!("CARGO_BIN_EXE_burnet"));
-    done(demo.args(["demo", "--once", "--topo", "single,2", "--app"]).arg(program));
+    let built = target_dir().join("debug");
+    forwards(built.join(NAME).to_str().unwrap());
+    forwards(&format!("{}=trusted", built.join("libpacket_in.so").display()));
 }

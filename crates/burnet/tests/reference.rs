@@ -80,6 +80,21 @@ fn each_key_is_in_the_reference() {
 }
 
 #[test]
+fn each_bound_is_the_codes() {
+    // Without its line breaks, which fall where they fall.
+    let reference = page("configuration.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    for bound in [
+        format!("at most {} apps", monitor::APPS_MAX),
+        format!("up to {} letters", monitor::APP_NAME_BYTES_MAX),
+        format!("1 to {}; `--workers`", monitor::protocol::WORKERS_MAX),
+        format!("1 to {} milliseconds", burnet::config::DURATION_MS_MAX),
+        format!("1 to {}; one more is closed", burnet::config::CONNECTIONS_MAX),
+    ] {
+        assert!(reference.contains(&bound), "configuration.md does not say: {bound}");
+    }
+}
+
+#[test]
 fn each_command_and_option_is_in_the_reference() {
     fn check(path: &str, command: &Command, reference: &str) {
         for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
