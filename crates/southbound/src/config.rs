@@ -3,6 +3,7 @@
 //! Never reads a file: the binary maps its own configuration to this.
 
 use openflow::Version;
+use openflow::message::{ROLE_EQUAL, ROLE_MASTER, ROLE_NOCHANGE, ROLE_SLAVE, Role};
 use std::sync::Arc;
 
 /// How switch sessions are held. Every bound says what happens at it.
@@ -10,6 +11,8 @@ use std::sync::Arc;
 pub struct SouthboundConfig {
     /// Which versions are offered.
     pub versions: Versions,
+    /// The role that a 1.3 switch is asked for when it comes up. If it says no, the role that it gave stays.
+    pub role: RoleWanted,
     /// A switch that was silent for so long is asked for an echo.
     pub echo_interval_ms: u64,
     /// A switch that was silent for so long is given up; any byte counts as life.
@@ -18,7 +21,7 @@ pub struct SouthboundConfig {
     pub handshake_timeout_ms: u64,
     /// A barrier that is not answered for so long leaves its commands `unknown`.
     pub receipt_timeout_ms: u64,
-    /// A statistics request whose next part does not come for so long is given up.
+    /// A statistics request whose next part, or a role request whose reply, does not come for so long is given up.
     pub request_timeout_ms: u64,
     /// Connections of all workers together; one more is closed as soon as it is accepted.
     pub max_connections: usize,
@@ -42,6 +45,7 @@ impl Default for SouthboundConfig {
     fn default() -> Self {
         SouthboundConfig {
             versions: Versions::default(),
+            role: RoleWanted::default(),
             echo_interval_ms: 5_000,
             echo_timeout_ms: 15_000,
             handshake_timeout_ms: 10_000,
@@ -56,6 +60,39 @@ impl Default for SouthboundConfig {
             read_bytes_per_turn: 256 << 10,
             tls: None,
             tls_required: false,
+        }
+    }
+}
+
+/// The role that is asked for when a switch comes up (1.3.5, 6.3.4). 1.0 has no roles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RoleWanted {
+    /// None: the one that the switch gives, which for a new session is equal.
+    #[default]
+    NoChange,
+    /// Equal.
+    Equal,
+    /// Master. A switch that has seen a higher generation id refuses it.
+    Master {
+        /// The number of the election that this controller won; whoever elects counts it up.
+        generation_id: u64,
+    },
+    /// Slave. A switch that has seen a higher generation id refuses it.
+    Slave {
+        /// The number of the last election.
+        generation_id: u64,
+    },
+}
+
+impl RoleWanted {
+    /// The request for it.
+    pub const fn request(self) -> Role {
+        match self {
+            RoleWanted::NoChange => Role { role: ROLE_NOCHANGE, generation_id: 0 },
+            // The switch does not look at the generation id of these two (1.3.5, 7.3.9).
+            RoleWanted::Equal => Role { role: ROLE_EQUAL, generation_id: 0 },
+            RoleWanted::Master { generation_id } => Role { role: ROLE_MASTER, generation_id },
+            RoleWanted::Slave { generation_id } => Role { role: ROLE_SLAVE, generation_id },
         }
     }
 }

@@ -78,6 +78,8 @@ pub enum Refused {
     TooManyOutstanding(usize),
     /// So many statistics requests wait for their answer already.
     TooManyRequests(usize),
+    /// So many role requests wait for their reply already.
+    TooManyRoleRequests(usize),
     /// It is no command for a switch.
     NotForSwitches,
 }
@@ -99,6 +101,9 @@ impl fmt::Display for Refused {
                     f,
                     "{count} statistics requests to this switch wait for answers already; try again later"
                 )
+            }
+            Refused::TooManyRoleRequests(count) => {
+                write!(f, "{count} role requests to this switch wait for replies already; try again later")
             }
             Refused::NotForSwitches => f.write_str("this command is not for a switch"),
         }

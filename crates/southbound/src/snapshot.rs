@@ -4,6 +4,7 @@
 
 use crate::connection::Connection;
 use crate::counters::Counters;
+use crate::roles::ControllerRole;
 use crate::session::{Identity, State};
 use abi::event::PortRecord;
 use openflow::Version;
@@ -23,6 +24,8 @@ pub struct SessionSnapshot {
     pub version: Version,
     /// What the switch said of itself; zeros before it did.
     pub identity: Identity,
+    /// The role that the switch last said that this controller has, if it was asked. 1.3 does not say when another controller takes it.
+    pub role: Option<ControllerRole>,
     /// What the switch says that it is, if it did.
     pub desc: Option<SwitchDesc>,
     /// Its ports, by number.
@@ -44,6 +47,7 @@ impl SessionSnapshot {
             state: session.state(),
             version: session.version(),
             identity: session.identity(),
+            role: session.role(),
             desc: session.desc().cloned(),
             ports: session.ports().copied().collect(),
             counters: *session.counters(),

@@ -17,13 +17,14 @@ use crate::line_limit::LineLimit;
 use crate::receipts::Tag;
 use crate::report;
 use crate::roster::{NoRoom, Roster};
-use crate::session::State;
+use crate::session::{Session, State};
 use crate::snapshot::SessionSnapshot;
 use crate::turn::{Effect, SouthboundEvent, Turn};
 use abi::Command;
 use flow::DatapathId;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
+use openflow::message::Role;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
@@ -194,6 +195,24 @@ impl Southbound {
         cookie: u64,
         tag: Tag,
     ) -> Result<(), Refused> {
+        self.append(datapath, |session, waiting, turn| session.send(command, cookie, tag, waiting, turn))
+    }
+
+    /// Asks a switch for a role, at the next [`Southbound::flush`] (1.3.5, 6.3.4 and 7.3.9). The tag's zone gets a receipt: `programmed`
+    /// once the switch says that the role holds, `failed` with its error, `unknown` if no answer comes.
+    ///
+    /// # Errors
+    /// Why it does not go out: among others that the switch speaks 1.0, which has no roles, or that [`crate::MAX_ROLE_REQUESTS`] wait.
+    pub fn request_role(&mut self, datapath: DatapathId, role: Role, tag: Tag) -> Result<(), Refused> {
+        self.append(datapath, |session, _, turn| session.request_role(role, tag, turn))
+    }
+
+    /// Lets a switch's session append to its output, of which so many bytes wait already.
+    fn append(
+        &mut self,
+        datapath: DatapathId,
+        act: impl FnOnce(&mut Session, usize, &mut Turn<'_>) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
         let slot = *self.by_datapath.get(&datapath).ok_or(Refused::NoSuchSwitch(datapath))?;
         let connection = self.slots[slot].as_mut().filter(|connection| connection.ending.is_none());
         let Some(connection) = connection else { return Err(Refused::NoSuchSwitch(datapath)) };
@@ -201,7 +220,7 @@ impl Southbound {
         let waiting = outbox.len();
         let mut turn =
             Turn { now_ms: self.now_ms, out: outbox.end(), frame: &mut self.frame, sink: &mut |_| {} };
-        session.send(command, cookie, tag, waiting, &mut turn)?;
+        act(session, waiting, &mut turn)?;
         if let Err(end) = check_output(outbox.len(), &self.config) {
             connection.ending = Some(end);
             self.ending.push(slot);

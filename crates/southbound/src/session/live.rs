@@ -26,6 +26,7 @@ enum Live {
     PortStatus,
     StatsReply,
     BarrierReply,
+    RoleReply,
     EchoRequest,
     Error,
     /// An answer, or something that is kept whole: true, and of no consequence here.
@@ -41,10 +42,11 @@ const fn live(version: Version, kind: u8) -> Live {
         (12, _) => Live::PortStatus,
         (17, Version::V1_0) | (19, Version::V1_3) => Live::StatsReply,
         (19, Version::V1_0) | (21, Version::V1_3) => Live::BarrierReply,
+        (25, Version::V1_3) => Live::RoleReply,
         (2, _) => Live::EchoRequest,
         (TYPE_ERROR, _) => Live::Error,
         (TYPE_HELLO | 3 | 4 | 6 | 8, _) => Live::Unasked,
-        (21, Version::V1_0) | (23 | 25 | 27, Version::V1_3) => Live::Unasked,
+        (21, Version::V1_0) | (23 | 27, Version::V1_3) => Live::Unasked,
         _ => Live::NotASwitchs,
     }
 }
@@ -62,6 +64,7 @@ impl Session {
             Live::PortStatus => self.on_port_status(message, turn),
             Live::StatsReply => self.on_stats_reply(header, message, turn),
             Live::BarrierReply => self.on_barrier_reply(header, turn),
+            Live::RoleReply => self.on_role_reply(header, message, turn),
             Live::EchoRequest => {
                 self.echo(header, message, turn);
                 Ok(())
@@ -121,6 +124,12 @@ impl Session {
             return Ok(());
         };
         self.counters.errors_in += 1;
+        if let Some(asked) = self.roles.on_answer(xid) {
+            // Its transaction id must not lead a second error to the asker again.
+            self.receipts.on_error(xid);
+            self.on_role_error(asked, version, &error, turn);
+            return Ok(());
+        }
         let text = describe(version, &error);
         turn.line(message_name(version, TYPE_ERROR), &text);
         if let Some(asked) = self.requests.on_error(xid) {
@@ -134,7 +143,7 @@ impl Session {
     }
 
     /// Tells a zone that the switch answered its command with an error: by the receipt if one is owed, by an event otherwise.
-    fn tell_failed(
+    pub(super) fn tell_failed(
         &mut self,
         tag: Tag,
         by_receipt: bool,
@@ -154,6 +163,13 @@ impl Session {
                 write::switch_error(frame, sequence, &event)
             }
         });
+    }
+
+    pub(super) fn tell_programmed(&mut self, tag: Tag, turn: &mut Turn<'_>) {
+        let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
+        let receipt =
+            Receipt { ticket: tag.ticket, outcome: Outcome::Programmed, error: NO_ERROR, reason: "" };
+        turn.tell(tag.zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
     }
 
     pub(super) fn tell_unknown(&mut self, tag: Tag, reason: &str, turn: &mut Turn<'_>) {
@@ -213,9 +229,7 @@ impl Session {
             return Err(bad);
         }
         if !part.more && asked.wants_receipt {
-            let receipt = Receipt { ticket, outcome: Outcome::Programmed, error: NO_ERROR, reason: "" };
-            let sequence = self.next_sequence();
-            turn.tell(zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
+            self.tell_programmed(asked.tag, turn);
         }
         Ok(())
     }
@@ -234,14 +248,18 @@ impl Session {
     /// Gives up what did not come in time.
     pub(super) fn give_up_late(&mut self, turn: &mut Turn<'_>) {
         let (now_ms, limits) = (turn.now_ms, self.limits);
-        let (mut unconfirmed, mut unanswered) = (Vec::new(), Vec::new());
+        let (mut unconfirmed, mut unanswered, mut roleless) = (Vec::new(), Vec::new(), Vec::new());
         self.receipts.on_tick(now_ms, limits.receipt_timeout_ms, |tag| unconfirmed.push(tag));
         self.requests.on_tick(now_ms, limits.request_timeout_ms, |tag| unanswered.push(tag));
+        self.roles.on_tick(now_ms, limits.request_timeout_ms, |asked| roleless.push(asked));
         for tag in unconfirmed {
             self.tell_unknown(tag, "the switch did not answer the barrier in time", turn);
         }
         for tag in unanswered {
             self.tell_unknown(tag, "the switch did not answer the statistics request in time", turn);
+        }
+        for asked in roleless {
+            self.role_is_unknown(asked, "the switch did not answer the role request in time", turn);
         }
     }
 

@@ -12,15 +12,17 @@
 mod command;
 mod handshake;
 mod live;
+mod role;
 #[cfg(test)]
 mod tests;
 
-use crate::config::{SouthboundConfig, Versions};
+use crate::config::{RoleWanted, SouthboundConfig, Versions};
 use crate::counters::Counters;
 use crate::fault::{Fault, SessionEnd};
 use crate::hello;
 use crate::receipts::Receipts;
 use crate::requests::Requests;
+use crate::roles::{ControllerRole, Roles};
 use crate::translate::error::error_message;
 use crate::turn::{Turn, message_name};
 use abi::event::PortRecord;
@@ -82,10 +84,11 @@ pub struct Identity {
     pub n_tables: u8,
 }
 
-/// The time-outs and bounds of a session, from the configuration.
+/// What is wanted of a session, its time-outs and its bounds, from the configuration.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     versions: Versions,
+    role: RoleWanted,
     echo_interval_ms: u64,
     echo_timeout_ms: u64,
     handshake_timeout_ms: u64,
@@ -125,6 +128,7 @@ pub struct Session {
     facts_changed: bool,
     receipts: Receipts,
     requests: Requests,
+    roles: Roles,
     counters: Counters,
     sequence: u64,
     /// Reused for the match of each flow removed.
@@ -146,6 +150,7 @@ impl Session {
         Session {
             limits: Limits {
                 versions: config.versions,
+                role: config.role,
                 echo_interval_ms: config.echo_interval_ms,
                 echo_timeout_ms: config.echo_timeout_ms,
                 handshake_timeout_ms: config.handshake_timeout_ms,
@@ -161,6 +166,7 @@ impl Session {
             facts_changed: false,
             receipts: Receipts::new(config.max_outstanding),
             requests: Requests::new(config.max_requests),
+            roles: Roles::default(),
             counters: Counters::default(),
             // A switch that comes back goes on above its old numbers: no session sends 2²⁰ events in a millisecond.
             sequence: now_ms << 20,
@@ -198,6 +204,11 @@ impl Session {
     /// What the switch says that it is (OFPMP_DESC), once it did.
     pub fn desc(&self) -> Option<&SwitchDesc> {
         self.desc.as_ref()
+    }
+
+    /// The role that the switch last said that this controller has; `None` if it was not asked, or has not answered.
+    pub fn role(&self) -> Option<ControllerRole> {
+        self.roles.confirmed()
     }
 
     /// Whether ports or description changed since this was last asked.
@@ -293,7 +304,7 @@ impl Session {
         Ok(())
     }
 
-    /// The switch may come up: says so.
+    /// The switch may come up: says so, and asks the switch for the role that is wanted.
     pub fn admit(&mut self, turn: &mut Turn<'_>) {
         self.enter(State::Up, turn.now_ms);
         let ports: Vec<PortRecord> = self.ports.values().copied().collect();
@@ -301,6 +312,7 @@ impl Session {
         let up = abi::event::SwitchUp { datapath, n_buffers, n_tables, ports: &ports };
         let sequence = self.next_sequence();
         turn.event(|frame| abi::event::write::switch_up(frame, sequence, &up));
+        self.ask_for_wanted_role(turn);
     }
 
     /// The switch may not come up: tells it why (OFPET_HELLO_FAILED, OFPHFC_EPERM, which may hold a sentence).
@@ -318,6 +330,7 @@ impl Session {
         let mut owed = Vec::new();
         self.receipts.on_end(|tag| owed.push(tag));
         self.requests.on_end(|tag| owed.push(tag));
+        self.roles.on_end(|tag| owed.push(tag));
         owed.into_iter().for_each(|tag| self.tell_unknown(tag, reason, turn));
         let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
         turn.event(|frame| abi::event::write::switch_down(frame, sequence, datapath));

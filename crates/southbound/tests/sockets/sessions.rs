@@ -5,8 +5,9 @@ use crate::switch::{Switch, packet_in};
 use abi::command::{self, What};
 use abi::{Command, Event, Frame, Outcome, ZoneId};
 use flow::{DatapathId, PortNo};
+use openflow::message::{ROLE_EQUAL, ROLE_MASTER, Role};
 use openflow::{Body, Version};
-use southbound::{Refused, SouthboundConfig, Tag};
+use southbound::{ControllerRole, Refused, RoleWanted, SouthboundConfig, Tag};
 
 const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
 const TAG: Tag = Tag { zone: ZoneId(3), ticket: 9 };
@@ -54,6 +55,24 @@ fn a_receipt_comes_when_the_barrier_does() {
     let Event::Receipt(datapath, receipt) = event else { panic!("{event:?}") };
     assert_eq!((*zone, datapath), (TAG.zone, DatapathId(7)));
     assert_eq!((receipt.ticket, receipt.outcome), (9, Outcome::Programmed));
+}
+
+#[test]
+fn a_role_is_asked_for_and_the_snapshot_shows_which_one_the_switch_confirmed() {
+    let mut node = Node::new(SouthboundConfig { role: RoleWanted::Equal, ..Default::default() });
+    let (equal, master) =
+        (Role { role: ROLE_EQUAL, generation_id: 0 }, Role { role: ROLE_MASTER, generation_id: 5 });
+    let nobody = DatapathId(7);
+    assert_eq!(node.southbound.request_role(nobody, master, TAG), Err(Refused::NoSuchSwitch(nobody)));
+    let mut switch = Switch::up(&mut node, Version::V1_3, 7);
+    node.until("the role that is wanted", |_| switch.has_heard(|body| *body == Body::RoleRequest(equal)));
+    node.southbound.request_role(DatapathId(7), master, TAG).unwrap();
+    node.until("another", |_| switch.has_heard(|body| *body == Body::RoleRequest(master)));
+    assert_eq!(node.southbound.sessions().next().unwrap().role, None);
+    let asked = switch.heard.last().unwrap().xid;
+    switch.say_as(Version::V1_3, asked, Body::RoleReply(master));
+    node.until("a receipt", |node| !node.to_zones.is_empty());
+    assert_eq!(node.southbound.sessions().next().unwrap().role, Some(ControllerRole::Master));
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use super::*;
 use crate::receipts::RECENT;
 use abi::command::{self, StatsRequest};
-use abi::{Outcome, Receipt};
 use flow::canonical::{ActionWriter, write_instructions, write_match};
 use flow::{Action, ErrorCode, Field, Instruction, Match};
 
@@ -23,21 +22,6 @@ fn add(bench: &mut Bench, ticket: u64, wants_receipt: bool) -> Result<(), Refuse
     let (matching, instructions) = rule();
     let add = command::FlowMod { matching: &matching, instructions: &instructions, ..command::FlowMod::ADD };
     bench.send(What::FlowMod(add), ticket, wants_receipt)
-}
-
-fn error(kind: u16, code: u16) -> Body {
-    Body::Error(ErrorMessage { kind, code, experimenter: None, data: Vec::new() })
-}
-
-/// The outcomes that were told since this was last asked, by ticket.
-fn outcomes(bench: &mut Bench) -> Vec<(u64, Outcome)> {
-    let outcome = |event: Event<'_>| match event {
-        Event::Receipt(_, Receipt { ticket, outcome, .. }) => (ticket, outcome),
-        other => panic!("{other:?}"),
-    };
-    let told = (0..bench.to_zones.len()).map(|index| bench.told(index, outcome)).collect();
-    bench.to_zones.clear();
-    told
 }
 
 #[test]

@@ -4,13 +4,14 @@ mod commands;
 mod damage;
 mod handshake;
 mod life;
+mod roles;
 
 use super::*;
 use crate::fault::Refused;
 use crate::receipts::Tag;
 use crate::turn::{Effect, SouthboundEvent};
 use abi::command::{Command, What};
-use abi::{Event, Frame, ZoneId};
+use abi::{Event, Frame, Outcome, Receipt, ZoneId};
 use flow::{MacAddr, PortNo};
 use openflow::message::*;
 
@@ -51,16 +52,22 @@ impl Bench {
     /// A session that is up, with nothing left to read.
     fn up(version: Version) -> Bench {
         let mut bench = Bench::opened();
-        bench.hear(version, Body::Hello(Hello::default())).unwrap();
-        bench.hear(version, Body::FeaturesReply(features(version))).unwrap();
-        if version == Version::V1_3 {
-            bench.hear(version, port_desc(0, vec![port(1), port(2)])).unwrap();
-        }
-        assert_eq!(bench.session.state(), State::Identified);
-        bench.turn(|session, turn| session.admit(turn));
+        bench.come_up(version);
         bench.said();
-        bench.events.clear();
         bench
+    }
+
+    /// From the hello that was said to a session that is up; what it says on coming up is left to read.
+    fn come_up(&mut self, version: Version) {
+        self.hear(version, Body::Hello(Hello::default())).unwrap();
+        self.hear(version, Body::FeaturesReply(features(version))).unwrap();
+        self.said();
+        if version == Version::V1_3 {
+            self.hear(version, port_desc(0, vec![port(1), port(2)])).unwrap();
+        }
+        assert_eq!(self.session.state(), State::Identified);
+        self.turn(|session, turn| session.admit(turn));
+        self.events.clear();
     }
 
     fn turn<T>(&mut self, act: impl FnOnce(&mut Session, &mut Turn<'_>) -> T) -> T {
@@ -174,4 +181,19 @@ fn port_desc(flags: u16, ports: Vec<Port>) -> Body {
 /// The header of a message that says whatever the test says.
 fn header(version: u8, kind: u8, length: u16, xid: u32) -> Vec<u8> {
     Header { version: Version(version), kind, length, xid }.to_bytes().to_vec()
+}
+
+fn error(kind: u16, code: u16) -> Body {
+    Body::Error(ErrorMessage { kind, code, experimenter: None, data: Vec::new() })
+}
+
+/// The outcomes that were told since this was last asked, by ticket.
+fn outcomes(bench: &mut Bench) -> Vec<(u64, Outcome)> {
+    let outcome = |event: Event<'_>| match event {
+        Event::Receipt(_, Receipt { ticket, outcome, .. }) => (ticket, outcome),
+        other => panic!("{other:?}"),
+    };
+    let told = (0..bench.to_zones.len()).map(|index| bench.told(index, outcome)).collect();
+    bench.to_zones.clear();
+    told
 }
