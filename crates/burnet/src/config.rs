@@ -52,6 +52,10 @@ pub struct Southbound {
     pub workers: u16,
     /// Versions that are offered; never empty.
     pub versions: Vec<OpenFlowVersion>,
+    /// The role that a 1.3 switch is asked for when it comes up.
+    pub role: Role,
+    /// The number of the election that gave the role; 0 unless the role is master or slave.
+    pub role_generation_id: u64,
     /// Silence after which a switch is asked for an echo; shorter than the time-out.
     pub echo_interval_ms: u64,
     /// Silence after which a switch is given up.
@@ -71,6 +75,8 @@ impl Default for Southbound {
             // One core serves more packet-ins than most networks send; the operator with more says so.
             workers: 1,
             versions: vec![OpenFlowVersion::V1_0, OpenFlowVersion::V1_3],
+            role: Role::NoChange,
+            role_generation_id: 0,
             // A switch is lost after three echoes that it did not answer.
             echo_interval_ms: 5_000,
             echo_timeout_ms: 15_000,
@@ -116,6 +122,21 @@ pub enum OpenFlowVersion {
     #[serde(rename = "1.3")]
     #[value(name = "1.3")]
     V1_3,
+}
+
+/// The role that a switch is asked for (OpenFlow 1.3.5, 6.3.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// None: the one that the switch gives.
+    #[default]
+    NoChange,
+    /// One of several that may do everything.
+    Equal,
+    /// The one that may do everything.
+    Master,
+    /// Only to read.
+    Slave,
 }
 
 /// How much is logged: each level holds those before it.
@@ -256,6 +277,8 @@ impl Southbound {
             listen: listen.unwrap_or(default.listen),
             workers: args.workers.or(file.workers).unwrap_or(default.workers),
             versions: file.versions.clone().unwrap_or(default.versions),
+            role: file.role.unwrap_or(default.role),
+            role_generation_id: file.role_generation_id.unwrap_or(default.role_generation_id),
             echo_interval_ms: file.echo_interval_ms.unwrap_or(default.echo_interval_ms),
             echo_timeout_ms: file.echo_timeout_ms.unwrap_or(default.echo_timeout_ms),
             handshake_timeout_ms: file.handshake_timeout_ms.unwrap_or(default.handshake_timeout_ms),
@@ -268,6 +291,12 @@ impl Southbound {
                 "southbound.echo_interval_ms ({echo_interval_ms}) must be less than southbound.echo_timeout_ms \
                  ({echo_timeout_ms}): else a switch is given up before it is asked"
             ));
+        }
+        if file.role_generation_id.is_some() && !matches!(merged.role, Role::Master | Role::Slave) {
+            return contradiction(
+                "southbound.role_generation_id is set, but the role is neither master nor slave, and only these are \
+                 elected: set southbound.role too, or leave it out",
+            );
         }
         Ok(merged)
     }

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use zone::Limits;
 
-use super::{ConfigError, ListenAddress, LogLevel, OpenFlowVersion};
+use super::{ConfigError, ListenAddress, LogLevel, OpenFlowVersion, Role};
 
 /// Longest interval or time-out, in milliseconds: an hour. A switch that may be silent for longer might as well never be
 /// asked.
@@ -52,6 +52,11 @@ pub struct SouthboundTable {
     /// Versions that are offered.
     #[serde(deserialize_with = "one_or_more")]
     pub versions: Option<Vec<OpenFlowVersion>>,
+    /// The role that a switch is asked for.
+    pub role: Option<Role>,
+    /// The number of the election that gave the role.
+    #[serde(deserialize_with = "generation_id")]
+    pub role_generation_id: Option<u64>,
     /// Silence after which a switch is asked for an echo.
     #[serde(deserialize_with = "duration_ms")]
     pub echo_interval_ms: Option<u64>,
@@ -213,6 +218,13 @@ fn duration_ms<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Er
     within(input, DURATION_MS_MAX, " milliseconds").map(Some)
 }
 
+fn generation_id<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
+    let number = i64::deserialize(input)?;
+    u64::try_from(number)
+        .map(Some)
+        .map_err(|_| D::Error::custom(format!("{number} is out of range: write 0 to {}", i64::MAX)))
+}
+
 fn connections<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D::Error> {
     let number = within(input, CONNECTIONS_MAX as u64, "")?;
     usize::try_from(number).map(Some).map_err(D::Error::custom)
@@ -285,6 +297,14 @@ mod tests {
         refused(
             "[southbound]\necho_timeout_ms = 3600001",
             "line 2: 3600001 is out of range: write 1 to 3600000 milliseconds",
+        );
+        refused(
+            "[southbound]\nrole = 'primary'",
+            "line 2: unknown variant `primary`, expected one of `nochange`, `equal`, `master`, `slave`",
+        );
+        refused(
+            "[southbound]\nrole_generation_id = -1",
+            "line 2: -1 is out of range: write 0 to 9223372036854775807",
         );
         refused("[southbound]\nversions = ['1.4']", "line 2: unknown variant `1.4`, expected `1.0` or `1.3`");
         refused(

@@ -30,6 +30,10 @@ fn values_that_do_not_go_together_are_refused() {
         &args(&[]),
         "southbound.echo_interval_ms (20000) must be less than southbound.echo_timeout_ms (15000)",
     );
+    for role in ["", "role = 'nochange'\n", "role = 'equal'\n"] {
+        let file = format!("[southbound]\n{role}role_generation_id = 1");
+        refused(&file, &args(&[]), "the role is neither master nor slave");
+    }
     refused("[southbound.tls]\nrequired = true", &args(&[]), "required is true, but there is no certificate");
     let key = RunArgs { tls_key: Some("k".into()), ..RunArgs::default() };
     refused("", &key, "add --tls-cert FILE, or southbound.tls.certificate");
@@ -57,6 +61,18 @@ fn nothing_said_is_the_default() {
     assert_eq!(config.southbound, Southbound::default());
     assert_eq!(config.node.log, LogLevel::Info);
     assert!(config.apps.is_empty());
+}
+
+#[test]
+fn a_role_that_is_elected_has_a_generation_id_which_is_0_unless_it_is_said() {
+    for (said, expected) in [
+        ("role = 'master'", (Role::Master, 0)),
+        ("role = 'slave'\nrole_generation_id = 3", (Role::Slave, 3)),
+        ("role = 'equal'", (Role::Equal, 0)),
+    ] {
+        let config = merge(&format!("[southbound]\n{said}"), &args(&[])).unwrap().southbound;
+        assert_eq!((config.role, config.role_generation_id), expected, "{said}");
+    }
 }
 
 #[test]

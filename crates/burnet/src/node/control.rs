@@ -15,7 +15,7 @@ use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine};
 use super::operator::{Answer, LINE_BYTES_MAX, NodeView, Question};
 use super::worker::{WAKER_TOKEN, Worker, WorkerSetup};
 use crate::apps;
-use crate::config::{Config, OpenFlowVersion};
+use crate::config::{Config, OpenFlowVersion, Role};
 use abi::ZoneId;
 use flow::DatapathId;
 use mio::net::{UnixListener, UnixStream};
@@ -25,7 +25,7 @@ use monitor::channel::{Channel, ChannelError};
 use monitor::protocol::{ALIVE_INTERVAL_MS, FromKernel, ToKernel, split_ports};
 use monitor::{AppStatus, KernelStatus, Verb};
 use southbound::tls::{TlsFiles, load};
-use southbound::{Listeners, Roster, SouthboundConfig, Versions};
+use southbound::{Listeners, RoleWanted, Roster, SouthboundConfig, Versions};
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -632,6 +632,7 @@ fn southbound_config(config: &Config) -> Result<SouthboundConfig, Fatal> {
             v1_0: given.versions.contains(&OpenFlowVersion::V1_0),
             v1_3: given.versions.contains(&OpenFlowVersion::V1_3),
         },
+        role: role_wanted(given.role, given.role_generation_id),
         echo_interval_ms: given.echo_interval_ms,
         echo_timeout_ms: given.echo_timeout_ms,
         handshake_timeout_ms: given.handshake_timeout_ms,
@@ -640,6 +641,15 @@ fn southbound_config(config: &Config) -> Result<SouthboundConfig, Fatal> {
         tls_required: given.tls.as_ref().is_some_and(|tls| tls.required),
         ..SouthboundConfig::default()
     })
+}
+
+fn role_wanted(role: Role, generation_id: u64) -> RoleWanted {
+    match role {
+        Role::NoChange => RoleWanted::NoChange,
+        Role::Equal => RoleWanted::Equal,
+        Role::Master => RoleWanted::Master { generation_id },
+        Role::Slave => RoleWanted::Slave { generation_id },
+    }
 }
 
 /// Binds the operator's socket: for its owner and group only, in place of one that a dead node left.
