@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-use flow::canonical::{write_actions, write_match};
+use flow::canonical::{write_actions, write_instructions, write_match};
 use flow::text::{actions_to_string, match_to_string, parse_actions, parse_match};
 use flow::{Field, Instruction, PortNo};
 use openflow::message::FlowModFields;
-use openflow::{Body, Message, Unwritable, Version, v10};
+use openflow::{Body, Message, Unwritable, Version, v10, write};
 
 /// The match of 1.0 that `text` becomes, or what it fails at.
 fn matching(text: &str) -> Result<String, &'static str> {
@@ -24,11 +24,18 @@ fn matching(text: &str) -> Result<String, &'static str> {
 
 /// The actions of 1.0 that `text` becomes in a rule for `of`, or what they fail at.
 fn actions(of: &str, text: &str) -> Result<String, &'static str> {
-    let flow_mod = FlowModFields::default()
-        .with(parse_match(of).unwrap(), vec![Instruction::ApplyActions(parse_actions(text).unwrap())]);
-    let message = Message { version: Version::V1_0, xid: 1, body: Body::FlowMod(flow_mod) };
+    let (fields, matching) = (FlowModFields::default(), parse_match(of).unwrap());
+    let instructions = vec![Instruction::ApplyActions(parse_actions(text).unwrap())];
+    let (mut tlvs, mut canonical, mut from_canonical) = (Vec::new(), Vec::new(), Vec::new());
+    write_match(&matching, &mut tlvs);
+    write_instructions(&instructions, &mut canonical).unwrap();
+    let canonical = write::flow_mod(Version::V1_0, 1, &fields, &tlvs, &canonical, &mut from_canonical);
+    let body = Body::FlowMod(fields.with(matching, instructions));
     let mut bytes = Vec::new();
-    message.encode(&mut bytes).map_err(|refused| refused.what)?;
+    let typed = Message { version: Version::V1_0, xid: 1, body }.encode(&mut bytes);
+    // From types and from canonical bytes, it is the same.
+    assert_eq!((&canonical, &from_canonical), (&typed, &bytes), "{of} {text}");
+    typed.map_err(|refused| refused.what)?;
     let Body::FlowMod(flow_mod) = Message::decode(&bytes).unwrap().body else { unreachable!() };
     Ok(match &flow_mod.instructions[..] {
         [Instruction::ApplyActions(list)] => actions_to_string(list),
