@@ -105,6 +105,18 @@ fn matches_print_as_ovs_ofctl_prints_them() {
         "tun_src=1.2.3.4,tun_dst=5.6.0.0/16",
         "eth_type=0x800,ip_proto=6,tcp_dst=22",
         "in_port=3 ip",
+        "ct_state=+trk-new",
+        "ct_state=trk|new",
+        "ct_state=0x20/0x21",
+        "tcp,tcp_flags=0x12/0x12",
+        "tcp,tcp_flags=0x202",
+        "tcp,tcp_flags=0",
+        "tcp6,tcp_flags=-syn",
+        "ip,nw_frag=no",
+        "ip,nw_frag=yes",
+        "ip,nw_frag=first",
+        "ipv6,nw_frag=later",
+        "udp,nw_frag=not_later",
         "tcp,in_port=1,metadata=5,tun_id=6,reg0=1,dl_src=00:00:00:00:00:01,dl_vlan=4,nw_src=1.1.1.1,nw_tos=32,nw_ecn=1,nw_ttl=3,tp_src=1,pkt_mark=3",
     ];
     let flows: Vec<String> = matches.iter().map(|rule| format!("{rule} actions=drop")).collect();
