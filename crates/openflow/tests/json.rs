@@ -32,8 +32,16 @@ fn refused(change: impl FnOnce(&mut Value), key: &str) {
 #[test]
 fn a_missing_key_is_named() {
     for key in ["version", "type", "xid", "command", "match", "instructions", "priority"] {
-        refused(|object| drop(object.as_object_mut().unwrap().remove(key)), key);
+        let mut object = flow_mod_object();
+        object.as_object_mut().unwrap().remove(key);
+        assert_eq!(from_json(&object).unwrap_err().key, key);
     }
+    let mut meters = to_json(&of_1_3(Body::MultipartReply(MultipartReply {
+        flags: 0,
+        body: ReplyBody::MeterConfig(vec![MeterConfig { flags: 1, meter_id: 1, bands: vec![] }]),
+    })));
+    meters["meters"][0].as_object_mut().unwrap().remove("bands");
+    assert_eq!(from_json(&meters).unwrap_err().key, "meters[0].bands");
 }
 
 #[test]

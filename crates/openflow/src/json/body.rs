@@ -12,6 +12,8 @@ use crate::message::*;
 
 type Object = Map<String, Value>;
 
+const MISSING: &str = "this key is missing";
+
 /// The keys that say what a message says. Those of the message itself (version, type, xid) are not among them.
 pub(super) fn write(body: &Body) -> Result<Object, BadJson> {
     match body {
@@ -220,7 +222,7 @@ fn take_multipart(keys: &mut Object) -> Result<(String, u16), BadJson> {
 
 /// Takes one key out and reads it.
 pub(super) fn take<T: DeserializeOwned>(keys: &mut Object, key: &str) -> Result<T, BadJson> {
-    let value = keys.shift_remove(key).ok_or_else(|| BadJson::new(key, "this key is missing"))?;
+    let value = keys.shift_remove(key).ok_or_else(|| BadJson::new(key, MISSING))?;
     serde_path_to_error::deserialize(value).map_err(|error| in_our_words(error).within(key))
 }
 
@@ -246,6 +248,12 @@ fn all<T: DeserializeOwned>(keys: Object) -> Result<T, BadJson> {
 fn in_our_words(error: serde_path_to_error::Error<serde_json::Error>) -> BadJson {
     // A path that leads nowhere is written as a dot.
     let path = error.path().to_string();
-    let key = if path == "." { String::new() } else { path };
-    BadJson::new(key, error.into_inner().to_string())
+    let place = if path == "." { "" } else { &path };
+    let message = error.into_inner().to_string();
+    // The path leads to the object; which of its keys is not there is only in serde's sentence.
+    match message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        Some(key) if place.is_empty() => BadJson::new(key, MISSING),
+        Some(key) => BadJson::new(key, MISSING).within(place),
+        None => BadJson::new(place, message),
+    }
 }
