@@ -28,9 +28,9 @@ const CI_LIMIT: Duration = Duration::from_secs(33 * 60);
 /// The version that `deny.toml` was written for. docs/decisions/0004 has what installing it costs.
 const CARGO_DENY: &str = "0.20.2";
 
-/// All tests but those of the whole system, which need more than Rust.
-const TESTS: [&str; 8] =
-    ["test", "--workspace", "--exclude", "system-tests", "--lib", "--bins", "--tests", "--examples"];
+/// All tests but those of the whole system, which need more than Rust. Without naming kinds of targets: only then does
+/// Cargo build the examples as programs and shared objects, which tests of a whole node run.
+const TESTS: [&str; 4] = ["test", "--workspace", "--exclude", "system-tests"];
 
 /// The environment variable by which the whole-system tests are told which binary to test.
 const BINARY: &str = "BURNET_BINARY";
@@ -73,15 +73,12 @@ impl Suite {
         self.stage("clippy", |suite| {
             suite.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
         });
-        self.stage("tests", |suite| {
+        self.stage("tests, doc tests", |suite| {
             // With what passing tests print, because one that lacks a tool says there that it left itself out.
             suite.cargo(&[&TESTS, &["--no-fail-fast", "--", "--show-output"][..]].concat())
         });
         self.stage("demo", Suite::demo);
         self.stage("real switches", Suite::real_switches);
-        self.slow_stage("doc tests", |suite| {
-            suite.cargo(&["test", "--workspace", "--doc", "--no-fail-fast"])
-        });
         self.slow_stage("documentation", |suite| {
             let mut doc = process::cargo();
             doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
