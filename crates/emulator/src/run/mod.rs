@@ -62,7 +62,7 @@ pub(crate) enum Command {
     /// Take a link down or up.
     SetLink { link: usize, up: bool },
     /// Tell what happens.
-    Observe(event::Audience),
+    Observe { audience: event::Audience, listening: Sender<()> },
     /// End.
     Stop,
 }
@@ -189,10 +189,11 @@ impl Handle {
         self.tell(Command::SetLink { link, up });
     }
 
-    /// What happens from now on, for one more observer.
+    /// What happens from now on, for one more observer: nothing that happens after this returns is missed.
     pub fn observer(&self) -> Observer {
         let (audience, observer) = event::channel(EVENTS_MAX);
-        self.tell(Command::Observe(audience));
+        // It fails only if the network has ended, and then the observer hears that.
+        let _ = self.ask(|listening| Command::Observe { audience, listening }).recv();
         observer
     }
 

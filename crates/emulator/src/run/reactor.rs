@@ -269,7 +269,11 @@ impl Reactor {
                     self.go_on_pinging(now);
                 }
                 Ok(Command::SetLink { link, up }) => self.network.set_link(link, up, &mut self.effects),
-                Ok(Command::Observe(audience)) => self.audience.push(audience),
+                Ok(Command::Observe { audience, listening }) => {
+                    self.audience.push(audience);
+                    // Whoever asked has gone away otherwise, and its observer with it.
+                    let _ = listening.send(());
+                }
             }
         }
     }

@@ -32,10 +32,16 @@ fn all_hosts_of_a_tree_reach_each_other() {
 
 #[test]
 fn an_observer_sees_what_happens_in_its_order() {
-    let (controller, _) = flooding();
+    // The controller says nothing before somebody watches.
+    let (watching, watched) = std::sync::mpsc::channel::<()>();
+    let controller = behaving(move |_, mut stream| {
+        watched.recv().unwrap();
+        serve(&mut stream, |_| {});
+    });
     let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
     let network = Emulation::start(&topology("single,2"), controller, &options).unwrap();
     let observer = network.observer();
+    watching.send(()).unwrap();
     network.wait_connected(PATIENCE).unwrap();
     assert!(network.ping_all(PATIENCE).is_complete());
     network.stop();
