@@ -120,7 +120,7 @@ impl Node {
         }
     }
 
-    /// Two switches of two hosts each.
+    /// Three switches as a tree, with four hosts.
     fn network(&self, versions: Versions, n_buffers: u32) -> Handle {
         let options = SwitchOptions { versions, n_buffers, ..SwitchOptions::default() };
         let topology: Topology = "tree,2".parse().unwrap();

@@ -52,7 +52,7 @@ pub enum ToWorker {
         /// Which start of it.
         generation: u64,
     },
-    /// A command of a zone for a switch that this worker serves and another worker was given it.
+    /// A command that a zone gave to another worker, for a switch that this one serves.
     Forward {
         /// Whose.
         zone: ZoneId,
