@@ -82,53 +82,5 @@ impl Turn<'_> {
 
 /// A message's name in the specification, for people.
 pub(crate) fn message_name(version: Version, kind: u8) -> &'static str {
-    const BOTH: [&str; 15] = [
-        "OFPT_HELLO",
-        "OFPT_ERROR",
-        "OFPT_ECHO_REQUEST",
-        "OFPT_ECHO_REPLY",
-        "OFPT_EXPERIMENTER",
-        "OFPT_FEATURES_REQUEST",
-        "OFPT_FEATURES_REPLY",
-        "OFPT_GET_CONFIG_REQUEST",
-        "OFPT_GET_CONFIG_REPLY",
-        "OFPT_SET_CONFIG",
-        "OFPT_PACKET_IN",
-        "OFPT_FLOW_REMOVED",
-        "OFPT_PORT_STATUS",
-        "OFPT_PACKET_OUT",
-        "OFPT_FLOW_MOD",
-    ];
-    const FROM_15_IN_1_0: [&str; 7] = [
-        "OFPT_PORT_MOD",
-        "OFPT_STATS_REQUEST",
-        "OFPT_STATS_REPLY",
-        "OFPT_BARRIER_REQUEST",
-        "OFPT_BARRIER_REPLY",
-        "OFPT_QUEUE_GET_CONFIG_REQUEST",
-        "OFPT_QUEUE_GET_CONFIG_REPLY",
-    ];
-    const FROM_15_IN_1_3: [&str; 15] = [
-        "OFPT_GROUP_MOD",
-        "OFPT_PORT_MOD",
-        "OFPT_TABLE_MOD",
-        "OFPT_MULTIPART_REQUEST",
-        "OFPT_MULTIPART_REPLY",
-        "OFPT_BARRIER_REQUEST",
-        "OFPT_BARRIER_REPLY",
-        "OFPT_QUEUE_GET_CONFIG_REQUEST",
-        "OFPT_QUEUE_GET_CONFIG_REPLY",
-        "OFPT_ROLE_REQUEST",
-        "OFPT_ROLE_REPLY",
-        "OFPT_GET_ASYNC_REQUEST",
-        "OFPT_GET_ASYNC_REPLY",
-        "OFPT_SET_ASYNC",
-        "OFPT_METER_MOD",
-    ];
-    let kind = usize::from(kind);
-    let further: &[&str] = if version == Version::V1_0 { &FROM_15_IN_1_0 } else { &FROM_15_IN_1_3 };
-    BOTH.get(kind)
-        .or_else(|| kind.checked_sub(BOTH.len()).and_then(|beyond| further.get(beyond)))
-        .copied()
-        .unwrap_or("a message of an unknown type")
+    openflow::names::message_type_name(version, kind).unwrap_or("a message of an unknown type")
 }

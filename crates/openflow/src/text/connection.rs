@@ -122,7 +122,7 @@ fn heading_of_part(out: &mut String, data: &[u8]) -> fmt::Result {
     let &[version, kind, _, _, a, b, c, d, ref body @ ..] = data else { return Ok(()) };
     let Some(name) = names::message_type_name(Version(version), kind) else { return Ok(()) };
     let name = match (name.strip_prefix("OFPT_MULTIPART_").or(name.strip_prefix("OFPT_STATS_")), body) {
-        (None, _) => name,
+        (None, _) => name.to_owned(),
         (Some(side), [0, kind, ..]) if usize::from(*kind) < MULTIPART.len() => {
             format!("OFPST_{} {}", MULTIPART[usize::from(*kind)], side.to_ascii_lowercase())
         }
