@@ -22,6 +22,8 @@ pub fn check(target: &str) -> Option<fn(&[u8])> {
         "oxm_match" => oxm_match,
         "actions" => actions,
         "instructions" => instructions,
+        "json" => json,
+        "text" => text,
         _ => return None,
     })
 }
@@ -101,6 +103,37 @@ pub fn instructions(bytes: &[u8]) {
     let mut written = Vec::new();
     write_instructions(&list, &mut written).expect("what was read can be written");
     assert_eq!(read_instructions(&written), Ok(list));
+}
+
+/// A message in JSON. What is read and can be written comes back from its bytes by way of JSON.
+pub fn json(bytes: &[u8]) {
+    let Ok(value) = serde_json::from_slice(bytes) else { return };
+    let Ok(message) = openflow::json::from_json(&value) else { return };
+    let Some(written) = encoded(&message) else { return };
+    let read = Message::decode(&written).expect("what was written can be read");
+    let again = openflow::json::from_json(&openflow::json::to_json(&read)).expect("our own JSON is read");
+    assert_eq!(encoded(&again), Some(written), "{value}");
+}
+
+/// Open vSwitch's text; the first byte chooses the version. What is refused is refused within the text.
+pub fn text(bytes: &[u8]) {
+    let Some((first, rest)) = bytes.split_first() else { return };
+    let version = if first & 1 == 0 { Version::V1_0 } else { Version::V1_3 };
+    let Ok(typed) = std::str::from_utf8(rest) else { return };
+    match openflow::text::parse(typed, version, 7) {
+        Err(refused) => assert!(refused.offset <= typed.len(), "{refused}"),
+        Ok(message) => {
+            let Some(written) = encoded(&message) else { return };
+            let read = Message::decode(&written).expect("what was written can be read");
+            openflow::text::to_text(&read);
+        }
+    }
+}
+
+/// The bytes of a message, if its version can say it.
+fn encoded(message: &Message) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    message.encode(&mut bytes).ok().map(|()| bytes)
 }
 
 /// Makes a message of a type, a transaction id and a body, as far as it can be one.

@@ -16,8 +16,18 @@ use flow::canonical::{write_actions, write_instructions, write_match};
 use openflow::message::{FlowMod, PacketOut};
 use openflow::{Body, HEADER_LEN, Message};
 
-const TARGETS: [&str; 8] =
-    ["message_v10", "message_v13", "hello", "views", "stream", "oxm_match", "actions", "instructions"];
+const TARGETS: [&str; 10] = [
+    "message_v10",
+    "message_v13",
+    "hello",
+    "views",
+    "stream",
+    "oxm_match",
+    "actions",
+    "instructions",
+    "json",
+    "text",
+];
 /// How many seeds of one type of message are kept: enough to show a fuzzer what there is, few enough to be kept.
 const SEEDS_PER_TYPE: usize = 3;
 /// A longer message makes a fuzzer slow and shows it nothing new.
@@ -45,6 +55,8 @@ fn seeds(bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         _ => {}
     }
     let Ok(message) = Message::decode(bytes) else { return seeds };
+    seeds.push(("json", openflow::json::to_json(&message).to_string().into_bytes()));
+    seeds.push(("text", [&[version >> 1], openflow::text::to_text(&message).trim_end().as_bytes()].concat()));
     let (mut tlvs, mut actions, mut instructions) = (Vec::new(), Vec::new(), Vec::new());
     match &message.body {
         Body::FlowMod(FlowMod { matching, instructions: list, .. }) => {
