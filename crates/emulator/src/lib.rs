@@ -27,12 +27,14 @@
 
 mod frame;
 pub mod host;
+pub mod link;
 pub mod network;
 pub mod run;
 pub mod switch;
 pub mod topology;
 
 pub use host::{Host, HostEffects, PingReply};
+pub use link::{LinkQuality, NotALinkQuality};
 pub use network::{Network, NetworkEffects};
 pub use run::{Emulation, EmulationCounters, Event, Handle, NotConnected, Observer, PingOutcome, PingReport};
 pub use switch::{Effects, Switch, SwitchCounters, SwitchOptions, Versions};

@@ -242,6 +242,7 @@ impl Network {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::LinkQuality;
     use flow::{Action, Instruction, Match, PortNo};
     use openflow::message::*;
     use openflow::{Body, Version};
@@ -328,7 +329,8 @@ mod tests {
         // A cable from the switch into itself: every broadcast goes round and grows.
         for (one, two) in [(3, 4), (5, 6)] {
             let port = |port| Endpoint::Switch { index: 0, port: PortNo(port) };
-            network.add_link(Link { one: port(one), two: port(two) }, NOW);
+            let quality = LinkQuality::default();
+            network.add_link(Link { one: port(one), two: port(two), quality }, NOW);
         }
         let mut effects = NetworkEffects::default();
         network.ping(0, Ipv4Addr::new(10, 0, 0, 9), 1, NOW, &mut effects);

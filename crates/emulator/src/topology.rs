@@ -9,6 +9,8 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+use crate::link::LinkQuality;
+
 /// The largest network that is made: what is beyond it is refused by name. A switch and its host take
 /// about 4 KiB before there are rules.
 pub const SWITCHES_MAX: usize = 4096;
@@ -55,6 +57,8 @@ pub struct Link {
     pub one: Endpoint,
     /// The other end.
     pub two: Endpoint,
+    /// What it does to frames.
+    pub quality: LinkQuality,
 }
 
 /// Where a cable is plugged in.
@@ -110,7 +114,8 @@ impl Plan {
     }
 
     fn link(&mut self, one: Node, two: Node) {
-        let link = Link { one: self.plug(one), two: self.plug(two) };
+        let quality = LinkQuality::default();
+        let link = Link { one: self.plug(one), two: self.plug(two), quality };
         self.links.push(link);
     }
 
