@@ -62,14 +62,19 @@ impl ActionSet {
         self.actions.clear();
     }
 
+    /// Whether nothing is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.actions.is_empty()
+    }
+
     /// The actions in the order in which they are carried out. With a group there is no output.
-    pub(crate) fn in_order(mut self) -> Vec<Action> {
+    pub(crate) fn in_order(&mut self) -> &[Action] {
         let has_group = self.actions.iter().any(|action| matches!(action, Action::Group(_)));
         if has_group {
             self.actions.retain(|action| !matches!(action, Action::Output { .. } | Action::Enqueue { .. }));
         }
         self.actions.sort_by_key(rank);
-        self.actions
+        &self.actions
     }
 }
 
@@ -81,7 +86,7 @@ mod tests {
     #[test]
     fn the_later_of_two_of_a_kind_stays_and_the_order_is_the_specifications() {
         let vlan = |value| Action::SetField { field: Field::VlanVid, value };
-        let set = ActionSet::of(&[
+        let mut set = ActionSet::of(&[
             Action::output(PortNo(1)),
             vlan(5),
             Action::PushVlan(0x8100),
@@ -95,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_group_takes_the_place_of_an_output() {
-        let set = ActionSet::of(&[Action::Group(1), Action::output(PortNo(1))]);
+        let mut set = ActionSet::of(&[Action::Group(1), Action::output(PortNo(1))]);
         assert_eq!(set.in_order(), [Action::Group(1)]);
     }
 }

@@ -254,7 +254,7 @@ impl Groups {
 
 impl BucketEntry {
     fn new(bucket: &Bucket) -> Self {
-        let actions = super::action_set::ActionSet::of(&bucket.actions).in_order();
+        let actions = super::action_set::ActionSet::of(&bucket.actions).in_order().to_vec();
         BucketEntry { bucket: bucket.clone(), actions: actions.into(), packet_count: 0, byte_count: 0 }
     }
 }

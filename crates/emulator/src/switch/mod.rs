@@ -14,9 +14,13 @@
 
 mod action_set;
 mod buffer;
+mod classifier;
 mod dispatch;
+mod flow_key;
 mod group;
+mod instructions;
 mod packet;
+mod path_cache;
 mod pipeline;
 mod port;
 mod refusal;
@@ -25,6 +29,7 @@ mod session;
 mod statistics;
 mod table;
 mod table_features;
+mod tables;
 mod validate;
 
 pub use session::Versions;
@@ -35,12 +40,13 @@ use openflow::{Body, Message, Version};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use action_set::ActionSet;
 use buffer::PacketBuffers;
 use group::Groups;
 use packet::Packet;
 use port::SwitchPort;
 use session::{Session, State};
-use table::FlowTable;
+use tables::FlowTables;
 
 /// What a switch is made with.
 #[derive(Clone, Debug)]
@@ -97,7 +103,7 @@ pub struct Switch {
     name: String,
     options: SwitchOptions,
     ports: BTreeMap<PortNo, SwitchPort>,
-    tables: Vec<FlowTable>,
+    tables: FlowTables,
     groups: Groups,
     buffers: PacketBuffers,
     session: Session,
@@ -106,12 +112,14 @@ pub struct Switch {
     counters: SwitchCounters,
     /// How many more copies the packet in hand may become.
     copies_left: u32,
+    /// The action set of the last packet, for its memory alone.
+    spare_set: ActionSet,
 }
 
 impl Switch {
     /// A switch without ports and without a connection.
     pub fn new(datapath_id: DatapathId, name: impl Into<String>, options: SwitchOptions) -> Self {
-        let tables = vec![FlowTable::default(); usize::from(options.n_tables.clamp(1, 254))];
+        let tables = FlowTables::new(usize::from(options.n_tables.clamp(1, 254)));
         Switch {
             datapath_id,
             name: name.into(),
@@ -123,6 +131,7 @@ impl Switch {
             generation_id: None,
             counters: SwitchCounters::default(),
             copies_left: 0,
+            spare_set: ActionSet::default(),
             options,
         }
     }
@@ -154,7 +163,7 @@ impl Switch {
 
     /// How many flow entries it has, in all tables.
     pub fn flow_count(&self) -> usize {
-        self.tables.iter().map(|table| table.entries().len()).sum()
+        self.tables.iter().map(|table| table.len()).sum()
     }
 
     /// Adds a port with a link and tells the controller. Its Ethernet address is made from the datapath id and the number.
@@ -222,7 +231,10 @@ impl Switch {
     /// Time has passed: removes the rules whose time is over.
     pub fn on_tick(&mut self, now: Duration, effects: &mut Effects) {
         for table_id in 0..self.tables.len() {
-            for (entry, reason) in self.tables[table_id].expire(now) {
+            if !self.tables[table_id].has_due(now) {
+                continue;
+            }
+            for (entry, reason) in self.tables.change(table_id).expire(now) {
                 self.tell_removed(table_id, &entry, reason, now, effects);
             }
         }

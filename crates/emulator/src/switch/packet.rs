@@ -3,6 +3,8 @@
 use flow::frame::FrameFields;
 use flow::{Field, PortNo};
 
+use super::flow_key::FlowKey;
+
 /// A frame and what the pipeline knows of it beside its bytes (1.3.5, 5.1).
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
@@ -25,5 +27,15 @@ impl Packet {
         let mut fields = FrameFields::read(&self.frame).from_port(self.in_port);
         fields.set(Field::Metadata, self.metadata);
         fields
+    }
+
+    /// The same as a key to the flow tables.
+    pub(crate) fn key(&self) -> FlowKey {
+        FlowKey::of(&self.fields())
+    }
+
+    /// The packet; what stays behind has no frame.
+    pub(crate) fn take(&mut self) -> Packet {
+        Packet { frame: std::mem::take(&mut self.frame), ..*self }
     }
 }

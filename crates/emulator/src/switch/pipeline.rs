@@ -6,11 +6,13 @@ use flow::{Action, Field, Instruction, Match, PortNo};
 use openflow::message::{NO_BUFFER, PacketIn};
 use openflow::{Body, Message, Version};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::action_set::ActionSet;
+use super::flow_key::FlowKey;
+use super::instructions::{FieldChange, Instructions};
 use super::packet::Packet;
+use super::path_cache::{Path, Step};
 use super::{Effects, Switch};
 use crate::frame::actions;
 
@@ -43,49 +45,109 @@ impl Origin {
     /// The actions of a packet-out.
     pub(crate) const PACKET_OUT: Origin =
         Origin { table_id: 0, cookie: NO_COOKIE, is_table_miss: false, from_packet_out: true };
+    /// A packet of which no rule speaks.
+    pub(crate) const NO_RULE: Origin = Origin { from_packet_out: false, ..Origin::PACKET_OUT };
 }
 
 /// What a rule that hit says.
 struct Hit {
-    instructions: Arc<[Instruction]>,
+    instructions: Instructions,
     origin: Origin,
 }
 
 impl Switch {
     /// Takes a packet through the tables from the first on (1.3.5, 5.1).
-    pub(super) fn forward(&mut self, mut packet: Packet, now: Duration, effects: &mut Effects) {
-        let mut set = ActionSet::default();
-        let mut origin = Origin { from_packet_out: false, ..Origin::PACKET_OUT };
-        let mut next = Some(0u8);
-        while let Some(table_id) = next {
-            let Some(hit) = self.look_up(table_id, &packet, now) else {
-                return self.miss(&packet, now, effects);
-            };
-            origin = hit.origin;
-            match self.follow(&hit, &mut packet, &mut set, now, effects) {
-                ControlFlow::Continue(goto) => next = goto,
-                ControlFlow::Break(()) => return,
-            }
+    pub(super) fn forward(&mut self, packet: Packet, now: Duration, effects: &mut Effects) {
+        // The set's memory is used for packet after packet. A packet that TABLE sends here finds none and gets its own.
+        let mut set = std::mem::take(&mut self.spare_set);
+        set.clear();
+        let key = packet.key();
+        match self.tables.known_path(&key) {
+            Some(path) => self.follow_path(&path, packet, &mut set, now, effects),
+            None => self.find_path(key, packet, &mut set, now, effects),
         }
-        let actions = set.in_order();
-        let _ = self.carry_out(&actions, &mut packet, origin, now, effects);
+        self.spare_set = set;
     }
 
-    fn look_up(&mut self, table_id: u8, packet: &Packet, now: Duration) -> Option<Hit> {
-        let fields = packet.fields();
-        let table = self.tables.get_mut(usize::from(table_id))?;
-        let entry = table.hit(&fields, packet.frame.len(), now)?;
-        let (cookie, is_table_miss) = (entry.cookie, entry.is_table_miss());
+    /// Takes a packet the way that its like took before.
+    fn follow_path(
+        &mut self,
+        path: &Path,
+        mut packet: Packet,
+        set: &mut ActionSet,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        let mut origin = Origin::NO_RULE;
+        for step in path.steps() {
+            let Some(hit) = self.hit(*step, &packet, now) else { return };
+            origin = hit.origin;
+            if self.follow(&hit, &mut packet, set, now, effects).is_break() {
+                return;
+            }
+        }
+        match path.missed_in {
+            Some(table_id) => self.miss(table_id, &packet, now, effects),
+            None => self.carry_out_last(set.in_order(), packet, origin, now, effects),
+        }
+    }
+
+    /// Takes a packet from table to table, and keeps the path for its like.
+    fn find_path(
+        &mut self,
+        key: FlowKey,
+        mut packet: Packet,
+        set: &mut ActionSet,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        let (mut path, mut is_whole) = (Path::default(), true);
+        let mut seen = key;
+        let mut origin = Origin::NO_RULE;
+        let mut next = Some(0u8);
+        while let Some(table_id) = next {
+            let Some(step) = self.tables.find(table_id, &seen) else {
+                path.missed_in = Some(table_id);
+                break;
+            };
+            is_whole &= path.push(step);
+            let Some(hit) = self.hit(step, &packet, now) else { return };
+            origin = hit.origin;
+            match self.follow(&hit, &mut packet, set, now, effects) {
+                ControlFlow::Continue(goto) => next = goto,
+                // Its like may get further: a time-to-live ends at one packet and not at the next.
+                ControlFlow::Break(()) => return,
+            }
+            let change = hit.instructions.field_change();
+            if next.is_some() && change != FieldChange::Unchanged {
+                seen = packet.key();
+                // What comes to light here is not in the key that the path would be found by.
+                is_whole &= change != FieldChange::Revealed;
+            }
+        }
+        if is_whole {
+            self.tables.keep_path(&key, path);
+        }
+        match path.missed_in {
+            Some(table_id) => self.miss(table_id, &packet, now, effects),
+            None => self.carry_out_last(set.in_order(), packet, origin, now, effects),
+        }
+    }
+
+    /// Counts a packet that hit a rule.
+    fn hit(&mut self, step: Step, packet: &Packet, now: Duration) -> Option<Hit> {
+        let entry = self.tables.hit(step, packet.frame.len(), now)?;
+        let (table_id, cookie, is_table_miss) = (step.table_id, entry.cookie, entry.is_table_miss());
         let origin = Origin { table_id, cookie, is_table_miss, from_packet_out: false };
         Some(Hit { instructions: entry.instructions.clone(), origin })
     }
 
     /// No rule speaks of the packet: 1.0 asks the controller (1.0, 3.4), 1.3 drops it (1.3.5, 5.4).
-    fn miss(&mut self, packet: &Packet, now: Duration, effects: &mut Effects) {
+    fn miss(&mut self, table_id: u8, packet: &Packet, now: Duration, effects: &mut Effects) {
+        self.tables.miss(table_id);
         if self.version() == Some(Version::V1_0) {
-            let origin = Origin { from_packet_out: false, ..Origin::PACKET_OUT };
             let bytes = self.session.config.miss_send_len;
-            self.packet_in(packet, REASON_NO_MATCH, bytes, origin, now, effects);
+            self.packet_in(packet, REASON_NO_MATCH, bytes, Origin::NO_RULE, now, effects);
         }
     }
 
@@ -99,8 +161,12 @@ impl Switch {
         effects: &mut Effects,
     ) -> ControlFlow<(), Option<u8>> {
         let mut next = None;
-        for instruction in hit.instructions.iter() {
+        for (index, instruction) in hit.instructions.iter().enumerate() {
             match instruction {
+                Instruction::ApplyActions(list) if index + 1 == hit.instructions.len() && set.is_empty() => {
+                    // Nothing comes after it, so the packet is not needed any more.
+                    self.carry_out_last(list, packet.take(), hit.origin, now, effects);
+                }
                 Instruction::ApplyActions(list) => self.carry_out(list, packet, hit.origin, now, effects)?,
                 Instruction::ClearActions => set.clear(),
                 Instruction::WriteActions(list) => set.write(list),
@@ -143,6 +209,28 @@ impl Switch {
         ControlFlow::Continue(())
     }
 
+    /// Carries out the actions that are a packet's last: an output at their end takes the frame and copies nothing.
+    pub(super) fn carry_out_last(
+        &mut self,
+        list: &[Action],
+        mut packet: Packet,
+        origin: Origin,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        let before = match list.split_last() {
+            Some((Action::Output { port, .. }, before)) if port.0 <= PortNo::MAX.0 => before,
+            _ => list,
+        };
+        if self.carry_out(before, &mut packet, origin, now, effects).is_continue()
+            && let Some(Action::Output { port, .. }) = list.get(before.len())
+            && *port != packet.in_port
+            && self.sends(*port, &packet)
+        {
+            effects.frames.push((*port, packet.frame));
+        }
+    }
+
     /// Each chosen bucket gets a copy of its own (1.3.5, 5.6.1).
     fn hand_to_group(
         &mut self,
@@ -158,7 +246,7 @@ impl Switch {
         for actions in chosen {
             let Some(left) = self.copies_left.checked_sub(1) else { return };
             self.copies_left = left;
-            let _ = self.carry_out(&actions, &mut packet.clone(), origin, now, effects);
+            self.carry_out_last(&actions, packet.clone(), origin, now, effects);
         }
     }
 
@@ -195,9 +283,14 @@ impl Switch {
     }
 
     fn send(&mut self, number: PortNo, packet: &Packet, effects: &mut Effects) {
-        if self.ports.get_mut(&number).is_some_and(|port| port.send(packet.frame.len())) {
+        if self.sends(number, packet) {
             effects.frames.push((number, packet.frame.clone()));
         }
+    }
+
+    /// Counts a packet that is to leave by a port, and says whether it does.
+    fn sends(&mut self, number: PortNo, packet: &Packet) -> bool {
+        self.ports.get_mut(&number).is_some_and(|port| port.send(packet.frame.len()))
     }
 
     fn send_to_all(

@@ -5,11 +5,11 @@
 use flow::{Instruction, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::buffer::Buffered;
 use super::group::Outcome;
+use super::instructions::Instructions;
 use super::packet::Packet;
 use super::pipeline::{self, Origin};
 use super::refusal::Refusal;
@@ -56,16 +56,15 @@ impl Switch {
         self.check_match(&wanted.matching)?;
         let instructions = self.check_instructions(wanted.table_id, &wanted.instructions)?;
         let max_entries = self.options.max_entries as usize;
-        let table = &mut self.tables[index];
+        let table = &self.tables[index];
         if wanted.flags & FLOW_MOD_CHECK_OVERLAP != 0 && table.has_overlap(wanted.priority, &wanted.matching)
         {
             return Err(Refusal::Overlap);
         }
-        let is_new = table.position(wanted.priority, &wanted.matching).is_none();
-        if is_new && table.entries().len() >= max_entries {
+        if table.len() >= max_entries && !table.holds(wanted.priority, &wanted.matching) {
             return Err(Refusal::TableFull);
         }
-        table.add(FlowEntry::new(wanted, instructions.clone(), now), version);
+        self.tables.change(index).add(FlowEntry::new(wanted, instructions.clone(), now), version);
         self.release(wanted, instructions, version, now, effects)
     }
 
@@ -83,7 +82,7 @@ impl Switch {
         let anywhere = Selection { out_port: PortNo::ANY, out_group: GROUP_ANY, ..selection(wanted) };
         let v10 = version == Version::V1_0;
         let resets = !v10 && wanted.flags & FLOW_MOD_RESET_COUNTS != 0;
-        let changed = self.tables[index].modify(&anywhere, |entry| {
+        let changed = self.tables.change(index).modify(&anywhere, |entry| {
             entry.instructions = instructions.clone();
             if v10 {
                 entry.cookie = wanted.cookie;
@@ -105,7 +104,7 @@ impl Switch {
             table_id => self.one_table(table_id).map(|index| index..index + 1)?,
         };
         for table_id in tables {
-            for entry in self.tables[table_id].delete(&selection(wanted)) {
+            for entry in self.tables.change(table_id).delete(&selection(wanted)) {
                 self.tell_removed(table_id, &entry, Reason::Delete, now, effects);
             }
         }
@@ -117,7 +116,7 @@ impl Switch {
     fn release(
         &mut self,
         wanted: &FlowMod,
-        instructions: Arc<[Instruction]>,
+        instructions: Instructions,
         version: Version,
         now: Duration,
         effects: &mut Effects,
@@ -132,10 +131,9 @@ impl Switch {
             self.forward(packet, now, effects);
             return Ok(());
         }
-        let origin = Origin { from_packet_out: false, ..Origin::PACKET_OUT };
         for instruction in instructions.iter() {
             if let Instruction::ApplyActions(actions) = instruction {
-                let _ = self.carry_out(actions, &mut packet, origin, now, effects);
+                let _ = self.carry_out(actions, &mut packet, Origin::NO_RULE, now, effects);
             }
         }
         Ok(())
@@ -185,7 +183,7 @@ impl Switch {
         let Outcome::Gone(groups) = self.groups.modify(wanted, now)? else { return Ok(()) };
         for table_id in 0..self.tables.len() {
             for group in &groups {
-                for entry in self.tables[table_id].delete_for_group(*group) {
+                for entry in self.tables.change(table_id).delete_for_group(*group) {
                     self.tell_removed(table_id, &entry, Reason::GroupDelete, now, effects);
                 }
             }

@@ -153,7 +153,7 @@ impl Switch {
             name: if v10 { table_name(id) } else { String::new() },
             wildcards: if v10 { WILDCARDS_V10 } else { 0 },
             max_entries: if v10 { self.options.max_entries } else { 0 },
-            active_count: u32::try_from(table.entries().len()).unwrap_or(u32::MAX),
+            active_count: u32::try_from(table.len()).unwrap_or(u32::MAX),
             lookup_count: table.lookup_count,
             matched_count: table.matched_count,
         };

@@ -1,15 +1,22 @@
-//! One flow table: its entries in the order in which they are asked, and what they count.
+//! One flow table: its entries, when they end, and what they count.
 //!
-//! In: a packet's fields, or changes to the entries. Out: the entry that speaks of the packet, and the entries that went.
+//! In: a packet's key, or changes to the entries. Out: the entry that speaks of the packet, and the entries that went.
 //! Never carries an entry out, and never says that it went: that is the switch's.
+//!
+//! Finding, adding and deleting one entry, and a tick of the clock, cost the same however many there are. A modify, delete or
+//! request that is not strict looks at every entry.
 
-use flow::frame::FrameFields;
 use flow::relation::{covers, overlaps};
-use flow::{Action, Instruction, Match, MatchEntry, PortNo};
+use flow::{Action, Instruction, Match, PortNo};
 use openflow::Version;
 use openflow::message::{FLOW_MOD_RESET_COUNTS, FLOW_MOD_SEND_FLOW_REMOVED, FlowMod, GROUP_ANY};
-use std::sync::Arc;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+use super::classifier::Classifier;
+use super::flow_key::{FlowKey, MaskedKey};
+use super::instructions::Instructions;
 
 /// One flow entry.
 #[derive(Clone, Debug)]
@@ -20,8 +27,7 @@ pub(crate) struct FlowEntry {
     pub(crate) flags: u16,
     pub(crate) idle_timeout_s: u16,
     pub(crate) hard_timeout_s: u16,
-    /// In the order in which they are carried out.
-    pub(crate) instructions: Arc<[Instruction]>,
+    pub(crate) instructions: Instructions,
     pub(crate) added_at: Duration,
     pub(crate) used_at: Duration,
     pub(crate) packet_count: u64,
@@ -39,7 +45,7 @@ pub(crate) enum Reason {
 
 impl FlowEntry {
     /// The entry that a flow mod asks for.
-    pub(crate) fn new(wanted: &FlowMod, instructions: Arc<[Instruction]>, now: Duration) -> Self {
+    pub(crate) fn new(wanted: &FlowMod, instructions: Instructions, now: Duration) -> Self {
         FlowEntry {
             priority: wanted.priority,
             matching: wanted.matching.clone(),
@@ -113,38 +119,67 @@ pub(crate) struct Selection<'a> {
 }
 
 impl Selection<'_> {
-    fn means(&self, entry: &FlowEntry) -> bool {
-        let by_match = match self.strict_priority {
-            Some(priority) => entry.priority == priority && same(self.matching, &entry.matching),
-            None => covers(self.matching, &entry.matching),
-        };
-        by_match
-            && (entry.cookie ^ self.cookie) & self.cookie_mask == 0
+    /// Whether it means an entry of whose match it speaks.
+    fn allows(&self, entry: &FlowEntry) -> bool {
+        (entry.cookie ^ self.cookie) & self.cookie_mask == 0
             && entry.sends_to(self.out_port)
             && (self.out_group == GROUP_ANY || entry.refers_to_group(self.out_group))
     }
 }
 
+/// An entry in its slot.
+#[derive(Clone, Debug)]
+struct Filed {
+    entry: FlowEntry,
+    /// Counts up from entry to entry of a table.
+    number: u64,
+    /// When it is to be looked at, as [`FlowTable::due`] has it.
+    due: Option<Duration>,
+}
+
 /// A flow table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowTable {
-    /// The highest priority first.
-    entries: Vec<FlowEntry>,
-    /// No entry goes by time before this, so that a tick without anything to do costs nothing.
-    nothing_due_before: Option<Duration>,
+    slots: Vec<Option<Filed>>,
+    /// Slots without an entry.
+    free: Vec<u32>,
+    classifier: Classifier,
+    /// No entry ends by time before it is due here. What has been used since then is due again later.
+    due: BTreeSet<(Duration, u32)>,
+    added: u64,
     pub(crate) lookup_count: u64,
     pub(crate) matched_count: u64,
 }
 
 impl FlowTable {
-    pub(crate) fn entries(&self) -> &[FlowEntry] {
-        &self.entries
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
     }
 
-    /// The entry that speaks of a packet with these fields, counted.
-    pub(crate) fn hit(&mut self, fields: &FrameFields, bytes: usize, now: Duration) -> Option<&FlowEntry> {
+    /// The entries, in no order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &FlowEntry> {
+        self.slots.iter().flatten().map(|filed| &filed.entry)
+    }
+
+    /// How matches are found.
+    pub(crate) fn classifier(&self) -> &Classifier {
+        &self.classifier
+    }
+
+    fn entry(&self, slot: u32) -> Option<&FlowEntry> {
+        Some(&self.slots.get(slot as usize)?.as_ref()?.entry)
+    }
+
+    /// The slot of the entry that speaks of a packet. Nothing is counted yet.
+    pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
+        self.classifier.find(key)
+    }
+
+    /// Counts a packet that the entry in this slot speaks of, and gives the entry.
+    pub(crate) fn hit(&mut self, slot: u32, bytes: usize, now: Duration) -> Option<&FlowEntry> {
+        let entry = &mut self.slots.get_mut(slot as usize)?.as_mut()?.entry;
         self.lookup_count += 1;
-        let entry = self.entries.iter_mut().find(|entry| entry.matching.matches(fields))?;
         self.matched_count += 1;
         entry.packet_count += 1;
         entry.byte_count += bytes as u64;
@@ -154,85 +189,141 @@ impl FlowTable {
 
     /// Whether an entry of this priority speaks of a packet that this match speaks of too.
     pub(crate) fn has_overlap(&self, priority: u16, matching: &Match) -> bool {
-        self.entries.iter().any(|entry| entry.priority == priority && overlaps(&entry.matching, matching))
+        let Some(key) = FlowKey::of_match(matching) else { return false };
+        let mut near = self.classifier.near(&key, priority).filter_map(|slot| self.entry(slot));
+        near.any(|entry| overlaps(&entry.matching, matching))
     }
 
-    /// The entry of exactly this priority and match.
-    pub(crate) fn position(&self, priority: u16, matching: &Match) -> Option<usize> {
-        let first = self.entries.partition_point(|entry| entry.priority > priority);
-        self.entries[first..]
-            .iter()
-            .take_while(|entry| entry.priority == priority)
-            .position(|entry| same(&entry.matching, matching))
-            .map(|offset| first + offset)
+    /// Whether there is an entry of exactly this priority and match.
+    pub(crate) fn holds(&self, priority: u16, matching: &Match) -> bool {
+        self.exactly(priority, matching).is_some()
+    }
+
+    /// Two matches are one and the same if they name the same bits of the same fields, in whatever order and however a mask
+    /// is written (1.3.5, 6.4).
+    fn exactly(&self, priority: u16, matching: &Match) -> Option<u32> {
+        self.classifier.exactly(&FlowKey::of_match(matching)?, priority)
     }
 
     /// Adds an entry, or puts it where the same one was. 1.3 lets it go on counting from there unless it says otherwise
-    /// (1.3.5, 6.4).
+    /// (1.3.5, 6.4). A match that no packet can have is not kept.
     pub(crate) fn add(&mut self, mut entry: FlowEntry, version: Version) {
-        if let Some((deadline, _)) = entry.deadline() {
-            self.look_at(deadline);
-        }
-        if let Some(position) = self.position(entry.priority, &entry.matching) {
-            let there = &mut self.entries[position];
+        let Some(key) = FlowKey::of_match(&entry.matching) else { return };
+        if let Some(slot) = self.classifier.exactly(&key, entry.priority)
+            && let Some(there) = self.slots.get_mut(slot as usize).and_then(Option::as_mut)
+        {
             if version != Version::V1_0 && entry.flags & FLOW_MOD_RESET_COUNTS == 0 {
-                (entry.packet_count, entry.byte_count) = (there.packet_count, there.byte_count);
+                (entry.packet_count, entry.byte_count) = (there.entry.packet_count, there.entry.byte_count);
             }
-            *there = entry;
+            there.entry = entry;
+            self.look_again(slot);
             return;
         }
-        let position = self.entries.partition_point(|there| there.priority >= entry.priority);
-        self.entries.insert(position, entry);
+        self.file(entry, key);
     }
 
-    fn look_at(&mut self, deadline: Duration) {
-        self.nothing_due_before =
-            Some(self.nothing_due_before.map_or(deadline, |before| before.min(deadline)));
+    fn file(&mut self, entry: FlowEntry, key: MaskedKey) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            // The bound of a table is a number of 32 bits.
+            (self.slots.len() - 1) as u32
+        });
+        self.classifier.insert(key, entry.priority, slot);
+        self.added += 1;
+        self.slots[slot as usize] = Some(Filed { entry, number: self.added, due: None });
+        self.look_again(slot);
+    }
+
+    /// Notes when the entry in this slot may end.
+    fn look_again(&mut self, slot: u32) {
+        let Some(filed) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else { return };
+        let due = filed.entry.deadline().map(|(deadline, _)| deadline);
+        if let Some(before) = std::mem::replace(&mut filed.due, due) {
+            self.due.remove(&(before, slot));
+        }
+        self.due.extend(due.map(|due| (due, slot)));
+    }
+
+    fn take(&mut self, slot: u32) -> Option<FlowEntry> {
+        let Filed { entry, due, .. } = self.slots.get_mut(slot as usize)?.take()?;
+        self.free.push(slot);
+        if let Some(due) = due {
+            self.due.remove(&(due, slot));
+        }
+        if let Some(key) = FlowKey::of_match(&entry.matching) {
+            self.classifier.remove(&key, entry.priority);
+        }
+        if self.len() == 0 {
+            (self.slots, self.free) = (Vec::new(), Vec::new());
+        }
+        Some(entry)
+    }
+
+    /// The slots of the entries that are meant: the highest priority first, and of one priority the oldest.
+    fn slots_of(&self, selection: &Selection<'_>) -> Vec<u32> {
+        if let Some(priority) = selection.strict_priority {
+            let slot = self.exactly(priority, selection.matching);
+            let meant = |slot: &u32| self.entry(*slot).is_some_and(|entry| selection.allows(entry));
+            return slot.filter(meant).into_iter().collect();
+        }
+        self.slots_where(|entry| covers(selection.matching, &entry.matching) && selection.allows(entry))
+    }
+
+    fn slots_where(&self, wanted: impl Fn(&FlowEntry) -> bool) -> Vec<u32> {
+        let filed = (0..).zip(&self.slots).filter_map(|(slot, filed)| Some((slot, filed.as_ref()?)));
+        let mut found: Vec<(Reverse<u16>, u64, u32)> = filed
+            .filter(|(_, filed)| wanted(&filed.entry))
+            .map(|(slot, filed)| (Reverse(filed.entry.priority), filed.number, slot))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, _, slot)| slot).collect()
     }
 
     /// Hands the entries that are meant to `change`, and says how many there were.
-    pub(crate) fn modify(
-        &mut self,
-        selection: &Selection<'_>,
-        mut change: impl FnMut(&mut FlowEntry),
-    ) -> usize {
-        self.entries.iter_mut().filter(|entry| selection.means(entry)).map(&mut change).count()
+    pub(crate) fn modify(&mut self, selection: &Selection<'_>, change: impl Fn(&mut FlowEntry)) -> usize {
+        let meant = self.slots_of(selection);
+        for slot in &meant {
+            if let Some(filed) = &mut self.slots[*slot as usize] {
+                change(&mut filed.entry);
+            }
+        }
+        meant.len()
     }
 
-    /// The entries that are meant.
-    pub(crate) fn select<'a>(&'a self, selection: &'a Selection<'_>) -> impl Iterator<Item = &'a FlowEntry> {
-        self.entries.iter().filter(|entry| selection.means(entry))
+    /// The entries that are meant, the highest priority first.
+    pub(crate) fn select(&self, selection: &Selection<'_>) -> impl Iterator<Item = &FlowEntry> {
+        self.slots_of(selection).into_iter().filter_map(|slot| self.entry(slot))
     }
 
     /// Takes out the entries that are meant.
     pub(crate) fn delete(&mut self, selection: &Selection<'_>) -> Vec<FlowEntry> {
-        self.entries.extract_if(.., |entry| selection.means(entry)).collect()
+        self.slots_of(selection).into_iter().filter_map(|slot| self.take(slot)).collect()
     }
 
     /// Takes out the entries that hand packets to a group.
     pub(crate) fn delete_for_group(&mut self, group: u32) -> Vec<FlowEntry> {
-        self.entries.extract_if(.., |entry| entry.refers_to_group(group)).collect()
+        let meant = self.slots_where(|entry| entry.refers_to_group(group));
+        meant.into_iter().filter_map(|slot| self.take(slot)).collect()
+    }
+
+    /// Whether any entry may be over.
+    pub(crate) fn has_due(&self, now: Duration) -> bool {
+        self.due.first().is_some_and(|(due, _)| *due <= now)
     }
 
     /// Takes out the entries whose time is over.
     pub(crate) fn expire(&mut self, now: Duration) -> Vec<(FlowEntry, Reason)> {
-        if self.nothing_due_before.is_none_or(|before| now < before) {
-            return Vec::new();
+        let mut expired = Vec::new();
+        while let Some((due, slot)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
+            let over =
+                self.entry(slot).and_then(FlowEntry::deadline).filter(|(deadline, _)| *deadline <= now);
+            match over {
+                Some((_, reason)) => expired.extend(self.take(slot).map(|entry| (entry, reason))),
+                // A packet has used it since.
+                None => self.look_again(slot),
+            }
+            self.due.remove(&(due, slot));
         }
-        let is_due = |entry: &FlowEntry| entry.deadline().filter(|(deadline, _)| *deadline <= now);
-        let due = self.entries.extract_if(.., |entry| is_due(entry).is_some());
-        let expired = due.filter_map(|entry| is_due(&entry).map(|(_, reason)| (entry, reason))).collect();
-        self.nothing_due_before = self.entries.iter().filter_map(|entry| Some(entry.deadline()?.0)).min();
         expired
     }
-}
-
-/// Whether two matches are one and the same to a strict modify or delete: the same fields with the same values, in whatever
-/// order and however a mask of all ones is written (1.3.5, 6.4).
-fn same(one: &Match, two: &Match) -> bool {
-    let has = |entry: &MatchEntry| match entry {
-        MatchEntry::Field { field, .. } => one.get(*field) == two.get(*field),
-        MatchEntry::Unknown { .. } => two.entries().contains(entry),
-    };
-    one.entries().len() == two.entries().len() && one.entries().iter().all(has)
 }

@@ -4,9 +4,9 @@
 //! Never changes anything.
 
 use flow::{Action, Field, Instruction, Match, MatchEntry, PortNo};
-use std::sync::Arc;
 
 use super::Switch;
+use super::instructions::Instructions;
 use super::refusal::Refusal;
 use crate::frame::ether_type;
 
@@ -37,7 +37,7 @@ impl Switch {
         &self,
         table_id: u8,
         wanted: &[Instruction],
-    ) -> Result<Arc<[Instruction]>, Refusal> {
+    ) -> Result<Instructions, Refusal> {
         for instruction in wanted {
             match instruction {
                 Instruction::GotoTable(next)
@@ -56,7 +56,7 @@ impl Switch {
         let mut ordered = wanted.to_vec();
         ordered.sort_by_key(rank);
         let twice = ordered.windows(2).any(|pair| rank(&pair[0]) == rank(&pair[1]));
-        if twice { Err(Refusal::InstructionUnsupported) } else { Ok(ordered.into()) }
+        if twice { Err(Refusal::InstructionUnsupported) } else { Ok(Instructions::new(ordered)) }
     }
 
     /// Whether all of these actions can be carried out here.

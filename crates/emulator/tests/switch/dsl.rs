@@ -100,6 +100,13 @@ impl Bench {
         self.came_out().join(" ")
     }
 
+    /// Everything that the switch sends when this frame comes in.
+    pub fn emits(&mut self, in_port: u32, frame: &[u8]) -> (Vec<(PortNo, Vec<u8>)>, Vec<Message>) {
+        let mut effects = Effects::default();
+        self.switch.on_frame(PortNo(in_port), frame.to_vec(), self.now, &mut effects);
+        (effects.frames, effects.messages)
+    }
+
     /// The one frame that leaves when this one comes in by port 1.
     pub fn becomes(&mut self, frame: &[u8]) -> Vec<u8> {
         let mut effects = Effects::default();

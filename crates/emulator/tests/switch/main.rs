@@ -6,4 +6,5 @@ mod dsl;
 mod forwarding;
 mod groups;
 mod protocol;
+mod remembering;
 mod rules;

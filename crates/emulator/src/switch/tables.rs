@@ -1,0 +1,82 @@
+//! The flow tables of a switch, and the paths that packets took through them.
+//!
+//! In: a packet's key. Out: which entry speaks of it in a table, or the whole path that is known of its like.
+//! Never carries an entry out. Whoever changes a table does it through [`FlowTables::change`], which makes known paths void.
+
+use std::ops::Index;
+use std::time::Duration;
+
+use super::flow_key::{FlowKey, Mask};
+use super::path_cache::{Path, PathCache, Step};
+use super::table::{FlowEntry, FlowTable};
+
+/// The tables, from the first on.
+#[derive(Debug)]
+pub(crate) struct FlowTables {
+    tables: Vec<FlowTable>,
+    paths: PathCache,
+}
+
+impl FlowTables {
+    /// Empty tables.
+    pub(crate) fn new(count: usize) -> Self {
+        FlowTables { tables: vec![FlowTable::default(); count], paths: PathCache::default() }
+    }
+
+    /// How many tables there are.
+    pub(crate) fn len(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// The tables in their order.
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, FlowTable> {
+        self.tables.iter()
+    }
+
+    /// A table to change.
+    pub(crate) fn change(&mut self, index: usize) -> &mut FlowTable {
+        self.paths.forget();
+        &mut self.tables[index]
+    }
+
+    /// The path that packets with this key take, if it is known.
+    pub(crate) fn known_path(&mut self, key: &FlowKey) -> Option<Path> {
+        if self.paths.awaits_mask() {
+            let masks = self.tables.iter().map(|table| table.classifier().looked_at());
+            self.paths.set_mask(masks.fold(Mask::default(), |all, mask| all.or(mask)));
+            return None;
+        }
+        self.paths.find(key)
+    }
+
+    /// Keeps the path that packets with this key take. No table has changed since [`FlowTables::known_path`] was asked.
+    pub(crate) fn keep_path(&mut self, key: &FlowKey, path: Path) {
+        self.paths.keep(key, path);
+    }
+
+    /// The entry of a table that speaks of a packet. Nothing is counted.
+    pub(crate) fn find(&self, table_id: u8, key: &FlowKey) -> Option<Step> {
+        let slot = self.tables.get(usize::from(table_id))?.find(key)?;
+        Some(Step { table_id, slot })
+    }
+
+    /// Counts a packet that hit an entry, and gives the entry.
+    pub(crate) fn hit(&mut self, step: Step, bytes: usize, now: Duration) -> Option<&FlowEntry> {
+        self.tables.get_mut(usize::from(step.table_id))?.hit(step.slot, bytes, now)
+    }
+
+    /// Counts a packet that no entry of a table speaks of.
+    pub(crate) fn miss(&mut self, table_id: u8) {
+        if let Some(table) = self.tables.get_mut(usize::from(table_id)) {
+            table.lookup_count += 1;
+        }
+    }
+}
+
+impl Index<usize> for FlowTables {
+    type Output = FlowTable;
+
+    fn index(&self, index: usize) -> &FlowTable {
+        &self.tables[index]
+    }
+}
