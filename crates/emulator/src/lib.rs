@@ -35,7 +35,7 @@ pub mod topology;
 
 pub use host::{Host, HostEffects, PingReply};
 pub use link::{LinkQuality, NotALinkQuality};
-pub use network::{Network, NetworkEffects};
+pub use network::{Channel, Network, NetworkEffects};
 pub use run::{Emulation, EmulationCounters, Event, Handle, NotConnected, Observer, PingOutcome, PingReport};
-pub use switch::{Effects, Switch, SwitchCounters, SwitchOptions, Versions};
+pub use switch::{ControllerId, Effects, FailMode, Switch, SwitchCounters, SwitchOptions, Versions};
 pub use topology::Topology;

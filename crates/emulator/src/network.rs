@@ -13,19 +13,28 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use crate::host::{Host, HostEffects, PingReply};
-use crate::switch::{Effects, Switch, SwitchOptions};
+use crate::switch::{ControllerId, Effects, Switch, SwitchOptions};
 use crate::topology::{Endpoint, Link, Topology};
 
 /// How many frames may be on their way; what would be more is lost and counted. Only a broadcast storm comes here.
 const IN_FLIGHT_MAX: usize = 65_536;
 
+/// The way between a switch, named by its index, and one of its controllers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Channel {
+    /// The switch.
+    pub switch: usize,
+    /// Which of its controllers.
+    pub controller: ControllerId,
+}
+
 /// What is to be done after something happened in a network. Collected by the caller, who may use it many times over.
 #[derive(Debug, Default)]
 pub struct NetworkEffects {
-    /// What a switch, named by its index, sends to its controller; in order.
-    pub messages: Vec<(usize, Message)>,
-    /// Switches whose connection is to be closed once their messages are sent.
-    pub close: Vec<usize>,
+    /// What switches send to controllers; in order.
+    pub messages: Vec<(Channel, Message)>,
+    /// Connections that are to be closed once their messages are sent.
+    pub close: Vec<Channel>,
     /// Replies to the pings of a host, named by its index.
     pub replies: Vec<(usize, PingReply)>,
 }
@@ -104,39 +113,43 @@ impl Network {
         self.frames_lost
     }
 
-    /// The connection of a switch to its controller is there.
-    pub fn on_connected(&mut self, switch: usize, effects: &mut NetworkEffects) {
-        self.at_switch(switch, effects, |switch, out| switch.on_connected(out));
+    /// A connection of a switch to a controller is there.
+    pub fn on_connected(&mut self, at: Channel, effects: &mut NetworkEffects) {
+        self.at_switch(at.switch, effects, |switch, out| switch.on_connected(at.controller, out));
     }
 
-    /// The connection of a switch is gone.
-    pub fn on_disconnected(&mut self, switch: usize) {
-        if let Some(switch) = self.switches.get_mut(switch) {
-            switch.on_disconnected();
+    /// A connection of a switch is gone.
+    pub fn on_disconnected(&mut self, at: Channel) {
+        if let Some(switch) = self.switches.get_mut(at.switch) {
+            switch.on_disconnected(at.controller);
         }
     }
 
     /// A message for a switch has come.
     pub fn on_message(
         &mut self,
-        switch: usize,
+        at: Channel,
         message: &Message,
         now: Duration,
         effects: &mut NetworkEffects,
     ) {
-        self.at_switch(switch, effects, |switch, out| switch.on_message(message, now, out));
+        self.at_switch(at.switch, effects, |switch, out| {
+            switch.on_message(at.controller, message, now, out);
+        });
     }
 
     /// Bytes for a switch have come that are no message: `beginning` is the first of them.
     pub fn on_bad_input(
         &mut self,
-        switch: usize,
+        at: Channel,
         xid: u32,
         error: flow::ErrorCode,
         beginning: &[u8],
         effects: &mut NetworkEffects,
     ) {
-        self.at_switch(switch, effects, |switch, out| switch.on_bad_input(xid, error, beginning, out));
+        self.at_switch(at.switch, effects, |switch, out| {
+            switch.on_bad_input(at.controller, xid, error, beginning, out);
+        });
     }
 
     /// A host pings an address.
@@ -202,12 +215,12 @@ impl Network {
         let Some(switch) = self.switches.get_mut(index) else { return };
         let mut out = std::mem::take(&mut self.of_switch);
         happens(switch, &mut out);
-        effects.messages.extend(out.messages.drain(..).map(|message| (index, message)));
+        let channel = |controller| Channel { switch: index, controller };
+        let messages = out.messages.drain(..);
+        effects.messages.extend(messages.map(|(controller, message)| (channel(controller), message)));
+        effects.close.extend(out.close.drain(..).map(channel));
         for (port, frame) in out.frames.drain(..) {
             self.send(Endpoint::Switch { index, port }, frame);
-        }
-        if std::mem::take(&mut out.close) {
-            effects.close.push(index);
         }
         self.of_switch = out;
     }
@@ -270,10 +283,11 @@ mod tests {
             instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])],
         };
         for switch in 0..topology.switches.len() {
-            network.on_connected(switch, &mut effects);
+            let at = Channel { switch, controller: ControllerId(0) };
+            network.on_connected(at, &mut effects);
             for body in [Body::Hello(Hello::default()), Body::FlowMod(flood.clone())] {
                 let message = Message { version: Version::V1_3, xid: 1, body };
-                network.on_message(switch, &message, NOW, &mut effects);
+                network.on_message(at, &message, NOW, &mut effects);
             }
         }
         network
@@ -305,7 +319,7 @@ mod tests {
         });
         let mut effects = NetworkEffects::default();
         network.set_link(trunk.unwrap(), false, &mut effects);
-        let told = |(_, message): &(usize, Message)| matches!(message.body, Body::PortStatus(_));
+        let told = |(_, message): &(Channel, Message)| matches!(message.body, Body::PortStatus(_));
         assert_eq!(effects.messages.iter().filter(|message| told(message)).count(), 2);
         assert_eq!(pings_that_come_back(&mut network), 0);
         network.set_link(trunk.unwrap(), true, &mut effects);

@@ -222,7 +222,7 @@ impl Stage {
 
     fn show(&mut self, event: &Event) {
         match event {
-            Event::SwitchConnected { datapath_id, version } => {
+            Event::SwitchConnected { datapath_id, version, .. } => {
                 self.say(&format!("{datapath_id} connected, OpenFlow {version}"));
             }
             Event::SwitchDisconnected { datapath_id, why, .. } => {

@@ -1,4 +1,4 @@
-//! One switch's TCP connection to its controller: bytes in, bytes out, and when to try again.
+//! One switch's TCP connection to one controller: bytes in, bytes out, and when to try again.
 //!
 //! Never reads a message: it only cuts the stream into them.
 
@@ -9,12 +9,15 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The wait after the first attempt that came to nothing; it doubles with each, up to the longest.
+/// The longest wait after the first attempt that came to nothing; it doubles with each, up to the longest of all. A wait is
+/// between half of that and all of it.
 const RETRY_SHORTEST: Duration = Duration::from_millis(100);
 const RETRY_LONGEST: Duration = Duration::from_secs(5);
 /// A controller that is silent for so long is asked whether it is there (Open vSwitch's inactivity probe is as long); after
 /// as long again it is taken for gone.
 const SILENCE: Duration = Duration::from_secs(5);
+/// A controller that has not asked what the switch is by then is left, however much else it says.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(15);
 /// How often is read before others get their turn.
 const READS_AT_ONCE: usize = 4;
 /// Beyond this much unsent, packet-ins are dropped; what the controller asked for still goes out.
@@ -44,6 +47,8 @@ pub(crate) enum Due {
     Probe,
     /// Nothing was heard for too long.
     GiveUp,
+    /// It talks, but never asks what the switch is.
+    GiveUpGreeting,
 }
 
 /// What came of reading.
@@ -60,6 +65,9 @@ pub(crate) enum Received {
 pub(crate) struct Connection {
     state: State,
     failures: u32,
+    /// Where the next draw of the retries' waits comes from.
+    draws: u64,
+    opened_at: Duration,
     /// Since when the controller knows what the switch is.
     pub(crate) known_since: Option<Duration>,
     heard_at: Duration,
@@ -71,11 +79,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// A connection that is to be tried at once.
-    pub(crate) fn new() -> Self {
+    /// A connection that is to be tried at once. `seed` decides how its waits differ from others'.
+    pub(crate) fn new(seed: u64) -> Self {
         Connection {
             state: State::Waiting { until: Duration::ZERO },
             failures: 0,
+            draws: seed,
+            opened_at: Duration::ZERO,
             known_since: None,
             heard_at: Duration::ZERO,
             probed: false,
@@ -97,9 +107,17 @@ impl Connection {
             State::Waiting { until } if now >= until => Due::Connect,
             State::Waiting { .. } => Due::Nothing,
             _ if silence >= 2 * SILENCE => Due::GiveUp,
+            _ if self.known_since.is_none() && now.saturating_sub(self.opened_at) >= HANDSHAKE_MAX => {
+                Due::GiveUpGreeting
+            }
             State::Open(_) if silence >= SILENCE && !self.probed => Due::Probe,
             _ => Due::Nothing,
         }
+    }
+
+    /// A whole message has come. Bytes alone say nothing: a message that never ends is silence.
+    pub(crate) fn heard(&mut self, now: Duration) {
+        (self.heard_at, self.probed) = (now, false);
     }
 
     /// The controller has been asked whether it is there.
@@ -118,7 +136,7 @@ impl Connection {
         let mut stream = TcpStream::connect(to)?;
         registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
         self.state = State::Connecting(stream);
-        self.heard_at = now;
+        (self.heard_at, self.opened_at) = (now, now);
         Ok(())
     }
 
@@ -143,7 +161,9 @@ impl Connection {
 
     /// Ends it. Says when it is tried again, from now on.
     pub(crate) fn close(&mut self, why: String, registry: &Registry, now: Duration) -> Duration {
-        let wait = RETRY_SHORTEST.saturating_mul(1 << self.failures.min(16)).min(RETRY_LONGEST);
+        let longest = RETRY_SHORTEST.saturating_mul(1 << self.failures.min(16)).min(RETRY_LONGEST);
+        let draws = self.draws.wrapping_add(GOLDEN_GAMMA);
+        let wait = longest / 2 + (longest / 2).mul_f64(share(draws));
         let before = std::mem::replace(&mut self.state, State::Waiting { until: now + wait });
         if let State::Connecting(mut stream) | State::Open(mut stream) = before {
             // A socket that is closed leaves the poll by itself.
@@ -151,8 +171,8 @@ impl Connection {
         }
         *self = Connection {
             state: State::Waiting { until: now + wait },
-            failures: self.failures + 1,
-            ..Connection::new()
+            failures: self.failures.saturating_add(1),
+            ..Connection::new(draws)
         };
         self.last_words = why;
         wait
@@ -165,7 +185,7 @@ impl Connection {
     }
 
     /// Reads what has come, up to a bound, by way of `scratch`. An end of the stream is an error here.
-    pub(crate) fn read(&mut self, scratch: &mut [u8], now: Duration) -> io::Result<Received> {
+    pub(crate) fn read(&mut self, scratch: &mut [u8]) -> io::Result<Received> {
         let State::Open(stream) = &mut self.state else { return Ok(Received::All) };
         for _ in 0..READS_AT_ONCE {
             match stream.read(scratch) {
@@ -177,7 +197,6 @@ impl Connection {
                 }
                 Ok(count) => {
                     self.inbound.extend_from_slice(&scratch[..count]);
-                    (self.heard_at, self.probed) = (now, false);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Received::All),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -245,6 +264,19 @@ impl Connection {
     }
 }
 
+/// What SplitMix64 adds for each draw (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A number from 0 to 1 from SplitMix64's state. All switches lose a controller at the same moment; without it they would
+/// all come back at the same moment too.
+fn share(state: u64) -> f64 {
+    let mut z = state;
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^= z >> 31;
+    (z >> 11) as f64 / (1u64 << 53) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,19 +284,47 @@ mod tests {
     #[test]
     fn the_wait_grows_to_a_bound_and_begins_anew_after_a_success() {
         let poll = mio::Poll::new().unwrap();
-        let mut connection = Connection::new();
-        let mut wait = || connection.close(String::new(), poll.registry(), Duration::ZERO).as_millis();
-        let waits: Vec<u128> = (0..8).map(|_| wait()).collect();
-        assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        let mut connection = Connection::new(7);
+        let check = |connection: &mut Connection, longest_ms: u64| {
+            let wait = connection.close(String::new(), poll.registry(), Duration::ZERO);
+            let longest = Duration::from_millis(longest_ms);
+            assert!(longest / 2 <= wait && wait <= longest, "{wait:?}, at most {longest:?}");
+            assert_eq!(connection.due(wait - Duration::from_nanos(1)), Due::Nothing);
+            assert_eq!(connection.due(wait), Due::Connect);
+        };
+        for longest_ms in [100, 200, 400, 800, 1600, 3200, 5000, 5000] {
+            check(&mut connection, longest_ms);
+        }
         connection.known(Duration::ZERO);
-        assert_eq!(connection.close(String::new(), poll.registry(), Duration::ZERO), RETRY_SHORTEST);
-        assert_eq!(connection.due(Duration::from_millis(99)), Due::Nothing);
-        assert_eq!(connection.due(Duration::from_millis(100)), Due::Connect);
+        check(&mut connection, 100);
+    }
+
+    #[test]
+    fn waits_differ_by_seed_and_repeat_with_it() {
+        let poll = mio::Poll::new().unwrap();
+        let waits = |seed| -> Vec<Duration> {
+            let mut connection = Connection::new(seed);
+            (0..8).map(|_| connection.close(String::new(), poll.registry(), Duration::ZERO)).collect()
+        };
+        assert_eq!(waits(1), waits(1));
+        assert_ne!(waits(1), waits(2));
+    }
+
+    #[test]
+    fn a_controller_that_talks_but_never_asks_is_left() {
+        let (mut connection, _far) = open();
+        for second in 1..15 {
+            connection.heard(Duration::from_secs(second));
+            assert_eq!(connection.due(Duration::from_secs(second)), Due::Nothing);
+        }
+        assert_eq!(connection.due(HANDSHAKE_MAX), Due::GiveUpGreeting);
+        connection.known(Duration::from_secs(14));
+        assert_eq!(connection.due(HANDSHAKE_MAX), Due::Nothing);
     }
 
     #[test]
     fn a_stream_is_cut_where_messages_end() {
-        let mut connection = Connection::new();
+        let mut connection = Connection::new(0);
         connection.inbound =
             [&[4, 0, 0, 8, 0, 0, 0, 1][..], &[4, 2, 0, 9, 0, 0, 0, 2, 7], &[4, 2, 0, 9, 0]].concat();
         let mut seen = Vec::new();
@@ -284,7 +344,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         near.set_nonblocking(true).unwrap();
-        let mut connection = Connection::new();
+        let mut connection = Connection::new(0);
         connection.state = State::Open(TcpStream::from_std(near));
         (connection, listener.accept().unwrap().0)
     }
@@ -292,6 +352,7 @@ mod tests {
     #[test]
     fn a_silent_controller_is_asked_once_and_then_left() {
         let (mut connection, mut far) = open();
+        connection.known(Duration::ZERO);
         assert_eq!(connection.due(SILENCE / 2), Due::Nothing);
         assert_eq!(connection.due(SILENCE), Due::Probe);
         connection.probed();
@@ -300,8 +361,10 @@ mod tests {
         far.write_all(&[4]).unwrap();
         let mut scratch = [0; 16];
         while connection.inbound.is_empty() {
-            connection.read(&mut scratch, 2 * SILENCE).unwrap();
+            connection.read(&mut scratch).unwrap();
         }
+        assert_eq!(connection.due(2 * SILENCE), Due::GiveUp, "a byte is no message");
+        connection.heard(2 * SILENCE);
         assert_eq!(connection.due(2 * SILENCE), Due::Nothing, "it was heard");
         assert_eq!(connection.due(3 * SILENCE), Due::Probe, "and is silent again");
     }

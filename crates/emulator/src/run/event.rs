@@ -5,6 +5,7 @@
 use flow::{DatapathId, PortNo};
 use openflow::Version;
 use openflow::message::FlowMod;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
@@ -13,17 +14,21 @@ use std::time::Duration;
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A switch and its controller have agreed on a version.
+    /// A switch and a controller have agreed on a version.
     SwitchConnected {
         /// The switch.
         datapath_id: DatapathId,
+        /// The controller.
+        controller: SocketAddr,
         /// The version.
         version: Version,
     },
-    /// A switch lost its controller, or did not get through to it.
+    /// A switch lost a controller, or did not get through to it.
     SwitchDisconnected {
         /// The switch.
         datapath_id: DatapathId,
+        /// The controller.
+        controller: SocketAddr,
         /// What happened.
         why: String,
         /// When it will be tried again.

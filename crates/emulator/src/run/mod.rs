@@ -73,6 +73,8 @@ pub(crate) struct Counters {
     connections: AtomicU64,
     connections_lost: AtomicU64,
     connections_refused: AtomicU64,
+    attempts: AtomicU64,
+    silences: AtomicU64,
     bad_messages: AtomicU64,
     packet_ins_dropped: AtomicU64,
     packet_ins: AtomicU64,
@@ -85,13 +87,17 @@ pub(crate) struct Counters {
 /// The counters at one moment; totals over all switches since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmulationCounters {
-    /// Connections to the controller that came to agree on a version.
+    /// Attempts to connect to a controller.
+    pub attempts: u64,
+    /// Connections to a controller that came to agree on a version.
     pub connections: u64,
     /// Connections that ended after that, by whomever.
     pub connections_lost: u64,
     /// Attempts that came to nothing: refused, or ended before a version was agreed on.
     pub connections_refused: u64,
-    /// Messages of the controller that could not be read.
+    /// Of these two: those that the switch ended because the controller said nothing for too long, or nothing to the point.
+    pub silences: u64,
+    /// Messages of a controller that could not be read.
     pub bad_messages: u64,
     /// Packet-ins sent.
     pub packet_ins: u64,
@@ -137,9 +143,22 @@ impl Emulation {
     /// # Errors
     /// The operating system gives no thread or no poll.
     pub fn start(topology: &Topology, controller: SocketAddr, options: &SwitchOptions) -> io::Result<Handle> {
+        Emulation::start_with_controllers(topology, &[controller], options)
+    }
+
+    /// The same with several controllers, to all of which every switch connects (1.3.5, 6.3.4); none: the switches are on
+    /// their own.
+    ///
+    /// # Errors
+    /// The operating system gives no thread or no poll.
+    pub fn start_with_controllers(
+        topology: &Topology,
+        controllers: &[SocketAddr],
+        options: &SwitchOptions,
+    ) -> io::Result<Handle> {
         let (commands, inbox) = channel();
         let counters = Arc::new(Counters::default());
-        let mut reactor = Reactor::new(topology, controller, options, inbox, counters.clone())?;
+        let mut reactor = Reactor::new(topology, controllers, options, inbox, counters.clone())?;
         let waker = reactor.waker();
         let thread = std::thread::Builder::new().name("emulation".into()).spawn(move || reactor.run())?;
         Ok(Handle {
@@ -164,7 +183,7 @@ impl Handle {
         self.hosts
     }
 
-    /// Waits until every switch has told the controller what it is, and in 1.3, where a switch without rules drops everything,
+    /// Waits until every switch has told a controller what it is, and in 1.3, where a switch without rules drops everything,
     /// has got its first rule or been without one for half a second.
     ///
     /// # Errors
@@ -205,6 +224,8 @@ impl Handle {
             connections: read(&counters.connections),
             connections_lost: read(&counters.connections_lost),
             connections_refused: read(&counters.connections_refused),
+            attempts: read(&counters.attempts),
+            silences: read(&counters.silences),
             bad_messages: read(&counters.bad_messages),
             packet_ins: read(&counters.packet_ins),
             packet_ins_dropped: read(&counters.packet_ins_dropped),

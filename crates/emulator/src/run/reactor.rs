@@ -18,8 +18,8 @@ use super::connection::{Connection, Due, Received};
 use super::event::{Audience, Event};
 use super::ping_all::{PingAll, PingReport};
 use super::{Command, Counters};
-use crate::network::{Network, NetworkEffects};
-use crate::switch::{Switch, SwitchOptions};
+use crate::network::{Channel, Network, NetworkEffects};
+use crate::switch::{ControllerId, Switch, SwitchOptions};
 use crate::topology::Topology;
 
 /// How often time-outs are looked at when nothing else happens.
@@ -38,15 +38,16 @@ pub(crate) struct Reactor {
     poll: Poll,
     waker: Arc<Waker>,
     began: Instant,
-    controller: SocketAddr,
+    controllers: Vec<SocketAddr>,
     network: Network,
     effects: NetworkEffects,
+    /// Those of the first switch to all controllers, then those of the second, and so on.
     connections: Vec<Connection>,
     /// What is read goes by way of this, so that idle connections need no room.
     scratch: Vec<u8>,
     /// Connections with more to read than was taken at once.
     unread: Vec<usize>,
-    /// Switches that have something to send.
+    /// Connections that have something to send.
     unsent: Vec<usize>,
     /// Connections that are closed, and why, once what is to be sent is sent.
     closing: Vec<(usize, String)>,
@@ -62,21 +63,22 @@ impl Reactor {
     /// A loop that has not begun.
     pub(crate) fn new(
         topology: &Topology,
-        controller: SocketAddr,
+        controllers: &[SocketAddr],
         options: &SwitchOptions,
         inbox: Receiver<Command>,
         counters: Arc<Counters>,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), Token(topology.switches.len()))?;
+        let connections = topology.switches.len() * controllers.len();
+        let waker = Waker::new(poll.registry(), Token(connections))?;
         Ok(Reactor {
             waker: Arc::new(waker),
             poll,
             began: Instant::now(),
-            controller,
+            controllers: controllers.to_vec(),
             network: Network::new(topology, options, Duration::ZERO),
             effects: NetworkEffects::default(),
-            connections: topology.switches.iter().map(|_| Connection::new()).collect(),
+            connections: (0..connections as u64).map(Connection::new).collect(),
             scratch: vec![0; READ_BYTES],
             unread: Vec::new(),
             unsent: Vec::new(),
@@ -131,7 +133,7 @@ impl Reactor {
         let Some(connection) = self.connections.get_mut(index) else { return };
         if writable {
             match connection.on_writable() {
-                Ok(true) => self.network.on_connected(index, &mut self.effects),
+                Ok(true) => self.network.on_connected(self.channel(index), &mut self.effects),
                 Ok(false) => {}
                 Err(error) => return self.closing.push((index, error.to_string())),
             }
@@ -140,9 +142,18 @@ impl Reactor {
         self.receive(index, now);
     }
 
+    /// Whose connection this is.
+    fn channel(&self, index: usize) -> Channel {
+        channel_of(index, self.controllers.len())
+    }
+
+    fn datapath_id(&self, switch: usize) -> DatapathId {
+        self.network.switches()[switch].datapath_id()
+    }
+
     /// Reads what a controller has sent to a switch, and lets the switch act.
     fn receive(&mut self, index: usize, now: Duration) {
-        let received = self.connections[index].read(&mut self.scratch, now);
+        let received = self.connections[index].read(&mut self.scratch);
         let result = self.hand_over(index, now);
         match (received, result) {
             (Ok(Received::SomeMore), Ok(())) => self.unread.push(index),
@@ -153,51 +164,60 @@ impl Reactor {
     }
 
     fn hand_over(&mut self, index: usize, now: Duration) -> Result<(), String> {
-        let Reactor { connections, network, effects, counters, audience, .. } = self;
+        let at = self.channel(index);
+        let Reactor { connections, controllers, network, effects, counters, audience, .. } = self;
+        let mut whole = false;
         let cut = connections[index].cut(|bytes| {
+            whole = true;
             match Message::decode(bytes) {
                 Ok(message) => {
-                    let before = network.switches()[index].version();
-                    network.on_message(index, &message, now, effects);
-                    let switch = &network.switches()[index];
+                    let before = network.switches()[at.switch].version(at.controller);
+                    network.on_message(at, &message, now, effects);
+                    let switch = &network.switches()[at.switch];
                     if before.is_none() {
-                        note_connected(switch, counters, audience);
+                        note_connected(switch, at.controller, controllers, counters, audience);
                     }
                     note_received(switch.datapath_id(), &message, counters, audience);
                 }
                 Err(bad) => {
                     counters.bad_messages.fetch_add(1, Ordering::Relaxed);
-                    network.on_bad_input(index, xid_of(bytes), bad.error, bytes, effects);
+                    network.on_bad_input(at, xid_of(bytes), bad.error, bytes, effects);
                 }
             }
-            !effects.close.contains(&index)
+            !effects.close.contains(&at)
         });
+        if whole {
+            self.connections[index].heard(now);
+        }
         if let Err(bad) = cut {
-            counters.bad_messages.fetch_add(1, Ordering::Relaxed);
-            network.on_bad_input(index, 0, bad.error, &[], effects);
+            self.counters.bad_messages.fetch_add(1, Ordering::Relaxed);
+            self.network.on_bad_input(at, 0, bad.error, &[], &mut self.effects);
             return Err(format!("the controller's messages cannot be told apart: {bad}"));
         }
-        if self.network.switches()[index].is_known() {
+        if self.network.switches()[at.switch].is_known(at.controller) {
             self.connections[index].known(now);
             self.answer_if_all_are_ready(now);
         }
         Ok(())
     }
 
-    /// Whether a switch can be expected to do what the controller wants of it. In 1.3 a switch without rules drops everything,
+    /// Whether a switch can be expected to do what a controller wants of it. In 1.3 a switch without rules drops everything,
     /// so it is given a moment to get its first.
-    fn is_ready(&self, index: usize, now: Duration) -> bool {
-        let switch = &self.network.switches()[index];
-        self.connections[index].known_since.is_some_and(|since| {
-            switch.version() == Some(Version::V1_0)
-                || switch.flow_count() > 0
-                || now.saturating_sub(since) >= FIRST_RULE_PATIENCE
+    fn is_ready(&self, switch: usize, now: Duration) -> bool {
+        let this = &self.network.switches()[switch];
+        (0..self.controllers.len()).any(|controller| {
+            let connection = &self.connections[switch * self.controllers.len() + controller];
+            connection.known_since.is_some_and(|since| {
+                this.version(ControllerId(controller)) == Some(Version::V1_0)
+                    || this.flow_count() > 0
+                    || now.saturating_sub(since) >= FIRST_RULE_PATIENCE
+            })
         })
     }
 
     fn answer_if_all_are_ready(&mut self, now: Duration) {
         if !self.waiting_for_all.is_empty()
-            && (0..self.connections.len()).all(|index| self.is_ready(index, now))
+            && (0..self.network.switches().len()).all(|switch| self.is_ready(switch, now))
         {
             for waiting in self.waiting_for_all.drain(..) {
                 // Who asked may have stopped waiting.
@@ -207,33 +227,25 @@ impl Reactor {
     }
 
     fn close(&mut self, index: usize, why: String, now: Duration) {
-        let was_connected = self.network.switches()[index].version().is_some();
+        let at = self.channel(index);
+        let was_connected = self.network.switches()[at.switch].version(at.controller).is_some();
         let counter =
             if was_connected { &self.counters.connections_lost } else { &self.counters.connections_refused };
         counter.fetch_add(1, Ordering::Relaxed);
         let retry_in = self.connections[index].close(why.clone(), self.poll.registry(), now);
-        self.network.on_disconnected(index);
-        let datapath_id = self.network.switches()[index].datapath_id();
-        self.tell(Event::SwitchDisconnected { datapath_id, why, retry_in });
+        self.network.on_disconnected(at);
+        let (datapath_id, controller) = (self.datapath_id(at.switch), self.controllers[at.controller.0]);
+        self.tell(Event::SwitchDisconnected { datapath_id, controller, why, retry_in });
     }
 
     fn tick(&mut self, now: Duration) {
         for index in 0..self.connections.len() {
             match self.connections[index].due(now) {
                 Due::Nothing => {}
-                Due::Connect => {
-                    let begun = self.connections[index].connect(
-                        self.controller,
-                        Token(index),
-                        self.poll.registry(),
-                        now,
-                    );
-                    if let Err(error) = begun {
-                        self.closing.push((index, error.to_string()));
-                    }
-                }
+                Due::Connect => self.connect(index, now),
                 Due::Probe => self.probe(index),
-                Due::GiveUp => self.closing.push((index, "the controller says nothing".to_owned())),
+                Due::GiveUp => self.leave(index, "the controller says nothing"),
+                Due::GiveUpGreeting => self.leave(index, "the controller never asks what the switch is"),
             }
         }
         self.answer_if_all_are_ready(now);
@@ -241,12 +253,26 @@ impl Reactor {
         self.counters.frames_lost.store(self.network.frames_lost(), Ordering::Relaxed);
     }
 
+    fn connect(&mut self, index: usize, now: Duration) {
+        self.counters.attempts.fetch_add(1, Ordering::Relaxed);
+        let to = self.controllers[self.channel(index).controller.0];
+        let registry = self.poll.registry();
+        if let Err(error) = self.connections[index].connect(to, Token(index), registry, now) {
+            self.closing.push((index, error.to_string()));
+        }
+    }
+
+    fn leave(&mut self, index: usize, why: &str) {
+        self.counters.silences.fetch_add(1, Ordering::Relaxed);
+        self.closing.push((index, why.to_owned()));
+    }
+
     fn probe(&mut self, index: usize) {
         self.connections[index].probed();
-        if let Some(version) = self.network.switches()[index].version() {
-            self.effects
-                .messages
-                .push((index, Message { version, xid: 0, body: Body::EchoRequest(Vec::new()) }));
+        let at = self.channel(index);
+        if let Some(version) = self.network.switches()[at.switch].version(at.controller) {
+            let body = Body::EchoRequest(Vec::new());
+            self.effects.messages.push((at, Message { version, xid: 0, body }));
         }
     }
 
@@ -279,18 +305,23 @@ impl Reactor {
     }
 
     fn missing(&self, now: Duration) -> Vec<(DatapathId, String)> {
-        let unready = (0..self.connections.len()).filter(|index| !self.is_ready(*index, now));
-        unready
-            .map(|index| {
-                let connection = &self.connections[index];
-                let why = match (connection.is_open(), connection.known_since) {
-                    (true, Some(_)) => "the controller has not given the switch a rule yet".to_owned(),
-                    (true, None) => "the controller has not asked what the switch is".to_owned(),
-                    (false, _) => connection.last_words.clone(),
-                };
-                (self.network.switches()[index].datapath_id(), why)
-            })
-            .collect()
+        let unready = (0..self.network.switches().len()).filter(|switch| !self.is_ready(*switch, now));
+        unready.map(|switch| (self.datapath_id(switch), self.why_not_ready(switch))).collect()
+    }
+
+    /// What keeps a switch waiting, of the controller that has come furthest.
+    fn why_not_ready(&self, switch: usize) -> String {
+        let first = switch * self.controllers.len();
+        let connections = &self.connections[first..first + self.controllers.len()];
+        let furthest = connections
+            .iter()
+            .max_by_key(|connection| (connection.known_since.is_some(), connection.is_open()));
+        match furthest.map(|connection| (connection, connection.known_since, connection.is_open())) {
+            None => "it has no controller".to_owned(),
+            Some((_, Some(_), _)) => "the controller has not given the switch a rule yet".to_owned(),
+            Some((_, None, true)) => "the controller has not asked what the switch is".to_owned(),
+            Some((connection, None, false)) => connection.last_words.clone(),
+        }
     }
 
     /// Takes note of replies, gives up pings, sends the next ones, and answers when a round is over.
@@ -323,8 +354,8 @@ impl Reactor {
     /// Sends what switches have to say, and closes what is to be closed.
     fn deliver(&mut self, now: Duration) {
         let mut messages = std::mem::take(&mut self.effects.messages);
-        for (index, message) in messages.drain(..) {
-            self.push(index, &message);
+        for (at, message) in messages.drain(..) {
+            self.push(at, &message);
         }
         self.effects.messages = messages;
         let mut unsent = std::mem::take(&mut self.unsent);
@@ -341,7 +372,9 @@ impl Reactor {
 
     /// Closes each connection that is to be closed once, however many reasons there are: a switch's own comes first.
     fn close_all(&mut self, now: Duration) {
-        let disagreed = |index| (index, "no version was agreed on".to_owned());
+        let controllers = self.controllers.len();
+        let disagreed =
+            |at: Channel| (at.switch * controllers + at.controller.0, "no version was agreed on".to_owned());
         let mut closing: Vec<_> = self.effects.close.drain(..).map(disagreed).collect();
         closing.append(&mut self.closing);
         closing.sort_by_key(|(index, _)| *index);
@@ -351,7 +384,8 @@ impl Reactor {
         }
     }
 
-    fn push(&mut self, index: usize, message: &Message) {
+    fn push(&mut self, at: Channel, message: &Message) {
+        let index = at.switch * self.controllers.len() + at.controller.0;
         let connection = &mut self.connections[index];
         if !connection.is_open() {
             return;
@@ -365,11 +399,11 @@ impl Reactor {
             Ok(()) => self.unsent.push(index),
             Err(why) => return self.closing.push((index, why)),
         }
-        self.tell_sent(index, message);
+        self.tell_sent(at.switch, message);
     }
 
-    fn tell_sent(&mut self, index: usize, message: &Message) {
-        let datapath_id = self.network.switches()[index].datapath_id();
+    fn tell_sent(&mut self, switch: usize, message: &Message) {
+        let datapath_id = self.datapath_id(switch);
         match &message.body {
             Body::PacketIn(packet_in) => {
                 self.counters.packet_ins.fetch_add(1, Ordering::Relaxed);
@@ -403,11 +437,23 @@ fn tell(audience: &mut Vec<Audience>, event: impl FnOnce() -> Event) {
     }
 }
 
+/// The switch and the controller whose connection this is.
+fn channel_of(index: usize, controllers: usize) -> Channel {
+    Channel { switch: index / controllers, controller: ControllerId(index % controllers) }
+}
+
 /// Counts and tells that a switch has agreed on a version, if it has.
-fn note_connected(switch: &Switch, counters: &Counters, audience: &mut Vec<Audience>) {
-    if let Some(version) = switch.version() {
+fn note_connected(
+    switch: &Switch,
+    controller: ControllerId,
+    controllers: &[SocketAddr],
+    counters: &Counters,
+    audience: &mut Vec<Audience>,
+) {
+    if let Some(version) = switch.version(controller) {
         counters.connections.fetch_add(1, Ordering::Relaxed);
-        tell(audience, || Event::SwitchConnected { datapath_id: switch.datapath_id(), version });
+        let (datapath_id, controller) = (switch.datapath_id(), controllers[controller.0]);
+        tell(audience, || Event::SwitchConnected { datapath_id, controller, version });
     }
 }
 

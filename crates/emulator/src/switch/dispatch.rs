@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::packet::Packet;
 use super::pipeline::{self, Origin};
 use super::refusal::Refusal;
-use super::session::State;
+use super::session::{Asker, ControllerId, State};
 use super::validate::Place;
 use super::{Effects, Switch};
 use crate::frame::ETHERNET_HEADER_BYTES;
@@ -26,116 +26,128 @@ const CAPABILITIES_V13: u32 = 0x0f;
 const ACTIONS_V10: u32 = 0xfff;
 
 impl Switch {
-    /// A message has come from the controller.
-    pub fn on_message(&mut self, message: &Message, now: Duration, effects: &mut Effects) {
-        match self.session.state {
+    /// A message has come from a controller.
+    pub fn on_message(
+        &mut self,
+        controller: ControllerId,
+        message: &Message,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        let Some(session) = self.sessions.get(controller.0) else { return };
+        match session.state {
             State::Closed => {}
-            State::AwaitsHello => self.first_message(message, effects),
+            State::AwaitsHello => self.first_message(controller, message, effects),
             State::Open(version) => {
+                let asker = Asker { controller, version, xid: message.xid };
                 let result = if message.version == version {
-                    self.act(message, version, now, effects)
+                    self.act(message, asker, now, effects)
                 } else if matches!(message.body, Body::Hello(_)) {
                     Ok(())
                 } else {
                     Err(Refusal::BadVersion)
                 };
                 if let Err(refusal) = result {
-                    self.refuse(refusal, message, version, effects);
+                    let (kind, code) = refusal.codes(version);
+                    self.send_error(asker, kind, code, beginning(message), effects);
                 }
             }
         }
     }
 
-    /// Bytes have come that are no message: answers with the error that reading them gave. `beginning` is the first of
-    /// the bytes.
-    pub fn on_bad_input(&mut self, xid: u32, error: ErrorCode, beginning: &[u8], effects: &mut Effects) {
-        let version = self.version().unwrap_or(self.options.versions.highest());
+    /// Bytes have come from a controller that are no message: answers with the error that reading them gave. `beginning`
+    /// is the first of the bytes.
+    pub fn on_bad_input(
+        &mut self,
+        controller: ControllerId,
+        xid: u32,
+        error: ErrorCode,
+        beginning: &[u8],
+        effects: &mut Effects,
+    ) {
+        let version = self.version(controller).unwrap_or(self.options.versions.highest());
         let data = beginning[..beginning.len().min(ERROR_DATA_BYTES)].to_vec();
         let ErrorCode { kind, code } = openflow::error::to_version(error, version);
-        self.send_error(xid, kind, code, data, version, effects);
+        self.send_error(Asker { controller, version, xid }, kind, code, data, effects);
     }
 
     /// Before anything else both agree on a version (1.3.5, 6.3.1).
-    fn first_message(&mut self, message: &Message, effects: &mut Effects) {
+    fn first_message(&mut self, controller: ControllerId, message: &Message, effects: &mut Effects) {
         let Body::Hello(theirs) = &message.body else {
-            effects.close = true;
+            effects.close.push(controller);
             return;
         };
         let versions = self.options.versions;
         match versions.agree(message.version, theirs) {
-            Some(version) => self.session.state = State::Open(version),
+            Some(version) => self.open(controller, version),
             None => {
-                let ours = versions.highest();
+                let asker = Asker { controller, version: versions.highest(), xid: message.xid };
                 let text =
                     format!("this switch speaks {versions}, the controller's hello said {}", message.version);
                 let ErrorCode { kind, code } = openflow::error::HELLO_INCOMPATIBLE;
-                self.send_error(message.xid, kind, code, text.into_bytes(), ours, effects);
-                effects.close = true;
+                self.send_error(asker, kind, code, text.into_bytes(), effects);
+                effects.close.push(controller);
             }
         }
+    }
+
+    /// A controller is there: whatever the switch did alone, it does no more.
+    fn open(&mut self, controller: ControllerId, version: Version) {
+        self.sessions[controller.0].state = State::Open(version);
+        self.versions_spoken |= 1u32.checked_shl(version.0.into()).unwrap_or(0);
+        self.addresses.clear();
     }
 
     fn act(
         &mut self,
         message: &Message,
-        version: Version,
+        asker: Asker,
         now: Duration,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        if self.session.role == ROLE_SLAVE && changes_the_switch(&message.body) {
+        let Asker { controller, version, .. } = asker;
+        let session = &mut self.sessions[controller.0];
+        if session.role == ROLE_SLAVE && changes_the_switch(&message.body) {
             return Err(Refusal::IsSlave);
         }
         let answer = match &message.body {
             Body::Hello(_) | Body::Error(_) | Body::EchoReply(_) => return Ok(()),
             Body::EchoRequest(payload) => Body::EchoReply(payload.clone()),
             Body::FeaturesRequest => {
-                self.session.features_asked = true;
+                session.features_asked = true;
                 Body::FeaturesReply(self.features(version))
             }
-            Body::GetConfigRequest => Body::GetConfigReply(self.session.config),
-            Body::SetConfig(config) => return self.set_config(*config, version),
+            Body::GetConfigRequest => {
+                Body::GetConfigReply(SwitchConfig { flags: 0, miss_send_len: session.miss_send_len })
+            }
+            Body::SetConfig(config) => return self.set_config(*config, asker),
             Body::PacketOut(packet_out) => return self.packet_out(packet_out, now, effects),
             Body::FlowMod(flow_mod) => return self.flow_mod(flow_mod, version, now, effects),
             Body::GroupMod(group_mod) => return self.group_mod(group_mod, now, effects),
             Body::PortMod(port_mod) => return self.port_mod(port_mod, version, effects),
             Body::TableMod(table_mod) => return self.table_mod(table_mod),
             Body::MeterMod(_) => return Err(Refusal::MeterOutOfMeters),
-            Body::MultipartRequest(request) => {
-                return self.multipart(message.xid, request, version, now, effects);
-            }
+            Body::MultipartRequest(request) => return self.multipart(asker, request, now, effects),
             // Messages are carried out one after the other, so all before it are done.
             Body::BarrierRequest => Body::BarrierReply,
             Body::QueueGetConfigRequest(request) => Body::QueueGetConfigReply(self.queues(request.port)?),
-            Body::RoleRequest(role) => Body::RoleReply(self.change_role(*role)?),
-            Body::GetAsyncRequest => Body::GetAsyncReply(self.session.asynchronous),
+            Body::RoleRequest(role) => Body::RoleReply(self.change_role(controller, *role)?),
+            Body::GetAsyncRequest => Body::GetAsyncReply(session.asynchronous),
             Body::SetAsync(wanted) => {
-                self.session.asynchronous = *wanted;
+                session.asynchronous = *wanted;
                 return Ok(());
             }
             Body::Experimenter(_) => return Err(Refusal::BadExperimenter),
             _ => return Err(Refusal::BadType),
         };
-        effects.messages.push(Message { version, xid: message.xid, body: answer });
+        effects.messages.push(asker.answer(answer));
         Ok(())
     }
 
-    fn refuse(&mut self, refusal: Refusal, message: &Message, version: Version, effects: &mut Effects) {
-        let (kind, code) = refusal.codes(version);
-        self.send_error(message.xid, kind, code, beginning(message), version, effects);
-    }
-
-    fn send_error(
-        &mut self,
-        xid: u32,
-        kind: u16,
-        code: u16,
-        data: Vec<u8>,
-        version: Version,
-        effects: &mut Effects,
-    ) {
+    fn send_error(&mut self, asker: Asker, kind: u16, code: u16, data: Vec<u8>, effects: &mut Effects) {
         self.counters.errors += 1;
         let body = Body::Error(ErrorMessage { kind, code, experimenter: None, data });
-        effects.messages.push(Message { version, xid, body });
+        effects.messages.push(asker.answer(body));
     }
 
     fn features(&self, version: Version) -> FeaturesReply {
@@ -156,11 +168,11 @@ impl Switch {
     }
 
     /// Fragments are matched as they come (OFPC_FRAG_NORMAL); 1.0 has no error to say that nothing else is there.
-    fn set_config(&mut self, wanted: SwitchConfig, version: Version) -> Result<(), Refusal> {
-        if wanted.flags != 0 && version != Version::V1_0 {
+    fn set_config(&mut self, wanted: SwitchConfig, asker: Asker) -> Result<(), Refusal> {
+        if wanted.flags != 0 && asker.version != Version::V1_0 {
             return Err(Refusal::SwitchConfigFlags);
         }
-        self.session.config = SwitchConfig { flags: 0, ..wanted };
+        self.sessions[asker.controller.0].miss_send_len = wanted.miss_send_len;
         Ok(())
     }
 
@@ -208,22 +220,29 @@ impl Switch {
         if there { Ok(QueueGetConfigReply { port, queues: Vec::new() }) } else { Err(Refusal::QueuePort) }
     }
 
-    /// Roles and elections (1.3.5, 6.3.5): who comes with an older election than the latest is too late.
-    fn change_role(&mut self, wanted: Role) -> Result<Role, Refusal> {
+    /// Roles and elections (1.3.5, 6.3.5): who comes with an older election than the latest is too late. A new master makes
+    /// the old one a slave, which hears nothing of it.
+    fn change_role(&mut self, controller: ControllerId, wanted: Role) -> Result<Role, Refusal> {
+        let mut role = self.sessions[controller.0].role;
         match wanted.role {
             ROLE_NOCHANGE => {}
-            ROLE_EQUAL => self.session.role = ROLE_EQUAL,
+            ROLE_EQUAL => role = ROLE_EQUAL,
             ROLE_MASTER | ROLE_SLAVE => {
                 let is_stale = |latest: u64| (wanted.generation_id.wrapping_sub(latest) as i64) < 0;
                 if self.generation_id.is_some_and(is_stale) {
                     return Err(Refusal::RoleStale);
                 }
                 self.generation_id = Some(wanted.generation_id);
-                self.session.role = wanted.role;
+                role = wanted.role;
             }
             _ => return Err(Refusal::RoleBad),
         }
-        Ok(Role { role: self.session.role, generation_id: self.generation_id.unwrap_or(u64::MAX) })
+        if wanted.role == ROLE_MASTER {
+            let masters = self.sessions.iter_mut().filter(|session| session.role == ROLE_MASTER);
+            masters.for_each(|session| session.role = ROLE_SLAVE);
+        }
+        self.sessions[controller.0].role = role;
+        Ok(Role { role, generation_id: self.generation_id.unwrap_or(u64::MAX) })
     }
 }
 

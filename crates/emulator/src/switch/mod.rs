@@ -1,13 +1,13 @@
 //! An OpenFlow switch in memory.
 //!
 //! ```text
-//!   message of the controller ─┐              ┌─> messages for the controller
+//!   message of a controller ───┐              ┌─> messages, each with the controller that it is for
 //!   frame that came in         ├──> Switch ───┤
 //!   the time, a link's state  ─┘              └─> frames, each with the port that it leaves by
 //! ```
 //!
-//! It speaks OpenFlow 1.0 and 1.3, as it agrees with its controller: flow tables, groups, packet buffers, time-outs, roles,
-//! statistics. It models no queues and no meters: a packet for a queue leaves by the queue's port, and a meter is refused.
+//! It speaks OpenFlow 1.0 and 1.3, as it agrees with each of its controllers: flow tables, groups, packet buffers, time-outs,
+//! roles, statistics. Without a controller it goes on by its rules or as a learning switch, as it is made ([`FailMode`]). It models no queues and no meters: a packet for a queue leaves by the queue's port, and a meter is refused.
 //! It has no local port and no traditional forwarding, so NORMAL is refused too.
 //!
 //! It never does I/O and never asks for the time: `now` is the time since whatever beginning its owner has chosen.
@@ -20,19 +20,22 @@ mod flow_key;
 mod group;
 mod instructions;
 mod packet;
+mod packet_in;
 mod path_cache;
 mod pipeline;
 mod port;
 mod refusal;
 mod rules;
 mod session;
+mod standalone;
 mod statistics;
 mod table;
 mod table_features;
 mod tables;
 mod validate;
 
-pub use session::Versions;
+pub use session::{ControllerId, Versions};
+pub use standalone::FailMode;
 
 use flow::{DatapathId, MacAddr, PortNo};
 use openflow::message::*;
@@ -46,6 +49,7 @@ use group::Groups;
 use packet::Packet;
 use port::SwitchPort;
 use session::{Session, State};
+use standalone::AddressTable;
 use tables::FlowTables;
 
 /// What a switch is made with.
@@ -59,24 +63,32 @@ pub struct SwitchOptions {
     pub n_tables: u8,
     /// How many flow entries a table holds; one more is refused as "table full".
     pub max_entries: u32,
+    /// What it does while no controller is connected.
+    pub fail_mode: FailMode,
 }
 
 impl Default for SwitchOptions {
-    /// Both versions, 256 buffers, 16 tables of 65,536 entries.
+    /// Both versions, 256 buffers, 16 tables of 65,536 entries, fail-secure.
     fn default() -> Self {
-        SwitchOptions { versions: Versions::Both, n_buffers: 256, n_tables: 16, max_entries: 65_536 }
+        SwitchOptions {
+            versions: Versions::Both,
+            n_buffers: 256,
+            n_tables: 16,
+            max_entries: 65_536,
+            fail_mode: FailMode::Secure,
+        }
     }
 }
 
 /// What is to be done after something happened to a switch. Collected by the caller, who may use it many times over.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// For the controller, in order.
-    pub messages: Vec<Message>,
+    /// For controllers, in order.
+    pub messages: Vec<(ControllerId, Message)>,
     /// Out of ports, in order.
     pub frames: Vec<(PortNo, Vec<u8>)>,
-    /// Whether the connection to the controller is to be closed once the messages are sent.
-    pub close: bool,
+    /// Controllers whose connection is to be closed once the messages are sent.
+    pub close: Vec<ControllerId>,
 }
 
 /// What a switch has counted of its packets and messages since it was made.
@@ -84,9 +96,9 @@ pub struct Effects {
 pub struct SwitchCounters {
     /// Frames that came in.
     pub frames_in: u64,
-    /// Packet-ins that it sent.
+    /// Packet-ins that it sent; one for each controller that heard of a packet.
     pub packet_ins: u64,
-    /// Packets that were for a controller while there was none, or that it does not hear.
+    /// Packets that were for the controller while there was none that hears them.
     pub packet_ins_unheard: u64,
     /// Flow mods that came.
     pub flow_mods: u64,
@@ -106,7 +118,12 @@ pub struct Switch {
     tables: FlowTables,
     groups: Groups,
     buffers: PacketBuffers,
-    session: Session,
+    /// By [`ControllerId`].
+    sessions: Vec<Session>,
+    /// The versions that controllers have spoken, a bit each: what one has added another may not be able to say.
+    versions_spoken: u32,
+    /// Where addresses are, while the switch stands alone.
+    addresses: AddressTable,
     /// The latest election that a controller spoke of (1.3.5, 6.3.5), whatever connection that was.
     generation_id: Option<u64>,
     counters: SwitchCounters,
@@ -127,7 +144,9 @@ impl Switch {
             tables,
             groups: Groups::default(),
             buffers: PacketBuffers::new(options.n_buffers),
-            session: Session::closed(),
+            sessions: Vec::new(),
+            versions_spoken: 0,
+            addresses: AddressTable::default(),
             generation_id: None,
             counters: SwitchCounters::default(),
             copies_left: 0,
@@ -146,14 +165,19 @@ impl Switch {
         &self.name
     }
 
-    /// The version agreed on with the controller, if it is connected.
-    pub fn version(&self) -> Option<Version> {
-        self.session.version()
+    /// The version agreed on with a controller, if it is connected.
+    pub fn version(&self, controller: ControllerId) -> Option<Version> {
+        self.sessions.get(controller.0)?.version()
     }
 
-    /// Whether the controller has asked what it is, which every controller does first.
-    pub fn is_known(&self) -> bool {
-        self.session.features_asked
+    /// Whether a controller has asked what the switch is, which every controller does first.
+    pub fn is_known(&self, controller: ControllerId) -> bool {
+        self.sessions.get(controller.0).is_some_and(|session| session.features_asked)
+    }
+
+    /// Whether it has agreed on a version with any controller.
+    pub fn is_connected(&self) -> bool {
+        self.sessions.iter().any(|session| session.version().is_some())
     }
 
     /// What it has counted.
@@ -184,32 +208,43 @@ impl Switch {
     }
 
     fn tell_port_status(&mut self, reason: u8, number: PortNo, effects: &mut Effects) {
-        let Some(version) = self.session.version() else { return };
-        if let Some(port) = self.ports.get(&number).filter(|_| self.session.hears_port_status(reason)) {
-            let port = port.describe(version);
-            effects.messages.push(Message {
-                version,
-                xid: 0,
-                body: Body::PortStatus(PortStatus { reason, port }),
-            });
+        let Some(port) = self.ports.get(&number) else { return };
+        self.tell(effects, |session, version| {
+            let port = || port.describe(version);
+            session.hears_port_status(reason).then(|| Body::PortStatus(PortStatus { reason, port: port() }))
+        });
+    }
+
+    /// Tells each controller what concerns it of something that happened, in its own version.
+    fn tell(&self, effects: &mut Effects, what: impl Fn(&Session, Version) -> Option<Body>) {
+        for (index, session) in self.sessions.iter().enumerate() {
+            if let Some(version) = session.version()
+                && let Some(body) = what(session, version)
+            {
+                effects.messages.push((ControllerId(index), Message { version, xid: 0, body }));
+            }
         }
     }
 
     /// The connection to a controller is there: says hello.
-    pub fn on_connected(&mut self, effects: &mut Effects) {
-        self.session = Session { state: State::AwaitsHello, ..Session::closed() };
+    pub fn on_connected(&mut self, controller: ControllerId, effects: &mut Effects) {
+        if self.sessions.len() <= controller.0 {
+            self.sessions.resize(controller.0 + 1, Session::closed());
+        }
+        self.sessions[controller.0] = Session { state: State::AwaitsHello, ..Session::closed() };
         let versions = self.options.versions;
-        effects.messages.push(Message {
-            version: versions.highest(),
-            xid: 0,
-            body: Body::Hello(versions.hello()),
-        });
+        let body = Body::Hello(versions.hello());
+        effects.messages.push((controller, Message { version: versions.highest(), xid: 0, body }));
     }
 
-    /// The connection is gone. Rules, groups and kept packets stay, and packets without a rule are dropped (fail-secure,
-    /// 1.3.5, 6.3.2).
-    pub fn on_disconnected(&mut self) {
-        self.session = Session::closed();
+    /// The connection to a controller is gone. Groups and kept packets stay. Once the last is gone a fail-secure switch
+    /// keeps its rules and drops what has none; a fail-standalone one takes them out (1.3.5, 6.3.2).
+    pub fn on_disconnected(&mut self, controller: ControllerId) {
+        let Some(session) = self.sessions.get_mut(controller.0) else { return };
+        let was_connected = std::mem::replace(session, Session::closed()).version().is_some();
+        if was_connected && self.stands_alone() {
+            self.tables = FlowTables::new(self.tables.len());
+        }
     }
 
     /// A frame has come in by a port.
@@ -224,6 +259,9 @@ impl Switch {
             port.rx_packets += 1;
             port.rx_bytes += frame.len() as u64;
             self.copies_left = pipeline::COPIES_MAX;
+            if self.stands_alone() {
+                return self.switch_by_address(in_port, frame, now, effects);
+            }
             self.forward(Packet::new(frame, in_port), now, effects);
         }
     }

@@ -2,9 +2,7 @@
 //!
 //! In: a packet. Out: frames, packet-ins, counters. Never changes a rule or a group beyond what it counts.
 
-use flow::{Action, Field, Instruction, Match, PortNo};
-use openflow::message::{NO_BUFFER, PacketIn};
-use openflow::{Body, Message, Version};
+use flow::{Action, Field, Instruction, PortNo};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -12,6 +10,7 @@ use super::action_set::ActionSet;
 use super::flow_key::FlowKey;
 use super::instructions::{FieldChange, Instructions};
 use super::packet::Packet;
+use super::packet_in::Cause;
 use super::path_cache::{Path, Step};
 use super::{Effects, Switch};
 use crate::frame::actions;
@@ -20,16 +19,8 @@ use crate::frame::actions;
 /// what would be more is not sent.
 pub(crate) const COPIES_MAX: u32 = 4096;
 
-/// OFPR_NO_MATCH.
-const REASON_NO_MATCH: u8 = 0;
-/// OFPR_ACTION.
-const REASON_ACTION: u8 = 1;
-/// OFPR_INVALID_TTL.
-const REASON_INVALID_TTL: u8 = 2;
-/// What 1.0 has no room to say, and what belongs to no rule: OVS's "unknown cookie".
+/// What belongs to no rule: Open vSwitch's "unknown cookie".
 const NO_COOKIE: u64 = u64::MAX;
-/// OFPCML_NO_BUFFER: all of the packet, and no copy is kept.
-const WHOLE_PACKET: u16 = 0xffff;
 
 /// Where the actions in hand stand, which a packet-in tells.
 #[derive(Clone, Copy, Debug)]
@@ -145,10 +136,7 @@ impl Switch {
     /// No rule speaks of the packet: 1.0 asks the controller (1.0, 3.4), 1.3 drops it (1.3.5, 5.4).
     fn miss(&mut self, table_id: u8, packet: &Packet, now: Duration, effects: &mut Effects) {
         self.tables.miss(table_id);
-        if self.version() == Some(Version::V1_0) {
-            let bytes = self.session.config.miss_send_len;
-            self.packet_in(packet, REASON_NO_MATCH, bytes, Origin::NO_RULE, now, effects);
-        }
+        self.packet_in(packet, Cause::NoRule, Origin::NO_RULE, now, effects);
     }
 
     /// Carries out a rule's instructions, which are in their order. Gives the table to go on in, if there is one.
@@ -199,8 +187,7 @@ impl Switch {
                 Action::Group(id) => self.hand_to_group(*id, packet, origin, now, effects),
                 change => {
                     if actions::apply(change, &mut packet.frame).is_err() {
-                        let bytes = self.session.config.miss_send_len;
-                        self.packet_in(packet, REASON_INVALID_TTL, bytes, origin, now, effects);
+                        self.packet_in(packet, Cause::InvalidTtl, origin, now, effects);
                         return ControlFlow::Break(());
                     }
                 }
@@ -262,19 +249,8 @@ impl Switch {
         match port {
             PortNo::IN_PORT => self.send(packet.in_port, packet, effects),
             PortNo::ALL => self.send_to_all(packet, |_| true, effects),
-            PortNo::FLOOD => {
-                let version = self.version().unwrap_or(Version::V1_3);
-                self.send_to_all(packet, |port| port.floods(version), effects);
-            }
-            PortNo::CONTROLLER => {
-                // 1.3 tells a packet that no rule spoke of by the table-miss entry (1.3.5, 7.4.1).
-                let reason = if origin.is_table_miss && self.version() != Some(Version::V1_0) {
-                    REASON_NO_MATCH
-                } else {
-                    REASON_ACTION
-                };
-                self.packet_in(packet, reason, max_len, origin, now, effects);
-            }
+            PortNo::FLOOD => self.send_to_all(packet, |port| port.floods(), effects),
+            PortNo::CONTROLLER => self.packet_in(packet, Cause::Action { max_len }, origin, now, effects),
             PortNo::TABLE if origin.from_packet_out => self.forward(packet.clone(), now, effects),
             // A packet goes back by the port of its arrival only where a rule says IN_PORT.
             port if port != packet.in_port => self.send(port, packet, effects),
@@ -305,51 +281,6 @@ impl Switch {
             }
         }
     }
-
-    /// Sends a packet to the controller: `max_len` bytes of it if the switch can keep the rest, all of it otherwise.
-    fn packet_in(
-        &mut self,
-        packet: &Packet,
-        reason: u8,
-        max_len: u16,
-        origin: Origin,
-        now: Duration,
-        effects: &mut Effects,
-    ) {
-        let silenced = self.ports.get(&packet.in_port).is_some_and(|port| !port.makes_packet_ins());
-        let Some(version) = self.version().filter(|_| !silenced && self.session.hears_packet_in(reason))
-        else {
-            self.counters.packet_ins_unheard += 1;
-            return;
-        };
-        let kept = if max_len == WHOLE_PACKET {
-            None
-        } else {
-            self.buffers.keep(&packet.frame, packet.in_port, now)
-        };
-        let share = if kept.is_some() { packet.frame.len().min(max_len.into()) } else { packet.frame.len() };
-        let v10 = version == Version::V1_0;
-        let body = Body::PacketIn(PacketIn {
-            buffer_id: kept.unwrap_or(NO_BUFFER),
-            total_len: u16::try_from(packet.frame.len()).unwrap_or(u16::MAX),
-            reason,
-            table_id: if v10 { 0 } else { origin.table_id },
-            cookie: if v10 { NO_COOKIE } else { origin.cookie },
-            matching: context(packet, version),
-            data: packet.frame[..share].to_vec(),
-        });
-        self.counters.packet_ins += 1;
-        effects.messages.push(Message { version, xid: 0, body });
-    }
-}
-
-/// What a packet-in tells of a packet beside its bytes (1.3.5, 7.4.1).
-fn context(packet: &Packet, version: Version) -> Match {
-    let mut context = Match::any().with(Field::InPort, packet.in_port);
-    if version != Version::V1_0 && packet.metadata != 0 {
-        context.set(Field::Metadata, packet.metadata.into());
-    }
-    context
 }
 
 /// A number that all packets of one conversation share, for select groups (FNV-1a over addresses and ports).

@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use super::refusal::Refusal;
 
+/// 1.0's OFPPC_NO_STP and OFPPC_NO_RECV_STP, kept and without effect: there is no spanning tree here.
+const NO_STP: u32 = 1 << 1;
+const NO_RECV_STP: u32 = 1 << 3;
 /// OFPPC_NO_RECV: drop all that comes in.
 const NO_RECV: u32 = 1 << 2;
 /// 1.0's OFPPC_NO_FLOOD.
@@ -73,8 +76,9 @@ impl SwitchPort {
         self.is_live() && self.config & NO_RECV == 0
     }
 
-    pub(crate) fn floods(&self, version: Version) -> bool {
-        version != Version::V1_0 || self.config & NO_FLOOD == 0
+    /// Whether a controller of 1.0 has not taken it out of floods.
+    pub(crate) fn floods(&self) -> bool {
+        self.config & NO_FLOOD == 0
     }
 
     pub(crate) fn makes_packet_ins(&self) -> bool {
@@ -100,15 +104,10 @@ impl SwitchPort {
 
     /// Changes the configuration, and says whether that changed anything.
     pub(crate) fn modify(&mut self, wanted: &PortMod, version: Version) -> Result<bool, Refusal> {
-        let known = PORT_CONFIG_DOWN
-            | NO_RECV
-            | NO_FWD
-            | NO_PACKET_IN
-            | if version == Version::V1_0 { NO_FLOOD | 1 << 1 | 1 << 3 } else { 0 };
         if wanted.hw_addr != self.hw_addr {
             return Err(Refusal::PortModHwAddr);
         }
-        if wanted.mask & !known != 0 {
+        if wanted.mask & !config_bits(version) != 0 {
             return Err(Refusal::PortModConfig);
         }
         if wanted.advertise & !features(version) != 0 {
@@ -127,7 +126,7 @@ impl SwitchPort {
             port_no: self.number,
             hw_addr: self.hw_addr,
             name: self.name.clone(),
-            config: self.config,
+            config: self.config & config_bits(version),
             state: live | if self.link_down { PORT_STATE_LINK_DOWN } else { 0 },
             curr: features(version),
             advertised: features(version),
@@ -159,6 +158,13 @@ impl SwitchPort {
             duration_ns: age.subsec_nanos(),
         }
     }
+}
+
+/// The bits of `ofp_port_config` that a version has.
+fn config_bits(version: Version) -> u32 {
+    let spanning_tree = NO_STP | NO_RECV_STP;
+    let only_v10 = if version == Version::V1_0 { NO_FLOOD | spanning_tree } else { 0 };
+    PORT_CONFIG_DOWN | NO_RECV | NO_FWD | NO_PACKET_IN | only_v10
 }
 
 fn features(version: Version) -> u32 {

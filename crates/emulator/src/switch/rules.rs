@@ -139,7 +139,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Tells the controller that a rule went, if it asked for that.
+    /// Tells the controllers that a rule went, if whoever added it asked for that.
     pub(super) fn tell_removed(
         &mut self,
         table_id: usize,
@@ -148,26 +148,23 @@ impl Switch {
         now: Duration,
         effects: &mut Effects,
     ) {
-        let Some(version) = self.version() else { return };
-        if !entry.tells_when_removed() || !self.session.hears_flow_removed(reason as u8) {
+        if !entry.tells_when_removed() {
             return;
         }
-        let age = now.saturating_sub(entry.added_at);
-        let v10 = version == Version::V1_0;
-        let body = Body::FlowRemoved(FlowRemoved {
-            matching: entry.matching.clone(),
-            cookie: entry.cookie,
-            priority: entry.priority,
-            reason: reason as u8,
-            table_id: if v10 { 0 } else { table_id as u8 },
-            duration_s: super::whole_seconds(age),
-            duration_ns: age.subsec_nanos(),
-            idle_timeout_s: entry.idle_timeout_s,
-            hard_timeout_s: if v10 { 0 } else { entry.hard_timeout_s },
-            packet_count: entry.packet_count,
-            byte_count: entry.byte_count,
+        self.tell(effects, |session, version| {
+            if !session.hears_flow_removed(reason as u8) {
+                return None;
+            }
+            let body = Body::FlowRemoved(describe_removed(table_id, entry, reason, version, now));
+            self.can_be_said(version, || body.clone()).then_some(body)
         });
-        effects.messages.push(Message { version, xid: 0, body });
+    }
+
+    /// Whether a version can say this. Only where controllers of both versions have been at work it is asked: what a
+    /// controller has added it can be told in its own version.
+    pub(super) fn can_be_said(&self, version: Version, body: impl FnOnce() -> Body) -> bool {
+        let mixed = self.versions_spoken.count_ones() > 1;
+        !mixed || Message { version, xid: 0, body: body() }.encode(&mut Vec::new()).is_ok()
     }
 
     /// Carries a group mod out; the rules of a group that is gone go too (1.3.5, 6.5).
@@ -189,6 +186,30 @@ impl Switch {
             }
         }
         Ok(())
+    }
+}
+
+fn describe_removed(
+    table_id: usize,
+    entry: &FlowEntry,
+    reason: Reason,
+    version: Version,
+    now: Duration,
+) -> FlowRemoved {
+    let age = now.saturating_sub(entry.added_at);
+    let v10 = version == Version::V1_0;
+    FlowRemoved {
+        matching: entry.matching.clone(),
+        cookie: entry.cookie,
+        priority: entry.priority,
+        reason: reason as u8,
+        table_id: if v10 { 0 } else { table_id as u8 },
+        duration_s: super::whole_seconds(age),
+        duration_ns: age.subsec_nanos(),
+        idle_timeout_s: entry.idle_timeout_s,
+        hard_timeout_s: if v10 { 0 } else { entry.hard_timeout_s },
+        packet_count: entry.packet_count,
+        byte_count: entry.byte_count,
     }
 }
 

@@ -1,10 +1,30 @@
-//! What a switch knows of its controller's connection: the version agreed on, the role, what it wants to hear.
+//! What a switch knows of its connection to a controller: the version agreed on, the role, what it wants to hear.
 //!
-//! Never holds bytes or a socket.
+//! Each controller has a session of its own (1.3.5, 6.3.4): what one sets or asks changes nothing for another, but for the
+//! roles, where a new master makes the old one a slave. Never holds bytes or a socket.
 
-use openflow::Version;
 use openflow::message::*;
+use openflow::{Body, Message, Version};
 use std::fmt;
+
+/// Which of a switch's controllers: its place in the list that the switch has been given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ControllerId(pub usize);
+
+/// Who asked, and in which version and under which transaction id it is answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    pub(crate) controller: ControllerId,
+    pub(crate) version: Version,
+    pub(crate) xid: u32,
+}
+
+impl Asker {
+    /// An answer, with whom it is for.
+    pub(crate) fn answer(self, body: Body) -> (ControllerId, Message) {
+        (self.controller, Message { version: self.version, xid: self.xid, body })
+    }
+}
 
 /// How far the connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +37,7 @@ pub(crate) enum State {
     Open(Version),
 }
 
-/// The connection to the controller.
+/// The connection to one controller.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) state: State,
@@ -25,7 +45,8 @@ pub(crate) struct Session {
     pub(crate) features_asked: bool,
     pub(crate) role: u32,
     pub(crate) asynchronous: AsyncConfig,
-    pub(crate) config: SwitchConfig,
+    /// How much of a kept packet this controller wants to see.
+    pub(crate) miss_send_len: u16,
 }
 
 /// OFP_DEFAULT_MISS_SEND_LEN.
@@ -47,7 +68,7 @@ impl Session {
             features_asked: false,
             role: ROLE_EQUAL,
             asynchronous: HEARD_BY_DEFAULT,
-            config: SwitchConfig { flags: 0, miss_send_len: MISS_SEND_BYTES },
+            miss_send_len: MISS_SEND_BYTES,
         }
     }
 

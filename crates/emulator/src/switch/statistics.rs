@@ -4,10 +4,11 @@
 
 use flow::{Action, Field, Instruction, MatchEntry, PortNo};
 use openflow::message::*;
-use openflow::{Body, Message, Version};
+use openflow::{Body, Version};
 use std::time::Duration;
 
 use super::refusal::Refusal;
+use super::session::Asker;
 use super::table::{FlowEntry, Selection};
 use super::{Effects, Switch, group};
 
@@ -18,9 +19,8 @@ impl Switch {
     /// Answers a multipart request.
     pub(super) fn multipart(
         &mut self,
-        xid: u32,
+        asker: Asker,
         request: &MultipartRequest,
-        version: Version,
         now: Duration,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
@@ -28,12 +28,13 @@ impl Switch {
             // Only setting table features needs more than one part, and that is refused.
             return Err(Refusal::MultipartOverflow);
         }
+        let version = asker.version;
         let mut reply = |bodies: Vec<ReplyBody>| {
             let last = bodies.len().saturating_sub(1);
             for (index, body) in bodies.into_iter().enumerate() {
                 let flags = if index < last { MULTIPART_MORE } else { 0 };
-                let body = Body::MultipartReply(MultipartReply { flags, body });
-                effects.messages.push(Message { version, xid, body });
+                let reply = Body::MultipartReply(MultipartReply { flags, body });
+                effects.messages.push(asker.answer(reply));
             }
         };
         match &request.body {
@@ -129,7 +130,8 @@ impl Switch {
                 instructions: entry.instructions.to_vec(),
             }
         };
-        let flows = self.selected(wanted, &selection)?.map(describe).collect();
+        let can_be_said = |flow: &FlowStats| self.can_be_said(version, || one_flow(flow));
+        let flows = self.selected(wanted, &selection)?.map(describe).filter(can_be_said).collect();
         Ok(in_parts(flows, flow_length, ReplyBody::Flow))
     }
 
@@ -193,6 +195,10 @@ fn selection(wanted: &FlowStatsRequest) -> Selection<'_> {
         out_port: wanted.out_port,
         out_group: wanted.out_group,
     }
+}
+
+fn one_flow(flow: &FlowStats) -> Body {
+    Body::MultipartReply(MultipartReply { flags: 0, body: ReplyBody::Flow(vec![flow.clone()]) })
 }
 
 fn group_features() -> GroupFeatures {

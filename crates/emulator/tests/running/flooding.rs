@@ -2,7 +2,7 @@
 
 use super::controller::{behaving, flooding, serve, serve_with};
 use super::every_kind_of_switch;
-use emulator::{Emulation, Event, SwitchOptions, Topology, Versions};
+use emulator::{Emulation, Event, FailMode, SwitchOptions, Topology, Versions};
 use openflow::{Body, Message, Version};
 use std::io::Write;
 use std::net::TcpStream;
@@ -72,9 +72,7 @@ fn a_link_that_fails_is_told_and_loses_pings() {
 
 #[test]
 fn a_controller_that_is_not_there_is_named_and_tried_again() {
-    // A port that was free a moment ago, and that nobody listens on.
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let network = Emulation::start(&topology("single,2"), nobody, &SwitchOptions::default()).unwrap();
+    let network = Emulation::start(&topology("single,2"), nobody(), &SwitchOptions::default()).unwrap();
     let observer = network.observer();
     for _ in 0..2 {
         assert!(matches!(observer.next_within(PATIENCE), Ok(Event::SwitchDisconnected { .. })));
@@ -144,4 +142,52 @@ fn what_cannot_be_read_is_answered_and_the_rest_goes_on() {
     assert_eq!(error, Some((77, 1, 6, 16)));
     assert!(network.ping_all(PATIENCE).is_complete());
     assert_eq!(network.counters().bad_messages, 1);
+}
+
+/// A port that was free a moment ago, and that nobody listens on.
+fn nobody() -> std::net::SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn one_of_several_controllers_is_enough() {
+    let (controller, _) = flooding();
+    let absent = nobody();
+    for controllers in [[absent, controller], [controller, absent]] {
+        let options = SwitchOptions::default();
+        let network = Emulation::start_with_controllers(&topology("tree,2"), &controllers, &options).unwrap();
+        network.wait_connected(PATIENCE).unwrap();
+        assert!(network.ping_all(PATIENCE).is_complete());
+        let counters = network.counters();
+        assert_eq!((counters.connections, counters.connections_lost), (3, 0));
+        assert!(counters.connections_refused >= 3 && counters.attempts >= 6, "{counters:?}");
+    }
+}
+
+#[test]
+fn several_controllers_each_know_every_switch() {
+    let (one, two) = (flooding().0, flooding().0);
+    let network =
+        Emulation::start_with_controllers(&topology("linear,3"), &[one, two], &SwitchOptions::default())
+            .unwrap();
+    let observer = network.observer();
+    let mut met = std::collections::BTreeSet::new();
+    while met.len() < 6 && network.counters().connections < 6 {
+        if let Event::SwitchConnected { datapath_id, controller, .. } =
+            observer.next_within(PATIENCE).unwrap()
+        {
+            met.insert((datapath_id, controller));
+        }
+    }
+    network.wait_connected(PATIENCE).unwrap();
+    assert!(network.ping_all(PATIENCE).is_complete());
+}
+
+#[test]
+fn switches_that_stand_alone_need_no_controller() {
+    let options = SwitchOptions { fail_mode: FailMode::Standalone, ..SwitchOptions::default() };
+    let network = Emulation::start_with_controllers(&topology("linear,3"), &[], &options).unwrap();
+    assert!(network.ping_all(PATIENCE).is_complete());
+    let refused = network.wait_connected(Duration::ZERO).unwrap_err();
+    assert!(refused.to_string().contains("it has no controller"), "{refused}");
 }

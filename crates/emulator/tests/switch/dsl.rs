@@ -1,6 +1,8 @@
 //! The words in which the tests speak: a switch on the bench, rules, packets, and where they come out.
 
-use emulator::{Effects, Switch, SwitchOptions, Versions};
+#![allow(dead_code, reason = "two test programs speak in these words, and neither needs all of them")]
+
+use emulator::{ControllerId, Effects, Switch, SwitchOptions, Versions};
 use etherparse::PacketBuilder;
 use flow::matching::FieldValue;
 use flow::{Action, DatapathId, Field, Instruction, MacAddr, Match, PortNo};
@@ -12,6 +14,9 @@ pub const H1: MacAddr = MacAddr([0, 0, 0, 0, 0, 1]);
 pub const H2: MacAddr = MacAddr([0, 0, 0, 0, 0, 2]);
 pub const V10: Versions = Versions::Only10;
 pub const V13: Versions = Versions::Only13;
+
+/// The controller of a bench that has one.
+pub const C0: ControllerId = ControllerId(0);
 
 /// A switch with the ports 1 to 4, and a controller that has said hello.
 pub struct Bench {
@@ -34,10 +39,10 @@ impl Bench {
         for number in 1..=4 {
             switch.add_port(PortNo(number), now, &mut effects);
         }
-        switch.on_connected(&mut effects);
+        switch.on_connected(C0, &mut effects);
         let hello = Message { version, xid: 0, body: Body::Hello(Hello::default()) };
-        switch.on_message(&hello, now, &mut effects);
-        assert_eq!(switch.version(), Some(version));
+        switch.on_message(C0, &hello, now, &mut effects);
+        assert_eq!(switch.version(C0), Some(version));
         Bench { switch, now, version, frames: Vec::new() }
     }
 
@@ -45,17 +50,71 @@ impl Bench {
     pub fn say(&mut self, body: Body) -> Vec<Body> {
         let mut effects = Effects::default();
         let message = Message { version: self.version, xid: 42, body };
-        self.switch.on_message(&message, self.now, &mut effects);
+        self.switch.on_message(C0, &message, self.now, &mut effects);
         self.frames.append(&mut effects.frames);
         self.bodies(effects)
     }
 
+    /// One more controller says hello in a version.
+    pub fn join(&mut self, controller: usize, version: Version) {
+        let mut effects = Effects::default();
+        let controller = ControllerId(controller);
+        self.switch.on_connected(controller, &mut effects);
+        let elements = vec![HelloElement::VersionBitmap(vec![1 << version.0])];
+        let hello = Message { version, xid: 0, body: Body::Hello(Hello { elements }) };
+        self.switch.on_message(controller, &hello, self.now, &mut effects);
+        assert_eq!(self.switch.version(controller), Some(version));
+    }
+
+    /// What all controllers hear when one of them says something.
+    pub fn say_as(&mut self, controller: usize, body: Body) -> Vec<(usize, Body)> {
+        let mut effects = Effects::default();
+        let controller = ControllerId(controller);
+        let version = self.switch.version(controller).unwrap();
+        let message = Message { version, xid: 42, body };
+        self.switch.on_message(controller, &message, self.now, &mut effects);
+        self.heard(effects)
+    }
+
+    /// What all controllers hear when a frame comes in.
+    pub fn arrive_for_all(&mut self, in_port: u32, frame: &[u8]) -> Vec<(usize, Body)> {
+        let mut effects = Effects::default();
+        self.switch.on_frame(PortNo(in_port), frame.to_vec(), self.now, &mut effects);
+        self.heard(effects)
+    }
+
+    /// What all controllers hear when time passes.
+    pub fn pass_for_all(&mut self, seconds: u64) -> Vec<(usize, Body)> {
+        self.now += Duration::from_secs(seconds);
+        let mut effects = Effects::default();
+        self.switch.on_tick(self.now, &mut effects);
+        self.heard(effects)
+    }
+
+    /// What all controllers hear when a link goes down or comes up.
+    pub fn link_for_all(&mut self, port: u32, up: bool) -> Vec<(usize, Body)> {
+        let mut effects = Effects::default();
+        self.switch.set_link(PortNo(port), up, &mut effects);
+        self.heard(effects)
+    }
+
+    fn heard(&mut self, mut effects: Effects) -> Vec<(usize, Body)> {
+        self.frames.append(&mut effects.frames);
+        let mut heard = Vec::new();
+        for (controller, message) in effects.messages {
+            assert_eq!(Some(message.version), self.switch.version(controller), "{message:?}");
+            message.encode(&mut Vec::new()).unwrap();
+            heard.push((controller.0, message.body));
+        }
+        heard
+    }
+
     /// Every message can be written: what a switch says, a controller can read.
     fn bodies(&self, effects: Effects) -> Vec<Body> {
-        for message in &effects.messages {
+        for (_, message) in &effects.messages {
             message.encode(&mut Vec::new()).unwrap();
         }
-        effects.messages.into_iter().map(|message| message.body).collect()
+        effects.messages.into_iter().map(|(_, message)| message.body).collect()
     }
 
     /// The error type and code that a message is answered with.
@@ -104,7 +163,8 @@ impl Bench {
     pub fn emits(&mut self, in_port: u32, frame: &[u8]) -> (Vec<(PortNo, Vec<u8>)>, Vec<Message>) {
         let mut effects = Effects::default();
         self.switch.on_frame(PortNo(in_port), frame.to_vec(), self.now, &mut effects);
-        (effects.frames, effects.messages)
+        let messages = effects.messages.into_iter().map(|(_, message)| message).collect();
+        (effects.frames, messages)
     }
 
     /// The one frame that leaves when this one comes in by port 1.

@@ -19,22 +19,22 @@ fn ask(bench: &mut Bench, body: RequestBody) -> ReplyBody {
 fn a_controller_of_another_version_is_told_and_left() {
     let mut switch = Switch::new(DatapathId(1), "s1", SwitchOptions { versions: V13, ..Default::default() });
     let mut effects = Effects::default();
-    switch.on_connected(&mut effects);
+    switch.on_connected(C0, &mut effects);
     let hello = Message { version: Version::V1_0, xid: 3, body: Body::Hello(Hello::default()) };
-    switch.on_message(&hello, Duration::ZERO, &mut effects);
-    assert!(effects.close);
-    assert!(matches!(&effects.messages[1].body, Body::Error(error) if (error.kind, error.code) == (0, 0)));
+    switch.on_message(C0, &hello, Duration::ZERO, &mut effects);
+    assert_eq!(effects.close, [C0]);
+    assert!(matches!(&effects.messages[1].1.body, Body::Error(error) if (error.kind, error.code) == (0, 0)));
 }
 
 #[test]
 fn a_message_before_hello_ends_the_connection() {
     let mut switch = Switch::new(DatapathId(1), "s1", SwitchOptions::default());
     let mut effects = Effects::default();
-    switch.on_connected(&mut effects);
+    switch.on_connected(C0, &mut effects);
     let early = Message { version: Version::V1_3, xid: 3, body: Body::FeaturesRequest };
-    switch.on_message(&early, Duration::ZERO, &mut effects);
-    assert!(effects.close);
-    assert_eq!(switch.version(), None);
+    switch.on_message(C0, &early, Duration::ZERO, &mut effects);
+    assert_eq!(effects.close, [C0]);
+    assert_eq!(switch.version(C0), None);
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn bytes_that_are_no_message_are_answered_in_the_versions_numbers() {
     let mut bench = Bench::new(V10);
     let mut effects = Effects::default();
     let overlap = flow::ErrorCode { kind: 5, code: 3 };
-    bench.switch.on_bad_input(9, overlap, &[7; 100], &mut effects);
-    let [Message { xid: 9, body: Body::Error(error), .. }] = &effects.messages[..] else {
+    bench.switch.on_bad_input(C0, 9, overlap, &[7; 100], &mut effects);
+    let [(_, Message { xid: 9, body: Body::Error(error), .. })] = &effects.messages[..] else {
         panic!("{effects:?}")
     };
     assert_eq!((error.kind, error.code, error.data.len()), (3, 1, 64));
@@ -226,7 +226,7 @@ fn a_port_is_changed_only_under_its_own_address() {
 fn without_a_controller_rules_go_on_and_the_rest_is_dropped() {
     let mut bench = Bench::new(V10);
     bench.add(&[rule(1).on(flow::Field::InPort, PortNo(1)).output("2")]);
-    bench.switch.on_disconnected();
+    bench.switch.on_disconnected(C0);
     assert_eq!(bench.arrive(1, &ping()).0, "2");
     assert_eq!(bench.arrive(3, &ping()).0, "");
     assert_eq!(bench.switch.counters().packet_ins_unheard, 0);
