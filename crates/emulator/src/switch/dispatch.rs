@@ -126,7 +126,7 @@ impl Switch {
             Body::GroupMod(group_mod) => return self.group_mod(group_mod, now, effects),
             Body::PortMod(port_mod) => return self.port_mod(port_mod, version, effects),
             Body::TableMod(table_mod) => return self.table_mod(table_mod),
-            Body::MeterMod(_) => return Err(Refusal::MeterOutOfMeters),
+            Body::MeterMod(meter_mod) => return self.meter_mod(meter_mod, now, effects),
             Body::MultipartRequest(request) => return self.multipart(asker, request, now, effects),
             // Messages are carried out one after the other, so all before it are done.
             Body::BarrierRequest => Body::BarrierReply,

@@ -52,6 +52,8 @@ fn of_instruction(instruction: &Instruction) -> FieldChange {
             actions.iter().map(of_action).max().unwrap_or(FieldChange::Unchanged)
         }
         Instruction::WriteMetadata { .. } => FieldChange::Derived,
+        // It may change the DSCP, as the time and no field decides.
+        Instruction::Meter(_) => FieldChange::Revealed,
         _ => FieldChange::Unchanged,
     }
 }

@@ -6,8 +6,8 @@
 //!   the time, a link's state  ─┘              └─> frames, each with the port that it leaves by
 //! ```
 //!
-//! It speaks OpenFlow 1.0 and 1.3, as it agrees with each of its controllers: flow tables, groups, packet buffers, time-outs,
-//! roles, statistics. Without a controller it goes on by its rules or as a learning switch, as it is made ([`FailMode`]). It models no queues and no meters: a packet for a queue leaves by the queue's port, and a meter is refused.
+//! It speaks OpenFlow 1.0 and 1.3, as it agrees with each of its controllers: flow tables, groups, meters, packet buffers, time-outs,
+//! roles, statistics. Without a controller it goes on by its rules or as a learning switch, as it is made ([`FailMode`]). It models no queues: a packet for a queue leaves by the queue's port.
 //! It has no local port and no traditional forwarding, so NORMAL is refused too.
 //!
 //! It never does I/O and never asks for the time: `now` is the time since whatever beginning its owner has chosen.
@@ -19,6 +19,7 @@ mod dispatch;
 mod flow_key;
 mod group;
 mod instructions;
+mod meter;
 mod packet;
 mod packet_in;
 mod path_cache;
@@ -46,6 +47,7 @@ use std::time::Duration;
 use action_set::ActionSet;
 use buffer::PacketBuffers;
 use group::Groups;
+use meter::Meters;
 use packet::Packet;
 use port::SwitchPort;
 use session::{Session, State};
@@ -117,6 +119,7 @@ pub struct Switch {
     ports: BTreeMap<PortNo, SwitchPort>,
     tables: FlowTables,
     groups: Groups,
+    meters: Meters,
     buffers: PacketBuffers,
     /// By [`ControllerId`].
     sessions: Vec<Session>,
@@ -143,6 +146,7 @@ impl Switch {
             ports: BTreeMap::new(),
             tables,
             groups: Groups::default(),
+            meters: Meters::default(),
             buffers: PacketBuffers::new(options.n_buffers),
             sessions: Vec::new(),
             versions_spoken: 0,

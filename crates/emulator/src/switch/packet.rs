@@ -1,9 +1,11 @@
 //! A packet on its way through a switch.
 
 use flow::frame::FrameFields;
-use flow::{Field, PortNo};
+use flow::{Action, Field, PortNo};
 
 use super::flow_key::FlowKey;
+use super::meter;
+use crate::frame::actions;
 
 /// A frame and what the pipeline knows of it beside its bytes (1.3.5, 5.1).
 #[derive(Clone, Debug)]
@@ -32,6 +34,16 @@ impl Packet {
     /// The same as a key to the flow tables.
     pub(crate) fn key(&self) -> FlowKey {
         FlowKey::of(&self.fields())
+    }
+
+    /// Raises the drop precedence of its DSCP, as a meter's band wants it.
+    pub(crate) fn raise_drop_precedence(&mut self, steps: u8) {
+        let dscp = self.fields().get(Field::IpDscp).and_then(|dscp| u8::try_from(dscp).ok());
+        if let Some(dscp) = dscp {
+            let set = Action::SetField { field: Field::IpDscp, value: meter::remark(dscp, steps).into() };
+            // Only a time-to-live can make an action fail.
+            let _ = actions::apply(&set, &mut self.frame);
+        }
     }
 
     /// The packet; what stays behind has no frame.

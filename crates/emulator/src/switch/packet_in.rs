@@ -7,6 +7,7 @@ use openflow::message::{NO_BUFFER, PacketIn};
 use openflow::{Body, Message, Version};
 use std::time::Duration;
 
+use super::meter::{CONTROLLER_METER, Verdict};
 use super::packet::Packet;
 use super::pipeline::Origin;
 use super::session::{ControllerId, Session};
@@ -70,7 +71,8 @@ impl Switch {
         now: Duration,
         effects: &mut Effects,
     ) {
-        let silenced = self.ports.get(&packet.in_port).is_some_and(|port| !port.makes_packet_ins());
+        let silenced = self.ports.get(&packet.in_port).is_some_and(|port| !port.makes_packet_ins())
+            || self.meters.meter(CONTROLLER_METER, packet.frame.len(), now) == Verdict::Drop;
         let mut heard = false;
         let mut kept = None;
         for index in 0..self.sessions.len() {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::action_set::ActionSet;
 use super::flow_key::FlowKey;
 use super::instructions::{FieldChange, Instructions};
+use super::meter::Verdict;
 use super::packet::Packet;
 use super::packet_in::Cause;
 use super::path_cache::{Path, Step};
@@ -162,11 +163,24 @@ impl Switch {
                     packet.metadata = packet.metadata & !mask | metadata & mask;
                 }
                 Instruction::GotoTable(table_id) => next = Some(*table_id),
+                Instruction::Meter(id) => self.measure(*id, packet, now)?,
                 // Refused when the rule was added.
-                Instruction::Meter(_) | Instruction::Experimenter { .. } => {}
+                Instruction::Experimenter { .. } => {}
             }
         }
         ControlFlow::Continue(next)
+    }
+
+    /// Takes a packet through a meter. Breaks off if it ends there.
+    fn measure(&mut self, meter: u32, packet: &mut Packet, now: Duration) -> ControlFlow<()> {
+        match self.meters.meter(meter, packet.frame.len(), now) {
+            Verdict::Pass => ControlFlow::Continue(()),
+            Verdict::Drop => ControlFlow::Break(()),
+            Verdict::Remark(steps) => {
+                packet.raise_drop_precedence(steps);
+                ControlFlow::Continue(())
+            }
+        }
     }
 
     /// Carries out actions in order. Breaks off if the packet is not to go on.

@@ -167,6 +167,23 @@ impl Switch {
         !mixed || Message { version, xid: 0, body: body() }.encode(&mut Vec::new()).is_ok()
     }
 
+    /// Carries a meter mod out; the rules of a meter that is gone go too (1.3.5, 6.6).
+    pub(super) fn meter_mod(
+        &mut self,
+        wanted: &MeterMod,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
+        for meter in self.meters.modify(wanted, now)? {
+            for table_id in 0..self.tables.len() {
+                for entry in self.tables.change(table_id).delete_for_meter(meter) {
+                    self.tell_removed(table_id, &entry, Reason::Delete, now, effects);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Carries a group mod out; the rules of a group that is gone go too (1.3.5, 6.5).
     pub(super) fn group_mod(
         &mut self,

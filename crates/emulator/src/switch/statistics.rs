@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::refusal::Refusal;
 use super::session::Asker;
 use super::table::{FlowEntry, Selection};
-use super::{Effects, Switch, group};
+use super::{Effects, Switch, group, meter};
 
 /// How much is put into one reply. A message's length has 16 bits, and its headers need some of that.
 const REPLY_BYTES: usize = 60_000;
@@ -51,6 +51,14 @@ impl Switch {
                 };
                 reply(in_parts(self.groups.descriptions(), length, ReplyBody::GroupDesc));
             }
+            RequestBody::Meter(id) => {
+                let meters = self.meters.statistics(*id, now, |meter| self.rules_measured_by(meter))?;
+                reply(in_parts(meters, |meter| 40 + 16 * meter.bands.len(), ReplyBody::Meter));
+            }
+            RequestBody::MeterConfig(id) => {
+                let meters = self.meters.configurations(*id)?;
+                reply(in_parts(meters, |meter| 8 + 16 * meter.bands.len(), ReplyBody::MeterConfig));
+            }
             RequestBody::PortDesc => {
                 reply(in_parts(self.describe_ports(version), |_| 64, ReplyBody::PortDesc))
             }
@@ -73,9 +81,7 @@ impl Switch {
             }
             RequestBody::Queue { .. } => return Err(Refusal::QueuePort),
             RequestBody::GroupFeatures => ReplyBody::GroupFeatures(group_features()),
-            RequestBody::Meter(_) => ReplyBody::Meter(Vec::new()),
-            RequestBody::MeterConfig(_) => ReplyBody::MeterConfig(Vec::new()),
-            RequestBody::MeterFeatures => ReplyBody::MeterFeatures(MeterFeatures::default()),
+            RequestBody::MeterFeatures => ReplyBody::MeterFeatures(meter::features()),
             RequestBody::Experimenter(_) => return Err(Refusal::BadExperimenter),
             _ => return Err(Refusal::BadMultipart),
         })
@@ -174,6 +180,11 @@ impl Switch {
         }
         let meant = |port: &&super::port::SwitchPort| wanted == PortNo::ANY || port.number == wanted;
         Ok(self.ports.values().filter(meant).map(|port| port.statistics(version, now)).collect())
+    }
+
+    fn rules_measured_by(&self, meter: u32) -> usize {
+        let entries = self.tables.iter().flat_map(|table| table.entries());
+        entries.filter(|entry| entry.refers_to_meter(meter)).count()
     }
 
     fn rules_for(&self, group: u32) -> usize {

@@ -92,6 +92,11 @@ impl FlowEntry {
         self.actions().any(|action| *action == Action::Group(group))
     }
 
+    /// Whether its packets are measured by a meter.
+    pub(crate) fn refers_to_meter(&self, meter: u32) -> bool {
+        self.instructions.contains(&Instruction::Meter(meter))
+    }
+
     /// When it is to go if no packet comes, if it is.
     fn deadline(&self) -> Option<(Duration, Reason)> {
         let after = |start: Duration, seconds: u16, reason| {
@@ -303,6 +308,12 @@ impl FlowTable {
     /// Takes out the entries that hand packets to a group.
     pub(crate) fn delete_for_group(&mut self, group: u32) -> Vec<FlowEntry> {
         let meant = self.slots_where(|entry| entry.refers_to_group(group));
+        meant.into_iter().filter_map(|slot| self.take(slot)).collect()
+    }
+
+    /// Takes out the entries whose packets a meter measures.
+    pub(crate) fn delete_for_meter(&mut self, meter: u32) -> Vec<FlowEntry> {
+        let meant = self.slots_where(|entry| entry.refers_to_meter(meter));
         meant.into_iter().filter_map(|slot| self.take(slot)).collect()
     }
 

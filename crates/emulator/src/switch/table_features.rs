@@ -10,8 +10,8 @@ use super::Switch;
 use super::statistics::{in_parts, table_name};
 use super::validate::{can_match, can_set};
 
-/// Goto-table, write-metadata, write-, apply- and clear-actions (1.3.5, 7.2.4).
-const INSTRUCTIONS: [u16; 5] = [1, 2, 3, 4, 5];
+/// Goto-table, write-metadata, write-, apply- and clear-actions, meter (1.3.5, 7.2.4).
+const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
 /// Output; copying times to live; those of MPLS; VLAN and MPLS tags; queue; group; IP's time-to-live; set-field (1.3.5, 7.2.5).
 const ACTIONS: [u16; 15] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, SET_FIELD];
 /// OFPAT_SET_FIELD.

@@ -47,10 +47,13 @@ impl Switch {
                 }
                 Instruction::ApplyActions(actions) => self.check_actions(actions, Place::Rule)?,
                 Instruction::WriteActions(actions) => self.check_actions(actions, Place::Rule)?,
-                Instruction::Meter(_) => return Err(Refusal::InstructionUnsupported),
+                // As Open vSwitch says it; the specification names no error for it.
+                Instruction::Meter(id) if !self.meters.contains(*id) => return Err(Refusal::MeterInvalid),
                 Instruction::Experimenter { .. } => return Err(Refusal::InstructionExperimenter),
-                Instruction::GotoTable(_) | Instruction::WriteMetadata { .. } | Instruction::ClearActions => {
-                }
+                Instruction::Meter(_)
+                | Instruction::GotoTable(_)
+                | Instruction::WriteMetadata { .. }
+                | Instruction::ClearActions => {}
             }
         }
         let mut ordered = wanted.to_vec();

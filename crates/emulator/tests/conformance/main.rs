@@ -7,4 +7,5 @@
 mod dsl;
 
 mod controllers;
+mod meters;
 mod standing_alone;

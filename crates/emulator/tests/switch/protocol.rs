@@ -167,10 +167,6 @@ fn what_it_does_not_have_is_said_to_be_empty_or_refused() {
         ask(&mut bench, RequestBody::Queue { port: PortNo::ANY, queue_id: u32::MAX }),
         ReplyBody::Queue(vec![])
     );
-    assert_eq!(
-        ask(&mut bench, RequestBody::MeterFeatures),
-        ReplyBody::MeterFeatures(MeterFeatures::default())
-    );
     let mut refusal = |body| bench.refusal(body);
     let request = |flags, body| Body::MultipartRequest(MultipartRequest { flags, body });
     assert_eq!(refusal(request(0, RequestBody::PortStats(PortNo(9)))), Some((1, 11)));

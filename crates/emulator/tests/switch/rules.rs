@@ -43,7 +43,7 @@ fn what_the_switch_cannot_do_is_refused_by_its_name() {
     v13(rule(1).table(TABLE_ALL), (5, 2));
     v13(rule(1).table(3).goto(3), (3, 2));
     v13(rule(1).goto(16), (3, 2));
-    v13(rule(1).then(Instruction::Meter(1)), (3, 1));
+    v13(rule(1).then(Instruction::Meter(1)), (12, 2));
     v13(rule(1).goto(1).goto(2), (3, 1));
     v13(rule(1).apply(&[Action::Group(7)]), (2, 9));
     v13(rule(1).apply(&[Action::PushVlan(0x800)]), (2, 5));
