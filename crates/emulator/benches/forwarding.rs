@@ -1,0 +1,206 @@
+//! How fast a switch forwards and how fast its tables change, and a packet's whole way from host to host.
+//!
+//! `cargo bench -p emulator`. Each figure is of one thread; the packets are of 60 bytes, where nothing else is said.
+
+#![allow(clippy::unwrap_used, reason = "a bench ends where something is not as it should be")]
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use emulator::{Effects, Network, NetworkEffects, Switch, SwitchOptions, Topology};
+use flow::{Action, DatapathId, Field, Instruction, Match, PortNo};
+use openflow::message::*;
+use openflow::{Body, Message, Version};
+use std::hint::black_box;
+use std::time::Duration;
+
+const NOW: Duration = Duration::from_secs(1);
+
+/// Flows that are asked for in turn so that none is known when its turn comes: many times what the cache holds.
+const FLOWS: u32 = 200_000;
+
+fn message(body: Body) -> Message {
+    Message { version: Version::V1_3, xid: 1, body }
+}
+
+fn rule(priority: u16, matching: Match, instructions: Vec<Instruction>) -> FlowMod {
+    FlowMod {
+        cookie: 0,
+        cookie_mask: 0,
+        table_id: 0,
+        command: FLOW_ADD,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        priority,
+        buffer_id: NO_BUFFER,
+        out_port: PortNo::ANY,
+        out_group: GROUP_ANY,
+        flags: 0,
+        matching,
+        instructions,
+    }
+}
+
+fn output(port: u32) -> Vec<Instruction> {
+    vec![Instruction::ApplyActions(vec![Action::output(PortNo(port))])]
+}
+
+fn switch(rules: impl Iterator<Item = FlowMod>) -> Switch {
+    let mut switch = Switch::new(DatapathId(1), "s1", SwitchOptions::default());
+    let mut effects = Effects::default();
+    (1..=2).for_each(|port| switch.add_port(PortNo(port), NOW, &mut effects));
+    switch.on_connected(&mut effects);
+    for body in std::iter::once(Body::Hello(Hello::default())).chain(rules.map(Body::FlowMod)) {
+        switch.on_message(&message(body), NOW, &mut effects);
+    }
+    assert!(!effects.messages.iter().any(|message| matches!(message.body, Body::Error(_))));
+    switch
+}
+
+/// TCP over IPv4 from 10.0.0.1 to `to`.
+fn frame(to: u32) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
+    frame[14..34].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 0, 0, 0, 0]);
+    frame[30..34].copy_from_slice(&to.to_be_bytes());
+    frame[34..38].copy_from_slice(&[0x30, 0x39, 0, 80]);
+    frame[46] = 0x50;
+    frame
+}
+
+/// Hands the switch a frame and takes back the one that leaves.
+fn through(switch: &mut Switch, frame: Vec<u8>, effects: &mut Effects) -> Vec<u8> {
+    switch.on_frame(PortNo(1), frame, NOW, effects);
+    effects.frames.pop().unwrap().1
+}
+
+fn address_match(field: Field, value: u32, mask: u32) -> Match {
+    Match::any().with(Field::EthType, 0x800u16).with_masked(field, value, mask)
+}
+
+fn known_flow(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("known_flow");
+    group.throughput(Throughput::Elements(1));
+    let host = |number: u32| rule(1, Match::any().with(Field::EthDst, number), output(2));
+    let learned = (0..1000).map(host).chain([rule(
+        1,
+        Match::any().with(Field::EthDst, 0x0200_0000_0002u64),
+        output(2),
+    )]);
+    let mut learned = switch(learned);
+    let mut effects = Effects::default();
+    let mut packet = frame(0x0a00_0002);
+    group.bench_function("one_table", |bench| {
+        bench.iter(|| packet = through(&mut learned, std::mem::take(&mut packet), &mut effects));
+    });
+    let goto = |table: u8| FlowMod {
+        table_id: table,
+        ..rule(1, Match::any(), vec![Instruction::GotoTable(table + 1)])
+    };
+    let routed = vec![
+        Instruction::ApplyActions(vec![
+            Action::SetField { field: Field::EthSrc, value: 1 },
+            Action::SetField { field: Field::EthDst, value: 2 },
+            Action::SetNwTtl(64),
+        ]),
+        Instruction::WriteActions(vec![Action::output(PortNo(2))]),
+    ];
+    let last =
+        FlowMod { table_id: 3, ..rule(1, address_match(Field::Ipv4Dst, 0x0a00_0000, 0xff00_0000), routed) };
+    let mut routes = switch((0..3).map(goto).chain([last]));
+    group.bench_function("four_tables_and_rewriting", |bench| {
+        bench.iter(|| packet = through(&mut routes, std::mem::take(&mut packet), &mut effects));
+    });
+}
+
+/// A table of as many masks: prefixes of source and destination. Each has 100 rules, and the table-miss rule is the one that hits.
+fn unknown_flow(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("unknown_flow");
+    group.throughput(Throughput::Elements(1));
+    for masks in [1u32, 10, 100] {
+        let rules = (0..masks).flat_map(|mask| {
+            let (field, length) =
+                if mask < 30 { (Field::Ipv4Src, 32 - mask) } else { (Field::Ipv4Dst, 32 - (mask - 30) % 30) };
+            // Beyond the sixty prefixes the transport ports tell masks apart.
+            let more = (mask / 60) as u16;
+            (0..100u32).map(move |number| {
+                let bits = u32::MAX << (32 - length);
+                let mut matching = address_match(field, (0xc000_0000 + (number << 12)) & bits, bits);
+                if more > 0 {
+                    matching =
+                        matching.with(Field::IpProto, 6u8).with_masked(Field::TcpDst, 0x8000u16, 0x8000u16);
+                }
+                rule(1 + mask as u16, matching, output(2))
+            })
+        });
+        let exact = rule(1000, address_match(Field::Ipv4Dst, 1, u32::MAX), output(2));
+        let mut switch = switch(rules.chain([exact, rule(0, Match::any(), output(2))]));
+        let mut effects = Effects::default();
+        let mut packet = frame(0);
+        let mut flow = 0u32;
+        group.bench_function(format!("{masks}_masks"), |bench| {
+            bench.iter(|| {
+                flow = (flow + 1) % FLOWS;
+                packet[30..34].copy_from_slice(&(0x0a00_0000 + flow).to_be_bytes());
+                packet = through(&mut switch, std::mem::take(&mut packet), &mut effects);
+            });
+        });
+    }
+}
+
+fn flow_mod(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("flow_mod");
+    let numbered = |number: u32| rule(5, address_match(Field::Ipv4Dst, number, u32::MAX), output(2));
+    let mut effects = Effects::default();
+    group.throughput(Throughput::Elements(65_000));
+    group.sample_size(10);
+    let all: Vec<Message> = (0..65_000).map(numbered).map(Body::FlowMod).map(message).collect();
+    group.bench_function("fill_an_empty_table", |bench| {
+        let empty = || switch(std::iter::empty());
+        bench.iter_batched(
+            empty,
+            |mut switch| {
+                all.iter().for_each(|add| switch.on_message(add, NOW, &mut effects));
+                switch
+            },
+            BatchSize::PerIteration,
+        );
+    });
+    group.sample_size(100);
+    group.throughput(Throughput::Elements(2));
+    let mut full = switch((0..65_000).map(numbered));
+    let add = message(Body::FlowMod(numbered(70_000)));
+    let delete = message(Body::FlowMod(FlowMod { command: FLOW_DELETE_STRICT, ..numbered(70_000) }));
+    group.bench_function("add_and_delete_one_of_65000", |bench| {
+        bench.iter(|| {
+            full.on_message(&add, NOW, &mut effects);
+            full.on_message(&delete, NOW, &mut effects);
+        });
+    });
+    assert!(effects.messages.is_empty(), "{:?}", effects.messages.first());
+}
+
+/// Pings between two hosts of one switch: two packets each, which the hosts make, send, check and answer.
+fn host_to_host(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("host_to_host");
+    let topology: Topology = "single,2".parse().unwrap();
+    let mut network = Network::new(&topology, &SwitchOptions::default(), NOW);
+    let mut effects = NetworkEffects::default();
+    network.on_connected(0, &mut effects);
+    let flood = rule(0, Match::any(), vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])]);
+    for body in [Body::Hello(Hello::default()), Body::FlowMod(flood)] {
+        network.on_message(0, &message(body), NOW, &mut effects);
+    }
+    let to = network.hosts()[1].address();
+    let mut sequence = 0u16;
+    group.throughput(Throughput::Elements(2));
+    group.bench_function("ping", |bench| {
+        bench.iter(|| {
+            sequence = sequence.wrapping_add(1);
+            network.ping(0, to, sequence, NOW, &mut effects);
+            while network.carry(16, NOW, &mut effects) {}
+            assert_eq!(black_box(effects.replies.drain(..).count()), 1);
+        });
+    });
+}
+
+criterion_group!(benches, known_flow, unknown_flow, flow_mod, host_to_host);
+criterion_main!(benches);
