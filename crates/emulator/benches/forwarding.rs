@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a bench ends where something is not as it should be")]
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use emulator::{Effects, Network, NetworkEffects, Switch, SwitchOptions, Topology};
+use emulator::{Channel, ControllerId, Effects, Network, NetworkEffects, Switch, SwitchOptions, Topology};
 use flow::{Action, DatapathId, Field, Instruction, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
@@ -47,11 +47,11 @@ fn switch(rules: impl Iterator<Item = FlowMod>) -> Switch {
     let mut switch = Switch::new(DatapathId(1), "s1", SwitchOptions::default());
     let mut effects = Effects::default();
     (1..=2).for_each(|port| switch.add_port(PortNo(port), NOW, &mut effects));
-    switch.on_connected(&mut effects);
+    switch.on_connected(ControllerId(0), &mut effects);
     for body in std::iter::once(Body::Hello(Hello::default())).chain(rules.map(Body::FlowMod)) {
-        switch.on_message(&message(body), NOW, &mut effects);
+        switch.on_message(ControllerId(0), &message(body), NOW, &mut effects);
     }
-    assert!(!effects.messages.iter().any(|message| matches!(message.body, Body::Error(_))));
+    assert!(!effects.messages.iter().any(|(_, message)| matches!(message.body, Body::Error(_))));
     switch
 }
 
@@ -158,7 +158,7 @@ fn flow_mod(criterion: &mut Criterion) {
         bench.iter_batched(
             empty,
             |mut switch| {
-                all.iter().for_each(|add| switch.on_message(add, NOW, &mut effects));
+                all.iter().for_each(|add| switch.on_message(ControllerId(0), add, NOW, &mut effects));
                 switch
             },
             BatchSize::PerIteration,
@@ -171,8 +171,8 @@ fn flow_mod(criterion: &mut Criterion) {
     let delete = message(Body::FlowMod(FlowMod { command: FLOW_DELETE_STRICT, ..numbered(70_000) }));
     group.bench_function("add_and_delete_one_of_65000", |bench| {
         bench.iter(|| {
-            full.on_message(&add, NOW, &mut effects);
-            full.on_message(&delete, NOW, &mut effects);
+            full.on_message(ControllerId(0), &add, NOW, &mut effects);
+            full.on_message(ControllerId(0), &delete, NOW, &mut effects);
         });
     });
     assert!(effects.messages.is_empty(), "{:?}", effects.messages.first());
@@ -184,10 +184,11 @@ fn host_to_host(criterion: &mut Criterion) {
     let topology: Topology = "single,2".parse().unwrap();
     let mut network = Network::new(&topology, &SwitchOptions::default(), NOW);
     let mut effects = NetworkEffects::default();
-    network.on_connected(0, &mut effects);
+    let channel = Channel { switch: 0, controller: ControllerId(0) };
+    network.on_connected(channel, &mut effects);
     let flood = rule(0, Match::any(), vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])]);
     for body in [Body::Hello(Hello::default()), Body::FlowMod(flood)] {
-        network.on_message(0, &message(body), NOW, &mut effects);
+        network.on_message(channel, &message(body), NOW, &mut effects);
     }
     let to = network.hosts()[1].address();
     let mut sequence = 0u16;

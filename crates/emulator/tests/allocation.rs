@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
-use emulator::{Effects, Switch, SwitchOptions};
+use emulator::{ControllerId, Effects, Switch, SwitchOptions};
 use flow::{Action, DatapathId, Field, Instruction, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
@@ -33,9 +33,14 @@ fn allocations(rules: &[Body]) -> u64 {
     let mut switch = Switch::new(DatapathId(1), "s1", SwitchOptions::default());
     let mut effects = Effects::default();
     (1..=2).for_each(|port| switch.add_port(PortNo(port), NOW, &mut effects));
-    switch.on_connected(&mut effects);
+    switch.on_connected(ControllerId(0), &mut effects);
     for body in std::iter::once(&Body::Hello(Hello::default())).chain(rules) {
-        switch.on_message(&Message { version: Version::V1_3, xid: 1, body: body.clone() }, NOW, &mut effects);
+        switch.on_message(
+            ControllerId(0),
+            &Message { version: Version::V1_3, xid: 1, body: body.clone() },
+            NOW,
+            &mut effects,
+        );
     }
     let mut frame = vec![0; 60];
     frame[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);

@@ -6,9 +6,10 @@
 //!   the time, a link's state  ─┘              └─> frames, each with the port that it leaves by
 //! ```
 //!
-//! It speaks OpenFlow 1.0 and 1.3, as it agrees with each of its controllers: flow tables, groups, meters, packet buffers, time-outs,
-//! roles, statistics. Without a controller it goes on by its rules or as a learning switch, as it is made ([`FailMode`]). It models no queues: a packet for a queue leaves by the queue's port.
-//! It has no local port and no traditional forwarding, so NORMAL is refused too.
+//! It speaks OpenFlow 1.0 and 1.3, as it agrees with each of its controllers: flow tables, groups, meters, packet buffers,
+//! time-outs, roles, statistics. Without a controller it goes on by its rules or as a learning switch, as it is made
+//! ([`FailMode`]). It models no queues: a packet for a queue leaves by the queue's port. It has no local port, and NORMAL is a
+//! bridge that learns addresses and knows no spanning tree.
 //!
 //! It never does I/O and never asks for the time: `now` is the time since whatever beginning its owner has chosen.
 

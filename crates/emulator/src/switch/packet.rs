@@ -26,7 +26,8 @@ impl Packet {
 
     /// Its fields as they are now.
     pub(crate) fn fields(&self) -> FrameFields {
-        let mut fields = FrameFields::read(&self.frame).from_port(self.in_port);
+        let mut fields = FrameFields::read(&self.frame);
+        fields.set(Field::InPort, self.in_port);
         fields.set(Field::Metadata, self.metadata);
         fields
     }

@@ -264,6 +264,7 @@ impl Switch {
             PortNo::IN_PORT => self.send(packet.in_port, packet, effects),
             PortNo::ALL => self.send_to_all(packet, |_| true, effects),
             PortNo::FLOOD => self.send_to_all(packet, |port| port.floods(), effects),
+            PortNo::NORMAL => self.switch_by_address(packet.in_port, packet.frame.clone(), now, effects),
             PortNo::CONTROLLER => self.packet_in(packet, Cause::Action { max_len }, origin, now, effects),
             PortNo::TABLE if origin.from_packet_out => self.forward(packet.clone(), now, effects),
             // A packet goes back by the port of its arrival only where a rule says IN_PORT.

@@ -1,6 +1,6 @@
-//! What a switch does while no controller is connected (1.3.5, 6.3.2).
+//! What a switch does while no controller is connected (1.3.5, 6.3.2), and for rules that say NORMAL.
 //!
-//! In: a frame. Out: the ports that it leaves by. Never asks a flow table: a switch that stands alone has no rules.
+//! In: a frame. Out: the ports that it leaves by. Never asks a flow table.
 
 use flow::{MacAddr, PortNo};
 use std::collections::HashMap;
@@ -76,7 +76,10 @@ impl Switch {
         if to.0[..5] == FOR_BRIDGES && to.0[5] < 0x10 {
             return;
         }
-        self.addresses.learn(vlan, from, in_port, now);
+        // The packet of a packet-out need not have come by a port.
+        if self.ports.contains_key(&in_port) {
+            self.addresses.learn(vlan, from, in_port, now);
+        }
         let known = self.addresses.find(vlan, to, now);
         for (number, port) in &mut self.ports {
             let wanted = known.map_or(port.floods(), |at| at == *number);

@@ -101,7 +101,12 @@ impl Switch {
 fn can_send_to(port: PortNo, place: Place) -> bool {
     match port {
         PortNo::TABLE => place == Place::PacketOut,
-        PortNo::IN_PORT | PortNo::FLOOD | PortNo::ALL | PortNo::CONTROLLER | PortNo::LOCAL => true,
+        PortNo::IN_PORT
+        | PortNo::FLOOD
+        | PortNo::ALL
+        | PortNo::NORMAL
+        | PortNo::CONTROLLER
+        | PortNo::LOCAL => true,
         PortNo(number) => number > 0 && number <= PortNo::MAX.0,
     }
 }

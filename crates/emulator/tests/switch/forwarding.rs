@@ -44,6 +44,23 @@ fn reserved_ports_mean_what_they_say() {
 }
 
 #[test]
+fn normal_goes_to_where_the_address_was_heard_from() {
+    for versions in [V10, V13] {
+        let mut bench = Bench::new(versions);
+        bench.add(&[rule(1).output("NORMAL")]);
+        let mut answer = ping();
+        answer[..12].rotate_left(6);
+        assert_eq!(bench.arrive(1, &ping()).0, "2 3 4");
+        assert_eq!(bench.arrive(3, &answer).0, "1");
+        assert_eq!(bench.arrive(1, &ping()).0, "3");
+        assert_eq!(bench.arrive(1, &tagged(ping(), 5)).0, "2 3 4", "another VLAN");
+        let mut for_bridges = ping();
+        for_bridges[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0]);
+        assert_eq!(bench.arrive(1, &for_bridges).0, "");
+    }
+}
+
+#[test]
 fn a_packet_does_not_go_back_unless_a_rule_says_in_port() {
     check(&[rule(1).apply(&[output("1"), output("2")])], (1, ping()), "2");
 }

@@ -48,7 +48,7 @@ fn a_message_of_the_wrong_version_or_direction_is_refused() {
 #[test]
 fn an_error_carries_the_beginning_of_what_it_refuses() {
     let mut bench = Bench::new(V13);
-    let answers = bench.say(rule(1).output("NORMAL").body());
+    let answers = bench.say(rule(1).output("TABLE").body());
     let [Body::Error(error)] = &answers[..] else { panic!("{answers:?}") };
     assert_eq!(&error.data[..8], [4, 14, 0, 80, 0, 0, 0, 42]);
     assert_eq!(error.data.len(), 64);

@@ -34,7 +34,7 @@ fn check_refusal(rule: Rule, v10: Option<(u16, u16)>, v13: Option<(u16, u16)>) {
 #[test]
 fn what_the_switch_cannot_do_is_refused_by_its_name() {
     let bad_out_port = Some((2, 4));
-    for port in ["NORMAL", "TABLE", "ANY", "0"] {
+    for port in ["TABLE", "ANY", "0"] {
         check_refusal(rule(1).output(port), bad_out_port, bad_out_port);
     }
     let v13 =
