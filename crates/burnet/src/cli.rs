@@ -18,6 +18,7 @@ use emulator::Topology;
 use flow::DatapathId;
 use monitor::protocol::WORKERS_MAX;
 
+use crate::commands::emulate::EmulateArgs;
 use crate::config::{AppArgument, ConfigError, ListenAddress, LogLevel, OpenFlowVersion};
 use crate::ofp::OfpArgs;
 
@@ -48,6 +49,8 @@ pub enum Commanded {
     /// Show Burnet at work on a small emulated network; needs no privileges
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
+    /// Run a network of emulated switches and hosts against any controller; needs no privileges
+    Emulate(EmulateArgs),
     /// List, make, restart, stop and start apps
     App(AppArgs),
     /// Show the switches that are connected to the running node

@@ -4,8 +4,10 @@
 
 pub mod app;
 pub mod demo;
+pub mod emulate;
 pub mod flows;
 pub mod run;
+mod stage;
 pub mod switches;
 mod table;
 

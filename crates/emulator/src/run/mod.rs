@@ -156,10 +156,36 @@ impl Emulation {
         controllers: &[SocketAddr],
         options: &SwitchOptions,
     ) -> io::Result<Handle> {
+        Emulation::begin(topology, controllers, options, None)
+    }
+
+    /// The same, and an observer that misses nothing of what happens from the first connection on.
+    ///
+    /// # Errors
+    /// The operating system gives no thread or no poll.
+    pub fn start_observed(
+        topology: &Topology,
+        controllers: &[SocketAddr],
+        options: &SwitchOptions,
+    ) -> io::Result<(Handle, Observer)> {
+        let (audience, observer) = event::channel(EVENTS_MAX);
+        Ok((Emulation::begin(topology, controllers, options, Some(audience))?, observer))
+    }
+
+    fn begin(
+        topology: &Topology,
+        controllers: &[SocketAddr],
+        options: &SwitchOptions,
+        audience: Option<event::Audience>,
+    ) -> io::Result<Handle> {
         let (commands, inbox) = channel();
         let counters = Arc::new(Counters::default());
         let mut reactor = Reactor::new(topology, controllers, options, inbox, counters.clone())?;
         let waker = reactor.waker();
+        if let Some(audience) = audience {
+            // The loop obeys before it connects, so that whoever observes is there first. Nobody waits for the answer.
+            let _ = commands.send(Command::Observe { audience, listening: channel().0 });
+        }
         let thread = std::thread::Builder::new().name("emulation".into()).spawn(move || reactor.run())?;
         Ok(Handle {
             commands,

@@ -1,0 +1,258 @@
+//! `burnet emulate`: a network of emulated switches and hosts against any controller, and whether what was asked of it came true.
+//!
+//! ```text
+//!   arguments ──> Asked ──> Emulation ⇄ controllers, over TCP
+//!                              └──> progress on standard error, a summary or JSON on standard output, the exit code
+//! ```
+//!
+//! Never starts a controller, and never touches the machine's own network beyond TCP to those that it is told.
+
+mod arguments;
+mod summary;
+
+pub use arguments::{ControllerAddress, EmulateArgs, EmulatedVersions, NotAController};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use emulator::{Emulation, Event, Handle, Observer, PingReport, SwitchOptions, Topology};
+use flow::DatapathId;
+
+use super::json;
+use super::stage::{Stage, StopSignal};
+use crate::cli::CommandError;
+use summary::Summary;
+
+/// Pings that may be asked for at once. Beyond it the report alone would take hundreds of megabytes.
+const PINGS_MAX: usize = 1_000_000;
+
+/// Controllers that every switch connects to. Each is a connection for each switch.
+const CONTROLLERS_MAX: usize = 16;
+
+/// Between two lines that say how far it has come.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// How long an event is waited for before the clock and the signals are looked at again.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What was asked, checked as far as it can be before anything runs.
+struct Asked {
+    topology: Topology,
+    controllers: Vec<SocketAddr>,
+    options: SwitchOptions,
+    wait: Duration,
+    ping_timeout: Duration,
+}
+
+impl Asked {
+    fn read(args: &EmulateArgs) -> Result<Asked, CommandError> {
+        let topology: Topology =
+            args.topo.parse().map_err(|error| CommandError::CannotBe(format!("{error}")))?;
+        let hosts = topology.hosts.len();
+        let pings = hosts.saturating_mul(hosts.saturating_sub(1));
+        if args.ping_all && pings > PINGS_MAX {
+            return Err(CommandError::CannotBe(format!(
+                "--ping-all among {hosts} hosts would be {pings} pings, and {PINGS_MAX} are the most: take fewer hosts"
+            )));
+        }
+        if args.ping_all && pings == 0 {
+            return Err(CommandError::CannotBe(format!(
+                "--ping-all has nobody to ping: {} has {hosts} host",
+                args.topo
+            )));
+        }
+        if args.controllers.len() > CONTROLLERS_MAX {
+            return Err(CommandError::CannotBe(format!(
+                "--controller is given {} times, and {CONTROLLERS_MAX} are the most",
+                args.controllers.len()
+            )));
+        }
+        let options = SwitchOptions { versions: args.version.into(), ..SwitchOptions::default() };
+        let seconds = |seconds| Duration::from_secs(u64::from(seconds));
+        let mut controllers: Vec<SocketAddr> =
+            args.controllers.iter().map(|controller| controller.0).collect();
+        if controllers.is_empty() {
+            controllers.push(ControllerAddress::default().0);
+        }
+        Ok(Asked {
+            topology,
+            controllers,
+            options,
+            wait: seconds(args.wait_s),
+            ping_timeout: seconds(args.ping_timeout_s),
+        })
+    }
+}
+
+/// Runs it. Exit code 0 if what was asked came true, 1 if it did not.
+pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
+    let stop = StopSignal::listen()?;
+    let asked = Asked::read(args)?;
+    let mut stage =
+        if args.ping_all || args.json { Stage::on_stderr().only_trouble() } else { Stage::on_stdout() };
+    let (network, observer) = Emulation::start_observed(&asked.topology, &asked.controllers, &asked.options)
+        .map_err(|error| {
+            CommandError::DidNotWork(format!("the emulated network cannot be started: {error}"))
+        })?;
+    // Shared with the thread that waits for an answer: who is told to stop does not wait for it.
+    let network = Arc::new(network);
+    let controllers: Vec<String> = asked.controllers.iter().map(SocketAddr::to_string).collect();
+    stage.say(&format!(
+        "{}: {} switches, {} hosts and {} links are emulated; controller: {}",
+        args.topo,
+        network.switches(),
+        network.hosts(),
+        asked.topology.links.len(),
+        controllers.join(", "),
+    ));
+    let mut run = Run { network, observer, stage, stop, switches: SwitchesSeen::default(), pings: 0 };
+    let summary = if args.ping_all { run.ping_all(args, &asked)? } else { run.stay_up(args, &asked) };
+    print(args, &summary)?;
+    Ok(if summary.passed { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Data and summary are what standard output is for; a reader that has gone away has heard enough.
+fn print(args: &EmulateArgs, summary: &Summary) -> Result<(), CommandError> {
+    use std::io::Write;
+    let text = if args.json { json(summary)? } else { summary.to_string() };
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Which switches have which controllers, as far as events have told.
+#[derive(Default)]
+struct SwitchesSeen {
+    connections: BTreeMap<DatapathId, BTreeSet<SocketAddr>>,
+}
+
+impl SwitchesSeen {
+    fn connected(&mut self, switch: DatapathId, controller: SocketAddr) {
+        self.connections.entry(switch).or_default().insert(controller);
+    }
+
+    fn disconnected(&mut self, switch: DatapathId, controller: SocketAddr) {
+        if let Some(controllers) = self.connections.get_mut(&switch) {
+            controllers.remove(&controller);
+        }
+    }
+
+    /// How many have one at least.
+    fn count(&self) -> usize {
+        self.connections.values().filter(|controllers| !controllers.is_empty()).count()
+    }
+}
+
+/// A network that runs, and how far it has come.
+struct Run {
+    network: Arc<Handle>,
+    observer: Observer,
+    stage: Stage,
+    stop: StopSignal,
+    switches: SwitchesSeen,
+    pings: u64,
+}
+
+impl Run {
+    fn ping_all(&mut self, args: &EmulateArgs, asked: &Asked) -> Result<Summary, CommandError> {
+        let network = self.network.clone();
+        let wait = asked.wait;
+        let switches = self.network.switches();
+        self.watch(
+            move || network.wait_connected(wait),
+            |run| format!("{} of {switches} switches are connected", run.switches.count()),
+        )?
+        .map_err(|missing| CommandError::DidNotWork(format!("after {} s {missing}", wait.as_secs())))?;
+        let connected_after = self.stage.elapsed();
+        self.stage.say(&format!("all {switches} switches are connected; all hosts ping all others"));
+        let hosts = self.network.hosts();
+        let pings = hosts * hosts.saturating_sub(1);
+        let (network, timeout) = (self.network.clone(), asked.ping_timeout);
+        let report = self.watch(
+            move || network.ping_all(timeout),
+            |run| format!("{} of {pings} pings are done", run.pings),
+        )?;
+        Ok(self.summary(args, asked, Some(connected_after), Some(&report)))
+    }
+
+    /// Stays until a signal comes, and shows what happens.
+    fn stay_up(&mut self, args: &EmulateArgs, asked: &Asked) -> Summary {
+        self.stage.say("it stays up until Ctrl-C");
+        let mut connected_after = None;
+        while !self.stop.came_within(Duration::ZERO) {
+            self.hear();
+            if self.switches.count() == self.network.switches() {
+                connected_after.get_or_insert_with(|| self.stage.elapsed());
+            }
+        }
+        self.summary(args, asked, connected_after, None)
+    }
+
+    /// Waits for what takes long, shows meanwhile what happens and how far it has come, and ends early at a signal.
+    fn watch<T: Send + 'static>(
+        &mut self,
+        long: impl FnOnce() -> T + Send + 'static,
+        progress: impl Fn(&Run) -> String,
+    ) -> Result<T, CommandError> {
+        let working = std::thread::spawn(long);
+        let mut said = Instant::now();
+        while !working.is_finished() {
+            self.hear();
+            if self.stop.came_within(Duration::ZERO) {
+                let far = progress(self);
+                return Err(CommandError::DidNotWork(format!(
+                    "it was told to stop before it was done: {far}"
+                )));
+            }
+            if said.elapsed() >= PROGRESS {
+                said = Instant::now();
+                let far = progress(self);
+                self.stage.say(&far);
+            }
+        }
+        while let Ok(event) = self.observer.try_next() {
+            self.note(&event);
+        }
+        working.join().map_err(|_| {
+            CommandError::DidNotWork("the emulated network has ended by a fault of its own".into())
+        })
+    }
+
+    /// What has happened, or happens within a moment.
+    fn hear(&mut self) {
+        let deadline = Instant::now() + LOOK;
+        while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+            let Ok(event) = self.observer.next_within(left) else { return };
+            self.note(&event);
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::SwitchConnected { datapath_id, controller, .. } => {
+                self.switches.connected(*datapath_id, *controller);
+            }
+            Event::SwitchDisconnected { datapath_id, controller, .. } => {
+                self.switches.disconnected(*datapath_id, *controller);
+            }
+            Event::PingOk { .. } | Event::PingLost { .. } => self.pings += 1,
+            _ => {}
+        }
+        self.stage.show(event);
+    }
+
+    fn summary(
+        &self,
+        args: &EmulateArgs,
+        asked: &Asked,
+        connected_after: Option<Duration>,
+        pings: Option<&PingReport>,
+    ) -> Summary {
+        let counters = self.network.counters();
+        Summary::new(&args.topo, &asked.topology, connected_after, self.stage.elapsed(), counters, pings)
+    }
+}

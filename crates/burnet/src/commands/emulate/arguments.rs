@@ -1,0 +1,130 @@
+//! What may be asked of `burnet emulate`.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use emulator::Versions;
+
+/// Where a controller listens if no port is said (OpenFlow 1.3.5, 6.3.3).
+const PORT: u16 = 6653;
+
+const EXAMPLES: &str = "\
+Examples:
+  burnet emulate --topo tree,3 --ping-all                      against a node on this machine; exit code 0 if all pings come back
+  burnet emulate --topo linear,8 --controller 10.0.0.1:6653    stays up until Ctrl-C and shows what happens
+  burnet emulate --topo single,4 --version 1.0 --ping-all --json | jq .pings.received";
+
+/// `burnet emulate`.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct EmulateArgs {
+    /// The network, in Mininet's words: single,HOSTS or linear,SWITCHES[,HOSTS_EACH] or tree,DEPTH[,FANOUT]
+    #[arg(long, value_name = "TOPOLOGY", default_value = "tree,2")]
+    pub topo: String,
+    /// The controller of the switches [default: 127.0.0.1:6653] (repeat for more)
+    #[arg(long = "controller", value_name = "ADDR[:PORT]")]
+    pub controllers: Vec<ControllerAddress>,
+    /// The version of OpenFlow that the switches offer
+    #[arg(long, value_name = "VERSION", default_value = "both")]
+    pub version: EmulatedVersions,
+    /// Every host pings every other; exit code 0 only if all pings come back
+    #[arg(long)]
+    pub ping_all: bool,
+    /// How many seconds the switches may take to be connected before --ping-all gives up
+    #[arg(long = "wait", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub wait_s: u32,
+    /// After how many seconds a ping is lost
+    #[arg(long = "ping-timeout", value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub ping_timeout_s: u32,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The versions that emulated switches offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EmulatedVersions {
+    /// Only 1.0.
+    #[value(name = "1.0")]
+    V1_0,
+    /// Only 1.3.
+    #[value(name = "1.3")]
+    V1_3,
+    /// Both; the controller chooses.
+    #[value(name = "both")]
+    Both,
+}
+
+impl From<EmulatedVersions> for Versions {
+    fn from(versions: EmulatedVersions) -> Versions {
+        match versions {
+            EmulatedVersions::V1_0 => Versions::Only10,
+            EmulatedVersions::V1_3 => Versions::Only13,
+            EmulatedVersions::Both => Versions::Both,
+        }
+    }
+}
+
+/// Where a controller listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControllerAddress(pub SocketAddr);
+
+impl Default for ControllerAddress {
+    fn default() -> Self {
+        ControllerAddress((Ipv4Addr::LOCALHOST, PORT).into())
+    }
+}
+
+/// What is no controller's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAController(String);
+
+/// `ADDRESS`, `ADDRESS:PORT`, `[IPV6-ADDRESS]:PORT`; `tcp:` before it, as Open vSwitch writes it, is taken off.
+impl FromStr for ControllerAddress {
+    type Err = NotAController;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let place = text.strip_prefix("tcp:").unwrap_or(text);
+        let whole = place.parse().ok();
+        let address = whole.or_else(|| Some(SocketAddr::new(place.parse().ok()?, PORT)));
+        address.map(ControllerAddress).ok_or_else(|| NotAController(text.to_owned()))
+    }
+}
+
+impl fmt::Display for ControllerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for NotAController {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is no controller's address: write ADDRESS:PORT, for example 127.0.0.1:{PORT}", self.0)
+    }
+}
+
+impl std::error::Error for NotAController {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_with_and_without_a_port() {
+        for (text, expected) in [
+            ("127.0.0.1", "127.0.0.1:6653"),
+            ("10.0.0.1:6633", "10.0.0.1:6633"),
+            ("tcp:10.0.0.1:6633", "10.0.0.1:6633"),
+            ("::1", "[::1]:6653"),
+            ("[::1]:1", "[::1]:1"),
+        ] {
+            assert_eq!(text.parse::<ControllerAddress>().unwrap().to_string(), expected);
+        }
+        for text in ["", "6653", "localhost:6653", "127.0.0.1:65536", "tcp:"] {
+            let refused = text.parse::<ControllerAddress>().unwrap_err().to_string();
+            assert!(refused.contains("write ADDRESS:PORT"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What became of an emulated network: for people, and as JSON.
+//!
+//! Pure: what was counted comes in.
+
+use std::fmt;
+use std::time::Duration;
+
+use emulator::{EmulationCounters, PingReport, Topology};
+use serde::Serialize;
+
+/// Lost pings that are named; of the others only how many.
+const LOST_NAMED: usize = 100;
+
+/// Lost pings that are named to people.
+const LOST_SHOWN: usize = 5;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Summary {
+    pub(super) topology: String,
+    pub(super) switches: usize,
+    pub(super) hosts: usize,
+    pub(super) links: usize,
+    /// From the start until all switches were connected; nothing if they never were.
+    pub(super) connected_after_ms: Option<f64>,
+    pub(super) ran_ms: f64,
+    pub(super) counters: Counted,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pings: Option<Pings>,
+    /// Whether what was asked came true.
+    pub(super) passed: bool,
+}
+
+/// What was counted over all switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Counted {
+    connections: u64,
+    connections_lost: u64,
+    connections_refused: u64,
+    attempts: u64,
+    silences: u64,
+    packet_ins: u64,
+    packet_ins_dropped: u64,
+    packet_outs: u64,
+    flow_mods: u64,
+    errors: u64,
+    bad_messages: u64,
+    frames_lost: u64,
+}
+
+/// What became of `--ping-all`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Pings {
+    sent: usize,
+    pub(super) received: usize,
+    dropped_percent: f64,
+    /// Nothing if none came back.
+    round_trip_ms: Option<RoundTrips>,
+    /// The first of those that did not come back.
+    lost: Vec<Lost>,
+}
+
+/// How long pings took, finding the address included.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct RoundTrips {
+    min: f64,
+    median: f64,
+    p99: f64,
+    max: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Lost {
+    from: String,
+    to: String,
+}
+
+impl Summary {
+    /// Without pings, what was asked was to be there: that came true.
+    pub(super) fn new(
+        name: &str,
+        topology: &Topology,
+        connected_after: Option<Duration>,
+        ran: Duration,
+        counters: EmulationCounters,
+        pings: Option<&PingReport>,
+    ) -> Self {
+        Summary {
+            topology: name.to_owned(),
+            switches: topology.switches.len(),
+            hosts: topology.hosts.len(),
+            links: topology.links.len(),
+            connected_after_ms: connected_after.map(milliseconds),
+            ran_ms: milliseconds(ran),
+            counters: counters.into(),
+            pings: pings.map(Pings::new),
+            passed: pings.is_none_or(PingReport::is_complete),
+        }
+    }
+}
+
+impl From<EmulationCounters> for Counted {
+    fn from(counters: EmulationCounters) -> Self {
+        Counted {
+            connections: counters.connections,
+            connections_lost: counters.connections_lost,
+            connections_refused: counters.connections_refused,
+            attempts: counters.attempts,
+            silences: counters.silences,
+            packet_ins: counters.packet_ins,
+            packet_ins_dropped: counters.packet_ins_dropped,
+            packet_outs: counters.packet_outs,
+            flow_mods: counters.flow_mods,
+            errors: counters.errors,
+            bad_messages: counters.bad_messages,
+            frames_lost: counters.frames_lost,
+        }
+    }
+}
+
+impl Pings {
+    fn new(report: &PingReport) -> Self {
+        let (sent, received) = (report.pairs.len(), report.answered());
+        let mut times: Vec<Duration> = report.pairs.iter().filter_map(|pair| pair.round_trip).collect();
+        times.sort_unstable();
+        let at = |percent: usize| milliseconds(times[(times.len() * percent / 100).min(times.len() - 1)]);
+        let round_trip_ms =
+            (!times.is_empty()).then(|| RoundTrips { min: at(0), median: at(50), p99: at(99), max: at(100) });
+        let lost = report.lost().take(LOST_NAMED);
+        Pings {
+            sent,
+            received,
+            dropped_percent: if sent == 0 { 0.0 } else { (sent - received) as f64 * 100.0 / sent as f64 },
+            round_trip_ms,
+            lost: lost.map(|pair| Lost { from: pair.from.clone(), to: pair.to.clone() }).collect(),
+        }
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: {} switches, {} hosts, {} links",
+            self.topology, self.switches, self.hosts, self.links
+        )?;
+        match self.connected_after_ms {
+            Some(ms) => writeln!(f, "connected   all after {:.3} s", ms / 1000.0)?,
+            None => writeln!(f, "connected   not all")?,
+        }
+        if let Some(pings) = &self.pings {
+            pings.fmt(f)?;
+        }
+        self.counters.fmt(f)
+    }
+}
+
+impl fmt::Display for Pings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sent, received) = (self.sent, self.received);
+        writeln!(f, "pings       {:.0}% dropped ({received}/{sent} received)", self.dropped_percent.ceil())?;
+        if let Some(times) = self.round_trip_ms {
+            writeln!(
+                f,
+                "round trip  min {:.3} ms, median {:.3} ms, p99 {:.3} ms, max {:.3} ms",
+                times.min, times.median, times.p99, times.max
+            )?;
+        }
+        for lost in self.lost.iter().take(LOST_SHOWN) {
+            writeln!(f, "lost        {} -> {}", lost.from, lost.to)?;
+        }
+        match (sent - received).saturating_sub(LOST_SHOWN) {
+            0 => Ok(()),
+            more => writeln!(f, "lost        … and {more} more"),
+        }
+    }
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "messages    {} packet-ins, {} flow mods, {} packet-outs, {} errors",
+            self.packet_ins, self.flow_mods, self.packet_outs, self.errors
+        )?;
+        let trouble = [
+            (self.connections_lost, "connections lost"),
+            (self.connections_refused, "connections refused"),
+            (self.silences, "of these for silence"),
+            (self.bad_messages, "messages that could not be read"),
+            (self.packet_ins_dropped, "packet-ins dropped"),
+            (self.frames_lost, "frames lost"),
+        ];
+        let trouble: Vec<String> = trouble
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        if trouble.is_empty() { Ok(()) } else { writeln!(f, "trouble     {}", trouble.join(", ")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use emulator::PingOutcome;
+
+    fn outcome(to: usize, round_trip_ms: Option<u64>) -> PingOutcome {
+        let round_trip = round_trip_ms.map(Duration::from_millis);
+        PingOutcome { from: "h1".into(), to: format!("h{to}"), round_trip }
+    }
+
+    fn summary(pairs: Vec<PingOutcome>) -> Summary {
+        let counters = EmulationCounters { packet_ins: 7, connections_refused: 2, ..Default::default() };
+        let topology = "single,3".parse().unwrap();
+        let second = Some(Duration::from_secs(1));
+        let report = PingReport { pairs };
+        Summary::new("single,3", &topology, second, Duration::from_secs(2), counters, Some(&report))
+    }
+
+    #[test]
+    fn what_was_lost_is_named_and_counted() {
+        let mut pairs: Vec<_> = (0..200).map(|to| outcome(to, None)).collect();
+        pairs.push(outcome(200, Some(4)));
+        let summary = summary(pairs);
+        assert!(!summary.passed);
+        let text = summary.to_string();
+        assert!(text.contains("pings       100% dropped (1/201 received)"), "{text}");
+        assert!(text.contains("lost        h1 -> h4\nlost        … and 195 more\n"), "{text}");
+        assert!(text.ends_with("trouble     2 connections refused\n"), "{text}");
+        assert_eq!(summary.pings.unwrap().lost.len(), LOST_NAMED);
+    }
+
+    #[test]
+    fn times_are_said_from_the_shortest_to_the_longest() {
+        let summary = summary((1..=100).map(|to| outcome(to, Some(to as u64))).collect());
+        assert!(summary.passed);
+        let text = summary.to_string();
+        let times = "round trip  min 1.000 ms, median 51.000 ms, p99 100.000 ms, max 100.000 ms";
+        assert!(text.contains(times), "{text}");
+        assert_eq!(serde_json::to_value(&summary).unwrap()["pings"]["received"], 100);
+    }
+
+    #[test]
+    fn no_pings_at_all_did_not_come_true() {
+        assert!(!summary(Vec::new()).passed);
+    }
+}

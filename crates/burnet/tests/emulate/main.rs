@@ -1,0 +1,78 @@
+//! `burnet emulate` as an operator calls it, against a node.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+mod node;
+
+use node::{Node, burnet, complained, said};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+/// Refused in one sentence with exit code 2, before anything runs.
+fn refused(arguments: &[&str], words: &str) {
+    let output = burnet().arg("emulate").args(arguments).output().unwrap();
+    let complained = complained(&output);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {complained}");
+    assert!(complained.starts_with("burnet: ") && complained.contains(words), "{complained}");
+    assert_eq!((complained.lines().count(), said(&output).as_str()), (1, ""), "{complained}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_it_starts() {
+    refused(&["--topo", "square,4"], "'square' is not one of them");
+    refused(&["--topo", "single,16385"], "16384 are the most");
+    refused(&["--topo", "single,1", "--ping-all"], "has nobody to ping");
+    refused(&["--topo", "single,1002", "--ping-all"], "1003002 pings, and 1000000 are the most");
+}
+
+#[test]
+fn a_controller_that_is_not_there_is_named_and_nothing_came_true() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let arguments = ["emulate", "--controller", &nobody, "--ping-all", "--wait", "1"];
+    let output = burnet().args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let last = complained(&output).lines().last().unwrap().to_owned();
+    assert!(last.starts_with("burnet: after 1 s 3 switches are not connected"), "{last}");
+    assert!(last.contains("Connection refused"), "{last}");
+}
+
+#[test]
+fn all_hosts_reach_all_and_the_summary_says_so() {
+    let node = Node::start();
+    let output = node.emulate(&["--topo", "linear,3", "--ping-all"]);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}{}", complained(&output));
+    assert!(text.starts_with("linear,3: 3 switches, 3 hosts, 5 links\n"), "{text}");
+    assert!(text.contains("0% dropped (6/6 received)"), "{text}");
+}
+
+#[test]
+fn the_summary_is_json_where_it_is_asked_for() {
+    let node = Node::start();
+    for version in ["1.0", "1.3"] {
+        let arguments = ["--topo", "tree,2", "--version", version, "--ping-all", "--json"];
+        let output = node.emulate(&arguments);
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{summary}");
+        assert_eq!(summary["passed"], true);
+        assert_eq!((&summary["pings"]["sent"], &summary["pings"]["received"]), (&12.into(), &12.into()));
+        assert!(summary["counters"]["flow_mods"].as_u64().unwrap() > 0, "{summary}");
+    }
+}
+
+#[test]
+fn without_a_task_it_shows_what_happens_until_it_is_told_to_stop() {
+    let node = Node::start();
+    let mut command = burnet();
+    command.args(["emulate", "--topo", "single,2", "--controller", &node.address]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| line.unwrap());
+    let connected = lines.any(|line| line.contains("of:0000000000000001 connected, OpenFlow 1.3"));
+    assert!(connected, "it ended before");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let summary: Vec<String> = lines.collect();
+    assert!(summary.iter().any(|line| line == "single,2: 1 switches, 2 hosts, 2 links"), "{summary:?}");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
