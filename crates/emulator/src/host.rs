@@ -25,6 +25,9 @@ const PINGS_MAX: usize = 65_536;
 /// `mcast_solicit`).
 const ARP_INTERVAL: Duration = Duration::from_secs(1);
 const ARP_ATTEMPTS: u32 = 3;
+/// How many used frames are kept for their room, and how much room one may have: a little over a frame of full length.
+const SPARE_MAX: usize = 4096;
+const SPARE_BYTES_MAX: usize = 2048;
 /// Payload of a ping, as the ping program sends it.
 const PING_PAYLOAD_BYTES: usize = 56;
 /// Time-to-live of what a host sends, as Linux has it.
@@ -37,6 +40,18 @@ pub struct HostEffects {
     pub frames: Vec<Vec<u8>>,
     /// Replies that have come to this host's pings.
     pub replies: Vec<PingReply>,
+    /// Room for frames to come, so that a flow needs no new memory.
+    spare: Vec<Vec<u8>>,
+}
+
+impl HostEffects {
+    /// Takes a frame that nobody needs any more for the room that it has.
+    pub fn recycle(&mut self, mut frame: Vec<u8>) {
+        if self.spare.len() < SPARE_MAX && frame.capacity() <= SPARE_BYTES_MAX {
+            frame.clear();
+            self.spare.push(frame);
+        }
+    }
 }
 
 /// A reply to a ping.
@@ -136,6 +151,23 @@ impl Host {
             search.sequences.retain(|waiting| *waiting != sequence);
         }
         self.outstanding.remove(&(to, sequence)).is_some()
+    }
+
+    /// When it has something to do though nothing comes.
+    pub fn next_due(&self) -> Option<Duration> {
+        self.wanted.values().map(|search| search.asked_at + ARP_INTERVAL).min()
+    }
+
+    /// Tells everybody where it is, as a virtual machine does that has been moved: an ARP request for its own address.
+    pub fn announce(&self, effects: &mut HostEffects) {
+        effects.frames.push(self.arp_request(self.address));
+    }
+
+    /// It is switched off: it forgets whom it knew and what it waited for.
+    pub fn fail(&mut self) {
+        self.arp_cache.clear();
+        self.wanted.clear();
+        self.outstanding.clear();
     }
 
     /// Time has passed: asks again for addresses that nobody has told, and stops asking after a while.

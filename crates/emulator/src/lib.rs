@@ -29,13 +29,14 @@ mod frame;
 pub mod host;
 pub mod link;
 pub mod network;
+mod random;
 pub mod run;
 pub mod switch;
 pub mod topology;
 
 pub use host::{Host, HostEffects, PingReply};
 pub use link::{LinkQuality, NotALinkQuality};
-pub use network::{Channel, Network, NetworkEffects};
+pub use network::{CannotChange, Change, Channel, LinkCounters, Network, NetworkEffects};
 pub use run::{Emulation, EmulationCounters, Event, Handle, NotConnected, Observer, PingOutcome, PingReport};
 pub use switch::{ControllerId, Effects, FailMode, Switch, SwitchCounters, SwitchOptions, Versions};
 pub use topology::Topology;

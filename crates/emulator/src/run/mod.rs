@@ -29,6 +29,7 @@ use std::time::Duration;
 use flow::DatapathId;
 use mio::Waker;
 
+use crate::network::{CannotChange, Change, LinkCounters};
 use crate::switch::SwitchOptions;
 use crate::topology::Topology;
 use reactor::Reactor;
@@ -61,6 +62,10 @@ pub(crate) enum Command {
     PingAll { timeout: Duration, answer: Sender<PingReport> },
     /// Take a link down or up.
     SetLink { link: usize, up: bool },
+    /// Change something that is called by its name.
+    Change { change: Change, answer: Sender<Result<(), CannotChange>> },
+    /// Say what each link has counted.
+    CountLinks(Sender<Vec<(String, LinkCounters)>>),
     /// Tell what happens.
     Observe { audience: event::Audience, listening: Sender<()> },
     /// End.
@@ -232,6 +237,20 @@ impl Handle {
     /// Takes a link down or up again; its number is its place in the topology's links.
     pub fn set_link(&self, link: usize, up: bool) {
         self.tell(Command::SetLink { link, up });
+    }
+
+    /// Takes something down or up, makes a link better or worse, or moves a host. It is done when this returns, and what switches
+    /// tell their controllers of it is on its way.
+    ///
+    /// # Errors
+    /// There is nothing of that name, the port is taken, or the emulation has ended.
+    pub fn change(&self, change: Change) -> Result<(), CannotChange> {
+        self.ask(|answer| Command::Change { change, answer }).recv().unwrap_or(Err(CannotChange::Ended))
+    }
+
+    /// Each link's name and what it has counted, in the order of the topology. Empty if the emulation has ended.
+    pub fn link_counters(&self) -> Vec<(String, LinkCounters)> {
+        self.ask(Command::CountLinks).recv().unwrap_or_default()
     }
 
     /// What happens from now on, for one more observer: nothing that happens after this returns is missed.

@@ -103,7 +103,7 @@ impl Reactor {
         // The first look is at the clock: every connection is due.
         let mut more = true;
         loop {
-            let patience = if more { Duration::ZERO } else { TICK };
+            let patience = if more { Duration::ZERO } else { self.patience() };
             match self.poll.poll(&mut events, Some(patience)) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return,
                 _ => {}
@@ -127,6 +127,13 @@ impl Reactor {
             self.deliver(now);
             more = frames_left || !self.unread.is_empty();
         }
+    }
+
+    /// How long nothing has to be done if nothing comes.
+    fn patience(&self) -> Duration {
+        let now = self.began.elapsed();
+        let due = self.network.next_due().map_or(TICK, |due| due.saturating_sub(now));
+        due.min(TICK)
     }
 
     fn on_socket(&mut self, index: usize, writable: bool, now: Duration) {
@@ -202,8 +209,11 @@ impl Reactor {
     }
 
     /// Whether a switch can be expected to do what a controller wants of it. In 1.3 a switch without rules drops everything,
-    /// so it is given a moment to get its first.
+    /// so it is given a moment to get its first. Nothing is expected of one that is switched off.
     fn is_ready(&self, switch: usize, now: Duration) -> bool {
+        if !self.network.is_switch_up(switch) {
+            return true;
+        }
         let this = &self.network.switches()[switch];
         (0..self.controllers.len()).any(|controller| {
             let connection = &self.connections[switch * self.controllers.len() + controller];
@@ -242,6 +252,7 @@ impl Reactor {
         for index in 0..self.connections.len() {
             match self.connections[index].due(now) {
                 Due::Nothing => {}
+                Due::Connect if !self.network.is_switch_up(self.channel(index).switch) => {}
                 Due::Connect => self.connect(index, now),
                 Due::Probe => self.probe(index),
                 Due::GiveUp => self.leave(index, "the controller says nothing"),
@@ -249,7 +260,6 @@ impl Reactor {
             }
         }
         self.answer_if_all_are_ready(now);
-        self.network.on_tick(now, &mut self.effects);
         self.counters.frames_lost.store(self.network.frames_lost(), Ordering::Relaxed);
     }
 
@@ -295,6 +305,14 @@ impl Reactor {
                     self.go_on_pinging(now);
                 }
                 Ok(Command::SetLink { link, up }) => self.network.set_link(link, up, &mut self.effects),
+                Ok(Command::Change { change, answer }) => {
+                    // Who asked may be gone.
+                    let _ = answer.send(self.network.change(&change, now, &mut self.effects));
+                }
+                Ok(Command::CountLinks(answer)) => {
+                    // Who asked may be gone.
+                    let _ = answer.send(self.network.counters_of_links());
+                }
                 Ok(Command::Observe { audience, listening }) => {
                     self.audience.push(audience);
                     // Whoever asked has gone away otherwise, and its observer with it.

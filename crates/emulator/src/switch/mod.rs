@@ -53,6 +53,7 @@ use packet::Packet;
 use port::SwitchPort;
 use session::{Session, State};
 use standalone::AddressTable;
+use table::FlowTable;
 use tables::FlowTables;
 
 /// What a switch is made with.
@@ -269,6 +270,11 @@ impl Switch {
             }
             self.forward(Packet::new(frame, in_port), now, effects);
         }
+    }
+
+    /// When a rule may come to its end, if any may. A packet that uses it until then gives it longer.
+    pub fn next_due(&self) -> Option<Duration> {
+        self.tables.iter().filter_map(FlowTable::next_due).min()
     }
 
     /// Time has passed: removes the rules whose time is over.

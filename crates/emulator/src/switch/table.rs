@@ -317,6 +317,11 @@ impl FlowTable {
         meant.into_iter().filter_map(|slot| self.take(slot)).collect()
     }
 
+    /// When an entry may be over, if any may.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
     /// Whether any entry may be over.
     pub(crate) fn has_due(&self, now: Duration) -> bool {
         self.due.first().is_some_and(|(due, _)| *due <= now)

@@ -1,0 +1,519 @@
+//! Switches and hosts, and the links between them.
+//!
+//! ```text
+//!   message for a switch, ping, change, the time ──> Network ──> messages of switches, replies of hosts
+//! ```
+//!
+//! A frame that leaves a port arrives at the other end of the link when the link's quality says: at once, later, or never.
+//! Everything happens at a time of its own and in the order of those times, however late the caller is; what happens at the
+//! same time does so in the order in which it came about. So the same calls with the same seed have the same outcome.
+//!
+//! Never does I/O and never loops for ever: a caller says how many frames it carries before it looks at something else.
+
+mod cable;
+mod capture;
+mod change;
+mod due;
+mod in_flight;
+mod plugs;
+
+pub use cable::{DirectionCounters, LinkCounters};
+pub use capture::Capture;
+pub use change::{CannotChange, Change};
+
+use flow::PortNo;
+use openflow::{Body, Message};
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use crate::host::{Host, HostEffects, PingReply};
+use crate::random::Random;
+use crate::switch::{ControllerId, Effects, Switch, SwitchOptions};
+use crate::topology::{Endpoint, HostPlan, Link, SwitchPlan, Topology};
+use cable::{Cable, Fate, Way};
+use capture::Taps;
+use due::{DueQueue, Node};
+use in_flight::{InFlight, Passage};
+use plugs::{Plug, Plugs};
+
+/// The seed of a network that is given none.
+pub const SEED_DEFAULT: u64 = 1;
+
+/// The way between a switch, named by its index, and one of its controllers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Channel {
+    /// The switch.
+    pub switch: usize,
+    /// Which of its controllers.
+    pub controller: ControllerId,
+}
+
+/// What is to be done after something happened in a network. Collected by the caller, who may use it many times over.
+#[derive(Debug, Default)]
+pub struct NetworkEffects {
+    /// What switches send to controllers; in order.
+    pub messages: Vec<(Channel, Message)>,
+    /// Connections that are to be closed once their messages are sent.
+    pub close: Vec<Channel>,
+    /// Replies to the pings of a host, named by its index.
+    pub replies: Vec<(usize, PingReply)>,
+    /// Frames that passed where a tap is. Whoever set the tap takes them out.
+    pub captured: Vec<Capture>,
+}
+
+/// A network.
+#[derive(Debug)]
+pub struct Network {
+    switches: Vec<Switch>,
+    switches_up: Vec<bool>,
+    /// The ports that each switch has, also those without a link.
+    ports_made: Vec<BTreeSet<PortNo>>,
+    /// The connections that there are.
+    channels: BTreeSet<Channel>,
+    options: SwitchOptions,
+    hosts: Vec<Host>,
+    hosts_up: Vec<bool>,
+    cables: Vec<Cable>,
+    plugs: Plugs,
+    in_flight: InFlight,
+    due: DueQueue,
+    taps: Taps,
+    random: Random,
+    /// The latest time that it has heard of or come to. It never goes back.
+    clock: Duration,
+    frames_lost: u64,
+    of_switch: Effects,
+    of_host: HostEffects,
+}
+
+impl Network {
+    /// A network of this shape, all of whose links are up. All switches are made alike.
+    pub fn new(topology: &Topology, options: &SwitchOptions, now: Duration) -> Self {
+        Self::with_seed(topology, options, SEED_DEFAULT, now)
+    }
+
+    /// The same, with a seed for all that chance decides in it.
+    pub fn with_seed(topology: &Topology, options: &SwitchOptions, seed: u64, now: Duration) -> Self {
+        let switch = |plan: &SwitchPlan| Switch::new(plan.datapath_id, plan.name.clone(), options.clone());
+        let host = |plan: &HostPlan| Host::new(plan.name.clone(), plan.mac, plan.address);
+        let (switches, hosts) = (topology.switches.len(), topology.hosts.len());
+        let mut network = Network {
+            switches: topology.switches.iter().map(switch).collect(),
+            switches_up: vec![true; switches],
+            ports_made: vec![BTreeSet::new(); switches],
+            channels: BTreeSet::new(),
+            options: options.clone(),
+            hosts: topology.hosts.iter().map(host).collect(),
+            hosts_up: vec![true; hosts],
+            cables: Vec::with_capacity(topology.links.len()),
+            plugs: Plugs::new(switches, hosts),
+            in_flight: InFlight::default(),
+            due: DueQueue::new(switches, hosts),
+            taps: Taps::default(),
+            random: Random::new(seed),
+            clock: now,
+            frames_lost: 0,
+            of_switch: Effects::default(),
+            of_host: HostEffects::default(),
+        };
+        topology.links.iter().for_each(|link| network.add_link(*link));
+        network
+    }
+
+    fn add_link(&mut self, link: Link) {
+        let number = self.cables.len();
+        self.cables.push(Cable::new(link));
+        for (end, way) in [(link.one, Way::Forth), (link.two, Way::Back)] {
+            self.plugs.set(end, Some(Plug { link: number, way }));
+            if let Endpoint::Switch { index, port } = end {
+                // Nobody is connected yet who would have to be told.
+                self.make_port(index, port, &mut NetworkEffects::default());
+            }
+        }
+    }
+
+    /// Gives a switch a port, unless it has it.
+    fn make_port(&mut self, index: usize, port: PortNo, effects: &mut NetworkEffects) {
+        let now = self.clock;
+        if self.ports_made.get_mut(index).is_some_and(|ports| ports.insert(port)) {
+            self.at_switch(index, effects, |switch, out| switch.add_port(port, now, out));
+        }
+    }
+
+    /// Its switches.
+    pub fn switches(&self) -> &[Switch] {
+        &self.switches
+    }
+
+    /// Its hosts.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// Its links, and whether each is up.
+    pub fn links(&self) -> impl Iterator<Item = (Link, bool)> {
+        self.cables.iter().map(|cable| (cable.link, cable.is_up()))
+    }
+
+    /// What a link has counted, if there is such a link.
+    pub fn link_counters(&self, link: usize) -> Option<LinkCounters> {
+        self.cables.get(link).map(Cable::counters)
+    }
+
+    /// Each link's name and what it has counted.
+    pub fn counters_of_links(&self) -> Vec<(String, LinkCounters)> {
+        let counters = self.cables.iter().map(Cable::counters).enumerate();
+        counters.map(|(link, counters)| (self.link_name(link), counters)).collect()
+    }
+
+    /// Frames that were lost on links, by whatever reason, or because too many were on their way.
+    pub fn frames_lost(&self) -> u64 {
+        self.frames_lost
+    }
+
+    /// A connection of a switch to a controller is there.
+    pub fn on_connected(&mut self, at: Channel, effects: &mut NetworkEffects) {
+        if !self.is_switch_up(at.switch) {
+            return effects.close.push(at);
+        }
+        self.channels.insert(at);
+        self.at_switch(at.switch, effects, |switch, out| switch.on_connected(at.controller, out));
+    }
+
+    /// A connection of a switch is gone.
+    pub fn on_disconnected(&mut self, at: Channel) {
+        self.channels.remove(&at);
+        if let Some(switch) = self.switches.get_mut(at.switch) {
+            switch.on_disconnected(at.controller);
+        }
+    }
+
+    /// Ends all connections of a switch.
+    fn disconnect(&mut self, switch: usize, effects: &mut NetworkEffects) {
+        let last = Channel { switch, controller: ControllerId(usize::MAX) };
+        let first = Channel { switch, controller: ControllerId(0) };
+        effects.close.extend(self.channels.range(first..=last));
+    }
+
+    /// A message for a switch has come.
+    pub fn on_message(
+        &mut self,
+        at: Channel,
+        message: &Message,
+        now: Duration,
+        effects: &mut NetworkEffects,
+    ) {
+        self.pass_to(now);
+        self.at_switch(at.switch, effects, |switch, out| {
+            switch.on_message(at.controller, message, now, out);
+        });
+        if matches!(message.body, Body::FlowMod(_)) {
+            self.set_due_of_switch(at.switch);
+        }
+    }
+
+    /// Bytes for a switch have come that are no message: `beginning` is the first of them.
+    pub fn on_bad_input(
+        &mut self,
+        at: Channel,
+        xid: u32,
+        error: flow::ErrorCode,
+        beginning: &[u8],
+        effects: &mut NetworkEffects,
+    ) {
+        self.at_switch(at.switch, effects, |switch, out| {
+            switch.on_bad_input(at.controller, xid, error, beginning, out);
+        });
+    }
+
+    /// A host pings an address.
+    pub fn ping(
+        &mut self,
+        host: usize,
+        to: Ipv4Addr,
+        sequence: u16,
+        now: Duration,
+        effects: &mut NetworkEffects,
+    ) {
+        self.pass_to(now);
+        self.at_host(host, effects, |host, out| host.ping(to, sequence, now, out));
+    }
+
+    /// A host waits for a ping no longer. Says whether it was still without a reply.
+    pub fn give_up(&mut self, host: usize, to: Ipv4Addr, sequence: u16) -> bool {
+        self.hosts.get_mut(host).is_some_and(|host| host.give_up(to, sequence))
+    }
+
+    /// Takes a copy of every frame that comes out of or goes into this end of a link from now on, or no longer.
+    pub fn set_tap(&mut self, at: Endpoint, on: bool) {
+        self.taps.set(at, on);
+    }
+
+    /// How many frames were not copied because nobody took the copies out.
+    pub fn captures_dropped(&self) -> u64 {
+        self.taps.dropped()
+    }
+
+    /// When something happens next if nothing comes from outside; `None`: nothing will.
+    pub fn next_due(&self) -> Option<Duration> {
+        if self.in_flight.is_urgent() {
+            return Some(self.clock);
+        }
+        self.next_timed()
+    }
+
+    fn next_timed(&self) -> Option<Duration> {
+        let (due, arrival) = (self.due.next(), self.in_flight.next_later());
+        due.into_iter().chain(arrival).min()
+    }
+
+    /// Lets everything happen that is to happen by now, up to a budget of frames and time-outs. Says whether there is
+    /// more. Frames of a storm take the budget and not the time: what is due by the clock happens all the same.
+    pub fn carry(&mut self, budget: usize, now: Duration, effects: &mut NetworkEffects) -> bool {
+        for _ in 0..budget {
+            if let Some(passage) = self.in_flight.pop_at_once() {
+                self.arrive(passage, effects);
+                continue;
+            }
+            let Some(next) = self.next_timed().filter(|next| *next <= now) else {
+                self.pass_to(now);
+                return false;
+            };
+            self.pass_to(next);
+            match self.due.take(self.clock) {
+                Some(node) => self.on_due(node, effects),
+                None => {
+                    if let Some(passage) = self.in_flight.pop_later() {
+                        self.arrive(passage, effects);
+                    }
+                }
+            }
+        }
+        self.pass_to(now);
+        // Each is due once at most, so this comes to an end.
+        for _ in 0..self.switches.len() + self.hosts.len() {
+            let Some(node) = self.due.take(now) else { break };
+            self.on_due(node, effects);
+        }
+        self.next_due().is_some_and(|due| due <= now)
+    }
+
+    /// Time has come to this, unless it was further already.
+    fn pass_to(&mut self, time: Duration) {
+        self.clock = self.clock.max(time);
+    }
+
+    fn on_due(&mut self, node: Node, effects: &mut NetworkEffects) {
+        let now = self.clock;
+        match node {
+            Node::Switch(index) => {
+                self.at_switch(index, effects, |switch, out| switch.on_tick(now, out));
+                self.set_due_of_switch(index);
+            }
+            Node::Host(index) => self.at_host(index, effects, |host, out| host.on_tick(now, out)),
+        }
+    }
+
+    fn set_due_of_switch(&mut self, index: usize) {
+        if let Some(switch) = self.switches.get(index) {
+            self.due.set(Node::Switch(index), switch.next_due());
+        }
+    }
+
+    /// A frame has come to the end of its link.
+    fn arrive(&mut self, passage: Passage, effects: &mut NetworkEffects) {
+        let Passage { to, link, way, period, frame } = passage;
+        let now = self.clock;
+        if self.cables[link].period != period {
+            self.frames_lost += 1;
+            return self.cables[link].lose_what_was_sent(way, frame.len());
+        }
+        self.taps.note(to, false, now, &frame, &mut effects.captured);
+        match to {
+            Endpoint::Switch { index, port } => {
+                self.at_switch(index, effects, |switch, out| switch.on_frame(port, frame, now, out));
+            }
+            Endpoint::Host { index } => {
+                self.at_host(index, effects, |host, out| host.on_frame(&frame, now, out));
+                self.of_host.recycle(frame);
+            }
+        }
+    }
+
+    fn at_switch(
+        &mut self,
+        index: usize,
+        effects: &mut NetworkEffects,
+        happens: impl FnOnce(&mut Switch, &mut Effects),
+    ) {
+        let Some(switch) = self.switches.get_mut(index) else { return };
+        let mut out = std::mem::take(&mut self.of_switch);
+        happens(switch, &mut out);
+        let channel = |controller| Channel { switch: index, controller };
+        let messages = out.messages.drain(..);
+        effects.messages.extend(messages.map(|(controller, message)| (channel(controller), message)));
+        effects.close.extend(out.close.drain(..).map(channel));
+        for (port, frame) in out.frames.drain(..) {
+            self.send(Endpoint::Switch { index, port }, frame, effects);
+        }
+        self.of_switch = out;
+    }
+
+    fn at_host(
+        &mut self,
+        index: usize,
+        effects: &mut NetworkEffects,
+        happens: impl FnOnce(&mut Host, &mut HostEffects),
+    ) {
+        let Some(host) = self.hosts.get_mut(index) else { return };
+        let mut out = std::mem::take(&mut self.of_host);
+        happens(host, &mut out);
+        self.due.set(Node::Host(index), host.next_due());
+        effects.replies.extend(out.replies.drain(..).map(|reply| (index, reply)));
+        let mut frames = std::mem::take(&mut out.frames);
+        self.of_host = out;
+        for frame in frames.drain(..) {
+            self.send(Endpoint::Host { index }, frame, effects);
+        }
+        self.of_host.frames = frames;
+    }
+
+    /// Puts a frame on the link that is plugged in there.
+    fn send(&mut self, from: Endpoint, frame: Vec<u8>, effects: &mut NetworkEffects) {
+        self.taps.note(from, true, self.clock, &frame, &mut effects.captured);
+        let Some(Plug { link, way }) = self.plugs.get(from) else {
+            return self.lose(frame);
+        };
+        let cable = &mut self.cables[link];
+        let fate = cable.offer(way, frame.len(), self.clock, &mut self.random);
+        let to = match way {
+            Way::Forth => cable.link.two,
+            Way::Back => cable.link.one,
+        };
+        let passage = Passage { to, link, way, period: cable.period, frame };
+        let pushed = match fate {
+            Fate::AtOnce => self.in_flight.push_at_once(passage),
+            Fate::At(at) => self.in_flight.push_later(at, passage),
+            Fate::Lost => Err(passage),
+        };
+        if let Err(passage) = pushed {
+            self.lose(passage.frame);
+        }
+    }
+
+    fn lose(&mut self, frame: Vec<u8>) {
+        self.frames_lost += 1;
+        self.of_host.recycle(frame);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::LinkQuality;
+    use flow::{Action, Instruction, Match, PortNo};
+    use openflow::message::*;
+    use openflow::{Body, Version};
+
+    const NOW: Duration = Duration::from_secs(1);
+
+    /// A network whose switches flood whatever comes.
+    fn flooding(topology: &str) -> Network {
+        let topology: Topology = topology.parse().unwrap();
+        let mut network = Network::new(&topology, &SwitchOptions::default(), NOW);
+        let mut effects = NetworkEffects::default();
+        let flood = FlowMod {
+            cookie: 0,
+            cookie_mask: 0,
+            table_id: 0,
+            command: FLOW_ADD,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            priority: 0,
+            buffer_id: NO_BUFFER,
+            out_port: PortNo::ANY,
+            out_group: GROUP_ANY,
+            flags: 0,
+            matching: Match::any(),
+            instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])],
+        };
+        for switch in 0..topology.switches.len() {
+            let at = Channel { switch, controller: ControllerId(0) };
+            network.on_connected(at, &mut effects);
+            for body in [Body::Hello(Hello::default()), Body::FlowMod(flood.clone())] {
+                let message = Message { version: Version::V1_3, xid: 1, body };
+                network.on_message(at, &message, NOW, &mut effects);
+            }
+        }
+        network
+    }
+
+    fn pings_that_come_back(network: &mut Network) -> usize {
+        let mut effects = NetworkEffects::default();
+        let addresses: Vec<Ipv4Addr> = network.hosts().iter().map(Host::address).collect();
+        for from in 0..addresses.len() {
+            for to in (0..addresses.len()).filter(|to| *to != from) {
+                network.ping(from, addresses[to], 1, NOW, &mut effects);
+                while network.carry(16, NOW, &mut effects) {}
+            }
+        }
+        effects.replies.len()
+    }
+
+    #[test]
+    fn frames_reach_every_host_of_a_tree_and_a_line() {
+        assert_eq!(pings_that_come_back(&mut flooding("tree,2,3")), 9 * 8);
+        assert_eq!(pings_that_come_back(&mut flooding("linear,5,2")), 10 * 9);
+    }
+
+    #[test]
+    fn a_link_that_is_down_cuts_the_line_and_is_told() {
+        let mut network = flooding("linear,2");
+        let trunk = network.links().position(|(link, _)| {
+            matches!((link.one, link.two), (Endpoint::Switch { .. }, Endpoint::Switch { .. }))
+        });
+        let mut effects = NetworkEffects::default();
+        network.set_link(trunk.unwrap(), false, &mut effects);
+        let told = |(_, message): &(Channel, Message)| matches!(message.body, Body::PortStatus(_));
+        assert_eq!(effects.messages.iter().filter(|message| told(message)).count(), 2);
+        assert_eq!(pings_that_come_back(&mut network), 0);
+        network.set_link(trunk.unwrap(), true, &mut effects);
+        let later = NOW + Duration::from_secs(1);
+        while network.carry(16, later, &mut effects) {}
+        assert_eq!(effects.replies.len(), 2, "the hosts ask again, and the pings that waited go out");
+    }
+
+    #[test]
+    fn a_host_without_a_link_loses_what_it_sends() {
+        let mut network = flooding("single,2");
+        network.set_link(0, false, &mut NetworkEffects::default());
+        assert_eq!(pings_that_come_back(&mut network), 0);
+        assert!(network.frames_lost() > 0);
+    }
+
+    #[test]
+    fn a_storm_fills_the_queue_and_no_more() {
+        let mut network = flooding("single,2");
+        // A cable from the switch into itself: every broadcast goes round and grows.
+        for (one, two) in [(3, 4), (5, 6)] {
+            let port = |port| Endpoint::Switch { index: 0, port: PortNo(port) };
+            let quality = LinkQuality::default();
+            network.add_link(Link { one: port(one), two: port(two), quality });
+        }
+        let mut effects = NetworkEffects::default();
+        network.ping(0, Ipv4Addr::new(10, 0, 0, 9), 1, NOW, &mut effects);
+        for _ in 0..100 {
+            assert!(network.carry(1000, NOW, &mut effects));
+        }
+        assert!(network.frames_lost() > 0);
+    }
+
+    #[test]
+    fn hosts_learn_of_hosts_at_the_other_end_of_a_line() {
+        let mut network = flooding("linear,3");
+        assert_eq!(pings_that_come_back(&mut network), 6);
+        let macs: Vec<_> = network.hosts().iter().map(Host::mac).collect();
+        assert_eq!(network.hosts()[0].neighbour(network.hosts()[2].address()), Some(macs[2]));
+    }
+}

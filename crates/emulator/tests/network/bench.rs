@@ -1,0 +1,137 @@
+//! A network on the bench: switches that flood, a clock that is turned by hand, and what came of it.
+
+use emulator::network::Capture;
+use emulator::topology::Endpoint;
+use emulator::{
+    Change, Channel, ControllerId, LinkQuality, Network, NetworkEffects, SwitchOptions, Topology,
+};
+use flow::{Action, Instruction, Match, PortNo};
+use openflow::message::*;
+use openflow::{Body, Message, Version};
+use std::time::Duration;
+
+/// More frames than any test has, unless it has a storm.
+const BUDGET: usize = 1_000_000;
+
+/// A network, the time, and what happened.
+pub struct Bench {
+    pub network: Network,
+    pub now: Duration,
+    pub effects: NetworkEffects,
+}
+
+pub fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// What makes a switch flood whatever comes.
+pub fn flood(idle_timeout_s: u16) -> FlowMod {
+    FlowMod {
+        cookie: 0,
+        cookie_mask: 0,
+        table_id: 0,
+        command: FLOW_ADD,
+        idle_timeout_s,
+        hard_timeout_s: 0,
+        priority: 0,
+        buffer_id: NO_BUFFER,
+        out_port: PortNo::ANY,
+        out_group: GROUP_ANY,
+        flags: FLOW_MOD_SEND_FLOW_REMOVED,
+        matching: Match::any(),
+        instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])],
+    }
+}
+
+/// The way between a switch and its one controller.
+pub fn channel(switch: usize) -> Channel {
+    Channel { switch, controller: ControllerId(0) }
+}
+
+impl Bench {
+    /// A network of this shape whose links are all like this and whose switches flood.
+    pub fn new(topology: &str, quality: &str) -> Self {
+        let mut topology: Topology = topology.parse().unwrap();
+        let quality: LinkQuality = quality.parse().unwrap();
+        topology.links.iter_mut().for_each(|link| link.quality = quality);
+        Self::of(&topology)
+    }
+
+    /// A network of this shape whose switches flood.
+    pub fn of(topology: &Topology) -> Self {
+        let network = Network::new(topology, &SwitchOptions::default(), Duration::ZERO);
+        let mut bench = Bench { network, now: Duration::ZERO, effects: NetworkEffects::default() };
+        for switch in 0..topology.switches.len() {
+            bench.connect(switch);
+            bench.say(switch, Body::FlowMod(flood(0)));
+        }
+        bench.effects = NetworkEffects::default();
+        bench
+    }
+
+    /// A controller comes and says hello.
+    pub fn connect(&mut self, switch: usize) {
+        self.network.on_connected(channel(switch), &mut self.effects);
+        self.say(switch, Body::Hello(Hello::default()));
+    }
+
+    /// A controller says something.
+    pub fn say(&mut self, switch: usize, body: Body) {
+        let message = Message { version: Version::V1_3, xid: 1, body };
+        self.network.on_message(channel(switch), &message, self.now, &mut self.effects);
+    }
+
+    /// Does what must be possible.
+    pub fn change(&mut self, change: Change) {
+        self.network.change(&change, self.now, &mut self.effects).unwrap();
+    }
+
+    /// Lets so many milliseconds pass.
+    pub fn pass(&mut self, milliseconds: u64) {
+        self.now += ms(milliseconds);
+        assert!(!self.network.carry(BUDGET, self.now, &mut self.effects));
+    }
+
+    /// One host pings another by name.
+    pub fn ping(&mut self, from: &str, to: &str, sequence: u16) {
+        let (from, to) = (self.network.host_named(from).unwrap(), self.network.host_named(to).unwrap());
+        let address = self.network.hosts()[to].address();
+        self.network.ping(from, address, sequence, self.now, &mut self.effects);
+    }
+
+    /// The round trips of the replies since last asked, in microseconds.
+    pub fn round_trips(&mut self) -> Vec<u128> {
+        self.effects.replies.drain(..).map(|(_, reply)| reply.round_trip.as_micros()).collect()
+    }
+
+    /// Each port status since last asked: switch, port, and whether the link is up, or `new`.
+    pub fn port_statuses(&mut self) -> Vec<String> {
+        let told = self.effects.messages.drain(..).filter_map(|(at, message)| match message.body {
+            Body::PortStatus(status) => {
+                let is_down = status.port.state & PORT_STATE_LINK_DOWN != 0;
+                let is_new = status.reason == PORT_ADDED;
+                let what = if is_new {
+                    "new"
+                } else if is_down {
+                    "down"
+                } else {
+                    "up"
+                };
+                Some(format!("s{}.{} {what}", at.switch + 1, status.port.port_no))
+            }
+            _ => None,
+        });
+        told.collect()
+    }
+
+    /// Frames that a tap has copied since last asked.
+    pub fn captured(&mut self) -> Vec<Capture> {
+        std::mem::take(&mut self.effects.captured)
+    }
+
+    /// Taps a host's end of its link.
+    pub fn tap(&mut self, host: &str) {
+        let index = self.network.host_named(host).unwrap();
+        self.network.set_tap(Endpoint::Host { index }, true);
+    }
+}

@@ -1,0 +1,7 @@
+//! What the network does around its switches, asked of it from outside and without a clock.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
+
+mod bench;
+mod changes;
+mod links;
