@@ -18,6 +18,7 @@ use emulator::Topology;
 use flow::DatapathId;
 use monitor::protocol::WORKERS_MAX;
 
+use crate::commands::bench::args::BenchArgs;
 use crate::commands::emulate::EmulateArgs;
 use crate::config::{AppArgument, ConfigError, ListenAddress, LogLevel, OpenFlowVersion};
 use crate::ofp::OfpArgs;
@@ -51,6 +52,8 @@ pub enum Commanded {
     Demo(DemoArgs),
     /// Run a network of emulated switches and hosts against any controller; needs no privileges
     Emulate(EmulateArgs),
+    /// Measure a controller: how many packet-ins it answers, and how fast
+    Bench(BenchArgs),
     /// List, make, restart, stop and start apps
     App(AppArgs),
     /// Show the switches that are connected to the running node

@@ -1,7 +1,7 @@
 //! `burnet`: one binary for the node, its processes, and the operator's commands.
 
 use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
-use burnet::commands::{app, demo, emulate, flows, run, switches};
+use burnet::commands::{app, bench, demo, emulate, flows, run, switches};
 use burnet::{completion, doctor, new_app, node, ofp};
 use clap::Parser;
 use monitor::Verb;
@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         Commanded::Run(args) => run::run(&args),
         Commanded::Demo(args) => demo::demo(&args),
         Commanded::Emulate(args) => emulate::emulate(&args),
+        Commanded::Bench(args) => bench::bench(&args),
         Commanded::Switches(args) => switches::switches(&args).and_then(print),
         Commanded::Flows(args) => flows::flows(&args).and_then(print),
         Commanded::Ofp(args) => ofp::run(&args, std::io::stdin().lock(), std::io::stdout().lock())

@@ -22,12 +22,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Beside it, [`load`] has switches that only send packet-ins and count answers, to measure a controller.
+//!
 //! This crate never needs a privilege, never touches the machine's own network beyond TCP to the controller, and never
 //! decides anything about the network that it emulates: that is the controller's part.
 
 mod frame;
 pub mod host;
 pub mod link;
+pub mod load;
 pub mod network;
 mod random;
 pub mod run;

@@ -1,0 +1,39 @@
+//! `burnet bench`: how fast a controller is, and how fast it could be on this machine.
+//!
+//! ```text
+//!   southbound   this process: emulator::load::Load ──packet-ins──> a controller
+//!   sink         this process: emulator::load::Sink, which answers at once
+//! ```
+//!
+//! It measures and prints; what is fast enough is for whoever reads it.
+
+pub mod args;
+mod cbench;
+mod machine;
+mod measurement;
+mod sink;
+mod southbound;
+mod watch;
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+use self::args::{BenchArgs, BenchCommand};
+use crate::cli::CommandError;
+
+/// Does what is asked.
+pub fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
+    match &args.command {
+        BenchCommand::Southbound(args) => southbound::southbound(args),
+        BenchCommand::Sink(args) => sink::sink(args),
+    }
+}
+
+/// Prints a line at once. A reader that has gone away has heard enough.
+fn say(line: &str) -> Result<(), CommandError> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

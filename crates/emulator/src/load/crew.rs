@@ -1,0 +1,167 @@
+//! The threads of a load: all are told the same, and what they report is added up.
+//!
+//! Never touches a socket.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::generator::Generator;
+use super::progress::Progress;
+use super::report::{Faults, Learned, RoundReport};
+use super::{LoadOptions, Mode, NotBegun};
+
+/// How long a thread that has nothing to do waits before it looks whether it was told something.
+const IDLE: Duration = Duration::from_millis(5);
+
+/// What a thread is told.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    Connect(Duration),
+    Learn(Duration),
+    Round(Mode, Duration),
+    TellFaults,
+}
+
+/// What it says when it has done it.
+#[derive(Debug)]
+enum Report {
+    Connected(usize),
+    Learned(Learned),
+    Round(Box<RoundReport>),
+    Faults(Faults),
+}
+
+/// How connecting went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connected {
+    /// Switches that the controller knows.
+    pub switches: usize,
+    /// How long it took until it knew the last of them, or until the patience was over.
+    pub took: Duration,
+}
+
+/// A load on a controller. Its connections end with it.
+#[derive(Debug)]
+pub struct Load {
+    // Dropped before the threads are waited for, so that they end.
+    orders: Vec<Sender<Order>>,
+    reports: Vec<Receiver<Report>>,
+    threads: Vec<JoinHandle<()>>,
+    progress: Arc<Progress>,
+}
+
+impl Load {
+    /// Starts the threads. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// That there are no descriptors or threads left, or that the version is none that can be spoken.
+    pub fn start(options: &LoadOptions) -> Result<Load, NotBegun> {
+        let progress = Arc::new(Progress::default());
+        let mut load = Load { orders: vec![], reports: vec![], threads: vec![], progress };
+        let options = LoadOptions { threads: options.threads.max(1), ..options.clone() };
+        for thread in 0..options.threads {
+            let generator = Generator::new(&options, thread, load.progress.clone())?;
+            let (order, orders) = channel();
+            let (report, reports) = channel();
+            let spawned = std::thread::Builder::new()
+                .name(format!("load-{thread}"))
+                .spawn(move || obey(generator, &orders, &report))
+                .map_err(|error| NotBegun(error.to_string()))?;
+            load.orders.push(order);
+            load.reports.push(reports);
+            load.threads.push(spawned);
+        }
+        Ok(load)
+    }
+
+    /// What can be seen while it lasts.
+    pub fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
+    /// Connects the switches and waits until the controller knows them all, or the patience is over.
+    pub fn connect(&mut self, patience: Duration) -> Connected {
+        let began = Instant::now();
+        let switches = self.ask(Order::Connect(patience)).into_iter().map(|report| match report {
+            Report::Connected(count) => count,
+            _ => 0,
+        });
+        Connected { switches: switches.sum(), took: began.elapsed() }
+    }
+
+    /// Makes the hosts known to the controller.
+    pub fn learn(&mut self, patience: Duration) -> Learned {
+        let mut learned = Learned::default();
+        for report in self.ask(Order::Learn(patience)) {
+            if let Report::Learned(part) = report {
+                learned.announced += part.announced;
+                learned.answered += part.answered;
+                learned.took = learned.took.max(part.took);
+            }
+        }
+        learned
+    }
+
+    /// Runs a round of this length.
+    pub fn round(&mut self, mode: Mode, length: Duration) -> RoundReport {
+        let mut round = RoundReport::default();
+        for report in self.ask(Order::Round(mode, length)) {
+            if let Report::Round(part) = report {
+                round.add(&part);
+            }
+        }
+        round
+    }
+
+    /// What went wrong since this was last asked.
+    pub fn take_faults(&mut self) -> Faults {
+        let mut faults = Faults::default();
+        for report in self.ask(Order::TellFaults) {
+            if let Report::Faults(part) = report {
+                faults.add(part);
+            }
+        }
+        faults
+    }
+
+    /// Tells all threads the same and waits for what they say to it. A thread that is gone says nothing.
+    fn ask(&mut self, order: Order) -> Vec<Report> {
+        for orders in &self.orders {
+            // Whoever is gone reports nothing either.
+            let _ = orders.send(order);
+        }
+        self.reports.iter().filter_map(|reports| reports.recv().ok()).collect()
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.progress.stop();
+        self.orders.clear();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn obey(mut generator: Generator, orders: &Receiver<Order>, reports: &Sender<Report>) {
+    loop {
+        let report = match orders.try_recv() {
+            Ok(Order::Connect(patience)) => Report::Connected(generator.connect(patience)),
+            Ok(Order::Learn(patience)) => Report::Learned(generator.learn(patience)),
+            Ok(Order::Round(mode, length)) => Report::Round(Box::new(generator.round(mode, length))),
+            Ok(Order::TellFaults) => Report::Faults(generator.take_faults()),
+            Err(TryRecvError::Empty) => {
+                generator.idle(IDLE);
+                continue;
+            }
+            Err(TryRecvError::Disconnected) => return,
+        };
+        if reports.send(report).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,488 @@
+//! One thread of the generator: its switches, one loop over their sockets, and what is counted.
+//!
+//! ```text
+//!   poll ──> queue of switches that have something to do ──> each in turn: flush, read and count, send
+//! ```
+//!
+//! What is sent depends on the activity: announcements, as much as goes, one at a time, or what is due. A switch in the queue gets one
+//! read and one write before the others get theirs. It never waits for a single switch, and never allocates for a packet-in.
+
+use flow::DatapathId;
+use mio::{Events, Poll, Token};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::LoadOptions;
+use super::answers::Said;
+use super::figures::Latencies;
+use super::pace::Pace;
+use super::progress::Progress;
+use super::report::{Faults, Learned, RoundReport};
+use super::stream::Room;
+use super::switch::LoadSwitch;
+use super::template::{BUFFER_IDS, Batch, Template};
+use super::traffic::TrafficPlan;
+use super::{Mode, NotBegun};
+
+/// How often connections and time-outs are looked at.
+const HOUSEKEEPING: Duration = Duration::from_millis(20);
+/// In latency mode, a packet-in that was not answered for so long counts as lost, and the next one is sent.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
+/// Announcements of a switch that may wait for their answers: few, so that no controller's queue overflows while it learns.
+const ANNOUNCEMENTS_AT_ONCE: u32 = 32;
+/// If nothing was answered for so long while learning, what waits is taken for lost.
+const LEARNING_SILENCE: Duration = Duration::from_millis(300);
+/// After a round, what is still answered is waited for until it is silent for so long …
+const DRAIN_SILENCE: Duration = Duration::from_millis(200);
+/// … or until this.
+const DRAIN_LONGEST: Duration = Duration::from_secs(10);
+/// Readiness events of one poll. More wait for the next, which follows at once.
+const EVENTS_PER_POLL: usize = 1024;
+/// At a fixed rate, the thread sleeps only if the next packet-in is due later than this; what the poll can wait is whole milliseconds.
+const WORTH_SLEEPING: Duration = Duration::from_millis(3);
+
+/// What the switches do now.
+#[derive(Clone, Copy, Debug)]
+enum Activity {
+    /// Nothing but reply.
+    Idle,
+    /// Make the hosts known.
+    Learn,
+    /// Send as much as goes.
+    Throughput,
+    /// Send one, and the next when it is answered.
+    Latency,
+    /// Send what is due.
+    Rate(Pace),
+}
+
+/// What is counted in a round.
+#[derive(Debug, Default)]
+struct Tally {
+    sent: u64,
+    answered: u64,
+    flow_mods: u64,
+    packet_outs: u64,
+    latencies: Latencies,
+}
+
+/// A thread's part of the switches.
+#[derive(Debug)]
+pub(super) struct Generator {
+    options: LoadOptions,
+    poll: Poll,
+    events: Events,
+    switches: Vec<LoadSwitch>,
+    queue: VecDeque<usize>,
+    room: Room,
+    batch: Batch,
+    began: Instant,
+    next_housekeeping: Duration,
+    activity: Activity,
+    tally: Tally,
+    faults: Faults,
+    /// While learning: how many announcements of each switch were sent and answered.
+    learning: Vec<(u32, u32)>,
+    /// When something was last answered.
+    heard_at: Duration,
+    /// At a fixed rate: the place of each switch in the turn; nothing if it is left out because it was not connected when it began.
+    places: Vec<Option<u64>>,
+    progress: Arc<Progress>,
+}
+
+impl Generator {
+    /// Switches that have not begun to connect: of all switches of the options, each `threads`-th from `thread` on.
+    pub(super) fn new(
+        options: &LoadOptions,
+        thread: usize,
+        progress: Arc<Progress>,
+    ) -> Result<Self, NotBegun> {
+        let template = Template::packet(options.version).map_err(|error| NotBegun(error.to_string()))?;
+        let switch = |number: u16| {
+            let datapath_id = DatapathId(options.first_datapath.wrapping_add(u64::from(number)));
+            LoadSwitch::new(options.version, datapath_id, TrafficPlan::new(options.hosts, number))
+        };
+        let switches: Vec<_> =
+            (0..options.switches).skip(thread).step_by(options.threads).map(switch).collect();
+        Ok(Generator {
+            poll: Poll::new().map_err(|error| NotBegun(error.to_string()))?,
+            events: Events::with_capacity(EVENTS_PER_POLL),
+            queue: VecDeque::with_capacity(switches.len()),
+            learning: vec![(0, 0); switches.len()],
+            places: vec![None; switches.len()],
+            switches,
+            room: Room::new(),
+            batch: Batch::new(template),
+            began: Instant::now(),
+            next_housekeeping: Duration::ZERO,
+            activity: Activity::Idle,
+            tally: Tally::default(),
+            faults: Faults::default(),
+            heard_at: Duration::ZERO,
+            progress,
+            options: options.clone(),
+        })
+    }
+
+    /// Connects until the controller knows all switches, or the patience ends. How many it knows.
+    pub(super) fn connect(&mut self, patience: Duration) -> usize {
+        let end = self.now() + patience;
+        self.activity = Activity::Idle;
+        while self.known() < self.switches.len() && self.now() < end && !self.progress.is_stopped() {
+            self.turn(HOUSEKEEPING);
+        }
+        self.known()
+    }
+
+    /// Makes the hosts known to the controller. If it answers nothing at all, it is begun again until the patience ends.
+    pub(super) fn learn(&mut self, patience: Duration) -> Learned {
+        let begin = self.now();
+        let mut learned = Learned::default();
+        loop {
+            self.learn_once(begin + patience);
+            learned.announced = self.learning.iter().map(|(sent, _)| u64::from(*sent)).sum();
+            learned.answered = self.learning.iter().map(|(_, answered)| u64::from(*answered)).sum();
+            if learned.answered > 0 || self.now() >= begin + patience || self.progress.is_stopped() {
+                learned.took = self.now() - begin;
+                return learned;
+            }
+        }
+    }
+
+    fn learn_once(&mut self, end: Duration) {
+        self.learning.fill((0, 0));
+        self.heard_at = self.now();
+        self.begin(Activity::Learn);
+        let all = |generator: &Self| {
+            let mut progress = generator.switches.iter().zip(&generator.learning);
+            progress
+                .all(|(switch, (_, answered))| !switch.is_known() || *answered >= switch.plan.announcements())
+        };
+        while !all(self) && self.now() < end && !self.progress.is_stopped() {
+            self.turn(HOUSEKEEPING);
+            if self.now().saturating_sub(self.heard_at) > LEARNING_SILENCE {
+                break;
+            }
+        }
+        self.activity = Activity::Idle;
+    }
+
+    /// One round: sends and counts for so long, and then waits until what was sent is answered or lost.
+    pub(super) fn round(&mut self, mode: Mode, length: Duration) -> RoundReport {
+        self.tally = Tally::default();
+        for switch in &mut self.switches {
+            (switch.answered, switch.first_of_round, switch.outstanding) = (0, switch.next, None);
+        }
+        let begin = self.now();
+        let activity = match mode {
+            Mode::Throughput => Activity::Throughput,
+            Mode::Latency => Activity::Latency,
+            Mode::Rate(per_s) => Activity::Rate(self.take_places(per_s, begin)),
+        };
+        self.begin(activity);
+        while self.now().saturating_sub(begin) < length && !self.progress.is_stopped() {
+            let patience = self.patience(begin + length);
+            self.turn(patience);
+        }
+        let took = self.now() - begin;
+        let (answered, answered_by_switch) =
+            (self.tally.answered, self.switches.iter().map(|switch| switch.answered).collect());
+        self.drain();
+        let Tally { sent, answered: in_all, flow_mods, packet_outs, ref latencies } = self.tally;
+        RoundReport {
+            took,
+            sent,
+            answered,
+            late: in_all - answered,
+            flow_mods,
+            packet_outs,
+            latencies: latencies.clone(),
+            answered_by_switch,
+        }
+    }
+
+    /// Serves echoes while nothing is measured.
+    pub(super) fn idle(&mut self, length: Duration) {
+        self.activity = Activity::Idle;
+        self.turn(length);
+    }
+
+    /// What went wrong since this was last asked.
+    pub(super) fn take_faults(&mut self) -> Faults {
+        std::mem::take(&mut self.faults)
+    }
+
+    fn drain(&mut self) {
+        // At a fixed rate, what comes late counts with its latency.
+        if !matches!(self.activity, Activity::Rate(_)) {
+            self.activity = Activity::Idle;
+        }
+        let begin = self.now();
+        self.heard_at = begin;
+        while self.tally.answered < self.tally.sent
+            && self.now().saturating_sub(self.heard_at) < DRAIN_SILENCE
+            && self.now().saturating_sub(begin) < DRAIN_LONGEST
+        {
+            self.turn_draining();
+        }
+        self.activity = Activity::Idle;
+    }
+
+    fn turn_draining(&mut self) {
+        // Nothing more is due after the end, so nothing is sent.
+        self.places.fill(None);
+        self.turn(HOUSEKEEPING);
+    }
+
+    fn take_places(&mut self, per_s: f64, begin: Duration) -> Pace {
+        let mut places = 0..;
+        for (switch, place) in self.switches.iter().zip(&mut self.places) {
+            *place = switch.is_known().then(|| places.next()).flatten();
+        }
+        Pace::new(per_s / self.options.threads as f64, places.start, begin)
+    }
+
+    fn begin(&mut self, activity: Activity) {
+        self.activity = activity;
+        (0..self.switches.len()).for_each(|index| self.enqueue(index));
+    }
+
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn known(&self) -> usize {
+        self.switches.iter().filter(|switch| switch.is_known()).count()
+    }
+
+    /// How long the poll may wait.
+    fn patience(&self, end: Duration) -> Duration {
+        let now = self.now();
+        let rest = end.saturating_sub(now).min(HOUSEKEEPING);
+        let Activity::Rate(pace) = self.activity else { return rest };
+        let due_at = |(switch, place): (&LoadSwitch, &Option<u64>)| {
+            place.map(|place| pace.due_at(place, switch.next - switch.first_of_round))
+        };
+        let next = self.switches.iter().zip(&self.places).filter_map(due_at).min();
+        let wait = next.map_or(rest, |next| next.saturating_sub(now)).min(rest);
+        if wait < WORTH_SLEEPING { Duration::ZERO } else { wait - WORTH_SLEEPING / 2 }
+    }
+
+    /// One look at the sockets, and a turn for each switch that has something to do.
+    fn turn(&mut self, patience: Duration) {
+        let patience = if self.queue.is_empty() { patience } else { Duration::ZERO };
+        // Interrupted by a signal, it found nothing; what else fails is seen again at each socket.
+        let polled = self.poll.poll(&mut self.events, Some(patience));
+        let now = self.now();
+        if polled.is_ok() {
+            let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
+            for event in &events {
+                self.on_ready(event, now);
+            }
+            self.events = events;
+        }
+        if now >= self.next_housekeeping {
+            self.next_housekeeping = now + HOUSEKEEPING;
+            self.keep_house(now);
+        }
+        if let Activity::Rate(_) = self.activity {
+            (0..self.switches.len()).for_each(|index| self.enqueue(index));
+        }
+        for _ in 0..self.queue.len() {
+            let Some(index) = self.queue.pop_front() else { break };
+            self.switches[index].queued = false;
+            if let Err(error) = self.serve(index) {
+                self.close(index, &error);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, index: usize) {
+        if let Some(switch) = self.switches.get_mut(index)
+            && !switch.queued
+        {
+            switch.queued = true;
+            self.queue.push_back(index);
+        }
+    }
+
+    fn on_ready(&mut self, event: &mio::event::Event, now: Duration) {
+        let index = event.token().0;
+        let Some(switch) = self.switches.get_mut(index) else { return };
+        let readable = event.is_readable() || event.is_read_closed() || event.is_error();
+        match switch.on_ready(readable, event.is_writable(), now) {
+            Ok(()) => self.enqueue(index),
+            Err(error) => self.close(index, &error),
+        }
+    }
+
+    fn close(&mut self, index: usize, error: &io::Error) {
+        let now = self.now();
+        let switch = &mut self.switches[index];
+        if switch.is_known() {
+            self.progress.lost();
+        }
+        self.faults.note(switch.is_known(), error.to_string());
+        switch.close(self.poll.registry(), now);
+    }
+
+    /// Connections that are due, switches that are known by now, answers that do not come.
+    fn keep_house(&mut self, now: Duration) {
+        for index in 0..self.switches.len() {
+            let switch = &mut self.switches[index];
+            let due = switch.connect_if_due(self.options.target, Token(index), self.poll.registry(), now);
+            if let Err(error) = due {
+                self.close(index, &error);
+                continue;
+            }
+            if switch.look_if_known(now) {
+                self.progress.connected();
+                self.enqueue(index);
+                continue;
+            }
+            if switch.outstanding.is_some_and(|(_, sent_at)| now.saturating_sub(sent_at) > ANSWER_PATIENCE) {
+                switch.outstanding = None;
+                self.enqueue(index);
+            }
+        }
+    }
+
+    /// A switch's turn.
+    fn serve(&mut self, index: usize) -> io::Result<()> {
+        let now = self.now();
+        self.switches[index].flush()?;
+        self.read(index, now)?;
+        let switch = &mut self.switches[index];
+        switch.flush()?;
+        if switch.look_if_known(now) {
+            self.progress.connected();
+        }
+        self.send(index)?;
+        let switch = &self.switches[index];
+        let sends_on = matches!(self.activity, Activity::Throughput) && switch.can_send();
+        if sends_on || switch.has_more_to_read() {
+            self.enqueue(index);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, index: usize, now: Duration) -> io::Result<()> {
+        let Generator { switches, room, tally, options, activity, learning, places, .. } = self;
+        let switch = &mut switches[index];
+        let (first, mut outstanding) = (switch.first_of_round, switch.outstanding);
+        let mut answers = 0;
+        let place = places[index].unwrap_or(0);
+        switch.read(room, options.counting, now, |said| {
+            let buffer_id = match said {
+                Said::FlowMod(answer) => {
+                    tally.flow_mods += 1;
+                    answer
+                }
+                Said::PacketOut(answer) => {
+                    tally.packet_outs += 1;
+                    answer
+                }
+                Said::Other => None,
+            };
+            let Some(buffer_id) = buffer_id else { return };
+            match *activity {
+                Activity::Latency => match outstanding {
+                    Some((awaited, sent_at)) if buffer_id == awaited || buffer_id >= BUFFER_IDS => {
+                        tally.latencies.record(now.saturating_sub(sent_at));
+                        outstanding = None;
+                    }
+                    // It answers what was given up, or what has been answered already.
+                    _ => return,
+                },
+                Activity::Rate(pace) => {
+                    let number = number_of(buffer_id, first);
+                    tally.latencies.record(now.saturating_sub(pace.due_at(place, number)));
+                }
+                _ => {}
+            }
+            answers += 1;
+        })?;
+        switch.outstanding = outstanding;
+        if answers > 0 {
+            self.heard_at = now;
+            self.progress.more_answers(answers);
+            switch.answered += answers;
+            match activity {
+                Activity::Learn => learning[index].1 = learning[index].1.saturating_add(answers as u32),
+                _ => tally.answered += answers,
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, index: usize) -> io::Result<()> {
+        let switch = &self.switches[index];
+        if !switch.can_send() {
+            return Ok(());
+        }
+        match self.activity {
+            Activity::Idle => Ok(()),
+            Activity::Learn => self.announce(index),
+            Activity::Throughput => self.send_packets(index, self.batch.capacity()).map(drop),
+            Activity::Latency if switch.outstanding.is_some() => Ok(()),
+            Activity::Latency => {
+                let buffer_id = switch.next as u32 % BUFFER_IDS;
+                let sent_at = self.now();
+                if self.send_packets(index, 1)? > 0 {
+                    self.switches[index].outstanding = Some((buffer_id, sent_at));
+                }
+                Ok(())
+            }
+            Activity::Rate(pace) => {
+                let Some(place) = self.places[index] else { return Ok(()) };
+                let due = pace.due(place, self.now()).saturating_sub(switch.next - switch.first_of_round);
+                let count = usize::try_from(due).unwrap_or(usize::MAX).min(self.batch.capacity());
+                if count > 0 { self.send_packets(index, count).map(drop) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn send_packets(&mut self, index: usize, count: usize) -> io::Result<u64> {
+        let sources = self.options.hosts.sources();
+        let sent = self.switches[index].send(&mut self.batch, sources, count)?;
+        self.tally.sent += sent;
+        Ok(sent)
+    }
+
+    fn announce(&mut self, index: usize) -> io::Result<()> {
+        let switch = &mut self.switches[index];
+        let (sent, answered) = self.learning[index];
+        let room = ANNOUNCEMENTS_AT_ONCE.saturating_sub(sent.saturating_sub(answered));
+        let end = switch.plan.announcements().min(sent.saturating_add(room));
+        let mut bytes = Vec::new();
+        for number in sent..end {
+            let announcement = switch.plan.announcement(number);
+            Template::announce(self.options.version, &announcement, number, &mut bytes)
+                .map_err(|error| io::Error::other(error.to_string()))?;
+        }
+        self.learning[index].0 = end.max(sent);
+        if bytes.is_empty() { Ok(()) } else { switch.send_bytes(&bytes) }
+    }
+}
+
+/// The number within the round of the packet-in that a buffer id names: ids count on from the round's first.
+fn number_of(buffer_id: u32, first_of_round: u64) -> u64 {
+    let first = (first_of_round % u64::from(BUFFER_IDS)) as u32;
+    u64::from(buffer_id.wrapping_sub(first) % BUFFER_IDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_id_says_which_packet_in_of_the_round_it_was() {
+        assert_eq!(number_of(0, 0), 0);
+        assert_eq!(number_of(7, 5), 2);
+        let wrap = u64::from(BUFFER_IDS);
+        assert_eq!(number_of(1, wrap - 1), 2, "it has begun anew");
+        assert_eq!(number_of(3, 5 * wrap + 3), 0);
+    }
+}

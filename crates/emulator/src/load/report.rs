@@ -1,0 +1,148 @@
+//! What a run of the generator found: learned hosts, rounds, faults.
+//!
+//! Plain values, that add up over threads. It prints nothing.
+
+use std::time::Duration;
+
+use super::figures::Latencies;
+
+/// Faults that are told in full; of further ones only the number.
+const FAULTS_TOLD: usize = 8;
+
+/// How making the hosts known went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Learned {
+    /// Announcements sent.
+    pub announced: u64,
+    /// How many of them were answered.
+    pub answered: u64,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// One round.
+#[derive(Clone, Debug, Default)]
+pub struct RoundReport {
+    /// How long it was sent and counted.
+    pub took: Duration,
+    /// Packet-ins sent.
+    pub sent: u64,
+    /// Answers that came within the round.
+    pub answered: u64,
+    /// Answers that came after its end, while they were waited for.
+    pub late: u64,
+    /// Flow mods, whatever they answer, late ones included.
+    pub flow_mods: u64,
+    /// Packet-outs, likewise.
+    pub packet_outs: u64,
+    /// How long answers took, in the modes that measure it.
+    pub latencies: Latencies,
+    /// Answers within the round for each switch.
+    pub answered_by_switch: Vec<u64>,
+}
+
+impl RoundReport {
+    /// The rate of answers.
+    pub fn responses_per_s(&self) -> f64 {
+        let seconds = self.took.as_secs_f64();
+        if seconds > 0.0 { self.answered as f64 / seconds } else { 0.0 }
+    }
+
+    /// Packet-ins that nobody answered, not even late.
+    pub fn unanswered(&self) -> u64 {
+        self.sent.saturating_sub(self.answered + self.late)
+    }
+
+    /// The round of another thread at the same time as well.
+    pub(super) fn add(&mut self, other: &RoundReport) {
+        self.took = self.took.max(other.took);
+        self.sent += other.sent;
+        self.answered += other.answered;
+        self.late += other.late;
+        self.flow_mods += other.flow_mods;
+        self.packet_outs += other.packet_outs;
+        self.latencies.add(&other.latencies);
+        self.answered_by_switch.extend(&other.answered_by_switch);
+    }
+}
+
+/// What went wrong with connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Connections that came to nothing.
+    pub not_connected: u64,
+    /// Connections that were lost after the controller knew the switch.
+    pub lost: u64,
+    /// The first few reasons, each once.
+    pub reasons: Vec<String>,
+}
+
+impl Faults {
+    pub(super) fn note(&mut self, was_known: bool, reason: String) {
+        *(if was_known { &mut self.lost } else { &mut self.not_connected }) += 1;
+        self.tell(reason);
+    }
+
+    fn tell(&mut self, reason: String) {
+        if self.reasons.len() < FAULTS_TOLD && !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// Those of another as well.
+    pub fn add(&mut self, other: Faults) {
+        self.not_connected += other.not_connected;
+        self.lost += other.lost;
+        other.reasons.into_iter().for_each(|reason| self.tell(reason));
+    }
+
+    /// Whether nothing went wrong.
+    pub fn is_empty(&self) -> bool {
+        self.not_connected == 0 && self.lost == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_never_answered_is_what_is_left() {
+        let round = |sent, answered, late| RoundReport { sent, answered, late, ..RoundReport::default() };
+        assert_eq!(round(10, 6, 3).unanswered(), 1);
+        assert_eq!(round(10, 9, 9).unanswered(), 0, "some answered twice");
+    }
+
+    #[test]
+    fn a_round_that_took_no_time_has_no_rate() {
+        let round = RoundReport { answered: 5, ..RoundReport::default() };
+        assert_eq!(round.responses_per_s(), 0.0);
+        let round = RoundReport { answered: 5, took: Duration::from_millis(500), ..RoundReport::default() };
+        assert_eq!(round.responses_per_s(), 10.0);
+    }
+
+    #[test]
+    fn threads_add_up() {
+        let one = |answered, ms| RoundReport {
+            answered,
+            took: Duration::from_millis(ms),
+            answered_by_switch: vec![answered],
+            ..RoundReport::default()
+        };
+        let mut both = one(5, 100);
+        both.add(&one(7, 90));
+        assert_eq!((both.answered, both.took.as_millis()), (12, 100));
+        assert_eq!(both.answered_by_switch, [5, 7]);
+    }
+
+    #[test]
+    fn many_faults_are_counted_and_few_are_told() {
+        let mut faults = Faults::default();
+        (0..100).for_each(|number| faults.note(number % 2 == 0, format!("reason {}", number % 20)));
+        assert_eq!((faults.lost, faults.not_connected, faults.reasons.len()), (50, 50, FAULTS_TOLD));
+        let mut both = Faults::default();
+        assert!(both.is_empty());
+        both.add(faults);
+        assert_eq!((both.lost, both.reasons.len()), (50, FAULTS_TOLD));
+    }
+}

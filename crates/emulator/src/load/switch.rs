@@ -1,0 +1,233 @@
+//! One switch of the generator: its connection, how far it has come, and how many of its packet-ins were answered.
+//!
+//! In: readiness and the time. Out: bytes, and what was said. Never decides how much is sent: that is the generator's.
+
+use flow::DatapathId;
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use openflow::Version;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::answers::{Counting, Said};
+use super::greeting::Greeting;
+use super::stream::{Inbound, Outbound, Room, write_once};
+use super::template::Batch;
+use super::traffic::TrafficPlan;
+
+/// The wait after the first connection that came to nothing; it doubles with each, up to the longest.
+const RETRY_SHORTEST: Duration = Duration::from_millis(100);
+const RETRY_LONGEST: Duration = Duration::from_secs(5);
+/// How long connecting may take, and how long until the controller has asked what the switch is.
+const GREETING_PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+enum Link {
+    /// It is tried again then.
+    Waiting { until: Duration },
+    /// The operating system has not said yet whether it gets through.
+    Connecting { stream: TcpStream, since: Duration },
+    /// Bytes pass.
+    Open { stream: TcpStream, since: Duration },
+}
+
+/// A switch of the generator.
+#[derive(Debug)]
+pub(super) struct LoadSwitch {
+    version: Version,
+    datapath_id: DatapathId,
+    pub(super) plan: TrafficPlan,
+    link: Link,
+    greeting: Greeting,
+    inbound: Inbound,
+    pub(super) outbound: Outbound,
+    readable: bool,
+    writable: bool,
+    failures: u32,
+    known: bool,
+    /// Whether it is in the generator's queue.
+    pub(super) queued: bool,
+    /// The number of the next packet-in, over all rounds.
+    pub(super) next: u64,
+    /// The number of the first one of this round.
+    pub(super) first_of_round: u64,
+    /// Answers of this round.
+    pub(super) answered: u64,
+    /// In latency mode: the buffer id of the packet-in that waits for its answer, and when it was sent.
+    pub(super) outstanding: Option<(u32, Duration)>,
+}
+
+impl LoadSwitch {
+    /// A switch that is to be connected at once.
+    pub(super) fn new(version: Version, datapath_id: DatapathId, plan: TrafficPlan) -> Self {
+        LoadSwitch {
+            version,
+            datapath_id,
+            plan,
+            link: Link::Waiting { until: Duration::ZERO },
+            greeting: Greeting::new(version, datapath_id),
+            inbound: Inbound::default(),
+            outbound: Outbound::default(),
+            readable: false,
+            writable: false,
+            failures: 0,
+            known: false,
+            queued: false,
+            next: 0,
+            first_of_round: 0,
+            answered: 0,
+            outstanding: None,
+        }
+    }
+
+    /// Whether the controller knows the switch, and packet-ins make sense.
+    pub(super) fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// Whether a packet-in can be written now: nothing waits before it.
+    pub(super) fn can_send(&self) -> bool {
+        self.known && self.writable && self.outbound.len() == 0
+    }
+
+    /// Whether it has something to do without further readiness.
+    pub(super) fn has_more_to_read(&self) -> bool {
+        self.readable
+    }
+
+    /// Begins to connect, if it is time.
+    pub(super) fn connect_if_due(
+        &mut self,
+        to: SocketAddr,
+        token: Token,
+        registry: &Registry,
+        now: Duration,
+    ) -> io::Result<()> {
+        match self.link {
+            Link::Waiting { until } if now >= until => {
+                let mut stream = TcpStream::connect(to)?;
+                registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+                self.link = Link::Connecting { stream, since: now };
+                Ok(())
+            }
+            Link::Connecting { since, .. } | Link::Open { since, .. }
+                if !self.known && now.saturating_sub(since) > GREETING_PATIENCE =>
+            {
+                Err(io::Error::new(ErrorKind::TimedOut, "the controller does not ask what the switch is"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The poll has said something of the socket.
+    pub(super) fn on_ready(&mut self, readable: bool, writable: bool, now: Duration) -> io::Result<()> {
+        self.readable |= readable;
+        self.writable |= writable;
+        let Link::Connecting { stream, .. } = &self.link else { return Ok(()) };
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
+        }
+        match stream.peer_addr() {
+            Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(()),
+            other => other?,
+        };
+        stream.set_nodelay(true)?;
+        let before = std::mem::replace(&mut self.link, Link::Waiting { until: now });
+        if let Link::Connecting { stream, .. } = before {
+            self.link = Link::Open { stream, since: now };
+            self.greeting.hello(self.outbound.end());
+        }
+        Ok(())
+    }
+
+    /// Closes the connection; it is tried again after a while.
+    pub(super) fn close(&mut self, registry: &Registry, now: Duration) {
+        let wait = RETRY_SHORTEST.saturating_mul(1 << self.failures.min(16)).min(RETRY_LONGEST);
+        let before = std::mem::replace(&mut self.link, Link::Waiting { until: now + wait });
+        if let Link::Connecting { mut stream, .. } | Link::Open { mut stream, .. } = before {
+            // A socket that is closed leaves the poll by itself.
+            let _ = registry.deregister(&mut stream);
+        }
+        self.greeting = Greeting::new(self.version, self.datapath_id);
+        (self.inbound, self.outbound) = (Inbound::default(), Outbound::default());
+        (self.readable, self.writable, self.known) = (false, false, false);
+        self.outstanding = None;
+        self.failures += 1;
+    }
+
+    /// Looks whether the controller knows the switch by now. Says whether that is new.
+    pub(super) fn look_if_known(&mut self, now: Duration) -> bool {
+        let is_new = !self.known && self.greeting.is_known(now);
+        if is_new {
+            (self.known, self.failures) = (true, 0);
+        }
+        is_new
+    }
+
+    /// Sends what waits.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        let Link::Open { stream, .. } = &mut self.link else { return Ok(()) };
+        if self.writable && self.outbound.len() > 0 {
+            self.writable = self.outbound.flush(stream)?;
+        }
+        Ok(())
+    }
+
+    /// Reads once, tells what was said, and replies to what is to be replied to.
+    ///
+    /// # Errors
+    /// Why the connection is of no use any more.
+    #[inline]
+    pub(super) fn read(
+        &mut self,
+        room: &mut Room,
+        counting: Counting,
+        now: Duration,
+        mut told: impl FnMut(Said),
+    ) -> io::Result<()> {
+        let Link::Open { stream, .. } = &mut self.link else { return Ok(()) };
+        if !self.readable {
+            return Ok(());
+        }
+        let taken = self.inbound.read(stream, room)?;
+        self.readable = !taken.drained;
+        let LoadSwitch { version, greeting, outbound, .. } = self;
+        let mut broken = None;
+        let cut = self.inbound.cut(room, taken.filled, Some(*version), |message| {
+            match counting.look_at(*version, message) {
+                Said::Other => {
+                    let replied = greeting.on_message(message, now, outbound.end());
+                    broken = broken.take().or(replied.err());
+                }
+                said => told(said),
+            }
+        });
+        match (broken, cut) {
+            (Some(why), _) => Err(io::Error::new(ErrorKind::InvalidData, why)),
+            (None, Err(nonsense)) => Err(io::Error::new(ErrorKind::InvalidData, nonsense.to_string())),
+            (None, Ok(())) => Ok(()),
+        }
+    }
+
+    /// Writes up to `count` packet-ins; how many went, the last one perhaps only in part: its rest goes before all else.
+    pub(super) fn send(&mut self, batch: &mut Batch, sources: u32, count: usize) -> io::Result<u64> {
+        let Link::Open { stream, .. } = &mut self.link else { return Ok(0) };
+        let length = batch.message_len();
+        let bytes = batch.fill(&self.plan, sources, self.next, count);
+        let written = write_once(stream, bytes)?;
+        let begun = written.div_ceil(length);
+        self.outbound.end().extend_from_slice(&bytes[written..begun * length]);
+        // A short write has filled the socket: the poll says when there is room again.
+        self.writable = written == bytes.len();
+        self.next += begun as u64;
+        Ok(begun as u64)
+    }
+
+    /// Sends an announcement, or keeps what does not go.
+    pub(super) fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Link::Open { stream, .. } = &mut self.link else { return Ok(()) };
+        self.writable = self.outbound.write_or_keep(stream, bytes)?;
+        Ok(())
+    }
+}

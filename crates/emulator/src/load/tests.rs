@@ -1,0 +1,205 @@
+//! Whole runs of generator and sink over sockets, with tiny numbers; and peers that are no controllers.
+
+use super::*;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Only ends a hang.
+const PATIENCE: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_millis(60);
+
+fn local(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+fn options(target: SocketAddr, version: Version) -> LoadOptions {
+    LoadOptions {
+        target,
+        switches: 3,
+        first_datapath: 1,
+        version,
+        hosts: Hosts::Ring(5),
+        counting: Counting::Buffers,
+        threads: 1,
+    }
+}
+
+/// A sink on a thread of its own; ends with this value.
+struct RunningSink {
+    address: SocketAddr,
+    counters: Arc<SinkCounters>,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<std::io::Result<()>>>,
+}
+
+impl RunningSink {
+    fn start() -> Self {
+        let mut sink = Sink::listen(local(0)).unwrap();
+        let (address, counters) = (sink.address().unwrap(), sink.counters());
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopping = stop.clone();
+        let thread = Some(std::thread::spawn(move || sink.run(&stopping)));
+        RunningSink { address, counters, stop, thread }
+    }
+}
+
+impl Drop for RunningSink {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap().unwrap();
+    }
+}
+
+/// Connects, learns, and runs a round: everything that was sent is answered at last.
+fn check(mode: Mode, options: &LoadOptions, sink: &RunningSink) -> RoundReport {
+    let mut load = Load::start(options).unwrap();
+    assert_eq!(load.connect(PATIENCE).switches, usize::from(options.switches));
+    let learned = load.learn(PATIENCE);
+    assert!(learned.announced > 0 && learned.answered == learned.announced, "{learned:?}");
+    let round = load.round(mode, SHORT);
+    let faults = load.take_faults();
+    assert!(faults.is_empty(), "{faults:?}");
+    assert!(round.answered > 0, "{mode:?}: {round:?}");
+    assert_eq!(round.unanswered(), 0, "{mode:?}: {round:?}");
+    assert_eq!(round.answered_by_switch.len(), usize::from(options.switches));
+    assert_eq!(round.answered_by_switch.iter().sum::<u64>(), round.answered);
+    assert!(sink.counters.packet_ins.load(Ordering::Relaxed) >= round.sent);
+    round
+}
+
+#[test]
+fn all_that_is_sent_is_answered_in_both_versions_and_all_modes() {
+    let sink = RunningSink::start();
+    for version in [Version::V1_0, Version::V1_3] {
+        let options = options(sink.address, version);
+        let round = check(Mode::Throughput, &options, &sink);
+        assert!(round.latencies.percentiles().is_none());
+        assert!(round.flow_mods >= round.sent && round.packet_outs == 0, "{round:?}");
+        let round = check(Mode::Latency, &options, &sink);
+        assert_eq!(round.latencies.percentiles().unwrap().count, round.answered);
+        let round = check(Mode::Rate(2000.0), &options, &sink);
+        assert!(round.sent <= 2000, "{round:?}");
+        assert_eq!(round.latencies.percentiles().unwrap().count, round.answered + round.late);
+    }
+}
+
+#[test]
+fn switches_are_shared_among_threads() {
+    let sink = RunningSink::start();
+    let options = LoadOptions { threads: 2, ..options(sink.address, Version::V1_0) };
+    check(Mode::Latency, &options, &sink);
+    assert_eq!(sink.counters.accepted.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn cbenchs_traffic_is_answered_too() {
+    let sink = RunningSink::start();
+    let options = LoadOptions {
+        hosts: Hosts::OneDestination(7),
+        counting: Counting::Messages,
+        ..options(sink.address, Version::V1_0)
+    };
+    check(Mode::Throughput, &options, &sink);
+}
+
+#[test]
+fn where_nobody_listens_it_is_tried_again_and_counted() {
+    let port = TcpListener::bind(local(0)).unwrap().local_addr().unwrap().port();
+    let mut load = Load::start(&options(local(port), Version::V1_0)).unwrap();
+    assert_eq!(load.connect(Duration::from_millis(400)).switches, 0);
+    let faults = load.take_faults();
+    assert!(faults.not_connected >= 6, "each of three at least twice: {faults:?}");
+    assert!(faults.reasons[0].contains("refused"), "{faults:?}");
+}
+
+/// A peer that says this to each who connects, and then is silent.
+fn says(words: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind(local(0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // Whoever has gone away need not hear it.
+            let _ = stream.write_all(words);
+            kept.push(stream);
+        }
+    });
+    address
+}
+
+#[test]
+fn nonsense_is_counted_as_a_connection_that_came_to_nothing() {
+    for (words, expected) in [
+        (&b"SSH-2.0-OpenSSH"[..], "OpenFlow 0x53, which was not agreed on"),
+        (&[1, 0, 0, 8, 0, 0, 0, 0, 1, 5, 0, 3], "claims a length of 3"),
+        (&[1, 99, 0, 8, 0, 0, 0, 0], "makes no sense"),
+        (&[1, 1, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0], "does not speak OpenFlow 1.0"),
+    ] {
+        let mut load = Load::start(&options(says(words), Version::V1_0)).unwrap();
+        assert_eq!(load.connect(Duration::from_millis(300)).switches, 0);
+        let faults = load.take_faults();
+        assert!(faults.not_connected >= 3 && faults.lost == 0, "{faults:?}");
+        assert!(faults.reasons.iter().any(|reason| reason.contains(expected)), "{faults:?}");
+    }
+}
+
+#[test]
+fn who_answers_nothing_leaves_all_unanswered() {
+    // A hello and a request for features, in 1.0.
+    let mute = says(&[1, 0, 0, 8, 0, 0, 0, 1, 1, 5, 0, 8, 0, 0, 0, 2]);
+    let mut load = Load::start(&options(mute, Version::V1_0)).unwrap();
+    assert_eq!(load.connect(PATIENCE).switches, 3);
+    let learned = load.learn(Duration::from_millis(400));
+    assert_eq!((learned.announced, learned.answered), (15, 0));
+    let round = load.round(Mode::Latency, SHORT);
+    assert_eq!((round.sent, round.answered, round.unanswered()), (3, 0, 3));
+    let round = load.round(Mode::Throughput, SHORT);
+    assert!(round.sent > 0 && round.unanswered() == round.sent, "{round:?}");
+    assert!(load.take_faults().is_empty(), "silence is no fault of the connection");
+}
+
+#[test]
+fn who_vanishes_is_counted_and_connected_again() {
+    let listener = TcpListener::bind(local(0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let vanishing = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(&[1, 0, 0, 8, 0, 0, 0, 1, 1, 5, 0, 8, 0, 0, 0, 2]).unwrap();
+            // Hello and features came, and then this end is closed.
+            let mut heard = [0; 8 + 32 + 4 * 48];
+            stream.read_exact(&mut heard).unwrap();
+        }
+        listener.accept().unwrap().0
+    });
+    let mut load = Load::start(&LoadOptions { switches: 1, ..options(address, Version::V1_0) }).unwrap();
+    let mut faults = Faults::default();
+    let began = std::time::Instant::now();
+    while !vanishing.is_finished() && began.elapsed() < PATIENCE {
+        load.connect(SHORT);
+        load.round(Mode::Throughput, SHORT);
+        faults.add(load.take_faults());
+    }
+    assert!(vanishing.join().is_ok());
+    assert_eq!(faults.lost, 2, "{faults:?}");
+}
+
+#[test]
+fn it_ends_at_once_when_it_is_told_to() {
+    let sink = RunningSink::start();
+    let mut load = Load::start(&options(sink.address, Version::V1_0)).unwrap();
+    load.connect(PATIENCE);
+    let progress = load.progress();
+    std::thread::spawn(move || {
+        while progress.answered() == 0 {
+            std::thread::yield_now();
+        }
+        progress.stop();
+    });
+    let round = load.round(Mode::Latency, PATIENCE);
+    assert!(round.took < PATIENCE && round.answered > 0, "{round:?}");
+}

@@ -1,0 +1,157 @@
+//! Which packets the generator's switches send up: whose, to whom, in by which port.
+//!
+//! ```text
+//!   Hosts::Ring            h1 -> h2 -> h3 … -> h1: every host sends and is sent to; neighbours are behind different ports
+//!   Hosts::OneDestination  h1 -> d, h2 -> d …: cbench's
+//! ```
+//!
+//! So a learning switch that has heard of all hosts answers each packet-in with a flow mod. Never holds a packet: a host is a number.
+
+use super::template::{Announcement, PacketFields};
+
+/// The most hosts of a switch: their number is the lower half of an Ethernet address.
+pub const HOSTS_MAX: u32 = 1 << 24;
+
+/// What is in front of a load switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hosts {
+    /// So many hosts (at least two), each of which sends to the next one. No two switches have an address in common.
+    Ring(u32),
+    /// cbench's: so many sources, and one destination behind another port. The last octet of each address is the switch's number.
+    OneDestination(u32),
+}
+
+/// What one switch sends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TrafficPlan {
+    hosts: Hosts,
+    /// From 0.
+    switch: u16,
+}
+
+/// The number of ports that a load switch says it has.
+pub(super) const PORTS: u16 = 4;
+
+impl Hosts {
+    /// How many addresses send.
+    pub const fn sources(self) -> u32 {
+        match self {
+            Hosts::Ring(count) | Hosts::OneDestination(count) => count,
+        }
+    }
+}
+
+impl TrafficPlan {
+    pub(super) const fn new(hosts: Hosts, switch: u16) -> Self {
+        TrafficPlan { hosts, switch }
+    }
+
+    /// How many announcements it takes until all that is sent to is known.
+    pub(super) const fn announcements(&self) -> u32 {
+        match self.hosts {
+            Hosts::Ring(count) => count,
+            Hosts::OneDestination(_) => 1,
+        }
+    }
+
+    /// The announcement of a host that is sent to.
+    pub(super) fn announcement(&self, number: u32) -> Announcement {
+        match self.hosts {
+            Hosts::Ring(_) => {
+                let [_, a, b, c] = number.to_be_bytes();
+                Announcement {
+                    in_port: self.port(number),
+                    host: self.address(number),
+                    ip: [10, a, b, c],
+                    buffered: true,
+                }
+            }
+            Hosts::OneDestination(_) => Announcement {
+                in_port: 2,
+                host: self.destination(),
+                ip: [192, 168, self.octet(), 40],
+                buffered: false,
+            },
+        }
+    }
+
+    /// The packet with which `host` sends to whom it sends to.
+    #[inline]
+    pub(super) fn packet(&self, host: u32, xid: u32, buffer_id: u32) -> PacketFields {
+        match self.hosts {
+            Hosts::Ring(count) => {
+                let next = if host + 1 == count { 0 } else { host + 1 };
+                let (source, destination) = (self.address(host), self.address(next));
+                PacketFields { xid, buffer_id, in_port: self.port(host), source, destination }
+            }
+            Hosts::OneDestination(_) => {
+                let [a, b, c, d] = host.to_le_bytes();
+                let (source, destination) = ([0, a, b, c, d, self.octet()], self.destination());
+                PacketFields { xid, buffer_id, in_port: 1, source, destination }
+            }
+        }
+    }
+
+    /// Behind which port a host of the ring is: never behind that of the next one, or the packet need not pass the switch.
+    const fn port(&self, host: u32) -> u16 {
+        let last = host + 1 == self.hosts.sources();
+        // The last one's neighbours are the first and the one before, which may be behind any of the three.
+        if last { PORTS } else { 1 + (host % 3) as u16 }
+    }
+
+    /// Locally administered; the switch's number, and the host's.
+    const fn address(&self, host: u32) -> [u8; 6] {
+        let [high, low] = self.switch.to_be_bytes();
+        let [_, a, b, c] = host.to_be_bytes();
+        [0x02, high, low, a, b, c]
+    }
+
+    const fn destination(&self) -> [u8; 6] {
+        [0x80, 0, 0, 0, 0, self.octet()]
+    }
+
+    /// cbench's number of the switch, counted from 1, as far as an octet goes.
+    const fn octet(&self) -> u8 {
+        self.switch.wrapping_add(1).to_be_bytes()[1]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{HashMap, HashSet};
+
+    #[test]
+    fn whoever_is_sent_to_was_announced_behind_another_port() {
+        let rings = [2, 3, 4, 5, 6, 7, 100, 1000].map(Hosts::Ring);
+        for hosts in rings.into_iter().chain([Hosts::OneDestination(1), Hosts::OneDestination(300)]) {
+            let plan = TrafficPlan::new(hosts, 3);
+            let known: HashMap<[u8; 6], u16> = (0..plan.announcements())
+                .map(|number| plan.announcement(number))
+                .map(|announcement| (announcement.host, announcement.in_port))
+                .collect();
+            let mut sources = HashSet::new();
+            for host in 0..hosts.sources() {
+                let packet = plan.packet(host, 0, 0);
+                assert_ne!(known[&packet.destination], packet.in_port, "{hosts:?}: {host}");
+                assert!((1..=PORTS).contains(&packet.in_port));
+                assert_eq!(packet.source[0] & 1, 0, "a sender is no group");
+                if let Some(port) = known.get(&packet.source) {
+                    assert_eq!(*port, packet.in_port, "{hosts:?}: {host} has not moved");
+                }
+                sources.insert(packet.source);
+            }
+            assert_eq!(sources.len(), hosts.sources() as usize, "{hosts:?}");
+        }
+    }
+
+    #[test]
+    fn no_two_switches_of_rings_have_an_address_in_common() {
+        let sources = |switch: u16| -> HashSet<[u8; 6]> {
+            let plan = TrafficPlan::new(Hosts::Ring(300), switch);
+            (0..300).map(|host| plan.packet(host, 0, 0).source).collect()
+        };
+        assert!(sources(1).is_disjoint(&sources(256)));
+        assert!(sources(0).is_disjoint(&sources(1)));
+    }
+}
