@@ -364,7 +364,7 @@ mod tests {
         refused("burnet run --workers 33", "33 is not in 1..=32");
         refused("burnet run --log loud", "[possible values: error, warn, info, debug, trace]");
         refused("burnet run --lisen :1", "a similar argument exists: '--listen'");
-        refused("burnet demo --topo ring,4", "ring");
+        refused("burnet demo --topo square,4", "square");
         refused("burnet demo --version 1.4", "[possible values: 1.0, 1.3]");
         refused("burnet flows of:xyz", "of:xyz");
         refused("burnet app new", "<NAME>");

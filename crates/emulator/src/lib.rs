@@ -23,6 +23,7 @@
 //! ```
 //!
 //! Beside it, [`load`] has switches that only send packet-ins and count answers, to measure a controller.
+//! A topology is named by a shape, or read from a file: the Topology Zoo's, topohub's, or Mininet's `--custom` in Python, which is run.
 //!
 //! This crate never needs a privilege, never touches the machine's own network beyond TCP to the controller, and never
 //! decides anything about the network that it emulates: that is the controller's part.

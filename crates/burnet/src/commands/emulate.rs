@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use emulator::topology::{CustomTopology, FromFile, NotATopology};
 use emulator::{Emulation, Event, Handle, Observer, PingReport, SwitchOptions, Topology};
 use flow::DatapathId;
 
@@ -41,6 +42,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// What was asked, checked as far as it can be before anything runs.
 struct Asked {
     topology: Topology,
+    /// What a reader of the topology's file should know.
+    notes: Vec<String>,
     controllers: Vec<SocketAddr>,
     options: SwitchOptions,
     wait: Duration,
@@ -49,8 +52,7 @@ struct Asked {
 
 impl Asked {
     fn read(args: &EmulateArgs) -> Result<Asked, CommandError> {
-        let topology: Topology =
-            args.topo.parse().map_err(|error| CommandError::CannotBe(format!("{error}")))?;
+        let FromFile { topology, notes } = topology(args)?;
         let hosts = topology.hosts.len();
         let pings = hosts.saturating_mul(hosts.saturating_sub(1));
         if args.ping_all && pings > PINGS_MAX {
@@ -79,12 +81,27 @@ impl Asked {
         }
         Ok(Asked {
             topology,
+            notes,
             controllers,
             options,
             wait: seconds(args.wait_s),
             ping_timeout: seconds(args.ping_timeout_s),
         })
     }
+}
+
+/// The network that is named: by a shape, by a file, or by a name within a file of Mininet's.
+fn topology(args: &EmulateArgs) -> Result<FromFile, CommandError> {
+    let refused = |error: &dyn std::fmt::Display| CommandError::CannotBe(error.to_string());
+    let without_notes = |topology| FromFile { topology, notes: Vec::new() };
+    if let Some(file) = &args.custom {
+        let custom = CustomTopology { file: file.clone(), name: args.topo.clone() };
+        return custom.read().map(without_notes).map_err(|error| refused(&error));
+    }
+    if Topology::is_file(&args.topo) {
+        return Topology::from_file(&args.topo, args.propagation).map_err(|error| refused(&error));
+    }
+    args.topo.parse().map(without_notes).map_err(|error: NotATopology| refused(&error))
 }
 
 /// Runs it. Exit code 0 if what was asked came true, 1 if it did not.
@@ -108,6 +125,7 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
         asked.topology.links.len(),
         controllers.join(", "),
     ));
+    asked.notes.iter().for_each(|note| stage.say(note));
     let mut run = Run { network, observer, stage, stop, switches: SwitchesSeen::default(), pings: 0 };
     let summary = if args.ping_all { run.ping_all(args, &asked)? } else { run.stay_up(args, &asked) };
     print(args, &summary)?;

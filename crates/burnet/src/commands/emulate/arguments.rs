@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
@@ -14,15 +15,24 @@ const EXAMPLES: &str = "\
 Examples:
   burnet emulate --topo tree,3 --ping-all                      against a node on this machine; exit code 0 if all pings come back
   burnet emulate --topo linear,8 --controller 10.0.0.1:6653    stays up until Ctrl-C and shows what happens
+  burnet emulate --topo Abilene.graphml --propagation --ping-all
+  burnet emulate --custom mytopo.py --topo mytopo,3 --ping-all
   burnet emulate --topo single,4 --version 1.0 --ping-all --json | jq .pings.received";
 
 /// `burnet emulate`.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct EmulateArgs {
-    /// The network, in Mininet's words: single,HOSTS or linear,SWITCHES[,HOSTS_EACH] or tree,DEPTH[,FANOUT]
+    /// The network: a shape in Mininet's words (tree,3; linear,8; ring,4; fattree,4; leafspine,4,2,8; random,20,3,7 …), a file of the
+    /// Topology Zoo (FILE.graphml) or of topohub (FILE.json), or with --custom a name in that file
     #[arg(long, value_name = "TOPOLOGY", default_value = "tree,2")]
     pub topo: String,
+    /// Take --topo from this Python file, written for Mininet's --custom; Mininet need not be installed
+    #[arg(long, value_name = "FILE.py")]
+    pub custom: Option<PathBuf>,
+    /// Links of FILE.graphml and FILE.json delay as light in fibre does between the places of their ends
+    #[arg(long, conflicts_with = "custom")]
+    pub propagation: bool,
     /// The controller of the switches [default: 127.0.0.1:6653] (repeat for more)
     #[arg(long = "controller", value_name = "ADDR[:PORT]")]
     pub controllers: Vec<ControllerAddress>,

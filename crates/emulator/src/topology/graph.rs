@@ -1,0 +1,168 @@
+//! A graph as files have it, and the topology that is made of it: a switch for each node, a host at each.
+
+use std::collections::BTreeMap;
+
+use super::Topology;
+use super::geography::{Place, propagation};
+use super::plan::{Node, Plan};
+use super::words::Size;
+use crate::link::LinkQuality;
+
+/// A graph that a file draws.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    pub(super) nodes: Vec<GraphNode>,
+    pub(super) edges: Vec<GraphEdge>,
+}
+
+/// A node of it.
+#[derive(Debug, Default)]
+pub(super) struct GraphNode {
+    /// What it is called; empty if nothing is known.
+    pub(super) label: String,
+    pub(super) place: Option<Place>,
+}
+
+/// An edge of it, between nodes by their indices, which exist.
+#[derive(Debug)]
+pub(super) struct GraphEdge {
+    pub(super) ends: (usize, usize),
+    pub(super) rate_bits_per_s: Option<u64>,
+    /// As the file says it; where it says none, places may.
+    pub(super) distance_km: Option<f64>,
+}
+
+/// What parallel edges come to.
+#[derive(Debug, Default)]
+struct Trunk {
+    rate_bits_per_s: Option<u64>,
+    distance_km: Option<f64>,
+    merged: usize,
+}
+
+impl Graph {
+    /// Why no network is made of it.
+    pub(super) fn why_not(&self) -> Option<String> {
+        let nodes = Some(self.nodes.len());
+        let links = self.nodes.len().checked_add(self.edges.len());
+        Size { switches: nodes, hosts: nodes, links }.why_not()
+    }
+
+    /// The network, and what a reader of the file should know about it. An edge from a node to itself is left out, and parallel
+    /// edges become one link that is as fast as all of them. With `propagation` a link delays as its length says.
+    pub(super) fn into_topology(self, with_delay: bool) -> (Topology, Vec<String>) {
+        let mut plan = Plan::default();
+        for (index, node) in self.nodes.iter().enumerate() {
+            let switch = plan.switch();
+            plan.label(switch, &node.label);
+            let host = plan.host(format!("h{}", index + 1));
+            plan.link(host, switch);
+        }
+        let trunks = self.trunks();
+        let mut without_length = 0;
+        for ((one, two), trunk) in &trunks {
+            let mut quality =
+                LinkQuality { rate_bits_per_s: trunk.rate_bits_per_s, ..LinkQuality::default() };
+            if with_delay {
+                match self.length_km((*one, *two), trunk).and_then(propagation) {
+                    Some(delay) => quality.delay = delay,
+                    None => without_length += 1,
+                }
+            }
+            plan.link_with(Node::Switch(*one), Node::Switch(*two), quality);
+        }
+        let topology = plan.finish();
+        let loops = self.edges.iter().filter(|edge| edge.ends.0 == edge.ends.1).count();
+        let parallel: usize = trunks.values().map(|trunk| trunk.merged - 1).sum();
+        let parts = topology.parts();
+        let notes = [
+            (loops, "edges from a node to itself are left out".to_owned()),
+            (parallel, "parallel edges are one link with those beside them".to_owned()),
+            (
+                without_length,
+                "links have no delay because the file does not say where their ends are".to_owned(),
+            ),
+            (parts.saturating_sub(1), format!("parts cannot be reached from the first: it is in {parts}")),
+        ];
+        let notes = notes.into_iter().filter(|(count, _)| *count > 0);
+        (topology, notes.map(|(count, what)| format!("{count} {what}")).collect())
+    }
+
+    /// One trunk for each pair of nodes that are joined, in the order of the nodes, so that a file gives one network.
+    fn trunks(&self) -> BTreeMap<(usize, usize), Trunk> {
+        let mut trunks: BTreeMap<(usize, usize), Trunk> = BTreeMap::new();
+        for edge in &self.edges {
+            let (one, two) = edge.ends;
+            if one == two {
+                continue;
+            }
+            let trunk = trunks.entry((one.min(two), one.max(two))).or_default();
+            trunk.merged += 1;
+            trunk.rate_bits_per_s = match (trunk.rate_bits_per_s, edge.rate_bits_per_s) {
+                (Some(one), Some(two)) => Some(one.saturating_add(two)),
+                (one, two) => one.or(two),
+            };
+            trunk.distance_km = trunk.distance_km.or(edge.distance_km);
+        }
+        trunks
+    }
+
+    fn length_km(&self, (one, two): (usize, usize), trunk: &Trunk) -> Option<f64> {
+        let between_places = || Some(self.nodes[one].place?.distance_km(self.nodes[two].place?));
+        trunk.distance_km.or_else(between_places)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn edge(one: usize, two: usize, rate_bits_per_s: Option<u64>) -> GraphEdge {
+        GraphEdge { ends: (one, two), rate_bits_per_s, distance_km: None }
+    }
+
+    fn node(label: &str, place: Option<Place>) -> GraphNode {
+        GraphNode { label: label.into(), place }
+    }
+
+    #[test]
+    fn loops_are_left_out_and_parallel_edges_are_one_link() {
+        let graph = Graph {
+            nodes: vec![node("Graz", None), node("Wien", None), node("", None)],
+            edges: vec![edge(1, 0, Some(10)), edge(0, 0, None), edge(0, 1, Some(5)), edge(1, 0, None)],
+        };
+        let (topology, notes) = graph.into_topology(false);
+        let trunks = topology.links_between("Graz", "Wien");
+        assert_eq!(trunks.len(), 1);
+        assert_eq!(topology.links[trunks[0]].quality.rate_bits_per_s, Some(15));
+        assert_eq!((topology.switches.len(), topology.hosts.len(), topology.links.len()), (3, 3, 4));
+        assert_eq!(
+            notes,
+            [
+                "1 edges from a node to itself are left out",
+                "2 parallel edges are one link with those beside them",
+                "1 parts cannot be reached from the first: it is in 2",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_link_takes_as_long_as_it_is_if_that_is_asked_for() {
+        let graph = || Graph {
+            nodes: vec![node("a", Place::new(0.0, 0.0)), node("b", Place::new(0.0, 90.0)), node("c", None)],
+            edges: vec![
+                edge(0, 1, None),
+                edge(0, 2, None),
+                GraphEdge { ends: (1, 2), rate_bits_per_s: None, distance_km: Some(200.0) },
+            ],
+        };
+        let (topology, notes) = graph().into_topology(true);
+        let delays: Vec<Duration> = topology.links[3..].iter().map(|link| link.quality.delay).collect();
+        assert_eq!(delays, [Duration::from_micros(50_038), Duration::ZERO, Duration::from_millis(1)]);
+        assert_eq!(notes.len(), 1);
+        assert!(notes[0].starts_with("1 links have no delay"), "{notes:?}");
+        let (topology, _) = graph().into_topology(false);
+        assert!(topology.links.iter().all(|link| link.quality.is_ideal()));
+    }
+}

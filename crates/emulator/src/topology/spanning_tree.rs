@@ -1,0 +1,135 @@
+//! Which links of a network a frame that is flooded may cross, so that it comes to every switch once.
+//!
+//! Pure: links and their states in, a word for each link out.
+
+use std::collections::VecDeque;
+
+use super::{Endpoint, Topology};
+
+/// For each link whether it is on a spanning tree of the links that are up, as the spanning-tree protocol would choose it with all
+/// links at the same cost: the root is the switch of the lowest datapath id, and every other switch is reached from there by the
+/// fewest links, of those through the switch found first, of parallel ones through the first link. Links to hosts are always on it.
+/// `is_up` has the state of each link; one that it does not have is down.
+pub fn spanning_tree(topology: &Topology, is_up: &[bool]) -> Vec<bool> {
+    let count = topology.switches.len();
+    let mut on_tree = vec![false; topology.links.len()];
+    let mut neighbours: Vec<Vec<(usize, usize)>> = vec![Vec::new(); count];
+    for (number, link) in topology.links.iter().enumerate() {
+        match (link.one, link.two) {
+            (Endpoint::Switch { index: one, .. }, Endpoint::Switch { index: two, .. }) => {
+                if is_up.get(number) == Some(&true) && one.max(two) < count {
+                    neighbours[one].push((two, number));
+                    neighbours[two].push((one, number));
+                }
+            }
+            _ => on_tree[number] = true,
+        }
+    }
+    let id = |index: &usize| topology.switches[*index].datapath_id.0;
+    neighbours.iter_mut().for_each(|of_one| of_one.sort_by_key(|(other, number)| (id(other), *number)));
+    let mut roots: Vec<usize> = (0..count).collect();
+    roots.sort_by_key(id);
+    let mut is_reached = vec![false; count];
+    // Each part of the network has a root of its own.
+    for root in roots {
+        let mut next = VecDeque::from([root]);
+        if std::mem::replace(&mut is_reached[root], true) {
+            continue;
+        }
+        while let Some(switch) = next.pop_front() {
+            for (other, number) in &neighbours[switch] {
+                if !std::mem::replace(&mut is_reached[*other], true) {
+                    on_tree[*number] = true;
+                    next.push_back(*other);
+                }
+            }
+        }
+    }
+    on_tree
+}
+
+/// Trees that grow together.
+pub(super) struct Forest {
+    parents: Vec<usize>,
+    trees: usize,
+}
+
+impl Forest {
+    /// So many nodes, each a tree.
+    pub(super) fn new(nodes: usize) -> Self {
+        Forest { parents: (0..nodes).collect(), trees: nodes }
+    }
+
+    /// Joins the trees of two nodes. Says whether they were two.
+    pub(super) fn join(&mut self, one: usize, two: usize) -> bool {
+        let (one, two) = (self.root(one), self.root(two));
+        self.parents[one] = two;
+        self.trees -= usize::from(one != two);
+        one != two
+    }
+
+    /// How many trees there are.
+    pub(super) fn trees(&self) -> usize {
+        self.trees
+    }
+
+    fn root(&mut self, mut node: usize) -> usize {
+        while self.parents[node] != node {
+            self.parents[node] = self.parents[self.parents[node]];
+            node = self.parents[node];
+        }
+        node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all_up(topology: &Topology) -> Vec<bool> {
+        spanning_tree(topology, &vec![true; topology.links.len()])
+    }
+
+    /// The topology without the links that are off the tree.
+    fn pruned(topology: &Topology, on_tree: &[bool]) -> Topology {
+        let mut pruned = topology.clone();
+        let mut on_tree = on_tree.iter();
+        pruned.links.retain(|_| on_tree.next() == Some(&true));
+        pruned
+    }
+
+    #[test]
+    fn a_tree_is_its_own() {
+        for text in ["tree,3", "linear,5,2", "single,3"] {
+            assert!(all_up(&text.parse().unwrap()).into_iter().all(|on_tree| on_tree), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_ring_is_cut_where_it_is_farthest_from_the_root_and_mended_when_a_link_fails() {
+        let ring: Topology = "ring,4".parse().unwrap();
+        let off = |on_tree: Vec<bool>| {
+            let off = on_tree.iter().position(|on_tree| !on_tree).unwrap();
+            let link = ring.links[off];
+            (ring.owner(link.one).to_owned(), ring.owner(link.two).to_owned())
+        };
+        assert_eq!(off(all_up(&ring)), ("s4".into(), "s3".into()));
+        let failed = ring.links_between("s1", "s2")[0];
+        let is_up: Vec<bool> = (0..ring.links.len()).map(|number| number != failed).collect();
+        assert_eq!(off(spanning_tree(&ring, &is_up)), ("s2".into(), "s1".into()));
+        assert!(spanning_tree(&ring, &[]).iter().filter(|on_tree| **on_tree).count() == 4, "hosts only");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_holds_together_and_has_no_loop(switches in 3usize..40, degree in 2usize..6, seed: u64) {
+            let network = Topology::random(switches, degree.min(switches - 1), seed).unwrap();
+            let on_tree = all_up(&network);
+            let pruned = pruned(&network, &on_tree);
+            prop_assert_eq!(pruned.parts(), 1);
+            // A host each, and one trunk less than switches.
+            prop_assert_eq!(pruned.links.len(), 2 * switches - 1);
+        }
+    }
+}
