@@ -302,6 +302,7 @@ const NO_BUFFER: u32 = 0xffff_ffff;
 
 impl<'a> Command<'a> {
     /// Reads a frame as a command. A kind that this code does not know is malformed: a kernel is never older than what it promises.
+    #[inline]
     pub fn read(frame: &Frame<'a>) -> Result<Self, Malformed> {
         Ok(Command {
             datapath: frame.datapath(),
@@ -313,6 +314,7 @@ impl<'a> Command<'a> {
 }
 
 impl<'a> What<'a> {
+    #[inline]
     fn read(frame: &Frame<'a>) -> Result<Self, Malformed> {
         let mut body = Reader::new(frame);
         Ok(match frame.header.kind.get() {
@@ -351,6 +353,7 @@ impl<'a> What<'a> {
     }
 }
 
+#[inline]
 fn packet_out(mut body: Reader<'_>) -> Result<PacketOut<'_>, Malformed> {
     let fixed: &PacketOutFixed = body.fixed()?;
     Ok(PacketOut {
@@ -361,6 +364,7 @@ fn packet_out(mut body: Reader<'_>) -> Result<PacketOut<'_>, Malformed> {
     })
 }
 
+#[inline]
 fn flow_mod(mut body: Reader<'_>) -> Result<FlowMod<'_>, Malformed> {
     let fixed: &FlowModFixed = body.fixed()?;
     Ok(FlowMod {
@@ -418,6 +422,7 @@ pub mod write {
     use crate::header::Header;
 
     /// Appends a command.
+    #[inline]
     pub fn command(out: &mut Vec<u8>, command: &Command<'_>) -> bool {
         let header = |kind: u16| Header {
             kind: kind.into(),
@@ -451,6 +456,7 @@ pub mod write {
         }
     }
 
+    #[inline]
     fn packet_out(out: &mut Vec<u8>, header: Header, it: &PacketOut<'_>) -> bool {
         let Ok(actions_len) = u16::try_from(it.actions.len()) else { return false };
         let fixed = PacketOutFixed {
@@ -462,6 +468,7 @@ pub mod write {
         frame::write(out, header, &fixed, &[it.actions, it.data])
     }
 
+    #[inline]
     fn flow_mod(out: &mut Vec<u8>, header: Header, it: &FlowMod<'_>) -> bool {
         let Ok(matching_len) = u16::try_from(it.matching.len()) else { return false };
         let fixed = FlowModFixed {

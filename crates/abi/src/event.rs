@@ -391,6 +391,7 @@ const NO_BUFFER: u32 = 0xffff_ffff;
 
 impl<'a> Event<'a> {
     /// Reads a frame as an event.
+    #[inline]
     pub fn read(frame: &Frame<'a>) -> Result<Self, Malformed> {
         let datapath = frame.datapath();
         let mut body = Reader::new(frame);
@@ -448,6 +449,7 @@ fn switch_up<'a>(datapath: DatapathId, mut body: Reader<'a>) -> Result<SwitchUp<
     Ok(SwitchUp { datapath, n_buffers: fixed.n_buffers.get(), n_tables: fixed.n_tables, ports })
 }
 
+#[inline]
 fn packet_in<'a>(datapath: DatapathId, mut body: Reader<'a>) -> Result<PacketIn<'a>, Malformed> {
     let fixed: &PacketInFixed = body.fixed()?;
     Ok(PacketIn {
@@ -534,6 +536,7 @@ pub mod write {
     }
 
     /// [`Event::PacketIn`].
+    #[inline]
     pub fn packet_in(out: &mut Vec<u8>, sequence: u64, packet: &PacketIn<'_>) -> bool {
         let Ok(metadata_len) = u16::try_from(packet.metadata.len()) else { return false };
         let fixed = PacketInFixed {

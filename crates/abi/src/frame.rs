@@ -37,6 +37,7 @@ pub struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     /// Reads the header. The bytes must be exactly one frame.
+    #[inline]
     pub fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (header, body) = Header::ref_from_prefix(bytes)
             .map_err(|_| Malformed { offset: 0, reason: "it is shorter than a header" })?;
@@ -47,6 +48,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Takes the first frame off bytes that hold several, one after the other.
+    #[inline]
     pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
         let (header, _) = Header::ref_from_prefix(bytes)
             .map_err(|_| Malformed { offset: 0, reason: "it is shorter than a header" })?;
@@ -59,6 +61,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The switch that it is about.
+    #[inline]
     pub fn datapath(&self) -> DatapathId {
         DatapathId(self.header.datapath.get())
     }
@@ -71,10 +74,12 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    #[inline]
     pub(crate) fn new(frame: &Frame<'a>) -> Self {
         Reader { rest: frame.body, offset: HEADER_LEN }
     }
 
+    #[inline]
     pub(crate) fn fixed<T>(&mut self) -> Result<&'a T, Malformed>
     where
         T: FromBytes + KnownLayout + Immutable + Unaligned,
@@ -86,6 +91,7 @@ impl<'a> Reader<'a> {
         Ok(fixed)
     }
 
+    #[inline]
     pub(crate) fn bytes(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
         let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Malformed {
             offset: self.offset,
@@ -102,6 +108,7 @@ impl<'a> Reader<'a> {
             .map_err(|_| Malformed { offset, reason: "a text is not UTF-8" })
     }
 
+    #[inline]
     pub(crate) fn rest(self) -> &'a [u8] {
         self.rest
     }
@@ -115,6 +122,7 @@ impl<'a> Reader<'a> {
 /// Appends one frame to `out`: header, fixed part, then the parts in order.
 ///
 /// The parts' lengths are the caller's to keep within [`MAX_FRAME_LEN`]; a frame beyond it is not appended and `false` comes back.
+#[inline]
 pub(crate) fn write<T>(out: &mut Vec<u8>, mut header: Header, fixed: &T, parts: &[&[u8]]) -> bool
 where
     T: IntoBytes + Immutable,

@@ -19,11 +19,13 @@ impl ZoneId {
     pub const KERNEL: ZoneId = ZoneId(0);
 
     /// The cookie on the switch for this owner's `cookie`, of which the upper 16 bits are dropped.
+    #[inline]
     pub const fn stamp(self, cookie: u64) -> u64 {
         (self.0 as u64) << COOKIE_BITS | cookie & COOKIE_MASK
     }
 
     /// Whose rule carries this cookie.
+    #[inline]
     pub const fn owner_of(cookie: u64) -> ZoneId {
         ZoneId((cookie >> COOKIE_BITS) as u16)
     }

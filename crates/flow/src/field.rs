@@ -117,6 +117,7 @@ impl Field {
     }
 
     /// The field with this number in OFPXMC_OPENFLOW_BASIC.
+    #[inline]
     pub fn from_number(number: u8) -> Option<Field> {
         TABLE.get(usize::from(number)).map(|row| row.field)
     }
@@ -127,22 +128,26 @@ impl Field {
     }
 
     /// Its number in OFPXMC_OPENFLOW_BASIC.
+    #[inline]
     pub const fn number(self) -> u8 {
         self as u8
     }
 
     /// Its name, for example `eth_dst`.
+    #[inline]
     pub const fn name(self) -> &'static str {
         TABLE[self as usize].name
     }
 
     /// How many bits a value has.
+    #[inline]
     pub const fn bits(self) -> u32 {
         TABLE[self as usize].bits as u32
     }
 
     /// How many bytes a value takes on the wire (without its mask): as few as hold its bits, but four for the two labels of
     /// 20 bits (`OXM_OF_IPV6_FLABEL`, `OXM_OF_MPLS_LABEL`).
+    #[inline]
     pub const fn bytes(self) -> usize {
         match self {
             Field::Ipv6Flabel | Field::MplsLabel => 4,
@@ -151,11 +156,13 @@ impl Field {
     }
 
     /// Whether OpenFlow 1.3 lets it have a mask.
+    #[inline]
     pub const fn maskable(self) -> bool {
         TABLE[self as usize].maskable
     }
 
     /// The mask that leaves nothing out: `bits()` ones.
+    #[inline]
     pub const fn full_mask(self) -> u128 {
         u128::MAX >> (128 - self.bits())
     }

@@ -20,16 +20,19 @@ impl MacAddr {
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
 
     /// Whether a frame to this address goes to many (the lowest bit of the first octet; broadcast included).
+    #[inline]
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 == 1
     }
 
     /// The address as a number, the first octet the most significant.
+    #[inline]
     pub fn to_u64(self) -> u64 {
         self.0.iter().fold(0, |number, octet| number << 8 | u64::from(*octet))
     }
 
     /// The address whose number is the low 48 bits of `number`.
+    #[inline]
     pub const fn from_u64(number: u64) -> Self {
         let [_, _, a, b, c, d, e, f] = number.to_be_bytes();
         MacAddr([a, b, c, d, e, f])

@@ -50,6 +50,7 @@ impl PortNo {
     pub const ANY: PortNo = PortNo(0xffff_ffff);
 
     /// Whether this is a port by which packets can come in: an ordinary one or `LOCAL`.
+    #[inline]
     pub const fn is_ingress(self) -> bool {
         (self.0 > 0 && self.0 <= Self::MAX.0) || self.0 == Self::LOCAL.0
     }
@@ -60,11 +61,13 @@ impl PortNo {
     }
 
     /// The 32-bit number for 1.0's 16-bit one: the reserved ones (0xfff8 and up) move to the top.
+    #[inline]
     pub const fn from_v10(number: u16) -> PortNo {
         if number >= 0xff00 { PortNo(number as u32 | 0xffff_0000) } else { PortNo(number as u32) }
     }
 
     /// The number in OpenFlow 1.0, or `None` where it has no room for it.
+    #[inline]
     pub const fn to_v10(self) -> Option<u16> {
         if self.0 < 0xff00 || self.0 >= 0xffff_ff00 { Some((self.0 & 0xffff) as u16) } else { None }
     }

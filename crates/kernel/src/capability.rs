@@ -73,6 +73,7 @@ impl Capabilities {
     }
 
     /// Whether it is among them.
+    #[inline]
     pub const fn allow(self, capability: Capability) -> bool {
         self.0 & 1 << capability as u8 != 0
     }

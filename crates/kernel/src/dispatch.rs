@@ -72,6 +72,7 @@ impl Kernel {
     }
 
     /// What is known of a zone.
+    #[inline]
     pub fn zone(&self, zone: ZoneId) -> Option<&Zone> {
         self.zones.get(usize::from(zone.0))?.as_ref()
     }
@@ -82,6 +83,7 @@ impl Kernel {
     }
 
     /// An event of a switch: who hears it. What else follows is appended to `effects`.
+    #[inline]
     pub fn on_event(&mut self, frame: &Frame<'_>, effects: &mut Vec<Effect>) -> Result<ZoneSet, Malformed> {
         let hearers = match frame.header.kind.get() {
             kind::PACKET_IN => self.hearers_of_packet(frame)?,
@@ -99,10 +101,12 @@ impl Kernel {
     }
 
     /// Who hears events of this kind.
+    #[inline]
     pub fn hearers_of(&self, kind: u16) -> ZoneSet {
         self.hearers.get(usize::from(kind)).copied().unwrap_or_default()
     }
 
+    #[inline]
     fn hearers_of_packet(&self, frame: &Frame<'_>) -> Result<ZoneSet, Malformed> {
         let mut hearers = self.hearers[usize::from(kind::PACKET_IN)];
         if self.choosy.is_empty() {

@@ -66,6 +66,7 @@ impl Kernel {
         }
     }
 
+    #[inline]
     fn require(&self, zone: ZoneId, capability: Capability) -> Result<(), Refusal> {
         let held = self.zone(zone).is_some_and(|zone| zone.capabilities.allow(capability));
         if held { Ok(()) } else { Err(Refusal::Needs(capability)) }
@@ -85,6 +86,7 @@ impl Kernel {
         Ok(Decision::Subscribed)
     }
 
+    #[inline]
     fn send<'a>(&self, command: Command<'a>) -> Result<Decision<'a>, Refusal> {
         if self.datapaths.contains_key(&command.datapath) {
             Ok(Decision::Send(command))
@@ -94,12 +96,14 @@ impl Kernel {
     }
 
     /// The flow mod as its owner's.
+    #[inline]
     fn stamp<'a>(&self, zone: ZoneId, flow_mod: FlowMod<'a>) -> FlowMod<'a> {
         let (cookie, cookie_mask) = self.owned(zone, &flow_mod);
         FlowMod { cookie, cookie_mask, ..flow_mod }
     }
 
     /// The cookie with its owner, and a mask that keeps the rules of others out of reach.
+    #[inline]
     fn owned(&self, zone: ZoneId, flow_mod: &FlowMod<'_>) -> (u64, u64) {
         let own_mask = flow_mod.cookie_mask & COOKIE_MASK;
         if flow_mod.command == FLOW_ADD {

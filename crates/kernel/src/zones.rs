@@ -19,28 +19,33 @@ impl ZoneSet {
     pub const EMPTY: ZoneSet = ZoneSet(0);
 
     /// Just this one; nobody if its number is beyond [`MAX_ZONE`].
+    #[inline]
     pub const fn only(zone: ZoneId) -> ZoneSet {
         if zone.0 <= MAX_ZONE { ZoneSet(1 << zone.0) } else { ZoneSet(0) }
     }
 
     /// Whether nobody is in it.
+    #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Whether this zone is in it.
+    #[inline]
     pub const fn contains(self, zone: ZoneId) -> bool {
         self.0 & ZoneSet::only(zone).0 != 0
     }
 
     /// With one more.
     #[must_use]
+    #[inline]
     pub const fn with(self, zone: ZoneId) -> ZoneSet {
         ZoneSet(self.0 | ZoneSet::only(zone).0)
     }
 
     /// Without this one.
     #[must_use]
+    #[inline]
     pub const fn without(self, zone: ZoneId) -> ZoneSet {
         ZoneSet(self.0 & !ZoneSet::only(zone).0)
     }
@@ -50,6 +55,7 @@ impl Iterator for ZoneSet {
     type Item = ZoneId;
 
     /// Takes the zone with the lowest number out.
+    #[inline]
     fn next(&mut self) -> Option<ZoneId> {
         if self.0 == 0 {
             return None;

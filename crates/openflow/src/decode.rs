@@ -50,6 +50,7 @@ impl Message {
 }
 
 /// The header of exactly one message, and a reader of what follows it.
+#[inline]
 pub(crate) fn split(bytes: &[u8]) -> Result<(Header, Reader<'_>), BadInput> {
     let header = Header::read(bytes)?;
     if usize::from(header.length) != bytes.len() {
@@ -59,10 +60,12 @@ pub(crate) fn split(bytes: &[u8]) -> Result<(Header, Reader<'_>), BadInput> {
     Ok((header, Reader::new(&bytes[HEADER_LEN..], HEADER_LEN)))
 }
 
+#[cold]
 pub(crate) fn not_spoken(version: Version) -> BadInput {
     bad(0, "version", BAD_VERSION, format!("OpenFlow {version} is not spoken here: 1.0 and 1.3 are"))
 }
 
+#[cold]
 pub(crate) fn unknown_type(version: Version, kind: u8) -> BadInput {
     bad(1, "type", BAD_TYPE, format!("OpenFlow {version} has no message of type {kind}"))
 }

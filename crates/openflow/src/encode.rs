@@ -55,6 +55,7 @@ impl Body {
 }
 
 /// Appends a header and what `write_body` appends, or nothing.
+#[inline]
 pub(crate) fn write_message(
     version: Version,
     kind: u8,

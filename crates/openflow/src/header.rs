@@ -29,6 +29,7 @@ impl Header {
     ///
     /// # Errors
     /// OFPBRC_BAD_LEN if there are fewer, or if the length is less than eight.
+    #[inline]
     pub fn read(bytes: &[u8]) -> Result<Header, BadInput> {
         let mut reader = Reader::new(bytes, 0);
         let header = Header {
@@ -41,6 +42,7 @@ impl Header {
     }
 
     /// The eight bytes.
+    #[inline]
     pub const fn to_bytes(self) -> [u8; HEADER_LEN] {
         let [length_high, length_low] = self.length.to_be_bytes();
         let [a, b, c, d] = self.xid.to_be_bytes();
@@ -60,12 +62,14 @@ impl Header {
 /// assert_eq!(frame_len(&[4, 2, 0, 12, 0, 0, 0, 1, 9]), Some(Ok(12)));
 /// assert!(frame_len(&[4, 2, 0, 7]).unwrap().is_err());
 /// ```
+#[inline]
 pub fn frame_len(bytes: &[u8]) -> Option<Result<usize, BadInput>> {
     let [_, _, high, low, ..] = *bytes else { return None };
     let length = u16::from_be_bytes([high, low]);
     Some(if usize::from(length) < HEADER_LEN { Err(too_short(length)) } else { Ok(usize::from(length)) })
 }
 
+#[cold]
 fn too_short(length: u16) -> BadInput {
     bad(2, "length", BAD_LEN, format!("{length} is less than the header's {HEADER_LEN}"))
 }

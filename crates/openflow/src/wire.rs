@@ -18,6 +18,7 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// A reader of `bytes`, which lie `offset` bytes from the start of the message.
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8], offset: usize) -> Self {
         Reader { rest: bytes, offset, short: BAD_LEN }
     }
@@ -29,24 +30,29 @@ impl<'a> Reader<'a> {
     }
 
     /// Bytes from the start of the message to the next one.
+    #[inline]
     pub(crate) const fn offset(&self) -> usize {
         self.offset
     }
 
+    #[inline]
     pub(crate) const fn left(&self) -> usize {
         self.rest.len()
     }
 
+    #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
+    #[cold]
     fn missing(&self, wanted: usize, field: &'static str) -> BadInput {
         let message = format!("{wanted} bytes are needed and {} are left", self.rest.len());
         bad(self.offset, field, self.short, message)
     }
 
     /// The next `wanted` bytes.
+    #[inline]
     pub(crate) fn take(&mut self, wanted: usize, field: &'static str) -> Result<&'a [u8], BadInput> {
         match self.rest.split_at_checked(wanted) {
             Some((taken, rest)) => {
@@ -58,6 +64,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], BadInput> {
         match self.rest.split_first_chunk::<N>() {
             Some((taken, rest)) => {
@@ -69,23 +76,28 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, BadInput> {
         self.array::<1>(field).map(|[byte]| byte)
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16, BadInput> {
         self.array(field).map(u16::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, BadInput> {
         self.array(field).map(u32::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, BadInput> {
         self.array(field).map(u64::from_be_bytes)
     }
 
     /// Passes over padding, whatever is in it.
+    #[inline]
     pub(crate) fn skip(&mut self, bytes: usize) -> Result<(), BadInput> {
         self.take(bytes, "pad").map(|_| ())
     }
@@ -104,6 +116,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Everything that is left.
+    #[inline]
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         self.offset += self.rest.len();
         std::mem::take(&mut self.rest)
@@ -166,28 +179,34 @@ pub(crate) struct LengthAt {
 }
 
 impl Writer<'_> {
+    #[inline]
     pub(crate) fn u8(&mut self, number: u8) -> &mut Self {
         self.out.push(number);
         self
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self, number: u16) -> &mut Self {
         self.bytes(&number.to_be_bytes())
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self, number: u32) -> &mut Self {
         self.bytes(&number.to_be_bytes())
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self, number: u64) -> &mut Self {
         self.bytes(&number.to_be_bytes())
     }
 
+    #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.out.extend_from_slice(bytes);
         self
     }
 
+    #[inline]
     pub(crate) fn zeros(&mut self, count: usize) -> &mut Self {
         self.out.resize(self.out.len() + count, 0);
         self

@@ -22,6 +22,7 @@ const NO_COUNTS: u16 = 0x18;
 /// OFPMP_PORT_DESC.
 const PORT_DESC: u16 = 13;
 
+#[inline]
 const fn is_v10(version: Version) -> bool {
     version.0 == Version::V1_0.0
 }
@@ -163,6 +164,7 @@ pub fn role_request(
 /// write::packet_out(Version::V1_0, 7, NO_BUFFER, PortNo(1), &actions, b"frame", &mut out).unwrap();
 /// assert_eq!(out[..8], [1, 13, 0, 29, 0, 0, 0, 7]);
 /// ```
+#[inline]
 pub fn packet_out(
     version: Version,
     xid: u32,
@@ -192,6 +194,7 @@ pub fn packet_out(
 ///
 /// # Errors
 /// What the version cannot say, and a message that becomes too long. Nothing is appended then.
+#[inline]
 pub fn flow_mod(
     version: Version,
     xid: u32,
@@ -215,6 +218,7 @@ pub fn flow_mod(
 }
 
 /// 1.3's flags as 1.0's, which has another meaning for the number of OFPFF_RESET_COUNTS.
+#[inline]
 fn flags_of_v10(fields: &FlowModFields) -> Result<u16, Unwritable> {
     if fields.flags & FLOW_MOD_RESET_COUNTS != 0 && fields.command != FLOW_ADD {
         return Err(Unwritable::new(

@@ -46,6 +46,7 @@ impl Commands {
     }
 
     /// Begins a rule for a switch: an add in table 0 of priority 0, of every packet, that never times out and drops.
+    #[inline]
     pub fn rule(&mut self, datapath: DatapathId) -> FlowBuilder<'_> {
         self.matching.clear();
         self.actions.clear();
@@ -53,6 +54,7 @@ impl Commands {
     }
 
     /// Begins a packet to be sent by a switch.
+    #[inline]
     pub fn packet_out(&mut self, datapath: DatapathId) -> PacketOutBuilder<'_, 'static> {
         self.actions.clear();
         PacketOutBuilder { datapath, buffer_id: None, in_port: PortNo::CONTROLLER, data: &[], commands: self }
@@ -125,6 +127,7 @@ impl Commands {
         ticket
     }
 
+    #[inline]
     fn next_ticket(&mut self) -> Ticket {
         self.last_ticket += 1;
         Ticket(self.last_ticket)
@@ -151,60 +154,70 @@ const SEND_FLOW_REMOVED: u16 = 1;
 
 impl FlowBuilder<'_> {
     /// Which packets: `|m| { m.field(Field::EthDst, mac); }`. Called again, it adds.
+    #[inline]
     pub fn matching(self, write: impl FnOnce(&mut MatchWriter<'_>)) -> Self {
         write(&mut MatchWriter::new(&mut self.commands.matching));
         self
     }
 
     /// What is done with them, at once and in order: `|a| { a.output(port, 0); }`.
+    #[inline]
     pub fn apply(self, write: impl FnOnce(&mut ActionWriter<'_>)) -> Self {
         InstructionWriter::new(&mut self.commands.actions).apply_actions(write);
         self
     }
 
     /// Instructions beside or in place of [`Self::apply`].
+    #[inline]
     pub fn instructions(self, write: impl FnOnce(&mut InstructionWriter<'_>)) -> Self {
         write(&mut InstructionWriter::new(&mut self.commands.actions));
         self
     }
 
     /// The higher wins.
+    #[inline]
     pub fn priority(mut self, priority: u16) -> Self {
         self.fields.priority = priority;
         self
     }
 
     /// The table, for switches that have several.
+    #[inline]
     pub fn table(mut self, table_id: u8) -> Self {
         self.fields.table_id = table_id;
         self
     }
 
     /// The app's own mark on the rule; 48 bits of it.
+    #[inline]
     pub fn cookie(mut self, cookie: u64) -> Self {
         self.fields.cookie = cookie;
         self
     }
 
     /// The rule goes after so many seconds without a packet; 0: never.
+    #[inline]
     pub fn idle_timeout_s(mut self, seconds: u16) -> Self {
         self.fields.idle_timeout_s = seconds;
         self
     }
 
     /// The rule goes after so many seconds; 0: never.
+    #[inline]
     pub fn hard_timeout_s(mut self, seconds: u16) -> Self {
         self.fields.hard_timeout_s = seconds;
         self
     }
 
     /// Tell the app when the rule goes.
+    #[inline]
     pub fn tell_when_removed(mut self) -> Self {
         self.fields.flags |= SEND_FLOW_REMOVED;
         self
     }
 
     /// Send the packet that the switch keeps through the new rule.
+    #[inline]
     pub fn buffer(mut self, buffer_id: Option<u32>) -> Self {
         self.fields.buffer_id = buffer_id;
         self
@@ -230,21 +243,25 @@ impl FlowBuilder<'_> {
     }
 
     /// For deletes: only rules that send to this port.
+    #[inline]
     pub fn out_port(mut self, port: PortNo) -> Self {
         self.fields.out_port = port;
         self
     }
 
     /// Commands it.
+    #[inline]
     pub fn send(self) {
         self.finish(false);
     }
 
     /// Commands it, and asks for a receipt.
+    #[inline]
     pub fn send_with_receipt(self) -> Ticket {
         self.finish(true)
     }
 
+    #[inline]
     fn finish(self, wants_receipt: bool) -> Ticket {
         let FlowBuilder { datapath, fields, commands } = self;
         let ticket = commands.next_ticket();
@@ -268,6 +285,7 @@ pub struct PacketOutBuilder<'c, 'd> {
 
 impl<'c> PacketOutBuilder<'c, '_> {
     /// The packet of a packet-in, as it came: from the switch's buffer if it is there, else its bytes.
+    #[inline]
     pub fn packet<'e>(self, packet: &PacketIn<'e>) -> PacketOutBuilder<'c, 'e> {
         PacketOutBuilder {
             datapath: self.datapath,
@@ -279,6 +297,7 @@ impl<'c> PacketOutBuilder<'c, '_> {
     }
 
     /// A frame of the app's own making.
+    #[inline]
     pub fn frame<'e>(self, frame: &'e [u8]) -> PacketOutBuilder<'c, 'e> {
         PacketOutBuilder {
             datapath: self.datapath,
@@ -290,12 +309,14 @@ impl<'c> PacketOutBuilder<'c, '_> {
     }
 
     /// The port by which it is taken to have come in: `FLOOD` and `ALL` leave that one out.
+    #[inline]
     pub fn in_port(mut self, port: PortNo) -> Self {
         self.in_port = port;
         self
     }
 
     /// Out of this port. Called again: out of that one as well.
+    #[inline]
     pub fn output(self, port: PortNo) -> Self {
         self.actions(|actions| {
             actions.output(port, 0);
@@ -303,21 +324,25 @@ impl<'c> PacketOutBuilder<'c, '_> {
     }
 
     /// More actions, in order.
+    #[inline]
     pub fn actions(self, write: impl FnOnce(&mut ActionWriter<'_>)) -> Self {
         write(&mut ActionWriter::new(&mut self.commands.actions));
         self
     }
 
     /// Commands it.
+    #[inline]
     pub fn send(self) {
         self.finish(false);
     }
 
     /// Commands it, and asks for a receipt.
+    #[inline]
     pub fn send_with_receipt(self) -> Ticket {
         self.finish(true)
     }
 
+    #[inline]
     fn finish(self, wants_receipt: bool) -> Ticket {
         let PacketOutBuilder { datapath, buffer_id, in_port, data, commands } = self;
         let ticket = commands.next_ticket();

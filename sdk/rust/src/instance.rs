@@ -26,6 +26,7 @@ impl<A: App> Instance<A> {
     }
 
     /// Hands it one event frame.
+    #[inline]
     pub(crate) fn on_frame(&mut self, frame: &Frame<'_>) -> Result<(), Malformed> {
         let Instance { app, out } = self;
         match Event::read(frame)? {

@@ -58,6 +58,7 @@ pub struct RawActions<'a> {
 /// let action = actions_raw(&flood).next().unwrap().unwrap();
 /// assert_eq!(action.output(), Some((PortNo::FLOOD, 0)));
 /// ```
+#[inline]
 pub fn actions_raw(bytes: &[u8]) -> RawActions<'_> {
     RawActions { rest: bytes, offset: 0 }
 }
@@ -88,6 +89,7 @@ pub fn read_actions(bytes: &[u8]) -> Result<Vec<Action>, BadInput> {
 impl<'a> Iterator for RawActions<'a> {
     type Item = Result<RawAction<'a>, BadInput>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
@@ -108,6 +110,7 @@ impl<'a> Iterator for RawActions<'a> {
 
 impl RawAction<'_> {
     /// The port and the controller's share, if this is an output.
+    #[inline]
     pub fn output(&self) -> Option<(PortNo, u16)> {
         let is_output = self.kind == kind::OUTPUT && self.bytes.len() == 16;
         is_output.then(|| (PortNo(u32_at(self.bytes, 4)), u16_at(self.bytes, 8)))

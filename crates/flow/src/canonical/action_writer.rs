@@ -70,11 +70,13 @@ pub struct ActionWriter<'a> {
 
 impl<'a> ActionWriter<'a> {
     /// A writer that appends to `out`.
+    #[inline]
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         ActionWriter { out }
     }
 
     /// Appends an output; `max_len` is how many bytes go to the controller if that is the port.
+    #[inline]
     pub fn output(&mut self, port: PortNo, max_len: u16) -> &mut Self {
         self.header(kind::OUTPUT, 16);
         self.out.extend_from_slice(&port.0.to_be_bytes());
@@ -156,11 +158,13 @@ impl<'a> ActionWriter<'a> {
         })
     }
 
+    #[inline]
     fn header(&mut self, kind: u16, length: u16) {
         self.out.extend_from_slice(&kind.to_be_bytes());
         self.out.extend_from_slice(&length.to_be_bytes());
     }
 
+    #[inline]
     fn short(&mut self, kind: u16, body: u32) -> &mut Self {
         self.header(kind, 8);
         self.out.extend_from_slice(&body.to_be_bytes());

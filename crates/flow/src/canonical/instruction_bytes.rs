@@ -46,6 +46,7 @@ pub struct RawInstructions<'a> {
 /// let go_to_7 = [0, 1, 0, 8, 7, 0, 0, 0];
 /// assert_eq!(instructions_raw(&go_to_7).count(), 1);
 /// ```
+#[inline]
 pub fn instructions_raw(bytes: &[u8]) -> RawInstructions<'_> {
     RawInstructions { rest: bytes, offset: 0 }
 }
@@ -82,6 +83,7 @@ pub fn read_instructions(bytes: &[u8]) -> Result<Vec<Instruction>, BadInput> {
 impl<'a> Iterator for RawInstructions<'a> {
     type Item = Result<RawInstruction<'a>, BadInput>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
@@ -103,12 +105,14 @@ impl<'a> Iterator for RawInstructions<'a> {
 impl<'a> RawInstruction<'a> {
     /// The actions inside, if this is write-actions or apply-actions. Their offsets count from the first action, which is
     /// eight bytes behind the instruction's own.
+    #[inline]
     pub fn actions(&self) -> Option<RawActions<'a>> {
         let has_actions = matches!(self.kind, kind::WRITE_ACTIONS | kind::APPLY_ACTIONS);
         has_actions.then(|| actions_raw(self.bytes.get(8..).unwrap_or_default()))
     }
 
     /// Whether its actions are carried out at once (`OFPIT_APPLY_ACTIONS`).
+    #[inline]
     pub const fn is_apply(&self) -> bool {
         self.kind == kind::APPLY_ACTIONS
     }
@@ -191,6 +195,7 @@ pub struct InstructionWriter<'a> {
 
 impl<'a> InstructionWriter<'a> {
     /// A writer that appends to `out`.
+    #[inline]
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         InstructionWriter { out }
     }
@@ -220,6 +225,7 @@ impl<'a> InstructionWriter<'a> {
 
     /// Appends apply-actions with what `write` appends. More than 65527 bytes of actions do not fit: none of them is
     /// written then.
+    #[inline]
     pub fn apply_actions(&mut self, write: impl FnOnce(&mut ActionWriter<'_>)) -> &mut Self {
         self.actions(kind::APPLY_ACTIONS, write)
     }
@@ -247,17 +253,20 @@ impl<'a> InstructionWriter<'a> {
         })
     }
 
+    #[inline]
     fn header(&mut self, kind: u16, length: u16, short: u32) {
         self.out.extend_from_slice(&kind.to_be_bytes());
         self.out.extend_from_slice(&length.to_be_bytes());
         self.out.extend_from_slice(&short.to_be_bytes());
     }
 
+    #[inline]
     fn short(&mut self, kind: u16, body: u32) -> &mut Self {
         self.header(kind, 8, body);
         self
     }
 
+    #[inline]
     fn actions(&mut self, kind: u16, write: impl FnOnce(&mut ActionWriter<'_>)) -> &mut Self {
         let start = self.out.len();
         self.header(kind, 8, 0);
@@ -295,6 +304,7 @@ impl<'a> InstructionWriter<'a> {
     }
 
     /// Writes the length of the instruction that began at `start`, if it has room for it.
+    #[inline]
     fn end(&mut self, start: usize) -> bool {
         let Ok(length) = u16::try_from(self.out.len() - start) else { return false };
         self.out[start + 2..start + 4].copy_from_slice(&length.to_be_bytes());

@@ -144,17 +144,20 @@ pub struct MatchWriter<'a> {
 
 impl<'a> MatchWriter<'a> {
     /// A writer that appends to `out`.
+    #[inline]
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         MatchWriter { out }
     }
 
     /// Appends a field with its whole value. Bits that the field does not have are dropped.
+    #[inline]
     pub fn field(&mut self, field: Field, value: impl Into<FieldValue>) -> &mut Self {
         self.out.extend_from_slice(&field_header(field, false).to_be_bytes());
         self.number(field, value.into().0)
     }
 
     /// Appends a field with a mask. Bits outside the mask or the field are dropped.
+    #[inline]
     pub fn masked(
         &mut self,
         field: Field,
@@ -176,6 +179,7 @@ impl<'a> MatchWriter<'a> {
         self
     }
 
+    #[inline]
     fn number(&mut self, field: Field, value: u128) -> &mut Self {
         let bytes = (value & field.full_mask()).to_be_bytes();
         self.out.extend_from_slice(&bytes[16 - field.bytes()..]);

@@ -10,6 +10,7 @@ use crate::field::{CLASS_BASIC, Field};
 pub(crate) const CLASS_EXPERIMENTER: u16 = 0xffff;
 
 /// The header of a field of OPENFLOW_BASIC: class, field, has-mask, length (1.3.5, 7.2.3.2).
+#[inline]
 pub const fn field_header(field: Field, has_mask: bool) -> u32 {
     let length = field.bytes() as u32 * if has_mask { 2 } else { 1 };
     (CLASS_BASIC as u32) << 16 | (field.number() as u32) << 9 | (has_mask as u32) << 8 | length
@@ -28,26 +29,31 @@ pub struct Tlv<'a> {
 
 impl<'a> Tlv<'a> {
     /// The class (`oxm_class`).
+    #[inline]
     pub const fn class(&self) -> u16 {
         (self.header >> 16) as u16
     }
 
     /// The field's number within its class (`oxm_field`).
+    #[inline]
     pub const fn number(&self) -> u8 {
         (self.header >> 9) as u8 & 0x7f
     }
 
     /// Whether the header says that a mask follows the value (`oxm_hasmask`).
+    #[inline]
     pub const fn has_mask(&self) -> bool {
         self.header & 0x100 != 0
     }
 
     /// The field, if it is one of OpenFlow 1.3's.
+    #[inline]
     pub fn field(&self) -> Option<Field> {
         if self.class() == CLASS_BASIC { Field::from_number(self.number()) } else { None }
     }
 
     /// The value as a number, if it is one of OpenFlow 1.3's fields and has the field's length.
+    #[inline]
     pub fn value(&self) -> Option<u128> {
         let field = self.field()?;
         let plausible = self.payload.len() == field.bytes() * if self.has_mask() { 2 } else { 1 };
@@ -55,6 +61,7 @@ impl<'a> Tlv<'a> {
     }
 
     /// The mask as a number, under the same conditions and if there is one.
+    #[inline]
     pub fn mask(&self) -> Option<u128> {
         let field = self.field()?;
         let plausible = self.has_mask() && self.payload.len() == field.bytes() * 2;
@@ -77,6 +84,7 @@ pub struct Tlvs<'a> {
 /// let tlv = match_tlvs(&in_port_1).next().unwrap().unwrap();
 /// assert_eq!((tlv.field(), tlv.value()), (Some(Field::InPort), Some(1)));
 /// ```
+#[inline]
 pub fn match_tlvs(bytes: &[u8]) -> Tlvs<'_> {
     Tlvs { rest: bytes, offset: 0 }
 }
@@ -98,6 +106,7 @@ pub fn find_field(bytes: &[u8], wanted: Field) -> Option<u128> {
 impl<'a> Iterator for Tlvs<'a> {
     type Item = Result<Tlv<'a>, BadInput>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
@@ -114,6 +123,7 @@ impl<'a> Iterator for Tlvs<'a> {
     }
 }
 
+#[inline]
 fn split_tlv(bytes: &[u8]) -> Option<(u32, &[u8], &[u8])> {
     let (header, after) = bytes.split_first_chunk::<4>()?;
     let header = u32::from_be_bytes(*header);
@@ -121,6 +131,7 @@ fn split_tlv(bytes: &[u8]) -> Option<(u32, &[u8], &[u8])> {
     Some((header, payload, rest))
 }
 
+#[cold]
 fn cut_off(offset: usize, left: usize) -> BadInput {
     let message = format!("a field needs 4 bytes and the length that it states; only {left} bytes are left");
     bad(MatchFault::BadLen, offset, "oxm_length", message)

@@ -107,6 +107,11 @@ pub(crate) fn write(actions: &[Action], untagged: bool, out: &mut Writer<'_>) ->
     translation.finish()
 }
 
+/// Writes a list of one output.
+pub(crate) fn write_one_output(port: PortNo, max_len: u16, out: &mut Writer<'_>) -> Result<(), Unwritable> {
+    Translation::new(false).write_output(port, max_len, out)
+}
+
 /// Writes actions from their canonical bytes. Allocates nothing but an error's sentence.
 pub(crate) fn write_from_canonical(
     actions: &[u8],
@@ -116,6 +121,12 @@ pub(crate) fn write_from_canonical(
     let mut translation = Translation::new(untagged);
     for raw in actions_raw(actions) {
         let raw = raw.map_err(|refused| Unwritable::new("actions", refused.to_string()))?;
+        if let Some((port, max_len)) = raw.output() {
+            // Nearly every list is one output, which needs no typed action.
+            translation.check_push()?;
+            translation.write_output(port, max_len, out)?;
+            continue;
+        }
         if raw.kind == OFPAT_EXPERIMENTER {
             // An experimenter's action is laid out as a vendor's is, so that it is not read at all.
             translation.check_push()?;

@@ -4,7 +4,7 @@
 //! depends on `dl_type` and `nw_proto`: a field whose prerequisite is not there is ignored when read, as the specification
 //! says, and refused when written, since it would silently match more.
 
-use flow::canonical::{MatchWriter, match_tlvs};
+use flow::canonical::{MatchWriter, field_header, match_tlvs};
 use flow::{BadInput, Field, Match, MatchEntry, PortNo};
 
 use crate::error::{BAD_MATCH_VALUE, Unwritable, bad};
@@ -110,13 +110,26 @@ impl WireMatch {
         Ok(wire)
     }
 
-    fn write(&self, out: &mut Writer<'_>) {
-        out.u32(self.wildcards).u16(self.in_port).bytes(&self.dl_src).bytes(&self.dl_dst);
-        out.u16(self.dl_vlan).u8(self.dl_vlan_pcp).zeros(1).u16(self.dl_type);
-        out.u8(self.nw_tos).u8(self.nw_proto).zeros(2).u32(self.nw_src).u32(self.nw_dst);
-        out.u16(self.tp_src).u16(self.tp_dst);
+    /// The structure's 40 bytes, put together in one piece: every flow mod of 1.0 has one.
+    fn to_bytes(self) -> [u8; 40] {
+        let mut bytes = [0; 40];
+        bytes[0..4].copy_from_slice(&self.wildcards.to_be_bytes());
+        bytes[4..6].copy_from_slice(&self.in_port.to_be_bytes());
+        bytes[6..12].copy_from_slice(&self.dl_src);
+        bytes[12..18].copy_from_slice(&self.dl_dst);
+        bytes[18..20].copy_from_slice(&self.dl_vlan.to_be_bytes());
+        bytes[20] = self.dl_vlan_pcp;
+        bytes[22..24].copy_from_slice(&self.dl_type.to_be_bytes());
+        bytes[24] = self.nw_tos;
+        bytes[25] = self.nw_proto;
+        bytes[28..32].copy_from_slice(&self.nw_src.to_be_bytes());
+        bytes[32..36].copy_from_slice(&self.nw_dst.to_be_bytes());
+        bytes[36..38].copy_from_slice(&self.tp_src.to_be_bytes());
+        bytes[38..40].copy_from_slice(&self.tp_dst.to_be_bytes());
+        bytes
     }
 
+    #[inline]
     const fn has(&self, bit: u32) -> bool {
         self.wildcards & bit == 0
     }
@@ -250,6 +263,7 @@ pub(crate) fn write_as_tlvs(wire: &WireMatch, out: &mut Vec<u8>) {
     });
 }
 
+#[inline]
 pub(crate) fn write(matching: &Match, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     let mut wanted = Wanted::new();
     for entry in matching.entries() {
@@ -258,13 +272,17 @@ pub(crate) fn write(matching: &Match, out: &mut Writer<'_>) -> Result<(), Unwrit
             MatchEntry::Unknown { header, .. } => return Err(unknown_field(*header)),
         }
     }
-    wanted.finish()?.write(out);
+    out.bytes(&wanted.finish()?.to_bytes());
     Ok(())
 }
 
 /// Writes a match from canonical TLVs. Allocates nothing but an error's sentence. Says whether the match is of packets that
 /// have no VLAN tag, on which it depends what actions of 1.0 can say.
 pub(crate) fn write_from_canonical(tlvs: &[u8], out: &mut Writer<'_>) -> Result<bool, Unwritable> {
+    if let Some(wire) = of_usual_fields(tlvs) {
+        out.bytes(&wire.to_bytes());
+        return Ok(false);
+    }
     let mut wanted = Wanted::new();
     for tlv in match_tlvs(tlvs) {
         let tlv = tlv.map_err(|refused| Unwritable::new("oxm_fields", refused.to_string()))?;
@@ -275,8 +293,46 @@ pub(crate) fn write_from_canonical(tlvs: &[u8], out: &mut Writer<'_>) -> Result<
         wanted.field(field, value, tlv.mask())?;
     }
     let wire = wanted.finish()?;
-    wire.write(out);
+    out.bytes(&wire.to_bytes());
     Ok(wire.has(wildcard::DL_VLAN) && wire.dl_vlan == VLAN_NONE)
+}
+
+/// The match, if it is of those exact fields alone that the rules of most apps have: port, addresses, EtherType. It is what the
+/// general way makes of them, at a tenth of its cost, since no number of 128 bits is on the way.
+fn of_usual_fields(mut tlvs: &[u8]) -> Option<WireMatch> {
+    const IN_PORT: u32 = field_header(Field::InPort, false);
+    const ETH_DST: u32 = field_header(Field::EthDst, false);
+    const ETH_SRC: u32 = field_header(Field::EthSrc, false);
+    const ETH_TYPE: u32 = field_header(Field::EthType, false);
+    let mut wire = WireMatch { wildcards: wildcard::ALL, ..WireMatch::default() };
+    while let Some((header, rest)) = tlvs.split_first_chunk::<4>() {
+        let (bit, rest) = match u32::from_be_bytes(*header) {
+            IN_PORT => {
+                let (port, rest) = rest.split_first_chunk::<4>()?;
+                wire.in_port = PortNo(u32::from_be_bytes(*port)).to_v10()?;
+                (wildcard::IN_PORT, rest)
+            }
+            ETH_DST => {
+                let (address, rest) = rest.split_first_chunk::<6>()?;
+                wire.dl_dst = *address;
+                (wildcard::DL_DST, rest)
+            }
+            ETH_SRC => {
+                let (address, rest) = rest.split_first_chunk::<6>()?;
+                wire.dl_src = *address;
+                (wildcard::DL_SRC, rest)
+            }
+            ETH_TYPE => {
+                let (kind, rest) = rest.split_first_chunk::<2>()?;
+                wire.dl_type = u16::from_be_bytes(*kind);
+                (wildcard::DL_TYPE, rest)
+            }
+            _ => return None,
+        };
+        wire.wildcards &= !bit;
+        tlvs = rest;
+    }
+    tlvs.is_empty().then_some(wire)
 }
 
 /// Whether a match is of packets that have no VLAN tag.
@@ -299,12 +355,14 @@ struct Wanted {
 }
 
 impl Wanted {
+    #[inline]
     fn new() -> Self {
         let wire = WireMatch { wildcards: wildcard::ALL, ..WireMatch::default() };
         Wanted { wire, vlan_vid: None, of_ipv4: None, of_arp: None, of_transport: None }
     }
 
     /// Adds a field. A mask of zeros says nothing, so that the field is left out.
+    #[inline]
     fn field(&mut self, field: Field, value: u128, mask: Option<u128>) -> Result<(), Unwritable> {
         let mask = mask.unwrap_or(field.full_mask());
         if mask == 0 {
@@ -322,6 +380,7 @@ impl Wanted {
         Ok(())
     }
 
+    #[inline]
     fn exact(&mut self, field: Field, value: u128) -> Result<(), Unwritable> {
         let wire = &mut self.wire;
         // A value never has more bits than its field, so that the narrowing below loses none.
@@ -426,6 +485,7 @@ impl Wanted {
     }
 
     /// Checks what hangs on other fields, now that all are there.
+    #[inline]
     fn finish(mut self) -> Result<WireMatch, Unwritable> {
         self.vlan()?;
         let wire = &self.wire;
@@ -474,5 +534,40 @@ impl Wanted {
         }
         wire.wildcards &= !wildcard::DL_VLAN;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Fields of the usual kind, with values that 1.0 has and that it has not, and now and then one of another kind.
+    fn some_fields() -> impl Strategy<Value = Vec<(Field, u64)>> {
+        let fields = vec![Field::InPort, Field::EthDst, Field::EthSrc, Field::EthType, Field::VlanPcp];
+        let value = prop_oneof![0..70_000u64, 0xffff_fef0..=0xffff_ffffu64, any::<u64>()];
+        proptest::collection::vec((proptest::sample::select(fields), value), 0..5)
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_says_what_the_general_way_says(fields in some_fields(), cut in 0..3usize) {
+            let mut tlvs = Vec::new();
+            let mut writer = MatchWriter::new(&mut tlvs);
+            for (field, value) in &fields {
+                writer.field(*field, u128::from(*value));
+            }
+            tlvs.truncate(tlvs.len().saturating_sub(cut * 3));
+            let mut wanted = Wanted::new();
+            let general = match_tlvs(&tlvs).try_for_each(|tlv| {
+                let tlv = tlv.ok()?;
+                wanted.field(tlv.field()?, tlv.value()?, tlv.mask()).ok()
+            });
+            let general = general.and_then(|()| wanted.finish().ok()).map(WireMatch::to_bytes);
+            let short = of_usual_fields(&tlvs).map(WireMatch::to_bytes);
+            prop_assert!(short.is_none() || short == general, "{short:?} and {general:?}");
+            let usual = fields.iter().all(|(field, _)| *field != Field::VlanPcp);
+            prop_assert_eq!(short.is_some(), usual && general.is_some());
+        }
     }
 }

@@ -186,6 +186,7 @@ pub fn write_actions_from_canonical(
 }
 
 /// A port in 1.0's 16 bits.
+#[inline]
 fn port_number(port: PortNo, what: &'static str) -> Result<u16, Unwritable> {
     port.to_v10().ok_or_else(|| {
         Unwritable::new(
@@ -195,6 +196,7 @@ fn port_number(port: PortNo, what: &'static str) -> Result<u16, Unwritable> {
     })
 }
 
+#[inline]
 fn read_port_number(body: &mut Reader<'_>, field: &'static str) -> Result<PortNo, BadInput> {
     body.u16(field).map(PortNo::from_v10)
 }

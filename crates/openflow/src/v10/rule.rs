@@ -3,7 +3,7 @@
 //! A rule of 1.0 has actions and no instructions: they are read as one apply-actions, and only that can be written.
 
 use flow::canonical::instructions_raw;
-use flow::{BadInput, Instruction, Match};
+use flow::{BadInput, Instruction, Match, PortNo};
 
 use super::{action, matching, port_number, read_port_number};
 use crate::error::{BAD_FLOW_COMMAND, BAD_FLOW_FLAGS, Unwritable, bad};
@@ -15,6 +15,7 @@ use crate::wire::{Reader, Writer};
 /// Every flag of `ofp_flow_mod_flags`.
 const ALL_FLAGS: u16 = 7;
 
+#[inline]
 const fn is_delete(command: u8) -> bool {
     matches!(command, FLOW_DELETE | FLOW_DELETE_STRICT)
 }
@@ -60,6 +61,7 @@ pub(super) fn read_instructions(body: Reader<'_>) -> Result<Vec<Instruction>, Ba
 }
 
 /// Writes what lies between the match and the actions. The flags are 1.0's.
+#[inline]
 pub(crate) fn write_flow_mod_fields(fields: &FlowModFields, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     let delete = is_delete(fields.command);
     if fields.command > FLOW_DELETE_STRICT {
@@ -84,8 +86,17 @@ pub(crate) fn write_flow_mod_fields(fields: &FlowModFields, out: &mut Writer<'_>
         Err(refused) if delete => return Err(refused),
         number => number.unwrap_or(u16::MAX),
     };
-    out.u64(fields.cookie).u16(fields.command.into()).u16(fields.idle_timeout_s).u16(fields.hard_timeout_s);
-    out.u16(fields.priority).u32(fields.buffer_id).u16(out_port).u16(fields.flags);
+    // Put together in one piece: this is on the path of every flow mod.
+    let mut bytes = [0; 24];
+    bytes[0..8].copy_from_slice(&fields.cookie.to_be_bytes());
+    bytes[8..10].copy_from_slice(&u16::from(fields.command).to_be_bytes());
+    bytes[10..12].copy_from_slice(&fields.idle_timeout_s.to_be_bytes());
+    bytes[12..14].copy_from_slice(&fields.hard_timeout_s.to_be_bytes());
+    bytes[14..16].copy_from_slice(&fields.priority.to_be_bytes());
+    bytes[16..20].copy_from_slice(&fields.buffer_id.to_be_bytes());
+    bytes[20..22].copy_from_slice(&out_port.to_be_bytes());
+    bytes[22..24].copy_from_slice(&fields.flags.to_be_bytes());
+    out.bytes(&bytes);
     Ok(())
 }
 
@@ -119,11 +130,15 @@ pub(super) fn write_instructions(
 }
 
 /// Writes the actions of canonical instructions. Allocates nothing but an error's sentence.
+#[inline]
 pub(crate) fn write_instructions_from_canonical(
     instructions: &[u8],
     untagged: bool,
     out: &mut Writer<'_>,
 ) -> Result<(), Unwritable> {
+    if let Some((port, max_len)) = one_output(instructions) {
+        return action::write_one_output(port, max_len, out);
+    }
     let mut written = false;
     for raw in instructions_raw(instructions) {
         let raw = raw.map_err(|refused| Unwritable::new("instructions", refused.to_string()))?;
@@ -134,6 +149,15 @@ pub(crate) fn write_instructions_from_canonical(
         action::write_from_canonical(raw.bytes.get(8..).unwrap_or_default(), untagged, out)?;
     }
     Ok(())
+}
+
+/// The port and the controller's share, if the instructions are what those of most rules are: one apply-actions of one output.
+fn one_output(instructions: &[u8]) -> Option<(PortNo, u16)> {
+    const APPLY_OUTPUT: ([u8; 4], [u8; 4]) = ([0, 4, 0, 24], [0, 0, 0, 16]);
+    let bytes: &[u8; 24] = instructions.try_into().ok()?;
+    let [i0, i1, i2, i3, _, _, _, _, a0, a1, a2, a3, p0, p1, p2, p3, m0, m1, ..] = *bytes;
+    let is_one = ([i0, i1, i2, i3], [a0, a1, a2, a3]) == APPLY_OUTPUT;
+    is_one.then(|| (PortNo(u32::from_be_bytes([p0, p1, p2, p3])), u16::from_be_bytes([m0, m1])))
 }
 
 fn only_apply_actions(what: &'static str) -> Unwritable {
