@@ -15,8 +15,8 @@ mod table;
 use burnet_sdk::{
     App, Commands, DatapathId, Field, Interests, MacAddr, PacketIn, PortNo, PortStatus, Settings, SwitchUp,
 };
+use foldhash::{HashMap, HashMapExt};
 use serde::Deserialize;
-use std::collections::HashMap;
 use table::AddressTable;
 
 /// What the operator may set under `[app.learning-switch.settings]`.

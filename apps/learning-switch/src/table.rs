@@ -4,7 +4,7 @@
 //! that are looked at. Never knows what is done with what it says.
 
 use burnet_sdk::{MacAddr, PortNo};
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// Where an address was seen, and when.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,8 @@ struct Seen {
 /// The addresses of one switch.
 #[derive(Debug)]
 pub struct AddressTable {
-    seen: HashMap<MacAddr, Seen>,
+    /// By the address as a number. The hash is seeded by chance, so that nobody can forge addresses that fall together.
+    seen: HashMap<u64, Seen>,
     capacity: usize,
 }
 
@@ -32,19 +33,19 @@ impl AddressTable {
 
     /// Learns that an address is behind a port.
     pub fn learn(&mut self, address: MacAddr, port: PortNo, now_ms: u64) {
-        if let Some(seen) = self.seen.get_mut(&address) {
+        if let Some(seen) = self.seen.get_mut(&address.to_u64()) {
             *seen = Seen { port, at_ms: now_ms };
             return;
         }
         if self.seen.len() >= self.capacity {
             self.evict();
         }
-        self.seen.insert(address, Seen { port, at_ms: now_ms });
+        self.seen.insert(address.to_u64(), Seen { port, at_ms: now_ms });
     }
 
     /// Behind which port an address was last seen.
     pub fn port_of(&self, address: MacAddr) -> Option<PortNo> {
-        self.seen.get(&address).map(|seen| seen.port)
+        self.seen.get(&address.to_u64()).map(|seen| seen.port)
     }
 
     /// Forgets what was behind a port that is gone.

@@ -76,12 +76,14 @@ impl Receipts {
     }
 
     /// The next transaction id. Ids come back after 2³² messages.
+    #[inline]
     pub fn next_xid(&mut self) -> u32 {
         self.last += 1;
         self.last as u32
     }
 
     /// Whether one more command can be promised a receipt.
+    #[inline]
     pub fn has_room(&self) -> bool {
         self.pending.len() < self.max_pending
     }
@@ -92,6 +94,7 @@ impl Receipts {
     }
 
     /// Remembers whose command the last transaction id is.
+    #[inline]
     pub fn sent(&mut self, tag: Tag, wants_receipt: bool) {
         let command = Pending { serial: self.last, tag };
         if self.recent.is_empty() {
@@ -106,6 +109,7 @@ impl Receipts {
     }
 
     /// Whether a barrier should go out before the turn ends.
+    #[inline]
     pub fn wants_barrier(&self) -> bool {
         self.uncovered
     }

@@ -29,6 +29,7 @@ impl Session {
         sent
     }
 
+    #[inline]
     fn check_room(&self, command: &Command<'_>, waiting: usize) -> Result<(), Refused> {
         match command.what {
             What::PacketOut(_) if waiting > self.limits.max_output_bytes / 2 => Err(Refused::SlowReader),

@@ -5,11 +5,13 @@ use openflow::message::NO_BUFFER;
 use openflow::view::PacketInView;
 
 /// Reads one packet-in in place.
+#[inline]
 pub fn read(message: &[u8]) -> Result<PacketInView<'_>, BadInput> {
     PacketInView::read(message)
 }
 
 /// Appends the event.
+#[inline]
 pub fn write(out: &mut Vec<u8>, sequence: u64, datapath: DatapathId, packet: &PacketInView<'_>) -> bool {
     let event = abi::event::PacketIn {
         datapath,
