@@ -7,6 +7,7 @@ use openflow::message::*;
 use openflow::{Body, Message, Version};
 use std::time::Duration;
 
+use super::fragment;
 use super::packet::Packet;
 use super::pipeline::{self, Origin};
 use super::refusal::Refusal;
@@ -118,7 +119,8 @@ impl Switch {
                 Body::FeaturesReply(self.features(version))
             }
             Body::GetConfigRequest => {
-                Body::GetConfigReply(SwitchConfig { flags: 0, miss_send_len: session.miss_send_len })
+                let miss_send_len = session.miss_send_len;
+                Body::GetConfigReply(SwitchConfig { flags: self.fragments, miss_send_len })
             }
             Body::SetConfig(config) => return self.set_config(*config, asker),
             Body::PacketOut(packet_out) => return self.packet_out(packet_out, now, effects),
@@ -130,7 +132,9 @@ impl Switch {
             Body::MultipartRequest(request) => return self.multipart(asker, request, now, effects),
             // Messages are carried out one after the other, so all before it are done.
             Body::BarrierRequest => Body::BarrierReply,
-            Body::QueueGetConfigRequest(request) => Body::QueueGetConfigReply(self.queues(request.port)?),
+            Body::QueueGetConfigRequest(request) => {
+                Body::QueueGetConfigReply(self.queues(request.port, version)?)
+            }
             Body::RoleRequest(role) => Body::RoleReply(self.change_role(controller, *role)?),
             Body::GetAsyncRequest => Body::GetAsyncReply(session.asynchronous),
             Body::SetAsync(wanted) => {
@@ -167,10 +171,13 @@ impl Switch {
         self.ports.values().map(|port| port.describe(version)).collect()
     }
 
-    /// Fragments are matched as they come (OFPC_FRAG_NORMAL); 1.0 has no error to say that nothing else is there.
+    /// What becomes of fragments is the switch's, how much of a packet is sent each controller's own. 1.0 has no error to
+    /// say that fragments are not put together here: they stay as they are.
     fn set_config(&mut self, wanted: SwitchConfig, asker: Asker) -> Result<(), Refusal> {
-        if wanted.flags != 0 && asker.version != Version::V1_0 {
-            return Err(Refusal::SwitchConfigFlags);
+        match wanted.flags {
+            fragment::NORMAL | fragment::DROP => self.fragments = wanted.flags,
+            _ if asker.version == Version::V1_0 => {}
+            _ => return Err(Refusal::SwitchConfigFlags),
         }
         self.sessions[asker.controller.0].miss_send_len = wanted.miss_send_len;
         Ok(())
@@ -183,6 +190,9 @@ impl Switch {
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
         self.counters.packet_outs += 1;
+        if !can_come_from(wanted.in_port) {
+            return Err(Refusal::BadPort);
+        }
         self.check_actions(&wanted.actions, Place::PacketOut)?;
         let frame = match wanted.buffer_id {
             NO_BUFFER => wanted.data.clone(),
@@ -207,7 +217,7 @@ impl Switch {
 
     /// The configuration of a table is deprecated in 1.3 and has no bits to set (1.3.5, 7.3.3).
     fn table_mod(&self, wanted: &TableMod) -> Result<(), Refusal> {
-        let there = wanted.table_id == TABLE_ALL || usize::from(wanted.table_id) < self.tables.len();
+        let there = wanted.table_id == TABLE_ALL || self.pipeline.has(wanted.table_id);
         match (there, wanted.config) {
             (false, _) => Err(Refusal::TableModTable),
             (true, 0) => Ok(()),
@@ -215,8 +225,10 @@ impl Switch {
         }
     }
 
-    fn queues(&self, port: PortNo) -> Result<QueueGetConfigReply, Refusal> {
-        let there = port == PortNo::ANY || self.ports.contains_key(&port);
+    /// No port has queues. In 1.0 one port is asked for (1.0, 5.3.4).
+    fn queues(&self, port: PortNo, version: Version) -> Result<QueueGetConfigReply, Refusal> {
+        let all = port == PortNo::ANY && version != Version::V1_0;
+        let there = all || self.ports.contains_key(&port);
         if there { Ok(QueueGetConfigReply { port, queues: Vec::new() }) } else { Err(Refusal::QueuePort) }
     }
 
@@ -244,6 +256,13 @@ impl Switch {
         self.sessions[controller.0].role = role;
         Ok(Role { role, generation_id: self.generation_id.unwrap_or(u64::MAX) })
     }
+}
+
+/// Where a packet-out may say that its packet came from: a port, even one that is not there, or the controller. 1.0's NONE and
+/// Open vSwitch's controllers of 1.3 say ANY.
+fn can_come_from(port: PortNo) -> bool {
+    let is_port = port.0 > 0 && port.0 <= PortNo::MAX.0;
+    is_port || matches!(port, PortNo::CONTROLLER | PortNo::LOCAL | PortNo::ANY)
 }
 
 /// What a slave may not send (1.3.5, 6.3.5).

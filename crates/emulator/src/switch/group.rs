@@ -96,7 +96,16 @@ impl Groups {
         if wanted.group_type == GROUP_TYPE_FAST_FAILOVER && !wanted.buckets.iter().all(watches) {
             return Err(Refusal::GroupBadWatch);
         }
+        if !wanted.buckets.iter().all(|bucket| self.can_watch(bucket)) {
+            return Err(Refusal::GroupBadWatch);
+        }
         if self.leads_to(&wanted.buckets, wanted.group_id) { Err(Refusal::GroupLoop) } else { Ok(()) }
+    }
+
+    /// Whether what a bucket watches can be there: a number of a port, a group that is.
+    fn can_watch(&self, bucket: &Bucket) -> bool {
+        let port = bucket.watch_port == PortNo::ANY || (1..=PortNo::MAX.0).contains(&bucket.watch_port.0);
+        port && (bucket.watch_group == GROUP_ANY || self.contains(bucket.watch_group))
     }
 
     /// Whether a packet in these buckets can come to group `to`.

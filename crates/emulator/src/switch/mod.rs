@@ -18,6 +18,7 @@ mod buffer;
 mod classifier;
 mod dispatch;
 mod flow_key;
+mod fragment;
 mod group;
 mod instructions;
 mod meter;
@@ -54,6 +55,7 @@ use port::SwitchPort;
 use session::{Session, State};
 use standalone::AddressTable;
 use table::FlowTable;
+use table_features::Pipeline;
 use tables::FlowTables;
 
 /// What a switch is made with.
@@ -120,6 +122,8 @@ pub struct Switch {
     options: SwitchOptions,
     ports: BTreeMap<PortNo, SwitchPort>,
     tables: FlowTables,
+    /// Which of the tables packets pass, and how large they are.
+    pipeline: Pipeline,
     groups: Groups,
     meters: Meters,
     buffers: PacketBuffers,
@@ -129,6 +133,8 @@ pub struct Switch {
     versions_spoken: u32,
     /// Where addresses are, while the switch stands alone.
     addresses: AddressTable,
+    /// What becomes of fragments (OFPC_FRAG_).
+    fragments: u16,
     /// The latest election that a controller spoke of (1.3.5, 6.3.5), whatever connection that was.
     generation_id: Option<u64>,
     counters: SwitchCounters,
@@ -146,6 +152,7 @@ impl Switch {
             datapath_id,
             name: name.into(),
             ports: BTreeMap::new(),
+            pipeline: Pipeline::new(tables.len(), options.max_entries),
             tables,
             groups: Groups::default(),
             meters: Meters::default(),
@@ -153,6 +160,7 @@ impl Switch {
             sessions: Vec::new(),
             versions_spoken: 0,
             addresses: AddressTable::default(),
+            fragments: fragment::NORMAL,
             generation_id: None,
             counters: SwitchCounters::default(),
             copies_left: 0,
@@ -257,7 +265,8 @@ impl Switch {
     pub fn on_frame(&mut self, in_port: PortNo, frame: Vec<u8>, now: Duration, effects: &mut Effects) {
         self.counters.frames_in += 1;
         let Some(port) = self.ports.get_mut(&in_port) else { return };
-        if !port.receives() {
+        let unwanted = self.fragments == fragment::DROP && fragment::is_one(&frame);
+        if !port.receives() || unwanted {
             port.rx_dropped += 1;
         } else if frame.len() < crate::frame::ETHERNET_HEADER_BYTES {
             port.rx_errors += 1;

@@ -27,6 +27,7 @@ impl Switch {
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
         self.counters.flow_mods += 1;
+        check_flags(wanted.flags, version)?;
         match wanted.command {
             FLOW_ADD => self.add(wanted, version, now, effects),
             FLOW_MODIFY | FLOW_MODIFY_STRICT => self.modify(wanted, version, now, effects),
@@ -37,7 +38,7 @@ impl Switch {
 
     fn one_table(&self, table_id: u8) -> Result<usize, Refusal> {
         let index = usize::from(table_id);
-        if index < self.tables.len() { Ok(index) } else { Err(Refusal::FlowModTableId) }
+        if self.pipeline.has(table_id) { Ok(index) } else { Err(Refusal::FlowModTableId) }
     }
 
     fn add(
@@ -48,14 +49,9 @@ impl Switch {
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
         let index = self.one_table(wanted.table_id)?;
-        let emergency = version == Version::V1_0 && wanted.flags & FLOW_MOD_RESET_COUNTS != 0;
-        if emergency {
-            // OFPFF_EMERG: there is no emergency table here.
-            return Err(Refusal::FlowModUnsupported);
-        }
         self.check_match(&wanted.matching)?;
-        let instructions = self.check_instructions(wanted.table_id, &wanted.instructions)?;
-        let max_entries = self.options.max_entries as usize;
+        let instructions = self.check_instructions(wanted.table_id, wanted, version)?;
+        let max_entries = self.pipeline.max_entries(wanted.table_id) as usize;
         let table = &self.tables[index];
         if wanted.flags & FLOW_MOD_CHECK_OVERLAP != 0 && table.has_overlap(wanted.priority, &wanted.matching)
         {
@@ -77,7 +73,7 @@ impl Switch {
     ) -> Result<(), Refusal> {
         let index = self.one_table(wanted.table_id)?;
         self.check_match(&wanted.matching)?;
-        let instructions = self.check_instructions(wanted.table_id, &wanted.instructions)?;
+        let instructions = self.check_instructions(wanted.table_id, wanted, version)?;
         // A modify takes no notice of where the old rules send (1.3.5, 6.4).
         let anywhere = Selection { out_port: PortNo::ANY, out_group: GROUP_ANY, ..selection(wanted) };
         let v10 = version == Version::V1_0;
@@ -103,6 +99,7 @@ impl Switch {
             TABLE_ALL => 0..self.tables.len(),
             table_id => self.one_table(table_id).map(|index| index..index + 1)?,
         };
+        self.check_match(&wanted.matching)?;
         for table_id in tables {
             for entry in self.tables.change(table_id).delete(&selection(wanted)) {
                 self.tell_removed(table_id, &entry, Reason::Delete, now, effects);
@@ -219,7 +216,8 @@ fn describe_removed(
         matching: entry.matching.clone(),
         cookie: entry.cookie,
         priority: entry.priority,
-        reason: reason as u8,
+        // 1.0 does not know that a group can go.
+        reason: if v10 && reason == Reason::GroupDelete { Reason::Delete as u8 } else { reason as u8 },
         table_id: if v10 { 0 } else { table_id as u8 },
         duration_s: super::whole_seconds(age),
         duration_ns: age.subsec_nanos(),
@@ -227,6 +225,17 @@ fn describe_removed(
         hard_timeout_s: if v10 { 0 } else { entry.hard_timeout_s },
         packet_count: entry.packet_count,
         byte_count: entry.byte_count,
+    }
+}
+
+/// Whether all of these flags can be kept. 1.0's OFPFF_EMERG cannot: there is no emergency table here.
+fn check_flags(flags: u16, version: Version) -> Result<(), Refusal> {
+    /// From OFPFF_SEND_FLOW_REM to OFPFF_NO_BYT_COUNTS.
+    const ALL_FLAGS: u16 = 0b1_1111;
+    match version {
+        Version::V1_0 if flags & FLOW_MOD_RESET_COUNTS != 0 => Err(Refusal::FlowModUnsupported),
+        _ if flags & !ALL_FLAGS != 0 => Err(Refusal::FlowModFlags),
+        _ => Ok(()),
     }
 }
 

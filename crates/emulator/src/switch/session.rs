@@ -47,6 +47,8 @@ pub(crate) struct Session {
     pub(crate) asynchronous: AsyncConfig,
     /// How much of a kept packet this controller wants to see.
     pub(crate) miss_send_len: u16,
+    /// The parts that have come of table features to be set, and the transaction they belong to.
+    pub(crate) parts: Option<(u32, Vec<TableFeatures>)>,
 }
 
 /// OFP_DEFAULT_MISS_SEND_LEN.
@@ -69,6 +71,7 @@ impl Session {
             role: ROLE_EQUAL,
             asynchronous: HEARD_BY_DEFAULT,
             miss_send_len: MISS_SEND_BYTES,
+            parts: None,
         }
     }
 

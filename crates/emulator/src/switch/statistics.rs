@@ -24,8 +24,12 @@ impl Switch {
         now: Duration,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
-        if request.flags & MULTIPART_MORE != 0 {
-            // Only setting table features needs more than one part, and that is refused.
+        if let RequestBody::TableFeatures(wanted) = &request.body {
+            let more = request.flags & MULTIPART_MORE != 0;
+            let Some(whole) = self.put_together(asker, wanted, more)? else { return Ok(()) };
+            self.set_table_features(&whole, now, effects)?;
+        } else if request.flags & MULTIPART_MORE != 0 {
+            // Nothing else that is asked needs more than one part.
             return Err(Refusal::MultipartOverflow);
         }
         let version = asker.version;
@@ -39,8 +43,7 @@ impl Switch {
         };
         match &request.body {
             RequestBody::Flow(wanted) => reply(self.flow_statistics(wanted, version, now)?),
-            RequestBody::TableFeatures(wanted) if wanted.is_empty() => reply(self.table_features()),
-            RequestBody::TableFeatures(_) => return Err(Refusal::TableFeaturesPermission),
+            RequestBody::TableFeatures(_) => reply(self.table_features()),
             RequestBody::Group(id) => {
                 let groups = self.groups.statistics(*id, now, |group| self.rules_for(group));
                 reply(in_parts(groups, |group| 40 + 16 * group.buckets.len(), ReplyBody::Group));
@@ -74,17 +77,25 @@ impl Switch {
     fn short_answer(&self, request: &RequestBody, version: Version) -> Result<ReplyBody, Refusal> {
         Ok(match request {
             RequestBody::Desc => ReplyBody::Desc(self.describe()),
-            RequestBody::Aggregate(wanted) => ReplyBody::Aggregate(self.aggregate(wanted)?),
+            RequestBody::Aggregate(wanted) => ReplyBody::Aggregate(self.aggregate(wanted, version)?),
             RequestBody::Table => ReplyBody::Table(self.table_statistics(version)),
-            RequestBody::Queue { port, .. } if *port == PortNo::ANY || self.ports.contains_key(port) => {
-                ReplyBody::Queue(Vec::new())
-            }
-            RequestBody::Queue { .. } => return Err(Refusal::QueuePort),
+            RequestBody::Queue { port, queue_id } => self.queue_statistics(*port, *queue_id)?,
             RequestBody::GroupFeatures => ReplyBody::GroupFeatures(group_features()),
             RequestBody::MeterFeatures => ReplyBody::MeterFeatures(meter::features()),
             RequestBody::Experimenter(_) => return Err(Refusal::BadExperimenter),
             _ => return Err(Refusal::BadMultipart),
         })
+    }
+
+    /// No port has queues, so only all of them can be asked for.
+    fn queue_statistics(&self, port: PortNo, queue_id: u32) -> Result<ReplyBody, Refusal> {
+        /// OFPQ_ALL.
+        const ALL_QUEUES: u32 = 0xffff_ffff;
+        match port == PortNo::ANY || self.ports.contains_key(&port) {
+            false => Err(Refusal::QueuePort),
+            true if queue_id == ALL_QUEUES => Ok(ReplyBody::Queue(Vec::new())),
+            true => Err(Refusal::QueueUnknown),
+        }
     }
 
     fn describe(&self) -> SwitchDesc {
@@ -102,10 +113,17 @@ impl Switch {
         &'a self,
         wanted: &'a FlowStatsRequest,
         selection: &'a Selection<'_>,
+        version: Version,
     ) -> Result<impl Iterator<Item = (usize, &'a FlowEntry)>, Refusal> {
+        /// 1.0's emergency table, which is always empty here.
+        const EMERGENCY_TABLE: u8 = 0xfe;
+        let v10 = version == Version::V1_0;
         let tables = match wanted.table_id {
+            TABLE_ALL if v10 => 0..1,
             TABLE_ALL => 0..self.tables.len(),
-            one if usize::from(one) < self.tables.len() => usize::from(one)..usize::from(one) + 1,
+            EMERGENCY_TABLE if v10 => 0..0,
+            1.. if v10 => return Err(Refusal::BadTableId),
+            one if self.pipeline.has(one) => usize::from(one)..usize::from(one) + 1,
             _ => return Err(Refusal::BadTableId),
         };
         Ok(tables.flat_map(|id| self.tables[id].select(selection).map(move |entry| (id, entry))))
@@ -137,18 +155,18 @@ impl Switch {
             }
         };
         let can_be_said = |flow: &FlowStats| self.can_be_said(version, || one_flow(flow));
-        let flows = self.selected(wanted, &selection)?.map(describe).filter(can_be_said).collect();
+        let flows = self.selected(wanted, &selection, version)?.map(describe).filter(can_be_said).collect();
         Ok(in_parts(flows, flow_length, ReplyBody::Flow))
     }
 
-    fn aggregate(&self, wanted: &FlowStatsRequest) -> Result<AggregateStats, Refusal> {
+    fn aggregate(&self, wanted: &FlowStatsRequest, version: Version) -> Result<AggregateStats, Refusal> {
         let selection = selection(wanted);
         let add = |sum: AggregateStats, (_, entry): (usize, &FlowEntry)| AggregateStats {
             packet_count: sum.packet_count + entry.packet_count,
             byte_count: sum.byte_count + entry.byte_count,
             flow_count: sum.flow_count + 1,
         };
-        Ok(self.selected(wanted, &selection)?.fold(AggregateStats::default(), add))
+        Ok(self.selected(wanted, &selection, version)?.fold(AggregateStats::default(), add))
     }
 
     fn table_statistics(&self, version: Version) -> Vec<TableStats> {
@@ -158,14 +176,15 @@ impl Switch {
         let shown = if v10 { 1 } else { self.tables.len() };
         let describe = |(id, table): (usize, &super::table::FlowTable)| TableStats {
             table_id: id as u8,
-            name: if v10 { table_name(id) } else { String::new() },
+            name: if v10 { self.pipeline.name(id as u8) } else { String::new() },
             wildcards: if v10 { WILDCARDS_V10 } else { 0 },
-            max_entries: if v10 { self.options.max_entries } else { 0 },
+            max_entries: if v10 { self.pipeline.max_entries(id as u8) } else { 0 },
             active_count: u32::try_from(table.len()).unwrap_or(u32::MAX),
             lookup_count: table.lookup_count,
             matched_count: table.matched_count,
         };
-        self.tables.iter().enumerate().take(shown).map(describe).collect()
+        let in_use = |(id, _): &(usize, &super::table::FlowTable)| self.pipeline.has(*id as u8);
+        self.tables.iter().enumerate().take(shown).filter(in_use).map(describe).collect()
     }
 
     fn port_statistics(
@@ -174,8 +193,8 @@ impl Switch {
         version: Version,
         now: Duration,
     ) -> Result<Vec<PortStats>, Refusal> {
-        if wanted != PortNo::ANY && !self.ports.contains_key(&wanted) {
-            // 1.3 says OFPBRC_BAD_PORT; 1.0 has nothing nearer than the port mod's.
+        // 1.0 has no error for it; there, nothing is told of a port that is not.
+        if version != Version::V1_0 && wanted != PortNo::ANY && !self.ports.contains_key(&wanted) {
             return Err(Refusal::BadPort);
         }
         let meant = |port: &&super::port::SwitchPort| wanted == PortNo::ANY || port.number == wanted;
@@ -191,10 +210,6 @@ impl Switch {
         let entries = self.tables.iter().flat_map(|table| table.entries());
         entries.filter(|entry| entry.refers_to_group(group)).count()
     }
-}
-
-pub(super) fn table_name(id: usize) -> String {
-    format!("table{id}")
 }
 
 fn selection(wanted: &FlowStatsRequest) -> Selection<'_> {

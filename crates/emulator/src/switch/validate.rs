@@ -3,9 +3,13 @@
 //! In: what a flow mod, group mod or packet-out asks. Out: the same in the order in which it is carried out, or the refusal.
 //! Never changes anything.
 
+use flow::canonical::check_prerequisites;
 use flow::{Action, Field, Instruction, Match, MatchEntry, PortNo};
+use openflow::Version;
+use openflow::message::FlowMod;
 
 use super::Switch;
+use super::action_set::ActionSet;
 use super::instructions::Instructions;
 use super::refusal::Refusal;
 use crate::frame::ether_type;
@@ -36,13 +40,12 @@ impl Switch {
     pub(super) fn check_instructions(
         &self,
         table_id: u8,
-        wanted: &[Instruction],
+        wanted: &FlowMod,
+        version: Version,
     ) -> Result<Instructions, Refusal> {
-        for instruction in wanted {
+        for instruction in &wanted.instructions {
             match instruction {
-                Instruction::GotoTable(next)
-                    if *next <= table_id || usize::from(*next) >= self.tables.len() =>
-                {
+                Instruction::GotoTable(next) if *next <= table_id || !self.pipeline.has(*next) => {
                     return Err(Refusal::InstructionTableId);
                 }
                 Instruction::ApplyActions(actions) => self.check_actions(actions, Place::Rule)?,
@@ -56,10 +59,17 @@ impl Switch {
                 | Instruction::ClearActions => {}
             }
         }
-        let mut ordered = wanted.to_vec();
+        let mut ordered = wanted.instructions.to_vec();
         ordered.sort_by_key(rank);
         let twice = ordered.windows(2).any(|pair| rank(&pair[0]) == rank(&pair[1]));
-        if twice { Err(Refusal::InstructionUnsupported) } else { Ok(Instructions::new(ordered)) }
+        if twice {
+            return Err(Refusal::InstructionUnsupported);
+        }
+        // 1.0 lets an action be for packets that do not have what it changes.
+        if version != Version::V1_0 {
+            check_consistency(&wanted.matching, &ordered)?;
+        }
+        Ok(Instructions::new(ordered))
     }
 
     /// Whether all of these actions can be carried out here.
@@ -93,9 +103,70 @@ impl Switch {
     pub(super) fn check_match(&self, matching: &Match) -> Result<(), Refusal> {
         let known =
             |entry: &MatchEntry| matches!(entry, MatchEntry::Field { field, .. } if can_match(*field));
-        if matching.entries().iter().all(known) { Ok(()) } else { Err(Refusal::MatchField) }
+        if !matching.entries().iter().all(known) {
+            return Err(Refusal::MatchField);
+        }
+        check_prerequisites(matching).map_err(|_| Refusal::MatchPrerequisite)
     }
 }
+
+/// Whether each field that is set is there in the packets that come to it: those of the match, as the actions before it have
+/// changed them (OFPBAC_MATCH_INCONSISTENT).
+fn check_consistency(matching: &Match, in_order: &[Instruction]) -> Result<(), Refusal> {
+    let mut known = Known::of(matching);
+    for instruction in in_order {
+        match instruction {
+            Instruction::ApplyActions(actions) => known.follow(actions)?,
+            Instruction::WriteActions(actions) => {
+                known.clone().follow(ActionSet::of(actions).in_order())?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What kind of packets there are, as far as it is known.
+#[derive(Clone)]
+struct Known(Match);
+
+impl Known {
+    /// The fields that others need.
+    fn of(matching: &Match) -> Self {
+        let needed = [Field::EthType, Field::VlanVid, Field::IpProto, Field::Icmpv6Type];
+        let known = |field: &Field| Some((*field, matching.get(*field)?.0));
+        let there = needed.iter().filter_map(known);
+        Known(there.fold(Match::any(), |all, (field, value)| all.with(field, value)))
+    }
+
+    fn follow(&mut self, actions: &[Action]) -> Result<(), Refusal> {
+        actions.iter().try_for_each(|action| self.change(action))
+    }
+
+    fn change(&mut self, action: &Action) -> Result<(), Refusal> {
+        match action {
+            Action::SetField { field, value } => {
+                let mut after = self.0.clone();
+                after.remove(*field);
+                let after = after.with(*field, *value).sorted();
+                check_prerequisites(&after).map_err(|_| Refusal::ActionInconsistent)?;
+                *self = Known::of(&after);
+            }
+            Action::PushVlan(_) => self.0.set(Field::VlanVid, VLAN_PRESENT),
+            Action::PopVlan => {
+                self.0.remove(Field::VlanVid);
+            }
+            Action::PushMpls(kind) | Action::PopMpls(kind) => {
+                self.0 = Match::any().with(Field::EthType, *kind);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// OFPVID_PRESENT.
+const VLAN_PRESENT: u128 = 0x1000;
 
 /// A number that no port has yet is accepted: the port may come.
 fn can_send_to(port: PortNo, place: Place) -> bool {

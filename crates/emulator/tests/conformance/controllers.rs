@@ -253,15 +253,7 @@ fn a_rule_that_1_0_cannot_say_is_not_told_in_1_0() {
     let labelled = rule(9).on(Field::EthType, 0x8847u16).on(Field::MplsLabel, 7u32);
     bench.say_as(0, labelled.timeouts(0, 5).flags(FLOW_MOD_SEND_FLOW_REMOVED).body());
     bench.say_as(0, rule(1).on(Field::InPort, PortNo(1)).output("2").body());
-    let all = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: flow::Match::any(),
-    };
-    let request = Body::MultipartRequest(MultipartRequest { flags: 0, body: RequestBody::Flow(all) });
+    let request = multipart(RequestBody::Flow(every_rule()));
     let mut told = |controller| match &bench.say_as(controller, request.clone())[..] {
         [(_, Body::MultipartReply(MultipartReply { body: ReplyBody::Flow(flows), .. }))] => flows.len(),
         other => panic!("{other:?}"),

@@ -6,6 +6,16 @@
 #[path = "../switch/dsl.rs"]
 mod dsl;
 
+mod configuration;
 mod controllers;
+mod flow_mod_refusals;
+mod flow_mods;
+mod groups;
+mod handshake;
 mod meters;
+mod packet_ins;
+mod packet_outs;
+mod ports;
 mod standing_alone;
+mod statistics;
+mod table_features;

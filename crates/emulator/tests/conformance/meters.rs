@@ -44,14 +44,6 @@ fn refused(body: Body) -> Option<(u16, u16)> {
     bench.refusal(body)
 }
 
-fn ask(bench: &mut Bench, body: RequestBody) -> ReplyBody {
-    let answers = bench.say(Body::MultipartRequest(MultipartRequest { flags: 0, body }));
-    match <[Body; 1]>::try_from(answers) {
-        Ok([Body::MultipartReply(reply)]) => reply.body,
-        other => panic!("{other:?}"),
-    }
-}
-
 /// How many of so many packets get through.
 fn through(bench: &mut Bench, count: usize) -> usize {
     (0..count).filter(|_| bench.arrive(1, &ping()).0 == "2").count()
@@ -60,7 +52,8 @@ fn through(bench: &mut Bench, count: usize) -> usize {
 /// A ping whose type of service says this DSCP.
 fn ping_with(dscp: u8) -> Vec<u8> {
     let mut bench = Bench::new(V13);
-    bench.add(&[rule(1).apply(&[set(Field::IpDscp, dscp.into()), output("2")])]);
+    let ip = rule(1).on(Field::EthType, 0x800u16);
+    bench.add(&[ip.apply(&[set(Field::IpDscp, dscp.into()), output("2")])]);
     bench.becomes(&ping())
 }
 
@@ -116,7 +109,7 @@ fn a_precedence_that_no_class_has_is_refused() {
 #[test]
 fn more_meters_than_there_is_room_for_are_refused() {
     let mut bench = Bench::new(V13);
-    let ReplyBody::MeterFeatures(features) = ask(&mut bench, RequestBody::MeterFeatures) else { panic!() };
+    let ReplyBody::MeterFeatures(features) = bench.ask(RequestBody::MeterFeatures) else { panic!() };
     for id in 1..=features.max_meter {
         assert_eq!(bench.say(meter(ADD, PKTPS, id, &[drop_at(1, 0)])), []);
     }
@@ -126,7 +119,7 @@ fn more_meters_than_there_is_room_for_are_refused() {
 #[test]
 fn more_bands_than_a_meter_has_are_refused() {
     let mut bench = Bench::new(V13);
-    let ReplyBody::MeterFeatures(features) = ask(&mut bench, RequestBody::MeterFeatures) else { panic!() };
+    let ReplyBody::MeterFeatures(features) = bench.ask(RequestBody::MeterFeatures) else { panic!() };
     let bands = vec![drop_at(1, 0); usize::from(features.max_bands)];
     assert_eq!(bench.refusal(meter(ADD, PKTPS, 1, &bands)), None);
     let more = [bands, vec![drop_at(1, 0)]].concat();
@@ -230,7 +223,7 @@ fn a_modified_meter_has_its_new_bands_and_goes_on_counting() {
     assert_eq!(through(&mut bench, 5), 1);
     assert_eq!(bench.refusal(meter(MODIFY, PKTPS | BURST, 1, &[drop_at(4, 4)])), None);
     assert_eq!(through(&mut bench, 5), 4);
-    let ReplyBody::Meter(meters) = ask(&mut bench, RequestBody::Meter(1)) else { panic!() };
+    let ReplyBody::Meter(meters) = bench.ask(RequestBody::Meter(1)) else { panic!() };
     assert_eq!(meters[0].packet_in_count, 10);
 }
 
@@ -259,7 +252,7 @@ fn all_meters_go_at_once() {
     bench.say(meter(ADD, PKTPS, 2, &[drop_at(1, 0)]));
     bench.say(meter(DELETE, 0, METER_ALL, &[]));
     assert_eq!(bench.switch.flow_count(), 0);
-    assert_eq!(ask(&mut bench, RequestBody::MeterConfig(METER_ALL)), ReplyBody::MeterConfig(vec![]));
+    assert_eq!(bench.ask(RequestBody::MeterConfig(METER_ALL)), ReplyBody::MeterConfig(vec![]));
 }
 
 #[test]
@@ -267,7 +260,7 @@ fn a_meter_tells_what_it_counted_and_for_how_many_rules() {
     let mut bench = bench_with(PKTPS | BURST | STATS, &[drop_at(1, 2), remark_at(1, 9, 1)]);
     through(&mut bench, 5);
     bench.pass(3);
-    let ReplyBody::Meter(meters) = ask(&mut bench, RequestBody::Meter(METER_ALL)) else { panic!() };
+    let ReplyBody::Meter(meters) = bench.ask(RequestBody::Meter(METER_ALL)) else { panic!() };
     let one = &meters[0];
     assert_eq!((one.meter_id, one.flow_count, one.packet_in_count, one.byte_in_count), (1, 1, 5, 490));
     assert_eq!((one.duration_s, &one.bands), (3, &vec![(3, 294), (0, 0)]));
@@ -277,7 +270,7 @@ fn a_meter_tells_what_it_counted_and_for_how_many_rules() {
 fn bands_do_not_count_unless_they_are_told_to() {
     let mut bench = bench_with(PKTPS | BURST, &[drop_at(1, 2)]);
     through(&mut bench, 5);
-    let ReplyBody::Meter(meters) = ask(&mut bench, RequestBody::Meter(1)) else { panic!() };
+    let ReplyBody::Meter(meters) = bench.ask(RequestBody::Meter(1)) else { panic!() };
     assert_eq!(meters[0].bands, [(0, 0)]);
 }
 
@@ -285,7 +278,7 @@ fn bands_do_not_count_unless_they_are_told_to() {
 fn a_meters_configuration_is_what_it_was_given() {
     let bands = [drop_at(5, 6), remark_at(7, 8, 2)];
     let mut bench = bench_with(KBPS | BURST | STATS, &bands);
-    let ReplyBody::MeterConfig(meters) = ask(&mut bench, RequestBody::MeterConfig(1)) else { panic!() };
+    let ReplyBody::MeterConfig(meters) = bench.ask(RequestBody::MeterConfig(1)) else { panic!() };
     let expected = MeterConfig { flags: KBPS | BURST | STATS, meter_id: 1, bands: bands.to_vec() };
     assert_eq!(meters, [expected]);
 }
@@ -293,13 +286,13 @@ fn a_meters_configuration_is_what_it_was_given() {
 #[test]
 fn what_is_asked_of_a_meter_that_is_not_there_is_refused() {
     for body in [RequestBody::Meter(9), RequestBody::MeterConfig(9)] {
-        assert_eq!(refused(Body::MultipartRequest(MultipartRequest { flags: 0, body })), Some((12, 3)));
+        assert_eq!(refused(multipart(body)), Some((12, 3)));
     }
 }
 
 #[test]
 fn the_features_name_both_kinds_of_band_and_all_flags() {
-    let ReplyBody::MeterFeatures(features) = ask(&mut Bench::new(V13), RequestBody::MeterFeatures) else {
+    let ReplyBody::MeterFeatures(features) = Bench::new(V13).ask(RequestBody::MeterFeatures) else {
         panic!()
     };
     assert_eq!((features.band_types, features.capabilities), (0b110, 0b1111));

@@ -125,6 +125,45 @@ impl Bench {
         })
     }
 
+    /// The one reply to a multipart request.
+    pub fn ask(&mut self, body: RequestBody) -> ReplyBody {
+        let answers = self.say(multipart(body));
+        match <[Body; 1]>::try_from(answers) {
+            Ok([Body::MultipartReply(reply)]) => reply.body,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What a rule's switch says of the rules that this request means.
+    pub fn flows(&mut self, wanted: FlowStatsRequest) -> Vec<FlowStats> {
+        match self.ask(RequestBody::Flow(wanted)) {
+            ReplyBody::Flow(flows) => flows,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Its ports, as it describes them in its version.
+    pub fn ports(&mut self) -> Vec<Port> {
+        if self.version == Version::V1_0 {
+            match &self.say(Body::FeaturesRequest)[..] {
+                [Body::FeaturesReply(features)] => return features.ports.clone(),
+                other => panic!("{other:?}"),
+            }
+        }
+        match self.ask(RequestBody::PortDesc) {
+            ReplyBody::PortDesc(ports) => ports,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Sets bits of a port's configuration and gives what the switch says of it.
+    pub fn set_port(&mut self, port: u32, bits: u32) -> Vec<Body> {
+        let hw_addr =
+            self.ports().iter().find(|described| described.port_no == PortNo(port)).unwrap().hw_addr;
+        let port_no = PortNo(port);
+        self.say(Body::PortMod(PortMod { port_no, hw_addr, config: bits, mask: bits, advertise: 0 }))
+    }
+
     /// Adds rules, each of which must be accepted.
     pub fn add(&mut self, rules: &[Rule]) {
         for rule in rules {
@@ -157,6 +196,13 @@ impl Bench {
     /// The ports by which frames have left since this was last asked.
     pub fn left_by(&mut self) -> String {
         self.came_out().join(" ")
+    }
+
+    /// The same with the length of each frame.
+    pub fn left_with_lengths(&mut self) -> String {
+        let left: Vec<String> =
+            self.frames.drain(..).map(|(port, frame)| format!("{port}:{}", frame.len())).collect();
+        left.join(" ")
     }
 
     /// Everything that the switch sends when this frame comes in.
@@ -302,6 +348,22 @@ impl Rule {
         self.0.table_id != 0
             || self.0.matching.entries().iter().any(labels)
             || !self.0.instructions.iter().all(apply)
+    }
+}
+
+pub fn multipart(body: RequestBody) -> Body {
+    Body::MultipartRequest(MultipartRequest { flags: 0, body })
+}
+
+/// Every rule in every table.
+pub fn every_rule() -> FlowStatsRequest {
+    FlowStatsRequest {
+        table_id: TABLE_ALL,
+        out_port: PortNo::ANY,
+        out_group: GROUP_ANY,
+        cookie: 0,
+        cookie_mask: 0,
+        matching: Match::any(),
     }
 }
 
