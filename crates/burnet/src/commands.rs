@@ -7,6 +7,7 @@ pub mod bench;
 pub mod demo;
 pub mod emulate;
 pub mod flows;
+pub mod own_node;
 pub mod run;
 mod stage;
 pub mod switches;

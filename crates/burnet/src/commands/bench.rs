@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!   southbound   this process: emulator::load::Load ──packet-ins──> a controller
+//!   compare      both sides of a comparison, in turn
+//!   suite        Burnet's own figures, by the others' means
 //!   sink         this process: emulator::load::Sink, which answers at once
 //! ```
 //!
@@ -9,10 +11,14 @@
 
 pub mod args;
 mod cbench;
+mod compare;
 mod machine;
 mod measurement;
+mod memory;
 mod sink;
 mod southbound;
+mod suite;
+pub mod target;
 mod watch;
 
 use std::io::{ErrorKind, Write};
@@ -25,6 +31,8 @@ use crate::cli::CommandError;
 pub fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
     match &args.command {
         BenchCommand::Southbound(args) => southbound::southbound(args),
+        BenchCommand::Compare(args) => compare::compare(args),
+        BenchCommand::Suite(args) => suite::suite(args),
         BenchCommand::Sink(args) => sink::sink(args),
     }
 }

@@ -13,6 +13,7 @@
 //! node, and never privileged.
 
 mod answers;
+mod contact;
 mod crew;
 pub mod figures;
 mod generator;
@@ -27,6 +28,7 @@ mod template;
 mod traffic;
 
 pub use answers::Counting;
+pub use contact::first_contact;
 pub use crew::{Connected, Load};
 pub use progress::Progress;
 pub use report::{Faults, Learned, RoundReport};

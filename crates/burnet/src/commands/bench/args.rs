@@ -10,6 +10,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use emulator::load::{Counting, HOSTS_MAX, Hosts, LoadOptions, Mode, SWITCHES_MAX};
 use openflow::Version;
 
+use super::suite::PARTS;
+use super::target::Target;
 use crate::cli::CommandError;
 use crate::config::OpenFlowVersion;
 
@@ -37,6 +39,12 @@ pub enum BenchCommand {
     /// Send packet-ins from many switches to a controller, and count and time its answers
     #[command(after_help = SOUTHBOUND_EXAMPLES)]
     Southbound(SouthboundArgs),
+    /// Measure two controllers in turn, round by round, and print their ratio
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareArgs),
+    /// Measure Burnet itself, all its figures in one run beside what was asked of them
+    #[command(after_help = SUITE_EXAMPLES)]
+    Suite(SuiteArgs),
     /// Answer each packet-in with a ready flow mod: what generator and machine can do at most
     #[command(after_help = SINK_EXAMPLES)]
     Sink(SinkArgs),
@@ -50,6 +58,22 @@ Examples:
   burnet bench southbound --like-cbench --target 10.0.0.1:6633   what cbench measures, in its words
 
 Exit code 1 if a switch could not connect or was lost, or if nothing was answered; the figures are printed all the same.";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  burnet bench compare 127.0.0.1:6653 sink
+  burnet bench compare node:learning-switch node:learning-switch=trusted --mode latency
+  burnet bench compare node:learning-switch 'ovs-testcontroller ptcp:{port}'
+
+Exit code 1 if a figure of either is not what was asked for.";
+
+const SUITE_EXAMPLES: &str = "\
+Examples:
+  burnet bench suite                                   some minutes; nothing else should run beside it
+  burnet bench suite --only throughput --only latency
+  burnet bench suite --json > figures.json
+
+Exit code 1 if something could not be measured; a figure that is not reached fails nothing.";
 
 const SINK_EXAMPLES: &str = "\
 Examples:
@@ -65,6 +89,38 @@ pub struct SouthboundArgs {
     /// The load.
     #[command(flatten)]
     pub load: LoadArgs,
+}
+
+/// `burnet bench compare`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct CompareArgs {
+    /// ADDR:PORT, or what is started for it: sink, node:APP[=trusted], or a command line with {port} in it
+    pub a: Target,
+    /// What it is compared with, likewise
+    pub b: Target,
+    /// The load.
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
+
+/// `burnet bench suite`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct SuiteArgs {
+    /// Only this part (repeat for more)
+    #[arg(long, value_name = "PART", value_parser = PARTS)]
+    pub only: Vec<String>,
+    /// Seconds of a round
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
+    pub seconds: f64,
+    /// Rounds of each target
+    #[arg(long, value_name = "R", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROUNDS_MAX)))]
+    pub rounds: u32,
+    /// Show each second how it goes, on standard error, even if that is no terminal
+    #[arg(long)]
+    pub progress: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What the load is, for whatever is measured with it.
@@ -161,6 +217,28 @@ impl std::str::FromStr for Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+impl Default for LoadArgs {
+    /// As if nothing were said.
+    fn default() -> Self {
+        LoadArgs {
+            switches: 16,
+            hosts: None,
+            mode: ModeName::Throughput,
+            rate: None,
+            seconds: 1.0,
+            rounds: None,
+            warmup: 1,
+            version: None,
+            count: None,
+            threads: 1,
+            patience: 10.0,
+            like_cbench: false,
+            progress: false,
+            json: false,
+        }
     }
 }
 
@@ -319,6 +397,11 @@ mod tests {
         assert_eq!((args.rounds(), args.warmup, args.seconds), (15, 1, 1.0));
         assert_eq!(options.hosts, Hosts::OneDestination(100_000));
         assert_eq!((options.counting, options.version), (Counting::Messages, Version::V1_0));
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_in_the_help() {
+        assert_eq!(load(""), LoadArgs::default());
     }
 
     #[test]

@@ -32,12 +32,27 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Connects the switches to the target and makes their hosts known. Says in between what happens. What has come of it is in
-    /// the report.
+    /// Connects the switches to the target, and makes their hosts known to it. What has come of it is in the report.
     ///
     /// # Errors
     /// That the system has not enough threads or descriptors for it.
     pub fn begin(
+        args: &LoadArgs,
+        target: SocketAddr,
+        watched: impl FnOnce(Arc<Progress>),
+    ) -> Result<Self, CommandError> {
+        let mut measurement = Measurement::connect(args, target, watched)?;
+        if measurement.is_connected() {
+            measurement.learned = measurement.load.learn(args.patience());
+        }
+        Ok(measurement)
+    }
+
+    /// Connects the switches and no more.
+    ///
+    /// # Errors
+    /// As [`Measurement::begin`].
+    pub fn connect(
         args: &LoadArgs,
         target: SocketAddr,
         watched: impl FnOnce(Arc<Progress>),
@@ -47,17 +62,21 @@ impl Measurement {
         let mut load = Load::start(&options).map_err(|error| CommandError::DidNotWork(error.to_string()))?;
         watched(load.progress());
         let connected = load.connect(args.patience());
-        let learned = if connected.switches > 0 { load.learn(args.patience()) } else { Learned::default() };
         Ok(Measurement {
             load,
             options,
             mode: args.mode(),
             round_length: args.round_length(),
             connected,
-            learned,
+            learned: Learned::default(),
             rounds: Vec::new(),
             faults: Faults::default(),
         })
+    }
+
+    /// Switches that the controller knew when they had connected.
+    pub fn connected(&self) -> usize {
+        self.connected.switches
     }
 
     /// Whether there is anybody to measure.
@@ -349,14 +368,18 @@ fn incomplete(
     if stopped {
         return Some("it was ended before its time".to_owned());
     }
-    if rounds.iter().any(|round| round.answered == 0) {
-        let said: u64 = rounds.iter().map(|round| round.flow_mods + round.packet_outs).sum();
-        let hint = if said > 0 && options.counting == Counting::Buffers {
-            ": it names no buffers, and --count messages counts all the same"
-        } else {
-            ""
-        };
-        return Some(format!("there was a round in which the controller answered nothing{hint}"));
+    if let Some(round) = rounds.iter().find(|round| round.answered == 0) {
+        let said = round.flow_mods + round.packet_outs;
+        return Some(match (round.late, options.counting) {
+            (1.., _) => {
+                "there was a round whose answers all came after its end: ask for longer ones".to_owned()
+            }
+            (0, Counting::Buffers) if said > 0 => {
+                "the controller's answers name no buffers, and --count messages counts all the same"
+                    .to_owned()
+            }
+            _ => "there was a round in which the controller answered nothing".to_owned(),
+        });
     }
     (learned.answered < learned.announced).then(|| {
         format!(
@@ -417,6 +440,7 @@ mod tests {
         check(why(2, &[5], 0, 3, 4), "3 connections were lost and made anew: refused");
         check(why(2, &[5, 0], 0, 0, 4), "answered nothing");
         check(why(2, &[0], 7, 0, 4), "--count messages");
+        check(why(2, &[0, 5], 0, 0, 4), "answered nothing");
         check(why(2, &[5], 0, 0, 3), "3 of 4 announcements");
         assert_eq!(why(2, &[5], 5, 0, 4), None);
     }

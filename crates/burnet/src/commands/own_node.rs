@@ -1,0 +1,143 @@
+//! A node that a command starts for itself, as a child on a free port of this machine, and that ends with it.
+//!
+//! In: which apps. Out: where it listens, once its apps have said what they want to hear. It never touches a node that is running already.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::cli::CommandError;
+use crate::config::{AppArgument, AppReference};
+use crate::node::client;
+use crate::node::operator::{Answer, Question};
+use monitor::ZoneKind;
+
+/// How long the node may take to listen.
+const START_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long the node may take to end before it is made to.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where it listens: a port that is free.
+const SOMEWHERE: &str = "127.0.0.1:0";
+
+/// A node that ends with this value.
+pub struct OwnNode {
+    child: Child,
+    folder: PathBuf,
+    socket: PathBuf,
+}
+
+impl OwnNode {
+    /// Starts one that listens on a free port.
+    ///
+    /// # Errors
+    /// That a process or a folder for it cannot be made.
+    pub fn start(apps: &[AppArgument]) -> Result<OwnNode, CommandError> {
+        OwnNode::start_at(SOMEWHERE, apps)
+    }
+
+    /// Starts one that listens there.
+    ///
+    /// # Errors
+    /// As [`OwnNode::start`].
+    pub fn start_at(listen: &str, apps: &[AppArgument]) -> Result<OwnNode, CommandError> {
+        // One process may have several nodes.
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let trouble =
+            |what: &str, error: std::io::Error| CommandError::DidNotWork(format!("{what}: {error}"));
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("burnet-own-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| trouble("no folder for the node's socket", error))?;
+        let socket = folder.join("burnet.sock");
+        let own =
+            std::env::current_exe().map_err(|error| trouble("the program cannot find itself", error))?;
+        let mut command = Command::new(own);
+        command
+            .args(["run", "--listen", listen, "--log", "warn", "--die-with-parent", "--socket"])
+            .arg(&socket);
+        for app in apps {
+            command.arg("--app").arg(as_written(app));
+        }
+        let child = command
+            .stdin(Stdio::null())
+            .spawn()
+            .map_err(|error| trouble("the node cannot be started", error))?;
+        Ok(OwnNode { child, folder, socket })
+    }
+
+    /// Where the operator asks it.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Its monitor's process, the parent of the others.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it listens and its apps run. Where it listens.
+    ///
+    /// # Errors
+    /// That it ended, or did not come up in time.
+    pub fn wait_until_it_listens(&mut self) -> Result<SocketAddr, CommandError> {
+        let began = Instant::now();
+        loop {
+            if let Ok(Answer::Node(node)) = client::ask(&self.socket, &Question::Node)
+                && let Some(address) = node.listen.first().and_then(|address| address.parse().ok())
+                && apps_run(&self.socket)
+            {
+                return Ok(address);
+            }
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return Err(CommandError::DidNotWork(
+                    "the node ended before it listened; its log says why".to_owned(),
+                ));
+            }
+            if began.elapsed() > START_PATIENCE {
+                return Err(CommandError::DidNotWork(
+                    "the node did not come up in time; its log says why".to_owned(),
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn apps_run(socket: &Path) -> bool {
+    let Ok(Answer::Apps(apps)) = client::ask(socket, &Question::Apps) else { return false };
+    apps.iter().all(|app| app.status.state == monitor::AppState::Running && app.commands > 0)
+}
+
+/// An app as it is written on the command line.
+pub fn as_written(app: &AppArgument) -> String {
+    let which = match &app.which {
+        AppReference::Name(name) => name.clone(),
+        AppReference::Path(path) => path.display().to_string(),
+    };
+    match app.zone {
+        Some(ZoneKind::Trusted) => which + "=trusted",
+        _ => which,
+    }
+}
+
+impl Drop for OwnNode {
+    fn drop(&mut self) {
+        let _ = rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.child),
+            rustix::process::Signal::TERM,
+        );
+        let began = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if began.elapsed() > END_PATIENCE {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
