@@ -110,14 +110,24 @@ fn set_transport_field(frame: &mut [u8], layout: &Layout, field: Field, new: &[u
     }
 }
 
-/// Where the link-layer address of a neighbour solicitation or advertisement is, from the ICMPv6 header on (RFC 4861, 4.6.1).
-/// Only the first option is looked at: it is the one that hosts send.
+/// Where the link-layer address of a neighbour solicitation or advertisement is, from the ICMPv6 header on (RFC 4861, 4.6.1):
+/// in the option that a match on the same field reads.
 fn neighbour_option(frame: &[u8], icmp_at: usize, field: Field) -> Option<usize> {
-    const SOLICITATION: u8 = 135;
-    const ADVERTISEMENT: u8 = 136;
-    let (message, option) = if field == Field::Ipv6NdSll { (SOLICITATION, 1) } else { (ADVERTISEMENT, 2) };
-    let there = *frame.get(icmp_at)? == message && *frame.get(icmp_at + 24)? == option;
-    there.then_some(26)
+    const SOLICITATION: [u8; 2] = [135, 0];
+    const ADVERTISEMENT: [u8; 2] = [136, 0];
+    let (message, wanted) = if field == Field::Ipv6NdSll { (SOLICITATION, 1) } else { (ADVERTISEMENT, 2) };
+    if frame.get(icmp_at..)?.first_chunk() != Some(&message) {
+        return None;
+    }
+    let (mut at, mut found) = (icmp_at + 24, None);
+    // The length counts eight bytes; a length of zero ends what can be read.
+    while let Some([kind, length @ 1..=u8::MAX]) = frame.get(at..).and_then(|rest| rest.first_chunk()) {
+        if (*kind, *length) == (wanted, 1) && at + 8 <= frame.len() {
+            found = Some(at + 2 - icmp_at);
+        }
+        at += 8 * usize::from(*length);
+    }
+    found
 }
 
 /// Changes bytes of the transport header at `offset` and whatever checksum it has.
@@ -276,7 +286,9 @@ fn set_ipv4_address(frame: &mut [u8], layout: &Layout, offset: usize, new: &[u8]
 
 fn set_ipv6_address(frame: &mut [u8], layout: &Layout, offset: usize, new: &[u8]) {
     if let Some(Network::Ipv6 { at }) = layout.network {
-        let sum = of_pseudo_header(frame, layout.transport);
+        let is_destination = offset > 8;
+        let covered = layout.transport.filter(|transport| !(is_destination && transport.is_routed));
+        let sum = of_pseudo_header(frame, covered);
         replace(frame, at, at + offset, new, &[sum]);
         checksum::keep_udp_checksum_in_use(frame, sum, layout.transport);
     }
@@ -410,6 +422,22 @@ mod tests {
         frame[14 + 20 + 6..14 + 20 + 8].fill(0);
         let changed = applied(frame, &[Action::SetField { field: Field::Ipv4Dst, value: 1 }]);
         assert_eq!(&changed[14 + 20 + 6..14 + 20 + 8], [0, 0]);
+    }
+
+    #[test]
+    fn a_checksum_covers_the_last_destination_of_a_route() {
+        let routed = |segments_left| {
+            let mut frame = tcp6_frame();
+            frame[14 + 6] = 43;
+            frame.splice(14 + 40..14 + 40, [protocol::TCP, 0, 0, segments_left, 0, 0, 0, 0]);
+            frame
+        };
+        let checksum = |frame: &[u8]| frame[14 + 40 + 8 + 16..][..2].to_vec();
+        let set = |field| [Action::SetField { field, value: 7 }];
+        let before = checksum(&routed(1));
+        assert_eq!(checksum(&applied(routed(1), &set(Field::Ipv6Dst))), before);
+        assert_ne!(checksum(&applied(routed(1), &set(Field::Ipv6Src))), before);
+        assert_ne!(checksum(&applied(routed(0), &set(Field::Ipv6Dst))), before);
     }
 
     proptest! {

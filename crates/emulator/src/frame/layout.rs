@@ -47,6 +47,9 @@ pub(crate) struct Transport {
     pub(crate) protocol: u8,
     /// Where it begins. At least the fields that a match can name are there.
     pub(crate) at: usize,
+    /// Whether an IPv6 routing header names further destinations: a checksum covers the last of them and not the one in the
+    /// IPv6 header (RFC 8200, 8.1).
+    pub(crate) is_routed: bool,
 }
 
 impl Layout {
@@ -128,7 +131,7 @@ fn transport(frame: &[u8], network: Network) -> Option<Transport> {
             if later_fragment {
                 return None;
             }
-            Transport { protocol: *frame.get(at + 9)?, at: at + header_bytes }
+            Transport { protocol: *frame.get(at + 9)?, at: at + header_bytes, is_routed: false }
         }
         Network::Ipv6 { at } => upper_layer(frame, at)?,
     };
@@ -146,8 +149,10 @@ fn transport(frame: &[u8], network: Network) -> Option<Transport> {
 fn upper_layer(frame: &[u8], at: usize) -> Option<Transport> {
     let mut next = *frame.get(at + 6)?;
     let mut here = at + 40;
+    let mut is_routed = false;
     for _ in 0..EXTENSION_HEADERS_MAX {
         let units = usize::from(*frame.get(here + 1)?);
+        is_routed |= next == 43 && *frame.get(here + 3)? > 0;
         let length = match next {
             0 | 43 | 60 => 8 * (units + 1),
             // Authentication counts in words of four bytes (RFC 4302, 2.2).
@@ -159,5 +164,5 @@ fn upper_layer(frame: &[u8], at: usize) -> Option<Transport> {
         next = *frame.get(here)?;
         here += length;
     }
-    Some(Transport { protocol: next, at: here })
+    Some(Transport { protocol: next, at: here, is_routed })
 }
