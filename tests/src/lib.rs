@@ -6,9 +6,11 @@
 //!
 //! In: a scenario's wishes (a topology, a protocol version, a controller). Out: what the programs answered. All of
 //! them run in a [`sandbox::Sandbox`], so nothing here touches the machine's network, its Open vSwitch or its
-//! processes, and everything ends when the sandbox does. No crate of Burnet is known here, only its binary.
+//! processes, and everything ends when the sandbox does. No crate of Burnet is known here, only its binary; the scenario
+//! `verdicts` alone asks the software switch itself.
 
 pub mod certificates;
+pub mod dummy_bridge;
 pub mod mininet;
 pub mod node;
 pub mod open_vswitch;

@@ -21,21 +21,23 @@ pub struct OpenVSwitch<'s> {
 impl<'s> OpenVSwitch<'s> {
     /// Starts database and switch; both listen when this returns, because `--detach` waits for that.
     pub fn start(sandbox: &'s Sandbox) -> Result<OpenVSwitch<'s>> {
+        Self::start_with(sandbox, &[])
+    }
+
+    /// The same with more words for `ovs-vswitchd`.
+    pub fn start_with(sandbox: &'s Sandbox, words: &[&str]) -> Result<OpenVSwitch<'s>> {
         let database = sandbox.folder().join("conf.db").display().to_string();
         let log = |name: &str| format!("--log-file={}", sandbox.folder().join(name).display());
         sandbox.must(LIMIT, "ovsdb-tool", &["create", &database, SCHEMA])?;
         let remote = format!("--remote=punix:{SOCKET}");
         // So that `ovs-vsctl set-ssl` takes effect in the switch, the database is asked for it.
-        let words =
+        let of_database =
             [database.as_str(), &remote, "--detach", "--no-chdir", "--pidfile", &log("ovsdb-server.log")];
-        sandbox.must(LIMIT, "ovsdb-server", &words)?;
+        sandbox.must(LIMIT, "ovsdb-server", &of_database)?;
         let switch = OpenVSwitch { sandbox };
         switch.vsctl(&["--no-wait", "init"])?;
-        sandbox.must(
-            LIMIT,
-            "ovs-vswitchd",
-            &["--detach", "--no-chdir", "--pidfile", &log("ovs-vswitchd.log")],
-        )?;
+        let of_switch = ["--detach", "--no-chdir", "--pidfile", &log("ovs-vswitchd.log")];
+        sandbox.must(LIMIT, "ovs-vswitchd", &[words, &of_switch].concat())?;
         Ok(switch)
     }
 
