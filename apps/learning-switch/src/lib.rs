@@ -33,6 +33,9 @@ pub struct LearningSwitchSettings {
     pub max_addresses: usize,
     /// An address that was not seen for so long is forgotten.
     pub forget_after_s: u64,
+    /// When a link comes or goes, everything is forgotten on all switches and learned anew, as bridges do when their spanning tree
+    /// changes. For networks with loops, where hosts are then found by another way; in a tree it would only cost floods.
+    pub forget_on_link_change: bool,
 }
 
 impl Default for LearningSwitchSettings {
@@ -45,6 +48,7 @@ impl Default for LearningSwitchSettings {
             priority: 100,
             max_addresses: 100_000,
             forget_after_s: 300,
+            forget_on_link_change: false,
         }
     }
 }
@@ -54,6 +58,18 @@ pub struct LearningSwitch {
     settings: LearningSwitchSettings,
     switches: HashMap<DatapathId, AddressTable>,
     now_ms: u64,
+    change: LinkChange,
+}
+
+/// Whether what was learned may be wrong because links have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LinkChange {
+    /// No.
+    None,
+    /// No more than what was learned since everything was forgotten.
+    Forgotten,
+    /// Links have changed since then.
+    Again,
 }
 
 /// Bytes of an Ethernet header; a packet that is shorter is nobody's.
@@ -67,7 +83,12 @@ const LLDP: u16 = 0x88cc;
 
 impl App for LearningSwitch {
     fn new(settings: &Settings) -> Result<Self, String> {
-        Ok(LearningSwitch { settings: settings.read()?, switches: HashMap::new(), now_ms: 0 })
+        Ok(LearningSwitch {
+            settings: settings.read()?,
+            switches: HashMap::new(),
+            now_ms: 0,
+            change: LinkChange::None,
+        })
     }
 
     fn interests(&self) -> Interests {
@@ -82,12 +103,15 @@ impl App for LearningSwitch {
         self.switches.remove(&datapath);
     }
 
-    fn on_port_status(&mut self, status: &PortStatus, _: &mut Commands) {
+    fn on_port_status(&mut self, status: &PortStatus, out: &mut Commands) {
         const DELETED: u8 = 1;
         if (status.reason == DELETED || !status.port.facts().live)
             && let Some(table) = self.switches.get_mut(&status.datapath)
         {
             table.forget_port(status.port.port_no());
+        }
+        if self.settings.forget_on_link_change {
+            self.on_link_change(out);
         }
     }
 
@@ -105,10 +129,34 @@ impl App for LearningSwitch {
         }
     }
 
-    fn on_tick(&mut self, now_ms: u64, _: &mut Commands) {
+    fn on_tick(&mut self, now_ms: u64, out: &mut Commands) {
         self.now_ms = now_ms;
+        if std::mem::replace(&mut self.change, LinkChange::None) == LinkChange::Again {
+            self.forget_everything(out);
+        }
         let since_ms = now_ms.saturating_sub(self.settings.forget_after_s.saturating_mul(1000));
         self.switches.values_mut().for_each(|table| table.forget_unseen(since_ms));
+    }
+}
+
+impl LearningSwitch {
+    /// One failure is told by many ports. The first word of it makes everything be forgotten at once, those behind it once more
+    /// at the next tick, so that a port that flaps costs one flood of learning for each tick at most.
+    fn on_link_change(&mut self, out: &mut Commands) {
+        match self.change {
+            LinkChange::None => {
+                self.forget_everything(out);
+                self.change = LinkChange::Forgotten;
+            }
+            LinkChange::Forgotten | LinkChange::Again => self.change = LinkChange::Again,
+        }
+    }
+
+    fn forget_everything(&mut self, out: &mut Commands) {
+        for (datapath, table) in &mut self.switches {
+            table.forget_all();
+            out.rule(*datapath).delete_within().send();
+        }
     }
 }
 
@@ -153,6 +201,7 @@ fn forward(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use abi::event::{PortFacts, PortRecord, write};
     use burnet_sdk::testing::Trial;
 
     /// A frame from one to another address, given by their last octets.
@@ -233,6 +282,38 @@ mod tests {
         app.packet_in(1, 3, &frame(9, 1));
         let commands = app.packet_in(1, 2, &frame(1, 2));
         assert!(commands[0].ends_with("actions=[output:3]"), "{commands:?}");
+    }
+
+    /// A port has gone.
+    fn port_gone(app: &mut Trial<LearningSwitch>) -> Vec<String> {
+        let facts = PortFacts {
+            port_no: PortNo(3),
+            hw_addr: MacAddr::default(),
+            live: false,
+            administratively_up: true,
+            curr_speed_kbps: 0,
+            name: "s1-eth3",
+        };
+        let port = PortRecord::new(facts);
+        app.event(|out, sequence| {
+            let status = PortStatus { datapath: DatapathId(1), reason: 2, port: &port };
+            write::port_status(out, sequence, &status)
+        })
+    }
+
+    #[test]
+    fn when_a_link_goes_everything_is_forgotten_if_that_is_wanted() {
+        let mut trial = Trial::start(r#"{"forget_on_link_change": true}"#).unwrap();
+        trial.switch_up(1, &[1, 2, 3]);
+        trial.packet_in(1, 1, &frame(9, 1));
+        let deleted = port_gone(&mut trial);
+        assert_eq!(deleted.len(), 1);
+        assert!(deleted[0].starts_with("delete-rule of:0000000000000001"), "{deleted:?}");
+        assert_eq!(trial.packet_in(1, 2, &frame(1, 2)).len(), 1, "1 is not known any more");
+        assert!(port_gone(&mut trial).is_empty(), "the second word of it waits");
+        assert_eq!(trial.tick(1000), deleted);
+        assert!(trial.tick(2000).is_empty());
+        assert!(port_gone(&mut started()).is_empty(), "and not, if it is not wanted");
     }
 
     #[test]

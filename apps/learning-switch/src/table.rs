@@ -53,6 +53,11 @@ impl AddressTable {
         self.seen.retain(|_, seen| seen.port != port);
     }
 
+    /// Forgets everything.
+    pub fn forget_all(&mut self) {
+        self.seen.clear();
+    }
+
     /// Forgets what was not seen since `since_ms`.
     pub fn forget_unseen(&mut self, since_ms: u64) {
         self.seen.retain(|_, seen| seen.at_ms >= since_ms);

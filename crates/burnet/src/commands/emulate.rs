@@ -114,6 +114,9 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
         .map_err(|error| {
             CommandError::DidNotWork(format!("the emulated network cannot be started: {error}"))
         })?;
+    if args.spanning_tree {
+        network.keep_spanning_tree();
+    }
     // Shared with the thread that waits for an answer: who is told to stop does not wait for it.
     let network = Arc::new(network);
     let controllers: Vec<String> = asked.controllers.iter().map(SocketAddr::to_string).collect();

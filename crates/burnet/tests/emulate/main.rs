@@ -50,6 +50,17 @@ fn all_hosts_reach_all_and_the_summary_says_so() {
 }
 
 #[test]
+fn a_fat_tree_is_reached_all_over_along_a_spanning_tree() {
+    let node = Node::start();
+    for version in ["1.0", "1.3"] {
+        let arguments = ["--topo", "fattree,4", "--spanning-tree", "--version", version, "--ping-all"];
+        let output = node.emulate(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}{}", said(&output), complained(&output));
+        assert!(said(&output).contains("0% dropped (240/240 received)"), "{}", said(&output));
+    }
+}
+
+#[test]
 fn the_summary_is_json_where_it_is_asked_for() {
     let node = Node::start();
     for version in ["1.0", "1.3"] {

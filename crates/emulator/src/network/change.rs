@@ -318,6 +318,7 @@ impl Network {
                 self.at_switch(index, effects, |switch, out| switch.set_link(port, up, out));
             }
         }
+        self.prune(effects);
     }
 }
 

@@ -16,6 +16,7 @@ mod change;
 mod due;
 mod in_flight;
 mod plugs;
+mod pruning;
 
 pub use cable::{DirectionCounters, LinkCounters};
 pub use capture::Capture;
@@ -79,6 +80,7 @@ pub struct Network {
     in_flight: InFlight,
     due: DueQueue,
     taps: Taps,
+    keeps_tree: bool,
     random: Random,
     /// The latest time that it has heard of or come to. It never goes back.
     clock: Duration,
@@ -111,6 +113,7 @@ impl Network {
             in_flight: InFlight::default(),
             due: DueQueue::new(switches, hosts),
             taps: Taps::default(),
+            keeps_tree: false,
             random: Random::new(seed),
             clock: now,
             frames_lost: 0,

@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Change { change: Change, answer: Sender<Result<(), CannotChange>> },
     /// Say what each link has counted.
     CountLinks(Sender<Vec<(String, LinkCounters)>>),
+    /// Block the links off a spanning tree for floods.
+    KeepSpanningTree,
     /// Tell what happens.
     Observe { audience: event::Audience, listening: Sender<()> },
     /// End.
@@ -251,6 +253,11 @@ impl Handle {
     /// Each link's name and what it has counted, in the order of the topology. Empty if the emulation has ended.
     pub fn link_counters(&self) -> Vec<(String, LinkCounters)> {
         self.ask(Command::CountLinks).recv().unwrap_or_default()
+    }
+
+    /// From now on only the links of a spanning tree carry what is flooded; see [`Network::keep_spanning_tree`](crate::Network::keep_spanning_tree).
+    pub fn keep_spanning_tree(&self) {
+        self.tell(Command::KeepSpanningTree);
     }
 
     /// What happens from now on, for one more observer: nothing that happens after this returns is missed.

@@ -313,6 +313,7 @@ impl Reactor {
                     // Who asked may be gone.
                     let _ = answer.send(self.network.counters_of_links());
                 }
+                Ok(Command::KeepSpanningTree) => self.network.keep_spanning_tree(&mut self.effects),
                 Ok(Command::Observe { audience, listening }) => {
                     self.audience.push(audience);
                     // Whoever asked has gone away otherwise, and its observer with it.

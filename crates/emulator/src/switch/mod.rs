@@ -221,6 +221,19 @@ impl Switch {
         }
     }
 
+    /// Takes a port off the spanning tree, so that nothing is flooded out of it, or puts it on; tells the controllers if that changed
+    /// anything.
+    pub fn set_blocked(&mut self, number: PortNo, blocked: bool, effects: &mut Effects) {
+        if self.ports.get_mut(&number).is_some_and(|port| port.set_blocked(blocked)) {
+            self.tell_port_status(PORT_MODIFIED, number, effects);
+        }
+    }
+
+    /// Whether a port is off the spanning tree.
+    pub fn is_blocked(&self, number: PortNo) -> bool {
+        self.ports.get(&number).is_some_and(SwitchPort::is_blocked)
+    }
+
     fn tell_port_status(&mut self, reason: u8, number: PortNo, effects: &mut Effects) {
         let Some(port) = self.ports.get(&number) else { return };
         self.tell(effects, |session, version| {

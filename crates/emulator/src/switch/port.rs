@@ -20,6 +20,10 @@ const NO_FLOOD: u32 = 1 << 4;
 const NO_FWD: u32 = 1 << 5;
 /// OFPPC_NO_PACKET_IN.
 const NO_PACKET_IN: u32 = 1 << 6;
+/// 1.3's OFPPS_BLOCKED.
+const STATE_BLOCKED: u32 = 1 << 1;
+/// 1.0's OFPPS_STP_BLOCK.
+const STATE_STP_BLOCK: u32 = 3 << 8;
 /// 1.3's OFPPS_LIVE.
 const STATE_LIVE: u32 = 1 << 2;
 /// OFPPF_10GB_FD, the same bit in both versions.
@@ -37,6 +41,7 @@ pub(crate) struct SwitchPort {
     pub(crate) name: String,
     config: u32,
     link_down: bool,
+    blocked: bool,
     since: Duration,
     pub(crate) rx_packets: u64,
     pub(crate) rx_bytes: u64,
@@ -56,6 +61,7 @@ impl SwitchPort {
             name,
             config: 0,
             link_down: false,
+            blocked: false,
             since: now,
             rx_packets: 0,
             rx_bytes: 0,
@@ -76,9 +82,18 @@ impl SwitchPort {
         self.is_live() && self.config & NO_RECV == 0
     }
 
-    /// Whether a controller of 1.0 has not taken it out of floods.
+    /// Whether neither a controller of 1.0 nor the spanning tree has taken it out of floods.
     pub(crate) fn floods(&self) -> bool {
-        self.config & NO_FLOOD == 0
+        !self.blocked && self.config & NO_FLOOD == 0
+    }
+
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Takes it off the spanning tree or puts it on, and says whether that changed anything.
+    pub(crate) fn set_blocked(&mut self, blocked: bool) -> bool {
+        std::mem::replace(&mut self.blocked, blocked) != blocked
     }
 
     pub(crate) fn makes_packet_ins(&self) -> bool {
@@ -127,7 +142,9 @@ impl SwitchPort {
             hw_addr: self.hw_addr,
             name: self.name.clone(),
             config: self.config & config_bits(version),
-            state: live | if self.link_down { PORT_STATE_LINK_DOWN } else { 0 },
+            state: live
+                | if self.link_down { PORT_STATE_LINK_DOWN } else { 0 }
+                | if self.blocked { blocked_bits(version) } else { 0 },
             curr: features(version),
             advertised: features(version),
             supported: features(version),
@@ -165,6 +182,11 @@ fn config_bits(version: Version) -> u32 {
     let spanning_tree = NO_STP | NO_RECV_STP;
     let only_v10 = if version == Version::V1_0 { NO_FLOOD | spanning_tree } else { 0 };
     PORT_CONFIG_DOWN | NO_RECV | NO_FWD | NO_PACKET_IN | only_v10
+}
+
+/// How a version says that a port is off the spanning tree.
+fn blocked_bits(version: Version) -> u32 {
+    if version == Version::V1_0 { STATE_STP_BLOCK } else { STATE_BLOCKED }
 }
 
 fn features(version: Version) -> u32 {

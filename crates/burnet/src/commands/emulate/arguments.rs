@@ -15,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   burnet emulate --topo tree,3 --ping-all                      against a node on this machine; exit code 0 if all pings come back
   burnet emulate --topo linear,8 --controller 10.0.0.1:6653    stays up until Ctrl-C and shows what happens
+  burnet emulate --topo fattree,4 --spanning-tree --ping-all   a network with loops and a controller that does not break them
   burnet emulate --topo Abilene.graphml --propagation --ping-all
   burnet emulate --custom mytopo.py --topo mytopo,3 --ping-all
   burnet emulate --topo single,4 --version 1.0 --ping-all --json | jq .pings.received";
@@ -36,6 +37,9 @@ pub struct EmulateArgs {
     /// The controller of the switches [default: 127.0.0.1:6653] (repeat for more)
     #[arg(long = "controller", value_name = "ADDR[:PORT]")]
     pub controllers: Vec<ControllerAddress>,
+    /// Flood only along a spanning tree, as switches with STP do: for networks with loops and controllers that do not break them
+    #[arg(long)]
+    pub spanning_tree: bool,
     /// The version of OpenFlow that the switches offer
     #[arg(long, value_name = "VERSION", default_value = "both")]
     pub version: EmulatedVersions,
