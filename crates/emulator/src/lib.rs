@@ -38,9 +38,12 @@ pub mod run;
 pub mod switch;
 pub mod topology;
 
-pub use host::{Host, HostEffects, PingReply};
+pub use host::flow::{
+    FlowKind, FlowRate, FlowRefused, FlowReport, FlowSpec, FlowState, IpVersion, jain_index,
+};
+pub use host::{Host, HostCounters, HostEffects, PingReply};
 pub use link::{LinkQuality, NotALinkQuality};
-pub use network::{CannotChange, Change, Channel, LinkCounters, Network, NetworkEffects};
+pub use network::{CannotChange, Change, Channel, FlowId, LinkCounters, Network, NetworkEffects};
 pub use run::{Emulation, EmulationCounters, Event, Handle, NotConnected, Observer, PingOutcome, PingReport};
 pub use switch::{ControllerId, Effects, FailMode, Switch, SwitchCounters, SwitchOptions, Versions};
 pub use topology::Topology;

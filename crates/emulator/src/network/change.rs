@@ -211,6 +211,7 @@ impl Network {
     pub fn set_link_quality(&mut self, link: usize, quality: LinkQuality) {
         let Some(cable) = self.cables.get_mut(link) else { return };
         cable.link.quality = quality;
+        self.tell_hosts_of_rate(link);
     }
 
     /// Switches a switch off or on again. It loses its connections, rules, groups and kept packets; its links are down

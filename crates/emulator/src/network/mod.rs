@@ -14,6 +14,7 @@ mod cable;
 mod capture;
 mod change;
 mod due;
+mod flows;
 mod in_flight;
 mod plugs;
 mod pruning;
@@ -21,11 +22,12 @@ mod pruning;
 pub use cable::{DirectionCounters, LinkCounters};
 pub use capture::Capture;
 pub use change::{CannotChange, Change};
+pub use flows::{FLOWS_MAX, FlowId};
 
 use flow::PortNo;
 use openflow::{Body, Message};
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::host::{Host, HostEffects, PingReply};
@@ -35,6 +37,7 @@ use crate::topology::{Endpoint, HostPlan, Link, SwitchPlan, Topology};
 use cable::{Cable, Fate, Way};
 use capture::Taps;
 use due::{DueQueue, Node};
+use flows::FlowList;
 use in_flight::{InFlight, Passage};
 use plugs::{Plug, Plugs};
 
@@ -81,6 +84,7 @@ pub struct Network {
     due: DueQueue,
     taps: Taps,
     keeps_tree: bool,
+    flow_list: FlowList,
     random: Random,
     /// The latest time that it has heard of or come to. It never goes back.
     clock: Duration,
@@ -114,6 +118,7 @@ impl Network {
             due: DueQueue::new(switches, hosts),
             taps: Taps::default(),
             keeps_tree: false,
+            flow_list: FlowList::default(),
             random: Random::new(seed),
             clock: now,
             frames_lost: 0,
@@ -132,6 +137,19 @@ impl Network {
             if let Endpoint::Switch { index, port } = end {
                 // Nobody is connected yet who would have to be told.
                 self.make_port(index, port, &mut NetworkEffects::default());
+            }
+        }
+        self.tell_hosts_of_rate(number);
+    }
+
+    /// Tells the hosts at a link how fast it is.
+    fn tell_hosts_of_rate(&mut self, link: usize) {
+        let Some(Link { one, two, quality }) = self.cables.get(link).map(|cable| cable.link) else { return };
+        for end in [one, two] {
+            if let Endpoint::Host { index } = end
+                && let Some(host) = self.hosts.get_mut(index)
+            {
+                host.set_line_rate(quality.rate_bits_per_s);
             }
         }
     }
@@ -234,7 +252,7 @@ impl Network {
     pub fn ping(
         &mut self,
         host: usize,
-        to: Ipv4Addr,
+        to: impl Into<IpAddr>,
         sequence: u16,
         now: Duration,
         effects: &mut NetworkEffects,
@@ -244,7 +262,7 @@ impl Network {
     }
 
     /// A host waits for a ping no longer. Says whether it was still without a reply.
-    pub fn give_up(&mut self, host: usize, to: Ipv4Addr, sequence: u16) -> bool {
+    pub fn give_up(&mut self, host: usize, to: impl Into<IpAddr>, sequence: u16) -> bool {
         self.hosts.get_mut(host).is_some_and(|host| host.give_up(to, sequence))
     }
 
@@ -418,6 +436,7 @@ mod tests {
     use flow::{Action, Instruction, Match, PortNo};
     use openflow::message::*;
     use openflow::{Body, Version};
+    use std::net::Ipv4Addr;
 
     const NOW: Duration = Duration::from_secs(1);
 

@@ -29,7 +29,8 @@ use std::time::Duration;
 use flow::DatapathId;
 use mio::Waker;
 
-use crate::network::{CannotChange, Change, LinkCounters};
+use crate::host::flow::{FlowRefused, FlowReport, FlowSpec};
+use crate::network::{CannotChange, Change, FlowId, LinkCounters};
 use crate::switch::SwitchOptions;
 use crate::topology::Topology;
 use reactor::Reactor;
@@ -64,6 +65,12 @@ pub(crate) enum Command {
     SetLink { link: usize, up: bool },
     /// Change something that is called by its name.
     Change { change: Change, answer: Sender<Result<(), CannotChange>> },
+    /// Begin a flow.
+    StartFlow { spec: FlowSpec, answer: Sender<Result<FlowId, FlowRefused>> },
+    /// End a flow, and say whether there is such a flow.
+    StopFlow { id: FlowId, answer: Sender<bool> },
+    /// Say what became of a flow so far.
+    ReportFlow { id: FlowId, answer: Sender<Option<FlowReport>> },
     /// Say what each link has counted.
     CountLinks(Sender<Vec<(String, LinkCounters)>>),
     /// Block the links off a spanning tree for floods.
@@ -248,6 +255,24 @@ impl Handle {
     /// There is nothing of that name, the port is taken, or the emulation has ended.
     pub fn change(&self, change: Change) -> Result<(), CannotChange> {
         self.ask(|answer| Command::Change { change, answer }).recv().unwrap_or(Err(CannotChange::Ended))
+    }
+
+    /// Begins a flow between two hosts.
+    ///
+    /// # Errors
+    /// A host that is not there, numbers that no flow can have, too many flows, or the emulation has ended.
+    pub fn start_flow(&self, spec: FlowSpec) -> Result<FlowId, FlowRefused> {
+        self.ask(|answer| Command::StartFlow { spec, answer }).recv().unwrap_or(Err(FlowRefused::Ended))
+    }
+
+    /// Ends a flow: what is sent already is delivered if it is TCP. Says whether there is such a flow.
+    pub fn stop_flow(&self, id: FlowId) -> bool {
+        self.ask(|answer| Command::StopFlow { id, answer }).recv().unwrap_or(false)
+    }
+
+    /// What became of a flow so far, if there is such a flow. Times are since the emulation began.
+    pub fn flow_report(&self, id: FlowId) -> Option<FlowReport> {
+        self.ask(|answer| Command::ReportFlow { id, answer }).recv().ok().flatten()
     }
 
     /// Each link's name and what it has counted, in the order of the topology. Empty if the emulation has ended.

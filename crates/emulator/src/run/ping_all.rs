@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::host::PingReply;
@@ -65,7 +65,7 @@ pub(crate) struct PingAll {
     /// The first pair that has not been pinged.
     next: usize,
     /// Pairs that wait for a reply, by the host that pinged, the address and the number.
-    waiting: BTreeMap<(usize, Ipv4Addr, u16), usize>,
+    waiting: BTreeMap<(usize, IpAddr, u16), usize>,
 }
 
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl PingAll {
         while self.waiting.len() < PINGS_AT_ONCE {
             let Some(pair) = self.pairs.get_mut(self.next) else { return };
             pair.sent_at = now;
-            let to = network.hosts()[pair.to].address();
+            let to = IpAddr::V4(network.hosts()[pair.to].address());
             let sequence = self.next as u16;
             self.waiting.insert((pair.from, to, sequence), self.next);
             network.ping(pair.from, to, sequence, now, effects);
@@ -152,7 +152,7 @@ mod tests {
         let mut round = PingAll::new(3, Duration::from_secs(2));
         round.send(&mut network, start, &mut effects);
         let answered = PingReply {
-            from: network.hosts()[1].address(),
+            from: network.hosts()[1].address().into(),
             sequence: 0,
             round_trip: Duration::from_millis(5),
         };

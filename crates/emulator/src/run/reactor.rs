@@ -309,6 +309,18 @@ impl Reactor {
                     // Who asked may be gone.
                     let _ = answer.send(self.network.change(&change, now, &mut self.effects));
                 }
+                Ok(Command::StartFlow { spec, answer }) => {
+                    // Who asked may be gone.
+                    let _ = answer.send(self.network.start_flow(&spec, now, &mut self.effects));
+                }
+                Ok(Command::StopFlow { id, answer }) => {
+                    // Who asked may be gone.
+                    let _ = answer.send(self.network.stop_flow(id, now, &mut self.effects));
+                }
+                Ok(Command::ReportFlow { id, answer }) => {
+                    // Who asked may be gone.
+                    let _ = answer.send(self.network.flow_report(id));
+                }
                 Ok(Command::CountLinks(answer)) => {
                     // Who asked may be gone.
                     let _ = answer.send(self.network.counters_of_links());

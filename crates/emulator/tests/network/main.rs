@@ -4,4 +4,5 @@
 
 mod bench;
 mod changes;
+mod flows;
 mod links;

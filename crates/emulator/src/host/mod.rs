@@ -1,0 +1,545 @@
+//! An end station: it finds its neighbours, answers and sends pings, and sends and receives flows of UDP and TCP.
+//!
+//! ```text
+//!   frame, the time, "ping that address", "send this flow" ──> Host ──> frames, "this reply, after so long"
+//! ```
+//!
+//! All hosts of a network are on one subnet in IPv4 and in IPv6: there is no router and no gateway. Never waits: a ping that nobody
+//! answers is given up by whoever asked for it, a TCP flow by itself after a while.
+
+mod congestion;
+mod discovery;
+pub mod flow;
+mod flows;
+mod neighbours;
+mod pace;
+mod packet;
+mod round_trip;
+mod tcp;
+mod tcp_receiver;
+mod tcp_sender;
+mod udp;
+
+use ::flow::MacAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use crate::frame::{ether_type, protocol, u16_at};
+use flows::{Flows, Outgoing};
+use neighbours::{Neighbours, Waits};
+use packet::{Envelope, HOP_LIMIT, Incoming};
+use tcp::Segment;
+
+pub(crate) use flows::FlowKey;
+pub use pace::LINE_BITS_PER_S;
+
+/// How many pings may wait for an address or a reply; more are not sent, and so are lost.
+const PINGS_MAX: usize = 65_536;
+/// How many used frames are kept for their room, and how much room one may have: a little over a frame of full length.
+const SPARE_MAX: usize = 4096;
+const SPARE_BYTES_MAX: usize = 2048;
+/// Payload of a ping, as the ping program sends it.
+const PING_PAYLOAD_BYTES: usize = 56;
+/// ICMP's and ICMPv6's echo: request, reply (RFC 792, RFC 4443).
+const ECHO_V4: [u8; 2] = [8, 0];
+const ECHO_V6: [u8; 2] = [128, 129];
+
+/// What is to be done after something happened to a host. Collected by the caller, who may use it many times over.
+#[derive(Debug, Default)]
+pub struct HostEffects {
+    /// Onto the wire, in order.
+    pub frames: Vec<Vec<u8>>,
+    /// Replies that have come to this host's pings.
+    pub replies: Vec<PingReply>,
+    /// Room for frames to come, so that a flow needs no new memory.
+    spare: Vec<Vec<u8>>,
+}
+
+impl HostEffects {
+    /// Takes a frame that nobody needs any more for the room that it has.
+    pub fn recycle(&mut self, mut frame: Vec<u8>) {
+        if self.spare.len() < SPARE_MAX && frame.capacity() <= SPARE_BYTES_MAX {
+            frame.clear();
+            self.spare.push(frame);
+        }
+    }
+
+    /// Room for a frame.
+    fn blank(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+}
+
+/// A reply to a ping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PingReply {
+    /// Who answered.
+    pub from: IpAddr,
+    /// The ping's number.
+    pub sequence: u16,
+    /// From the call of [`Host::ping`] on, finding the address included.
+    pub round_trip: Duration,
+}
+
+/// What a host has counted since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounters {
+    /// Frames that came.
+    pub frames_in: u64,
+    /// Their bytes.
+    pub bytes_in: u64,
+    /// Frames that it sent.
+    pub frames_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+    /// Frames that were for another, of no kind that it knows, or damaged.
+    pub frames_ignored: u64,
+    /// Packets that were not sent because too many waited for addresses.
+    pub packets_dropped: u64,
+}
+
+/// An end station.
+#[derive(Debug)]
+pub struct Host {
+    name: String,
+    mac: MacAddr,
+    address: Ipv4Addr,
+    link_local: Ipv6Addr,
+    global: Ipv6Addr,
+    neighbours: Neighbours,
+    /// When each ping was asked for, by address and number.
+    pings: BTreeMap<(IpAddr, u16), Duration>,
+    flows: Flows,
+    line_bits_per_s: u64,
+    counters: HostCounters,
+}
+
+impl Host {
+    /// A host that knows nobody.
+    pub fn new(name: impl Into<String>, mac: MacAddr, address: Ipv4Addr) -> Self {
+        Host {
+            name: name.into(),
+            mac,
+            address,
+            link_local: discovery::link_local(mac),
+            global: discovery::global(address),
+            neighbours: Neighbours::default(),
+            pings: BTreeMap::new(),
+            flows: Flows::default(),
+            line_bits_per_s: LINE_BITS_PER_S,
+            counters: HostCounters::default(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its Ethernet address.
+    pub fn mac(&self) -> MacAddr {
+        self.mac
+    }
+
+    /// Its IPv4 address.
+    pub fn address(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    /// Its IPv6 address that is good everywhere: `fd00::5` for 10.0.0.5.
+    pub fn global_v6(&self) -> Ipv6Addr {
+        self.global
+    }
+
+    /// Its IPv6 address that is good on its link alone, made of its Ethernet address (RFC 4291, appendix A).
+    pub fn link_local_v6(&self) -> Ipv6Addr {
+        self.link_local
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> HostCounters {
+        self.counters
+    }
+
+    /// The Ethernet address that it has heard for an address.
+    pub fn neighbour(&self, address: impl Into<IpAddr>) -> Option<MacAddr> {
+        self.neighbours.mac(address.into())
+    }
+
+    /// Whether an address is one of its own.
+    fn owns(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => address == self.address,
+            IpAddr::V6(address) => address == self.global || address == self.link_local,
+        }
+    }
+
+    /// The own address from which to send to an address.
+    fn source_for(&self, to: IpAddr) -> IpAddr {
+        match to {
+            IpAddr::V4(_) => self.address.into(),
+            IpAddr::V6(to) if to.is_unicast_link_local() => self.link_local.into(),
+            IpAddr::V6(_) => self.global.into(),
+        }
+    }
+
+    /// Sends a ping, or asks for the address first.
+    pub fn ping(&mut self, to: impl Into<IpAddr>, sequence: u16, now: Duration, effects: &mut HostEffects) {
+        let to = to.into();
+        if self.pings.len() >= PINGS_MAX {
+            self.counters.packets_dropped += 1;
+            return;
+        }
+        self.pings.insert((to, sequence), now);
+        let mut echo = [0; 4 + PING_PAYLOAD_BYTES];
+        echo[..2].copy_from_slice(&self.echo_id().to_be_bytes());
+        echo[2..4].copy_from_slice(&sequence.to_be_bytes());
+        for (index, byte) in echo[4..].iter_mut().enumerate() {
+            // As many as fit into a byte.
+            *byte = index as u8;
+        }
+        self.send_echo(0, self.source_for(to), to, &echo, now, effects);
+    }
+
+    /// Sends an echo: a request (0) or a reply (1), with what follows the checksum.
+    fn send_echo(
+        &mut self,
+        which: usize,
+        source: IpAddr,
+        to: IpAddr,
+        rest: &[u8],
+        now: Duration,
+        effects: &mut HostEffects,
+    ) {
+        let (protocol, kind) =
+            if to.is_ipv4() { (protocol::ICMP, ECHO_V4[which]) } else { (protocol::ICMPV6, ECHO_V6[which]) };
+        let envelope = Envelope { mac: self.mac, source, destination: to, protocol, hop_limit: HOP_LIMIT };
+        let mut frame = effects.blank();
+        packet::write(&mut frame, &envelope, |frame| {
+            frame.extend_from_slice(&[kind, 0, 0, 0]);
+            frame.extend_from_slice(rest);
+        });
+        self.send_to(to, frame, now, effects);
+    }
+
+    /// Waits for this ping no longer. Says whether it was still without a reply.
+    pub fn give_up(&mut self, to: impl Into<IpAddr>, sequence: u16) -> bool {
+        self.pings.remove(&(to.into(), sequence)).is_some()
+    }
+
+    /// Sends a frame that lacks its Ethernet address, now or when the address is known.
+    fn send_to(&mut self, to: IpAddr, mut frame: Vec<u8>, now: Duration, effects: &mut HostEffects) {
+        match self.neighbours.mac(to) {
+            Some(mac) => {
+                packet::address(&mut frame, mac);
+                self.transmit(frame, effects);
+            }
+            None => match self.neighbours.wait(to, frame, now) {
+                Waits::First => self.ask_for(to, effects),
+                Waits::WithOthers => {}
+                Waits::NoRoom => self.counters.packets_dropped += 1,
+            },
+        }
+    }
+
+    fn transmit(&mut self, frame: Vec<u8>, effects: &mut HostEffects) {
+        self.counters.frames_out += 1;
+        self.counters.bytes_out += frame.len() as u64;
+        effects.frames.push(frame);
+    }
+
+    fn learn(&mut self, address: IpAddr, mac: MacAddr, now: Duration, effects: &mut HostEffects) {
+        for frame in self.neighbours.learn(address, mac, now) {
+            self.transmit(frame, effects);
+        }
+    }
+
+    /// It is switched off: it forgets whom it knew and what it waited for, and its flows end.
+    pub fn fail(&mut self) {
+        self.neighbours.forget();
+        self.pings.clear();
+        self.flows.fail();
+    }
+
+    /// When it has something to do though nothing comes.
+    pub fn next_due(&self) -> Option<Duration> {
+        self.neighbours.next_due().into_iter().chain(self.flows.next_due()).min()
+    }
+
+    /// Time has passed: asks again for addresses that nobody has told, stops asking after a while, and sends what
+    /// flows have to send.
+    pub fn on_tick(&mut self, now: Duration, effects: &mut HostEffects) {
+        if self.neighbours.next_due().is_some_and(|due| due <= now) {
+            for address in self.neighbours.on_tick(now) {
+                self.ask_for(address, effects);
+            }
+        }
+        self.flows.on_tick(now);
+        self.send_outgoing(now, effects);
+    }
+
+    /// A frame has come. What is not for this host, or not whole, is left alone.
+    pub fn on_frame(&mut self, frame: &[u8], now: Duration, effects: &mut HostEffects) {
+        self.counters.frames_in += 1;
+        self.counters.bytes_in += frame.len() as u64;
+        if self.take(frame, now, effects).is_none() {
+            self.counters.frames_ignored += 1;
+        }
+    }
+
+    fn take(&mut self, frame: &[u8], now: Duration, effects: &mut HostEffects) -> Option<()> {
+        let to = frame.first_chunk().map(|octets| MacAddr(*octets))?;
+        if to != self.mac && !to.is_multicast() {
+            return None;
+        }
+        if u16_at(frame, 12)? == ether_type::ARP {
+            return self.on_arp(frame.get(14..)?, now, effects);
+        }
+        let packet = packet::read(frame)?;
+        match packet.protocol {
+            protocol::ICMPV6 if self.is_for_all_or_us(packet.destination) => {
+                self.on_icmp_v6(&packet, now, effects)
+            }
+            _ if !self.owns(packet.destination) => None,
+            protocol::ICMP => self.on_echo(&packet, ECHO_V4, now, effects),
+            protocol::TCP => self.on_tcp(&packet, now, effects),
+            protocol::UDP => self.on_udp(&packet, now),
+            _ => None,
+        }
+    }
+
+    fn on_echo(
+        &mut self,
+        packet: &Incoming,
+        kinds: [u8; 2],
+        now: Duration,
+        effects: &mut HostEffects,
+    ) -> Option<()> {
+        let (kind, rest) = (*packet.body.first()?, packet.body.get(4..)?);
+        let (id, sequence) = (u16_at(rest, 0)?, u16_at(rest, 2)?);
+        if kind == kinds[0] {
+            self.send_echo(1, packet.destination, packet.source, rest, now, effects);
+        } else if kind == kinds[1] && id == self.echo_id() {
+            let asked_at = self.pings.remove(&(packet.source, sequence))?;
+            let round_trip = now.saturating_sub(asked_at);
+            effects.replies.push(PingReply { from: packet.source, sequence, round_trip });
+        }
+        Some(())
+    }
+
+    /// The identifier in this host's pings, by which it knows the replies as its own.
+    fn echo_id(&self) -> u16 {
+        let [_, _, high, low] = self.address.octets();
+        u16::from_be_bytes([high, low])
+    }
+
+    fn on_tcp(&mut self, packet: &Incoming, now: Duration, effects: &mut HostEffects) -> Option<()> {
+        let (remote_port, local_port, segment) = Segment::read(packet.body)?;
+        let key = FlowKey {
+            kind: flow::FlowKind::Tcp,
+            local: packet.destination,
+            remote: packet.source,
+            local_port,
+            remote_port,
+        };
+        if !self.flows.on_segment(&key, &segment, now) && !segment.has(tcp::RST) {
+            self.send_flow_packet(key, Outgoing::Segment(segment.reset()), now, effects);
+        }
+        self.send_outgoing(now, effects);
+        Some(())
+    }
+
+    fn on_udp(&mut self, packet: &Incoming, now: Duration) -> Option<()> {
+        let key = FlowKey {
+            kind: flow::FlowKind::Udp,
+            local: packet.destination,
+            remote: packet.source,
+            local_port: u16_at(packet.body, 2)?,
+            remote_port: u16_at(packet.body, 0)?,
+        };
+        self.flows.on_datagram(&key, packet.body.get(udp::HEADER_BYTES..)?, now);
+        Some(())
+    }
+
+    fn send_outgoing(&mut self, now: Duration, effects: &mut HostEffects) {
+        let outgoing = self.flows.take_outgoing();
+        for (key, what) in &outgoing {
+            self.send_flow_packet(*key, *what, now, effects);
+        }
+        self.flows.give_back(outgoing);
+    }
+
+    fn send_flow_packet(&mut self, key: FlowKey, what: Outgoing, now: Duration, effects: &mut HostEffects) {
+        let protocol = match key.kind {
+            flow::FlowKind::Tcp => protocol::TCP,
+            flow::FlowKind::Udp => protocol::UDP,
+        };
+        let (source, destination) = (key.local, key.remote);
+        let envelope = Envelope { mac: self.mac, source, destination, protocol, hop_limit: HOP_LIMIT };
+        let mut frame = effects.blank();
+        packet::write(&mut frame, &envelope, |frame| match what {
+            Outgoing::Segment(segment) => {
+                segment.write(key.local_port, key.remote_port, tcp::LARGEST_SEGMENT_BYTES, frame);
+            }
+            Outgoing::Datagram { number, payload_bytes } => {
+                udp::write([key.local_port, key.remote_port], number, now, payload_bytes, frame);
+            }
+        });
+        self.send_to(destination, frame, now, effects);
+    }
+
+    /// The rate of its line, at which its flows send at most.
+    pub(crate) fn set_line_rate(&mut self, bits_per_s: Option<u64>) {
+        self.line_bits_per_s = bits_per_s.unwrap_or(LINE_BITS_PER_S);
+        self.flows.set_line_rate(self.line_bits_per_s);
+    }
+
+    /// Begins to send a flow.
+    pub(crate) fn send_flow(
+        &mut self,
+        key: FlowKey,
+        spec: &flow::FlowSpec,
+        isn: u32,
+        now: Duration,
+        effects: &mut HostEffects,
+    ) {
+        let plan = tcp_sender::Plan {
+            rate: spec.rate,
+            payload_bytes: spec.payload_bytes,
+            limit_bytes: spec.limit_bytes,
+            ends_at: spec.duration.map(|duration| now + duration),
+            line_bits_per_s: self.line_bits_per_s,
+            isn,
+        };
+        self.flows.send(key, plan, now);
+        self.send_outgoing(now, effects);
+    }
+
+    /// Begins to wait for a flow.
+    pub(crate) fn expect_flow(&mut self, key: FlowKey, isn: u32) {
+        self.flows.expect(key, isn);
+    }
+
+    /// Sends nothing new of a flow.
+    pub(crate) fn stop_flow(&mut self, key: &FlowKey, now: Duration, effects: &mut HostEffects) {
+        self.flows.stop(key, now);
+        self.send_outgoing(now, effects);
+    }
+
+    /// Knows a flow no longer.
+    pub(crate) fn forget_flow(&mut self, key: &FlowKey) {
+        self.flows.forget(key);
+    }
+
+    /// Whether it has a flow of this key.
+    pub(crate) fn has_flow(&self, key: &FlowKey) -> bool {
+        self.flows.get(key).is_some()
+    }
+
+    /// Adds what this end knows of a flow to a report.
+    pub(crate) fn report_flow(&self, key: &FlowKey, report: &mut flow::FlowReport) {
+        if let Some(end) = self.flows.get(key) {
+            end.report(report);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const B: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+    const START: Duration = Duration::from_secs(5);
+
+    fn host(number: u8) -> Host {
+        Host::new(format!("h{number}"), MacAddr([0, 0, 0, 0, 0, number]), Ipv4Addr::new(10, 0, 0, number))
+    }
+
+    fn doing(change: impl FnOnce(&mut HostEffects)) -> HostEffects {
+        let mut effects = HostEffects::default();
+        change(&mut effects);
+        effects
+    }
+
+    /// Hands frames to and fro until neither host has anything to say, and gives the replies that `one` got.
+    fn converse(one: &mut Host, two: &mut Host, first: Vec<Vec<u8>>, now: Duration) -> Vec<PingReply> {
+        let mut replies = Vec::new();
+        let mut to_two = first;
+        while !to_two.is_empty() {
+            let answers = doing(|effects| to_two.iter().for_each(|frame| two.on_frame(frame, now, effects)));
+            let next =
+                doing(|effects| answers.frames.iter().for_each(|frame| one.on_frame(frame, now, effects)));
+            replies.extend(next.replies);
+            to_two = next.frames;
+        }
+        replies
+    }
+
+    #[test]
+    fn a_ping_finds_the_address_and_comes_back() {
+        let (mut a, mut b) = (host(1), host(2));
+        let asked = doing(|effects| a.ping(B, 1, START, effects)).frames;
+        assert_eq!(&asked[0][..6], [0xff; 6]);
+        let later = START + Duration::from_millis(3);
+        let replies = converse(&mut a, &mut b, asked, later);
+        assert_eq!(
+            replies,
+            [PingReply { from: B.into(), sequence: 1, round_trip: Duration::from_millis(3) }]
+        );
+        assert_eq!((a.neighbour(B), b.neighbour(A)), (Some(b.mac()), Some(a.mac())));
+        let known = doing(|effects| a.ping(B, 2, later, effects)).frames;
+        assert_eq!(&known[0][..6], b.mac().0, "no ARP any more");
+        assert_eq!(converse(&mut a, &mut b, known, later).len(), 1);
+    }
+
+    #[test]
+    fn what_is_for_another_or_damaged_is_left_alone() {
+        let (mut a, mut b, mut c) = (host(1), host(2), host(3));
+        let asked = doing(|effects| a.ping(B, 1, START, effects)).frames;
+        assert!(doing(|effects| c.on_frame(&asked[0], START, effects)).frames.is_empty());
+        assert_eq!(c.neighbour(A), None, "it was not asked");
+        converse(&mut a, &mut b, asked, START);
+        let mut ping = doing(|effects| a.ping(B, 2, START, effects)).frames.remove(0);
+        assert!(doing(|effects| c.on_frame(&ping, START, effects)).frames.is_empty());
+        ping[50] ^= 1;
+        assert!(
+            doing(|effects| b.on_frame(&ping, START, effects)).frames.is_empty(),
+            "the checksum is wrong"
+        );
+    }
+
+    #[test]
+    fn a_reply_to_nothing_is_no_reply() {
+        let (mut a, mut b) = (host(1), host(2));
+        let asked = doing(|effects| a.ping(B, 1, START, effects)).frames;
+        assert!(a.give_up(B, 1));
+        assert!(!a.give_up(B, 1));
+        assert!(converse(&mut a, &mut b, asked, START).is_empty());
+    }
+
+    #[test]
+    fn an_address_is_asked_for_three_times() {
+        let mut a = host(1);
+        assert_eq!(doing(|effects| a.ping(B, 1, START, effects)).frames.len(), 1);
+        assert_eq!(doing(|effects| a.ping(B, 2, START, effects)).frames.len(), 0, "it is being asked for");
+        let asked_after = |a: &mut Host, seconds| {
+            doing(|effects| a.on_tick(START + Duration::from_secs(seconds), effects)).frames.len()
+        };
+        assert_eq!([0, 1, 1, 2, 3, 4].map(|seconds| asked_after(&mut a, seconds)), [0, 1, 0, 1, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_frame_harms_a_host(frame in proptest::collection::vec(any::<u8>(), 0..100), for_us in any::<bool>()) {
+            let mut frame = frame;
+            if for_us && frame.len() > 14 {
+                frame[..6].copy_from_slice(&host(1).mac().0);
+                (frame[12], frame[13]) = (0x08, frame[13] & 0x06);
+            }
+            doing(|effects| host(1).on_frame(&frame, START, effects));
+        }
+    }
+}
