@@ -7,10 +7,12 @@
 //!                                                                └────frames─────────┘
 //! ```
 //!
-//! A [`Switch`] speaks OpenFlow 1.0 and 1.3; a [`Host`] has an address, answers ARP and pings, and pings itself; a
-//! [`Network`] has them wired as a [`Topology`] says. All three are pure: a message, a frame or the time goes in, what is to
-//! be sent comes out, and time is a `Duration` since the emulation began. An [`Emulation`] is the one place that does I/O: it
-//! holds the TCP connections of all switches of a network in one loop on one thread, in real time.
+//! A [`Switch`] speaks OpenFlow 1.0 and 1.3; a [`Host`] has addresses, answers and sends pings, and sends and receives flows; a
+//! [`Network`] has them wired as a [`Topology`] says, by links that delay, queue and lose as their [`LinkQuality`] says. All
+//! three are pure: a message, a frame or the time goes in, what is to be sent comes out, and time is a `Duration` since the
+//! emulation began. Two things turn the clock: an [`Emulation`] is the one place that does I/O, and holds the TCP connections of
+//! all switches of a network in one loop on one thread, in real time; a [`Simulation`] jumps from event to event, with a
+//! controller that is a function or none, and repeats to the byte.
 //!
 //! ```no_run
 //! use emulator::{Emulation, SwitchOptions};
@@ -28,6 +30,7 @@
 //! This crate never needs a privilege, never touches the machine's own network beyond TCP to the controller, and never
 //! decides anything about the network that it emulates: that is the controller's part.
 
+mod digest;
 mod frame;
 pub mod host;
 pub mod link;
@@ -35,6 +38,7 @@ pub mod load;
 pub mod network;
 mod random;
 pub mod run;
+pub mod simulation;
 pub mod switch;
 pub mod topology;
 
@@ -45,5 +49,6 @@ pub use host::{Host, HostCounters, HostEffects, PingReply};
 pub use link::{LinkQuality, NotALinkQuality};
 pub use network::{CannotChange, Change, Channel, FlowId, LinkCounters, Network, NetworkEffects};
 pub use run::{Emulation, EmulationCounters, Event, Handle, NotConnected, Observer, PingOutcome, PingReport};
+pub use simulation::Simulation;
 pub use switch::{ControllerId, Effects, FailMode, Switch, SwitchCounters, SwitchOptions, Versions};
 pub use topology::Topology;

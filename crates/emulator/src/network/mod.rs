@@ -30,6 +30,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::digest::Digest;
 use crate::host::{Host, HostEffects, PingReply};
 use crate::random::Random;
 use crate::switch::{ControllerId, Effects, Switch, SwitchOptions};
@@ -89,6 +90,8 @@ pub struct Network {
     /// The latest time that it has heard of or come to. It never goes back.
     clock: Duration,
     frames_lost: u64,
+    /// Of all frames that arrived, if it is kept.
+    digest: Option<Digest>,
     of_switch: Effects,
     of_host: HostEffects,
 }
@@ -122,6 +125,7 @@ impl Network {
             random: Random::new(seed),
             clock: now,
             frames_lost: 0,
+            digest: None,
             of_switch: Effects::default(),
             of_host: HostEffects::default(),
         };
@@ -271,6 +275,16 @@ impl Network {
         self.taps.set(at, on);
     }
 
+    /// Keeps a number from now on that stands for every frame that arrives, and when and where.
+    pub fn keep_digest(&mut self) {
+        self.digest.get_or_insert_default();
+    }
+
+    /// That number; 0 if it is not kept.
+    pub fn digest(&self) -> u64 {
+        self.digest.map_or(0, |digest| digest.value())
+    }
+
     /// How many frames were not copied because nobody took the copies out.
     pub fn captures_dropped(&self) -> u64 {
         self.taps.dropped()
@@ -351,6 +365,11 @@ impl Network {
             return self.cables[link].lose_what_was_sent(way, frame.len());
         }
         self.taps.note(to, false, now, &frame, &mut effects.captured);
+        if let Some(digest) = &mut self.digest {
+            digest.number(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+            digest.number(link as u64 * 2 + way as u64);
+            digest.bytes(&frame);
+        }
         match to {
             Endpoint::Switch { index, port } => {
                 self.at_switch(index, effects, |switch, out| switch.on_frame(port, frame, now, out));

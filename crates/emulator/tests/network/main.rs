@@ -6,3 +6,4 @@ mod bench;
 mod changes;
 mod flows;
 mod links;
+mod virtual_time;
