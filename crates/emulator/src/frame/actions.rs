@@ -6,7 +6,7 @@
 use flow::{Action, Field, MacAddr};
 
 use super::checksum::{self, of_pseudo_header, of_transport, replace};
-use super::layout::{Layout, Network};
+use super::layout::{Layout, Network, Transport};
 use super::{ether_type, protocol, u16_at, u32_at};
 
 /// The bit of the field `vlan_vid` that says that there is a tag (OFPVID_PRESENT).
@@ -87,7 +87,11 @@ fn set_field(frame: &mut [u8], layout: &Layout, field: Field, value: u128) {
 fn set_transport_field(frame: &mut [u8], layout: &Layout, field: Field, new: &[u8]) {
     use Field::*;
     let Some(transport) = layout.transport else { return };
+    // Both or neither can be seen of an ICMPv6 message, and what follows depends on both.
+    let packet = frame.get(..transport.end).unwrap_or(frame);
     let (of, offset) = match field {
+        Icmpv6Type | Icmpv6Code if transport.at + 2 > transport.end => return,
+        Ipv6NdTarget if !is_neighbour_message(packet, transport.at) => return,
         TcpSrc => (protocol::TCP, 0),
         TcpDst => (protocol::TCP, 2),
         UdpSrc => (protocol::UDP, 0),
@@ -99,33 +103,44 @@ fn set_transport_field(frame: &mut [u8], layout: &Layout, field: Field, new: &[u
         Icmpv6Type => (protocol::ICMPV6, 0),
         Icmpv6Code => (protocol::ICMPV6, 1),
         Ipv6NdTarget => (protocol::ICMPV6, 8),
-        Ipv6NdSll | Ipv6NdTll => match neighbour_option(frame, transport.at, field) {
+        Ipv6NdSll | Ipv6NdTll => match neighbour_option(packet, transport.at, field) {
             Some(offset) => (protocol::ICMPV6, offset),
             None => return,
         },
         _ => return,
     };
-    if transport.protocol == of {
+    if transport.protocol == of && transport.at + offset + new.len() <= transport.end {
         change_transport(frame, layout, offset, new);
     }
 }
 
+/// Type and code of a neighbour solicitation and of an advertisement.
+const SOLICITATION: [u8; 2] = [135, 0];
+const ADVERTISEMENT: [u8; 2] = [136, 0];
+
+fn is_neighbour_message(packet: &[u8], icmp_at: usize) -> bool {
+    let kind = packet.get(icmp_at..).and_then(|message| message.first_chunk());
+    matches!(kind, Some(&SOLICITATION | &ADVERTISEMENT))
+}
+
 /// Where the link-layer address of a neighbour solicitation or advertisement is, from the ICMPv6 header on (RFC 4861, 4.6.1):
-/// in the option that a match on the same field reads.
-fn neighbour_option(frame: &[u8], icmp_at: usize, field: Field) -> Option<usize> {
-    const SOLICITATION: [u8; 2] = [135, 0];
-    const ADVERTISEMENT: [u8; 2] = [136, 0];
+/// in the option that a match on the same field reads. Behind an option that is damaged there is none.
+fn neighbour_option(packet: &[u8], icmp_at: usize, field: Field) -> Option<usize> {
     let (message, wanted) = if field == Field::Ipv6NdSll { (SOLICITATION, 1) } else { (ADVERTISEMENT, 2) };
-    if frame.get(icmp_at..)?.first_chunk() != Some(&message) {
+    if packet.get(icmp_at..)?.first_chunk() != Some(&message) {
         return None;
     }
     let (mut at, mut found) = (icmp_at + 24, None);
     // The length counts eight bytes; a length of zero ends what can be read.
-    while let Some([kind, length @ 1..=u8::MAX]) = frame.get(at..).and_then(|rest| rest.first_chunk()) {
-        if (*kind, *length) == (wanted, 1) && at + 8 <= frame.len() {
+    while let Some([kind, length @ 1..=u8::MAX]) = packet.get(at..).and_then(|rest| rest.first_chunk()) {
+        let after = at + 8 * usize::from(*length);
+        if after > packet.len() {
+            break;
+        }
+        if (*kind, *length) == (wanted, 1) {
             found = Some(at + 2 - icmp_at);
         }
-        at += 8 * usize::from(*length);
+        at = after;
     }
     found
 }
@@ -142,7 +157,9 @@ fn change_transport(frame: &mut [u8], layout: &Layout, offset: usize, new: &[u8]
 /// 1.0 does not say of which protocol the port is: of the one that is there.
 fn set_transport_port(frame: &mut [u8], layout: &Layout, offset: usize, port: u16) {
     let has_ports = |protocol| matches!(protocol, protocol::TCP | protocol::UDP | protocol::SCTP);
-    if layout.transport.is_some_and(|transport| has_ports(transport.protocol)) {
+    let there =
+        |transport: Transport| has_ports(transport.protocol) && transport.at + offset + 2 <= transport.end;
+    if layout.transport.is_some_and(there) {
         change_transport(frame, layout, offset, &port.to_be_bytes());
     }
 }
@@ -310,7 +327,9 @@ fn set_arp(frame: &mut [u8], network: Option<Network>, field: Field, new: &[u8])
             Field::ArpTha => 18,
             _ => 24,
         };
-        frame[at + offset..at + offset + new.len()].copy_from_slice(new);
+        if let Some(there) = frame.get_mut(at + offset..at + offset + new.len()) {
+            there.copy_from_slice(new);
+        }
     }
 }
 
@@ -318,6 +337,7 @@ fn set_arp(frame: &mut [u8], network: Option<Network>, field: Field, new: &[u8])
 mod tests {
     use super::*;
     use etherparse::{PacketBuilder, PacketHeaders};
+    use flow::frame::FrameFields;
     use proptest::prelude::*;
 
     fn udp_frame() -> Vec<u8> {
@@ -428,7 +448,7 @@ mod tests {
     fn a_checksum_covers_the_last_destination_of_a_route() {
         let routed = |segments_left| {
             let mut frame = tcp6_frame();
-            frame[14 + 6] = 43;
+            (frame[14 + 5], frame[14 + 6]) = (frame[14 + 5] + 8, 43);
             frame.splice(14 + 40..14 + 40, [protocol::TCP, 0, 0, segments_left, 0, 0, 0, 0]);
             frame
         };
@@ -438,6 +458,52 @@ mod tests {
         assert_eq!(checksum(&applied(routed(1), &set(Field::Ipv6Dst))), before);
         assert_ne!(checksum(&applied(routed(1), &set(Field::Ipv6Src))), before);
         assert_ne!(checksum(&applied(routed(0), &set(Field::Ipv6Dst))), before);
+    }
+
+    /// Frames whose headers name one another, cut off somewhere or damaged in a byte.
+    fn arbitrary_frame() -> impl Strategy<Value = Vec<u8>> {
+        let ethernet = prop::sample::select(vec![
+            vec![],
+            vec![0x81, 0x00, 0x60, 0x05],
+            vec![0x88, 0xa8, 0x00, 0x06, 0x81, 0x00, 0x20, 0x07],
+        ]);
+        let network = prop::sample::select(vec![0u8, 1, 2, 3, 4, 5, 6]);
+        let protocol = prop::sample::select(vec![6u8, 17, 132, 1, 58, 47]);
+        let rest = proptest::collection::vec(any::<u8>(), 60);
+        let damage = proptest::option::weighted(0.5, (0usize..130, any::<u8>()));
+        let icmp = prop::sample::select(vec![[135u8, 0], [136, 0], [128, 0], [135, 1]]);
+        (ethernet, network, protocol, rest, damage, 14usize..140, icmp).prop_map(
+            |(tags, network, protocol, mut rest, damage, length, icmp)| {
+                if protocol == 58 {
+                    rest[..2].copy_from_slice(&icmp);
+                    let options = [1 + (rest[3] & 1), 1 + (rest[4] & 1)];
+                    rest[24..26].copy_from_slice(&[options[0], 1]);
+                    rest[32..34].copy_from_slice(&[options[1], 1]);
+                }
+                let mut ipv6 = vec![0x60, 0, 0, 0, 0, 60, protocol, 64];
+                ipv6.extend([7; 32]);
+                let ipv4 = [0x45, 0, 0, 80, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+                let headers = match network {
+                    0 => [&[0x08, 0x00][..], &ipv4].concat(),
+                    1 => [&[0x00, 0x40, 0xaa, 0xaa, 3, 0, 0, 0, 0x08, 0x00][..], &ipv4].concat(),
+                    2 => [&[0x86, 0xdd][..], &ipv6].concat(),
+                    3 => {
+                        ipv6[6] = 60;
+                        [&[0x86, 0xdd][..], &ipv6, &[44, 0, 0, 0, 0, 0, 0, 0, protocol, 0, 0, 1, 0, 0, 0, 1]]
+                            .concat()
+                    }
+                    4 => [0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1].to_vec(),
+                    5 => [0x80, 0x35, 0, 1, 8, 0, 6, 4, 0, 3].to_vec(),
+                    _ => [0x88, 0x47].to_vec(),
+                };
+                let mut frame = [&[2; 12][..], &tags, &headers, &rest].concat();
+                if let Some((at, byte)) = damage.filter(|(at, _)| *at < frame.len()) {
+                    frame[at] = byte;
+                }
+                frame.truncate(length);
+                frame
+            },
+        )
     }
 
     proptest! {
@@ -453,6 +519,33 @@ mod tests {
             let frame = if v6 { tcp6_frame() } else { udp_frame() };
             let value = value & field.full_mask();
             assert_checksums_hold(&applied(frame, &[Action::SetField { field, value }]));
+        }
+
+        /// So a rule of a later table sees what a rule of an earlier one has set, and nothing else has changed: this is what a
+        /// remembered path builds on.
+        #[test]
+        fn a_field_that_can_be_seen_is_set_and_no_other_is_changed(
+            mut frame in arbitrary_frame(),
+            number in 0u8..40,
+            value in any::<u128>(),
+        ) {
+            let field = Field::from_number(number).unwrap();
+            prop_assume!(crate::switch::can_set(field));
+            // Another type or protocol makes other fields of what follows.
+            prop_assume!(!matches!(field, Field::EthType | Field::IpProto | Field::Icmpv6Type | Field::Icmpv6Code));
+            let value = value & field.full_mask();
+            let before = FrameFields::read(&frame);
+            // Frames that end within a VLAN tag: no path is remembered for them.
+            prop_assume!(before.has(Field::EthType));
+            apply(&Action::SetField { field, value }, &mut frame).unwrap();
+            let mut expected = before;
+            if before.has(field) && (field, before.get(field)) != (Field::VlanVid, Some(0)) {
+                let value = if field == Field::VlanVid { value | 0x1000 } else { value };
+                expected.set(field, value);
+            }
+            let after = FrameFields::read(&frame);
+            let differs = Field::all().find(|field| after.get(*field) != expected.get(*field));
+            prop_assert_eq!(differs.map(|field| (field, after.get(field), expected.get(field))), None);
         }
 
         #[test]

@@ -98,7 +98,7 @@ pub(crate) fn of_transport(frame: &[u8], transport: Option<Transport>) -> Option
         };
     // A UDP checksum of zero says that there is none (RFC 768).
     let unused = transport.protocol == protocol::UDP && u16_at(frame, at)? == 0;
-    (!unused && at + 2 <= frame.len()).then_some(at)
+    (!unused && at + 2 <= transport.end).then_some(at)
 }
 
 /// Where the checksum is that covers the pseudo-header, which holds the IP addresses. ICMP for IPv4 covers none.
@@ -125,15 +125,12 @@ pub(crate) fn recompute_sctp(frame: &mut [u8], layout: &Layout) {
     let Some(transport) = layout.transport.filter(|transport| transport.protocol == protocol::SCTP) else {
         return;
     };
-    let end = match layout.network {
-        Some(Network::Ipv4 { at, .. }) if u16_at(frame, at + 6).is_some_and(|bits| bits & 0x2000 == 0) => {
-            u16_at(frame, at + 2).map(|length| at + usize::from(length))
-        }
-        Some(Network::Ipv6 { at }) => u16_at(frame, at + 4).map(|length| at + 40 + usize::from(length)),
-        _ => None,
+    let is_fragment = match layout.network {
+        Some(Network::Ipv4 { at, .. }) => u16_at(frame, at + 6).is_some_and(|bits| bits & 0x2000 != 0),
+        _ => false,
     };
     let Some(packet) =
-        end.and_then(|end| frame.get_mut(transport.at..end)).filter(|packet| packet.len() >= 12)
+        frame.get_mut(transport.at..transport.end).filter(|packet| packet.len() >= 12 && !is_fragment)
     else {
         return;
     };

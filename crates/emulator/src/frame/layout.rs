@@ -1,14 +1,11 @@
 //! Where the headers of a frame begin.
 //!
-//! In: a frame's bytes. Out: offsets, each of which lies within the frame together with the fixed part of its header.
+//! In: a frame's bytes. Out: offsets, each of which lies within the frame. A header is there if a match can see a field of it,
+//! as `flow::frame` reads them; of a damaged frame that is less than a whole header.
 //! Never reads a field's value beyond what it needs to find the next header.
 
 use super::{ETHERNET_HEADER_BYTES, ether_type, protocol, u16_at, u32_at};
 
-/// VLAN tags that are looked through; a frame with more is taken to end at the last of these.
-const VLAN_TAGS_MAX: usize = 4;
-/// IPv6 extension headers that are looked through, so that a frame made of nothing else costs no more than this.
-const EXTENSION_HEADERS_MAX: usize = 8;
 /// Labels of an MPLS stack that are looked through.
 const MPLS_LABELS_MAX: usize = 16;
 
@@ -32,11 +29,11 @@ pub(crate) struct Layout {
 /// The network-layer header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
-    /// ARP for IPv4 on Ethernet.
+    /// ARP or reverse ARP for IPv4 on Ethernet, of which at least the first six bytes are there.
     Arp { at: usize },
-    /// IPv4 with its whole header of `header_bytes`.
+    /// IPv4, of which at least the first 20 bytes are there.
     Ipv4 { at: usize, header_bytes: usize },
-    /// IPv6.
+    /// IPv6 with its fixed header.
     Ipv6 { at: usize },
 }
 
@@ -45,8 +42,10 @@ pub(crate) enum Network {
 pub(crate) struct Transport {
     /// The IP protocol number.
     pub(crate) protocol: u8,
-    /// Where it begins. At least the fields that a match can name are there.
+    /// Where it begins.
     pub(crate) at: usize,
+    /// Where the IP packet ends, or the frame if that is shorter. Nothing says how much of the header is before it.
+    pub(crate) end: usize,
     /// Whether an IPv6 routing header names further destinations: a checksum covers the last of them and not the one in the
     /// IPv6 header (RFC 8200, 8.1).
     pub(crate) is_routed: bool,
@@ -76,11 +75,23 @@ impl Layout {
     }
 
     fn look_through_tags(&mut self, frame: &[u8]) {
-        while ether_type::is_vlan(self.ether_type) && self.vlan_tags < VLAN_TAGS_MAX {
+        while ether_type::is_vlan(self.ether_type) {
             let Some(inner) = u16_at(frame, self.ether_type_at + 4) else { return };
             self.vlan_tags += 1;
             self.ether_type_at += 4;
             self.ether_type = inner;
+        }
+        // What is no type is the length of an 802.3 frame, which may have its type behind a SNAP header.
+        const SMALLEST: u16 = 0x0600;
+        const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
+        let snap = frame.get(self.after_tags()..).and_then(|rest| rest.first_chunk::<8>());
+        if self.ether_type < SMALLEST
+            && let Some([organisation @ .., high, low]) = snap
+            && *organisation == SNAP
+            && u16::from_be_bytes([*high, *low]) >= SMALLEST
+        {
+            self.ether_type_at += 8;
+            self.ether_type = u16::from_be_bytes([*high, *low]);
         }
     }
 
@@ -107,16 +118,19 @@ fn labels(frame: &[u8], at: usize) -> usize {
     count
 }
 
-/// The network-layer header that begins at `at`, if the EtherType names one and it is whole.
+/// The network-layer header that begins at `at`, if the EtherType names one.
 pub(crate) fn network(frame: &[u8], kind: u16, at: usize) -> Option<Network> {
+    const ARP_FOR_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
     let bytes = frame.get(at..)?;
     let first = *bytes.first()?;
     match kind {
-        ether_type::ARP if bytes.len() >= 28 && u32_at(bytes, 2)? == 0x0800_0604 => Some(Network::Arp { at }),
+        ether_type::ARP | ether_type::REVERSE_ARP if bytes.starts_with(&ARP_FOR_IPV4) => {
+            Some(Network::Arp { at })
+        }
         ether_type::IPV4 => {
             let header_bytes = usize::from(first & 0x0f) * 4;
-            let whole = first >> 4 == 4 && header_bytes >= 20 && bytes.len() >= header_bytes;
-            whole.then_some(Network::Ipv4 { at, header_bytes })
+            let there = first >> 4 == 4 && header_bytes >= 20 && bytes.len() >= 20;
+            there.then_some(Network::Ipv4 { at, header_bytes })
         }
         ether_type::IPV6 if first >> 4 == 6 && bytes.len() >= 40 => Some(Network::Ipv6 { at }),
         _ => None,
@@ -131,38 +145,47 @@ fn transport(frame: &[u8], network: Network) -> Option<Transport> {
             if later_fragment {
                 return None;
             }
-            Transport { protocol: *frame.get(at + 9)?, at: at + header_bytes, is_routed: false }
+            let end = frame.len().min(at + usize::from(u16_at(frame, at + 2)?));
+            Transport { protocol: *frame.get(at + 9)?, at: at + header_bytes, end, is_routed: false }
         }
         Network::Ipv6 { at } => upper_layer(frame, at)?,
     };
-    let needed = match found.protocol {
-        protocol::TCP => 20,
-        protocol::UDP => 8,
-        protocol::SCTP => 12,
-        protocol::ICMP | protocol::ICMPV6 => 4,
-        _ => return None,
+    let is_ipv6 = matches!(network, Network::Ipv6 { .. });
+    let is_known = match found.protocol {
+        protocol::TCP | protocol::UDP | protocol::SCTP => true,
+        protocol::ICMP => !is_ipv6,
+        protocol::ICMPV6 => is_ipv6,
+        _ => false,
     };
-    (frame.len() >= found.at + needed).then_some(found)
+    (is_known && found.at <= found.end).then_some(found)
 }
 
 /// The header behind IPv6's extension headers (RFC 8200, 4). `None` in a later fragment.
 fn upper_layer(frame: &[u8], at: usize) -> Option<Transport> {
+    let end = match u16_at(frame, at + 4)? {
+        // A jumbogram's.
+        0 => frame.len(),
+        payload_bytes => frame.len().min(at + 40 + usize::from(payload_bytes)),
+    };
+    let packet = frame.get(..end)?;
     let mut next = *frame.get(at + 6)?;
     let mut here = at + 40;
     let mut is_routed = false;
-    for _ in 0..EXTENSION_HEADERS_MAX {
-        let units = usize::from(*frame.get(here + 1)?);
-        is_routed |= next == 43 && *frame.get(here + 3)? > 0;
+    loop {
+        let units = packet.get(here + 1).copied().map(usize::from);
+        is_routed |= next == 43 && packet.get(here + 3).is_some_and(|segments_left| *segments_left > 0);
         let length = match next {
-            0 | 43 | 60 => 8 * (units + 1),
+            0 | 43 | 60 => 8 * (units? + 1),
             // Authentication counts in words of four bytes (RFC 4302, 2.2).
-            51 => 4 * (units + 2),
-            44 if u16_at(frame, here + 2)? & 0xfff8 == 0 => 8,
+            51 => 4 * (units? + 2),
+            44 if u16_at(packet, here + 2)? & 0xfff8 == 0 => 8,
             44 => return None,
-            _ => break,
+            _ => return Some(Transport { protocol: next, at: here, end, is_routed }),
         };
-        next = *frame.get(here)?;
+        next = *packet.get(here)?;
         here += length;
+        if here > end {
+            return None;
+        }
     }
-    Some(Transport { protocol: next, at: here, is_routed })
 }

@@ -13,6 +13,7 @@ pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;
 pub(crate) mod ether_type {
     pub(crate) const IPV4: u16 = 0x0800;
     pub(crate) const ARP: u16 = 0x0806;
+    pub(crate) const REVERSE_ARP: u16 = 0x8035;
     pub(crate) const VLAN: u16 = 0x8100;
     pub(crate) const QINQ: u16 = 0x88a8;
     pub(crate) const IPV6: u16 = 0x86dd;

@@ -115,6 +115,12 @@ impl FlowKey {
         }
     }
 
+    /// Whether the packet has an EtherType. What ends within its VLAN tags can be matched and not changed, so that what becomes
+    /// of it does not follow from its fields.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.has_all(1 << Field::EthType.number())
+    }
+
     /// Whether all fields are there that a mask looks at.
     pub(crate) fn has_all(&self, fields: u64) -> bool {
         self.words[PRESENCE] & fields == fields

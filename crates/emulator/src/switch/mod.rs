@@ -37,6 +37,9 @@ mod table_features;
 mod tables;
 mod validate;
 
+#[cfg(test)]
+pub(crate) use validate::can_set;
+
 pub use session::{ControllerId, Versions};
 pub use standalone::FailMode;
 

@@ -54,7 +54,8 @@ impl Switch {
         let mut set = std::mem::take(&mut self.spare_set);
         set.clear();
         let key = packet.key();
-        match self.tables.known_path(&key) {
+        let known = if key.is_whole() { self.tables.known_path(&key) } else { None };
+        match known {
             Some(path) => self.follow_path(&path, packet, &mut set, now, effects),
             None => self.find_path(key, packet, &mut set, now, effects),
         }
@@ -93,7 +94,7 @@ impl Switch {
         now: Duration,
         effects: &mut Effects,
     ) {
-        let (mut path, mut is_whole) = (Path::default(), true);
+        let (mut path, mut is_whole) = (Path::default(), key.is_whole());
         let mut seen = key;
         let mut origin = Origin::NO_RULE;
         let mut next = Some(0u8);

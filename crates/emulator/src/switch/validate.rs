@@ -183,7 +183,7 @@ fn can_send_to(port: PortNo, place: Place) -> bool {
 }
 
 /// What set-field changes here.
-pub(super) fn can_set(field: Field) -> bool {
+pub(crate) fn can_set(field: Field) -> bool {
     use Field::*;
     !matches!(field, InPort | InPhyPort | Metadata | PbbIsid | TunnelId | Ipv6Exthdr)
 }
