@@ -13,6 +13,7 @@
 //! * a VLAN id or priority that waits in an action set: where the tag is gone by then nothing is to be set, and Open vSwitch
 //!   makes a new tag;
 //! * clear-actions behind a popped label in one rule: Open vSwitch 3.1 ends with a failed assertion (`recirc_alloc_id__`);
+//! * setting the fields of reverse ARP: Open vSwitch takes such a rule and its datapath leaves the packet as it is;
 //! * select groups: the choice is each switch's own.
 
 use super::dice::Dice;
@@ -112,6 +113,7 @@ fn group(dice: &mut Dice, group_id: u32) -> GroupMod {
 enum Kind {
     Any,
     Arp,
+    ReverseArp,
     Ipv4(Option<u8>),
     Ipv6(Option<u8>),
     /// A neighbour solicitation (135) or advertisement (136).
@@ -138,7 +140,7 @@ impl Maker<'_> {
     fn rule(&mut self, table_id: u8, priority: u16) -> FlowMod {
         let kind = match self.dice.below(12) {
             0..3 => Kind::Any,
-            3 => Kind::Arp,
+            3 => self.dice.pick(&[Kind::Arp, Kind::Arp, Kind::ReverseArp]),
             4..7 => Kind::Ipv4(self.dice.pick(&[None, Some(6), Some(17), Some(1), Some(132)])),
             7..9 => Kind::Ipv6(self.dice.pick(&[None, Some(6), Some(17), Some(58), Some(132)])),
             9 => Kind::Neighbour(self.dice.pick(&[135, 136])),
@@ -200,8 +202,8 @@ impl Maker<'_> {
         let (ipv4s, macs) = (IPV4S.map(u128::from), MACS.map(u128::from));
         match kind {
             Kind::Any => {}
-            Kind::Arp => {
-                all.set(Field::EthType, self.dice.pick(&[0x0806, 0x0806, 0x8035]));
+            Kind::Arp | Kind::ReverseArp => {
+                all.set(Field::EthType, if kind == Kind::Arp { 0x0806 } else { 0x8035 });
                 self.perhaps(all, Field::ArpOp, &[1, 2]);
                 self.perhaps(all, Field::ArpSpa, &ipv4s);
                 self.perhaps(all, Field::ArpTpa, &ipv4s);
@@ -336,14 +338,18 @@ impl Maker<'_> {
     /// One of a kind, in no order.
     fn written(&mut self, kind: Kind, tag: Tag) -> Vec<Action> {
         let mut all = vec![self.output()];
+        let mut kind = kind;
+        if self.dice.chance(20) {
+            self.retag(&mut all, kind, tag, false, true);
+            // In a set the label comes first, whatever is written first, and what it covers cannot be set any more.
+            let hides = |action: &Action| matches!(action, Action::PushMpls(_) | Action::PopMpls(_));
+            kind = if all.iter().any(hides) { Kind::Any } else { kind };
+        }
         for _ in 0..self.dice.below(3) {
             all.push(self.set(kind, Tag::Unsaid));
         }
         if self.dice.chance(20) {
             all.extend(self.time_to_live(kind));
-        }
-        if self.dice.chance(20) {
-            self.retag(&mut all, kind, tag, false, true);
         }
         let mut kept: Vec<Action> = Vec::new();
         for action in all {
@@ -385,7 +391,7 @@ impl Maker<'_> {
         }
         let ports = PORTS.map(u128::from);
         match kind {
-            Kind::Any => {}
+            Kind::Any | Kind::ReverseArp => {}
             Kind::Arp => choices.extend([
                 (Field::ArpOp, vec![1, 2]),
                 (Field::ArpSpa, ipv4s.to_vec()),
