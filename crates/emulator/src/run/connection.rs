@@ -18,6 +18,8 @@ const RETRY_LONGEST: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(5);
 /// A controller that has not asked what the switch is by then is left, however much else it says.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(15);
+/// How often the clock is looked at on behalf of a connection that waits for no fixed time.
+const LOOK: Duration = Duration::from_millis(250);
 /// How often is read before others get their turn.
 const READS_AT_ONCE: usize = 4;
 /// Beyond this much unsent, packet-ins are dropped; what the controller asked for still goes out.
@@ -112,6 +114,14 @@ impl Connection {
             }
             State::Open(_) if silence >= SILENCE && !self.probed => Due::Probe,
             _ => Due::Nothing,
+        }
+    }
+
+    /// When to look at the clock again: [`Connection::due`] says nothing new before, give or take [`LOOK`].
+    pub(crate) fn next_look(&self, now: Duration) -> Duration {
+        match self.state {
+            State::Waiting { until } if until > now => until,
+            _ => now + LOOK,
         }
     }
 

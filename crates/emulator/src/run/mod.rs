@@ -1,4 +1,4 @@
-//! A network that runs: in real time, its switches connected to a controller over TCP.
+//! A network that runs: in real time or in virtual, its switches connected to a controller over TCP.
 //!
 //! ```text
 //!   Emulation::start(topology, controller) ──> a thread of its own: sockets ⇄ Network
@@ -11,10 +11,14 @@
 
 mod connection;
 mod event;
+mod footprint;
+mod jump;
 mod ping_all;
+mod quiescence;
 mod reactor;
 
 pub use event::{Event, Observer};
+pub use footprint::{TooLarge, check_footprint, footprint_bytes};
 pub use ping_all::{PingOutcome, PingReport};
 
 use std::fmt;
@@ -52,6 +56,17 @@ pub struct Handle {
     hosts: usize,
 }
 
+/// How time passes in a network that runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// As it passes outside.
+    #[default]
+    Real,
+    /// It stands, and jumps to whatever happens next once the controllers have nothing to say, while somebody waits for pings or for a
+    /// time to come ([`Handle::pass_to`]). What controllers do by timers of their own is not sped up.
+    Virtual,
+}
+
 /// What the loop is asked from outside.
 #[derive(Debug)]
 pub(crate) enum Command {
@@ -65,6 +80,8 @@ pub(crate) enum Command {
     SetLink { link: usize, up: bool },
     /// Change something that is called by its name.
     Change { change: Change, answer: Sender<Result<(), CannotChange>> },
+    /// Answer when so much time has passed in the network.
+    PassTo { time: Duration, answer: Sender<()> },
     /// Begin a flow.
     StartFlow { spec: FlowSpec, answer: Sender<Result<FlowId, FlowRefused>> },
     /// End a flow, and say whether there is such a flow.
@@ -155,7 +172,7 @@ impl Emulation {
     /// Makes the network and starts it on a thread of its own, which connects every switch to the controller.
     ///
     /// # Errors
-    /// The operating system gives no thread or no poll.
+    /// The network is too large for the memory there is, or the operating system gives no thread or no poll.
     pub fn start(topology: &Topology, controller: SocketAddr, options: &SwitchOptions) -> io::Result<Handle> {
         Emulation::start_with_controllers(topology, &[controller], options)
     }
@@ -164,37 +181,58 @@ impl Emulation {
     /// their own.
     ///
     /// # Errors
-    /// The operating system gives no thread or no poll.
+    /// The network is too large for the memory there is, or the operating system gives no thread or no poll.
     pub fn start_with_controllers(
         topology: &Topology,
         controllers: &[SocketAddr],
         options: &SwitchOptions,
     ) -> io::Result<Handle> {
-        Emulation::begin(topology, controllers, options, None)
+        Emulation::begin(topology, controllers, options, Clock::Real, None)
     }
 
     /// The same, and an observer that misses nothing of what happens from the first connection on.
     ///
     /// # Errors
-    /// The operating system gives no thread or no poll.
+    /// The network is too large for the memory there is, or the operating system gives no thread or no poll.
     pub fn start_observed(
         topology: &Topology,
         controllers: &[SocketAddr],
         options: &SwitchOptions,
     ) -> io::Result<(Handle, Observer)> {
         let (audience, observer) = event::channel(EVENTS_MAX);
-        Ok((Emulation::begin(topology, controllers, options, Some(audience))?, observer))
+        Ok((Emulation::begin(topology, controllers, options, Clock::Real, Some(audience))?, observer))
+    }
+
+    /// The same in virtual time, which stands until somebody waits for a time to come or hosts ping.
+    ///
+    /// # Errors
+    /// The network is too large for the memory there is, or the operating system gives no thread or no poll.
+    pub fn start_in_virtual_time(
+        topology: &Topology,
+        controllers: &[SocketAddr],
+        options: &SwitchOptions,
+    ) -> io::Result<(Handle, Observer)> {
+        let (audience, observer) = event::channel(EVENTS_MAX);
+        let handle = Emulation::begin(topology, controllers, options, Clock::Virtual, Some(audience))?;
+        Ok((handle, observer))
     }
 
     fn begin(
         topology: &Topology,
         controllers: &[SocketAddr],
         options: &SwitchOptions,
+        clock: Clock,
         audience: Option<event::Audience>,
     ) -> io::Result<Handle> {
+        // Where the machine does not say what is free, the network is made all the same.
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        if let Some(available) = footprint::available_bytes(&meminfo) {
+            check_footprint(topology, options, available)
+                .map_err(|too_large| io::Error::new(io::ErrorKind::OutOfMemory, too_large))?;
+        }
         let (commands, inbox) = channel();
         let counters = Arc::new(Counters::default());
-        let mut reactor = Reactor::new(topology, controllers, options, inbox, counters.clone())?;
+        let mut reactor = Reactor::new(topology, controllers, options, clock, inbox, counters.clone())?;
         let waker = reactor.waker();
         if let Some(audience) = audience {
             // The loop obeys before it connects, so that whoever observes is there first. Nobody waits for the answer.
@@ -255,6 +293,12 @@ impl Handle {
     /// There is nothing of that name, the port is taken, or the emulation has ended.
     pub fn change(&self, change: Change) -> Result<(), CannotChange> {
         self.ask(|answer| Command::Change { change, answer }).recv().unwrap_or(Err(CannotChange::Ended))
+    }
+
+    /// Waits until so much time has passed in the network since the emulation began. Virtual time passes only here and while hosts
+    /// ping; real time passes anyhow. Says whether it came to that: not if the emulation has ended.
+    pub fn pass_to(&self, time: Duration) -> bool {
+        self.ask(|answer| Command::PassTo { time, answer }).recv().is_ok()
     }
 
     /// Begins a flow between two hosts.

@@ -122,6 +122,11 @@ impl PingAll {
         lost
     }
 
+    /// When the next ping is given up if no reply comes.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        self.waiting.values().map(|index| self.pairs[*index].sent_at + self.timeout).min()
+    }
+
     /// Whether every ping is answered or lost.
     pub(crate) fn is_done(&self) -> bool {
         self.waiting.is_empty() && self.next == self.pairs.len()

@@ -6,7 +6,7 @@ use flow::{DatapathId, Field, PortNo};
 use mio::{Events, Poll, Token, Waker};
 use openflow::message::NO_BUFFER;
 use openflow::{Body, Message, Version};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,14 +16,21 @@ use std::time::{Duration, Instant};
 
 use super::connection::{Connection, Due, Received};
 use super::event::{Audience, Event};
+use super::jump::VirtualTime;
 use super::ping_all::{PingAll, PingReport};
-use super::{Command, Counters};
+use super::quiescence::QUESTION;
+use super::{Clock, Command, Counters};
 use crate::network::{Channel, Network, NetworkEffects};
 use crate::switch::{ControllerId, Switch, SwitchOptions};
 use crate::topology::Topology;
 
-/// How often time-outs are looked at when nothing else happens.
+/// How often it is looked whether what somebody waits for has come.
 const TICK: Duration = Duration::from_millis(20);
+/// How many connections to one controller may be on their way to being known. Thousands at once would be taken for an attack, and
+/// refused; the others wait for their turn.
+const GREETINGS_AT_ONCE: usize = 200;
+/// How long the loop sleeps at most. Nothing needs it: what is due wakes it.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// How long a switch of 1.3 may be without a rule before it is taken to be meant so.
 const FIRST_RULE_PATIENCE: Duration = Duration::from_millis(500);
 /// Frames that are carried before sockets get their turn.
@@ -57,6 +64,15 @@ pub(crate) struct Reactor {
     audience: Vec<Audience>,
     counters: Arc<Counters>,
     next_tick: Duration,
+    /// When to look at each connection next; each is in it once.
+    looks: BTreeSet<(Duration, usize)>,
+    look_at: Vec<Duration>,
+    /// Of each controller, the connections that it does not know yet, and those that wait for their turn.
+    greeting: Vec<BTreeSet<usize>>,
+    in_line: Vec<BTreeSet<usize>>,
+    /// Who waits for a time to come in the network.
+    pub(super) goals: Vec<(Duration, Sender<()>)>,
+    pub(super) virtual_time: Option<VirtualTime>,
 }
 
 impl Reactor {
@@ -65,6 +81,7 @@ impl Reactor {
         topology: &Topology,
         controllers: &[SocketAddr],
         options: &SwitchOptions,
+        clock: Clock,
         inbox: Receiver<Command>,
         counters: Arc<Counters>,
     ) -> io::Result<Self> {
@@ -89,6 +106,12 @@ impl Reactor {
             audience: Vec::new(),
             counters,
             next_tick: Duration::ZERO,
+            looks: (0..connections).map(|index| (Duration::ZERO, index)).collect(),
+            look_at: vec![Duration::ZERO; connections],
+            greeting: vec![BTreeSet::new(); controllers.len()],
+            in_line: vec![BTreeSet::new(); controllers.len()],
+            goals: Vec::new(),
+            virtual_time: (clock == Clock::Virtual).then(VirtualTime::default),
         })
     }
 
@@ -118,22 +141,61 @@ impl Reactor {
             if !self.obey(now) {
                 return;
             }
+            self.look_at_connections(now);
             if now >= self.next_tick {
                 self.next_tick = now + TICK;
-                self.tick(now);
+                self.answer_if_all_are_ready(now);
             }
-            let frames_left = self.network.carry(FRAMES_AT_ONCE, now, &mut self.effects);
-            self.go_on_pinging(now);
+            let time = self.time_in_network(now);
+            let frames_left = self.network.carry(FRAMES_AT_ONCE, time, &mut self.effects);
+            self.counters.frames_lost.store(self.network.frames_lost(), Ordering::Relaxed);
+            self.go_on_pinging(time);
             self.deliver(now);
             more = frames_left || !self.unread.is_empty();
+            more |= self.pass_time(frames_left, more, now);
         }
+    }
+
+    /// The network's time: the real one, or the virtual one.
+    pub(super) fn time_in_network(&self, now: Duration) -> Duration {
+        self.virtual_time.as_ref().map_or(now, |time| time.now)
     }
 
     /// How long nothing has to be done if nothing comes.
     fn patience(&self) -> Duration {
         let now = self.began.elapsed();
-        let due = self.network.next_due().map_or(TICK, |due| due.saturating_sub(now));
-        due.min(TICK)
+        let look = self.looks.first().map_or(LONGEST_SLEEP, |(at, _)| at.saturating_sub(now));
+        let somebody_waits = !self.waiting_for_all.is_empty() || !self.rounds.is_empty();
+        let tick = if somebody_waits { TICK } else { LONGEST_SLEEP };
+        let due = match &self.virtual_time {
+            Some(time) => time.patience(now),
+            None => self.next_in_network().map(|due| due.saturating_sub(now)),
+        };
+        due.unwrap_or(LONGEST_SLEEP).min(look).min(tick)
+    }
+
+    /// When something happens next in the network that somebody waits for, by the network's time.
+    pub(super) fn next_in_network(&self) -> Option<Duration> {
+        let round = self.rounds.front().and_then(|(round, _)| round.next_due());
+        let goal = self.goals.iter().map(|(time, _)| *time).min();
+        [self.network.next_due(), round, goal].into_iter().flatten().min()
+    }
+
+    /// Whether somebody waits for time to pass in the network.
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.rounds.is_empty() || !self.goals.is_empty()
+    }
+
+    /// Whether bytes pass on a connection and a version was agreed on.
+    pub(super) fn can_be_asked(&self, index: usize) -> bool {
+        let at = self.channel(index);
+        self.connections[index].is_open()
+            && self.network.switches()[at.switch].version(at.controller).is_some()
+    }
+
+    /// Asks a controller something that it answers when it has read everything before.
+    pub(super) fn ask_whether_quiet(&mut self, index: usize) {
+        self.send_echo(index, QUESTION);
     }
 
     fn on_socket(&mut self, index: usize, writable: bool, now: Duration) {
@@ -172,14 +234,19 @@ impl Reactor {
 
     fn hand_over(&mut self, index: usize, now: Duration) -> Result<(), String> {
         let at = self.channel(index);
-        let Reactor { connections, controllers, network, effects, counters, audience, .. } = self;
+        let time = self.time_in_network(now);
+        let Reactor { connections, controllers, network, effects, counters, audience, virtual_time, .. } =
+            self;
         let mut whole = false;
         let cut = connections[index].cut(|bytes| {
             whole = true;
             match Message::decode(bytes) {
                 Ok(message) => {
                     let before = network.switches()[at.switch].version(at.controller);
-                    network.on_message(at, &message, now, effects);
+                    if let Some(virtual_time) = virtual_time {
+                        virtual_time.note_heard(index, &message.body, now);
+                    }
+                    network.on_message(at, &message, time, effects);
                     let switch = &network.switches()[at.switch];
                     if before.is_none() {
                         note_connected(switch, at.controller, controllers, counters, audience);
@@ -203,7 +270,7 @@ impl Reactor {
         }
         if self.network.switches()[at.switch].is_known(at.controller) {
             self.connections[index].known(now);
-            self.answer_if_all_are_ready(now);
+            self.greeting[at.controller.0].remove(&index);
         }
         Ok(())
     }
@@ -244,23 +311,45 @@ impl Reactor {
         counter.fetch_add(1, Ordering::Relaxed);
         let retry_in = self.connections[index].close(why.clone(), self.poll.registry(), now);
         self.network.on_disconnected(at);
+        self.look(index, now + retry_in);
+        self.greeting[at.controller.0].remove(&index);
+        if let Some(time) = &mut self.virtual_time {
+            time.note_gone(index);
+        }
         let (datapath_id, controller) = (self.datapath_id(at.switch), self.controllers[at.controller.0]);
         self.tell(Event::SwitchDisconnected { datapath_id, controller, why, retry_in });
     }
 
-    fn tick(&mut self, now: Duration) {
-        for index in 0..self.connections.len() {
+    /// A connection is to be looked at then, and not before.
+    fn look(&mut self, index: usize, at: Duration) {
+        self.looks.remove(&(self.look_at[index], index));
+        self.look_at[index] = at;
+        self.looks.insert((at, index));
+    }
+
+    fn look_at_connections(&mut self, now: Duration) {
+        while let Some((_, index)) = self.looks.first().copied().filter(|(at, _)| *at <= now) {
             match self.connections[index].due(now) {
                 Due::Nothing => {}
                 Due::Connect if !self.network.is_switch_up(self.channel(index).switch) => {}
-                Due::Connect => self.connect(index, now),
+                Due::Connect => {
+                    let controller = self.channel(index).controller.0;
+                    self.in_line[controller].insert(index);
+                }
                 Due::Probe => self.probe(index),
                 Due::GiveUp => self.leave(index, "the controller says nothing"),
                 Due::GiveUpGreeting => self.leave(index, "the controller never asks what the switch is"),
             }
+            self.look(index, self.connections[index].next_look(now));
         }
-        self.answer_if_all_are_ready(now);
-        self.counters.frames_lost.store(self.network.frames_lost(), Ordering::Relaxed);
+        for controller in 0..self.controllers.len() {
+            while self.greeting[controller].len() < GREETINGS_AT_ONCE
+                && let Some(index) = self.in_line[controller].pop_first()
+            {
+                self.greeting[controller].insert(index);
+                self.connect(index, now);
+            }
+        }
     }
 
     fn connect(&mut self, index: usize, now: Duration) {
@@ -279,15 +368,20 @@ impl Reactor {
 
     fn probe(&mut self, index: usize) {
         self.connections[index].probed();
+        self.send_echo(index, &[]);
+    }
+
+    fn send_echo(&mut self, index: usize, payload: &[u8]) {
         let at = self.channel(index);
         if let Some(version) = self.network.switches()[at.switch].version(at.controller) {
-            let body = Body::EchoRequest(Vec::new());
+            let body = Body::EchoRequest(payload.to_vec());
             self.effects.messages.push((at, Message { version, xid: 0, body }));
         }
     }
 
     /// Does what has been asked from outside. Says whether to go on.
     fn obey(&mut self, now: Duration) -> bool {
+        let time = self.time_in_network(now);
         loop {
             match self.inbox.try_recv() {
                 Err(TryRecvError::Empty) => return true,
@@ -302,20 +396,21 @@ impl Reactor {
                 }
                 Ok(Command::PingAll { timeout, answer }) => {
                     self.rounds.push_back((PingAll::new(self.network.hosts().len(), timeout), answer));
-                    self.go_on_pinging(now);
+                    self.go_on_pinging(time);
                 }
                 Ok(Command::SetLink { link, up }) => self.network.set_link(link, up, &mut self.effects),
                 Ok(Command::Change { change, answer }) => {
                     // Who asked may be gone.
-                    let _ = answer.send(self.network.change(&change, now, &mut self.effects));
+                    let _ = answer.send(self.network.change(&change, time, &mut self.effects));
                 }
+                Ok(Command::PassTo { time, answer }) => self.goals.push((time, answer)),
                 Ok(Command::StartFlow { spec, answer }) => {
                     // Who asked may be gone.
-                    let _ = answer.send(self.network.start_flow(&spec, now, &mut self.effects));
+                    let _ = answer.send(self.network.start_flow(&spec, time, &mut self.effects));
                 }
                 Ok(Command::StopFlow { id, answer }) => {
                     // Who asked may be gone.
-                    let _ = answer.send(self.network.stop_flow(id, now, &mut self.effects));
+                    let _ = answer.send(self.network.stop_flow(id, time, &mut self.effects));
                 }
                 Ok(Command::ReportFlow { id, answer }) => {
                     // Who asked may be gone.
@@ -429,6 +524,9 @@ impl Reactor {
         match connection.push(message) {
             Ok(()) => self.unsent.push(index),
             Err(why) => return self.closing.push((index, why)),
+        }
+        if let Some(time) = &mut self.virtual_time {
+            time.note_said(index, &message.body, self.began.elapsed());
         }
         self.tell_sent(at.switch, message);
     }

@@ -5,6 +5,7 @@
 mod controller;
 mod flooding;
 mod ovs_testcontroller;
+mod virtual_time;
 
 use emulator::{SwitchOptions, Versions};
 

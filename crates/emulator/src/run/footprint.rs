@@ -1,0 +1,114 @@
+//! How much memory a network takes, so that one that is too large is refused before it is made.
+//!
+//! In: a topology, and how much memory there is. Out: yes, or the size. Never makes anything.
+
+use std::fmt;
+
+use crate::switch::SwitchOptions;
+use crate::topology::Topology;
+
+/// What a switch takes before there are rules, without its tables and ports, its connection's buffers included. A line of 2,000 switches and
+/// hosts takes 12 KiB for each pair altogether; this and what follows is about twice that, for what comes with use.
+const SWITCH_BYTES: u64 = 12 * 1024;
+/// A table without entries.
+const TABLE_BYTES: u64 = 512;
+/// A link with its two ports or plugs, and a host.
+const LINK_BYTES: u64 = 1024;
+const HOST_BYTES: u64 = 2048;
+/// What frames on their way, events and the loop itself may take.
+const REST_BYTES: u64 = 64 * 1024 * 1024;
+/// The part of what is free that a network may take, in tenths: a controller is on the same machine as a rule.
+const SHARE_TENTHS: u64 = 7;
+
+/// A network that would not fit. It is the operator's to make smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// What it would take, in bytes.
+    pub needed_bytes: u64,
+    /// What there is, in bytes.
+    pub available_bytes: u64,
+    switches: usize,
+    hosts: usize,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |bytes: u64| bytes.div_ceil(1024 * 1024);
+        write!(
+            f,
+            "a network of {} switches and {} hosts takes about {} MiB, and of the {} MiB that are free it may have {}; make it smaller",
+            self.switches,
+            self.hosts,
+            mib(self.needed_bytes),
+            mib(self.available_bytes),
+            mib(self.available_bytes / 10 * SHARE_TENTHS)
+        )
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+/// What a network takes before there are rules, in bytes.
+pub fn footprint_bytes(topology: &Topology, options: &SwitchOptions) -> u64 {
+    let switch = SWITCH_BYTES + TABLE_BYTES * u64::from(options.n_tables);
+    let all = [
+        (topology.switches.len(), switch),
+        (topology.hosts.len(), HOST_BYTES),
+        (topology.links.len(), LINK_BYTES),
+    ];
+    let sum = all.iter().map(|(count, bytes)| (*count as u64).saturating_mul(*bytes));
+    sum.fold(REST_BYTES, u64::saturating_add)
+}
+
+/// Refuses a network that takes more than its share of what is free.
+///
+/// # Errors
+/// It does: with the size.
+pub fn check_footprint(
+    topology: &Topology,
+    options: &SwitchOptions,
+    available_bytes: u64,
+) -> Result<(), TooLarge> {
+    let needed_bytes = footprint_bytes(topology, options);
+    let (switches, hosts) = (topology.switches.len(), topology.hosts.len());
+    if needed_bytes > available_bytes / 10 * SHARE_TENTHS {
+        return Err(TooLarge { needed_bytes, available_bytes, switches, hosts });
+    }
+    Ok(())
+}
+
+/// What is free, of what `/proc/meminfo` says.
+pub(crate) fn available_bytes(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_size() {
+        let topology: Topology = "linear,2000".parse().unwrap();
+        let options = SwitchOptions::default();
+        let needed = footprint_bytes(&topology, &options);
+        assert!((100 << 20..300 << 20).contains(&needed), "{needed}");
+        assert_eq!(check_footprint(&topology, &options, needed * 2), Ok(()));
+        let refused = check_footprint(&topology, &options, 128 << 20).unwrap_err().to_string();
+        assert!(refused.starts_with("a network of 2000 switches and 2000 hosts takes about 1"), "{refused}");
+        assert!(
+            refused.ends_with("of the 128 MiB that are free it may have 90; make it smaller"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn what_is_free_is_read_where_it_is_said() {
+        assert_eq!(available_bytes(""), None);
+        assert_eq!(available_bytes("MemAvailable: many kB\n"), None);
+        assert_eq!(
+            available_bytes("MemFree:  1 kB\nMemAvailable:   2048 kB\nBuffers: 3 kB\n"),
+            Some(2 << 20)
+        );
+    }
+}
