@@ -38,6 +38,7 @@ pub mod load;
 pub mod network;
 mod random;
 pub mod run;
+pub mod scenario;
 pub mod simulation;
 pub mod switch;
 pub mod topology;

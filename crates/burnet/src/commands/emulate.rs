@@ -8,6 +8,7 @@
 //! Never starts a controller, and never touches the machine's own network beyond TCP to those that it is told.
 
 mod arguments;
+mod player;
 mod summary;
 
 pub use arguments::{ControllerAddress, EmulateArgs, EmulatedVersions, NotAController};
@@ -18,13 +19,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use emulator::scenario::{NotAScenario, Scenario};
 use emulator::topology::{CustomTopology, FromFile, NotATopology};
-use emulator::{Emulation, Event, Handle, Observer, PingReport, SwitchOptions, Topology};
+use emulator::{Emulation, Event, Handle, Observer, SwitchOptions, Topology};
 use flow::DatapathId;
 
 use super::json;
 use super::stage::{Stage, StopSignal};
 use crate::cli::CommandError;
+use player::Player;
 use summary::Summary;
 
 /// Pings that may be asked for at once. Beyond it the report alone would take hundreds of megabytes.
@@ -44,6 +47,8 @@ struct Asked {
     topology: Topology,
     /// What a reader of the topology's file should know.
     notes: Vec<String>,
+    scenario: Option<Scenario>,
+    spanning_tree: bool,
     controllers: Vec<SocketAddr>,
     options: SwitchOptions,
     wait: Duration,
@@ -52,7 +57,12 @@ struct Asked {
 
 impl Asked {
     fn read(args: &EmulateArgs) -> Result<Asked, CommandError> {
-        let FromFile { topology, notes } = topology(args)?;
+        let refused = |error: NotAScenario| CommandError::CannotBe(error.to_string());
+        let scenario = args.scenario.as_deref().map(Scenario::read).transpose().map_err(refused)?;
+        let FromFile { topology, notes } = match &scenario {
+            Some(scenario) => FromFile { topology: scenario.topology.clone(), notes: scenario.notes.clone() },
+            None => topology(args)?,
+        };
         let hosts = topology.hosts.len();
         let pings = hosts.saturating_mul(hosts.saturating_sub(1));
         if args.ping_all && pings > PINGS_MAX {
@@ -72,7 +82,11 @@ impl Asked {
                 args.controllers.len()
             )));
         }
-        let options = SwitchOptions { versions: args.version.into(), ..SwitchOptions::default() };
+        let versions =
+            scenario.as_ref().and_then(|scenario| scenario.versions).unwrap_or(args.version.into());
+        let spanning_tree =
+            args.spanning_tree || scenario.as_ref().is_some_and(|scenario| scenario.spanning_tree);
+        let options = SwitchOptions { versions, ..SwitchOptions::default() };
         let seconds = |seconds| Duration::from_secs(u64::from(seconds));
         let mut controllers: Vec<SocketAddr> =
             args.controllers.iter().map(|controller| controller.0).collect();
@@ -82,6 +96,8 @@ impl Asked {
         Ok(Asked {
             topology,
             notes,
+            scenario,
+            spanning_tree,
             controllers,
             options,
             wait: seconds(args.wait_s),
@@ -111,10 +127,8 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     let mut stage =
         if args.ping_all || args.json { Stage::on_stderr().only_trouble() } else { Stage::on_stdout() };
     let (network, observer) = Emulation::start_observed(&asked.topology, &asked.controllers, &asked.options)
-        .map_err(|error| {
-            CommandError::DidNotWork(format!("the emulated network cannot be started: {error}"))
-        })?;
-    if args.spanning_tree {
+        .map_err(not_started)?;
+    if asked.spanning_tree {
         network.keep_spanning_tree();
     }
     // Shared with the thread that waits for an answer: who is told to stop does not wait for it.
@@ -122,7 +136,7 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     let controllers: Vec<String> = asked.controllers.iter().map(SocketAddr::to_string).collect();
     stage.say(&format!(
         "{}: {} switches, {} hosts and {} links are emulated; controller: {}",
-        args.topo,
+        args.name(),
         network.switches(),
         network.hosts(),
         asked.topology.links.len(),
@@ -130,9 +144,21 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     ));
     asked.notes.iter().for_each(|note| stage.say(note));
     let mut run = Run { network, observer, stage, stop, switches: SwitchesSeen::default(), pings: 0 };
-    let summary = if args.ping_all { run.ping_all(args, &asked)? } else { run.stay_up(args, &asked) };
+    let summary = match &asked.scenario {
+        Some(scenario) => run.play(args, &asked, scenario)?,
+        None if args.ping_all => run.ping_all(args, &asked)?,
+        None => run.stay_up(args, &asked),
+    };
     print(args, &summary)?;
     Ok(if summary.passed { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// A network that is too large for the machine is the operator's to make smaller.
+fn not_started(error: std::io::Error) -> CommandError {
+    match error.kind() {
+        std::io::ErrorKind::OutOfMemory => CommandError::CannotBe(error.to_string()),
+        _ => CommandError::DidNotWork(format!("the emulated network cannot be started: {error}")),
+    }
 }
 
 /// Data and summary are what standard output is for; a reader that has gone away has heard enough.
@@ -179,7 +205,8 @@ struct Run {
 }
 
 impl Run {
-    fn ping_all(&mut self, args: &EmulateArgs, asked: &Asked) -> Result<Summary, CommandError> {
+    /// Waits for all switches, and says after how long they were there.
+    fn connect(&mut self, asked: &Asked) -> Result<Duration, CommandError> {
         let network = self.network.clone();
         let wait = asked.wait;
         let switches = self.network.switches();
@@ -188,8 +215,12 @@ impl Run {
             |run| format!("{} of {switches} switches are connected", run.switches.count()),
         )?
         .map_err(|missing| CommandError::DidNotWork(format!("after {} s {missing}", wait.as_secs())))?;
-        let connected_after = self.stage.elapsed();
-        self.stage.say(&format!("all {switches} switches are connected; all hosts ping all others"));
+        self.stage.say(&format!("all {switches} switches are connected"));
+        Ok(self.stage.elapsed())
+    }
+
+    fn ping_all(&mut self, args: &EmulateArgs, asked: &Asked) -> Result<Summary, CommandError> {
+        let connected_after = self.connect(asked)?;
         let hosts = self.network.hosts();
         let pings = hosts * hosts.saturating_sub(1);
         let (network, timeout) = (self.network.clone(), asked.ping_timeout);
@@ -197,7 +228,19 @@ impl Run {
             move || network.ping_all(timeout),
             |run| format!("{} of {pings} pings are done", run.pings),
         )?;
-        Ok(self.summary(args, asked, Some(connected_after), Some(&report)))
+        Ok(self.summary(args, asked, Some(connected_after)).with_pings(&report))
+    }
+
+    fn play(
+        &mut self,
+        args: &EmulateArgs,
+        asked: &Asked,
+        scenario: &Scenario,
+    ) -> Result<Summary, CommandError> {
+        let connected_after = self.connect(asked)?;
+        self.stage.say("the scenario begins");
+        let judged = Player::new(scenario).play(self)?;
+        Ok(self.summary(args, asked, Some(connected_after)).with_expectations(judged))
     }
 
     /// Stays until a signal comes, and shows what happens.
@@ -205,12 +248,12 @@ impl Run {
         self.stage.say("it stays up until Ctrl-C");
         let mut connected_after = None;
         while !self.stop.came_within(Duration::ZERO) {
-            self.hear();
+            self.hear(LOOK);
             if self.switches.count() == self.network.switches() {
                 connected_after.get_or_insert_with(|| self.stage.elapsed());
             }
         }
-        self.summary(args, asked, connected_after, None)
+        self.summary(args, asked, connected_after)
     }
 
     /// Waits for what takes long, shows meanwhile what happens and how far it has come, and ends early at a signal.
@@ -222,7 +265,7 @@ impl Run {
         let working = std::thread::spawn(long);
         let mut said = Instant::now();
         while !working.is_finished() {
-            self.hear();
+            self.hear(LOOK);
             if self.stop.came_within(Duration::ZERO) {
                 let far = progress(self);
                 return Err(CommandError::DidNotWork(format!(
@@ -244,8 +287,8 @@ impl Run {
     }
 
     /// What has happened, or happens within a moment.
-    fn hear(&mut self) {
-        let deadline = Instant::now() + LOOK;
+    fn hear(&mut self, patience: Duration) {
+        let deadline = Instant::now() + patience;
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
             let Ok(event) = self.observer.next_within(left) else { return };
             self.note(&event);
@@ -266,14 +309,8 @@ impl Run {
         self.stage.show(event);
     }
 
-    fn summary(
-        &self,
-        args: &EmulateArgs,
-        asked: &Asked,
-        connected_after: Option<Duration>,
-        pings: Option<&PingReport>,
-    ) -> Summary {
+    fn summary(&self, args: &EmulateArgs, asked: &Asked, connected_after: Option<Duration>) -> Summary {
         let counters = self.network.counters();
-        Summary::new(&args.topo, &asked.topology, connected_after, self.stage.elapsed(), counters, pings)
+        Summary::new(&args.name(), &asked.topology, connected_after, self.stage.elapsed(), counters)
     }
 }

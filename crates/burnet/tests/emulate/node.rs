@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// How long the node may take to be there. Nothing passes by waiting.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A node with the learning switch.
+/// A node.
 pub struct Node {
     child: Child,
     folder: PathBuf,
@@ -26,7 +26,13 @@ pub fn burnet() -> Command {
 }
 
 impl Node {
+    /// With the learning switch.
     pub fn start() -> Node {
+        Node::start_with(&["--app", "learning-switch"])
+    }
+
+    /// With what the arguments say.
+    pub fn start_with(arguments: &[&str]) -> Node {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("burnet-emulate-{}-{number}", std::process::id()));
@@ -34,7 +40,7 @@ impl Node {
         let socket = folder.join("node.sock");
         let words = ["run", "--listen", "127.0.0.1:0", "--log", "error", "--die-with-parent"];
         let mut command = burnet();
-        command.args(words).args(["--app", "learning-switch", "--socket"]).arg(&socket);
+        command.args(words).args(arguments).arg("--socket").arg(&socket);
         let mut node = Node { child: command.spawn().unwrap(), folder, address: String::new() };
         let began = Instant::now();
         while node.address.is_empty() {

@@ -58,6 +58,23 @@ pub enum Change {
     },
 }
 
+/// In words, as what happens: `link s1.3-s2.1 goes down`.
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let goes = |up: &bool| if *up { "comes back" } else { "goes down" };
+        match self {
+            Change::Link { link, up } => write!(f, "link {link} {}", goes(up)),
+            Change::Quality { link, quality } => write!(f, "link {link} is {quality}"),
+            Change::Switch { switch, up } => write!(f, "switch {switch} {}", goes(up)),
+            Change::Host { host, up } => write!(f, "host {host} {}", goes(up)),
+            Change::Move { host, switch, port: None } => write!(f, "host {host} moves to {switch}"),
+            Change::Move { host, switch, port: Some(port) } => {
+                write!(f, "host {host} moves to port {port} of {switch}")
+            }
+        }
+    }
+}
+
 /// Why something cannot be done. It is the operator's to put right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CannotChange {

@@ -35,7 +35,7 @@ use mio::Waker;
 
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec};
 use crate::network::{CannotChange, Change, FlowId, LinkCounters};
-use crate::switch::SwitchOptions;
+use crate::switch::{SwitchOptions, SwitchView};
 use crate::topology::Topology;
 use reactor::Reactor;
 
@@ -76,6 +76,16 @@ pub(crate) enum Command {
     ListMissing(Sender<Vec<(DatapathId, String)>>),
     /// Every host pings every other; a ping waits so long for its reply.
     PingAll { timeout: Duration, answer: Sender<PingReport> },
+    /// A host pings another once.
+    Ping {
+        from: String,
+        to: String,
+        timeout: Duration,
+        answer: Sender<PingReport>,
+        begun: Sender<Result<(), CannotChange>>,
+    },
+    /// Say how each switch is.
+    ViewSwitches(Sender<Vec<SwitchView>>),
     /// Take a link down or up.
     SetLink { link: usize, up: bool },
     /// Change something that is called by its name.
@@ -279,6 +289,32 @@ impl Handle {
     /// when the last has come back or is lost.
     pub fn ping_all(&self, timeout: Duration) -> PingReport {
         self.ask(|answer| Command::PingAll { timeout, answer }).recv().unwrap_or_default()
+    }
+
+    /// The same, but what came of it is waited for elsewhere. Rounds go on beside each other.
+    pub fn begin_ping_all(&self, timeout: Duration) -> Receiver<PingReport> {
+        self.ask(|answer| Command::PingAll { timeout, answer })
+    }
+
+    /// One host pings another once, by their names; the report has one pair.
+    ///
+    /// # Errors
+    /// A host that is not there, or the emulation has ended.
+    pub fn begin_ping(
+        &self,
+        from: &str,
+        to: &str,
+        timeout: Duration,
+    ) -> Result<Receiver<PingReport>, CannotChange> {
+        let (answer, report) = channel();
+        let (from, to) = (from.to_owned(), to.to_owned());
+        let begun = self.ask(|begun| Command::Ping { from, to, timeout, answer, begun });
+        begun.recv().unwrap_or(Err(CannotChange::Ended)).map(|()| report)
+    }
+
+    /// How each switch is, in the order of the topology. Empty if the emulation has ended.
+    pub fn switch_views(&self) -> Vec<SwitchView> {
+        self.ask(Command::ViewSwitches).recv().unwrap_or_default()
     }
 
     /// Takes a link down or up again; its number is its place in the topology's links.

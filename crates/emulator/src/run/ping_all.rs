@@ -62,6 +62,7 @@ impl fmt::Display for PingReport {
 pub(crate) struct PingAll {
     timeout: Duration,
     pairs: Vec<Pair>,
+    first_sequence: u16,
     /// The first pair that has not been pinged.
     next: usize,
     /// Pairs that wait for a reply, by the host that pinged, the address and the number.
@@ -77,13 +78,28 @@ struct Pair {
 }
 
 impl PingAll {
-    /// All pairs of so many hosts.
-    pub(crate) fn new(hosts: usize, timeout: Duration) -> Self {
-        let pair = |from, to| Pair { from, to, sent_at: Duration::ZERO, round_trip: None };
-        let pairs = (0..hosts)
-            .flat_map(|from| (0..hosts).filter(move |to| *to != from).map(move |to| pair(from, to)))
-            .collect();
-        PingAll { timeout, pairs, next: 0, waiting: BTreeMap::new() }
+    /// All pairs of so many hosts. Pings are numbered from `first_sequence` on, so that rounds that overlap are told apart.
+    pub(crate) fn new(hosts: usize, timeout: Duration, first_sequence: u16) -> Self {
+        let pairs =
+            (0..hosts).flat_map(|from| (0..hosts).filter(move |to| *to != from).map(move |to| (from, to)));
+        PingAll::of_pairs(pairs, timeout, first_sequence)
+    }
+
+    /// One host pings another once.
+    pub(crate) fn of_pairs(
+        pairs: impl IntoIterator<Item = (usize, usize)>,
+        timeout: Duration,
+        first_sequence: u16,
+    ) -> Self {
+        let pair = |(from, to)| Pair { from, to, sent_at: Duration::ZERO, round_trip: None };
+        let pairs = pairs.into_iter().map(pair).collect();
+        PingAll { timeout, pairs, first_sequence, next: 0, waiting: BTreeMap::new() }
+    }
+
+    /// The number behind those of this round, for the next one.
+    pub(crate) fn next_sequence(&self) -> u16 {
+        // Numbers go round; only pings that are on their way at the same time have to differ.
+        self.first_sequence.wrapping_add(self.pairs.len() as u16)
     }
 
     /// Sends as many pings as may be on their way.
@@ -92,7 +108,7 @@ impl PingAll {
             let Some(pair) = self.pairs.get_mut(self.next) else { return };
             pair.sent_at = now;
             let to = IpAddr::V4(network.hosts()[pair.to].address());
-            let sequence = self.next as u16;
+            let sequence = self.first_sequence.wrapping_add(self.next as u16);
             self.waiting.insert((pair.from, to, sequence), self.next);
             network.ping(pair.from, to, sequence, now, effects);
             self.next += 1;
@@ -154,7 +170,7 @@ mod tests {
         let start = Duration::from_secs(1);
         let mut network = Network::new(&"single,3".parse().unwrap(), &SwitchOptions::default(), start);
         let mut effects = NetworkEffects::default();
-        let mut round = PingAll::new(3, Duration::from_secs(2));
+        let mut round = PingAll::new(3, Duration::from_secs(2), 0);
         round.send(&mut network, start, &mut effects);
         let answered = PingReply {
             from: network.hosts()[1].address().into(),
@@ -178,14 +194,14 @@ mod tests {
     fn only_so_many_are_on_their_way_at_once() {
         let mut network =
             Network::new(&"single,9".parse().unwrap(), &SwitchOptions::default(), Duration::ZERO);
-        let mut round = PingAll::new(9, Duration::from_secs(1));
+        let mut round = PingAll::new(9, Duration::from_secs(1), 0);
         round.send(&mut network, Duration::ZERO, &mut NetworkEffects::default());
         assert_eq!((round.waiting.len(), round.pairs.len()), (PINGS_AT_ONCE, 72));
     }
 
     #[test]
     fn one_host_alone_has_nobody_to_ping() {
-        assert!(PingAll::new(1, Duration::ZERO).is_done());
+        assert!(PingAll::new(1, Duration::ZERO, 0).is_done());
         assert!(!PingReport::default().is_complete());
     }
 }

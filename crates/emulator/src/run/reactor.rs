@@ -6,7 +6,7 @@ use flow::{DatapathId, Field, PortNo};
 use mio::{Events, Poll, Token, Waker};
 use openflow::message::NO_BUFFER;
 use openflow::{Body, Message, Version};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::jump::VirtualTime;
 use super::ping_all::{PingAll, PingReport};
 use super::quiescence::QUESTION;
 use super::{Clock, Command, Counters};
-use crate::network::{Channel, Network, NetworkEffects};
+use crate::network::{CannotChange, Channel, Network, NetworkEffects};
 use crate::switch::{ControllerId, Switch, SwitchOptions};
 use crate::topology::Topology;
 
@@ -60,7 +60,9 @@ pub(crate) struct Reactor {
     closing: Vec<(usize, String)>,
     inbox: Receiver<Command>,
     waiting_for_all: Vec<Sender<()>>,
-    rounds: VecDeque<(PingAll, Sender<PingReport>)>,
+    rounds: Vec<(PingAll, Sender<PingReport>)>,
+    /// The number of the next round's first ping.
+    next_sequence: u16,
     audience: Vec<Audience>,
     counters: Arc<Counters>,
     next_tick: Duration,
@@ -102,7 +104,8 @@ impl Reactor {
             closing: Vec::new(),
             inbox,
             waiting_for_all: Vec::new(),
-            rounds: VecDeque::new(),
+            rounds: Vec::new(),
+            next_sequence: 0,
             audience: Vec::new(),
             counters,
             next_tick: Duration::ZERO,
@@ -176,7 +179,7 @@ impl Reactor {
 
     /// When something happens next in the network that somebody waits for, by the network's time.
     pub(super) fn next_in_network(&self) -> Option<Duration> {
-        let round = self.rounds.front().and_then(|(round, _)| round.next_due());
+        let round = self.rounds.iter().filter_map(|(round, _)| round.next_due()).min();
         let goal = self.goals.iter().map(|(time, _)| *time).min();
         [self.network.next_due(), round, goal].into_iter().flatten().min()
     }
@@ -395,8 +398,17 @@ impl Reactor {
                     let _ = answer.send(self.missing(now));
                 }
                 Ok(Command::PingAll { timeout, answer }) => {
-                    self.rounds.push_back((PingAll::new(self.network.hosts().len(), timeout), answer));
-                    self.go_on_pinging(time);
+                    let hosts = self.network.hosts().len();
+                    self.begin_round(PingAll::new(hosts, timeout, self.next_sequence), answer, time);
+                }
+                Ok(Command::Ping { from, to, timeout, answer, begun }) => {
+                    let done = self.begin_ping((&from, &to), timeout, answer, time);
+                    // Who asked may be gone.
+                    let _ = begun.send(done);
+                }
+                Ok(Command::ViewSwitches(answer)) => {
+                    // Who asked may be gone.
+                    let _ = answer.send(self.network.switches().iter().map(Switch::view).collect());
                 }
                 Ok(Command::SetLink { link, up }) => self.network.set_link(link, up, &mut self.effects),
                 Ok(Command::Change { change, answer }) => {
@@ -450,19 +462,38 @@ impl Reactor {
         }
     }
 
+    fn begin_ping(
+        &mut self,
+        (from, to): (&str, &str),
+        timeout: Duration,
+        answer: Sender<PingReport>,
+        now: Duration,
+    ) -> Result<(), CannotChange> {
+        let pair = (self.network.host_named(from)?, self.network.host_named(to)?);
+        self.begin_round(PingAll::of_pairs([pair], timeout, self.next_sequence), answer, now);
+        Ok(())
+    }
+
+    fn begin_round(&mut self, round: PingAll, answer: Sender<PingReport>, now: Duration) {
+        self.next_sequence = round.next_sequence();
+        self.rounds.push((round, answer));
+        self.go_on_pinging(now);
+    }
+
     /// Takes note of replies, gives up pings, sends the next ones, and answers when a round is over.
     fn go_on_pinging(&mut self, now: Duration) {
         let replies = std::mem::take(&mut self.effects.replies);
-        let Some((round, _)) = self.rounds.front_mut() else { return };
         let mut told = Vec::new();
-        for (host, reply) in &replies {
-            if let Some((from, to)) = round.on_reply(*host, reply) {
-                told.push((from, to, Some(reply.round_trip)));
+        for (round, _) in &mut self.rounds {
+            for (host, reply) in &replies {
+                if let Some((from, to)) = round.on_reply(*host, reply) {
+                    told.push((from, to, Some(reply.round_trip)));
+                }
             }
+            let lost = round.give_up(&mut self.network, now);
+            told.extend(lost.into_iter().map(|(from, to)| (from, to, None)));
+            round.send(&mut self.network, now, &mut self.effects);
         }
-        told.extend(round.give_up(&mut self.network, now).into_iter().map(|(from, to)| (from, to, None)));
-        round.send(&mut self.network, now, &mut self.effects);
-        let is_done = round.is_done();
         for (from, to, round_trip) in told {
             let name = |host: usize| self.network.hosts()[host].name().to_owned();
             let (from, to) = (name(from), name(to));
@@ -471,10 +502,14 @@ impl Reactor {
                 None => Event::PingLost { from, to },
             });
         }
-        if is_done && let Some((round, answer)) = self.rounds.pop_front() {
-            // Who asked may be gone.
-            let _ = answer.send(round.report(&self.network));
-        }
+        let network = &self.network;
+        self.rounds.retain(|(round, answer)| {
+            if round.is_done() {
+                // Who asked may be gone.
+                let _ = answer.send(round.report(network));
+            }
+            !round.is_done()
+        });
     }
 
     /// Sends what switches have to say, and closes what is to be closed.

@@ -117,6 +117,19 @@ pub struct SwitchCounters {
     pub errors: u64,
 }
 
+/// How a switch is, for somebody who looks at all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchView {
+    /// Its name.
+    pub name: String,
+    /// Whether it has agreed on a version with a controller.
+    pub connected: bool,
+    /// Its flow entries, in all tables.
+    pub flow_entries: usize,
+    /// Its ports, and whether each is live.
+    pub ports: Vec<(PortNo, bool)>,
+}
+
 /// An OpenFlow switch.
 #[derive(Debug)]
 pub struct Switch {
@@ -235,6 +248,16 @@ impl Switch {
     /// Whether a port is off the spanning tree.
     pub fn is_blocked(&self, number: PortNo) -> bool {
         self.ports.get(&number).is_some_and(SwitchPort::is_blocked)
+    }
+
+    /// How it is, for somebody who looks at all switches.
+    pub fn view(&self) -> SwitchView {
+        SwitchView {
+            name: self.name.clone(),
+            connected: self.sessions.iter().any(|session| session.version().is_some()),
+            flow_entries: self.flow_count(),
+            ports: self.ports.iter().map(|(number, port)| (*number, port.is_live())).collect(),
+        }
     }
 
     fn tell_port_status(&mut self, reason: u8, number: PortNo, effects: &mut Effects) {

@@ -4,6 +4,7 @@
 
 mod controller;
 mod flooding;
+mod os_ken;
 mod ovs_testcontroller;
 mod virtual_time;
 

@@ -16,6 +16,7 @@ Examples:
   burnet emulate --topo tree,3 --ping-all                      against a node on this machine; exit code 0 if all pings come back
   burnet emulate --topo linear,8 --controller 10.0.0.1:6653    stays up until Ctrl-C and shows what happens
   burnet emulate --topo fattree,4 --spanning-tree --ping-all   a network with loops and a controller that does not break them
+  burnet emulate --scenario examples/link-failure/scenario.toml
   burnet emulate --topo Abilene.graphml --propagation --ping-all
   burnet emulate --custom mytopo.py --topo mytopo,3 --ping-all
   burnet emulate --topo single,4 --version 1.0 --ping-all --json | jq .pings.received";
@@ -43,6 +44,9 @@ pub struct EmulateArgs {
     /// The version of OpenFlow that the switches offer
     #[arg(long, value_name = "VERSION", default_value = "both")]
     pub version: EmulatedVersions,
+    /// Play the scenario in this TOML file; exit code 0 only if all that it expects holds
+    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["ping_all", "topo", "custom", "propagation"])]
+    pub scenario: Option<PathBuf>,
     /// Every host pings every other; exit code 0 only if all pings come back
     #[arg(long)]
     pub ping_all: bool,
@@ -55,6 +59,13 @@ pub struct EmulateArgs {
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+impl EmulateArgs {
+    /// What the operator calls the network.
+    pub(super) fn name(&self) -> String {
+        self.scenario.as_ref().map_or_else(|| self.topo.clone(), |file| file.display().to_string())
+    }
 }
 
 /// The versions that emulated switches offer.

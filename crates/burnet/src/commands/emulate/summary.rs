@@ -8,6 +8,8 @@ use std::time::Duration;
 use emulator::{EmulationCounters, PingReport, Topology};
 use serde::Serialize;
 
+use super::player::Judged;
+
 /// Lost pings that are named; of the others only how many.
 const LOST_NAMED: usize = 100;
 
@@ -27,6 +29,9 @@ pub(super) struct Summary {
     pub(super) counters: Counted,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pings: Option<Pings>,
+    /// What became of a scenario's expectations, in the order of its file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expectations: Option<Vec<Judged>>,
     /// Whether what was asked came true.
     pub(super) passed: bool,
 }
@@ -76,14 +81,13 @@ struct Lost {
 }
 
 impl Summary {
-    /// Without pings, what was asked was to be there: that came true.
+    /// Without more, what was asked was to be there: that came true.
     pub(super) fn new(
         name: &str,
         topology: &Topology,
         connected_after: Option<Duration>,
         ran: Duration,
         counters: EmulationCounters,
-        pings: Option<&PingReport>,
     ) -> Self {
         Summary {
             topology: name.to_owned(),
@@ -93,9 +97,21 @@ impl Summary {
             connected_after_ms: connected_after.map(milliseconds),
             ran_ms: milliseconds(ran),
             counters: counters.into(),
-            pings: pings.map(Pings::new),
-            passed: pings.is_none_or(PingReport::is_complete),
+            pings: None,
+            expectations: None,
+            passed: true,
         }
+    }
+
+    /// All pings had to come back.
+    pub(super) fn with_pings(self, report: &PingReport) -> Self {
+        Summary { pings: Some(Pings::new(report)), passed: report.is_complete(), ..self }
+    }
+
+    /// All of these had to hold.
+    pub(super) fn with_expectations(self, judged: Vec<Judged>) -> Self {
+        let passed = judged.iter().all(|judged| judged.held);
+        Summary { expectations: Some(judged), passed, ..self }
     }
 }
 
@@ -155,7 +171,15 @@ impl fmt::Display for Summary {
         if let Some(pings) = &self.pings {
             pings.fmt(f)?;
         }
-        self.counters.fmt(f)
+        self.counters.fmt(f)?;
+        for judged in self.expectations.iter().flatten() {
+            writeln!(f, "{judged}")?;
+        }
+        if let Some(all) = &self.expectations {
+            let held = all.iter().filter(|judged| judged.held).count();
+            writeln!(f, "{held} of {} expectations hold", all.len())?;
+        }
+        Ok(())
     }
 }
 
@@ -219,7 +243,7 @@ mod tests {
         let topology = "single,3".parse().unwrap();
         let second = Some(Duration::from_secs(1));
         let report = PingReport { pairs };
-        Summary::new("single,3", &topology, second, Duration::from_secs(2), counters, Some(&report))
+        Summary::new("single,3", &topology, second, Duration::from_secs(2), counters).with_pings(&report)
     }
 
     #[test]

@@ -1,0 +1,201 @@
+//! What has to be so in a scenario, and whether it was.
+
+use std::time::Duration;
+
+use flow::PortNo;
+
+use super::NamedFlow;
+use crate::host::flow::{FlowReport, jain_index};
+use crate::switch::SwitchView;
+
+/// Something that has to be so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expectation {
+    /// The line of the file.
+    pub line: u32,
+    /// From when on it is looked at.
+    pub at: Duration,
+    /// For how long it may take to become so.
+    pub within: Duration,
+    /// What.
+    pub wanted: Wanted,
+}
+
+/// What has to be so.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    /// So many switches have a controller.
+    Connected(usize),
+    /// A host reaches another; or none of its pings comes back in all that time.
+    Ping {
+        /// Name of the host that pings.
+        from: String,
+        /// Name of the host that is pinged.
+        to: String,
+        /// Whether it has to be reached.
+        reached: bool,
+    },
+    /// How many per cent of a series of pings are lost.
+    Lost {
+        /// The series' index.
+        series: usize,
+        /// At least.
+        min: Option<f64>,
+        /// At most.
+        max: Option<f64>,
+    },
+    /// How fast a flow was.
+    Rate {
+        /// The flow's index.
+        flow: usize,
+        /// Bits of payload a second, at least.
+        min: Option<u64>,
+        /// At most.
+        max: Option<u64>,
+    },
+    /// How equally flows have shared what there was (Jain's index).
+    Fair {
+        /// The flows' indices.
+        flows: Vec<usize>,
+        /// A hundred times the index, at least.
+        index_percent: u8,
+    },
+    /// A port is live, or is not.
+    Port {
+        /// The switch's name.
+        switch: String,
+        /// The port.
+        port: PortNo,
+        /// Whether it has to be live.
+        up: bool,
+    },
+    /// How many flow entries a switch has.
+    Entries {
+        /// The switch's name.
+        switch: String,
+        /// At least.
+        min: Option<u64>,
+        /// At most.
+        max: Option<u64>,
+    },
+}
+
+/// What became of an expectation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The line of the file.
+    pub line: u32,
+    /// What was expected.
+    pub expected: String,
+    /// Whether it was so.
+    pub held: bool,
+    /// What was found.
+    pub found: String,
+}
+
+impl Wanted {
+    /// Whether it is about something that has to end before it can be looked at.
+    pub(super) fn is_of_the_whole(&self) -> bool {
+        matches!(self, Wanted::Lost { .. } | Wanted::Rate { .. } | Wanted::Fair { .. })
+    }
+
+    /// Whether switches are looked at for it.
+    pub(super) fn is_of_switches(&self) -> bool {
+        matches!(self, Wanted::Connected(_) | Wanted::Port { .. } | Wanted::Entries { .. })
+    }
+
+    /// Whether it is so with these switches, and what was found. Of what is not about switches: nothing.
+    pub(super) fn in_switches(&self, switches: &[SwitchView]) -> Option<(bool, String)> {
+        let named = |name: &str| switches.iter().find(|switch| switch.name == name);
+        match self {
+            Wanted::Connected(wanted) => {
+                let connected = switches.iter().filter(|switch| switch.connected).count();
+                Some((connected == *wanted, format!("{connected} are")))
+            }
+            Wanted::Port { switch, port, up } => {
+                let found = named(switch)?.ports.iter().find(|(number, _)| number == port);
+                Some(match found {
+                    None => (false, "there is no such port".to_owned()),
+                    Some((_, live)) => (live == up, if *live { "it is up" } else { "it is down" }.to_owned()),
+                })
+            }
+            Wanted::Entries { switch, min, max } => {
+                let count = named(switch)?.flow_entries as u64;
+                let fits = min.is_none_or(|min| count >= min) && max.is_none_or(|max| count <= max);
+                Some((fits, format!("it has {count}")))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether so many of so many pings are lost as has to be, and what was found.
+    pub(super) fn in_series(&self, sent: usize, answered: usize) -> Option<(bool, String)> {
+        let Wanted::Lost { min, max, .. } = self else { return None };
+        let lost = sent.saturating_sub(answered);
+        let percent = if sent == 0 { 100.0 } else { lost as f64 * 100.0 / sent as f64 };
+        let fits = min.is_none_or(|min| percent >= min) && max.is_none_or(|max| percent <= max);
+        Some((fits, format!("{lost} of {sent} lost ({percent:.1} %)")))
+    }
+
+    /// Whether flows were as they have to be, and what was found.
+    pub(super) fn in_flows(&self, reports: &[Option<FlowReport>]) -> Option<(bool, String)> {
+        let rate = |flow: &usize| reports.get(*flow)?.as_ref().map(FlowReport::rate_bits_per_s);
+        match self {
+            Wanted::Rate { flow, min, max } => {
+                let Some(rate) = rate(flow) else { return Some((false, "it did not begin".to_owned())) };
+                let fits =
+                    min.is_none_or(|min| rate >= min as f64) && max.is_none_or(|max| rate <= max as f64);
+                Some((fits, format!("{:.3} Mbit/s", rate / 1e6)))
+            }
+            Wanted::Fair { flows, index_percent } => {
+                let rates: Vec<f64> = flows.iter().map(|flow| rate(flow).unwrap_or(0.0)).collect();
+                let index = jain_index(&rates);
+                let shown: Vec<String> = rates.iter().map(|rate| format!("{:.3}", rate / 1e6)).collect();
+                let found = format!("index {index:.3} ({} Mbit/s)", shown.join(", "));
+                Some((index * 100.0 >= f64::from(*index_percent), found))
+            }
+            _ => None,
+        }
+    }
+
+    /// In words.
+    pub(super) fn words(&self, series: &[String], flows: &[NamedFlow]) -> String {
+        let flow = |index: &usize| flows.get(*index).map_or("", |flow| flow.name.as_str());
+        match self {
+            Wanted::Connected(switches) => format!("{switches} switches are connected"),
+            Wanted::Ping { from, to, reached: true } => format!("{from} reaches {to}"),
+            Wanted::Ping { from, to, reached: false } => format!("{from} does not reach {to}"),
+            Wanted::Lost { series: index, min, max } => {
+                let name = series.get(*index).map_or("", String::as_str);
+                format!("of pings {name} are lost {} %", between(*min, *max, |percent| percent.to_string()))
+            }
+            Wanted::Rate { flow: index, min, max } => {
+                let mega = |bits: u64| format!("{}", bits as f64 / 1e6);
+                format!("flow {} gets {} Mbit/s", flow(index), between(*min, *max, mega))
+            }
+            Wanted::Fair { flows: indices, index_percent } => {
+                let names: Vec<&str> = indices.iter().map(flow).collect();
+                format!(
+                    "flows {} share with an index of {}",
+                    names.join(", "),
+                    f64::from(*index_percent) / 100.0
+                )
+            }
+            Wanted::Port { switch, port, up } => {
+                format!("port {port} of {switch} is {}", if *up { "up" } else { "down" })
+            }
+            Wanted::Entries { switch, min, max } => {
+                format!("{switch} has {} flow entries", between(*min, *max, |count| count.to_string()))
+            }
+        }
+    }
+}
+
+fn between<T: Copy>(min: Option<T>, max: Option<T>, words: impl Fn(T) -> String) -> String {
+    match (min, max) {
+        (Some(min), Some(max)) => format!("{} to {}", words(min), words(max)),
+        (Some(min), None) => format!("at least {}", words(min)),
+        (None, Some(max)) => format!("at most {}", words(max)),
+        (None, None) => "any number of".to_owned(),
+    }
+}

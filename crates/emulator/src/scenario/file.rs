@@ -1,0 +1,143 @@
+//! A scenario as its file has it: TOML, in which nothing is passed over that is not known.
+//!
+//! In: text. Out: [`File`], or the line and what was expected there. What the words mean is `plan`'s to check.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+/// All that a file may say.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    /// The network in words or a file, as `--topo` takes it; relative to the scenario's own folder.
+    pub(super) topology: Option<Spanned<String>>,
+    /// A Python file for Mininet, of which `topology` names a topology.
+    pub(super) custom: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) propagation: bool,
+    pub(super) version: Option<Spanned<String>>,
+    pub(super) seed: Option<u64>,
+    #[serde(default)]
+    pub(super) spanning_tree: bool,
+    pub(super) links: Option<Spanned<String>>,
+    #[serde(default, rename = "link")]
+    pub(super) qualities: Vec<Spanned<Quality>>,
+    #[serde(default, rename = "event")]
+    pub(super) events: Vec<Spanned<Event>>,
+    #[serde(default, rename = "expect")]
+    pub(super) expectations: Vec<Spanned<Expectation>>,
+}
+
+/// A link that is not as the others are from the start.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Quality {
+    pub(super) between: String,
+    pub(super) quality: String,
+}
+
+/// Something that happens: a time, and one thing.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Event {
+    pub(super) at: String,
+    pub(super) link_down: Option<String>,
+    pub(super) link_up: Option<String>,
+    pub(super) switch_down: Option<String>,
+    pub(super) switch_up: Option<String>,
+    pub(super) host_down: Option<String>,
+    pub(super) host_up: Option<String>,
+    pub(super) host_move: Option<Move>,
+    pub(super) link_quality: Option<Quality>,
+    pub(super) ping: Option<Pings>,
+    pub(super) ping_all: Option<PingAll>,
+    pub(super) flow: Option<Flow>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Move {
+    pub(super) host: String,
+    pub(super) to: String,
+    pub(super) port: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pings {
+    pub(super) name: Option<String>,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) count: Option<u32>,
+    pub(super) every: Option<String>,
+    pub(super) timeout: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PingAll {
+    pub(super) name: Option<String>,
+    pub(super) timeout: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Flow {
+    pub(super) name: Option<String>,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) kind: Option<String>,
+    pub(super) rate: Option<String>,
+    #[serde(rename = "for")]
+    pub(super) duration: String,
+}
+
+/// Something that has to be so: one kind of thing, and by when or within which bounds.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Expectation {
+    pub(super) at: Option<String>,
+    pub(super) within: Option<String>,
+    pub(super) connected: Option<usize>,
+    pub(super) ping: Option<Pair>,
+    pub(super) no_ping: Option<Pair>,
+    pub(super) pings: Option<String>,
+    pub(super) lost_percent: Option<Bounds>,
+    pub(super) flow: Option<String>,
+    pub(super) rate: Option<RateBounds>,
+    pub(super) fair: Option<Vec<String>>,
+    pub(super) index: Option<f64>,
+    pub(super) port: Option<String>,
+    pub(super) state: Option<String>,
+    pub(super) flow_entries: Option<Entries>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pair {
+    pub(super) from: String,
+    pub(super) to: String,
+}
+
+/// Numbers between which something has to be; one that is left out bounds nothing.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Bounds {
+    pub(super) min: Option<f64>,
+    pub(super) max: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RateBounds {
+    pub(super) min: Option<String>,
+    pub(super) max: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entries {
+    pub(super) switch: String,
+    pub(super) min: Option<u64>,
+    pub(super) max: Option<u64>,
+}

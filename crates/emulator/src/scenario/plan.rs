@@ -1,0 +1,544 @@
+//! What the words of a scenario's file mean: times, names of the network, and one thing for each event and expectation.
+//!
+//! In: the file's text and the topology it names. Out: a [`Scenario`], or the line and what was expected there.
+
+use std::path::Path;
+use std::time::Duration;
+
+use flow::PortNo;
+use toml::Spanned;
+
+use super::expectation::{Expectation, Wanted};
+use super::file::{self, File};
+use super::{Action, EXPECTATIONS_MAX, LONGEST, NamedFlow, NotAScenario, STEPS_MAX, Scenario, Step};
+use crate::host::flow::{FlowRate, FlowSpec};
+use crate::link::LinkQuality;
+use crate::network::Change;
+use crate::switch::Versions;
+use crate::topology::{CustomTopology, Endpoint, FromFile, Topology};
+
+/// The largest scenario that is read.
+const FILE_MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// After how long a ping is lost if nothing is said.
+const PING_TIMEOUT: Duration = Duration::from_secs(1);
+/// Between the pings of a series if nothing is said; the ping program's.
+const PING_EVERY: Duration = Duration::from_secs(1);
+/// How long is waited for what has no `within`.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// What is wrong, and in which line.
+type Bad = (Option<u32>, String);
+
+impl Scenario {
+    /// Reads a scenario and the topology that it names; a topology's file is looked for beside the scenario's.
+    ///
+    /// # Errors
+    /// The file cannot be read, has more than a megabyte or is no scenario: the line and what was expected.
+    pub fn read(path: &Path) -> Result<Scenario, NotAScenario> {
+        let refused = |(line, why): Bad| NotAScenario { file: path.to_owned(), line, why };
+        let unreadable = |error: std::io::Error| refused((None, format!("it cannot be read: {error}")));
+        let length = std::fs::metadata(path).map_err(unreadable)?.len();
+        if length > FILE_MAX_BYTES {
+            return Err(refused((None, format!("it has {length} bytes, and {FILE_MAX_BYTES} are the most"))));
+        }
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Scenario::parse(&text, |file| topology(file, folder)).map_err(refused)
+    }
+
+    /// The scenario of a text whose topology is found by `find`.
+    pub(super) fn parse(
+        text: &str,
+        find: impl FnOnce(&File) -> Result<FromFile, String>,
+    ) -> Result<Scenario, Bad> {
+        let file: File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| line_of(text, span.start));
+            (line, error.message().trim_end().replace('\n', "; "))
+        })?;
+        let at = file.topology.as_ref().map(|topology| line_of(text, topology.span().start));
+        let FromFile { topology, notes } = find(&file).map_err(|why| (at, why))?;
+        Planner { text, topology, series: Vec::new(), flows: Vec::new(), steps: Vec::new() }.plan(file, notes)
+    }
+}
+
+fn topology(file: &File, folder: &Path) -> Result<FromFile, String> {
+    let name =
+        file.topology.as_ref().map(Spanned::as_ref).ok_or("expected topology = \"tree,2\" or another")?;
+    if let Some(custom) = &file.custom {
+        let custom = CustomTopology { file: folder.join(custom.as_ref()), name: name.clone() };
+        let topology = custom.read().map_err(|error| error.to_string())?;
+        return Ok(FromFile { topology, notes: Vec::new() });
+    }
+    if Topology::is_file(name) {
+        let beside = match name.split_once(':') {
+            Some((kind, path)) => format!("{kind}:{}", folder.join(path).display()),
+            None => folder.join(name).display().to_string(),
+        };
+        return Topology::from_file(&beside, file.propagation).map_err(|error| error.to_string());
+    }
+    let topology = name.parse().map_err(|error: crate::topology::NotATopology| error.to_string())?;
+    Ok(FromFile { topology, notes: Vec::new() })
+}
+
+fn line_of(text: &str, at: usize) -> u32 {
+    let before = text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count();
+    u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+/// A time: `2s`, `100ms`, `1.5s`, `0s`.
+fn time(text: &str) -> Result<Duration, String> {
+    let number = |unit: &str| text.strip_suffix(unit)?.parse::<f64>().ok();
+    let seconds =
+        number("ms").map(|ms| ms / 1e3).or_else(|| number("s")).or_else(|| Some(number("min")? * 60.0));
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let time =
+        time.ok_or_else(|| format!("expected a time like \"2s\", \"100ms\" or \"5min\", found \"{text}\""))?;
+    if time > LONGEST {
+        return Err(format!("\"{text}\" is longer than {} hours, the most", LONGEST.as_secs() / 3600));
+    }
+    Ok(time)
+}
+
+/// A rate: `10M`, `500k`, `1G`, in bits a second.
+fn rate(text: &str) -> Result<u64, String> {
+    let quality = format!("rate={text}").parse::<LinkQuality>().ok();
+    let rate = quality.and_then(|quality| quality.rate_bits_per_s);
+    rate.ok_or_else(|| format!("expected a rate like \"10M\" or \"500k\" in bits a second, found \"{text}\""))
+}
+
+fn quality(text: &str) -> Result<LinkQuality, String> {
+    text.parse().map_err(|error: crate::link::NotALinkQuality| error.to_string())
+}
+
+struct Planner<'a> {
+    text: &'a str,
+    topology: Topology,
+    series: Vec<String>,
+    flows: Vec<NamedFlow>,
+    steps: Vec<Step>,
+}
+
+impl Planner<'_> {
+    fn line<T>(&self, spanned: &Spanned<T>) -> u32 {
+        line_of(self.text, spanned.span().start)
+    }
+
+    fn plan(mut self, file: File, notes: Vec<String>) -> Result<Scenario, Bad> {
+        let versions = match &file.version {
+            None => None,
+            Some(version) => Some(match version.as_ref().as_str() {
+                "1.0" => Versions::Only10,
+                "1.3" => Versions::Only13,
+                "both" => Versions::Both,
+                other => {
+                    let why = format!("expected version \"1.0\", \"1.3\" or \"both\", found \"{other}\"");
+                    return Err((Some(self.line(version)), why));
+                }
+            }),
+        };
+        self.qualities(&file)?;
+        for event in &file.events {
+            let line = self.line(event);
+            self.event(event.as_ref(), line).map_err(|why| (Some(line), why))?;
+            if self.steps.len() > STEPS_MAX {
+                let why =
+                    format!("more than {STEPS_MAX} things happen, each ping counted, and these are the most");
+                return Err((Some(line), why));
+            }
+        }
+        // What is written first happens first.
+        self.steps.sort_by_key(|step| step.at);
+        if file.expectations.len() > EXPECTATIONS_MAX {
+            let count = file.expectations.len();
+            return Err((None, format!("it has {count} expectations, and {EXPECTATIONS_MAX} are the most")));
+        }
+        let mut expectations = Vec::new();
+        for expectation in &file.expectations {
+            let line = self.line(expectation);
+            expectations.push(self.expectation(expectation.as_ref(), line).map_err(|why| (Some(line), why))?);
+        }
+        Ok(Scenario {
+            topology: self.topology,
+            notes,
+            versions,
+            seed: file.seed,
+            spanning_tree: file.spanning_tree,
+            steps: self.steps,
+            series: self.series,
+            flows: self.flows,
+            expectations,
+        })
+    }
+
+    /// How good links are from the start: `links` says it of those between switches and to hosts alike, `[[link]]` of one.
+    fn qualities(&mut self, file: &File) -> Result<(), Bad> {
+        if let Some(links) = &file.links {
+            let all = quality(links.as_ref()).map_err(|why| (Some(self.line(links)), why))?;
+            self.topology.links.iter_mut().for_each(|link| link.quality = all);
+        }
+        for one in &file.qualities {
+            let bad = |why: String| (Some(line_of(self.text, one.span().start)), why);
+            let number = self.link(&one.as_ref().between).map_err(bad)?;
+            self.topology.links[number].quality = quality(&one.as_ref().quality).map_err(bad)?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &file::Event, line: u32) -> Result<(), String> {
+        let at = time(&event.at)?;
+        let changes = self.changes(event)?;
+        let others = usize::from(event.ping.is_some())
+            + usize::from(event.ping_all.is_some())
+            + usize::from(event.flow.is_some());
+        if changes.len() + others != 1 {
+            return Err(format!(
+                "expected one of link_down, link_up, link_quality, switch_down, switch_up, host_down, host_up, host_move, ping, \
+                 ping_all and flow in an event, found {}",
+                changes.len() + others
+            ));
+        }
+        let changes = changes.into_iter().map(|change| Step { at, line, what: Action::Change(change) });
+        self.steps.extend(changes);
+        if let Some(pings) = &event.ping {
+            self.pings(pings, at, line)?;
+        }
+        if let Some(all) = &event.ping_all {
+            let series = self.new_series(all.name.as_deref().unwrap_or("ping_all"))?;
+            let timeout = all.timeout.as_deref().map_or(Ok(PING_TIMEOUT), time)?;
+            self.steps.push(Step { at, line, what: Action::PingAll { series, timeout } });
+        }
+        if let Some(flow) = &event.flow {
+            self.flow(flow, at, line)?;
+        }
+        Ok(())
+    }
+
+    fn changes(&self, event: &file::Event) -> Result<Vec<Change>, String> {
+        let mut changes = Vec::new();
+        for (link, up) in [(&event.link_down, false), (&event.link_up, true)] {
+            if let Some(link) = link {
+                changes.push(Change::Link { link: self.link_name(link)?, up });
+            }
+        }
+        for (switch, up) in [(&event.switch_down, false), (&event.switch_up, true)] {
+            if let Some(switch) = switch {
+                changes.push(Change::Switch { switch: self.switch(switch)?, up });
+            }
+        }
+        for (host, up) in [(&event.host_down, false), (&event.host_up, true)] {
+            if let Some(host) = host {
+                changes.push(Change::Host { host: self.host(host)?, up });
+            }
+        }
+        if let Some(file::Move { host, to, port }) = &event.host_move {
+            let (host, switch) = (self.host(host)?, self.switch(to)?);
+            changes.push(Change::Move { host, switch, port: port.map(PortNo) });
+        }
+        if let Some(file::Quality { between, quality: words }) = &event.link_quality {
+            changes.push(Change::Quality { link: self.link_name(between)?, quality: quality(words)? });
+        }
+        Ok(changes)
+    }
+
+    fn pings(&mut self, pings: &file::Pings, at: Duration, line: u32) -> Result<(), String> {
+        let (from, to) = (self.host(&pings.from)?, self.host(&pings.to)?);
+        if from == to {
+            return Err(format!("{from} would ping itself"));
+        }
+        let name = pings.name.clone().unwrap_or_else(|| format!("{from}->{to}"));
+        let series = self.new_series(&name)?;
+        let every = pings.every.as_deref().map_or(Ok(PING_EVERY), time)?;
+        let timeout = pings.timeout.as_deref().map_or(Ok(PING_TIMEOUT), time)?;
+        let count = pings.count.unwrap_or(1);
+        if count == 0 || count as usize > STEPS_MAX {
+            return Err(format!("expected a count between 1 and {STEPS_MAX}, found {count}"));
+        }
+        for number in 0..count {
+            let at = at.saturating_add(every.saturating_mul(number));
+            if at > LONGEST {
+                return Err(format!(
+                    "the last ping would be after {} hours, the most",
+                    LONGEST.as_secs() / 3600
+                ));
+            }
+            let what = Action::Ping { series, from: from.clone(), to: to.clone(), timeout };
+            self.steps.push(Step { at, line, what });
+        }
+        Ok(())
+    }
+
+    fn flow(&mut self, flow: &file::Flow, at: Duration, line: u32) -> Result<(), String> {
+        let (from, to) = (self.host(&flow.from)?, self.host(&flow.to)?);
+        let name = flow.name.clone().unwrap_or_else(|| format!("{from}->{to}"));
+        if self.flows.iter().any(|known| known.name == name) {
+            return Err(format!("a second flow is called \"{name}\": give it another name"));
+        }
+        let bits = flow.rate.as_deref().map(rate).transpose()?;
+        let duration = time(&flow.duration)?;
+        let spec = match (flow.kind.as_deref().unwrap_or("tcp"), bits) {
+            ("tcp", _) => FlowSpec::tcp(from, to),
+            ("udp", Some(bits)) => FlowSpec::udp(from, to, bits),
+            ("udp", None) => return Err("a UDP flow wants a rate, like rate = \"10M\"".to_owned()),
+            (other, _) => return Err(format!("expected kind \"tcp\" or \"udp\", found \"{other}\"")),
+        };
+        let rate = bits.map_or(FlowRate::Greedy, FlowRate::BitsPerSecond);
+        // Two flows between the same hosts are told apart by their ports.
+        let port = spec.port.saturating_add(u16::try_from(self.flows.len()).unwrap_or(u16::MAX));
+        let spec = FlowSpec { rate, duration: Some(duration), port, ..spec };
+        let index = self.flows.len();
+        self.flows.push(NamedFlow { name, spec });
+        self.steps.push(Step { at, line, what: Action::StartFlow(index) });
+        self.steps.push(Step { at: at + duration, line, what: Action::EndFlow(index) });
+        Ok(())
+    }
+
+    fn expectation(&self, wish: &file::Expectation, line: u32) -> Result<Expectation, String> {
+        let wanted = self.wanted(wish)?;
+        if wanted.is_of_the_whole() && (wish.at.is_some() || wish.within.is_some()) {
+            return Err(
+                "pings, flow and fair are looked at when they have ended: leave out at and within".into()
+            );
+        }
+        let at = wish.at.as_deref().map_or(Ok(Duration::ZERO), time)?;
+        let within = wish.within.as_deref().map_or(Ok(WITHIN), time)?;
+        Ok(Expectation { line, at, within, wanted })
+    }
+
+    /// The one thing that an expectation is about.
+    fn wanted(&self, wish: &file::Expectation) -> Result<Wanted, String> {
+        let mut all = Vec::new();
+        if let Some(switches) = wish.connected {
+            all.push(Wanted::Connected(switches));
+        }
+        for (pair, reached) in [(&wish.ping, true), (&wish.no_ping, false)] {
+            if let Some(pair) = pair {
+                let (from, to) = (self.host(&pair.from)?, self.host(&pair.to)?);
+                all.push(Wanted::Ping { from, to, reached });
+            }
+        }
+        if let Some(name) = &wish.pings {
+            let series = self.series.iter().position(|known| known == name);
+            let series = series.ok_or_else(|| unknown("series of pings", name, &self.series))?;
+            let bounds = wish.lost_percent.ok_or("expected lost_percent = { max = … } beside pings")?;
+            all.push(Wanted::Lost { series, min: bounds.min, max: bounds.max });
+        }
+        if let Some(name) = &wish.flow {
+            let bounds = wish.rate.as_ref().ok_or("expected rate = { min = …, max = … } beside flow")?;
+            let bound = |text: &Option<String>| text.as_deref().map(rate).transpose();
+            let (min, max) = (bound(&bounds.min)?, bound(&bounds.max)?);
+            all.push(Wanted::Rate { flow: self.flow_named(name)?, min, max });
+        }
+        if let Some(names) = &wish.fair {
+            let flows: Result<Vec<usize>, String> = names.iter().map(|name| self.flow_named(name)).collect();
+            let index = wish.index.unwrap_or(0.9);
+            all.push(Wanted::Fair { flows: flows?, index_percent: percent(index)? });
+        }
+        if let Some(port) = &wish.port {
+            let up = match wish.state.as_deref() {
+                Some("up") => true,
+                Some("down") => false,
+                _ => return Err("expected state = \"up\" or \"down\" beside port".into()),
+            };
+            let (switch, port) = self.port(port)?;
+            all.push(Wanted::Port { switch, port, up });
+        }
+        if let Some(entries) = &wish.flow_entries {
+            let switch = self.switch(&entries.switch)?;
+            all.push(Wanted::Entries { switch, min: entries.min, max: entries.max });
+        }
+        match <[Wanted; 1]>::try_from(all) {
+            Ok([wanted]) => Ok(wanted),
+            Err(all) => Err(format!(
+                "expected one of connected, ping, no_ping, pings, flow, fair, port and flow_entries in an expectation, found {}",
+                all.len()
+            )),
+        }
+    }
+
+    fn new_series(&mut self, name: &str) -> Result<usize, String> {
+        if self.series.iter().any(|known| known == name) {
+            return Err(format!("a second series of pings is called \"{name}\": give it another name"));
+        }
+        self.series.push(name.to_owned());
+        Ok(self.series.len() - 1)
+    }
+
+    fn flow_named(&self, name: &str) -> Result<usize, String> {
+        let names = || self.flows.iter().map(|flow| flow.name.clone()).collect::<Vec<_>>();
+        self.flows.iter().position(|flow| flow.name == name).ok_or_else(|| unknown("flow", name, &names()))
+    }
+
+    /// The name of a switch that may be called by its label.
+    fn switch(&self, name: &str) -> Result<String, String> {
+        let found = self.topology.switch_named(name).map(|index| self.topology.switches[index].name.clone());
+        let names = || self.topology.switches.iter().map(|switch| switch.name.clone()).collect::<Vec<_>>();
+        found.ok_or_else(|| unknown("switch", name, &names()))
+    }
+
+    fn host(&self, name: &str) -> Result<String, String> {
+        let found = self.topology.host_named(name).map(|index| self.topology.hosts[index].name.clone());
+        let names = || self.topology.hosts.iter().map(|host| host.name.clone()).collect::<Vec<_>>();
+        found.ok_or_else(|| unknown("host", name, &names()))
+    }
+
+    /// The number of a link that is called `one-two`; names may have a `-` of their own.
+    fn link(&self, name: &str) -> Result<usize, String> {
+        let splits = name.match_indices('-').map(|(at, _)| (&name[..at], &name[at + 1..]));
+        let found =
+            splits.into_iter().find_map(|(one, two)| self.topology.links_between(one, two).first().copied());
+        found.ok_or_else(|| {
+            format!("there is no link \"{name}\" in this network; write it as \"s1-s2\" or \"h1-s1\"")
+        })
+    }
+
+    /// A link as [`Change`] calls it.
+    fn link_name(&self, name: &str) -> Result<String, String> {
+        let link = self.topology.links[self.link(name)?];
+        let end = |end: Endpoint| match end {
+            Endpoint::Switch { port, .. } => format!("{}.{port}", self.topology.owner(end)),
+            Endpoint::Host { .. } => self.topology.owner(end).to_owned(),
+        };
+        Ok(format!("{}-{}", end(link.one), end(link.two)))
+    }
+
+    /// `s1-eth2` or `s1.2`.
+    fn port(&self, name: &str) -> Result<(String, PortNo), String> {
+        let split = name.rsplit_once("-eth").or_else(|| name.rsplit_once('.'));
+        let parsed = split.and_then(|(switch, port)| Some((switch, PortNo(port.parse().ok()?))));
+        let (switch, port) =
+            parsed.ok_or_else(|| format!("expected a port like \"s1-eth2\", found \"{name}\""))?;
+        Ok((self.switch(switch)?, port))
+    }
+}
+
+fn percent(index: f64) -> Result<u8, String> {
+    let is_one = (0.0..=1.0).contains(&index);
+    // Between 0 and 100 after the check.
+    is_one
+        .then(|| (index * 100.0).round() as u8)
+        .ok_or_else(|| format!("expected an index between 0 and 1, found {index}"))
+}
+
+/// How many names an error shows.
+const NAMES_SHOWN: usize = 5;
+
+fn unknown(kind: &str, name: &str, known: &[String]) -> String {
+    let shown = known.iter().take(NAMES_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if known.len() > NAMES_SHOWN { " …" } else { "" };
+    let shown = if shown.is_empty() { "none" } else { &shown };
+    format!("there is no {kind} \"{name}\"; there is {shown}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"topology = "linear,3"
+version = "1.3"
+spanning_tree = true
+links = "delay=1ms"
+
+[[link]]
+between = "s2-s1"
+quality = "rate=10M"
+
+[[event]]
+at = "2s"
+link_down = "s1-s2"
+
+[[event]]
+at = "1s"
+ping = { name = "p", from = "h1", to = "10.0.0.3", count = 3, every = "500ms" }
+
+[[event]]
+at = "500ms"
+flow = { name = "f", from = "h1", to = "h2", kind = "udp", rate = "1M", for = "2s" }
+
+[[event]]
+at = "1.5s"
+host_move = { host = "h1", to = "s3", port = 9 }
+
+[[expect]]
+at = "2s"
+no_ping = { from = "h1", to = "h3" }
+within = "300ms"
+
+[[expect]]
+pings = "p"
+lost_percent = { min = 10, max = 50 }
+
+[[expect]]
+flow = "f"
+rate = { min = "900k", max = "1.1M" }
+
+[[expect]]
+port = "s1-eth2"
+state = "down"
+"#;
+
+    fn parse(text: &str) -> Result<Scenario, Bad> {
+        Scenario::parse(text, |file| topology(file, Path::new("")))
+    }
+
+    #[track_caller]
+    fn check_refused(from: &str, to: &str, line: u32, why: &str) {
+        assert!(WHOLE.contains(from), "{from}");
+        let (found, words) = parse(&WHOLE.replacen(from, to, 1)).unwrap_err();
+        assert_eq!(found, Some(line), "{words}");
+        assert!(words.contains(why), "{words}");
+        assert!(!words.contains('\n'), "{words}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line_and_what_was_expected() {
+        check_refused("version", "versoin", 2, "unknown field `versoin`");
+        check_refused(
+            "\"1.3\"",
+            "\"1.4\"",
+            2,
+            "expected version \"1.0\", \"1.3\" or \"both\", found \"1.4\"",
+        );
+        check_refused("linear,3", "square", 1, "'square' is not one of them");
+        check_refused("delay=1ms", "delay=1", 4, "no quality of a link");
+        check_refused("s2-s1", "s3-s1", 6, "there is no link \"s3-s1\"");
+        check_refused("link_down = \"s1-s2\"", "", 10, "expected one of link_down");
+        check_refused("link_down", "link_donw", 12, "unknown field `link_donw`");
+        check_refused("at = \"2s\"\nlink", "link", 10, "missing field `at`");
+        check_refused("\"2s\"\nlink", "\"2 sec\"\nlink", 10, "expected a time like \"2s\"");
+        check_refused("\"10.0.0.3\"", "\"h9\"", 14, "there is no host \"h9\"; there is h1, h2, h3");
+        check_refused("count = 3", "count = 0", 14, "expected a count between 1 and 100000");
+        check_refused("count = 3", "count = 100000, timeout=\"1s\"", 14, "more than 100000 things happen");
+        check_refused("rate = \"1M\"", "rate = \"fast\"", 18, "expected a rate like \"10M\"");
+        check_refused("to = \"s3\"", "to = \"s9\"", 22, "there is no switch \"s9\"");
+        check_refused("pings = \"p\"", "pings = \"q\"", 31, "there is no series of pings \"q\"; there is p");
+        check_refused("lost_percent = { min = 10, max = 50 }", "", 31, "expected lost_percent");
+        check_refused("flow = \"f\"\nrate", "at = \"1s\"\nflow = \"f\"\nrate", 35, "leave out at and within");
+        check_refused("state = \"down\"", "state = \"gone\"", 39, "expected state = \"up\" or \"down\"");
+        let (line, why) = parse("seed = 1").unwrap_err();
+        assert_eq!((line, why.as_str()), (None, "expected topology = \"tree,2\" or another"));
+    }
+
+    #[test]
+    fn what_happens_is_put_in_the_order_of_time() {
+        let scenario = parse(WHOLE).unwrap();
+        let times: Vec<u128> = scenario.steps.iter().map(|step| step.at.as_millis()).collect();
+        assert_eq!(times, [500, 1000, 1500, 1500, 2000, 2000, 2500]);
+        let lines: Vec<u32> = scenario.steps.iter().map(|step| step.line).collect();
+        assert_eq!(lines, [18, 14, 14, 22, 10, 14, 18]);
+        assert_eq!(
+            scenario.steps[4].what,
+            Action::Change(Change::Link { link: "s2.2-s1.2".into(), up: false })
+        );
+        assert_eq!(scenario.expectations.len(), 4);
+        assert!(scenario.spanning_tree && scenario.versions == Some(Versions::Only13));
+        let tuned = scenario.topology.links_between("s1", "s2")[0];
+        assert_eq!(scenario.topology.links[tuned].quality.to_string(), "rate=10M");
+        assert_eq!(scenario.topology.links[0].quality.to_string(), "delay=1ms");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let refused = Scenario::read(Path::new("/nowhere.toml")).unwrap_err().to_string();
+        assert!(refused.starts_with("/nowhere.toml: it cannot be read"), "{refused}");
+    }
+}

@@ -1,0 +1,429 @@
+//! A scenario that is played: what is to be done by now, and which expectations hold.
+//!
+//! Pure: the time and what was found come in, what is to be done goes out. It never waits and never asks.
+
+use std::time::Duration;
+
+use super::expectation::{Expectation, Verdict, Wanted};
+use super::{Action, Scenario};
+use crate::host::flow::FlowReport;
+use crate::network::Change;
+use crate::switch::SwitchView;
+
+/// Between the pings of an expectation. Short, since that is how exactly it is known when somebody is reached again.
+const PROBE_EVERY: Duration = Duration::from_millis(50);
+
+/// After how long such a ping is lost. Longer than to wait for an address twice.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Something that is to be done now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Change the network.
+    Change(Change),
+    /// One ping; [`Found::Pinged`] with the same purpose is to come of it.
+    Ping {
+        /// For whom.
+        purpose: Purpose,
+        /// Name of the host that pings.
+        from: String,
+        /// Name of the host that is pinged.
+        to: String,
+        /// After how long it is lost.
+        timeout: Duration,
+    },
+    /// All hosts ping all others; [`Found::PingedAll`] is to come of it.
+    PingAll {
+        /// The series' index.
+        series: usize,
+        /// After how long a ping is lost.
+        timeout: Duration,
+    },
+    /// Begin a flow, by its index.
+    StartFlow(usize),
+    /// Look at what became of a flow: [`Found::Flow`].
+    ReportFlow(usize),
+    /// Look at all switches: [`Found::Switches`].
+    LookAtSwitches,
+}
+
+/// For whom a ping is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A series, by its index.
+    Series(usize),
+    /// An expectation, by its index.
+    Expectation(usize),
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// What became of a ping; no round trip: it is lost.
+    Pinged {
+        /// For whom it was.
+        purpose: Purpose,
+        /// How long it took.
+        round_trip: Option<Duration>,
+    },
+    /// What became of pings among all hosts.
+    PingedAll {
+        /// The series' index.
+        series: usize,
+        /// How many there were.
+        sent: usize,
+        /// How many came back.
+        answered: usize,
+    },
+    /// What became of a flow so far.
+    Flow {
+        /// Its index.
+        flow: usize,
+        /// What; `None`: it could not begin.
+        report: Option<Box<FlowReport>>,
+    },
+    /// How switches are.
+    Switches(Vec<SwitchView>),
+}
+
+/// How far an expectation is.
+#[derive(Clone, Debug)]
+enum State {
+    /// Not decided. With what was found last, and when a ping for it went out last.
+    Open {
+        found: String,
+        probed_at: Option<Duration>,
+    },
+    Decided {
+        held: bool,
+        found: String,
+    },
+}
+
+/// A scenario that is played.
+#[derive(Debug)]
+pub struct Play<'a> {
+    scenario: &'a Scenario,
+    next: usize,
+    /// Sent and answered pings of each series.
+    series: Vec<(usize, usize)>,
+    flows: Vec<Option<FlowReport>>,
+    states: Vec<State>,
+    /// What was asked for a series or a flow and is not found yet.
+    awaited: usize,
+}
+
+impl<'a> Play<'a> {
+    /// From the beginning.
+    pub fn new(scenario: &'a Scenario) -> Self {
+        let open = || State::Open { found: String::new(), probed_at: None };
+        Play {
+            scenario,
+            next: 0,
+            series: vec![(0, 0); scenario.series.len()],
+            flows: vec![None; scenario.flows.len()],
+            states: scenario.expectations.iter().map(|_| open()).collect(),
+            awaited: 0,
+        }
+    }
+
+    /// It is so late: what is to be done, in order.
+    pub fn on_time(&mut self, now: Duration, out: &mut Vec<Doing>) {
+        while let Some(step) = self.scenario.steps.get(self.next).filter(|step| step.at <= now) {
+            self.next += 1;
+            out.push(self.doing(&step.what));
+        }
+        let mut look = false;
+        for index in 0..self.states.len() {
+            look |= self.watch(index, now, out);
+        }
+        if look {
+            out.push(Doing::LookAtSwitches);
+        }
+    }
+
+    fn doing(&mut self, action: &Action) -> Doing {
+        match action {
+            Action::Change(change) => Doing::Change(change.clone()),
+            Action::Ping { series, from, to, timeout } => {
+                self.awaited += 1;
+                self.series[*series].0 += 1;
+                let (purpose, timeout) = (Purpose::Series(*series), *timeout);
+                Doing::Ping { purpose, from: from.clone(), to: to.clone(), timeout }
+            }
+            Action::PingAll { series, timeout } => {
+                self.awaited += 1;
+                Doing::PingAll { series: *series, timeout: *timeout }
+            }
+            Action::StartFlow(flow) => Doing::StartFlow(*flow),
+            Action::EndFlow(flow) => {
+                self.awaited += 1;
+                Doing::ReportFlow(*flow)
+            }
+        }
+    }
+
+    /// Looks after an expectation. Says whether switches have to be looked at for it.
+    fn watch(&mut self, index: usize, now: Duration, out: &mut Vec<Doing>) -> bool {
+        let Expectation { at, within, wanted, .. } = &self.scenario.expectations[index];
+        let State::Open { found, probed_at } = &mut self.states[index] else { return false };
+        if now < *at || wanted.is_of_the_whole() {
+            return false;
+        }
+        // What is due at the end is looked at once more at the end.
+        let is_over = now > *at + *within;
+        match wanted {
+            Wanted::Ping { reached, .. } if is_over => {
+                let found = match reached {
+                    true => "not reached".to_owned(),
+                    false => "never reached".to_owned(),
+                };
+                self.states[index] = State::Decided { held: !reached, found };
+                false
+            }
+            Wanted::Ping { from, to, .. } => {
+                if probed_at.is_none_or(|before| now >= before + PROBE_EVERY) {
+                    *probed_at = Some(now);
+                    let (from, to, purpose) = (from.clone(), to.clone(), Purpose::Expectation(index));
+                    out.push(Doing::Ping { purpose, from, to, timeout: PROBE_TIMEOUT });
+                }
+                false
+            }
+            _ if is_over && !found.is_empty() => {
+                let found = std::mem::take(found);
+                self.states[index] = State::Decided { held: false, found };
+                false
+            }
+            wanted => wanted.is_of_switches(),
+        }
+    }
+
+    /// Something was found.
+    pub fn on_found(&mut self, found: Found, now: Duration) {
+        match found {
+            Found::Pinged { purpose: Purpose::Series(series), round_trip } => {
+                self.awaited = self.awaited.saturating_sub(1);
+                self.series[series].1 += usize::from(round_trip.is_some());
+            }
+            Found::Pinged { purpose: Purpose::Expectation(index), round_trip } => {
+                if round_trip.is_some() {
+                    self.reached(index, now);
+                }
+            }
+            Found::PingedAll { series, sent, answered } => {
+                self.awaited = self.awaited.saturating_sub(1);
+                self.series[series].0 += sent;
+                self.series[series].1 += answered;
+            }
+            Found::Flow { flow, report } => {
+                self.awaited = self.awaited.saturating_sub(1);
+                self.flows[flow] = report.map(|report| *report);
+            }
+            Found::Switches(switches) => self.on_switches(&switches, now),
+        }
+    }
+
+    fn reached(&mut self, index: usize, now: Duration) {
+        let Expectation { at, within, wanted, .. } = &self.scenario.expectations[index];
+        let (Wanted::Ping { reached, .. }, State::Open { .. }) = (wanted, &self.states[index]) else {
+            return;
+        };
+        // A reply that comes too late is none.
+        let after = now.saturating_sub(*at);
+        if after <= *within {
+            let found = format!("reached after {:.3} s", after.as_secs_f64());
+            self.states[index] = State::Decided { held: *reached, found };
+        }
+    }
+
+    fn on_switches(&mut self, switches: &[SwitchView], now: Duration) {
+        for (expectation, state) in self.scenario.expectations.iter().zip(&mut self.states) {
+            let State::Open { found, .. } = state else { continue };
+            if now < expectation.at {
+                continue;
+            }
+            match expectation.wanted.in_switches(switches) {
+                Some((true, found)) => {
+                    let after = now.saturating_sub(expectation.at).as_secs_f64();
+                    *state = State::Decided { held: true, found: format!("{found}, after {after:.3} s") };
+                }
+                Some((false, what)) => *found = what,
+                None => {}
+            }
+        }
+    }
+
+    /// When [`Play::on_time`] has something to do next, if that depends on the time alone.
+    pub fn next_at(&self, now: Duration) -> Option<Duration> {
+        let step = self.scenario.steps.get(self.next).map(|step| step.at);
+        let watched =
+            self.scenario.expectations.iter().zip(&self.states).filter_map(|(expectation, state)| {
+                let is_open = matches!(state, State::Open { .. }) && !expectation.wanted.is_of_the_whole();
+                is_open.then(|| expectation.at.max(now + PROBE_EVERY))
+            });
+        step.into_iter().chain(watched).min()
+    }
+
+    /// Whether nothing more is to be done or awaited.
+    pub fn is_over(&self) -> bool {
+        let is_open = |(expectation, state): (&Expectation, &State)| {
+            matches!(state, State::Open { .. }) && !expectation.wanted.is_of_the_whole()
+        };
+        self.next == self.scenario.steps.len()
+            && self.awaited == 0
+            && !self.scenario.expectations.iter().zip(&self.states).any(is_open)
+    }
+
+    /// What became of the expectations, in the order of the file.
+    pub fn verdicts(&self) -> Vec<Verdict> {
+        let each = self.scenario.expectations.iter().zip(&self.states);
+        each.map(|(expectation, state)| self.verdict(expectation, state)).collect()
+    }
+
+    fn verdict(&self, expectation: &Expectation, state: &State) -> Verdict {
+        let wanted = &expectation.wanted;
+        let (held, found) = match (state, wanted) {
+            (State::Decided { held, found }, _) => (*held, found.clone()),
+            (State::Open { .. }, Wanted::Lost { series, .. }) => {
+                let (sent, answered) = self.series[*series];
+                wanted.in_series(sent, answered).unwrap_or_default()
+            }
+            (State::Open { found, .. }, _) => wanted.in_flows(&self.flows).unwrap_or((false, found.clone())),
+        };
+        let when = match wanted.is_of_the_whole() {
+            true => String::new(),
+            false => format!(
+                " within {} s from {} s on",
+                expectation.within.as_secs_f64(),
+                expectation.at.as_secs_f64()
+            ),
+        };
+        let expected = wanted.words(&self.scenario.series, &self.scenario.flows) + &when;
+        Verdict { line: expectation.line, expected, held, found }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::PortNo;
+    use std::path::Path;
+
+    const START: Duration = Duration::ZERO;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn scenario(text: &str) -> Scenario {
+        let file =
+            std::env::temp_dir().join(format!("burnet-play-{}-{}.toml", std::process::id(), text.len()));
+        std::fs::write(&file, format!("topology = \"linear,2\"\n{text}")).unwrap();
+        let scenario = Scenario::read(Path::new(&file)).unwrap();
+        std::fs::remove_file(file).unwrap();
+        scenario
+    }
+
+    fn doings(play: &mut Play<'_>, now: Duration) -> Vec<Doing> {
+        let mut out = Vec::new();
+        play.on_time(now, &mut out);
+        out
+    }
+
+    fn verdict(play: &Play<'_>) -> (bool, String) {
+        let verdict = play.verdicts().remove(0);
+        (verdict.held, verdict.found)
+    }
+
+    #[test]
+    fn steps_are_done_when_their_time_comes_and_once() {
+        let scenario = scenario("[[event]]\nat = \"1s\"\nlink_down = \"s1-s2\"");
+        let mut play = Play::new(&scenario);
+        assert!(doings(&mut play, ms(999)).is_empty());
+        assert_eq!(play.next_at(ms(999)), Some(ms(1000)));
+        assert!(!play.is_over());
+        assert_eq!(doings(&mut play, ms(1003)).len(), 1);
+        assert!(doings(&mut play, ms(1004)).is_empty() && play.is_over());
+    }
+
+    #[test]
+    fn what_is_to_be_reached_is_pinged_until_it_is() {
+        let scenario =
+            scenario("[[expect]]\nat = \"1s\"\nping = { from = \"h1\", to = \"h2\" }\nwithin = \"2s\"");
+        let purpose = Purpose::Expectation(0);
+        let found = |round_trip| Found::Pinged { purpose, round_trip };
+        let mut play = Play::new(&scenario);
+        assert!(doings(&mut play, START).is_empty());
+        assert_eq!(doings(&mut play, ms(1000)).len(), 1);
+        assert!(doings(&mut play, ms(1010)).is_empty(), "not at each look");
+        assert_eq!(doings(&mut play, ms(1050)).len(), 1);
+        play.on_found(found(None), ms(1060));
+        assert!(!play.is_over());
+        play.on_found(found(Some(ms(5))), ms(1120));
+        assert!(play.is_over());
+        assert_eq!(verdict(&play), (true, "reached after 0.120 s".to_owned()));
+
+        let mut play = Play::new(&scenario);
+        doings(&mut play, ms(1000));
+        play.on_found(found(Some(ms(2000))), ms(3001));
+        assert!(!play.is_over(), "that was too late");
+        doings(&mut play, ms(3001));
+        assert_eq!(verdict(&play), (false, "not reached".to_owned()));
+    }
+
+    #[test]
+    fn what_is_not_to_be_reached_may_not_answer_in_all_that_time() {
+        let scenario = scenario("[[expect]]\nno_ping = { from = \"h1\", to = \"h2\" }\nwithin = \"1s\"");
+        let mut play = Play::new(&scenario);
+        doings(&mut play, START);
+        doings(&mut play, ms(1001));
+        assert_eq!(verdict(&play), (true, "never reached".to_owned()));
+        let mut play = Play::new(&scenario);
+        doings(&mut play, START);
+        let purpose = Purpose::Expectation(0);
+        play.on_found(Found::Pinged { purpose, round_trip: Some(ms(1)) }, ms(10));
+        assert!(!verdict(&play).0 && play.is_over());
+    }
+
+    #[test]
+    fn lost_pings_are_counted_when_all_are_answered_or_lost() {
+        let scenario = scenario(
+            "[[event]]\nat = \"0s\"\nping = { name = \"p\", from = \"h1\", to = \"h2\", count = 4, every = \"0s\" }\n\
+             [[expect]]\npings = \"p\"\nlost_percent = { max = 25 }",
+        );
+        let mut play = Play::new(&scenario);
+        assert_eq!(doings(&mut play, START).len(), 4);
+        let purpose = Purpose::Series(0);
+        for round_trip in [Some(ms(1)), None, Some(ms(1))] {
+            play.on_found(Found::Pinged { purpose, round_trip }, ms(2));
+        }
+        assert!(!play.is_over());
+        play.on_found(Found::Pinged { purpose, round_trip: Some(ms(1)) }, ms(3));
+        assert!(play.is_over());
+        assert_eq!(verdict(&play), (true, "1 of 4 lost (25.0 %)".to_owned()));
+    }
+
+    #[test]
+    fn switches_are_looked_at_until_they_are_as_expected_or_the_time_is_over() {
+        let scenario =
+            scenario("[[expect]]\nat = \"1s\"\nport = \"s1.2\"\nstate = \"down\"\nwithin = \"1s\"");
+        let view = |live| {
+            let ports = vec![(PortNo(2), live)];
+            vec![SwitchView { name: "s1".into(), connected: true, flow_entries: 0, ports }]
+        };
+        let mut play = Play::new(&scenario);
+        assert!(doings(&mut play, ms(500)).is_empty());
+        play.on_found(Found::Switches(view(false)), ms(500));
+        assert!(!play.is_over(), "it is not time yet");
+        assert_eq!(doings(&mut play, ms(1000)), [Doing::LookAtSwitches]);
+        play.on_found(Found::Switches(view(true)), ms(1000));
+        play.on_found(Found::Switches(view(false)), ms(1500));
+        assert_eq!(verdict(&play), (true, "it is down, after 0.500 s".to_owned()));
+
+        let mut play = Play::new(&scenario);
+        doings(&mut play, ms(1000));
+        play.on_found(Found::Switches(view(true)), ms(1000));
+        assert!(doings(&mut play, ms(2001)).is_empty());
+        assert_eq!(verdict(&play), (false, "it is up".to_owned()));
+    }
+}
