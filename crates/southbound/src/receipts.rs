@@ -23,6 +23,9 @@ pub struct Tag {
 /// more, and its error is only logged.
 pub const RECENT: usize = 1024;
 
+/// With how many places the ring of the last commands begins; it never has more than [`RECENT`].
+const FEW: usize = 16;
+
 /// Explicit barriers that may wait at once. One more is sent all the same, but its reply is not waited for.
 const MAX_BARRIERS: usize = 1024;
 
@@ -97,14 +100,30 @@ impl Receipts {
     #[inline]
     pub fn sent(&mut self, tag: Tag, wants_receipt: bool) {
         let command = Pending { serial: self.last, tag };
-        if self.recent.is_empty() {
-            // Only sessions that are given commands need the ring.
-            self.recent.resize(RECENT, None);
+        while self.recent.len() < RECENT && self.place_of(self.last).is_none_or(|place| place.is_some()) {
+            self.grow();
         }
-        self.recent[self.last as usize % RECENT] = Some(command);
+        let places = self.recent.len();
+        self.recent[self.last as usize % places] = Some(command);
         if wants_receipt {
             self.pending.push_back(command);
             self.uncovered = true;
+        }
+    }
+
+    /// Who has the place of a command in the ring, if there is a ring yet.
+    fn place_of(&self, serial: Serial) -> Option<&Option<Pending>> {
+        self.recent.get(serial as usize % self.recent.len().max(1))
+    }
+
+    /// Makes the ring twice as large, when a command would take the place of another: a switch that is given few commands has a
+    /// small one, and one that is given many soon has one that grows no more.
+    #[cold]
+    fn grow(&mut self) {
+        let places = (2 * self.recent.len()).clamp(FEW, RECENT);
+        let remembered = std::mem::replace(&mut self.recent, vec![None; places]);
+        for command in remembered.into_iter().flatten() {
+            self.recent[command.serial as usize % places] = Some(command);
         }
     }
 
@@ -139,7 +158,7 @@ impl Receipts {
         if let Ok(index) = self.pending.binary_search_by_key(&serial, |pending| pending.serial) {
             return self.pending.remove(index).map(|pending| Culprit { tag: pending.tag, awaited: true });
         }
-        let recent = self.recent.get(serial as usize % RECENT).copied().flatten()?;
+        let recent = self.place_of(serial).copied().flatten()?;
         (recent.serial == serial).then_some(Culprit { tag: recent.tag, awaited: false })
     }
 

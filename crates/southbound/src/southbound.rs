@@ -46,6 +46,8 @@ pub struct Southbound {
     slots: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
     by_datapath: HashMap<DatapathId, usize>,
+    /// The switch that was last commanded, and its slot: commands come in runs for one switch.
+    last_commanded: Option<(DatapathId, usize)>,
     dirty: Vec<usize>,
     backlog: VecDeque<usize>,
     ending: Vec<usize>,
@@ -83,6 +85,7 @@ impl Southbound {
             slots: Vec::new(),
             free: Vec::new(),
             by_datapath: HashMap::new(),
+            last_commanded: None,
             dirty: Vec::new(),
             backlog: VecDeque::new(),
             ending: Vec::new(),
@@ -161,16 +164,17 @@ impl Southbound {
         !self.backlog.is_empty()
     }
 
-    /// Gives each connection that has more to read another turn.
-    pub fn resume(&mut self, now_ms: u64, sink: &mut Sink<'_>) {
+    /// Gives one connection that has more to read another turn, in the order in which they wait. Says how many waited; a caller that
+    /// gives each its turn calls it as often as the first call said.
+    pub fn resume(&mut self, now_ms: u64, sink: &mut Sink<'_>) -> usize {
         self.now_ms = now_ms;
-        for _ in 0..self.backlog.len() {
-            let Some(slot) = self.backlog.pop_front() else { return };
-            if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) {
-                connection.backlogged = false;
-                self.read(slot, sink);
-            }
+        let waiting = self.backlog.len();
+        let Some(slot) = self.backlog.pop_front() else { return 0 };
+        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) {
+            connection.backlogged = false;
+            self.read(slot, sink);
         }
+        waiting
     }
 
     /// Time went by: call it about once a second. Echo requests, and the end of what did not come in time.
@@ -208,13 +212,24 @@ impl Southbound {
         self.append(datapath, |session, _, turn| session.request_role(role, tag, turn))
     }
 
+    fn slot_of(&mut self, datapath: DatapathId) -> Option<usize> {
+        if let Some((last, slot)) = self.last_commanded
+            && last == datapath
+        {
+            return Some(slot);
+        }
+        let slot = *self.by_datapath.get(&datapath)?;
+        self.last_commanded = Some((datapath, slot));
+        Some(slot)
+    }
+
     /// Lets a switch's session append to its output, of which so many bytes wait already.
     fn append(
         &mut self,
         datapath: DatapathId,
         act: impl FnOnce(&mut Session, usize, &mut Turn<'_>) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
-        let slot = *self.by_datapath.get(&datapath).ok_or(Refused::NoSuchSwitch(datapath))?;
+        let slot = self.slot_of(datapath).ok_or(Refused::NoSuchSwitch(datapath))?;
         let connection = self.slots[slot].as_mut().filter(|connection| connection.ending.is_none());
         let Some(connection) = connection else { return Err(Refused::NoSuchSwitch(datapath)) };
         let Connection { session, outbox, .. } = &mut **connection;
@@ -335,6 +350,7 @@ impl Southbound {
         let datapath = session.identity().datapath;
         let changed = session.take_facts_changed();
         if !was_up {
+            self.last_commanded = None;
             self.by_datapath.insert(datapath, slot);
             report::up(&mut self.limit, self.now_ms, connection);
         } else if changed {
@@ -367,6 +383,7 @@ impl Southbound {
         session.on_end(&end.reason, &mut turn);
         if session.state() == State::Up {
             let datapath = session.identity().datapath;
+            self.last_commanded = None;
             self.by_datapath.remove(&datapath);
             self.roster.leave(datapath);
         }

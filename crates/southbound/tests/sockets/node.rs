@@ -54,7 +54,10 @@ impl Node {
         };
         let wait_ms = if southbound.has_backlog() { 0 } else { 2 };
         poll.poll(ready, Some(Duration::from_millis(wait_ms))).unwrap();
-        southbound.resume(*now_ms, &mut sink);
+        let waiting = southbound.resume(*now_ms, &mut sink);
+        for _ in 1..waiting {
+            southbound.resume(*now_ms, &mut sink);
+        }
         for event in ready.iter() {
             if southbound.owns(event.token()) {
                 let (readable, writable) = (event.is_readable(), event.is_writable());
