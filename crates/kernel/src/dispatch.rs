@@ -22,6 +22,8 @@ const KINDS: usize = 64;
 pub struct Kernel {
     pub(crate) zones: [Option<Zone>; MAX_ZONE as usize + 1],
     pub(crate) datapaths: BTreeMap<DatapathId, Datapath>,
+    /// The switch that was last commanded, as long as it is up: commands come in runs for one switch.
+    pub(crate) last_commanded: Option<DatapathId>,
     pub(crate) queries: Queries,
     /// By kind of event: who hears it. For packet-ins, those who hear all of them.
     hearers: [ZoneSet; KINDS],
@@ -41,6 +43,7 @@ impl Kernel {
         Kernel {
             zones: [const { None }; MAX_ZONE as usize + 1],
             datapaths: BTreeMap::new(),
+            last_commanded: None,
             queries: Queries::default(),
             hearers: [ZoneSet::EMPTY; KINDS],
             choosy: ZoneSet::EMPTY,
@@ -132,7 +135,10 @@ impl Kernel {
                     effects.push(Effect::Punt(up.datapath));
                 }
             }
-            Event::SwitchDown(id) => drop(self.datapaths.remove(id)),
+            Event::SwitchDown(id) => {
+                self.last_commanded = None;
+                self.datapaths.remove(id);
+            }
             Event::PortStatus(status) => {
                 if let Some(datapath) = self.datapaths.get_mut(&status.datapath) {
                     datapath.on_port_status(status);

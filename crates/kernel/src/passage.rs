@@ -45,7 +45,8 @@ impl Kernel {
         match command.what {
             What::Subscribe(subscribe) => self.decide_subscription(zone, &subscribe, effects),
             What::FlowMod(flow_mod) => {
-                self.send(Command { what: What::FlowMod(self.stamp(zone, flow_mod)), ..command })
+                let stamped = self.stamp(zone, flow_mod);
+                self.send(Command { what: What::FlowMod(stamped), ..command })
             }
             What::PacketOut(_)
             | What::GroupMod(_)
@@ -87,12 +88,14 @@ impl Kernel {
     }
 
     #[inline]
-    fn send<'a>(&self, command: Command<'a>) -> Result<Decision<'a>, Refusal> {
-        if self.datapaths.contains_key(&command.datapath) {
-            Ok(Decision::Send(command))
-        } else {
-            Err(Refusal::NoSuchSwitch(command.datapath))
+    fn send<'a>(&mut self, command: Command<'a>) -> Result<Decision<'a>, Refusal> {
+        if self.last_commanded != Some(command.datapath) {
+            if !self.datapaths.contains_key(&command.datapath) {
+                return Err(Refusal::NoSuchSwitch(command.datapath));
+            }
+            self.last_commanded = Some(command.datapath);
         }
+        Ok(Decision::Send(command))
     }
 
     /// The flow mod as its owner's.
