@@ -98,6 +98,11 @@ impl ZoneEnd {
         }
     }
 
+    /// Whether its app runs here, and hears only when it is run.
+    pub fn is_trusted(&self) -> bool {
+        matches!(self, ZoneEnd::Trusted { .. })
+    }
+
     /// Whether a trusted app has so much to hear that it should now.
     pub fn is_full(&self) -> bool {
         matches!(self, ZoneEnd::Trusted { events, .. } if events.len() >= TRUSTED_BATCH_BYTES)
