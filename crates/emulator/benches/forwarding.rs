@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "a bench ends where something is not as it should be")]
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use emulator::{Channel, ControllerId, Effects, Network, NetworkEffects, Switch, SwitchOptions, Topology};
+use emulator::{
+    Channel, ControllerId, Effects, FlowSpec, Network, NetworkEffects, Switch, SwitchOptions, Topology,
+};
 use flow::{Action, DatapathId, Field, Instruction, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
@@ -178,18 +180,29 @@ fn flow_mod(criterion: &mut Criterion) {
     assert!(effects.messages.is_empty(), "{:?}", effects.messages.first());
 }
 
-/// Pings between two hosts of one switch: two packets each, which the hosts make, send, check and answer.
-fn host_to_host(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("host_to_host");
+/// A network of two hosts at one switch that has learned both.
+fn two_hosts() -> Network {
     let topology: Topology = "single,2".parse().unwrap();
     let mut network = Network::new(&topology, &SwitchOptions::default(), NOW);
     let mut effects = NetworkEffects::default();
     let channel = Channel { switch: 0, controller: ControllerId(0) };
     network.on_connected(channel, &mut effects);
-    let flood = rule(0, Match::any(), vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])]);
-    for body in [Body::Hello(Hello::default()), Body::FlowMod(flood)] {
+    let flood = vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])];
+    let learned = (1..)
+        .zip(network.hosts())
+        .map(|(port, host)| rule(1, Match::any().with(Field::EthDst, host.mac()), output(port)));
+    let rules: Vec<FlowMod> = learned.chain([rule(0, Match::any(), flood)]).collect();
+    for body in std::iter::once(Body::Hello(Hello::default())).chain(rules.into_iter().map(Body::FlowMod)) {
         network.on_message(channel, &message(body), NOW, &mut effects);
     }
+    network
+}
+
+/// From host to host: made, put on a link, switched, put on a link, received and counted.
+fn host_to_host(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("host_to_host");
+    let mut network = two_hosts();
+    let mut effects = NetworkEffects::default();
     let to = network.hosts()[1].address();
     let mut sequence = 0u16;
     group.throughput(Throughput::Elements(2));
@@ -201,6 +214,23 @@ fn host_to_host(criterion: &mut Criterion) {
             assert_eq!(black_box(effects.replies.drain(..).count()), 1);
         });
     });
+    /// A thousand datagrams of 64 bytes in a millisecond of the network's time.
+    const DATAGRAMS: u64 = 1000;
+    const BITS_PER_S: u64 = 1000 * DATAGRAMS * 64 * 8;
+    let mut network = two_hosts();
+    let spec = FlowSpec { payload_bytes: 64, ..FlowSpec::udp("h1", "h2", BITS_PER_S) };
+    let mut now = NOW;
+    let flow = network.start_flow(&spec, now, &mut effects).unwrap();
+    group.throughput(Throughput::Elements(DATAGRAMS));
+    group.bench_function("udp_64_bytes", |bench| {
+        bench.iter(|| {
+            now += Duration::from_millis(1);
+            while network.carry(4096, now, &mut effects) {}
+        });
+    });
+    let report = network.flow_report(flow).unwrap();
+    let expected = u64::try_from((now - NOW).as_millis()).unwrap() * DATAGRAMS;
+    assert!(report.delivered_packets + 1 >= expected, "{expected} datagrams were due, {report:?}");
 }
 
 criterion_group!(benches, known_flow, unknown_flow, flow_mod, host_to_host);

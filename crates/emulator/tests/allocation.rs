@@ -1,4 +1,4 @@
-//! A switch forwards packets of a flow that it knows without allocating.
+//! A switch forwards packets of a flow that it knows without allocating, and takes little memory while it has nothing to do.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
@@ -74,4 +74,24 @@ fn a_known_flow_costs_no_allocation() {
     ];
     let second = vec![Instruction::WriteActions(vec![out()])];
     assert_eq!(allocations(&[rule(0, ip(), first), rule(1, ip(), second)]), 0);
+}
+
+#[test]
+fn thousands_of_switches_fit_into_a_process() {
+    let mut switch = None;
+    let empty = allocation_counter::measure(|| {
+        switch = Some(Switch::new(DatapathId(1), "s1", SwitchOptions::default()));
+    });
+    let bytes = usize::try_from(empty.bytes_current).unwrap() + size_of::<Switch>();
+    println!("an empty switch: {bytes} bytes");
+    assert!(bytes <= 8 << 10, "an empty switch takes {bytes} bytes");
+    let mut effects = Effects::default();
+    let used = allocation_counter::measure(|| {
+        let switch = switch.as_mut().unwrap();
+        switch.add_port(PortNo(1), NOW, &mut effects);
+        switch.on_frame(PortNo(1), vec![0; 60], NOW, &mut effects);
+        switch.on_frame(PortNo(1), vec![0; 60], NOW, &mut effects);
+    });
+    println!("its first port and packets: {} bytes", used.bytes_current);
+    assert!(used.bytes_current <= 24 << 10, "its first packets take {} bytes", used.bytes_current);
 }

@@ -84,7 +84,15 @@ impl FrameFields {
 
     /// The fields that are there, with their values, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (Field, u128)> + '_ {
-        Field::all().filter_map(|field| Some((field, self.get(field)?)))
+        let mut left = self.present;
+        std::iter::from_fn(move || {
+            if left == 0 {
+                return None;
+            }
+            let number = left.trailing_zeros() as u8;
+            left &= left - 1;
+            Some((Field::from_number(number)?, self.values[usize::from(number)]))
+        })
     }
 
     /// The match of just this packet's fields.
