@@ -29,6 +29,8 @@ pub struct Style {
     pub expiring: bool,
     /// Whether there are later fragments.
     pub fragments: bool,
+    /// Whether rules pop labels, and none of them writes to an action set.
+    pub popping: bool,
 }
 
 /// A frame.

@@ -12,7 +12,7 @@
 //! * new addresses for later fragments: Open vSwitch corrects a checksum in them that is not there;
 //! * a VLAN id or priority that waits in an action set: where the tag is gone by then nothing is to be set, and Open vSwitch
 //!   makes a new tag;
-//! * clear-actions behind a popped label in one rule: Open vSwitch 3.1 ends with a failed assertion (`recirc_alloc_id__`);
+//! * a label popped while an action set waits: Open vSwitch 3.1 may end with a failed assertion (`recirc_alloc_id__`);
 //! * setting the fields of reverse ARP: Open vSwitch takes such a rule and its datapath leaves the packet as it is;
 //! * select groups: the choice is each switch's own.
 
@@ -38,8 +38,12 @@ pub struct RuleSet {
 impl RuleSet {
     /// A random one.
     pub fn roll(dice: &mut Dice) -> RuleSet {
-        let style =
-            Style { tags_max: 1 + dice.below(2), expiring: dice.chance(25), fragments: dice.chance(20) };
+        let style = Style {
+            tags_max: 1 + dice.below(2),
+            expiring: dice.chance(25),
+            fragments: dice.chance(20),
+            popping: dice.chance(30),
+        };
         let groups: Vec<GroupMod> = (1..=dice.below(4) as u32).map(|id| group(dice, id)).collect();
         let mut maker = Maker { dice, style, groups: groups.len() as u32 };
         let mut rules = Vec::new();
@@ -299,8 +303,8 @@ impl Maker<'_> {
         if !retagged && self.dice.chance(10) {
             all.push(Instruction::ClearActions);
         }
-        // Where times to live end no set may wait: the head of this file says why.
-        if !self.style.expiring && self.dice.chance(40) {
+        // The head of this file says why no set may wait there.
+        if !self.style.expiring && !self.style.popping && self.dice.chance(40) {
             all.push(Instruction::WriteActions(self.written(kind, tag)));
         }
         if self.dice.chance(25) {
@@ -327,7 +331,7 @@ impl Maker<'_> {
         }
         if self.dice.chance(30) {
             let on_tagged = table_id == 0 && self.style.tags_max == 1;
-            self.retag(&mut all, kind, tag, on_tagged, false);
+            self.retag(&mut all, kind, tag, on_tagged);
         }
         if all.is_empty() || self.dice.chance(60) {
             all.push(self.output());
@@ -340,9 +344,9 @@ impl Maker<'_> {
         let mut all = vec![self.output()];
         let mut kind = kind;
         if self.dice.chance(20) {
-            self.retag(&mut all, kind, tag, false, true);
+            self.retag(&mut all, kind, tag, false);
             // In a set the label comes first, whatever is written first, and what it covers cannot be set any more.
-            let hides = |action: &Action| matches!(action, Action::PushMpls(_) | Action::PopMpls(_));
+            let hides = |action: &Action| matches!(action, Action::PushMpls(_));
             kind = if all.iter().any(hides) { Kind::Any } else { kind };
         }
         for _ in 0..self.dice.below(3) {
@@ -447,7 +451,7 @@ impl Maker<'_> {
     }
 
     /// A tag or label more or less. Neither switch is led to more tags or labels than Open vSwitch looks through.
-    fn retag(&mut self, all: &mut Vec<Action>, kind: Kind, tag: Tag, on_tagged: bool, waits: bool) {
+    fn retag(&mut self, all: &mut Vec<Action>, kind: Kind, tag: Tag, on_tagged: bool) {
         let set = |field, value: u128| Action::SetField { field, value };
         match self.dice.below(4) {
             0 if tag == Tag::There => all.push(Action::PopVlan),
@@ -461,11 +465,10 @@ impl Maker<'_> {
                 all.push(set(Field::MplsLabel, self.dice.pick(&LABELS).into()));
                 all.push(set(Field::MplsTc, self.dice.below(8).into()));
             }
-            3 if kind == Kind::Mpls(Some(true)) => {
-                all.push(Action::PopMpls(self.dice.pick(&[0x0800, 0x86dd])))
+            3 if kind == Kind::Mpls(Some(true)) && self.style.popping => {
+                all.push(Action::PopMpls(self.dice.pick(&[0x0800, 0x86dd])));
             }
-            // Later tables may pop a label too, so a pop that waits is only of a last one.
-            3 if kind == Kind::Mpls(Some(false)) && !waits => {
+            3 if kind == Kind::Mpls(Some(false)) && self.style.popping => {
                 all.push(Action::PopMpls(self.dice.pick(&[0x8847, 0x8848])));
             }
             _ => {}
