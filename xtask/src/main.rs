@@ -6,6 +6,7 @@
 
 mod demo;
 mod fuzz;
+mod instructions;
 mod packages;
 mod pages;
 mod process;
@@ -23,7 +24,7 @@ struct Chore {
     run: fn(&[String]) -> Result<ExitCode, String>,
 }
 
-const CHORES: [Chore; 4] = [
+const CHORES: [Chore; 5] = [
     Chore {
         name: "test",
         about: "run every check and test; --quick leaves out the slow ones",
@@ -38,6 +39,11 @@ const CHORES: [Chore; 4] = [
         name: "rules",
         about: "check who depends on whom, the rules for files, the names in the docs",
         run: rules::run,
+    },
+    Chore {
+        name: "instructions",
+        about: "count what a packet-in costs on its way to a flow mod; needs Valgrind",
+        run: instructions::run,
     },
     Chore { name: "fuzz", about: "run the fuzz targets: fuzz [TARGET] [--seconds N]", run: fuzz::run },
 ];
@@ -66,7 +72,7 @@ fn refuse(reason: &str) -> ExitCode {
 fn list() -> String {
     let mut text = String::from("cargo xtask NAME [ARGUMENTS]\n\n");
     for Chore { name, about, .. } in &CHORES {
-        text.push_str(&format!("  {name:<7} {about}\n"));
+        text.push_str(&format!("  {name:<12} {about}\n"));
     }
     text
 }
@@ -93,5 +99,6 @@ mod tests {
         check("test", "--fast");
         check("rules", "all");
         check("fuzz", "--minutes");
+        check("instructions", "--fast");
     }
 }

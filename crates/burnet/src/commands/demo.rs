@@ -10,7 +10,7 @@ use super::stage::{Stage, StopSignal};
 use crate::apps;
 use crate::cli::{CommandError, DemoArgs, RunArgs};
 use crate::commands::own_node::OwnNode;
-use crate::config::{Config, OpenFlowVersion, Surroundings};
+use crate::config::{Config, LogLevel, OpenFlowVersion, Surroundings};
 use emulator::{Emulation, Handle, Observer, PingReport, SwitchOptions, Versions};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
     // What cannot be run is refused here, where it was asked for, and not after waiting for a node that refuses it.
     let asked = RunArgs { apps: args.apps.clone(), ..RunArgs::default() };
     Config::load(&asked, &Surroundings::of_this_process()?, &apps::NAMES)?;
-    let mut node = OwnNode::start(&args.apps)?;
+    let mut node = OwnNode::start(&args.apps, LogLevel::Warn)?;
     let address = node.wait_until_it_listens()?;
     stage.say(&format!(
         "a node listens on {address}; ask it: burnet switches --socket {}",

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::cli::CommandError;
-use crate::config::{AppArgument, AppReference};
+use crate::config::{AppArgument, AppReference, LogLevel};
 use crate::node::client;
 use crate::node::operator::{Answer, Question};
 use monitor::ZoneKind;
@@ -31,19 +31,19 @@ pub struct OwnNode {
 }
 
 impl OwnNode {
-    /// Starts one that listens on a free port.
+    /// Starts one that listens on a free port, and logs so much.
     ///
     /// # Errors
     /// That a process or a folder for it cannot be made.
-    pub fn start(apps: &[AppArgument]) -> Result<OwnNode, CommandError> {
-        OwnNode::start_at(SOMEWHERE, apps)
+    pub fn start(apps: &[AppArgument], log: LogLevel) -> Result<OwnNode, CommandError> {
+        OwnNode::start_at(SOMEWHERE, apps, log)
     }
 
     /// Starts one that listens there.
     ///
     /// # Errors
     /// As [`OwnNode::start`].
-    pub fn start_at(listen: &str, apps: &[AppArgument]) -> Result<OwnNode, CommandError> {
+    pub fn start_at(listen: &str, apps: &[AppArgument], log: LogLevel) -> Result<OwnNode, CommandError> {
         // One process may have several nodes.
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let trouble =
@@ -57,7 +57,7 @@ impl OwnNode {
             std::env::current_exe().map_err(|error| trouble("the program cannot find itself", error))?;
         let mut command = Command::new(own);
         command
-            .args(["run", "--listen", listen, "--log", "warn", "--die-with-parent", "--socket"])
+            .args(["run", "--listen", listen, "--log", log.as_str(), "--die-with-parent", "--socket"])
             .arg(&socket);
         for app in apps {
             command.arg("--app").arg(as_written(app));

@@ -43,6 +43,16 @@ const EVENTS_PER_POLL: usize = 1024;
 /// At a fixed rate, the thread sleeps only if the next packet-in is due later than this; what the poll can wait is whole milliseconds.
 const WORTH_SLEEPING: Duration = Duration::from_millis(3);
 
+/// In throughput mode, packet-ins are sent for so long before answers count: until the controller has its queues full and works as it does
+/// from then on.
+const RAMP: Duration = Duration::from_millis(500);
+/// What all sockets together keep for the controller, in bytes: enough that it never waits for packet-ins, and little against the machine's
+/// memory. Each switch has its part, within bounds.
+const SEND_BUFFERS_BYTES: usize = 2 << 20;
+const SEND_BUFFER_BYTES: std::ops::RangeInclusive<usize> = (16 << 10)..=(256 << 10);
+/// Switches of one thread that the controller gets to know at a time. Controllers bound who has not finished the handshake.
+const HALF_OPEN_MAX: usize = 128;
+
 /// What the switches do now.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
@@ -100,9 +110,16 @@ impl Generator {
         progress: Arc<Progress>,
     ) -> Result<Self, NotBegun> {
         let template = Template::packet(options.version).map_err(|error| NotBegun(error.to_string()))?;
+        let each = SEND_BUFFERS_BYTES / usize::from(options.switches.max(1));
+        let send_buffer_bytes = each.clamp(*SEND_BUFFER_BYTES.start(), *SEND_BUFFER_BYTES.end());
         let switch = |number: u16| {
             let datapath_id = DatapathId(options.first_datapath.wrapping_add(u64::from(number)));
-            LoadSwitch::new(options.version, datapath_id, TrafficPlan::new(options.hosts, number))
+            LoadSwitch::new(
+                options.version,
+                datapath_id,
+                TrafficPlan::new(options.hosts, number),
+                send_buffer_bytes,
+            )
         };
         let switches: Vec<_> =
             (0..options.switches).skip(thread).step_by(options.threads).map(switch).collect();
@@ -114,7 +131,7 @@ impl Generator {
             places: vec![None; switches.len()],
             switches,
             room: Room::new(),
-            batch: Batch::new(template),
+            batch: Batch::new(template, send_buffer_bytes),
             began: Instant::now(),
             next_housekeeping: Duration::ZERO,
             activity: Activity::Idle,
@@ -182,20 +199,20 @@ impl Generator {
             Mode::Rate(per_s) => Activity::Rate(self.take_places(per_s, begin)),
         };
         self.begin(activity);
-        while self.now().saturating_sub(begin) < length && !self.progress.is_stopped() {
-            let patience = self.patience(begin + length);
-            self.turn(patience);
-        }
-        let took = self.now() - begin;
-        let (answered, answered_by_switch) =
-            (self.tally.answered, self.switches.iter().map(|switch| switch.answered).collect());
+        let ramp = if mode == Mode::Throughput { RAMP } else { Duration::ZERO };
+        self.go_on_until(begin + ramp);
+        let (counts_from, before) = (self.now(), self.tally.answered);
+        self.switches.iter_mut().for_each(|switch| switch.answered = 0);
+        self.go_on_until(counts_from + length);
+        let (took, answered) = (self.now() - counts_from, self.tally.answered - before);
+        let answered_by_switch = self.switches.iter().map(|switch| switch.answered).collect();
         self.drain();
         let Tally { sent, answered: in_all, flow_mods, packet_outs, ref latencies } = self.tally;
         RoundReport {
             took,
             sent,
             answered,
-            late: in_all - answered,
+            outside: in_all - answered,
             flow_mods,
             packet_outs,
             latencies: latencies.clone(),
@@ -212,6 +229,13 @@ impl Generator {
     /// What went wrong since this was last asked.
     pub(super) fn take_faults(&mut self) -> Faults {
         std::mem::take(&mut self.faults)
+    }
+
+    fn go_on_until(&mut self, end: Duration) {
+        while self.now() < end && !self.progress.is_stopped() {
+            let patience = self.patience(end);
+            self.turn(patience);
+        }
     }
 
     fn drain(&mut self) {
@@ -330,9 +354,14 @@ impl Generator {
 
     /// Connections that are due, switches that are known by now, answers that do not come.
     fn keep_house(&mut self, now: Duration) {
+        let mut half_open = self.switches.iter().filter(|switch| switch.is_half_open()).count();
         for index in 0..self.switches.len() {
             let switch = &mut self.switches[index];
-            let due = switch.connect_if_due(self.options.target, Token(index), self.poll.registry(), now);
+            let was_half_open = switch.is_half_open();
+            let may_begin = half_open < HALF_OPEN_MAX;
+            let (target, registry) = (self.options.target, self.poll.registry());
+            let due = switch.connect_if_due(may_begin, target, Token(index), registry, now);
+            half_open += usize::from(switch.is_half_open() && !was_half_open);
             if let Err(error) = due {
                 self.close(index, &error);
                 continue;

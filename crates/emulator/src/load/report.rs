@@ -23,15 +23,15 @@ pub struct Learned {
 /// One round.
 #[derive(Clone, Debug, Default)]
 pub struct RoundReport {
-    /// How long it was sent and counted.
+    /// How long it was counted.
     pub took: Duration,
     /// Packet-ins sent.
     pub sent: u64,
     /// Answers that came within the round.
     pub answered: u64,
-    /// Answers that came after its end, while they were waited for.
-    pub late: u64,
-    /// Flow mods, whatever they answer, late ones included.
+    /// Answers before it was counted, and after its end while they were waited for.
+    pub outside: u64,
+    /// Flow mods, whatever they answer, those outside included.
     pub flow_mods: u64,
     /// Packet-outs, likewise.
     pub packet_outs: u64,
@@ -48,9 +48,9 @@ impl RoundReport {
         if seconds > 0.0 { self.answered as f64 / seconds } else { 0.0 }
     }
 
-    /// Packet-ins that nobody answered, not even late.
+    /// Packet-ins that nobody answered at any time.
     pub fn unanswered(&self) -> u64 {
-        self.sent.saturating_sub(self.answered + self.late)
+        self.sent.saturating_sub(self.answered + self.outside)
     }
 
     /// The round of another thread at the same time as well.
@@ -58,7 +58,7 @@ impl RoundReport {
         self.took = self.took.max(other.took);
         self.sent += other.sent;
         self.answered += other.answered;
-        self.late += other.late;
+        self.outside += other.outside;
         self.flow_mods += other.flow_mods;
         self.packet_outs += other.packet_outs;
         self.latencies.add(&other.latencies);
@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn what_was_never_answered_is_what_is_left() {
-        let round = |sent, answered, late| RoundReport { sent, answered, late, ..RoundReport::default() };
+        let round =
+            |sent, answered, outside| RoundReport { sent, answered, outside, ..RoundReport::default() };
         assert_eq!(round(10, 6, 3).unanswered(), 1);
         assert_eq!(round(10, 9, 9).unanswered(), 0, "some answered twice");
     }

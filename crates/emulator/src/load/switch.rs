@@ -6,6 +6,7 @@ use flow::DatapathId;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use openflow::Version;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub(super) struct LoadSwitch {
     writable: bool,
     failures: u32,
     known: bool,
+    /// Bytes that the socket keeps for the controller.
+    send_buffer_bytes: usize,
     /// Whether it is in the generator's queue.
     pub(super) queued: bool,
     /// The number of the next packet-in, over all rounds.
@@ -60,7 +63,12 @@ pub(super) struct LoadSwitch {
 
 impl LoadSwitch {
     /// A switch that is to be connected at once.
-    pub(super) fn new(version: Version, datapath_id: DatapathId, plan: TrafficPlan) -> Self {
+    pub(super) fn new(
+        version: Version,
+        datapath_id: DatapathId,
+        plan: TrafficPlan,
+        send_buffer_bytes: usize,
+    ) -> Self {
         LoadSwitch {
             version,
             datapath_id,
@@ -73,6 +81,7 @@ impl LoadSwitch {
             writable: false,
             failures: 0,
             known: false,
+            send_buffer_bytes,
             queued: false,
             next: 0,
             first_of_round: 0,
@@ -86,6 +95,11 @@ impl LoadSwitch {
         self.known
     }
 
+    /// Whether it is being connected: the controller has something to do with it, and does not know it yet.
+    pub(super) fn is_half_open(&self) -> bool {
+        !self.known && !matches!(self.link, Link::Waiting { .. })
+    }
+
     /// Whether a packet-in can be written now: nothing waits before it.
     pub(super) fn can_send(&self) -> bool {
         self.known && self.writable && self.outbound.len() == 0
@@ -96,17 +110,19 @@ impl LoadSwitch {
         self.readable
     }
 
-    /// Begins to connect, if it is time.
+    /// Begins to connect, if it is time and `may_begin`. Gives up who has waited too long for the controller.
     pub(super) fn connect_if_due(
         &mut self,
+        may_begin: bool,
         to: SocketAddr,
         token: Token,
         registry: &Registry,
         now: Duration,
     ) -> io::Result<()> {
         match self.link {
-            Link::Waiting { until } if now >= until => {
+            Link::Waiting { until } if may_begin && now >= until => {
                 let mut stream = TcpStream::connect(to)?;
+                set_socket_send_buffer_size(&stream, self.send_buffer_bytes)?;
                 registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
                 self.link = Link::Connecting { stream, since: now };
                 Ok(())

@@ -121,8 +121,9 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new(template: Template) -> Self {
-        let count = (BATCH_BYTES / template.len()).max(1);
+    /// Of at most so many bytes, and at least one message.
+    pub(super) fn new(template: Template, bytes: usize) -> Self {
+        let count = (bytes.min(BATCH_BYTES) / template.len()).max(1);
         Batch { bytes: template.bytes.repeat(count), template }
     }
 
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn what_is_patched_is_what_is_read() {
         for version in VERSIONS {
-            let mut batch = Batch::new(Template::packet(version).unwrap());
+            let mut batch = Batch::new(Template::packet(version).unwrap(), BATCH_BYTES);
             let (length, capacity) = (batch.message_len(), batch.capacity());
             let plan = TrafficPlan::new(Hosts::Ring(5), 7);
             let bytes = batch.fill(&plan, 5, 8, capacity + 9);
@@ -273,7 +274,7 @@ mod tests {
 
     #[test]
     fn buffer_ids_never_say_that_there_is_no_buffer() {
-        let mut batch = Batch::new(Template::packet(Version::V1_0).unwrap());
+        let mut batch = Batch::new(Template::packet(Version::V1_0).unwrap(), BATCH_BYTES);
         let plan = TrafficPlan::new(Hosts::Ring(2), 0);
         let length = batch.message_len();
         let from = u64::from(NO_BUFFER) - 3;

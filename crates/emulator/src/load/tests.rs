@@ -82,7 +82,7 @@ fn all_that_is_sent_is_answered_in_both_versions_and_all_modes() {
         assert_eq!(round.latencies.percentiles().unwrap().count, round.answered);
         let round = check(Mode::Rate(2000.0), &options, &sink);
         assert!(round.sent <= 2000, "{round:?}");
-        assert_eq!(round.latencies.percentiles().unwrap().count, round.answered + round.late);
+        assert_eq!(round.latencies.percentiles().unwrap().count, round.answered + round.outside);
     }
 }
 

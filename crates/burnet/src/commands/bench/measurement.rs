@@ -138,7 +138,7 @@ impl Measurement {
             latency_us: latencies.percentiles().map(Into::into),
             sent: sum(|round| round.sent),
             answered: sum(|round| round.answered),
-            late: sum(|round| round.late),
+            outside: sum(|round| round.outside),
             unanswered: sum(RoundReport::unanswered),
             answered_by_switch: Spread::of(&by_switch),
             rounds: rounds.iter().map(Round::of).collect(),
@@ -195,8 +195,8 @@ pub struct Report {
     pub sent: u64,
     /// Answers within the rounds.
     pub answered: u64,
-    /// Answers after a round's end.
-    pub late: u64,
+    /// Answers before a round counted, or after its end.
+    pub outside: u64,
     /// Packet-ins without an answer.
     pub unanswered: u64,
     /// How evenly the switches were served, over all rounds.
@@ -230,8 +230,8 @@ pub struct Round {
     pub sent: u64,
     /// Answers within it.
     pub answered: u64,
-    /// Answers after its end.
-    pub late: u64,
+    /// Answers before it counted, or after its end.
+    pub outside: u64,
     /// Packet-ins without an answer.
     pub unanswered: u64,
     /// Flow mods that came, whatever they answer.
@@ -325,7 +325,7 @@ impl Round {
             seconds: round.took.as_secs_f64(),
             sent: round.sent,
             answered: round.answered,
-            late: round.late,
+            outside: round.outside,
             unanswered: round.unanswered(),
             flow_mods: round.flow_mods,
             packet_outs: round.packet_outs,
@@ -370,9 +370,9 @@ fn incomplete(
     }
     if let Some(round) = rounds.iter().find(|round| round.answered == 0) {
         let said = round.flow_mods + round.packet_outs;
-        return Some(match (round.late, options.counting) {
+        return Some(match (round.outside, options.counting) {
             (1.., _) => {
-                "there was a round whose answers all came after its end: ask for longer ones".to_owned()
+                "there was a round whose answers all came outside of it: ask for longer ones".to_owned()
             }
             (0, Counting::Buffers) if said > 0 => {
                 "the controller's answers name no buffers, and --count messages counts all the same"

@@ -65,7 +65,7 @@ pub fn text(report: &Report) -> String {
     let rows: Vec<[String; 7]> =
         report.rounds.iter().zip(1..).map(|(round, number)| row(number, round)).collect();
     let headings =
-        ["ROUND", "RESPONSES/S", "SENT", "LATE", "UNANSWERED", "SWITCH LEAST-MOST", "P50 P99 MAX US"];
+        ["ROUND", "RESPONSES/S", "SENT", "OUTSIDE", "UNANSWERED", "SWITCH LEAST-MOST", "P50 P99 MAX US"];
     text += &table::columns(headings, &rows);
     // Writing into a string cannot fail.
     let _ = writeln!(text, "\nmedian {:.0} responses/s", report.responses_per_s);
@@ -84,7 +84,7 @@ fn row(number: usize, round: &Round) -> [String; 7] {
         number.to_string(),
         format!("{:.0}", round.responses_per_s),
         round.sent.to_string(),
-        round.late.to_string(),
+        round.outside.to_string(),
         round.unanswered.to_string(),
         format!("{}-{}", round.answered_by_switch.min, round.answered_by_switch.max),
         latency.unwrap_or_else(|| "-".to_owned()),

@@ -26,6 +26,7 @@ use super::{memory, say};
 use crate::cli::CommandError;
 use crate::commands::own_node::OwnNode;
 use crate::commands::{json, table};
+use crate::config::LogLevel;
 
 const TRUSTED: &str = "node:learning-switch=trusted";
 const PROCESS: &str = "node:learning-switch";
@@ -310,7 +311,7 @@ fn scaling(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
 
 fn memory_of_a_node(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
     let Target::Node(app) = PROCESS.parse().map_err(CommandError::CannotBe)? else { return Ok(Vec::new()) };
-    let mut node = OwnNode::start(&[app])?;
+    let mut node = OwnNode::start(&[app], LogLevel::Error)?;
     let address = node.wait_until_it_listens()?;
     std::thread::sleep(SETTLE);
     let gone = || CommandError::DidNotWork("the node ended while it was looked at".to_owned());
@@ -363,7 +364,7 @@ fn start_once(target: &str) -> Result<Duration, CommandError> {
     };
     let address = free_address()?;
     let began = Instant::now();
-    let _node = OwnNode::start_at(&address.to_string(), &[app])?;
+    let _node = OwnNode::start_at(&address.to_string(), &[app], LogLevel::Error)?;
     let at = first_contact(address, PATIENCE)
         .ok_or_else(|| CommandError::DidNotWork("the node accepted no switch".to_owned()))?;
     Ok(at - began)
@@ -374,7 +375,7 @@ fn many_switches() -> Result<Figure, CommandError> {
     let Target::Node(app) = PROCESS.parse().map_err(CommandError::CannotBe)? else {
         return Err(CommandError::CannotBe(PROCESS.to_owned()));
     };
-    let mut node = OwnNode::start(&[app])?;
+    let mut node = OwnNode::start(&[app], LogLevel::Error)?;
     let address = node.wait_until_it_listens()?;
     let trouble =
         |error: String| CommandError::DidNotWork(format!("the switches could not be emulated: {error}"));

@@ -20,7 +20,7 @@ use super::args::Address;
 use super::sink::LISTENS_ON;
 use crate::cli::CommandError;
 use crate::commands::own_node::{OwnNode, as_written};
-use crate::config::AppArgument;
+use crate::config::{AppArgument, LogLevel};
 
 /// How long a program may take until it listens.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -102,7 +102,7 @@ impl Target {
             Target::Running(address) => Ok(OpenTarget { address: address.0, node: None, _program: None }),
             Target::Sink => start_sink(),
             Target::Node(app) => {
-                let mut node = OwnNode::start(std::slice::from_ref(app))?;
+                let mut node = OwnNode::start(std::slice::from_ref(app), LogLevel::Error)?;
                 let address = node.wait_until_it_listens()?;
                 Ok(OpenTarget { address, node: Some(node), _program: None })
             }

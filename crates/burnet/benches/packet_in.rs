@@ -1,0 +1,244 @@
+//! A packet-in's way to a flow mod within a worker, stage by stage, without sockets: the learning switch, trusted, that knows all hosts.
+//!
+//! ```text
+//!   view      the packet-in is read in place
+//!   session   … by the session, which makes an event of it
+//!   dispatch  … and the kernel says who hears it
+//!   app       … and the app does, and commands a rule
+//!   path      … and the kernel lets it pass, and the session makes a flow mod of it
+//! ```
+//!
+//! Each stage includes those before it. `cargo bench -p burnet --bench packet_in` times them; with `--count STAGE VERSION ROUNDS` the
+//! program does so many rounds of [`BATCH`] packet-ins and prints nothing, so that `cargo xtask instructions` can count what they cost.
+
+#![allow(clippy::unwrap_used, reason = "a bench ends where something is not as it should be")]
+
+use std::hint::black_box;
+
+use abi::{Frame, ZoneId};
+use criterion::{Criterion, Throughput};
+use flow::{DatapathId, Field, Match, PortNo};
+use kernel::{Capabilities, Decision, Kernel};
+use monitor::AppSource;
+use openflow::message::*;
+use openflow::view::PacketInView;
+use openflow::{Body, Message, Version};
+use southbound::session::Session;
+use southbound::{Effect, SouthboundConfig, SouthboundEvent, Tag, Turn};
+use zone::trusted::TrustedApp;
+
+/// Packet-ins of a round: what one read brings is of this order.
+const BATCH: usize = 256;
+
+/// Hosts that send to each other in turn; the learning switch knows them all.
+const HOSTS: u32 = 1000;
+
+const ZONE: ZoneId = ZoneId(1);
+
+/// How far a packet-in goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    View,
+    Session,
+    Dispatch,
+    App,
+    Path,
+}
+
+const STAGES: [(&str, Stage); 5] = [
+    ("view", Stage::View),
+    ("session", Stage::Session),
+    ("dispatch", Stage::Dispatch),
+    ("app", Stage::App),
+    ("path", Stage::Path),
+];
+
+/// All of a worker that a packet-in meets.
+struct Worker {
+    session: Session,
+    kernel: Kernel,
+    app: TrustedApp,
+    frame: Vec<u8>,
+    events: Vec<u8>,
+    commands: Vec<u8>,
+    out: Vec<u8>,
+    effects: Vec<kernel::Effect>,
+}
+
+fn encoded(version: Version, body: Body) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Message { version, xid: 1, body }.encode(&mut bytes).unwrap();
+    bytes
+}
+
+/// Host `number` of the ring sends to the next one: 64 bytes, kept by the switch.
+fn packet_in(version: Version, number: u32) -> Vec<u8> {
+    let address = |host: u32| {
+        let [_, a, b, c] = host.to_be_bytes();
+        [2, 0, 0, a, b, c]
+    };
+    let mut data = vec![0; 64];
+    data[..6].copy_from_slice(&address((number + 1) % HOSTS));
+    data[6..12].copy_from_slice(&address(number % HOSTS));
+    data[12..14].copy_from_slice(&[0x08, 0x00]);
+    let packet_in = PacketIn {
+        buffer_id: number,
+        total_len: 64,
+        reason: 0,
+        table_id: 0,
+        cookie: if version == Version::V1_0 { u64::MAX } else { 0 },
+        matching: Match::any().with(Field::InPort, PortNo(1 + number % 2)),
+        data,
+    };
+    encoded(version, Body::PacketIn(packet_in))
+}
+
+impl Worker {
+    /// A switch that is up, an app that has subscribed, and hosts that it has learned.
+    fn new(version: Version) -> Worker {
+        let code = burnet::apps::trusted_code(&AppSource::BuiltIn("learning-switch".to_owned())).unwrap();
+        let mut kernel = Kernel::new();
+        kernel.attach(ZONE, "learning-switch", Capabilities::of_an_app());
+        let session = Session::new(&SouthboundConfig::default(), 0);
+        let mut worker = Worker {
+            session,
+            kernel,
+            app: code.start(b"{}").unwrap(),
+            frame: Vec::new(),
+            events: Vec::new(),
+            commands: Vec::new(),
+            out: Vec::new(),
+            effects: Vec::new(),
+        };
+        worker.serve_app(Stage::Path);
+        worker.come_up(version);
+        let all: Vec<Vec<u8>> = (0..HOSTS).map(|number| packet_in(version, number)).collect();
+        worker.round(Stage::Path, &all);
+        worker.out.clear();
+        worker.round(Stage::Path, &all);
+        assert!(worker.out.len() > 72 * all.len(), "each is answered with a flow mod");
+        worker
+    }
+
+    fn come_up(&mut self, version: Version) {
+        let features = FeaturesReply {
+            datapath_id: DatapathId(1),
+            n_buffers: 256,
+            n_tables: 1,
+            auxiliary_id: 0,
+            capabilities: 0,
+            actions: 0,
+            ports: Vec::new(),
+        };
+        let mut handshake = vec![Body::Hello(Hello::default()), Body::FeaturesReply(features)];
+        if version == Version::V1_3 {
+            let body = ReplyBody::PortDesc(Vec::new());
+            handshake.push(Body::MultipartReply(MultipartReply { flags: 0, body }));
+        }
+        for body in handshake {
+            self.hear(Stage::App, &encoded(version, body));
+        }
+        let Worker { session, out, frame, events, kernel, effects, .. } = self;
+        let mut sink = |effect: Effect<'_>| {
+            if let Effect::Out(SouthboundEvent::Event(bytes)) = effect {
+                kernel.on_event(&Frame::read(bytes).unwrap(), effects).unwrap();
+                events.extend_from_slice(bytes);
+            }
+        };
+        session.admit(&mut Turn { now_ms: 0, out, frame, sink: &mut sink });
+        self.serve_app(Stage::Path);
+    }
+
+    /// What one read has brought.
+    fn round(&mut self, stage: Stage, messages: &[Vec<u8>]) {
+        self.out.clear();
+        for message in messages {
+            match stage {
+                Stage::View => drop(black_box(PacketInView::read(black_box(message)))),
+                _ => self.hear(stage, black_box(message)),
+            }
+        }
+        if stage >= Stage::App {
+            self.serve_app(stage);
+        }
+        black_box(&self.out);
+    }
+
+    fn hear(&mut self, stage: Stage, message: &[u8]) {
+        let Worker { session, kernel, events, frame, out, effects, .. } = self;
+        let mut sink = |effect: Effect<'_>| {
+            let Effect::Out(SouthboundEvent::Event(bytes)) = effect else { return };
+            if stage == Stage::Session {
+                black_box(bytes);
+                return;
+            }
+            let hearers = kernel.on_event(&Frame::read(bytes).unwrap(), effects).unwrap();
+            if stage == Stage::Dispatch {
+                black_box(hearers);
+                return;
+            }
+            hearers.for_each(|_| events.extend_from_slice(bytes));
+        };
+        session.on_message(message, &mut Turn { now_ms: 0, out, frame, sink: &mut sink }).unwrap();
+    }
+
+    fn serve_app(&mut self, stage: Stage) {
+        if !self.events.is_empty() {
+            self.app.on_events(&self.events).unwrap();
+            self.events.clear();
+        }
+        self.app.take_commands(&mut self.commands);
+        if stage < Stage::Path {
+            black_box(&self.commands);
+            return;
+        }
+        let Worker { session, kernel, commands, frame, out, effects, .. } = self;
+        let mut rest = &commands[..];
+        while !rest.is_empty() {
+            let (command, behind) = Frame::split(rest).unwrap();
+            rest = behind;
+            if let Decision::Send(command) = kernel.on_command(ZONE, &command, effects) {
+                let cookie = match command.what {
+                    abi::command::What::FlowMod(flow_mod) => flow_mod.cookie,
+                    _ => 0,
+                };
+                let tag = Tag { zone: ZONE, ticket: command.ticket };
+                let waiting = out.len();
+                let mut turn = Turn { now_ms: 0, out, frame, sink: &mut |_| {} };
+                session.send(&command, cookie, tag, waiting, &mut turn).unwrap();
+            }
+        }
+        effects.clear();
+    }
+}
+
+fn batch(version: Version) -> Vec<Vec<u8>> {
+    (0..BATCH as u32).map(|number| packet_in(version, number)).collect()
+}
+
+fn version(text: &str) -> Version {
+    if text == "1.3" { Version::V1_3 } else { Version::V1_0 }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, flag, stage, of, rounds, ..] = &arguments[..]
+        && flag == "--count"
+    {
+        let (_, stage) = STAGES.iter().find(|(name, _)| name == stage).unwrap();
+        let (mut worker, messages) = (Worker::new(version(of)), batch(version(of)));
+        (0..rounds.parse::<u32>().unwrap()).for_each(|_| worker.round(*stage, &messages));
+        return;
+    }
+    let mut criterion = Criterion::default().configure_from_args();
+    for of in ["1.0", "1.3"] {
+        let (mut worker, messages) = (Worker::new(version(of)), batch(version(of)));
+        let mut group = criterion.benchmark_group(format!("packet-in, OpenFlow {of}"));
+        group.throughput(Throughput::Elements(BATCH as u64));
+        for (name, stage) in STAGES {
+            group.bench_function(name, |bench| bench.iter(|| worker.round(stage, &messages)));
+        }
+        group.finish();
+    }
+    criterion.final_summary();
+}
