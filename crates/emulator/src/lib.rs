@@ -36,6 +36,7 @@ pub mod host;
 pub mod link;
 pub mod load;
 pub mod network;
+pub mod pcap;
 mod random;
 pub mod run;
 pub mod scenario;

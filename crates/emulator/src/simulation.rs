@@ -156,6 +156,12 @@ impl Simulation {
         std::mem::take(&mut self.replies)
     }
 
+    /// From now on only the links of a spanning tree carry what is flooded; see [`Network::keep_spanning_tree`].
+    pub fn keep_spanning_tree(&mut self) {
+        self.network.keep_spanning_tree(&mut self.effects);
+        self.converse();
+    }
+
     /// Begins a flow now.
     ///
     /// # Errors

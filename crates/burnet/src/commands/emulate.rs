@@ -8,10 +8,11 @@
 //! Never starts a controller, and never touches the machine's own network beyond TCP to those that it is told.
 
 mod arguments;
+mod pcaps;
 mod player;
 mod summary;
 
-pub use arguments::{ControllerAddress, EmulateArgs, EmulatedVersions, NotAController};
+pub use arguments::{ControllerAddress, EmulateArgs, EmulatedVersions, NotAController, PcapWish};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -19,15 +20,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use emulator::scenario::{NotAScenario, Scenario};
+use emulator::run::Clock;
+use emulator::scenario::{NotAScenario, Rehearsal, Scenario};
 use emulator::topology::{CustomTopology, FromFile, NotATopology};
-use emulator::{Emulation, Event, Handle, Observer, SwitchOptions, Topology};
+use emulator::{Emulation, EmulationCounters, Event, Handle, Observer, SwitchOptions, Topology};
 use flow::DatapathId;
 
 use super::json;
 use super::stage::{Stage, StopSignal};
 use crate::cli::CommandError;
-use player::Player;
+use pcaps::Files;
+use player::{Judged, Player};
 use summary::Summary;
 
 /// Pings that may be asked for at once. Beyond it the report alone would take hundreds of megabytes.
@@ -126,8 +129,14 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     let asked = Asked::read(args)?;
     let mut stage =
         if args.ping_all || args.json { Stage::on_stderr().only_trouble() } else { Stage::on_stdout() };
-    let (network, observer) = Emulation::start_observed(&asked.topology, &asked.controllers, &asked.options)
-        .map_err(not_started)?;
+    if let Some(scenario) = asked.scenario.as_ref().filter(|scenario| scenario.clock == Clock::Virtual) {
+        return rehearse(args, &asked, scenario);
+    }
+    let files = Files::open(&args.pcaps, &asked.topology)?;
+    let (network, observer, captured) =
+        Emulation::start_captured(&asked.topology, &asked.controllers, &asked.options, &files.taps)
+            .map_err(not_started)?;
+    let recorders = files.record(captured);
     if asked.spanning_tree {
         network.keep_spanning_tree();
     }
@@ -144,13 +153,37 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     ));
     asked.notes.iter().for_each(|note| stage.say(note));
     let mut run = Run { network, observer, stage, stop, switches: SwitchesSeen::default(), pings: 0 };
-    let summary = match &asked.scenario {
-        Some(scenario) => run.play(args, &asked, scenario)?,
-        None if args.ping_all => run.ping_all(args, &asked)?,
-        None => run.stay_up(args, &asked),
+    let ended = match &asked.scenario {
+        Some(scenario) => run.play(args, &asked, scenario),
+        None if args.ping_all => run.ping_all(args, &asked),
+        None => Ok(run.stay_up(args, &asked)),
     };
-    print(args, &summary)?;
+    drop(run);
+    let recorded = recorders.finish();
+    conclude(args, &ended?.with_pcaps(recorded))
+}
+
+fn conclude(args: &EmulateArgs, summary: &Summary) -> Result<ExitCode, CommandError> {
+    print(args, summary)?;
     Ok(if summary.passed { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// A scenario in virtual time: nothing is connected to, and nothing is waited for.
+fn rehearse(args: &EmulateArgs, asked: &Asked, scenario: &Scenario) -> Result<ExitCode, CommandError> {
+    let senseless = if args.controllers.is_empty() { "--pcap" } else { "--controller" };
+    if !args.controllers.is_empty() || !args.pcaps.is_empty() {
+        return Err(CommandError::CannotBe(format!(
+            "a scenario in virtual time has no connections: leave out {senseless}"
+        )));
+    }
+    let Rehearsal { verdicts, trouble, took, digest, .. } = scenario.rehearse();
+    if let Some(trouble) = trouble.first() {
+        return Err(CommandError::DidNotWork(format!("the scenario could not be played: {trouble}")));
+    }
+    let counters = EmulationCounters::default();
+    let summary = Summary::new(&args.name(), &asked.topology, None, took, counters);
+    let judged = verdicts.into_iter().map(Judged::from).collect();
+    conclude(args, &summary.with_digest(digest).with_expectations(judged))
 }
 
 /// A network that is too large for the machine is the operator's to make smaller.

@@ -65,3 +65,21 @@ fn an_expectation_that_does_not_hold_is_said_and_decides_the_exit_code() {
     );
     assert!(text.ends_with("1 of 2 expectations hold\n"), "{text}");
 }
+
+#[test]
+fn a_scenario_in_virtual_time_wants_no_controller_and_repeats() {
+    let scenario = std::env::temp_dir().join(format!("burnet-virtual-{}.toml", std::process::id()));
+    let text = "topology = \"ring,4\"\ntime = \"virtual\"\nspanning_tree = true\nlinks = \"delay=2ms,loss=1%\"\n\
+                [[event]]\nat = \"60min\"\nlink_down = \"s1-s2\"\n\
+                [[expect]]\nat = \"61min\"\nping = { from = \"h1\", to = \"h2\" }\nwithin = \"10s\"\n";
+    std::fs::write(&scenario, text).unwrap();
+    let play = || {
+        let mut command = super::node::burnet();
+        command.args(["emulate", "--json", "--scenario"]).arg(&scenario).output().unwrap()
+    };
+    let (once, again) = (play(), play());
+    std::fs::remove_file(&scenario).unwrap();
+    assert_eq!(once.status.code(), Some(0), "{}{}", said(&once), complained(&once));
+    assert_eq!(said(&once), said(&again));
+    assert!(said(&once).contains("\"digest\": \""), "{}", said(&once));
+}

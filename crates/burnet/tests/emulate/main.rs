@@ -4,6 +4,7 @@
 
 mod examples;
 mod node;
+mod pcap;
 
 use node::{Node, burnet, complained, said};
 use serde_json::Value;

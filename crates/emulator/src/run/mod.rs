@@ -9,6 +9,7 @@
 //! All switches' connections are in one loop on one thread. This is the only place of the crate that does I/O or asks for the
 //! time. A controller that vanishes, says nonsense or says nothing is left and tried again, later each time, and that is counted.
 
+mod capture;
 mod connection;
 mod event;
 mod footprint;
@@ -17,6 +18,7 @@ mod ping_all;
 mod quiescence;
 mod reactor;
 
+pub use capture::{Captured, Tap};
 pub use event::{Event, Observer};
 pub use footprint::{TooLarge, check_footprint, footprint_bytes};
 pub use ping_all::{PingOutcome, PingReport};
@@ -197,7 +199,7 @@ impl Emulation {
         controllers: &[SocketAddr],
         options: &SwitchOptions,
     ) -> io::Result<Handle> {
-        Emulation::begin(topology, controllers, options, Clock::Real, None)
+        Emulation::begin(topology, controllers, options, Clock::Real, Vec::new(), None)
     }
 
     /// The same, and an observer that misses nothing of what happens from the first connection on.
@@ -209,8 +211,24 @@ impl Emulation {
         controllers: &[SocketAddr],
         options: &SwitchOptions,
     ) -> io::Result<(Handle, Observer)> {
+        let (handle, observer, _) = Emulation::start_captured(topology, controllers, options, &[])?;
+        Ok((handle, observer))
+    }
+
+    /// The same, with copies of what passes these taps, from the first connection on.
+    ///
+    /// # Errors
+    /// The network is too large for the memory there is, or the operating system gives no thread or no poll.
+    pub fn start_captured(
+        topology: &Topology,
+        controllers: &[SocketAddr],
+        options: &SwitchOptions,
+        taps: &[Tap],
+    ) -> io::Result<(Handle, Observer, Vec<Captured>)> {
         let (audience, observer) = event::channel(EVENTS_MAX);
-        Ok((Emulation::begin(topology, controllers, options, Clock::Real, Some(audience))?, observer))
+        let (sinks, captured) = taps.iter().map(|tap| capture::channel(*tap)).unzip();
+        let handle = Emulation::begin(topology, controllers, options, Clock::Real, sinks, Some(audience))?;
+        Ok((handle, observer, captured))
     }
 
     /// The same in virtual time, which stands until somebody waits for a time to come or hosts ping.
@@ -223,7 +241,8 @@ impl Emulation {
         options: &SwitchOptions,
     ) -> io::Result<(Handle, Observer)> {
         let (audience, observer) = event::channel(EVENTS_MAX);
-        let handle = Emulation::begin(topology, controllers, options, Clock::Virtual, Some(audience))?;
+        let handle =
+            Emulation::begin(topology, controllers, options, Clock::Virtual, Vec::new(), Some(audience))?;
         Ok((handle, observer))
     }
 
@@ -232,6 +251,7 @@ impl Emulation {
         controllers: &[SocketAddr],
         options: &SwitchOptions,
         clock: Clock,
+        sinks: Vec<capture::Sink>,
         audience: Option<event::Audience>,
     ) -> io::Result<Handle> {
         // Where the machine does not say what is free, the network is made all the same.
@@ -243,6 +263,7 @@ impl Emulation {
         let (commands, inbox) = channel();
         let counters = Arc::new(Counters::default());
         let mut reactor = Reactor::new(topology, controllers, options, clock, inbox, counters.clone())?;
+        reactor.copy_to(sinks);
         let waker = reactor.waker();
         if let Some(audience) = audience {
             // The loop obeys before it connects, so that whoever observes is there first. Nobody waits for the answer.

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
+use super::capture::{Sink, Sinks};
 use super::connection::{Connection, Due, Received};
 use super::event::{Audience, Event};
 use super::jump::VirtualTime;
@@ -64,6 +65,7 @@ pub(crate) struct Reactor {
     /// The number of the next round's first ping.
     next_sequence: u16,
     audience: Vec<Audience>,
+    sinks: Sinks,
     counters: Arc<Counters>,
     next_tick: Duration,
     /// When to look at each connection next; each is in it once.
@@ -107,6 +109,7 @@ impl Reactor {
             rounds: Vec::new(),
             next_sequence: 0,
             audience: Vec::new(),
+            sinks: Sinks::default(),
             counters,
             next_tick: Duration::ZERO,
             looks: (0..connections).map(|index| (Duration::ZERO, index)).collect(),
@@ -116,6 +119,12 @@ impl Reactor {
             goals: Vec::new(),
             virtual_time: (clock == Clock::Virtual).then(VirtualTime::default),
         })
+    }
+
+    /// Copies to these what passes their taps.
+    pub(crate) fn copy_to(&mut self, sinks: Vec<Sink>) {
+        self.sinks = Sinks::new(sinks);
+        self.sinks.places().for_each(|place| self.network.set_tap(place, true));
     }
 
     /// What wakes the loop when it has been asked something.
@@ -205,7 +214,11 @@ impl Reactor {
         let Some(connection) = self.connections.get_mut(index) else { return };
         if writable {
             match connection.on_writable() {
-                Ok(true) => self.network.on_connected(self.channel(index), &mut self.effects),
+                Ok(true) => {
+                    let at = self.channel(index);
+                    self.sinks.on_open(at, self.controllers[at.controller.0], now);
+                    self.network.on_connected(at, &mut self.effects);
+                }
                 Ok(false) => {}
                 Err(error) => return self.closing.push((index, error.to_string())),
             }
@@ -238,11 +251,21 @@ impl Reactor {
     fn hand_over(&mut self, index: usize, now: Duration) -> Result<(), String> {
         let at = self.channel(index);
         let time = self.time_in_network(now);
-        let Reactor { connections, controllers, network, effects, counters, audience, virtual_time, .. } =
-            self;
+        let Reactor {
+            connections,
+            controllers,
+            network,
+            effects,
+            counters,
+            audience,
+            virtual_time,
+            sinks,
+            ..
+        } = self;
         let mut whole = false;
         let cut = connections[index].cut(|bytes| {
             whole = true;
+            sinks.on_bytes(at, false, bytes, now);
             match Message::decode(bytes) {
                 Ok(message) => {
                     let before = network.switches()[at.switch].version(at.controller);
@@ -314,6 +337,7 @@ impl Reactor {
         counter.fetch_add(1, Ordering::Relaxed);
         let retry_in = self.connections[index].close(why.clone(), self.poll.registry(), now);
         self.network.on_disconnected(at);
+        self.sinks.on_close(at, now);
         self.look(index, now + retry_in);
         self.greeting[at.controller.0].remove(&index);
         if let Some(time) = &mut self.virtual_time {
@@ -514,6 +538,7 @@ impl Reactor {
 
     /// Sends what switches have to say, and closes what is to be closed.
     fn deliver(&mut self, now: Duration) {
+        self.sinks.on_frames(&mut self.effects.captured);
         let mut messages = std::mem::take(&mut self.effects.messages);
         for (at, message) in messages.drain(..) {
             self.push(at, &message);
@@ -562,6 +587,12 @@ impl Reactor {
         }
         if let Some(time) = &mut self.virtual_time {
             time.note_said(index, &message.body, self.began.elapsed());
+        }
+        if self.sinks.is_heard(at) {
+            let mut bytes = Vec::new();
+            // It was written a moment ago, so it can be.
+            let _ = message.encode(&mut bytes);
+            self.sinks.on_bytes(at, true, &bytes, self.began.elapsed());
         }
         self.tell_sent(at.switch, message);
     }

@@ -16,7 +16,8 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) propagation: bool,
     pub(super) version: Option<Spanned<String>>,
-    pub(super) seed: Option<u64>,
+    pub(super) time: Option<Spanned<String>>,
+    pub(super) seed: Option<Spanned<u64>>,
     #[serde(default)]
     pub(super) spanning_tree: bool,
     pub(super) links: Option<Spanned<String>>,

@@ -14,9 +14,11 @@ mod expectation;
 mod file;
 mod plan;
 mod play;
+mod rehearsal;
 
 pub use expectation::{Expectation, Verdict, Wanted};
 pub use play::{Doing, Found, Play, Purpose};
+pub use rehearsal::Rehearsal;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -24,6 +26,7 @@ use std::time::Duration;
 
 use crate::host::flow::FlowSpec;
 use crate::network::Change;
+use crate::run::Clock;
 use crate::switch::Versions;
 use crate::topology::Topology;
 
@@ -43,8 +46,10 @@ pub struct Scenario {
     pub notes: Vec<String>,
     /// The versions that switches offer; `None`: the scenario leaves it open.
     pub versions: Option<Versions>,
-    /// The seed of all that chance decides.
-    pub seed: Option<u64>,
+    /// How time passes.
+    pub clock: Clock,
+    /// The seed of all that chance decides in virtual time.
+    pub seed: u64,
     /// Whether floods follow a spanning tree.
     pub spanning_tree: bool,
     /// What happens, in the order of time.

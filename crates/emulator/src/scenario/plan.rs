@@ -13,7 +13,8 @@ use super::file::{self, File};
 use super::{Action, EXPECTATIONS_MAX, LONGEST, NamedFlow, NotAScenario, STEPS_MAX, Scenario, Step};
 use crate::host::flow::{FlowRate, FlowSpec};
 use crate::link::LinkQuality;
-use crate::network::Change;
+use crate::network::{Change, SEED_DEFAULT};
+use crate::run::Clock;
 use crate::switch::Versions;
 use crate::topology::{CustomTopology, Endpoint, FromFile, Topology};
 
@@ -136,6 +137,21 @@ impl Planner<'_> {
                 }
             }),
         };
+        let clock = match file.time.as_ref().map(|time| (time, time.as_ref().as_str())) {
+            None | Some((_, "real")) => Clock::Real,
+            Some((_, "virtual")) => Clock::Virtual,
+            Some((time, other)) => {
+                let why = format!("expected time = \"real\" or \"virtual\", found \"{other}\"");
+                return Err((Some(self.line(time)), why));
+            }
+        };
+        let seed = match &file.seed {
+            Some(seed) if clock == Clock::Real => {
+                let why = "a seed is for time = \"virtual\": in real time the machine decides too".to_owned();
+                return Err((Some(self.line(seed)), why));
+            }
+            seed => seed.as_ref().map_or(SEED_DEFAULT, |seed| *seed.as_ref()),
+        };
         self.qualities(&file)?;
         for event in &file.events {
             let line = self.line(event);
@@ -155,13 +171,19 @@ impl Planner<'_> {
         let mut expectations = Vec::new();
         for expectation in &file.expectations {
             let line = self.line(expectation);
-            expectations.push(self.expectation(expectation.as_ref(), line).map_err(|why| (Some(line), why))?);
+            let expectation =
+                self.expectation(expectation.as_ref(), line).map_err(|why| (Some(line), why))?;
+            if clock == Clock::Virtual && matches!(expectation.wanted, Wanted::Connected(_)) {
+                return Err((Some(line), "in virtual time there is no controller to be connected to".into()));
+            }
+            expectations.push(expectation);
         }
         Ok(Scenario {
             topology: self.topology,
             notes,
             versions,
-            seed: file.seed,
+            clock,
+            seed,
             spanning_tree: file.spanning_tree,
             steps: self.steps,
             series: self.series,
@@ -498,6 +520,8 @@ state = "down"
             2,
             "expected version \"1.0\", \"1.3\" or \"both\", found \"1.4\"",
         );
+        check_refused("version = \"1.3\"", "time = \"slow\"", 2, "expected time = \"real\" or \"virtual\"");
+        check_refused("version = \"1.3\"", "seed = 1", 2, "a seed is for time = \"virtual\"");
         check_refused("linear,3", "square", 1, "'square' is not one of them");
         check_refused("delay=1ms", "delay=1", 4, "no quality of a link");
         check_refused("s2-s1", "s3-s1", 6, "there is no link \"s3-s1\"");
@@ -514,7 +538,7 @@ state = "down"
         check_refused("lost_percent = { min = 10, max = 50 }", "", 31, "expected lost_percent");
         check_refused("flow = \"f\"\nrate", "at = \"1s\"\nflow = \"f\"\nrate", 35, "leave out at and within");
         check_refused("state = \"down\"", "state = \"gone\"", 39, "expected state = \"up\" or \"down\"");
-        let (line, why) = parse("seed = 1").unwrap_err();
+        let (line, why) = parse("version = \"1.3\"").unwrap_err();
         assert_eq!((line, why.as_str()), (None, "expected topology = \"tree,2\" or another"));
     }
 

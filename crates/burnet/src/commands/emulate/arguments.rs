@@ -17,6 +17,7 @@ Examples:
   burnet emulate --topo linear,8 --controller 10.0.0.1:6653    stays up until Ctrl-C and shows what happens
   burnet emulate --topo fattree,4 --spanning-tree --ping-all   a network with loops and a controller that does not break them
   burnet emulate --scenario examples/link-failure/scenario.toml
+  burnet emulate --topo tree,2 --ping-all --pcap control=openflow.pcap --pcap h1=h1.pcap
   burnet emulate --topo Abilene.graphml --propagation --ping-all
   burnet emulate --custom mytopo.py --topo mytopo,3 --ping-all
   burnet emulate --topo single,4 --version 1.0 --ping-all --json | jq .pings.received";
@@ -50,6 +51,10 @@ pub struct EmulateArgs {
     /// Every host pings every other; exit code 0 only if all pings come back
     #[arg(long)]
     pub ping_all: bool,
+    /// Write the frames that pass a port to a pcap file: s1-eth1=FILE or h1=FILE; s1=FILE or control=FILE what one switch or all say
+    /// with controllers (repeat for more)
+    #[arg(long = "pcap", value_name = "PORT=FILE")]
+    pub pcaps: Vec<PcapWish>,
     /// How many seconds the switches may take to be connected before --ping-all gives up
     #[arg(long = "wait", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub wait_s: u32,
@@ -65,6 +70,30 @@ impl EmulateArgs {
     /// What the operator calls the network.
     pub(super) fn name(&self) -> String {
         self.scenario.as_ref().map_or_else(|| self.topo.clone(), |file| file.display().to_string())
+    }
+}
+
+/// What is written to which file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PcapWish {
+    /// A port (`s1-eth1`), a host, a switch or `control`.
+    pub what: String,
+    /// The file.
+    pub file: PathBuf,
+}
+
+impl FromStr for PcapWish {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some((what, file)) if !what.is_empty() && !file.is_empty() => {
+                Ok(PcapWish { what: what.to_owned(), file: file.into() })
+            }
+            _ => Err(format!(
+                "'{text}' names no port and file: write s1-eth1=FILE, h1=FILE, s1=FILE or control=FILE"
+            )),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use emulator::{EmulationCounters, PingReport, Topology};
 use serde::Serialize;
 
+use super::pcaps::Recorded;
 use super::player::Judged;
 
 /// Lost pings that are named; of the others only how many.
@@ -32,6 +33,12 @@ pub(super) struct Summary {
     /// What became of a scenario's expectations, in the order of its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     expectations: Option<Vec<Judged>>,
+    /// Files of captured frames.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pcaps: Vec<Recorded>,
+    /// Of a scenario in virtual time: stands for all that happened, the same for the same scenario and seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
     /// Whether what was asked came true.
     pub(super) passed: bool,
 }
@@ -99,6 +106,8 @@ impl Summary {
             counters: counters.into(),
             pings: None,
             expectations: None,
+            pcaps: Vec::new(),
+            digest: None,
             passed: true,
         }
     }
@@ -106,6 +115,16 @@ impl Summary {
     /// All pings had to come back.
     pub(super) fn with_pings(self, report: &PingReport) -> Self {
         Summary { pings: Some(Pings::new(report)), passed: report.is_complete(), ..self }
+    }
+
+    /// These files were written.
+    pub(super) fn with_pcaps(self, pcaps: Vec<Recorded>) -> Self {
+        Summary { pcaps, ..self }
+    }
+
+    /// It was in virtual time.
+    pub(super) fn with_digest(self, digest: u64) -> Self {
+        Summary { digest: Some(format!("{digest:016x}")), ..self }
     }
 
     /// All of these had to hold.
@@ -172,6 +191,12 @@ impl fmt::Display for Summary {
             pings.fmt(f)?;
         }
         self.counters.fmt(f)?;
+        for recorded in &self.pcaps {
+            writeln!(f, "pcap        {recorded}")?;
+        }
+        if let Some(digest) = &self.digest {
+            writeln!(f, "digest      {digest}")?;
+        }
         for judged in self.expectations.iter().flatten() {
             writeln!(f, "{judged}")?;
         }

@@ -1,0 +1,170 @@
+//! What passes a port or a control channel of a running network, for somebody who writes it to a file.
+//!
+//! The channel is bounded: whoever is slow misses frames, is told how many, and slows nobody down.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use crate::network::{Capture, Channel};
+use crate::pcap::Conversation;
+use crate::topology::Endpoint;
+
+/// Frames that may wait to be taken; what would be more is dropped and counted. At full length they are 50 MB.
+const FRAMES_MAX: usize = 32_768;
+
+/// Where frames are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tap {
+    /// Those that come out of or go into this end of a link.
+    Port(Endpoint),
+    /// What switches and controllers say to each other, as TCP; of one switch, by its index, or of all.
+    Control(Option<usize>),
+}
+
+/// The receiving end of a tap.
+#[derive(Debug)]
+pub struct Captured {
+    frames: Receiver<(Duration, Vec<u8>)>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Captured {
+    /// The next frame and when it was seen, since the emulation began.
+    ///
+    /// # Errors
+    /// None came in time, or the network has ended and none will come any more.
+    pub fn next_within(&self, timeout: Duration) -> Result<(Duration, Vec<u8>), RecvTimeoutError> {
+        self.frames.recv_timeout(timeout)
+    }
+
+    /// How many frames were not copied because those before were not taken.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Sink {
+    tap: Tap,
+    frames: SyncSender<(Duration, Vec<u8>)>,
+    dropped: Arc<AtomicU64>,
+}
+
+/// A tap's two ends.
+pub(crate) fn channel(tap: Tap) -> (Sink, Captured) {
+    let (sender, frames) = sync_channel(FRAMES_MAX);
+    let dropped = Arc::new(AtomicU64::new(0));
+    (Sink { tap, frames: sender, dropped: dropped.clone() }, Captured { frames, dropped })
+}
+
+impl Sink {
+    fn put(&self, at: Duration, frame: &[u8]) {
+        if self.frames.try_send((at, frame.to_vec())).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// All taps of a network.
+#[derive(Debug, Default)]
+pub(crate) struct Sinks {
+    sinks: Vec<Sink>,
+    conversations: BTreeMap<Channel, Conversation>,
+    /// How many connections there were, for the ports of the next ones.
+    connections: u16,
+}
+
+impl Sinks {
+    /// These, from the beginning on.
+    pub(crate) fn new(sinks: Vec<Sink>) -> Self {
+        Sinks { sinks, ..Sinks::default() }
+    }
+
+    /// The ends of links where frames have to be copied.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Endpoint> {
+        self.sinks.iter().filter_map(|sink| match sink.tap {
+            Tap::Port(place) => Some(place),
+            Tap::Control(_) => None,
+        })
+    }
+
+    /// Frames have passed ports.
+    pub(crate) fn on_frames(&self, captured: &mut Vec<Capture>) {
+        for Capture { at, place, frame, .. } in captured.drain(..) {
+            self.sinks
+                .iter()
+                .filter(|sink| sink.tap == Tap::Port(place))
+                .for_each(|sink| sink.put(at, &frame));
+        }
+    }
+
+    fn hears(&self, switch: usize) -> bool {
+        self.sinks.iter().any(|sink| sink.hears(switch))
+    }
+
+    /// A connection is there.
+    pub(crate) fn on_open(&mut self, at: Channel, controller: SocketAddr, now: Duration) {
+        if self.hears(at.switch) {
+            // Half of all ports are the switches'; they come round after so many connections.
+            self.connections = (self.connections + 1) & 0x7fff;
+            let mut conversation = Conversation::new(at.switch, controller, self.connections);
+            let frames = conversation.open();
+            self.conversations.insert(at, conversation);
+            self.tell(at.switch, now, &frames);
+        }
+    }
+
+    /// Bytes have gone over it.
+    pub(crate) fn on_bytes(&mut self, at: Channel, of_switch: bool, bytes: &[u8], now: Duration) {
+        if let Some(conversation) = self.conversations.get_mut(&at) {
+            let frames = conversation.send(of_switch, bytes);
+            self.tell(at.switch, now, &frames);
+        }
+    }
+
+    /// It has ended.
+    pub(crate) fn on_close(&mut self, at: Channel, now: Duration) {
+        if let Some(mut conversation) = self.conversations.remove(&at) {
+            let frames = conversation.close();
+            self.tell(at.switch, now, &frames);
+        }
+    }
+
+    /// Whether somebody hears this connection.
+    pub(crate) fn is_heard(&self, at: Channel) -> bool {
+        self.conversations.contains_key(&at)
+    }
+
+    fn tell(&self, switch: usize, now: Duration, frames: &[Vec<u8>]) {
+        for sink in self.sinks.iter().filter(|sink| sink.hears(switch)) {
+            frames.iter().for_each(|frame| sink.put(now, frame));
+        }
+    }
+}
+
+impl Sink {
+    fn hears(&self, switch: usize) -> bool {
+        matches!(self.tap, Tap::Control(of)if of.is_none_or(|of| of == switch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_slow_misses_frames_and_knows_how_many() {
+        let place = Endpoint::Host { index: 0 };
+        let (sink, captured) = channel(Tap::Port(place));
+        let sinks = Sinks::new(vec![sink]);
+        let one = || Capture { at: Duration::ZERO, place, outgoing: true, frame: vec![1] };
+        let mut frames: Vec<Capture> = (0..FRAMES_MAX + 3).map(|_| one()).collect();
+        sinks.on_frames(&mut frames);
+        assert_eq!((captured.dropped(), frames.len()), (3, 0));
+        assert_eq!(captured.next_within(Duration::ZERO).unwrap().1, [1]);
+    }
+}
