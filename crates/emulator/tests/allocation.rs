@@ -1,8 +1,11 @@
-//! A switch forwards packets of a flow that it knows without allocating, and takes little memory while it has nothing to do.
+//! A switch forwards packets of a flow that it knows without allocating, hosts send and receive them so, and a switch takes little
+//! memory while it has nothing to do.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
-use emulator::{ControllerId, Effects, Switch, SwitchOptions};
+use emulator::{
+    Channel, ControllerId, Effects, FlowRate, FlowSpec, Network, NetworkEffects, Switch, SwitchOptions,
+};
 use flow::{Action, DatapathId, Field, Instruction, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
@@ -94,4 +97,43 @@ fn thousands_of_switches_fit_into_a_process() {
     });
     println!("its first port and packets: {} bytes", used.bytes_current);
     assert!(used.bytes_current <= 24 << 10, "its first packets take {} bytes", used.bytes_current);
+}
+
+/// How many allocations a tenth of a second of a flow between two hosts makes, after a second of it, and how many packets
+/// it delivers then.
+fn allocations_of_flow(spec: &FlowSpec) -> (u64, u64) {
+    let mut network = Network::new(&"single,2".parse().unwrap(), &SwitchOptions::default(), NOW);
+    let mut effects = NetworkEffects::default();
+    let at = Channel { switch: 0, controller: ControllerId(0) };
+    network.on_connected(at, &mut effects);
+    let to = |port| vec![Instruction::ApplyActions(vec![Action::output(PortNo(port))])];
+    let rules =
+        [(1u32, 2), (2, 1)].map(|(from, out)| rule(0, Match::any().with(Field::InPort, from), to(out)));
+    for body in std::iter::once(Body::Hello(Hello::default())).chain(rules) {
+        network.on_message(at, &Message { version: Version::V1_3, xid: 1, body }, NOW, &mut effects);
+    }
+    for link in 0..2 {
+        network.set_link_quality(link, "rate=100M,delay=100us".parse().unwrap());
+    }
+    let id = network.start_flow(spec, NOW, &mut effects).unwrap();
+    let mut now = NOW;
+    let mut pass = |network: &mut Network, milliseconds: u64| {
+        now += Duration::from_millis(milliseconds);
+        while network.carry(4096, now, &mut effects) {}
+    };
+    pass(&mut network, 1000);
+    let before = network.flow_report(id).unwrap().delivered_packets;
+    let counted = allocation_counter::measure(|| pass(&mut network, 100));
+    (counted.count_total, network.flow_report(id).unwrap().delivered_packets - before)
+}
+
+#[test]
+fn a_flow_between_hosts_costs_no_allocation() {
+    let udp = FlowSpec { rate: FlowRate::Greedy, ..FlowSpec::udp("h1", "h2", 1) };
+    let (allocations, packets) = allocations_of_flow(&udp);
+    assert_eq!(allocations, 0);
+    assert!(packets > 700, "{packets}");
+    // A TCP window that grows takes room for what is on its way, and a loss for what came before its turn.
+    let (allocations, packets) = allocations_of_flow(&FlowSpec::tcp("h1", "h2"));
+    assert!(packets > 700 && allocations < packets / 20, "{allocations} for {packets}");
 }

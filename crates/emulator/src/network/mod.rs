@@ -31,7 +31,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::digest::Digest;
-use crate::host::{Host, HostEffects, PingReply};
+use crate::host::{Host, HostCounters, HostEffects, PingReply};
 use crate::random::Random;
 use crate::switch::{ControllerId, Effects, Switch, SwitchOptions};
 use crate::topology::{Endpoint, HostPlan, Link, SwitchPlan, Topology};
@@ -42,6 +42,9 @@ use flows::FlowList;
 use in_flight::{InFlight, Passage};
 use plugs::{Plug, Plugs};
 
+/// How far a network may be behind its caller's time when the budget is used up. Within this it catches up, beyond it the machine is too
+/// slow for what goes on.
+const BEHIND_MAX: Duration = Duration::from_millis(20);
 /// The seed of a network that is given none.
 pub const SEED_DEFAULT: u64 = 1;
 
@@ -186,6 +189,11 @@ impl Network {
         self.cables.get(link).map(Cable::counters)
     }
 
+    /// Each host's name and what it has counted.
+    pub fn counters_of_hosts(&self) -> Vec<(String, HostCounters)> {
+        self.hosts.iter().map(|host| (host.name().to_owned(), host.counters())).collect()
+    }
+
     /// Each link's name and what it has counted.
     pub fn counters_of_links(&self) -> Vec<(String, LinkCounters)> {
         let counters = self.cables.iter().map(Cable::counters).enumerate();
@@ -304,8 +312,10 @@ impl Network {
     }
 
     /// Lets everything happen that is to happen by now, up to a budget of frames and time-outs. Says whether there is
-    /// more. Frames of a storm take the budget and not the time: what is due by the clock happens all the same.
+    /// more. Frames of a storm take the budget and not the time: what is due by the clock happens all the same. So it does where a
+    /// network has more going on than its caller can carry: the clock goes on, and what was due before is late.
     pub fn carry(&mut self, budget: usize, now: Duration, effects: &mut NetworkEffects) -> bool {
+        let began = self.clock;
         for _ in 0..budget {
             if let Some(passage) = self.in_flight.pop_at_once() {
                 self.arrive(passage, effects);
@@ -324,6 +334,10 @@ impl Network {
                     }
                 }
             }
+        }
+        let behind = now.saturating_sub(self.clock);
+        if self.clock > began && behind <= BEHIND_MAX {
+            return true;
         }
         self.pass_to(now);
         // Each is due once at most, so this comes to an end.

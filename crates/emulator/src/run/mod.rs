@@ -35,7 +35,8 @@ use std::time::Duration;
 use flow::DatapathId;
 use mio::Waker;
 
-use crate::host::flow::{FlowRefused, FlowReport, FlowSpec};
+use crate::host::HostCounters;
+use crate::host::flow::{FlowRefused, FlowReport, FlowSpec, IpVersion};
 use crate::network::{CannotChange, Change, FlowId, LinkCounters};
 use crate::switch::{SwitchOptions, SwitchView};
 use crate::topology::Topology;
@@ -77,7 +78,7 @@ pub(crate) enum Command {
     /// Say which switches are not, and why.
     ListMissing(Sender<Vec<(DatapathId, String)>>),
     /// Every host pings every other; a ping waits so long for its reply.
-    PingAll { timeout: Duration, answer: Sender<PingReport> },
+    PingAll { ip: IpVersion, timeout: Duration, answer: Sender<PingReport> },
     /// A host pings another once.
     Ping {
         from: String,
@@ -88,6 +89,8 @@ pub(crate) enum Command {
     },
     /// Say how each switch is.
     ViewSwitches(Sender<Vec<SwitchView>>),
+    /// Say what each host has counted.
+    CountHosts(Sender<Vec<(String, HostCounters)>>),
     /// Take a link down or up.
     SetLink { link: usize, up: bool },
     /// Change something that is called by its name.
@@ -309,12 +312,17 @@ impl Handle {
     /// Every host pings every other, a few at a time. Each ping waits so long for its reply, and is lost then. Returns
     /// when the last has come back or is lost.
     pub fn ping_all(&self, timeout: Duration) -> PingReport {
-        self.ask(|answer| Command::PingAll { timeout, answer }).recv().unwrap_or_default()
+        self.ping_all_over(IpVersion::V4, timeout)
+    }
+
+    /// The same over a version of IP; with IPv6, to addresses that are good everywhere.
+    pub fn ping_all_over(&self, ip: IpVersion, timeout: Duration) -> PingReport {
+        self.ask(|answer| Command::PingAll { ip, timeout, answer }).recv().unwrap_or_default()
     }
 
     /// The same, but what came of it is waited for elsewhere. Rounds go on beside each other.
     pub fn begin_ping_all(&self, timeout: Duration) -> Receiver<PingReport> {
-        self.ask(|answer| Command::PingAll { timeout, answer })
+        self.ask(|answer| Command::PingAll { ip: IpVersion::V4, timeout, answer })
     }
 
     /// One host pings another once, by their names; the report has one pair.
@@ -374,6 +382,11 @@ impl Handle {
     /// What became of a flow so far, if there is such a flow. Times are since the emulation began.
     pub fn flow_report(&self, id: FlowId) -> Option<FlowReport> {
         self.ask(|answer| Command::ReportFlow { id, answer }).recv().ok().flatten()
+    }
+
+    /// Each host's name and what it has counted, in the order of the topology. Empty if the emulation has ended.
+    pub fn host_counters(&self) -> Vec<(String, HostCounters)> {
+        self.ask(Command::CountHosts).recv().unwrap_or_default()
     }
 
     /// Each link's name and what it has counted, in the order of the topology. Empty if the emulation has ended.

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::host::PingReply;
+use crate::host::flow::IpVersion;
 use crate::network::{Network, NetworkEffects};
 
 /// How many pings are on their way at once. Enough that waiting costs little, few enough that a controller is not flooded.
@@ -60,6 +61,7 @@ impl fmt::Display for PingReport {
 /// A round of pings that is going on.
 #[derive(Debug)]
 pub(crate) struct PingAll {
+    ip: IpVersion,
     timeout: Duration,
     pairs: Vec<Pair>,
     first_sequence: u16,
@@ -93,7 +95,7 @@ impl PingAll {
     ) -> Self {
         let pair = |(from, to)| Pair { from, to, sent_at: Duration::ZERO, round_trip: None };
         let pairs = pairs.into_iter().map(pair).collect();
-        PingAll { timeout, pairs, first_sequence, next: 0, waiting: BTreeMap::new() }
+        PingAll { ip: IpVersion::V4, timeout, pairs, first_sequence, next: 0, waiting: BTreeMap::new() }
     }
 
     /// The number behind those of this round, for the next one.
@@ -102,12 +104,21 @@ impl PingAll {
         self.first_sequence.wrapping_add(self.pairs.len() as u16)
     }
 
+    /// The same over this version of IP.
+    pub(crate) fn over(self, ip: IpVersion) -> Self {
+        PingAll { ip, ..self }
+    }
+
     /// Sends as many pings as may be on their way.
     pub(crate) fn send(&mut self, network: &mut Network, now: Duration, effects: &mut NetworkEffects) {
         while self.waiting.len() < PINGS_AT_ONCE {
             let Some(pair) = self.pairs.get_mut(self.next) else { return };
             pair.sent_at = now;
-            let to = IpAddr::V4(network.hosts()[pair.to].address());
+            let to = &network.hosts()[pair.to];
+            let to: IpAddr = match self.ip {
+                IpVersion::V4 => to.address().into(),
+                IpVersion::V6 => to.global_v6().into(),
+            };
             let sequence = self.first_sequence.wrapping_add(self.next as u16);
             self.waiting.insert((pair.from, to, sequence), self.next);
             network.ping(pair.from, to, sequence, now, effects);

@@ -421,9 +421,9 @@ impl Reactor {
                     // Who asked may be gone.
                     let _ = answer.send(self.missing(now));
                 }
-                Ok(Command::PingAll { timeout, answer }) => {
+                Ok(Command::PingAll { ip, timeout, answer }) => {
                     let hosts = self.network.hosts().len();
-                    self.begin_round(PingAll::new(hosts, timeout, self.next_sequence), answer, time);
+                    self.begin_round(PingAll::new(hosts, timeout, self.next_sequence).over(ip), answer, time);
                 }
                 Ok(Command::Ping { from, to, timeout, answer, begun }) => {
                     let done = self.begin_ping((&from, &to), timeout, answer, time);
@@ -451,6 +451,10 @@ impl Reactor {
                 Ok(Command::ReportFlow { id, answer }) => {
                     // Who asked may be gone.
                     let _ = answer.send(self.network.flow_report(id));
+                }
+                Ok(Command::CountHosts(answer)) => {
+                    // Who asked may be gone.
+                    let _ = answer.send(self.network.counters_of_hosts());
                 }
                 Ok(Command::CountLinks(answer)) => {
                     // Who asked may be gone.

@@ -2,7 +2,7 @@
 
 use super::controller::{behaving, flooding, serve, serve_with};
 use super::every_kind_of_switch;
-use emulator::{Emulation, Event, FailMode, SwitchOptions, Topology, Versions};
+use emulator::{Emulation, Event, FailMode, IpVersion, SwitchOptions, Topology, Versions};
 use openflow::{Body, Message, Version};
 use std::io::Write;
 use std::net::TcpStream;
@@ -21,8 +21,16 @@ fn all_hosts_of_a_tree_reach_each_other() {
         let (controller, _) = flooding();
         let network = Emulation::start(&topology("tree,2"), controller, &options).unwrap();
         network.wait_connected(PATIENCE).unwrap();
-        let report = network.ping_all(PATIENCE);
-        assert_eq!(report.to_string(), "0% dropped (12/12 received)", "{options:?}");
+        for ip in [IpVersion::V4, IpVersion::V6] {
+            let report = network.ping_all_over(ip, PATIENCE);
+            assert_eq!(report.to_string(), "0% dropped (12/12 received)", "{options:?}");
+        }
+        assert!(
+            network
+                .host_counters()
+                .iter()
+                .all(|(_, counted)| counted.frames_in > 0 && counted.frames_out > 0)
+        );
         let counters = network.counters();
         assert_eq!((counters.connections, counters.errors, counters.bad_messages), (3, 0, 0), "{options:?}");
         assert!(counters.packet_ins > 0 && counters.packet_ins == counters.packet_outs, "{counters:?}");
