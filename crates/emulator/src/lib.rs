@@ -51,8 +51,8 @@ pub use host::{Host, HostCounters, HostEffects, PingReply};
 pub use link::{LinkQuality, NotALinkQuality};
 pub use network::{CannotChange, Change, Channel, FlowId, LinkCounters, Network, NetworkEffects};
 pub use run::{
-    Clock, Emulation, EmulationCounters, Event, Handle, NotConnected, Observer, PingOutcome, PingReport,
-    TooLarge,
+    Bridge, Clock, Emulation, EmulationCounters, Event, Handle, NotConnected, Observer, PingOutcome,
+    PingReport, TooLarge,
 };
 pub use simulation::Simulation;
 pub use switch::{ControllerId, Effects, FailMode, Switch, SwitchCounters, SwitchOptions, Versions};

@@ -5,6 +5,7 @@
 pub(crate) mod actions;
 pub(crate) mod checksum;
 pub(crate) mod layout;
+pub(crate) mod offload;
 
 /// The shortest thing that is a frame here: two addresses and an EtherType.
 pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;

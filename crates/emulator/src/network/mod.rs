@@ -24,7 +24,7 @@ pub use capture::Capture;
 pub use change::{CannotChange, Change};
 pub use flows::{FLOWS_MAX, FlowId};
 
-use flow::PortNo;
+use flow::{MacAddr, PortNo};
 use openflow::{Body, Message};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -66,6 +66,8 @@ pub struct NetworkEffects {
     pub close: Vec<Channel>,
     /// Replies to the pings of a host, named by its index.
     pub replies: Vec<(usize, PingReply)>,
+    /// Frames that leave by a port that goes outside, each with its switch and port.
+    pub outside: Vec<(usize, PortNo, Vec<u8>)>,
     /// Frames that passed where a tap is. Whoever set the tap takes them out.
     pub captured: Vec<Capture>,
 }
@@ -77,6 +79,8 @@ pub struct Network {
     switches_up: Vec<bool>,
     /// The ports that each switch has, also those without a link.
     ports_made: Vec<BTreeSet<PortNo>>,
+    /// Ports whose other end is no part of this network.
+    outside: BTreeSet<(usize, PortNo)>,
     /// The connections that there are.
     channels: BTreeSet<Channel>,
     options: SwitchOptions,
@@ -114,6 +118,7 @@ impl Network {
             switches: topology.switches.iter().map(switch).collect(),
             switches_up: vec![true; switches],
             ports_made: vec![BTreeSet::new(); switches],
+            outside: BTreeSet::new(),
             channels: BTreeSet::new(),
             options: options.clone(),
             hosts: topology.hosts.iter().map(host).collect(),
@@ -167,6 +172,43 @@ impl Network {
         if self.ports_made.get_mut(index).is_some_and(|ports| ports.insert(port)) {
             self.at_switch(index, effects, |switch, out| switch.add_port(port, now, out));
         }
+    }
+
+    /// Gives a switch a port whose other end is no part of this network: what leaves by it comes out of the effects.
+    pub fn add_outside_port(
+        &mut self,
+        switch: usize,
+        port: PortNo,
+        address: MacAddr,
+        name: String,
+        effects: &mut NetworkEffects,
+    ) {
+        let now = self.clock;
+        if self.ports_made.get_mut(switch).is_some_and(|ports| ports.insert(port)) {
+            self.outside.insert((switch, port));
+            self.at_switch(switch, effects, |switch, out| {
+                switch.add_named_port(port, address, name, now, out);
+            });
+        }
+    }
+
+    /// A frame has come from outside.
+    pub fn on_frame_from_outside(
+        &mut self,
+        switch: usize,
+        port: PortNo,
+        frame: Vec<u8>,
+        now: Duration,
+        effects: &mut NetworkEffects,
+    ) {
+        self.pass_to(now);
+        self.taps.note(Endpoint::Switch { index: switch, port }, false, now, &frame, &mut effects.captured);
+        self.at_switch(switch, effects, |switch, out| switch.on_frame(port, frame, now, out));
+    }
+
+    /// The link of a port that goes outside is down or up.
+    pub fn set_outside_link(&mut self, switch: usize, port: PortNo, up: bool, effects: &mut NetworkEffects) {
+        self.at_switch(switch, effects, |switch, out| switch.set_link(port, up, out));
     }
 
     /// Its switches.
@@ -437,6 +479,11 @@ impl Network {
     fn send(&mut self, from: Endpoint, frame: Vec<u8>, effects: &mut NetworkEffects) {
         self.taps.note(from, true, self.clock, &frame, &mut effects.captured);
         let Some(Plug { link, way }) = self.plugs.get(from) else {
+            if let Endpoint::Switch { index, port } = from
+                && self.outside.contains(&(index, port))
+            {
+                return effects.outside.push((index, port, frame));
+            }
             return self.lose(frame);
         };
         let cable = &mut self.cables[link];

@@ -13,7 +13,9 @@ mod capture;
 mod connection;
 mod event;
 mod footprint;
+mod interfaces;
 mod jump;
+mod packet_socket;
 mod ping_all;
 mod quiescence;
 mod reactor;
@@ -21,6 +23,7 @@ mod reactor;
 pub use capture::{Captured, Tap};
 pub use event::{Event, Observer};
 pub use footprint::{TooLarge, check_footprint, footprint_bytes};
+pub use interfaces::Bridge;
 pub use ping_all::{PingOutcome, PingReport};
 
 use std::fmt;
@@ -39,7 +42,7 @@ use crate::host::HostCounters;
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec, IpVersion};
 use crate::network::{CannotChange, Change, FlowId, LinkCounters};
 use crate::switch::{SwitchOptions, SwitchView};
-use crate::topology::Topology;
+use crate::topology::{SwitchPlan, Topology};
 use reactor::Reactor;
 
 /// How many events may wait for an observer; what would be more is dropped and counted.
@@ -128,6 +131,7 @@ pub(crate) struct Counters {
     flow_mods: AtomicU64,
     errors: AtomicU64,
     frames_lost: AtomicU64,
+    frames_not_sent: AtomicU64,
 }
 
 /// The counters at one moment; totals over all switches since the start.
@@ -157,6 +161,8 @@ pub struct EmulationCounters {
     pub errors: u64,
     /// Frames lost on links that are down, or in a storm.
     pub frames_lost: u64,
+    /// Frames that an interface of the machine had no room for, or that were longer than it takes.
+    pub frames_not_sent: u64,
 }
 
 /// Not every switch came to be connected in time.
@@ -202,7 +208,7 @@ impl Emulation {
         controllers: &[SocketAddr],
         options: &SwitchOptions,
     ) -> io::Result<Handle> {
-        Emulation::begin(topology, controllers, options, Clock::Real, Vec::new(), None)
+        Emulation::begin(topology, controllers, options, Clock::Real, Vec::new(), &[], None)
     }
 
     /// The same, and an observer that misses nothing of what happens from the first connection on.
@@ -230,7 +236,8 @@ impl Emulation {
     ) -> io::Result<(Handle, Observer, Vec<Captured>)> {
         let (audience, observer) = event::channel(EVENTS_MAX);
         let (sinks, captured) = taps.iter().map(|tap| capture::channel(*tap)).unzip();
-        let handle = Emulation::begin(topology, controllers, options, Clock::Real, sinks, Some(audience))?;
+        let handle =
+            Emulation::begin(topology, controllers, options, Clock::Real, sinks, &[], Some(audience))?;
         Ok((handle, observer, captured))
     }
 
@@ -244,9 +251,52 @@ impl Emulation {
         options: &SwitchOptions,
     ) -> io::Result<(Handle, Observer)> {
         let (audience, observer) = event::channel(EVENTS_MAX);
-        let handle =
-            Emulation::begin(topology, controllers, options, Clock::Virtual, Vec::new(), Some(audience))?;
+        let handle = Emulation::begin(
+            topology,
+            controllers,
+            options,
+            Clock::Virtual,
+            Vec::new(),
+            &[],
+            Some(audience),
+        )?;
         Ok((handle, observer))
+    }
+
+    /// Starts switches whose ports are interfaces of this machine, in its network namespace: a veth, a tap or a card each,
+    /// where nobody else answers. Switches stand here where Open vSwitch stands in Mininet; there are no links and no hosts.
+    /// Frames are as on a wire: a tag that the card has taken off is put back, and a checksum that was left to it is
+    /// completed. Segments that were left uncut to it are longer than an interface takes and are lost, so hosts must cut
+    /// their own (`ethtool -K IF tso off gso off`). The observer misses nothing from the first connection on.
+    ///
+    /// # Errors
+    /// An interface is not there or named twice, or this process may not bind it (it needs CAP_NET_RAW): the sentence
+    /// names the interface. Or the operating system gives no thread or no poll.
+    pub fn bind(
+        bridges: &[Bridge],
+        controllers: &[SocketAddr],
+        options: &SwitchOptions,
+    ) -> io::Result<(Handle, Observer)> {
+        let plan = |bridge: &Bridge| SwitchPlan {
+            name: bridge.name.clone(),
+            label: String::new(),
+            datapath_id: bridge.datapath_id,
+        };
+        let switches = bridges.iter().map(plan).collect();
+        let topology = Topology { switches, hosts: Vec::new(), links: Vec::new() };
+        let (audience, observer) = event::channel(EVENTS_MAX);
+        Ok((
+            Emulation::begin(
+                &topology,
+                controllers,
+                options,
+                Clock::Real,
+                Vec::new(),
+                bridges,
+                Some(audience),
+            )?,
+            observer,
+        ))
     }
 
     fn begin(
@@ -255,6 +305,7 @@ impl Emulation {
         options: &SwitchOptions,
         clock: Clock,
         sinks: Vec<capture::Sink>,
+        bridges: &[Bridge],
         audience: Option<event::Audience>,
     ) -> io::Result<Handle> {
         // Where the machine does not say what is free, the network is made all the same.
@@ -267,6 +318,7 @@ impl Emulation {
         let counters = Arc::new(Counters::default());
         let mut reactor = Reactor::new(topology, controllers, options, clock, inbox, counters.clone())?;
         reactor.copy_to(sinks);
+        reactor.bind(bridges)?;
         let waker = reactor.waker();
         if let Some(audience) = audience {
             // The loop obeys before it connects, so that whoever observes is there first. Nobody waits for the answer.
@@ -424,6 +476,7 @@ impl Handle {
             flow_mods: read(&counters.flow_mods),
             errors: read(&counters.errors),
             frames_lost: read(&counters.frames_lost),
+            frames_not_sent: read(&counters.frames_not_sent),
         }
     }
 

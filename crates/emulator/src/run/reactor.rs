@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use super::capture::{Sink, Sinks};
 use super::connection::{Connection, Due, Received};
 use super::event::{Audience, Event};
+use super::interfaces::{Bridge, Interfaces};
 use super::jump::VirtualTime;
 use super::ping_all::{PingAll, PingReport};
 use super::quiescence::QUESTION;
@@ -32,6 +33,8 @@ const TICK: Duration = Duration::from_millis(20);
 const GREETINGS_AT_ONCE: usize = 200;
 /// How long the loop sleeps at most. Nothing needs it: what is due wakes it.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// How often interfaces of the machine are looked at: whether they are there and have a link.
+const LOOK: Duration = Duration::from_secs(1);
 /// How long a switch of 1.3 may be without a rule before it is taken to be meant so.
 const FIRST_RULE_PATIENCE: Duration = Duration::from_millis(500);
 /// Frames that are carried before sockets get their turn.
@@ -53,6 +56,11 @@ pub(crate) struct Reactor {
     connections: Vec<Connection>,
     /// What is read goes by way of this, so that idle connections need no room.
     scratch: Vec<u8>,
+    /// The interfaces of this machine that ports are bound to, if there are any.
+    interfaces: Option<Interfaces>,
+    /// Interfaces with more frames than were taken at once.
+    crowded: Vec<usize>,
+    next_look: Duration,
     /// Connections with more to read than was taken at once.
     unread: Vec<usize>,
     /// Connections that have something to send.
@@ -101,6 +109,9 @@ impl Reactor {
             effects: NetworkEffects::default(),
             connections: (0..connections as u64).map(Connection::new).collect(),
             scratch: vec![0; READ_BYTES],
+            interfaces: None,
+            crowded: Vec::new(),
+            next_look: LOOK,
             unread: Vec::new(),
             unsent: Vec::new(),
             closing: Vec::new(),
@@ -127,6 +138,54 @@ impl Reactor {
         self.sinks.places().for_each(|place| self.network.set_tap(place, true));
     }
 
+    /// Binds the ports of switches to interfaces of this machine.
+    pub(crate) fn bind(&mut self, bridges: &[Bridge]) -> io::Result<()> {
+        if bridges.is_empty() {
+            return Ok(());
+        }
+        // The waker has the token behind those of the connections.
+        let first_token = self.connections.len() + 1;
+        let (interfaces, ports) = Interfaces::bind(bridges, first_token, self.poll.registry())?;
+        for bound in ports {
+            let at = (bound.switch, bound.port);
+            self.network.add_outside_port(at.0, at.1, bound.hw_addr, bound.name, &mut self.effects);
+            self.network.set_outside_link(at.0, at.1, bound.up, &mut self.effects);
+        }
+        self.interfaces = Some(interfaces);
+        Ok(())
+    }
+
+    /// Hands the frames that have come by an interface to its switch.
+    fn take_frames(&mut self, place: usize, now: Duration) {
+        let Reactor { interfaces: Some(interfaces), network, effects, .. } = self else { return };
+        let more = interfaces.receive(place, |switch, port, frame| {
+            network.on_frame_from_outside(switch, port, frame, now, effects);
+        });
+        if more {
+            self.crowded.push(place);
+        }
+    }
+
+    /// Sends what leaves by interfaces.
+    fn send_outside(&mut self) {
+        let Reactor { interfaces: Some(interfaces), effects, .. } = self else { return };
+        for (switch, port, frame) in effects.outside.drain(..) {
+            interfaces.send(switch, port, &frame);
+        }
+    }
+
+    fn look_at_interfaces(&mut self, now: Duration) {
+        let Some(interfaces) = &mut self.interfaces else { return };
+        if now < self.next_look {
+            return;
+        }
+        self.next_look = now + LOOK;
+        self.counters.frames_not_sent.store(interfaces.frames_not_sent, Ordering::Relaxed);
+        for (switch, port, up) in interfaces.look(self.poll.registry()) {
+            self.network.set_outside_link(switch, port, up, &mut self.effects);
+        }
+    }
+
     /// What wakes the loop when it has been asked something.
     pub(crate) fn waker(&self) -> Arc<Waker> {
         self.waker.clone()
@@ -145,7 +204,14 @@ impl Reactor {
             }
             let now = self.began.elapsed();
             for event in &events {
-                self.on_socket(event.token().0, event.is_writable(), now);
+                let token = event.token().0;
+                match self.interfaces.as_ref().and_then(|interfaces| interfaces.place(token)) {
+                    Some(place) => self.take_frames(place, now),
+                    None => self.on_socket(token, event.is_writable(), now),
+                }
+            }
+            for place in std::mem::take(&mut self.crowded) {
+                self.take_frames(place, now);
             }
             for index in std::mem::take(&mut self.unread) {
                 self.receive(index, now);
@@ -154,6 +220,7 @@ impl Reactor {
                 return;
             }
             self.look_at_connections(now);
+            self.look_at_interfaces(now);
             if now >= self.next_tick {
                 self.next_tick = now + TICK;
                 self.answer_if_all_are_ready(now);
@@ -162,8 +229,9 @@ impl Reactor {
             let frames_left = self.network.carry(FRAMES_AT_ONCE, time, &mut self.effects);
             self.counters.frames_lost.store(self.network.frames_lost(), Ordering::Relaxed);
             self.go_on_pinging(time);
+            self.send_outside();
             self.deliver(now);
-            more = frames_left || !self.unread.is_empty();
+            more = frames_left || !self.unread.is_empty() || !self.crowded.is_empty();
             more |= self.pass_time(frames_left, more, now);
         }
     }

@@ -225,8 +225,19 @@ impl Switch {
         let address = MacAddr::from_u64(
             0x0200_0000_0000 | (self.datapath_id.0 & 0xff_ffff) << 16 | u64::from(number.0 & 0xffff),
         );
-        let port = SwitchPort::new(number, address, format!("{}-eth{number}", self.name), now);
-        self.ports.insert(number, port);
+        self.add_named_port(number, address, format!("{}-eth{number}", self.name), now, effects);
+    }
+
+    /// The same with an address and a name that the port has already.
+    pub fn add_named_port(
+        &mut self,
+        number: PortNo,
+        address: MacAddr,
+        name: String,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        self.ports.insert(number, SwitchPort::new(number, address, name, now));
         self.tell_port_status(PORT_ADDED, number, effects);
     }
 

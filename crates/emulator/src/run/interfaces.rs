@@ -1,0 +1,172 @@
+//! The interfaces of this machine that ports of switches are bound to.
+//!
+//! ```text
+//!   frames of interfaces ──> Interfaces ──> frames, each with its switch and port; which links went or came
+//!   frames of ports ───────>     └────────> frames out of interfaces
+//! ```
+//!
+//! Never looks into a frame. An interface that goes away is a link that is down, and is bound anew when it is back.
+
+use flow::{DatapathId, MacAddr, PortNo};
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::LinkAddr;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+
+use super::packet_socket::{PacketSocket, Received, Room};
+
+/// How many frames of one interface are taken before others get their turn.
+const FRAMES_AT_ONCE: usize = 256;
+
+/// A switch to be, whose ports are interfaces of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bridge {
+    /// Its number.
+    pub datapath_id: DatapathId,
+    /// Its name.
+    pub name: String,
+    /// Its ports, each with the name of its interface: a veth, a tap or a card. Nobody else should answer there.
+    pub ports: Vec<(PortNo, String)>,
+}
+
+/// An interface as the machine has it now.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    address: LinkAddr,
+    up: bool,
+}
+
+/// A port and its interface.
+#[derive(Debug)]
+struct Interface {
+    switch: usize,
+    port: PortNo,
+    name: String,
+    socket: Option<PacketSocket>,
+    up: bool,
+}
+
+/// A port that is there from the beginning.
+#[derive(Debug)]
+pub(crate) struct BoundPort {
+    pub(crate) switch: usize,
+    pub(crate) port: PortNo,
+    pub(crate) name: String,
+    pub(crate) hw_addr: MacAddr,
+    pub(crate) up: bool,
+}
+
+/// All interfaces that are bound.
+#[derive(Debug)]
+pub(crate) struct Interfaces {
+    interfaces: Vec<Interface>,
+    /// The token of the first; the others follow.
+    first_token: usize,
+    room: Room,
+    /// Frames that an interface had no room for, or that are longer than it takes.
+    pub(crate) frames_not_sent: u64,
+}
+
+impl Interfaces {
+    /// Binds every port of these switches.
+    ///
+    /// # Errors
+    /// An interface is not there, is named twice, or may not be bound: the sentence names it.
+    pub(crate) fn bind(
+        bridges: &[Bridge],
+        first_token: usize,
+        registry: &Registry,
+    ) -> io::Result<(Self, Vec<BoundPort>)> {
+        let seen = look()?;
+        let (mut interfaces, mut ports) = (Vec::new(), Vec::new());
+        for (switch, bridge) in bridges.iter().enumerate() {
+            for (port, name) in &bridge.ports {
+                let trouble = |kind, why: &dyn std::fmt::Display| {
+                    io::Error::new(kind, format!("interface {name} cannot be a port: {why}"))
+                };
+                let at = seen
+                    .get(name)
+                    .ok_or_else(|| trouble(ErrorKind::NotFound, &"this machine has none of that name"))?;
+                if interfaces.iter().any(|bound: &Interface| bound.name == *name) {
+                    return Err(trouble(ErrorKind::InvalidInput, &"it is one already"));
+                }
+                let socket = open(&at.address, first_token + interfaces.len(), registry);
+                let socket = Some(socket.map_err(|error| trouble(error.kind(), &error))?);
+                let (port, name) = (*port, name.clone());
+                let hw_addr = MacAddr(at.address.addr().unwrap_or_default());
+                ports.push(BoundPort { switch, port, name: name.clone(), hw_addr, up: at.up });
+                interfaces.push(Interface { switch, port, name, socket, up: at.up });
+            }
+        }
+        Ok((Interfaces { interfaces, first_token, room: Room::new(), frames_not_sent: 0 }, ports))
+    }
+
+    /// The place of the interface with this token.
+    pub(crate) fn place(&self, token: usize) -> Option<usize> {
+        token.checked_sub(self.first_token).filter(|place| *place < self.interfaces.len())
+    }
+
+    /// Hands over what has come by an interface, up to a bound. Says whether there may be more.
+    pub(crate) fn receive(&mut self, place: usize, mut take: impl FnMut(usize, PortNo, Vec<u8>)) -> bool {
+        let Interfaces { interfaces, room, .. } = self;
+        let Some(Interface { switch, port, socket: Some(socket), .. }) = interfaces.get(place) else {
+            return false;
+        };
+        for _ in 0..FRAMES_AT_ONCE {
+            match socket.receive(room) {
+                Ok(Received::Frame(frame)) => take(*switch, *port, frame),
+                Ok(Received::Other) => {}
+                // An interface that went down or away is seen at the next look.
+                Ok(Received::Nothing) | Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Sends a frame out of a port. One that the interface does not take is counted and lost.
+    pub(crate) fn send(&mut self, switch: usize, port: PortNo, frame: &[u8]) {
+        let bound = self.interfaces.iter().find(|bound| bound.switch == switch && bound.port == port);
+        let sent = bound.and_then(|bound| bound.socket.as_ref()).map(|socket| socket.send(frame));
+        if !matches!(sent, Some(Ok(()))) {
+            self.frames_not_sent += 1;
+        }
+    }
+
+    /// Looks at all interfaces. Gives the ports whose link has gone or come.
+    pub(crate) fn look(&mut self, registry: &Registry) -> Vec<(usize, PortNo, bool)> {
+        // The system is short of something; the next look is soon.
+        let Ok(seen) = look() else { return Vec::new() };
+        let mut changed = Vec::new();
+        for (place, bound) in self.interfaces.iter_mut().enumerate() {
+            let at = seen.get(&bound.name);
+            let index = at.map(|at| at.address.ifindex());
+            if bound.socket.as_ref().map(PacketSocket::interface) != index {
+                bound.socket = at.and_then(|at| open(&at.address, self.first_token + place, registry).ok());
+            }
+            let up = at.is_some_and(|at| at.up) && bound.socket.is_some();
+            if std::mem::replace(&mut bound.up, up) != up {
+                changed.push((bound.switch, bound.port, up));
+            }
+        }
+        changed
+    }
+}
+
+fn open(address: &LinkAddr, token: usize, registry: &Registry) -> io::Result<PacketSocket> {
+    let socket = PacketSocket::open(address)?;
+    registry.register(&mut SourceFd(&socket.raw()), Token(token), Interest::READABLE)?;
+    Ok(socket)
+}
+
+/// All interfaces of this machine's network namespace.
+fn look() -> io::Result<BTreeMap<String, Seen>> {
+    let running = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
+    let seen = getifaddrs()?.filter_map(|interface| {
+        let address = *interface.address?.as_link_addr()?;
+        Some((interface.interface_name, Seen { address, up: interface.flags.contains(running) }))
+    });
+    Ok(seen.collect())
+}
