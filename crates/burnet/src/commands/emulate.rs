@@ -5,14 +5,19 @@
 //!                              └──> progress on standard error, a summary or JSON on standard output, the exit code
 //! ```
 //!
-//! Never starts a controller, and never touches the machine's own network beyond TCP to those that it is told.
+//! Never starts a controller, and never touches the machine's own network beyond TCP to those that it is told and, with
+//! `--bind`, the interfaces that it is told.
 
 mod arguments;
+mod bound;
 mod pcaps;
 mod player;
 mod summary;
 
-pub use arguments::{ControllerAddress, EmulateArgs, EmulatedVersions, NotAController, PcapWish};
+pub use arguments::{
+    ControllerAddress, EmulateArgs, EmulatedFailMode, EmulatedVersions, NotAController, PcapWish,
+};
+pub use bound::{BoundArgs, BoundInterface};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -23,7 +28,7 @@ use std::time::{Duration, Instant};
 use emulator::run::Clock;
 use emulator::scenario::{NotAScenario, Rehearsal, Scenario};
 use emulator::topology::{CustomTopology, FromFile, NotATopology};
-use emulator::{Emulation, EmulationCounters, Event, Handle, Observer, SwitchOptions, Topology};
+use emulator::{Bridge, Emulation, EmulationCounters, Event, Handle, Observer, SwitchOptions, Topology};
 use flow::DatapathId;
 
 use super::json;
@@ -51,6 +56,8 @@ struct Asked {
     /// What a reader of the topology's file should know.
     notes: Vec<String>,
     scenario: Option<Scenario>,
+    /// The switch that stands on interfaces of this machine, in the place of a topology.
+    bridge: Option<Bridge>,
     spanning_tree: bool,
     controllers: Vec<SocketAddr>,
     options: SwitchOptions,
@@ -62,9 +69,13 @@ impl Asked {
     fn read(args: &EmulateArgs) -> Result<Asked, CommandError> {
         let refused = |error: NotAScenario| CommandError::CannotBe(error.to_string());
         let scenario = args.scenario.as_deref().map(Scenario::read).transpose().map_err(refused)?;
-        let FromFile { topology, notes } = match &scenario {
-            Some(scenario) => FromFile { topology: scenario.topology.clone(), notes: scenario.notes.clone() },
-            None => topology(args)?,
+        let bridge = args.bound.bridge()?;
+        let FromFile { topology, notes } = match (&scenario, &bridge) {
+            (Some(scenario), _) => {
+                FromFile { topology: scenario.topology.clone(), notes: scenario.notes.clone() }
+            }
+            (None, Some(bridge)) => bound::topology_of(bridge),
+            (None, None) => topology(args)?,
         };
         let hosts = topology.hosts.len();
         let pings = hosts.saturating_mul(hosts.saturating_sub(1));
@@ -89,7 +100,8 @@ impl Asked {
             scenario.as_ref().and_then(|scenario| scenario.versions).unwrap_or(args.version.into());
         let spanning_tree =
             args.spanning_tree || scenario.as_ref().is_some_and(|scenario| scenario.spanning_tree);
-        let options = SwitchOptions { versions, ..SwitchOptions::default() };
+        let fail_mode = args.fail_mode.into();
+        let options = SwitchOptions { versions, fail_mode, ..SwitchOptions::default() };
         let seconds = |seconds| Duration::from_secs(u64::from(seconds));
         let mut controllers: Vec<SocketAddr> =
             args.controllers.iter().map(|controller| controller.0).collect();
@@ -100,6 +112,7 @@ impl Asked {
             topology,
             notes,
             scenario,
+            bridge,
             spanning_tree,
             controllers,
             options,
@@ -133,9 +146,12 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
         return rehearse(args, &asked, scenario);
     }
     let files = Files::open(&args.pcaps, &asked.topology)?;
-    let (network, observer, captured) =
-        Emulation::start_captured(&asked.topology, &asked.controllers, &asked.options, &files.taps)
-            .map_err(not_started)?;
+    let started = match &asked.bridge {
+        Some(bridge) => Emulation::bind(std::slice::from_ref(bridge), &asked.controllers, &asked.options)
+            .map(|(network, observer)| (network, observer, Vec::new())),
+        None => Emulation::start_captured(&asked.topology, &asked.controllers, &asked.options, &files.taps),
+    };
+    let (network, observer, captured) = started.map_err(not_started)?;
     let recorders = files.record(captured);
     if asked.spanning_tree {
         network.keep_spanning_tree();

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use emulator::Versions;
+use emulator::{FailMode, Versions};
+
+use super::bound::BoundArgs;
 
 /// Where a controller listens if no port is said (OpenFlow 1.3.5, 6.3.3).
 const PORT: u16 = 6653;
@@ -20,6 +22,7 @@ Examples:
   burnet emulate --topo tree,2 --ping-all --pcap control=openflow.pcap --pcap h1=h1.pcap
   burnet emulate --topo Abilene.graphml --propagation --ping-all
   burnet emulate --custom mytopo.py --topo mytopo,3 --ping-all
+  burnet emulate --bind s1-eth1,s1-eth2 --dpid 1               one switch on this machine's interfaces, as in Mininet
   burnet emulate --topo single,4 --version 1.0 --ping-all --json | jq .pings.received";
 
 /// `burnet emulate`.
@@ -48,6 +51,12 @@ pub struct EmulateArgs {
     /// Play the scenario in this TOML file; exit code 0 only if all that it expects holds
     #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["ping_all", "topo", "custom", "propagation"])]
     pub scenario: Option<PathBuf>,
+    /// The switch on interfaces of this machine.
+    #[command(flatten)]
+    pub bound: BoundArgs,
+    /// What switches do while no controller is connected: drop what has no rule, or be learning switches
+    #[arg(long, value_name = "MODE", default_value = "secure")]
+    pub fail_mode: EmulatedFailMode,
     /// Every host pings every other; exit code 0 only if all pings come back
     #[arg(long)]
     pub ping_all: bool,
@@ -69,7 +78,8 @@ pub struct EmulateArgs {
 impl EmulateArgs {
     /// What the operator calls the network.
     pub(super) fn name(&self) -> String {
-        self.scenario.as_ref().map_or_else(|| self.topo.clone(), |file| file.display().to_string())
+        let scenario = self.scenario.as_ref().map(|file| file.display().to_string());
+        scenario.or_else(|| self.bound.name()).unwrap_or_else(|| self.topo.clone())
     }
 }
 
@@ -117,6 +127,24 @@ impl From<EmulatedVersions> for Versions {
             EmulatedVersions::V1_0 => Versions::Only10,
             EmulatedVersions::V1_3 => Versions::Only13,
             EmulatedVersions::Both => Versions::Both,
+        }
+    }
+}
+
+/// What emulated switches do while no controller is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EmulatedFailMode {
+    /// They go on by their rules and drop what has none.
+    Secure,
+    /// They are learning switches.
+    Standalone,
+}
+
+impl From<EmulatedFailMode> for FailMode {
+    fn from(mode: EmulatedFailMode) -> FailMode {
+        match mode {
+            EmulatedFailMode::Secure => FailMode::Secure,
+            EmulatedFailMode::Standalone => FailMode::Standalone,
         }
     }
 }
