@@ -1,7 +1,7 @@
 //! Mininet in a sandbox, and what its hosts say of each other.
 //!
-//! In: a topology and a version, then commands at Mininet's prompt. Out: how many pings came back. Open vSwitch
-//! must be running in the same sandbox.
+//! In: a topology, whose switches, a version, then commands at Mininet's prompt. Out: how many pings came back. Where the
+//! switches are Open vSwitch's, it must be running in the same sandbox.
 
 use crate::sandbox::Sandbox;
 use crate::{Result, Version};
@@ -28,6 +28,18 @@ pub enum Controller {
     /// Nobody, until somebody says `ovs-vsctl set-controller`.
     None,
 }
+
+/// Whose switches Mininet's are, and the version that they speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switches {
+    /// Open vSwitch's, on its user-space datapath.
+    OpenVSwitch(Version),
+    /// Burnet's own, by its class for Mininet.
+    Burnet(Version),
+}
+
+/// The class, as it is handed out.
+const BURNET_SWITCH: &str = include_str!("../../deploy/mininet/burnet_switch.py");
 
 /// A running Mininet at its prompt.
 pub struct Mininet {
@@ -56,9 +68,19 @@ impl Mininet {
         version: Version,
         controller: Controller,
     ) -> Result<Mininet> {
+        Mininet::start_with(sandbox, topology, Switches::OpenVSwitch(version), controller)
+    }
+
+    /// The same with switches of either kind.
+    pub fn start_with(
+        sandbox: &Sandbox,
+        topology: &str,
+        switches: Switches,
+        controller: Controller,
+    ) -> Result<Mininet> {
         let mut reason = String::new();
         for _ in 0..ATTEMPTS {
-            let mut mininet = Mininet::launch(sandbox, topology, version, controller)?;
+            let mut mininet = Mininet::launch(sandbox, topology, switches, controller)?;
             match mininet.wait_for("*** Adding hosts", PROBE_LIMIT) {
                 Ok(_) => return mininet.wait_for("*** Starting CLI", LIMIT).map(|_| mininet),
                 Err(stuck) => reason = stuck,
@@ -72,13 +94,25 @@ impl Mininet {
     fn launch(
         sandbox: &Sandbox,
         topology: &str,
-        version: Version,
+        switches: Switches,
         controller: Controller,
     ) -> Result<Mininet> {
         // nsenter has its child's process id from outside only, so the child tells its own.
         let mut command = sandbox.command("sh");
-        command.args(["-c", "echo $$; exec \"$@\"", "sh", "mn", "--topo", topology, "--switch"]);
-        command.arg(format!("ovsk,datapath=user,protocols={}", version.in_ovs()));
+        command.args(["-c", "echo $$; exec \"$@\"", "sh", "mn", "--topo", topology]);
+        match switches {
+            Switches::OpenVSwitch(version) => {
+                command.args(["--switch", &format!("ovsk,datapath=user,protocols={}", version.in_ovs())]);
+            }
+            Switches::Burnet(version) => {
+                // A copy, because what is outside of the sandbox's folder may be hidden inside.
+                let class = sandbox.folder().join("burnet_switch.py");
+                std::fs::write(&class, BURNET_SWITCH).map_err(|error| format!("no class: {error}"))?;
+                command.arg("--custom").arg(&class);
+                command.args(["--switch", &format!("burnet,protocols={}", version.in_ovs())]);
+                command.env("BURNET_BINARY", crate::node::binary()?);
+            }
+        }
         match controller {
             Controller::Tcp(port) => {
                 command.args(["--controller", &format!("remote,ip=127.0.0.1,port={port}"), "--wait"])
