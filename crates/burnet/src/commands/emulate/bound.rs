@@ -17,7 +17,7 @@ use crate::cli::CommandError;
 pub struct BoundArgs {
     /// One switch whose ports are interfaces of this machine, in the place of a topology: IF, or IF=PORT with the port's number
     /// (needs root)
-    #[arg(long, value_name = "IF[=PORT]", value_delimiter = ',', conflicts_with_all = ["topo", "custom", "propagation", "scenario", "ping_all"])]
+    #[arg(long, value_name = "IF[=PORT]", value_delimiter = ',', conflicts_with_all = ["topo", "custom", "propagation", "scenario", "ping_all", "pcaps"])]
     pub bind: Vec<BoundInterface>,
     /// The datapath id of the switch of --bind
     #[arg(long, value_name = "DPID", default_value = "1", requires = "bind")]
