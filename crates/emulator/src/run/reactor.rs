@@ -29,8 +29,9 @@ use crate::topology::Topology;
 /// How often it is looked whether what somebody waits for has come.
 const TICK: Duration = Duration::from_millis(20);
 /// How many connections to one controller may be on their way to being known. Thousands at once would be taken for an attack, and
-/// refused; the others wait for their turn.
-const GREETINGS_AT_ONCE: usize = 200;
+/// refused; the others wait for their turn. A controller counts a connection for a little longer than we do, and a node of ours
+/// bears 256.
+const GREETINGS_AT_ONCE: usize = 128;
 /// How long the loop sleeps at most. Nothing needs it: what is due wakes it.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// How often interfaces of the machine are looked at: whether they are there and have a link.
