@@ -159,6 +159,21 @@ impl Southbound {
         }
     }
 
+    /// A connection is ready, and there is no time for it in this turn: it waits with those that have more to read.
+    pub fn postpone(&mut self, token: Token, readable: bool, writable: bool) {
+        let Some(slot) = token.0.checked_sub(self.token_base) else { return };
+        if writable {
+            self.mark_dirty(slot);
+        }
+        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut)
+            && readable
+            && !connection.backlogged
+        {
+            connection.backlogged = true;
+            self.backlog.push_back(slot);
+        }
+    }
+
     /// Whether connections have more to read than their turn allowed: call [`Southbound::resume`], and poll without waiting.
     pub fn has_backlog(&self) -> bool {
         !self.backlog.is_empty()
