@@ -566,8 +566,10 @@ mod tests {
             let general = general.and_then(|()| wanted.finish().ok()).map(WireMatch::to_bytes);
             let short = of_usual_fields(&tlvs).map(WireMatch::to_bytes);
             prop_assert!(short.is_none() || short == general, "{short:?} and {general:?}");
-            let usual = fields.iter().all(|(field, _)| *field != Field::VlanPcp);
-            prop_assert_eq!(short.is_some(), usual && general.is_some());
+            if cut == 0 {
+                let usual = fields.iter().all(|(field, _)| *field != Field::VlanPcp);
+                prop_assert_eq!(short.is_some(), usual && general.is_some());
+            }
         }
     }
 }
