@@ -31,9 +31,13 @@ const FIRST_CONNECTION: usize = 1024;
 /// Readiness events of one poll. More wait for the next, which follows at once.
 const EVENTS_PER_POLL: usize = 1024;
 
-/// Connections that are read in one turn, up to 64 KiB each: some 50,000 packet-ins, and tens of milliseconds. A thousand busy switches
-/// in one turn kept a worker so long that the monitor took it for hung; and commands, writes and the operator wait as long.
+/// Connections that are read in one turn. A thousand busy switches in one turn kept a worker so long that the monitor took it for
+/// hung; and commands, writes and the operator wait as long.
 const READS_PER_TURN: usize = 64;
+
+/// Events after which no further connection is read in a turn: one read brings up to 800 packet-ins. With sixteen reads an app's ring was
+/// full before the app had begun, and three packet-ins of four were lost to an app that was quick enough for all of them.
+const EVENTS_PER_TURN: usize = 1024;
 
 /// A worker that has nothing to do still turns as often, so that the monitor sees that it lives.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
@@ -78,6 +82,8 @@ struct Dispatch {
     faults: Vec<(ZoneId, Fault)>,
     /// Trusted zones that have packet-ins to hear.
     trusted_that_heard: ZoneSet,
+    /// Events of switches in this turn.
+    heard: usize,
     /// Frames for the node itself.
     to_node: Vec<Vec<u8>>,
 }
@@ -119,6 +125,7 @@ impl Worker {
             effects: Vec::new(),
             faults: Vec::new(),
             trusted_that_heard: ZoneSet::EMPTY,
+            heard: 0,
             to_node: Vec::new(),
         };
         Ok(Worker {
@@ -179,10 +186,11 @@ impl Worker {
     }
 
     /// What the switches have sent goes to the zones that hear it: first those that waited for their turn, in their order, then those
-    /// that are newly ready. Whoever is beyond [`READS_PER_TURN`] waits.
+    /// that are newly ready. Whoever is beyond [`READS_PER_TURN`] or [`EVENTS_PER_TURN`] waits.
     fn read_switches(&mut self, events: &Events) {
         let (mut reads, mut waiting) = (0, READS_PER_TURN);
-        while reads < waiting {
+        self.dispatch.heard = 0;
+        while reads < waiting && self.dispatch.heard < EVENTS_PER_TURN {
             let Worker { southbound, dispatch, now_ms, .. } = self;
             // Whoever comes to wait meanwhile waits for the next turn.
             waiting = waiting.min(reads + southbound.resume(*now_ms, &mut |event| dispatch.hear(event)));
@@ -192,7 +200,7 @@ impl Worker {
         for event in events.iter().filter(|event| southbound_owns(event.token())) {
             let (readable, writable) = (event.is_readable() || event.is_error(), event.is_writable());
             let Worker { southbound, dispatch, now_ms, .. } = self;
-            if reads >= READS_PER_TURN {
+            if reads >= READS_PER_TURN || dispatch.heard >= EVENTS_PER_TURN {
                 southbound.postpone(event.token(), readable, writable);
                 continue;
             }
@@ -537,6 +545,7 @@ impl Dispatch {
     }
 
     fn hear_frame(&mut self, bytes: &[u8]) {
+        self.heard += 1;
         let frame = match Frame::read(bytes) {
             Ok(frame) => frame,
             Err(malformed) => return tracing::error!("southbound made a frame that is none: {malformed}"),
