@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 /// The project's crates and which others each may build on. A crate that is missing here fails the check, so
 /// that a new one is thought about. `dev` edges are free: a test may bring its own peer.
-const MAY_KNOW: [(&str, &[&str]); 12] = [
+const MAY_KNOW: [(&str, &[&str]); 13] = [
     ("flow", &[]),
     ("abi", &["flow"]),
     ("openflow", &["flow"]),
@@ -22,6 +22,7 @@ const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("zone", &["flow", "abi", "ring"]),
     ("monitor", &["abi", "ring", "zone"]),
     ("emulator", &["flow", "openflow"]),
+    ("package", &["flow"]),
     // monitor for its socket: an app in a process zone gets its port from there. zone because it
     // makes the C table that a trusted app is called through.
     ("burnet-sdk", &["flow", "abi", "ring", "zone", "monitor"]),

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use monitor::ZoneKind;
 use monitor::protocol::WORKERS_MAX;
+use package::toml_text::{self, Fault};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use serde_json::{Map, Value};
@@ -133,10 +134,10 @@ impl ConfigFile {
     /// # Errors
     /// The first thing in it that may not be there, with its line.
     pub fn parse(text: &str, path: &Path) -> Result<ConfigFile, ConfigError> {
-        toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let line = before.matches('\n').count() + 1;
-            ConfigError::InFile { path: path.to_owned(), line, reason: in_our_words(error.message()) }
+        toml_text::parse(text).map_err(|Fault { line, reason }| ConfigError::InFile {
+            path: path.to_owned(),
+            line,
+            reason,
         })
     }
 
@@ -155,42 +156,6 @@ impl ConfigFile {
             *path = folder.join(&*path);
         }
     }
-}
-
-/// An error of serde about an unknown key, said with the keys that there are; any other error as it is, on one line.
-fn in_our_words(message: &str) -> String {
-    let message = message.trim_end().replace('\n', "; ");
-    let Some(rest) = message.strip_prefix("unknown field ") else { return message };
-    let mut names = rest.split('`').skip(1).step_by(2);
-    let unknown = names.next().unwrap_or_default();
-    let known: Vec<&str> = names.collect();
-    match nearest(unknown, &known) {
-        Some(near) => format!("unknown key `{unknown}`: did you mean `{near}`?"),
-        None => format!("unknown key `{unknown}`: the keys here are {}", known.join(", ")),
-    }
-}
-
-/// The known word that a slip or two of the fingers away from `word`, if there is one.
-fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    // A third of the word: more is another word and no slip.
-    let slips_max = (word.chars().count() / 3).max(1);
-    let by_slips = known.iter().map(|name| (slips(word, name), *name));
-    by_slips.min().filter(|(slips, _)| *slips <= slips_max).map(|(_, name)| name)
-}
-
-/// How many letters must be put in, taken out or changed to make one word of another (Levenshtein).
-fn slips(one: &str, two: &str) -> usize {
-    let two: Vec<char> = two.chars().collect();
-    let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (above, letter) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], above + 1);
-        for (column, other) in two.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[two.len()]
 }
 
 fn one_or_more<'de, D: Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Result<Option<Vec<T>>, D::Error> {
@@ -232,25 +197,7 @@ fn connections<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D::
 
 fn settings<'de, D: Deserializer<'de>>(input: D) -> Result<Map<String, Value>, D::Error> {
     let table = toml::Table::deserialize(input)?;
-    table.into_iter().map(|(key, value)| Ok((key, json(value).map_err(D::Error::custom)?))).collect()
-}
-
-/// The same value in JSON. A date becomes its text; a number that is none is refused, since JSON has no word for it.
-fn json(value: toml::Value) -> Result<Value, String> {
-    Ok(match value {
-        toml::Value::String(text) => Value::String(text),
-        toml::Value::Integer(number) => number.into(),
-        toml::Value::Boolean(truth) => Value::Bool(truth),
-        toml::Value::Datetime(when) => Value::String(when.to_string()),
-        toml::Value::Float(number) => serde_json::Number::from_f64(number)
-            .map(Value::Number)
-            .ok_or_else(|| format!("{number} cannot be handed to an app: write a number"))?,
-        toml::Value::Array(values) => Value::Array(values.into_iter().map(json).collect::<Result<_, _>>()?),
-        toml::Value::Table(table) => {
-            let pairs = table.into_iter().map(|(key, value)| Ok((key, json(value)?)));
-            Value::Object(pairs.collect::<Result<_, String>>()?)
-        }
-    })
+    toml_text::json_object(table).map_err(D::Error::custom)
 }
 
 #[cfg(test)]

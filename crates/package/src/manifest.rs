@@ -1,0 +1,290 @@
+//! The manifest `app.toml`: what an app is and what it asks for.
+//!
+//! ```text
+//!   text ──> Manifest::parse ──> Manifest ──> asks()         all that it asks for
+//!        └─> the line and what to write instead └─> asks_beyond()  what it asks for more than another version
+//! ```
+//!
+//! In: the text of the file. Out: types that hold nothing meaningless. It reads no file, and grants nothing.
+
+pub mod amounts;
+mod asks;
+pub mod bounds;
+pub mod capabilities;
+pub mod system;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use semver::Version;
+use serde::de::{Deserializer, Error as _};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use amounts::{Amount, Limits, Quotas};
+pub use asks::Ask;
+pub use capabilities::Capabilities;
+pub use system::System;
+
+use crate::path::PackagePath;
+use crate::toml_text::{self, Fault};
+
+/// The file's name in a package.
+pub const MANIFEST_PATH: &str = "app.toml";
+
+/// Largest manifest.
+pub const MANIFEST_BYTES_MAX: usize = 64 << 10;
+
+/// Longest name of an app in bytes: a node shows it in every line of the app's output.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// Longest description and longest author, in bytes: a line.
+pub const LINE_BYTES_MAX: usize = 200;
+
+/// Most authors.
+pub const AUTHORS_MAX: usize = 64;
+
+/// Most lines of `[files]`; each may be a folder.
+pub const FILES_MAX: usize = 256;
+
+const NOT_FALSE: &str =
+    "nothing is granted that is not asked for: leave the key out instead of writing false";
+
+/// A whole `app.toml`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The app's name.
+    pub name: AppName,
+    /// Its version.
+    #[serde(deserialize_with = "version")]
+    pub version: Version,
+    /// What it does, in a line.
+    #[serde(deserialize_with = "line")]
+    pub description: String,
+    /// Who made it.
+    #[serde(default, deserialize_with = "lines")]
+    pub authors: Vec<String>,
+    /// What its program is.
+    pub kind: Kind,
+    /// The version of the app boundary that it was built for.
+    #[serde(deserialize_with = "abi")]
+    pub abi: u32,
+    /// Its program by architecture.
+    #[serde(deserialize_with = "entry")]
+    pub entry: BTreeMap<Architecture, PackagePath>,
+    /// Where files of the package are when it is built, relative to the manifest's folder.
+    #[serde(default, deserialize_with = "files")]
+    pub files: BTreeMap<PackagePath, String>,
+    /// What it wants to do with the network.
+    #[serde(default)]
+    pub capabilities: Capabilities,
+    /// What it wants to do with the machine.
+    #[serde(default)]
+    pub system: System,
+    /// What it wants to take of the machine.
+    #[serde(default)]
+    pub limits: Limits,
+    /// What it wants to ask of the node.
+    #[serde(default)]
+    pub quotas: Quotas,
+    /// What it is told unless the operator says otherwise.
+    #[serde(default, deserialize_with = "settings")]
+    pub settings: Map<String, Value>,
+}
+
+/// The name of an app: 1 to [`NAME_BYTES_MAX`] letters, digits, `-`, `_` and `.`, a letter or digit first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct AppName(String);
+
+impl AppName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for AppName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<AppName, String> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        // With a letter or digit in front it is no option, no hidden folder, and neither . nor ..
+        let begins = text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
+        if begins && text.len() <= NAME_BYTES_MAX && text.bytes().all(plain) {
+            return Ok(AppName(text));
+        }
+        Err(format!(
+            "{text:?} cannot be an app's name: write 1 to {NAME_BYTES_MAX} letters, digits, '-', '_' or '.', a letter or \
+             digit first"
+        ))
+    }
+}
+
+impl From<AppName> for String {
+    fn from(name: AppName) -> String {
+        name.0
+    }
+}
+
+impl fmt::Display for AppName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What an app's program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", try_from = "String")]
+pub enum Kind {
+    /// A program for the machine.
+    Native,
+    /// A Python program, started by its first line.
+    Python,
+    /// A shared object with the app's C table; the only kind that can run trusted.
+    SharedObject,
+}
+
+impl TryFrom<String> for Kind {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Kind, String> {
+        match text.as_str() {
+            "native" => Ok(Kind::Native),
+            "python" => Ok(Kind::Python),
+            "shared-object" => Ok(Kind::SharedObject),
+            "wasm" => Err("there is no WebAssembly zone yet: build the app as \"native\"".to_owned()),
+            _ => {
+                Err(format!("{text:?} is no kind of app: write \"native\", \"python\" or \"shared-object\""))
+            }
+        }
+    }
+}
+
+/// What machine a program runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Architecture {
+    /// Intel and AMD, 64 bits.
+    #[serde(rename = "x86_64")]
+    X86_64,
+    /// ARM, 64 bits.
+    #[serde(rename = "aarch64")]
+    Aarch64,
+    /// All of them.
+    #[serde(rename = "any")]
+    Any,
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Architecture::X86_64 => "x86_64",
+            Architecture::Aarch64 => "aarch64",
+            Architecture::Any => "any",
+        })
+    }
+}
+
+impl Manifest {
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// The first thing in it that may not be there, with its line.
+    pub fn parse(text: &str) -> Result<Manifest, Fault> {
+        if text.len() > MANIFEST_BYTES_MAX {
+            let reason = format!("{} bytes are more than the {MANIFEST_BYTES_MAX} of a manifest", text.len());
+            return Err(Fault { line: 1, reason });
+        }
+        toml_text::parse(text)
+    }
+
+    /// The program for a machine, whose name is as in [`std::env::consts::ARCH`].
+    pub fn entry_for(&self, architecture: &str) -> Option<&PackagePath> {
+        let own = self.entry.iter().find(|(one, _)| one.to_string() == architecture);
+        own.map(|(_, path)| path).or_else(|| self.entry.get(&Architecture::Any))
+    }
+
+    /// All that it asks for.
+    pub fn asks(&self) -> Vec<Ask> {
+        let mut all = asks::All::default();
+        self.visit(self, &mut all);
+        all.0
+    }
+
+    /// What it asks for and another version did not, or not so widely.
+    pub fn asks_beyond(&self, before: &Manifest) -> Vec<Ask> {
+        let mut beyond = asks::Beyond::default();
+        self.visit(before, &mut beyond);
+        beyond.0
+    }
+
+    fn visit(&self, before: &Manifest, visitor: &mut impl asks::Visit) {
+        self.capabilities.visit(&before.capabilities, visitor);
+        self.system.visit(&before.system, visitor);
+        self.limits.visit(&before.limits, visitor);
+        self.quotas.visit(&before.quotas, visitor);
+    }
+}
+
+fn version<'de, D: Deserializer<'de>>(input: D) -> Result<Version, D::Error> {
+    let text = String::deserialize(input)?;
+    Version::parse(&text).map_err(|error| {
+        D::Error::custom(format!("{text:?} is no version ({error}): write one such as \"1.0.0\""))
+    })
+}
+
+fn abi<'de, D: Deserializer<'de>>(input: D) -> Result<u32, D::Error> {
+    let number = i64::deserialize(input)?;
+    u32::try_from(number)
+        .ok()
+        .filter(|version| *version > 0)
+        .ok_or_else(|| D::Error::custom(format!("{number} is no version of the app boundary: write 1")))
+}
+
+fn line<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
+    let text = String::deserialize(input)?;
+    if text.is_empty() || text.len() > LINE_BYTES_MAX || text.chars().any(char::is_control) {
+        return Err(D::Error::custom(format!("write one line of 1 to {LINE_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+fn lines<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Line(#[serde(deserialize_with = "line")] String);
+
+    let lines: Vec<Line> = bounds::list(input, AUTHORS_MAX)?;
+    Ok(lines.into_iter().map(|Line(text)| text).collect())
+}
+
+fn entry<'de, D: Deserializer<'de>>(input: D) -> Result<BTreeMap<Architecture, PackagePath>, D::Error> {
+    let entry = BTreeMap::deserialize(input)?;
+    if entry.is_empty() {
+        return Err(D::Error::custom(
+            "an app needs a program: write for example x86_64 = \"bin/x86_64/my-app\"",
+        ));
+    }
+    Ok(entry)
+}
+
+fn files<'de, D: Deserializer<'de>>(input: D) -> Result<BTreeMap<PackagePath, String>, D::Error> {
+    let files: BTreeMap<PackagePath, String> = BTreeMap::deserialize(input)?;
+    if files.len() > FILES_MAX {
+        let many = format!("{} lines are more than the {FILES_MAX} there may be: name folders", files.len());
+        return Err(D::Error::custom(many));
+    }
+    if files.keys().any(|path| path.as_str() == MANIFEST_PATH) {
+        return Err(D::Error::custom("app.toml is in the package anyway: leave it out"));
+    }
+    Ok(files)
+}
+
+fn settings<'de, D: Deserializer<'de>>(input: D) -> Result<Map<String, Value>, D::Error> {
+    let table = toml::Table::deserialize(input)?;
+    toml_text::json_object(table).map_err(D::Error::custom)
+}

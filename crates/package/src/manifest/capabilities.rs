@@ -1,0 +1,354 @@
+//! What an app may do with the network: the table `[capabilities]` of `app.toml` and of `burnet.toml`.
+//!
+//! ```toml
+//! [capabilities]
+//! "packet.in" = { match = ["arp"] }
+//! "packet.out" = { ports = [1, 2] }
+//! "rule.write" = { match = ["ip,nw_dst=10.0.0.0/24"], tables = [0], priority = [100, 200] }
+//! "stats.read" = true
+//! "query" = ["paths"]
+//! ```
+//!
+//! In: TOML, or the JSON that they print as. Out: [`Capabilities`], in which nothing is granted that was not written, and whether
+//! one grants no more than another. It never enforces anything: the kernel does.
+
+use std::collections::BTreeSet;
+
+use flow::{DatapathId, PortNo};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::asks::{Asked, Visit};
+use super::bounds::{self, Flowspace, Names, Priorities, listed, narrower};
+
+/// What an app may do. `None` is not at all; a bound within that is `None` does not bound.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Capabilities {
+    /// Hear packet-ins.
+    #[serde(rename = "packet.in", deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
+    pub packet_in: Option<PacketIn>,
+    /// Send packets.
+    #[serde(rename = "packet.out", deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
+    pub packet_out: Option<PacketOut>,
+    /// Add, change and delete its own rules, groups and meters.
+    #[serde(rename = "rule.write", deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
+    pub rule_write: Option<RuleWrite>,
+    /// Change and delete the rules of others.
+    #[serde(rename = "rule.write.others", skip_serializing_if = "Option::is_none")]
+    pub rule_write_others: Option<Whole>,
+    /// Read flow entries.
+    #[serde(rename = "rule.read", skip_serializing_if = "Option::is_none")]
+    pub rule_read: Option<Whole>,
+    /// Ask switches for statistics.
+    #[serde(rename = "stats.read", skip_serializing_if = "Option::is_none")]
+    pub stats_read: Option<Whole>,
+    /// Hear of switches, ports, links and rules that went.
+    #[serde(rename = "view.read", skip_serializing_if = "Option::is_none")]
+    pub view_read: Option<Whole>,
+    /// Write remarks into the network view.
+    #[serde(rename = "view.annotate", skip_serializing_if = "Option::is_none")]
+    pub view_annotate: Option<Whole>,
+    /// Hear where hosts are.
+    #[serde(rename = "host.read", skip_serializing_if = "Option::is_none")]
+    pub host_read: Option<Whole>,
+    /// Change ports.
+    #[serde(rename = "port.write", deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
+    pub port_write: Option<PortWrite>,
+    /// Read keys of the store that begin with one of these.
+    #[serde(rename = "store.read", skip_serializing_if = "Option::is_none")]
+    pub store_read: Option<StorePrefixes>,
+    /// Write keys of the store that begin with one of these.
+    #[serde(rename = "store.write", skip_serializing_if = "Option::is_none")]
+    pub store_write: Option<StorePrefixes>,
+    /// Ask services.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<Names>,
+    /// Publish on topics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publish: Option<Names>,
+    /// Hear what is published on topics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscribe: Option<Names>,
+}
+
+/// The bounds of `packet.in`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PacketIn {
+    /// The packets that may be heard.
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
+    pub flowspace: Option<Flowspace>,
+    /// The switches that may be heard.
+    #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
+    pub datapaths: Option<BTreeSet<DatapathId>>,
+}
+
+/// The bounds of `packet.out`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PacketOut {
+    /// Where packets may be sent.
+    #[serde(deserialize_with = "bounds::ports", skip_serializing_if = "Option::is_none")]
+    pub ports: Option<BTreeSet<PortNo>>,
+    /// The switches that may be told to.
+    #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
+    pub datapaths: Option<BTreeSet<DatapathId>>,
+}
+
+/// The bounds of `rule.write`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RuleWrite {
+    /// The packets that rules may be for; what rules make of them must not leave it either.
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
+    pub flowspace: Option<Flowspace>,
+    /// The tables that they may be in.
+    #[serde(deserialize_with = "bounds::tables", skip_serializing_if = "Option::is_none")]
+    pub tables: Option<BTreeSet<u8>>,
+    /// The priorities that they may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priorities>,
+    /// Where they may send packets.
+    #[serde(deserialize_with = "bounds::ports", skip_serializing_if = "Option::is_none")]
+    pub ports: Option<BTreeSet<PortNo>>,
+    /// The switches that they may be in.
+    #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
+    pub datapaths: Option<BTreeSet<DatapathId>>,
+    /// How many of them a switch may hold at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules_per_datapath: Option<u32>,
+}
+
+/// The bounds of `port.write`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PortWrite {
+    /// The ports that may be changed.
+    #[serde(deserialize_with = "bounds::ports", skip_serializing_if = "Option::is_none")]
+    pub ports: Option<BTreeSet<PortNo>>,
+    /// The switches whose ports may be changed.
+    #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
+    pub datapaths: Option<BTreeSet<DatapathId>>,
+}
+
+/// The beginnings of the keys that may be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StorePrefixes(pub Names);
+
+/// Something that has no bounds: `true`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Whole;
+
+impl Serialize for Whole {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bool(true)
+    }
+}
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let granted = bool::deserialize(input)?;
+        if granted { Ok(Whole) } else { Err(serde::de::Error::custom(super::NOT_FALSE)) }
+    }
+}
+
+/// `true`, or a table of bounds.
+fn bounded<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
+    input: D,
+) -> Result<Option<T>, D::Error> {
+    struct WholeOrBounds<T>(std::marker::PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for WholeOrBounds<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("true, or a table of bounds")
+        }
+
+        fn visit_bool<E: serde::de::Error>(self, whole: bool) -> Result<T, E> {
+            if whole { Ok(T::default()) } else { Err(E::custom(super::NOT_FALSE)) }
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, bounds: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(bounds))
+        }
+    }
+
+    input.deserialize_any(WholeOrBounds(std::marker::PhantomData)).map(Some)
+}
+
+impl Capabilities {
+    /// Shows each to a visitor, beside what stands in its place in `before`.
+    pub(super) fn visit(&self, before: &Capabilities, visitor: &mut impl Visit) {
+        visitor.visit("packet.in", &self.packet_in, &before.packet_in);
+        visitor.visit("packet.out", &self.packet_out, &before.packet_out);
+        visitor.visit("rule.write", &self.rule_write, &before.rule_write);
+        visitor.visit("rule.write.others", &self.rule_write_others, &before.rule_write_others);
+        visitor.visit("rule.read", &self.rule_read, &before.rule_read);
+        visitor.visit("stats.read", &self.stats_read, &before.stats_read);
+        visitor.visit("view.read", &self.view_read, &before.view_read);
+        visitor.visit("view.annotate", &self.view_annotate, &before.view_annotate);
+        visitor.visit("host.read", &self.host_read, &before.host_read);
+        visitor.visit("port.write", &self.port_write, &before.port_write);
+        visitor.visit("store.read", &self.store_read, &before.store_read);
+        visitor.visit("store.write", &self.store_write, &before.store_write);
+        visitor.visit("query", &self.query, &before.query);
+        visitor.visit("publish", &self.publish, &before.publish);
+        visitor.visit("subscribe", &self.subscribe, &before.subscribe);
+    }
+
+    /// Those whose names are kept, with their bounds; no other.
+    pub fn only(&self, kept: impl Fn(&str) -> bool) -> Capabilities {
+        fn keep<T: Clone>(kept: bool, one: &Option<T>) -> Option<T> {
+            one.clone().filter(|_| kept)
+        }
+        Capabilities {
+            packet_in: keep(kept("packet.in"), &self.packet_in),
+            packet_out: keep(kept("packet.out"), &self.packet_out),
+            rule_write: keep(kept("rule.write"), &self.rule_write),
+            rule_write_others: keep(kept("rule.write.others"), &self.rule_write_others),
+            rule_read: keep(kept("rule.read"), &self.rule_read),
+            stats_read: keep(kept("stats.read"), &self.stats_read),
+            view_read: keep(kept("view.read"), &self.view_read),
+            view_annotate: keep(kept("view.annotate"), &self.view_annotate),
+            host_read: keep(kept("host.read"), &self.host_read),
+            port_write: keep(kept("port.write"), &self.port_write),
+            store_read: keep(kept("store.read"), &self.store_read),
+            store_write: keep(kept("store.write"), &self.store_write),
+            query: keep(kept("query"), &self.query),
+            publish: keep(kept("publish"), &self.publish),
+            subscribe: keep(kept("subscribe"), &self.subscribe),
+        }
+    }
+}
+
+impl Asked for PacketIn {
+    fn words(&self, _: &str) -> String {
+        format!("hear the packets that switches send up{}{}", matching(&self.flowspace), of(&self.datapaths))
+    }
+
+    fn lies_within(&self, wider: &PacketIn) -> bool {
+        narrower(&self.flowspace, &wider.flowspace, Flowspace::lies_within)
+            && narrower(&self.datapaths, &wider.datapaths, BTreeSet::is_subset)
+    }
+}
+
+impl Asked for PacketOut {
+    fn words(&self, _: &str) -> String {
+        format!("send packets of its own{}{}", to(&self.ports), of(&self.datapaths))
+    }
+
+    fn lies_within(&self, wider: &PacketOut) -> bool {
+        narrower(&self.ports, &wider.ports, BTreeSet::is_subset)
+            && narrower(&self.datapaths, &wider.datapaths, BTreeSet::is_subset)
+    }
+}
+
+impl Asked for RuleWrite {
+    fn words(&self, _: &str) -> String {
+        let tables = self.tables.as_ref().map(|tables| format!(", in tables {}", listed(tables)));
+        let priority =
+            self.priority.map(|range| format!(", with priorities {} to {}", range.low, range.high));
+        let most = self.rules_per_datapath.map(|most| format!(", at most {most} in a switch"));
+        let bounds = [
+            tables.unwrap_or_default(),
+            priority.unwrap_or_default(),
+            to(&self.ports),
+            of(&self.datapaths),
+            most.unwrap_or_default(),
+        ];
+        format!("write rules into switches{}{}", matching(&self.flowspace), bounds.concat())
+    }
+
+    fn lies_within(&self, wider: &RuleWrite) -> bool {
+        narrower(&self.flowspace, &wider.flowspace, Flowspace::lies_within)
+            && narrower(&self.tables, &wider.tables, BTreeSet::is_subset)
+            && narrower(&self.priority, &wider.priority, |this, wider| {
+                wider.contains(this.low) && wider.contains(this.high)
+            })
+            && narrower(&self.ports, &wider.ports, BTreeSet::is_subset)
+            && narrower(&self.datapaths, &wider.datapaths, BTreeSet::is_subset)
+            && narrower(&self.rules_per_datapath, &wider.rules_per_datapath, |this, wider| this <= wider)
+    }
+}
+
+impl Asked for PortWrite {
+    fn words(&self, _: &str) -> String {
+        let ports = self.ports.as_ref().map(|ports| format!(" {}", listed(ports)));
+        format!("change ports{}{}", ports.unwrap_or_default(), of(&self.datapaths))
+    }
+
+    fn lies_within(&self, wider: &PortWrite) -> bool {
+        narrower(&self.ports, &wider.ports, BTreeSet::is_subset)
+            && narrower(&self.datapaths, &wider.datapaths, BTreeSet::is_subset)
+    }
+}
+
+impl Asked for StorePrefixes {
+    fn words(&self, name: &str) -> String {
+        let verb = if name == "store.write" { "write" } else { "read" };
+        match &self.0 {
+            Names::All => format!("{verb} every key of the store"),
+            Names::Only(prefixes) => {
+                format!("{verb} the keys of the store that begin with {}", listed(prefixes))
+            }
+        }
+    }
+
+    fn lies_within(&self, wider: &StorePrefixes) -> bool {
+        self.0.lie_within_as_prefixes(&wider.0)
+    }
+}
+
+impl Asked for Names {
+    fn words(&self, name: &str) -> String {
+        let (what, all) = match name {
+            "query" => ("ask the services", "ask every service"),
+            "publish" => ("publish on the topics", "publish on every topic"),
+            _ => ("hear what is published on the topics", "hear what is published on any topic"),
+        };
+        match self {
+            Names::All => all.to_owned(),
+            Names::Only(names) => format!("{what} {}", listed(names)),
+        }
+    }
+
+    fn lies_within(&self, wider: &Names) -> bool {
+        self.lie_within(wider)
+    }
+}
+
+impl Asked for Whole {
+    fn words(&self, name: &str) -> String {
+        match name {
+            "rule.write.others" => "change and delete the rules of other apps",
+            "rule.read" => "read the flow entries of switches",
+            "stats.read" => "ask switches for statistics",
+            "view.read" => "hear of switches, ports, links, and rules that went",
+            "view.annotate" => "write remarks into the network view",
+            "host.read" => "hear where hosts are",
+            "spawn" => "start other programs",
+            other => other,
+        }
+        .to_owned()
+    }
+
+    fn lies_within(&self, _: &Whole) -> bool {
+        true
+    }
+}
+
+fn matching(flowspace: &Option<Flowspace>) -> String {
+    flowspace.as_ref().map(|flowspace| format!(" for packets of {flowspace}")).unwrap_or_default()
+}
+
+fn to(ports: &Option<BTreeSet<PortNo>>) -> String {
+    ports.as_ref().map(|ports| format!(", to ports {}", listed(ports))).unwrap_or_default()
+}
+
+fn of(datapaths: &Option<BTreeSet<DatapathId>>) -> String {
+    datapaths.as_ref().map(|datapaths| format!(", of switches {}", listed(datapaths))).unwrap_or_default()
+}

@@ -1,0 +1,168 @@
+//! What an app may do with the machine: the table `[system]`.
+//!
+//! In: TOML, or the JSON that it prints as. Out: [`System`], in which nothing is granted that was not written. It opens and
+//! connects to nothing: the zone enforces it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::asks::{Asked, Visit};
+use super::bounds::{self, listed};
+use super::capabilities::Whole;
+
+/// What an app may do with the machine. `None` is not at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct System {
+    /// Where it may connect to.
+    #[serde(
+        rename = "net.connect",
+        deserialize_with = "bounds::set",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub net_connect: Option<BTreeSet<Endpoint>>,
+    /// What it may read.
+    #[serde(rename = "fs.read", deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
+    pub fs_read: Option<BTreeSet<PlainPath>>,
+    /// What it may write.
+    #[serde(rename = "fs.write", deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
+    pub fs_write: Option<BTreeSet<PlainPath>>,
+    /// Whether it may start other programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spawn: Option<Whole>,
+}
+
+/// A host, by name or address, and a TCP port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Endpoint {
+    /// A name or an address; an IPv6 address without brackets.
+    pub host: String,
+    /// The port; never 0.
+    pub port: u16,
+}
+
+impl FromStr for Endpoint {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Endpoint, String> {
+        let parsed = text.rsplit_once(':').and_then(|(host, port)| {
+            let port = port.parse().ok().filter(|port| *port != 0)?;
+            host_of(host).map(|host| Endpoint { host, port })
+        });
+        parsed.ok_or_else(|| {
+            format!("\"{text}\" is no place to connect to: write HOST:PORT, for example \"10.0.0.5:5432\"")
+        })
+    }
+}
+
+fn host_of(text: &str) -> Option<String> {
+    if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return address.parse::<std::net::Ipv6Addr>().ok().map(|address| address.to_string());
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    // 253 bytes are the longest name that DNS has (RFC 1035, 2.3.4).
+    (!text.is_empty() && text.len() <= 253 && text.bytes().all(plain)).then(|| text.to_owned())
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl From<Endpoint> for String {
+    fn from(endpoint: Endpoint) -> String {
+        endpoint.to_string()
+    }
+}
+
+impl TryFrom<String> for Endpoint {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Endpoint, String> {
+        text.parse()
+    }
+}
+
+/// An absolute path that goes nowhere but down.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "PathBuf", try_from = "PathBuf")]
+pub struct PlainPath(PathBuf);
+
+impl PlainPath {
+    /// The path.
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl TryFrom<PathBuf> for PlainPath {
+    type Error = String;
+
+    fn try_from(path: PathBuf) -> Result<PlainPath, String> {
+        let down = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+        let printable = path.to_str().is_some_and(|text| !text.chars().any(char::is_control));
+        if path.is_absolute() && path.components().all(down) && printable {
+            // Without doubled and trailing slashes, so that one path is one entry.
+            return Ok(PlainPath(path.components().collect()));
+        }
+        Err(format!(
+            "{path:?} is no path to grant: write an absolute one without .., for example \"/etc/hosts\""
+        ))
+    }
+}
+
+impl From<PlainPath> for PathBuf {
+    fn from(path: PlainPath) -> PathBuf {
+        path.0
+    }
+}
+
+impl System {
+    pub(super) fn visit(&self, before: &System, visitor: &mut impl Visit) {
+        visitor.visit("net.connect", &self.net_connect, &before.net_connect);
+        visitor.visit("fs.read", &self.fs_read, &before.fs_read);
+        visitor.visit("fs.write", &self.fs_write, &before.fs_write);
+        visitor.visit("spawn", &self.spawn, &before.spawn);
+    }
+
+    /// Those whose names are kept.
+    pub fn only(&self, kept: impl Fn(&str) -> bool) -> System {
+        System {
+            net_connect: self.net_connect.clone().filter(|_| kept("net.connect")),
+            fs_read: self.fs_read.clone().filter(|_| kept("fs.read")),
+            fs_write: self.fs_write.clone().filter(|_| kept("fs.write")),
+            spawn: self.spawn.filter(|_| kept("spawn")),
+        }
+    }
+}
+
+impl Asked for BTreeSet<Endpoint> {
+    fn words(&self, _: &str) -> String {
+        format!("connect to {}", listed(self))
+    }
+
+    fn lies_within(&self, wider: &Self) -> bool {
+        self.is_subset(wider)
+    }
+}
+
+impl Asked for BTreeSet<PlainPath> {
+    fn words(&self, name: &str) -> String {
+        let verb = if name == "fs.write" { "write" } else { "read" };
+        format!("{verb} on this machine {}", listed(self.iter().map(|path| path.0.display())))
+    }
+
+    fn lies_within(&self, wider: &Self) -> bool {
+        self.iter().all(|path| wider.iter().any(|other| path.0.starts_with(&other.0)))
+    }
+}
