@@ -49,5 +49,5 @@ pub use receipts::Tag;
 pub use roles::{ControllerRole, MAX_ROLE_REQUESTS};
 pub use roster::{NoRoom, Roster, SwitchRecord, Taken};
 pub use snapshot::SessionSnapshot;
-pub use southbound::{NotAdopted, Sink, Southbound};
+pub use southbound::{NotAdopted, Ready, Sink, Southbound};
 pub use turn::{Effect, Line, SouthboundEvent, Turn};

@@ -58,6 +58,28 @@ pub struct Southbound {
     now_ms: u64,
 }
 
+/// What a poll says of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ready {
+    /// There is something to read, an end or an error among it.
+    pub readable: bool,
+    /// There is room to write.
+    pub writable: bool,
+    /// The peer sends no more: behind what is left comes the end.
+    pub closed: bool,
+}
+
+impl From<&mio::event::Event> for Ready {
+    fn from(event: &mio::event::Event) -> Self {
+        let (closed, error) = (event.is_read_closed(), event.is_error());
+        Ready {
+            readable: event.is_readable() || closed || error,
+            writable: event.is_writable(),
+            closed: closed || error,
+        }
+    }
+}
+
 /// Why a stream was not adopted; it is closed.
 #[derive(Debug)]
 pub enum NotAdopted {
@@ -139,34 +161,33 @@ impl Southbound {
     }
 
     /// A connection is ready. Reads at most a turn's worth; if more is there, [`Southbound::has_backlog`] says so.
-    pub fn on_ready(
-        &mut self,
-        token: Token,
-        readable: bool,
-        writable: bool,
-        now_ms: u64,
-        sink: &mut Sink<'_>,
-    ) {
+    pub fn on_ready(&mut self, token: Token, ready: Ready, now_ms: u64, sink: &mut Sink<'_>) {
         self.now_ms = now_ms;
-        let Some(slot) = token.0.checked_sub(self.token_base) else { return };
-        if writable {
-            self.mark_dirty(slot);
-        }
+        let Some(slot) = self.note(token, ready) else { return };
         // Who has more to read already waits for its next turn, and gets no other.
         let waits = self.slots.get(slot).and_then(Option::as_ref).is_some_and(|it| it.backlogged);
-        if readable && !waits {
+        if ready.readable && !waits {
             self.read(slot, sink);
         }
     }
 
-    /// A connection is ready, and there is no time for it in this turn: it waits with those that have more to read.
-    pub fn postpone(&mut self, token: Token, readable: bool, writable: bool) {
-        let Some(slot) = token.0.checked_sub(self.token_base) else { return };
-        if writable {
+    /// Takes note of what a poll said of a connection; its slot, if the token is a connection's.
+    fn note(&mut self, token: Token, ready: Ready) -> Option<usize> {
+        let slot = token.0.checked_sub(self.token_base)?;
+        if ready.writable {
             self.mark_dirty(slot);
         }
+        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) {
+            connection.peer_closed |= ready.closed;
+        }
+        Some(slot)
+    }
+
+    /// A connection is ready, and there is no time for it in this turn: it waits with those that have more to read.
+    pub fn postpone(&mut self, token: Token, ready: Ready) {
+        let Some(slot) = self.note(token, ready) else { return };
         if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut)
-            && readable
+            && ready.readable
             && !connection.backlogged
         {
             connection.backlogged = true;

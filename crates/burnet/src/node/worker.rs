@@ -198,15 +198,13 @@ impl Worker {
             self.serve_trusted();
         }
         for event in events.iter().filter(|event| southbound_owns(event.token())) {
-            let (readable, writable) = (event.is_readable() || event.is_error(), event.is_writable());
             let Worker { southbound, dispatch, now_ms, .. } = self;
             if reads >= READS_PER_TURN || dispatch.heard >= EVENTS_PER_TURN {
-                southbound.postpone(event.token(), readable, writable);
+                southbound.postpone(event.token(), event.into());
                 continue;
             }
             reads += 1;
-            southbound
-                .on_ready(event.token(), readable, writable, *now_ms, &mut |event| dispatch.hear(event));
+            southbound.on_ready(event.token(), event.into(), *now_ms, &mut |event| dispatch.hear(event));
             self.serve_trusted();
         }
     }

@@ -60,8 +60,7 @@ impl Node {
         }
         for event in ready.iter() {
             if southbound.owns(event.token()) {
-                let (readable, writable) = (event.is_readable(), event.is_writable());
-                southbound.on_ready(event.token(), readable, writable, *now_ms, &mut sink);
+                southbound.on_ready(event.token(), event.into(), *now_ms, &mut sink);
             } else {
                 let Token(index) = event.token();
                 while listeners.accept(index, |stream, peer| drop(southbound.adopt(stream, peer, *now_ms))) {}
