@@ -6,7 +6,6 @@ use flow::BadInput;
 
 use crate::error::{BAD_LEN, bad};
 use crate::version::Version;
-use crate::wire::Reader;
 
 /// How long the header is; no message is shorter.
 pub const HEADER_LEN: usize = 8;
@@ -31,12 +30,14 @@ impl Header {
     /// OFPBRC_BAD_LEN if there are fewer, or if the length is less than eight.
     #[inline]
     pub fn read(bytes: &[u8]) -> Result<Header, BadInput> {
-        let mut reader = Reader::new(bytes, 0);
+        let Some([version, kind, l0, l1, x0, x1, x2, x3]) = bytes.first_chunk() else {
+            return Err(cut_off(bytes));
+        };
         let header = Header {
-            version: Version(reader.u8("version")?),
-            kind: reader.u8("type")?,
-            length: reader.u16("length")?,
-            xid: reader.u32("xid")?,
+            version: Version(*version),
+            kind: *kind,
+            length: u16::from_be_bytes([*l0, *l1]),
+            xid: u32::from_be_bytes([*x0, *x1, *x2, *x3]),
         };
         if usize::from(header.length) < HEADER_LEN { Err(too_short(header.length)) } else { Ok(header) }
     }
@@ -67,6 +68,19 @@ pub fn frame_len(bytes: &[u8]) -> Option<Result<usize, BadInput>> {
     let [_, _, high, low, ..] = *bytes else { return None };
     let length = u16::from_be_bytes([high, low]);
     Some(if usize::from(length) < HEADER_LEN { Err(too_short(length)) } else { Ok(usize::from(length)) })
+}
+
+/// What is missing of a header that is not whole.
+#[cold]
+fn cut_off(bytes: &[u8]) -> BadInput {
+    let (field, from) = match bytes.len() {
+        0 => ("version", 0),
+        1 => ("type", 1),
+        2 | 3 => ("length", 2),
+        _ => ("xid", 4),
+    };
+    let message = format!("{} bytes are there, and a header has {HEADER_LEN}", bytes.len());
+    bad(from, field, BAD_LEN, message)
 }
 
 #[cold]

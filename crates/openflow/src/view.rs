@@ -98,8 +98,9 @@ impl<'a> PacketInView<'a> {
     ///
     /// # Errors
     /// As [`crate::Message::decode`], and if the match of 1.3 has no `in_port` (OFPBMC_BAD_FIELD).
+    #[inline]
     pub fn read(bytes: &'a [u8]) -> Result<Self, BadInput> {
-        if let Some(view) = read_whole_v10(bytes) {
+        if let Some(view) = read_whole_v10(bytes).or_else(|| read_usual_v13(bytes)) {
             return Ok(view);
         }
         let (header, mut body) = split(bytes)?;
@@ -140,6 +141,40 @@ fn read_whole_v10(bytes: &[u8]) -> Option<PacketInView<'_>> {
         reason,
         table_id: 0,
         cookie: v10::NO_COOKIE,
+        in_port,
+        data,
+        matching: MatchBytes::InPort(in_port_tlv(in_port)),
+    })
+}
+
+/// `ofp_match` of a port and nothing else, but for the port itself: type OXM, length 12, and the header of `in_port`.
+const MATCH_OF_A_PORT: [u8; 8] = [0x00, 0x01, 0x00, 0x0c, 0x80, 0x00, 0x00, 0x04];
+
+/// A packet-in of 1.3 whose match is the port alone, as most switches send it, with one look at its length and one at its match: it
+/// needs no walk over its fields. Any other is read field by field.
+#[inline]
+fn read_usual_v13(bytes: &[u8]) -> Option<PacketInView<'_>> {
+    let (fixed, behind) = bytes.split_first_chunk::<24>()?;
+    let (matching, behind) = behind.split_first_chunk::<16>()?;
+    // Two bytes of padding put the frame's IP header on a boundary of four.
+    let (_, data) = behind.split_first_chunk::<2>()?;
+    let [version, kind, l0, l1, x0, x1, x2, x3, b0, b1, b2, b3, t0, t1, reason, table_id, cookie @ ..] =
+        *fixed;
+    let [m0, m1, m2, m3, m4, m5, m6, m7, p0, p1, p2, p3, _, _, _, _] = *matching;
+    let expected = [Version::V1_3.0, v13::kind::PACKET_IN];
+    let whole = [version, kind] == expected && usize::from(u16::from_be_bytes([l0, l1])) == bytes.len();
+    if !whole || [m0, m1, m2, m3, m4, m5, m6, m7] != MATCH_OF_A_PORT {
+        return None;
+    }
+    let in_port = PortNo(u32::from_be_bytes([p0, p1, p2, p3]));
+    Some(PacketInView {
+        version: Version::V1_3,
+        xid: u32::from_be_bytes([x0, x1, x2, x3]),
+        buffer_id: u32::from_be_bytes([b0, b1, b2, b3]),
+        total_len: u16::from_be_bytes([t0, t1]),
+        reason,
+        table_id,
+        cookie: u64::from_be_bytes(cookie),
         in_port,
         data,
         matching: MatchBytes::InPort(in_port_tlv(in_port)),
