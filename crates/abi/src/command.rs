@@ -421,16 +421,32 @@ pub mod write {
     use crate::frame;
     use crate::header::Header;
 
-    /// Appends a command.
     #[inline]
-    pub fn command(out: &mut Vec<u8>, command: &Command<'_>) -> bool {
-        let header = |kind: u16| Header {
+    fn header(kind: u16, datapath: DatapathId, ticket: u64, wants_receipt: bool) -> Header {
+        Header {
             kind: kind.into(),
-            flags: if command.wants_receipt { FLAG_RECEIPT } else { 0 }.into(),
+            flags: if wants_receipt { FLAG_RECEIPT } else { 0 }.into(),
             length: 0.into(),
-            datapath: command.datapath.0.into(),
-            sequence: command.ticket.into(),
-        };
+            datapath: datapath.0.into(),
+            sequence: ticket.into(),
+        }
+    }
+
+    /// Appends a change of rules: what [`command`] does with [`What::FlowMod`], for whoever knows that it is one.
+    #[inline]
+    pub fn rule(
+        out: &mut Vec<u8>,
+        datapath: DatapathId,
+        ticket: u64,
+        wants_receipt: bool,
+        it: &FlowMod<'_>,
+    ) -> bool {
+        flow_mod(out, header(kind::FLOW_MOD, datapath, ticket, wants_receipt), it)
+    }
+
+    /// Appends a command.
+    pub fn command(out: &mut Vec<u8>, command: &Command<'_>) -> bool {
+        let header = |kind: u16| header(kind, command.datapath, command.ticket, command.wants_receipt);
         match &command.what {
             What::Subscribe(it) => {
                 frame::write(out, header(kind::SUBSCRIBE), &U64::new(it.events), &[it.packets])

@@ -398,7 +398,7 @@ impl<'a> Event<'a> {
         Ok(match frame.header.kind.get() {
             kind::SWITCH_UP => Event::SwitchUp(switch_up(datapath, body)?),
             kind::SWITCH_DOWN => Event::SwitchDown(datapath),
-            kind::PACKET_IN => Event::PacketIn(packet_in(datapath, body)?),
+            kind::PACKET_IN => Event::PacketIn(PacketIn::read(frame)?),
             kind::PORT_STATUS => {
                 let fixed: &PortStatusFixed = body.fixed()?;
                 Event::PortStatus(PortStatus { datapath, reason: fixed.reason, port: &fixed.port })
@@ -449,20 +449,24 @@ fn switch_up<'a>(datapath: DatapathId, mut body: Reader<'a>) -> Result<SwitchUp<
     Ok(SwitchUp { datapath, n_buffers: fixed.n_buffers.get(), n_tables: fixed.n_tables, ports })
 }
 
-#[inline]
-fn packet_in<'a>(datapath: DatapathId, mut body: Reader<'a>) -> Result<PacketIn<'a>, Malformed> {
-    let fixed: &PacketInFixed = body.fixed()?;
-    Ok(PacketIn {
-        datapath,
-        in_port: PortNo(fixed.in_port.get()),
-        buffer_id: Some(fixed.buffer_id.get()).filter(|id| *id != NO_BUFFER),
-        total_len: fixed.total_len.get(),
-        reason: fixed.reason,
-        table_id: fixed.table_id,
-        cookie: fixed.cookie.get(),
-        metadata: body.bytes(fixed.metadata_len.get().into())?,
-        data: body.rest(),
-    })
+impl<'a> PacketIn<'a> {
+    /// Reads the body of a frame of [`kind::PACKET_IN`]: for whoever has looked at the kind already, since nearly every event is one.
+    #[inline]
+    pub fn read(frame: &Frame<'a>) -> Result<Self, Malformed> {
+        let mut body = Reader::new(frame);
+        let fixed: &PacketInFixed = body.fixed()?;
+        Ok(PacketIn {
+            datapath: frame.datapath(),
+            in_port: PortNo(fixed.in_port.get()),
+            buffer_id: Some(fixed.buffer_id.get()).filter(|id| *id != NO_BUFFER),
+            total_len: fixed.total_len.get(),
+            reason: fixed.reason,
+            table_id: fixed.table_id,
+            cookie: fixed.cookie.get(),
+            metadata: body.bytes(fixed.metadata_len.get().into())?,
+            data: body.rest(),
+        })
+    }
 }
 
 fn flow_removed<'a>(datapath: DatapathId, mut body: Reader<'a>) -> Result<FlowRemoved<'a>, Malformed> {
@@ -506,6 +510,7 @@ pub mod write {
     use crate::frame;
     use crate::header::Header;
 
+    #[inline]
     fn header(kind: u16, datapath: DatapathId, sequence: u64) -> Header {
         Header {
             kind: kind.into(),

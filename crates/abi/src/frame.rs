@@ -133,6 +133,7 @@ where
     }
     // Checked just above: the length fits in 32 bits.
     header.length = (length as u32).into();
+    out.reserve(length);
     out.extend_from_slice(header.as_bytes());
     out.extend_from_slice(fixed.as_bytes());
     parts.iter().for_each(|part| out.extend_from_slice(part));

@@ -8,7 +8,7 @@ use crate::decision::Effect;
 use crate::query::Queries;
 use crate::subscription::Subscription;
 use crate::zones::{MAX_ZONE, Zone, ZoneCounters, ZoneSet};
-use abi::event::{Event, SwitchUp, kind};
+use abi::event::{Event, PacketIn, SwitchUp, kind};
 use abi::{Frame, Malformed, ZoneId};
 use flow::DatapathId;
 use flow::frame::FrameFields;
@@ -115,7 +115,7 @@ impl Kernel {
         if self.choosy.is_empty() {
             return Ok(hearers);
         }
-        let Event::PacketIn(packet) = Event::read(frame)? else { return Ok(hearers) };
+        let packet = PacketIn::read(frame)?;
         let mut fields = FrameFields::read(packet.data);
         fields.set(flow::Field::InPort, u128::from(packet.in_port.0));
         for zone in self.choosy {

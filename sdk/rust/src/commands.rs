@@ -266,8 +266,8 @@ impl FlowBuilder<'_> {
         let FlowBuilder { datapath, fields, commands } = self;
         let ticket = commands.next_ticket();
         let Commands { frames, matching, actions, too_long, .. } = commands;
-        let what = What::FlowMod(FlowMod { matching, instructions: actions, ..fields });
-        let written = write::command(frames, &Command { datapath, ticket: ticket.0, wants_receipt, what });
+        let rule = FlowMod { matching, instructions: actions, ..fields };
+        let written = write::rule(frames, datapath, ticket.0, wants_receipt, &rule);
         *too_long += u64::from(!written);
         ticket
     }

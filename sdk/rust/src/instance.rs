@@ -5,6 +5,7 @@
 use crate::app::App;
 use crate::commands::Commands;
 use crate::settings::Settings;
+use abi::event::{PacketIn, kind};
 use abi::table::AppTable;
 use abi::{Event, Frame, Malformed};
 use zone::guest::Guest;
@@ -29,6 +30,11 @@ impl<A: App> Instance<A> {
     #[inline]
     pub(crate) fn on_frame(&mut self, frame: &Frame<'_>) -> Result<(), Malformed> {
         let Instance { app, out } = self;
+        if frame.header.kind.get() == kind::PACKET_IN {
+            // Nearly every event is one, and is read without asking what else it might be.
+            app.on_packet_in(&PacketIn::read(frame)?, out);
+            return Ok(());
+        }
         match Event::read(frame)? {
             Event::SwitchUp(up) => app.on_switch_up(&up, out),
             Event::SwitchDown(datapath) => app.on_switch_down(datapath, out),
