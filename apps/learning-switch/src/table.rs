@@ -6,11 +6,18 @@
 use burnet_sdk::{MacAddr, PortNo};
 use foldhash::{HashMap, HashMapExt};
 
-/// Where an address was seen, and when.
+/// Where an address was seen, and when. With the address it takes 16 bytes, so that four share a line of the processor's cache: with a
+/// hundred thousand addresses of many switches, what a look-up costs is the line that it waits for.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     port: PortNo,
-    at_ms: u64,
+    /// Whole seconds of the clock that only goes forward; they last for 136 years.
+    at_s: u32,
+}
+
+/// Milliseconds of the clock as [`Seen`] keeps them.
+fn seconds(now_ms: u64) -> u32 {
+    u32::try_from(now_ms / 1000).unwrap_or(u32::MAX)
 }
 
 /// The addresses of one switch.
@@ -34,13 +41,13 @@ impl AddressTable {
     /// Learns that an address is behind a port.
     pub fn learn(&mut self, address: MacAddr, port: PortNo, now_ms: u64) {
         if let Some(seen) = self.seen.get_mut(&address.to_u64()) {
-            *seen = Seen { port, at_ms: now_ms };
+            *seen = Seen { port, at_s: seconds(now_ms) };
             return;
         }
         if self.seen.len() >= self.capacity {
             self.evict();
         }
-        self.seen.insert(address.to_u64(), Seen { port, at_ms: now_ms });
+        self.seen.insert(address.to_u64(), Seen { port, at_s: seconds(now_ms) });
     }
 
     /// Behind which port an address was last seen.
@@ -60,11 +67,12 @@ impl AddressTable {
 
     /// Forgets what was not seen since `since_ms`.
     pub fn forget_unseen(&mut self, since_ms: u64) {
-        self.seen.retain(|_, seen| seen.at_ms >= since_ms);
+        let since_s = seconds(since_ms);
+        self.seen.retain(|_, seen| seen.at_s >= since_s);
     }
 
     fn evict(&mut self) {
-        let oldest = self.seen.iter().take(EVICTION_SAMPLE).min_by_key(|(_, seen)| seen.at_ms);
+        let oldest = self.seen.iter().take(EVICTION_SAMPLE).min_by_key(|(_, seen)| seen.at_s);
         if let Some(address) = oldest.map(|(address, _)| *address) {
             self.seen.remove(&address);
         }
@@ -82,7 +90,7 @@ mod tests {
     #[test]
     fn it_never_grows_beyond_its_bound() {
         let mut table = AddressTable::new(10);
-        (0..1000).for_each(|number| table.learn(address(number), PortNo(1), number));
+        (0..1000).for_each(|number| table.learn(address(number), PortNo(1), 1000 * number));
         assert_eq!(table.seen.len(), 10);
         assert_eq!(table.port_of(address(999)), Some(PortNo(1)));
     }
@@ -107,9 +115,9 @@ mod tests {
     #[test]
     fn what_was_not_seen_for_long_is_forgotten() {
         let mut table = AddressTable::new(10);
-        table.learn(address(1), PortNo(1), 100);
-        table.learn(address(2), PortNo(1), 200);
-        table.forget_unseen(150);
+        table.learn(address(1), PortNo(1), 1000);
+        table.learn(address(2), PortNo(1), 3000);
+        table.forget_unseen(2000);
         assert_eq!((table.port_of(address(1)), table.port_of(address(2))), (None, Some(PortNo(1))));
     }
 }
