@@ -24,21 +24,7 @@ fn message(body: Body) -> Message {
 }
 
 fn rule(priority: u16, matching: Match, instructions: Vec<Instruction>) -> FlowMod {
-    FlowMod {
-        cookie: 0,
-        cookie_mask: 0,
-        table_id: 0,
-        command: FLOW_ADD,
-        idle_timeout_s: 0,
-        hard_timeout_s: 0,
-        priority,
-        buffer_id: NO_BUFFER,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        flags: 0,
-        matching,
-        instructions,
-    }
+    FlowModFields { priority, ..FlowModFields::default() }.with(matching, instructions)
 }
 
 fn output(port: u32) -> Vec<Instruction> {

@@ -14,21 +14,10 @@ use std::time::Duration;
 const NOW: Duration = Duration::from_secs(1);
 
 fn rule(table_id: u8, matching: Match, instructions: Vec<Instruction>) -> Body {
-    Body::FlowMod(FlowMod {
-        cookie: 0,
-        cookie_mask: 0,
-        table_id,
-        command: FLOW_ADD,
-        idle_timeout_s: 60,
-        hard_timeout_s: 0,
-        priority: 1,
-        buffer_id: NO_BUFFER,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        flags: 0,
-        matching,
-        instructions,
-    })
+    Body::FlowMod(
+        FlowModFields { table_id, idle_timeout_s: 60, priority: 1, ..FlowModFields::default() }
+            .with(matching, instructions),
+    )
 }
 
 /// How many allocations a hundred packets make, once the first has passed.

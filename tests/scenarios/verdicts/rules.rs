@@ -151,21 +151,8 @@ impl Maker<'_> {
             _ => Kind::Mpls(self.dice.pick(&[None, Some(true), Some(false)])),
         };
         let tag = self.dice.pick(&[Tag::Unsaid, Tag::Unsaid, Tag::None, Tag::There]);
-        FlowMod {
-            cookie: 0,
-            cookie_mask: 0,
-            table_id,
-            command: FLOW_ADD,
-            idle_timeout_s: 0,
-            hard_timeout_s: 0,
-            priority,
-            buffer_id: NO_BUFFER,
-            out_port: PortNo::ANY,
-            out_group: GROUP_ANY,
-            flags: 0,
-            matching: self.matching(table_id, kind, tag),
-            instructions: self.instructions(table_id, kind, tag),
-        }
+        FlowModFields { table_id, priority, ..FlowModFields::default() }
+            .with(self.matching(table_id, kind, tag), self.instructions(table_id, kind, tag))
     }
 
     fn matching(&mut self, table_id: u8, kind: Kind, tag: Tag) -> Match {

@@ -525,21 +525,8 @@ mod tests {
         let topology: Topology = topology.parse().unwrap();
         let mut network = Network::new(&topology, &SwitchOptions::default(), NOW);
         let mut effects = NetworkEffects::default();
-        let flood = FlowMod {
-            cookie: 0,
-            cookie_mask: 0,
-            table_id: 0,
-            command: FLOW_ADD,
-            idle_timeout_s: 0,
-            hard_timeout_s: 0,
-            priority: 0,
-            buffer_id: NO_BUFFER,
-            out_port: PortNo::ANY,
-            out_group: GROUP_ANY,
-            flags: 0,
-            matching: Match::any(),
-            instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])],
-        };
+        let flood = FlowModFields { priority: 0, ..FlowModFields::default() }
+            .with(Match::any(), vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])]);
         for switch in 0..topology.switches.len() {
             let at = Channel { switch, controller: ControllerId(0) };
             network.on_connected(at, &mut effects);

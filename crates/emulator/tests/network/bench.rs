@@ -27,21 +27,13 @@ pub fn ms(milliseconds: u64) -> Duration {
 
 /// What makes a switch flood whatever comes.
 pub fn flood(idle_timeout_s: u16) -> FlowMod {
-    FlowMod {
-        cookie: 0,
-        cookie_mask: 0,
-        table_id: 0,
-        command: FLOW_ADD,
+    FlowModFields {
         idle_timeout_s,
-        hard_timeout_s: 0,
         priority: 0,
-        buffer_id: NO_BUFFER,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
         flags: FLOW_MOD_SEND_FLOW_REMOVED,
-        matching: Match::any(),
-        instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])],
+        ..FlowModFields::default()
     }
+    .with(Match::any(), vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])])
 }
 
 /// The way between a switch and its one controller.

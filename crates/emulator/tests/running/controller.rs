@@ -85,22 +85,8 @@ fn flood(packet_in: &PacketIn) -> PacketOut {
 }
 
 fn table_miss() -> FlowMod {
-    FlowMod {
-        cookie: 0,
-        cookie_mask: 0,
-        table_id: 0,
-        command: FLOW_ADD,
-        idle_timeout_s: 0,
-        hard_timeout_s: 0,
-        priority: 0,
-        buffer_id: NO_BUFFER,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        flags: 0,
-        matching: Match::any(),
-        instructions: vec![Instruction::ApplyActions(vec![Action::Output {
-            port: PortNo::CONTROLLER,
-            max_len: 128,
-        }])],
-    }
+    FlowModFields { priority: 0, ..FlowModFields::default() }.with(
+        Match::any(),
+        vec![Instruction::ApplyActions(vec![Action::Output { port: PortNo::CONTROLLER, max_len: 128 }])],
+    )
 }

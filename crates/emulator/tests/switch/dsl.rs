@@ -256,21 +256,7 @@ pub fn check(rules: &[Rule], (in_port, frame): (u32, Vec<u8>), expected: &str) {
 pub struct Rule(pub FlowMod);
 
 pub fn rule(priority: u16) -> Rule {
-    Rule(FlowMod {
-        cookie: 0,
-        cookie_mask: 0,
-        table_id: 0,
-        command: FLOW_ADD,
-        idle_timeout_s: 0,
-        hard_timeout_s: 0,
-        priority,
-        buffer_id: NO_BUFFER,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        flags: 0,
-        matching: Match::any(),
-        instructions: Vec::new(),
-    })
+    Rule(FlowModFields { priority, ..FlowModFields::default() }.with(Match::any(), Vec::new()))
 }
 
 impl Rule {

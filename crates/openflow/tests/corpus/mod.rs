@@ -7,21 +7,17 @@ use openflow::Body;
 use openflow::message::*;
 
 pub fn flow_mod() -> FlowMod {
-    FlowMod {
+    FlowModFields {
         cookie: u64::MAX,
-        cookie_mask: 0,
-        table_id: 0,
-        command: FLOW_ADD,
         idle_timeout_s: 10,
-        hard_timeout_s: 0,
         priority: 100,
-        buffer_id: NO_BUFFER,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
         flags: FLOW_MOD_SEND_FLOW_REMOVED,
-        matching: Match::any().with(Field::InPort, PortNo(1)),
-        instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(2))])],
+        ..FlowModFields::default()
     }
+    .with(
+        Match::any().with(Field::InPort, PortNo(1)),
+        vec![Instruction::ApplyActions(vec![Action::output(PortNo(2))])],
+    )
 }
 
 fn port() -> Port {

@@ -1,9 +1,9 @@
 //! Flow mods, in ovs-ofctl's flow syntax.
 
+use flow::Match;
 use flow::text::{BadText, parse_instructions, parse_match};
-use flow::{Match, PortNo};
 
-use super::super::rule::{DEFAULT_PRIORITY, FLAGS};
+use super::super::rule::FLAGS;
 use super::words::{Word, fault, first, split, split_actions};
 use crate::message::*;
 use crate::version::Version;
@@ -50,21 +50,7 @@ pub(super) fn printed(text: &str, version: Version) -> Result<FlowMod, BadText> 
 
 /// Nothing said.
 fn empty() -> FlowMod {
-    FlowMod {
-        cookie: 0,
-        cookie_mask: 0,
-        table_id: 0,
-        command: FLOW_ADD,
-        idle_timeout_s: 0,
-        hard_timeout_s: 0,
-        priority: DEFAULT_PRIORITY,
-        buffer_id: NO_BUFFER,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        flags: 0,
-        matching: Match::any(),
-        instructions: Vec::new(),
-    }
+    FlowModFields::default().with(Match::any(), Vec::new())
 }
 
 /// What the words say of the rule; whether there are actions among them.
