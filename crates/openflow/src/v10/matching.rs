@@ -298,7 +298,7 @@ pub(crate) fn write_from_canonical(tlvs: &[u8], out: &mut Writer<'_>) -> Result<
 }
 
 /// The match, if it is of those exact fields alone that the rules of most apps have: port, addresses, EtherType. It is what the
-/// general way makes of them, at a tenth of its cost, since no number of 128 bits is on the way.
+/// general way makes of them, with less than half of its instructions, since no number of 128 bits is on the way.
 fn of_usual_fields(mut tlvs: &[u8]) -> Option<WireMatch> {
     const IN_PORT: u32 = field_header(Field::InPort, false);
     const ETH_DST: u32 = field_header(Field::EthDst, false);
