@@ -55,5 +55,5 @@ pub use run::{
     PingReport, TooLarge,
 };
 pub use simulation::Simulation;
-pub use switch::{ControllerId, Effects, FailMode, Switch, SwitchCounters, SwitchOptions, Versions};
+pub use switch::{ControllerId, Effects, FailMode, Parting, Switch, SwitchCounters, SwitchOptions, Versions};
 pub use topology::Topology;

@@ -188,7 +188,7 @@ impl Simulation {
     fn converse(&mut self) -> bool {
         self.gather();
         for _ in 0..ANSWERS_MAX {
-            for at in std::mem::take(&mut self.effects.close) {
+            for (at, _) in std::mem::take(&mut self.effects.close) {
                 self.network.on_disconnected(at);
             }
             if self.effects.messages.is_empty() {

@@ -33,7 +33,7 @@ use std::time::Duration;
 use crate::digest::Digest;
 use crate::host::{Host, HostCounters, HostEffects, PingReply};
 use crate::random::Random;
-use crate::switch::{ControllerId, Effects, Switch, SwitchOptions};
+use crate::switch::{ControllerId, Effects, Parting, Switch, SwitchOptions};
 use crate::topology::{Endpoint, HostPlan, Link, SwitchPlan, Topology};
 use cable::{Cable, Fate, Way};
 use capture::Taps;
@@ -62,8 +62,8 @@ pub struct Channel {
 pub struct NetworkEffects {
     /// What switches send to controllers; in order.
     pub messages: Vec<(Channel, Message)>,
-    /// Connections that are to be closed once their messages are sent.
-    pub close: Vec<Channel>,
+    /// Connections that are to be closed once their messages are sent, and why.
+    pub close: Vec<(Channel, Parting)>,
     /// Replies to the pings of a host, named by its index.
     pub replies: Vec<(usize, PingReply)>,
     /// Frames that leave by a port that goes outside, each with its switch and port.
@@ -250,7 +250,7 @@ impl Network {
     /// A connection of a switch to a controller is there.
     pub fn on_connected(&mut self, at: Channel, effects: &mut NetworkEffects) {
         if !self.is_switch_up(at.switch) {
-            return effects.close.push(at);
+            return effects.close.push((at, Parting::SwitchedOff));
         }
         self.channels.insert(at);
         self.at_switch(at.switch, effects, |switch, out| switch.on_connected(at.controller, out));
@@ -264,11 +264,12 @@ impl Network {
         }
     }
 
-    /// Ends all connections of a switch.
+    /// Ends all connections of a switch that is switched off.
     fn disconnect(&mut self, switch: usize, effects: &mut NetworkEffects) {
         let last = Channel { switch, controller: ControllerId(usize::MAX) };
         let first = Channel { switch, controller: ControllerId(0) };
-        effects.close.extend(self.channels.range(first..=last));
+        let all = self.channels.range(first..=last);
+        effects.close.extend(all.map(|at| (*at, Parting::SwitchedOff)));
     }
 
     /// A message for a switch has come.
@@ -449,7 +450,7 @@ impl Network {
         let channel = |controller| Channel { switch: index, controller };
         let messages = out.messages.drain(..);
         effects.messages.extend(messages.map(|(controller, message)| (channel(controller), message)));
-        effects.close.extend(out.close.drain(..).map(channel));
+        effects.close.extend(out.close.drain(..).map(|(controller, why)| (channel(controller), why)));
         for (port, frame) in out.frames.drain(..) {
             self.send(Endpoint::Switch { index, port }, frame, effects);
         }

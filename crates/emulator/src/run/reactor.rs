@@ -23,7 +23,7 @@ use super::ping_all::{PingAll, PingReport};
 use super::quiescence::QUESTION;
 use super::{Clock, Command, Counters};
 use crate::network::{CannotChange, Channel, Network, NetworkEffects};
-use crate::switch::{ControllerId, Switch, SwitchOptions};
+use crate::switch::{ControllerId, Parting, Switch, SwitchOptions};
 use crate::topology::Topology;
 
 /// How often it is looked whether what somebody waits for has come.
@@ -353,7 +353,7 @@ impl Reactor {
                     network.on_bad_input(at, xid_of(bytes), bad.error, bytes, effects);
                 }
             }
-            !effects.close.contains(&at)
+            !effects.close.iter().any(|(closed, _)| *closed == at)
         });
         if whole {
             self.connections[index].heard(now);
@@ -632,9 +632,9 @@ impl Reactor {
     /// Closes each connection that is to be closed once, however many reasons there are: a switch's own comes first.
     fn close_all(&mut self, now: Duration) {
         let controllers = self.controllers.len();
-        let disagreed =
-            |at: Channel| (at.switch * controllers + at.controller.0, "no version was agreed on".to_owned());
-        let mut closing: Vec<_> = self.effects.close.drain(..).map(disagreed).collect();
+        let parted =
+            |(at, why): (Channel, Parting)| (at.switch * controllers + at.controller.0, why.to_string());
+        let mut closing: Vec<_> = self.effects.close.drain(..).map(parted).collect();
         closing.append(&mut self.closing);
         closing.sort_by_key(|(index, _)| *index);
         closing.dedup_by_key(|(index, _)| *index);

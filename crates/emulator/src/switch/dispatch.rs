@@ -11,7 +11,7 @@ use super::fragment;
 use super::packet::Packet;
 use super::pipeline::{self, Origin};
 use super::refusal::Refusal;
-use super::session::{Asker, ControllerId, State};
+use super::session::{Asker, ControllerId, Parting, State};
 use super::validate::Place;
 use super::{Effects, Switch};
 use crate::frame::ETHERNET_HEADER_BYTES;
@@ -75,7 +75,7 @@ impl Switch {
     /// Before anything else both agree on a version (1.3.5, 6.3.1).
     fn first_message(&mut self, controller: ControllerId, message: &Message, effects: &mut Effects) {
         let Body::Hello(theirs) = &message.body else {
-            effects.close.push(controller);
+            effects.close.push((controller, Parting::NoHello));
             return;
         };
         let versions = self.options.versions;
@@ -87,7 +87,7 @@ impl Switch {
                     format!("this switch speaks {versions}, the controller's hello said {}", message.version);
                 let ErrorCode { kind, code } = openflow::error::HELLO_INCOMPATIBLE;
                 self.send_error(asker, kind, code, text.into_bytes(), effects);
-                effects.close.push(controller);
+                effects.close.push((controller, Parting::NoVersion));
             }
         }
     }

@@ -40,7 +40,7 @@ mod validate;
 #[cfg(test)]
 pub(crate) use validate::can_set;
 
-pub use session::{ControllerId, Versions};
+pub use session::{ControllerId, Parting, Versions};
 pub use standalone::FailMode;
 
 use flow::{DatapathId, MacAddr, PortNo};
@@ -96,8 +96,8 @@ pub struct Effects {
     pub messages: Vec<(ControllerId, Message)>,
     /// Out of ports, in order.
     pub frames: Vec<(PortNo, Vec<u8>)>,
-    /// Controllers whose connection is to be closed once the messages are sent.
-    pub close: Vec<ControllerId>,
+    /// Controllers whose connection is to be closed once the messages are sent, and why.
+    pub close: Vec<(ControllerId, Parting)>,
 }
 
 /// What a switch has counted of its packets and messages since it was made.

@@ -11,6 +11,27 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ControllerId(pub usize);
 
+/// Why a switch ends a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parting {
+    /// The controller began with something else than a hello.
+    NoHello,
+    /// The controller's hello has no version that the switch speaks.
+    NoVersion,
+    /// The switch has lost its power.
+    SwitchedOff,
+}
+
+impl fmt::Display for Parting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Parting::NoHello => "the controller's first message was no hello",
+            Parting::NoVersion => "no version was agreed on",
+            Parting::SwitchedOff => "the switch was switched off",
+        })
+    }
+}
+
 /// Who asked, and in which version and under which transaction id it is answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {

@@ -1,7 +1,7 @@
 //! Links, switches and hosts fail, come back and move.
 
 use super::bench::{Bench, channel};
-use emulator::Change;
+use emulator::{Change, Parting};
 use flow::PortNo;
 use openflow::Body;
 
@@ -78,7 +78,7 @@ fn a_switch_that_fails_takes_its_links_and_forgets_its_rules() {
     let mut bench = Bench::new("linear,3", "ideal");
     bench.change(switch("s2", false));
     assert_eq!(bench.port_statuses(), ["s1.2 down", "s3.2 down"]);
-    assert_eq!(bench.effects.close.len(), 1);
+    assert_eq!(bench.effects.close, [(channel(1), Parting::SwitchedOff)]);
     assert!(!reaches(&mut bench, "h1", "h3"));
     assert_eq!(bench.network.switches()[1].flow_count(), 0);
     bench.change(link("s1-s2", false));
@@ -99,7 +99,7 @@ fn a_switch_that_is_off_hears_no_controller() {
     bench.network.on_disconnected(channel(0));
     bench.effects.close.clear();
     bench.connect(0);
-    assert_eq!(bench.effects.close, [channel(0)], "who comes is sent away");
+    assert_eq!(bench.effects.close, [(channel(0), Parting::SwitchedOff)], "who comes is sent away");
     bench.say(0, Body::FlowMod(super::bench::flood(0)));
     assert_eq!(bench.network.switches()[0].flow_count(), 0);
     assert!(bench.effects.messages.is_empty());

@@ -1,7 +1,7 @@
 //! The conversation with the controller: hello, features, roles, statistics, errors.
 
 use super::dsl::*;
-use emulator::{Effects, Switch, SwitchOptions, Versions};
+use emulator::{Effects, Parting, Switch, SwitchOptions, Versions};
 use flow::{DatapathId, MacAddr, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
@@ -22,7 +22,7 @@ fn a_controller_of_another_version_is_told_and_left() {
     switch.on_connected(C0, &mut effects);
     let hello = Message { version: Version::V1_0, xid: 3, body: Body::Hello(Hello::default()) };
     switch.on_message(C0, &hello, Duration::ZERO, &mut effects);
-    assert_eq!(effects.close, [C0]);
+    assert_eq!(effects.close, [(C0, Parting::NoVersion)]);
     assert!(matches!(&effects.messages[1].1.body, Body::Error(error) if (error.kind, error.code) == (0, 0)));
 }
 
@@ -33,7 +33,7 @@ fn a_message_before_hello_ends_the_connection() {
     switch.on_connected(C0, &mut effects);
     let early = Message { version: Version::V1_3, xid: 3, body: Body::FeaturesRequest };
     switch.on_message(C0, &early, Duration::ZERO, &mut effects);
-    assert_eq!(effects.close, [C0]);
+    assert_eq!(effects.close, [(C0, Parting::NoHello)]);
     assert_eq!(switch.version(C0), None);
 }
 
