@@ -41,6 +41,7 @@ mod random;
 pub mod run;
 pub mod scenario;
 pub mod simulation;
+mod stream;
 pub mod switch;
 pub mod topology;
 

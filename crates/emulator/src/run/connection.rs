@@ -4,10 +4,12 @@
 
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
-use openflow::{Message, frame_len};
+use openflow::Message;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
+
+use crate::stream;
 
 /// The longest wait after the first attempt that came to nothing; it doubles with each, up to the longest of all. A wait is
 /// between half of that and all of it.
@@ -220,23 +222,10 @@ impl Connection {
     ///
     /// # Errors
     /// A length that lies: from there on the stream cannot be cut.
-    pub(crate) fn cut(&mut self, mut take: impl FnMut(&[u8]) -> bool) -> Result<(), flow::BadInput> {
-        let mut at = 0;
-        let result = loop {
-            match frame_len(&self.inbound[at..]) {
-                None => break Ok(()),
-                Some(Err(bad)) => break Err(bad),
-                Some(Ok(length)) => {
-                    let Some(message) = self.inbound.get(at..at + length) else { break Ok(()) };
-                    at += length;
-                    if !take(message) {
-                        break Ok(());
-                    }
-                }
-            }
-        };
-        self.inbound.drain(..at);
-        result
+    pub(crate) fn cut(&mut self, take: impl FnMut(&[u8]) -> bool) -> Result<(), flow::BadInput> {
+        let gone = stream::cut(&self.inbound, take)?;
+        self.inbound.drain(..gone);
+        Ok(())
     }
 
     /// Whether there is room for a packet-in.
@@ -333,20 +322,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_cut_where_messages_end() {
+    fn what_is_not_whole_stays() {
         let mut connection = Connection::new(0);
-        connection.inbound =
-            [&[4, 0, 0, 8, 0, 0, 0, 1][..], &[4, 2, 0, 9, 0, 0, 0, 2, 7], &[4, 2, 0, 9, 0]].concat();
-        let mut seen = Vec::new();
-        connection
-            .cut(|message| {
-                seen.push(message.len());
-                true
-            })
-            .unwrap();
-        assert_eq!((seen, connection.inbound.len()), (vec![8, 9], 5));
-        connection.inbound = vec![4, 2, 0, 7, 0, 0, 0, 0];
-        assert!(connection.cut(|_| true).is_err());
+        connection.inbound = [&[4, 0, 0, 8, 0, 0, 0, 1][..], &[4, 2, 0, 9, 0]].concat();
+        connection.cut(|_| true).unwrap();
+        assert_eq!(connection.inbound, [4, 2, 0, 9, 0]);
     }
 
     /// A connection between two sockets here, and the far one.
