@@ -36,6 +36,7 @@ pub use app::{
     REASON_BYTES_MAX, SETTINGS_BYTES_MAX, Verb, ZoneKind, check_specs,
 };
 pub use backoff::Patience;
+pub use output::ZONE_REMARK;
 pub use run::{Monitor, Outcome, Plan, Programs, RunError, ZoneProgram, run};
 pub use signals::shutdown_signals;
 pub use supervisor::Timing;

@@ -18,6 +18,10 @@ pub(crate) const BYTES_PER_S_MAX: usize = 1 << 20;
 
 const WINDOW_MS: u64 = 1_000;
 
+/// So begins a line by which the launcher of a process zone says something of the zone. It is logged, and is none of the app's
+/// last words. An app that begins a line so hides only its own.
+pub const ZONE_REMARK: &str = "zone: ";
+
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     unfinished: Vec<u8>,
@@ -84,7 +88,9 @@ impl Output {
         }
         // Spelt-out control characters take up to six times the room.
         let line = legible(text, 6 * LINE_BYTES_MAX);
-        self.last_line = Some(line.clone());
+        if !line.starts_with(ZONE_REMARK) {
+            self.last_line = Some(line.clone());
+        }
         self.lines += 1;
         if self.lines > LINES_PER_S_MAX {
             self.left_out += 1;
@@ -127,6 +133,12 @@ mod tests {
     fn lines_are_kept_and_empty_ones_are_not() {
         check(b"", &[], None);
         check(b"one\r\n\n  \ntwo", &["one", "two"], Some("two"));
+    }
+
+    #[test]
+    fn what_the_launcher_says_of_the_zone_is_logged_and_is_not_the_apps_last_word() {
+        check(b"zone: processes is not enforced\n", &["zone: processes is not enforced"], None);
+        check(b"one\nzone: two\n", &["one", "zone: two"], Some("one"));
     }
 
     #[test]

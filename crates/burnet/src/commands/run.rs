@@ -6,7 +6,7 @@ use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
 use crate::config::{Config, Surroundings};
 use crate::logging;
-use monitor::{AppSource, AppSpec, Plan, Programs, RunError, Timing};
+use monitor::{AppSource, AppSpec, Plan, Programs, RunError, Timing, ZONE_REMARK};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -79,7 +79,7 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
         }
     };
     match confine(&launch.limits) {
-        Ok(not_enforced) => not_enforced.iter().for_each(|limit| eprintln!("{limit}")),
+        Ok(not_enforced) => not_enforced.iter().for_each(|limit| eprintln!("{ZONE_REMARK}{limit}")),
         Err(error) => {
             eprintln!("{error}");
             return ExitCode::from(1);
