@@ -35,7 +35,8 @@ const MAY_KNOW: [(&str, &[&str]); 13] = [
 const APPS_MAY_KNOW: &[&str] = &["burnet-sdk"];
 
 /// Libraries that have one home each, so that replacing one touches one crate.
-const AT_HOME: [(&str, &str); 9] = [
+const AT_HOME: [(&str, &str); 10] = [
+    ("ed25519-dalek", "package"),
     ("redb", "store"),
     ("etcd-client", "store"),
     ("async-nats", "bus"),

@@ -2,15 +2,24 @@
 //!
 //! ```text
 //!   app.toml ──> manifest::Manifest ──> what the app asks for, in plain words; what an update asks for beyond it
+//!   NAME-VERSION.burnet ──> file::Package ──> its manifest, files, signatures and digest, or what is wrong with it
 //! ```
 //!
 //! `docs/reference/package.md` is what is written and read here, for people.
 //!
 //! This crate never enforces what was granted (kernel and zone do) and never starts an app.
 
+pub mod archive;
+pub mod digest;
+pub mod file;
+pub mod key;
 pub mod manifest;
+pub mod moment;
 pub mod path;
+pub mod signature;
 pub mod toml_text;
 
+pub use digest::Digest;
+pub use file::{Damage, Package};
 pub use manifest::Manifest;
 pub use path::PackagePath;

@@ -96,6 +96,14 @@ pub struct Manifest {
     pub settings: Map<String, Value>,
 }
 
+/// Whether a name can stand in a path and on a command line: with a letter or digit in front it is no option, no hidden folder, and
+/// neither `.` nor `..`.
+pub(crate) fn is_plain_name(text: &str, bytes_max: usize) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let begins = text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
+    begins && text.len() <= bytes_max && text.bytes().all(plain)
+}
+
 /// The name of an app: 1 to [`NAME_BYTES_MAX`] letters, digits, `-`, `_` and `.`, a letter or digit first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -112,10 +120,7 @@ impl TryFrom<String> for AppName {
     type Error = String;
 
     fn try_from(text: String) -> Result<AppName, String> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        // With a letter or digit in front it is no option, no hidden folder, and neither . nor ..
-        let begins = text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
-        if begins && text.len() <= NAME_BYTES_MAX && text.bytes().all(plain) {
+        if is_plain_name(&text, NAME_BYTES_MAX) {
             return Ok(AppName(text));
         }
         Err(format!(

@@ -6,11 +6,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest path in bytes: what a ustar header holds in its two parts (100 and 155) wherever the slash falls, less a margin.
-pub const PATH_BYTES_MAX: usize = 200;
+/// Longest path in bytes. A ustar header holds it in two parts of 155 and 100 bytes, cut at a slash; with this and
+/// [`PART_BYTES_MAX`] there always is one to cut at.
+pub const PATH_BYTES_MAX: usize = 160;
 
-/// Longest part between slashes: the name of a ustar header must hold it.
-const PART_BYTES_MAX: usize = 90;
+/// Longest part between slashes, in bytes.
+pub const PART_BYTES_MAX: usize = 90;
 
 /// Names that the package itself uses.
 pub const RESERVED: [&str; 2] = ["package.digests", "package.signatures"];
@@ -42,7 +43,7 @@ impl TryFrom<String> for PackagePath {
         let why = if text.is_empty() {
             "it is empty"
         } else if text.len() > PATH_BYTES_MAX {
-            "it is longer than 200 bytes"
+            "it is longer than 160 bytes"
         } else if text.starts_with('/') {
             "it is absolute"
         } else if text.contains('\\') || text.chars().any(char::is_control) {
@@ -101,7 +102,7 @@ mod tests {
         check("bin/x\0", Err("control"));
         check("bin/x\n", Err("control"));
         check("package.digests", Err("the package itself"));
-        check(&"x/".repeat(120), Err("longer than 200"));
+        check(&"x/".repeat(120), Err("longer than 160"));
         check(&"x".repeat(91), Err("longer than 90"));
     }
 
