@@ -1,0 +1,322 @@
+//! Whether a package may be installed, what was granted to it, and whether it may run trusted. Pure.
+//!
+//! ```text
+//!   package, what is installed, this node ──> plan ──> new, an update that asks for more, or one that does not
+//!   record.toml <──> Record
+//! ```
+//!
+//! In: a package that is whole, the record of what is there, what this node is. Out: a [`Plan`], or a sentence why not. It writes
+//! nothing.
+
+use std::collections::BTreeSet;
+
+use semver::Version;
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::manifest::{Ask, Kind, Manifest};
+use crate::moment::Moment;
+use crate::toml_text::{self, Fault};
+
+/// Largest record in bytes.
+pub const RECORD_BYTES_MAX: usize = 16 << 10;
+
+/// Longest reason of a fall that is kept, in bytes; what is longer is cut.
+pub const REASON_BYTES_MAX: usize = 200;
+
+/// What a node is, for a package.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'a> {
+    /// Its architecture, as in [`std::env::consts::ARCH`].
+    pub architecture: &'a str,
+    /// The version of the app boundary that it speaks.
+    pub abi: u32,
+    /// Names of apps that it has anyway.
+    pub built_in: &'a [&'a str],
+}
+
+/// What is known of an installed app: `record.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Its version.
+    pub version: Version,
+    /// The digest of its package, and the name of its folder.
+    pub digest: Digest,
+    /// The names of the asks that were granted.
+    #[serde(default)]
+    pub granted: BTreeSet<String>,
+    /// The digest that the operator lets run inside the kernel's process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<Digest>,
+    /// How it took the kernel down when it ran there; since then it is not trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fall: Option<Fall>,
+}
+
+/// How an app that ran trusted took the kernel down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fall {
+    /// When.
+    pub time: Moment,
+    /// How.
+    pub reason: String,
+}
+
+impl Record {
+    /// Reads a `record.toml`.
+    ///
+    /// # Errors
+    /// The line that is wrong.
+    pub fn parse(text: &str) -> Result<Record, Fault> {
+        toml_text::parse(text)
+    }
+
+    /// The text of a `record.toml`.
+    pub fn to_text(&self) -> String {
+        // Strings, a list of them and a table: there is nothing that TOML could not say.
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// Takes the operator's word that what is installed may run inside the kernel's process.
+    ///
+    /// # Errors
+    /// It is no shared object.
+    pub fn trust(&mut self, manifest: &Manifest) -> Result<(), String> {
+        if manifest.kind != Kind::SharedObject {
+            return Err(format!(
+                "{} is a program of its own and cannot run inside the kernel's process: only kind = \"shared-object\" can",
+                manifest.name
+            ));
+        }
+        self.trusted = Some(self.digest);
+        self.fall = None;
+        Ok(())
+    }
+
+    /// Takes the operator's word back.
+    pub fn untrust(&mut self) {
+        self.trusted = None;
+    }
+
+    /// Notes that it took the kernel down: the operator's word is gone with it.
+    pub fn fell(&mut self, time: Moment, reason: &str) {
+        let mut reason = reason.to_owned();
+        reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
+        self.trusted = None;
+        self.fall = Some(Fall { time, reason });
+    }
+
+    /// Whether it may run inside the kernel's process.
+    ///
+    /// # Errors
+    /// Why not, and what to do: a phrase that follows on the app's name.
+    pub fn may_run_trusted(&self) -> Result<(), String> {
+        match (&self.trusted, &self.fall) {
+            (Some(word), _) if *word == self.digest => Ok(()),
+            (Some(_), _) => Err("may not run trusted: your word was for another version of it".to_owned()),
+            (None, Some(fall)) => Err(format!(
+                "may not run trusted: it took the kernel down at {} ({})",
+                fall.time, fall.reason
+            )),
+            (None, None) => Err("may not run trusted: there is no word of yours for it".to_owned()),
+        }
+    }
+}
+
+/// What installing comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// The app is not there yet: all that it asks for is to be granted.
+    New(Vec<Ask>),
+    /// It is there and the new one asks for no more: what was granted stays.
+    Update,
+    /// It is there and the new one asks for more: this is to be granted.
+    More(Vec<Ask>),
+    /// The very same package is there.
+    Same,
+}
+
+/// What is installed: its record and the manifest that belongs to it.
+pub type Installed<'a> = Option<(&'a Record, &'a Manifest)>;
+
+/// Whether a package may take the place of what is installed.
+///
+/// # Errors
+/// Why not, and what to do: a sentence.
+pub fn plan(
+    new: &Manifest,
+    digest: &Digest,
+    installed: Installed<'_>,
+    node: Node<'_>,
+    allow_downgrade: bool,
+) -> Result<Plan, String> {
+    fits(new, node)?;
+    let Some((record, before)) = installed else { return Ok(Plan::New(new.asks())) };
+    if record.digest == *digest {
+        return Ok(Plan::Same);
+    }
+    if new.version.cmp_precedence(&record.version).is_lt() && !allow_downgrade {
+        return Err(format!(
+            "{} {} is older than {}, which is installed, and may have faults that were mended since: if it is meant, \
+             --allow-downgrade",
+            new.name, new.version, record.version
+        ));
+    }
+    let more = new.asks_beyond(before);
+    Ok(if more.is_empty() { Plan::Update } else { Plan::More(more) })
+}
+
+fn fits(new: &Manifest, node: Node<'_>) -> Result<(), String> {
+    let name = &new.name;
+    if node.built_in.contains(&name.as_str()) {
+        return Err(format!("{name} is the name of an app that is built in: the package needs another one"));
+    }
+    if new.abi != node.abi {
+        return Err(format!(
+            "{name} was built for version {} of the app boundary, and this node speaks {}: get it built for that",
+            new.abi, node.abi
+        ));
+    }
+    if new.entry_for(node.architecture).is_none() {
+        let there: Vec<String> = new.entry.keys().map(ToString::to_string).collect();
+        return Err(format!(
+            "{name} has programs for {}, and none for this machine ({})",
+            there.join(", "),
+            node.architecture
+        ));
+    }
+    Ok(())
+}
+
+/// What is granted after an update: of what was granted, that which is still asked for, and what was just granted.
+pub fn granted_after(new: &Manifest, before: &BTreeSet<String>, just_granted: &[Ask]) -> BTreeSet<String> {
+    let just = |name: &str| just_granted.iter().any(|ask| ask.name == name);
+    let kept = |name: &str| before.contains(name) || just(name);
+    new.asks().iter().filter(|ask| kept(ask.name)).map(|ask| ask.name.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: Node<'_> = Node { architecture: "x86_64", abi: 1, built_in: &["hub"] };
+
+    fn manifest(name: &str, version: &str, rest: &str) -> Manifest {
+        let text = format!("name = '{name}'\nversion = '{version}'\ndescription = 'It.'\n{rest}");
+        Manifest::parse(&text).unwrap()
+    }
+
+    const PLAIN: &str = "kind = 'native'\nabi = 1\nentry.x86_64 = 'a'\n";
+
+    fn record(version: &str) -> Record {
+        Record {
+            version: version.parse().unwrap(),
+            digest: Digest::of(version.as_bytes()),
+            granted: BTreeSet::new(),
+            trusted: None,
+            fall: None,
+        }
+    }
+
+    fn refused(new: &Manifest, installed: Option<&str>, expected: &str) {
+        let record = record(installed.unwrap_or("0.0.0"));
+        let installed = installed.map(|_| (&record, new));
+        let why = plan(new, &Digest::of(b"new"), installed, NODE, false).unwrap_err();
+        assert!(why.contains(expected), "{why}");
+    }
+
+    #[test]
+    fn what_does_not_fit_the_node_or_is_older_is_refused() {
+        refused(&manifest("hub", "1.0.0", PLAIN), None, "hub is the name of an app that is built in");
+        refused(&manifest("a", "1.0.0", &PLAIN.replace("abi = 1", "abi = 2")), None, "this node speaks 1");
+        refused(
+            &manifest("a", "1.0.0", &PLAIN.replace("x86_64", "aarch64")),
+            None,
+            "has programs for aarch64",
+        );
+        refused(&manifest("a", "1.0.0", PLAIN), Some("1.0.1"), "1.0.0 is older than 1.0.1");
+        refused(&manifest("a", "1.0.0-beta.2", PLAIN), Some("1.0.0"), "is older than 1.0.0");
+        refused(&manifest("a", "1.0.0-beta.9", PLAIN), Some("1.0.0-beta.10"), "is older than");
+    }
+
+    fn planned(before: &str, now: &str, expected: impl Fn(&Plan) -> bool) {
+        let (old, new) = (
+            manifest("a", "1.0.0", &format!("{PLAIN}{before}")),
+            manifest("a", "1.0.1", &format!("{PLAIN}{now}")),
+        );
+        let record = record("1.0.0");
+        let plan = plan(&new, &Digest::of(b"new"), Some((&record, &old)), NODE, false).unwrap();
+        assert!(expected(&plan), "{plan:?}");
+    }
+
+    #[test]
+    fn an_update_is_granted_anew_only_for_what_it_asks_beyond() {
+        let hears = "[capabilities]\n'packet.in' = true\n";
+        planned(hears, hears, |plan| *plan == Plan::Update);
+        planned(hears, "", |plan| *plan == Plan::Update);
+        planned("", hears, |plan| matches!(plan, Plan::More(asks) if asks[0].name == "packet.in"));
+        let new = manifest("a", "1.0.0", &format!("{PLAIN}{hears}"));
+        let first = plan(&new, &Digest::of(b"new"), None, NODE, false).unwrap();
+        assert_eq!(first, Plan::New(new.asks()));
+    }
+
+    #[test]
+    fn the_same_again_changes_nothing_and_an_older_one_can_be_meant() {
+        let new = manifest("a", "1.0.0", PLAIN);
+        let (same, later) = (record("1.0.0"), record("2.0.0"));
+        assert_eq!(plan(&new, &same.digest, Some((&same, &new)), NODE, false), Ok(Plan::Same));
+        assert_eq!(plan(&new, &Digest::of(b"new"), Some((&later, &new)), NODE, true), Ok(Plan::Update));
+    }
+
+    #[test]
+    fn what_was_taken_away_stays_away() {
+        let new = manifest(
+            "a",
+            "1.0.1",
+            &format!("{PLAIN}[capabilities]\n'packet.in' = true\n'packet.out' = true\n'stats.read' = true\n"),
+        );
+        let before = BTreeSet::from(["packet.in".to_owned(), "rule.read".to_owned()]);
+        let just: Vec<Ask> = new.asks().into_iter().filter(|ask| ask.name == "stats.read").collect();
+        let after = granted_after(&new, &before, &just);
+        assert_eq!(after, BTreeSet::from(["packet.in".to_owned(), "stats.read".to_owned()]));
+    }
+
+    #[test]
+    fn an_app_runs_trusted_only_at_a_word_for_this_digest_that_was_not_lost() {
+        let (native, shared) = (
+            manifest("a", "1.0.0", PLAIN),
+            manifest("a", "1.0.0", &PLAIN.replace("native", "shared-object")),
+        );
+        let mut record = record("1.0.0");
+        let refused = |record: &Record, expected: &str| {
+            let why = record.may_run_trusted().unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        };
+        assert!(record.trust(&native).unwrap_err().contains("program of its own"));
+        refused(&record, "no word of yours");
+        record.trust(&shared).unwrap();
+        assert_eq!(record.may_run_trusted(), Ok(()));
+        record.digest = Digest::of(b"another");
+        refused(&record, "for another version");
+        record.trust(&shared).unwrap();
+        record.fell(Moment::from_unix_s(0), &"ä".repeat(200));
+        refused(&record, "took the kernel down at 1970-01-01T00:00:00Z (ää");
+        assert_eq!(record.fall.as_ref().map(|fall| fall.reason.len()), Some(REASON_BYTES_MAX));
+        record.trust(&shared).unwrap();
+        assert_eq!(record.may_run_trusted(), Ok(()));
+        record.untrust();
+        refused(&record, "no word of yours");
+    }
+
+    #[test]
+    fn a_record_reads_as_it_was_written() {
+        let mut whole = record("1.0.0-rc.1+7");
+        whole.granted.insert("packet.in".to_owned());
+        whole.fell(Moment::from_unix_s(7), "it said \"no\"");
+        whole.trusted = Some(whole.digest);
+        assert_eq!(Record::parse(&whole.to_text()), Ok(whole.clone()));
+        assert!(Record::parse(&whole.to_text().replace("digest", "digits")).is_err());
+    }
+}

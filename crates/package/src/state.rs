@@ -1,0 +1,384 @@
+//! The state folder of a node: keys, whom to trust, and the installed apps. The one place of this crate that reads and writes.
+//!
+//! ```text
+//!   STATE/lock                    held by who changes something
+//!   STATE/trust.toml              TrustStore
+//!   STATE/keys/NAME.key, .pub     PrivateKey (mode 0600), NamedKey
+//!   STATE/apps/NAME/record.toml   Record
+//!   STATE/apps/NAME/DIGEST/       the package's files as they were signed, its list and its signatures
+//! ```
+//!
+//! What it writes is written under another name, brought to disk and renamed, so that a crash leaves the old or the new. What it reads
+//! is bounded, and never followed through a link. It decides nothing about trust.
+
+mod folder;
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+pub use folder::{Unpacked, read_unpacked};
+
+use crate::digest::{Digest, PACKAGE_BYTES_MAX};
+use crate::file::Package;
+use crate::install::{RECORD_BYTES_MAX, Record};
+use crate::key::{KEY_FILE_BYTES_MAX, KeyName, NamedKey, PrivateKey};
+use crate::manifest::AppName;
+use crate::trust::{TRUST_BYTES_MAX, TrustStore};
+
+/// Most apps that are listed; a node runs fewer.
+const APPS_MAX: usize = 1024;
+
+/// Something in the state folder that cannot be used: one sentence, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateError(String);
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StateError {}
+
+fn failed<T>(sentence: impl Into<String>) -> Result<T, StateError> {
+    Err(StateError(sentence.into()))
+}
+
+/// The system's refusal about a path.
+fn refused(path: &Path, doing: &str) -> impl FnOnce(io::Error) -> StateError {
+    let shown = path.display().to_string();
+    let doing = doing.to_owned();
+    move |error| StateError(format!("{shown} cannot be {doing}: {error}"))
+}
+
+/// A node's state folder.
+#[derive(Clone, Debug)]
+pub struct State {
+    root: PathBuf,
+}
+
+/// Held while something is changed; let go when it is dropped.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "it is held")] File);
+
+impl State {
+    /// The folder at this path. It need not be there yet.
+    pub fn at(root: PathBuf) -> State {
+        State { root }
+    }
+
+    /// Makes the folders that are missing, and keeps others from changing anything until the lock is dropped.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or somebody else is changing it right now.
+    pub fn lock(&self) -> Result<Lock, StateError> {
+        for (folder, mode) in [(self.root.clone(), 0o755), (self.keys(), 0o700), (self.apps_folder(), 0o755)]
+        {
+            make_folder(&folder, mode)?;
+        }
+        let path = self.root.join("lock");
+        let file = open_new_or_old(&path).map_err(refused(&path, "opened"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock(file)),
+            Err(fs::TryLockError::WouldBlock) => failed(format!(
+                "another burnet command is changing {}: try again when it is done",
+                self.root.display()
+            )),
+            Err(fs::TryLockError::Error(error)) => Err(refused(&path, "locked")(error)),
+        }
+    }
+
+    fn keys(&self) -> PathBuf {
+        self.root.join("keys")
+    }
+
+    fn apps_folder(&self) -> PathBuf {
+        self.root.join("apps")
+    }
+
+    fn app(&self, name: &AppName) -> PathBuf {
+        self.apps_folder().join(name.as_str())
+    }
+
+    /// The folder of an installed package's files.
+    pub fn package_folder(&self, name: &AppName, digest: &Digest) -> PathBuf {
+        self.app(name).join(digest.to_string())
+    }
+
+    /// Whom to trust; nobody if nobody was said.
+    ///
+    /// # Errors
+    /// It cannot be read: nobody is trusted by mistake.
+    pub fn trust(&self) -> Result<TrustStore, StateError> {
+        let path = self.root.join("trust.toml");
+        let Some(text) = read_text(&path, TRUST_BYTES_MAX)? else { return Ok(TrustStore::default()) };
+        TrustStore::parse(&text).map_err(|fault| StateError(format!("{}, {fault}", path.display())))
+    }
+
+    /// Keeps whom to trust.
+    ///
+    /// # Errors
+    /// It cannot be written; then the old one is still there.
+    pub fn keep_trust(&self, store: &TrustStore, _: &Lock) -> Result<(), StateError> {
+        write_file(&self.root.join("trust.toml"), store.to_text().as_bytes(), 0o644)
+    }
+
+    /// Keeps a new key: its private half for its owner alone. Out: where its public half is.
+    ///
+    /// # Errors
+    /// There is a key of that name, or it cannot be written.
+    pub fn keep_key(&self, key: &PrivateKey, _: &Lock) -> Result<PathBuf, StateError> {
+        let NamedKey { name, .. } = key.public();
+        let (private, public) = (self.key_path(&name, "key"), self.key_path(&name, "pub"));
+        if private.symlink_metadata().is_ok() {
+            return failed(format!(
+                "there is a key {name} already ({}): choose another name",
+                private.display()
+            ));
+        }
+        write_file(&private, key.to_text().as_bytes(), 0o600)?;
+        write_file(&public, key.public().to_text().as_bytes(), 0o644)?;
+        Ok(public)
+    }
+
+    fn key_path(&self, name: &KeyName, ending: &str) -> PathBuf {
+        self.keys().join(format!("{name}.{ending}"))
+    }
+
+    /// A private key, if nobody but its owner can read it.
+    ///
+    /// # Errors
+    /// There is none, others can read it, or it is no key.
+    pub fn private_key(&self, name: &KeyName) -> Result<PrivateKey, StateError> {
+        let path = self.key_path(name, "key");
+        let shown = path.display();
+        let metadata = match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_file() => metadata,
+            _ => return failed(format!("there is no key {name} ({shown}): burnet key new {name} makes one")),
+        };
+        let mode = metadata.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return failed(format!(
+                "{shown} can be read or changed by others (mode {mode:04o}), so its key is not used: chmod 600 it, or \
+                 distrust the key if somebody may have read it"
+            ));
+        }
+        let text = read_text(&path, KEY_FILE_BYTES_MAX)?.unwrap_or_default();
+        PrivateKey::parse(&text).map_err(|fault| StateError(format!("{shown}, {fault}")))
+    }
+
+    /// The public halves of the keys that are here, by name. A file that is none is passed over.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn own_keys(&self) -> Result<Vec<NamedKey>, StateError> {
+        let is_public = |name: &String| name.ends_with(".pub");
+        let mut keys = Vec::new();
+        for name in names_in(&self.keys())?.into_iter().filter(is_public) {
+            let text = read_text(&self.keys().join(name), KEY_FILE_BYTES_MAX)?.unwrap_or_default();
+            keys.extend(NamedKey::parse(&text));
+        }
+        Ok(keys)
+    }
+
+    /// The installed apps, by name.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn apps(&self) -> Result<Vec<AppName>, StateError> {
+        let names = names_in(&self.apps_folder())?;
+        let installed = |name: String| {
+            let name = AppName::try_from(name).ok()?;
+            self.app(&name).join("record.toml").is_file().then_some(name)
+        };
+        Ok(names.into_iter().filter_map(installed).take(APPS_MAX).collect())
+    }
+
+    /// What is known of an app; `None` if it is not installed.
+    ///
+    /// # Errors
+    /// The record cannot be read.
+    pub fn record(&self, name: &AppName) -> Result<Option<Record>, StateError> {
+        let path = self.app(name).join("record.toml");
+        let Some(text) = read_text(&path, RECORD_BYTES_MAX)? else { return Ok(None) };
+        let fault = |fault| StateError(format!("{}, {fault}: install {name} again", path.display()));
+        Record::parse(&text).map(Some).map_err(fault)
+    }
+
+    /// Keeps what is known of an app.
+    ///
+    /// # Errors
+    /// It cannot be written; then the old one is still there.
+    pub fn keep_record(&self, name: &AppName, record: &Record, _: &Lock) -> Result<(), StateError> {
+        write_file(&self.app(name).join("record.toml"), record.to_text().as_bytes(), 0o644)
+    }
+
+    /// Unpacks a package beside its place, renames it into it, and then says in the record that it is there. What was there before, and
+    /// what a crash left, goes last.
+    ///
+    /// # Errors
+    /// Something cannot be written; then what was installed before still is.
+    pub fn install(&self, package: &Package<'_>, record: &Record, lock: &Lock) -> Result<(), StateError> {
+        let name = &package.manifest().name;
+        make_folder(&self.app(name), 0o755)?;
+        let folder = self.package_folder(name, &package.digest());
+        let draft = self.app(name).join(format!(".new-{}", std::process::id()));
+        remove_folder(&draft)?;
+        folder::unpack(package, &draft)?;
+        // A folder cannot be renamed over one that is there: the one that is there is damaged or the same.
+        remove_folder(&folder)?;
+        fs::rename(&draft, &folder).map_err(refused(&folder, "put in its place"))?;
+        sync_folder(&self.app(name))?;
+        self.keep_record(name, record, lock)?;
+        for other in names_in(&self.app(name))? {
+            let path = self.app(name).join(other);
+            if path != folder && path.is_dir() {
+                remove_folder(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes an app. Out: whether it was there.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn remove(&self, name: &AppName, _: &Lock) -> Result<bool, StateError> {
+        let record = self.app(name).join("record.toml");
+        let there = record.symlink_metadata().is_ok();
+        if there {
+            // First, since without it nothing of the rest is an installed app.
+            fs::remove_file(&record).map_err(refused(&record, "removed"))?;
+            sync_folder(&self.app(name))?;
+        }
+        remove_folder(&self.app(name))?;
+        Ok(there)
+    }
+
+    /// The files of an installed package, each checked against its list, and the list against the record.
+    ///
+    /// # Errors
+    /// What is not as it was signed.
+    pub fn installed(&self, name: &AppName, record: &Record) -> Result<Unpacked, StateError> {
+        read_unpacked(&self.package_folder(name, &record.digest), &record.digest)
+            .map_err(|why| StateError(format!("{name} {}: {why}", record.version)))
+    }
+}
+
+/// Reads a package file.
+///
+/// # Errors
+/// It cannot be read, or is larger than a package may be.
+pub fn read_package_file(path: &Path) -> Result<Vec<u8>, StateError> {
+    match read_bounded(path, PACKAGE_BYTES_MAX) {
+        Ok(Some(bytes)) => Ok(bytes),
+        Ok(None) => {
+            failed(format!("{} has more than the {PACKAGE_BYTES_MAX} bytes of a package", path.display()))
+        }
+        Err(error) => Err(refused(path, "read")(error)),
+    }
+}
+
+/// Reads a `.pub` file.
+///
+/// # Errors
+/// It cannot be read, or is none.
+pub fn read_public_key(path: &Path) -> Result<NamedKey, StateError> {
+    let text = read_text(path, KEY_FILE_BYTES_MAX)?;
+    let text = text.ok_or_else(|| StateError(format!("{} is not there: check its path", path.display())))?;
+    NamedKey::parse(&text).map_err(|fault| StateError(format!("{}, {fault}", path.display())))
+}
+
+/// Writes a file under another name, brings it to disk and renames it: who looks sees the old one or the new one, whole.
+///
+/// # Errors
+/// It cannot be written; then the old one is still there.
+pub fn write_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StateError> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let draft = folder.join(format!(".{name}.new-{}", std::process::id()));
+    let written = write_new(&draft, bytes, mode).and_then(|()| fs::rename(&draft, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written.map_err(refused(path, "written"))?;
+    sync_folder(folder)
+}
+
+/// A file that was not there before, with this mode whatever the umask is, on disk when this returns.
+fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    // One that a crash left under this name; links are not followed, since it is made anew.
+    let _ = fs::remove_file(path);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(bytes)?;
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    file.sync_all()
+}
+
+fn sync_folder(folder: &Path) -> Result<(), StateError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(refused(folder, "brought to disk"))
+}
+
+fn make_folder(folder: &Path, mode: u32) -> Result<(), StateError> {
+    DirBuilder::new().recursive(true).mode(mode).create(folder).map_err(refused(folder, "made"))
+}
+
+fn open_new_or_old(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(path)
+}
+
+/// Removes a folder with all that is in it, if it is there. Links in it are removed and not followed.
+fn remove_folder(folder: &Path) -> Result<(), StateError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(refused(folder, "removed")(error)),
+        _ => Ok(()),
+    }
+}
+
+/// What is in a folder, by name; nothing if it is not there.
+fn names_in(folder: &Path) -> Result<Vec<String>, StateError> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(refused(folder, "read"))?,
+    };
+    let name = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+    let mut names: Vec<String> = entries.filter_map(name).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The text of a file; `None` if it is not there.
+fn read_text(path: &Path, bytes_max: usize) -> Result<Option<String>, StateError> {
+    let bytes = match read_bounded(path, bytes_max) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(refused(path, "read")(error)),
+        Ok(None) => {
+            return failed(format!(
+                "{} has more than the {bytes_max} bytes that it may have",
+                path.display()
+            ));
+        }
+        Ok(Some(bytes)) => bytes,
+    };
+    let text = String::from_utf8(bytes);
+    text.map(Some)
+        .map_err(|_| StateError(format!("{} is not UTF-8: it is not what it should be", path.display())))
+}
+
+/// The bytes of a plain file; `None` if they are more than this.
+fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
+    // Looked at before it is opened: opening a pipe would wait for its other end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+    }
+    let mut bytes = Vec::new();
+    let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok((bytes.len() <= bytes_max).then_some(bytes))
+}
+
+#[cfg(test)]
+mod tests;

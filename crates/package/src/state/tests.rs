@@ -1,0 +1,197 @@
+//! The state folder: what is refused in it, what tampering is found, and what a crash leaves.
+
+use super::*;
+use crate::file::NewFile;
+use crate::install::Record;
+use crate::key::PrivateKey;
+use crate::path::PackagePath;
+use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A state folder of a test's own, gone when the test is.
+struct Scratch(State);
+
+impl Scratch {
+    fn new() -> Scratch {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("burnet-state-{}-{number}", std::process::id()));
+        Scratch(State::at(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0.root);
+    }
+}
+
+fn package(version: &str) -> Package<'static> {
+    let manifest = format!(
+        "name = 'my-app'\nversion = '{version}'\ndescription = 'It.'\nkind = 'native'\nabi = 1\nentry.any = 'bin/main'\n"
+    );
+    let file = |path: &str, bytes: &[u8]| NewFile {
+        path: PackagePath::try_from(path.to_owned()).unwrap(),
+        executable: path.starts_with("bin/"),
+        bytes: bytes.to_vec(),
+    };
+    Package::make(vec![
+        file("app.toml", manifest.as_bytes()),
+        file("bin/main", b"#!/bin/sh\n"),
+        file("lib/a", b"a"),
+    ])
+    .unwrap()
+}
+
+fn install(state: &State, package: &Package<'_>) -> (AppName, Record) {
+    let manifest = package.manifest();
+    let record = Record {
+        version: manifest.version.clone(),
+        digest: package.digest(),
+        granted: BTreeSet::new(),
+        trusted: None,
+        fall: None,
+    };
+    state.install(package, &record, &state.lock().unwrap()).unwrap();
+    (manifest.name.clone(), record)
+}
+
+/// `tamper` gets the folder of an installed package.
+fn tampered(tamper: impl FnOnce(&Path), expected: &str) {
+    let scratch = Scratch::new();
+    let (name, record) = install(&scratch.0, &package("1.0.0"));
+    tamper(&scratch.0.package_folder(&name, &record.digest));
+    let why = scratch.0.installed(&name, &record).unwrap_err().to_string();
+    assert!(why.starts_with("my-app 1.0.0: was altered on disk: ") && why.contains(expected), "{why}");
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn tampering_with_an_installed_package_is_found() {
+    tampered(
+        |folder| fs::write(folder.join("bin/main"), "#!/bin/ed\n").unwrap(),
+        "bin/main has another content",
+    );
+    tampered(|folder| fs::write(folder.join("bin/main"), "").unwrap(), "bin/main has another content");
+    tampered(
+        |folder| fs::write(folder.join("bin/main"), "#!/bin/sh\n#").unwrap(),
+        "bin/main has another content",
+    );
+    tampered(|folder| mode(&folder.join("bin/main"), 0o644), "bin/main has another mode");
+    tampered(|folder| mode(&folder.join("lib/a"), 0o664), "lib/a can be changed by others (mode 0664)");
+    tampered(|folder| fs::remove_file(folder.join("lib/a")).unwrap(), "lib/a is missing");
+    tampered(|folder| fs::write(folder.join("lib/b"), "").unwrap(), "lib/b is there and was not installed");
+    tampered(
+        |folder| fs::remove_file(folder.join("package.digests")).unwrap(),
+        "package.digests cannot be read",
+    );
+    tampered(
+        |folder| fs::write(folder.join("package.signatures"), "x").unwrap(),
+        "package.signatures, line 1",
+    );
+    tampered(|folder| fs::remove_dir_all(folder).unwrap(), "package.digests cannot be read");
+    let linked = |folder: &Path| {
+        fs::rename(folder.join("lib/a"), folder.join("../a")).unwrap();
+        symlink("../../a", folder.join("lib/a")).unwrap();
+    };
+    tampered(linked, "lib/a is no plain file");
+    let linked_folder = |folder: &Path| {
+        fs::rename(folder.join("lib"), folder.join("../lib")).unwrap();
+        symlink("../lib", folder.join("lib")).unwrap();
+    };
+    tampered(linked_folder, "lib is no plain file");
+}
+
+/// Whoever changes a file and its list too has another digest than the record's.
+#[test]
+fn a_list_that_was_changed_along_is_found_by_the_record() {
+    let other = package("1.0.1").list().to_string();
+    tampered(
+        |folder| fs::write(folder.join("package.digests"), &other).unwrap(),
+        "is not the one that was installed",
+    );
+}
+
+#[test]
+fn a_key_that_others_can_read_is_not_used() {
+    let scratch = Scratch::new();
+    let state = &scratch.0;
+    let name: KeyName = "alice".parse().unwrap();
+    let key = PrivateKey::from_random(name.clone(), &[1; 32]);
+    assert!(state.private_key(&name).unwrap_err().to_string().contains("burnet key new alice makes one"));
+    let public = state.keep_key(&key, &state.lock().unwrap()).unwrap();
+    assert_eq!(read_public_key(&public).unwrap(), key.public());
+    assert_eq!(state.own_keys().unwrap(), [key.public()]);
+    assert_eq!(state.private_key(&name).unwrap().public(), key.public());
+    let path = state.key_path(&name, "key");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    for loose in [0o640, 0o604, 0o660] {
+        mode(&path, loose);
+        let why = state.private_key(&name).unwrap_err().to_string();
+        assert!(why.contains(&format!("by others (mode {loose:04o})")) && why.contains("chmod 600"), "{why}");
+    }
+    let again = state.keep_key(&key, &state.lock().unwrap()).unwrap_err().to_string();
+    assert!(again.contains("there is a key alice already"), "{again}");
+}
+
+#[test]
+fn two_do_not_change_it_at_once() {
+    let scratch = Scratch::new();
+    let held = scratch.0.lock().unwrap();
+    assert!(scratch.0.lock().unwrap_err().to_string().contains("try again when it is done"));
+    drop(held);
+    assert!(scratch.0.lock().is_ok());
+}
+
+#[test]
+fn a_store_that_cannot_be_read_trusts_nobody_by_mistake() {
+    let scratch = Scratch::new();
+    let state = &scratch.0;
+    assert_eq!(state.trust().unwrap(), TrustStore::default());
+    drop(state.lock().unwrap());
+    fs::write(state.root.join("trust.toml"), "[[keys]]").unwrap();
+    assert!(
+        state.trust().unwrap_err().to_string().contains("line 1: unknown key `keys`: did you mean `key`?")
+    );
+    fs::write(state.root.join("trust.toml"), b"\xff").unwrap();
+    assert!(state.trust().unwrap_err().to_string().contains("not UTF-8"));
+    fs::write(state.root.join("trust.toml"), vec![b'#'; TRUST_BYTES_MAX + 1]).unwrap();
+    assert!(state.trust().unwrap_err().to_string().contains("more than"));
+}
+
+#[test]
+fn an_update_takes_the_place_of_what_was_there_and_of_what_a_crash_left() {
+    let scratch = Scratch::new();
+    let state = &scratch.0;
+    let (name, _) = install(state, &package("1.0.0"));
+    fs::create_dir(state.app(&name).join(".new-1")).unwrap();
+    let (_, record) = install(state, &package("1.1.0"));
+    assert_eq!(names_in(&state.app(&name)).unwrap(), [record.digest.to_string(), "record.toml".to_owned()]);
+    assert_eq!(state.record(&name).unwrap(), Some(record.clone()));
+    let unpacked = state.installed(&name, &record).unwrap();
+    assert_eq!(unpacked.manifest.version.to_string(), "1.1.0");
+    assert_eq!(state.apps().unwrap(), std::slice::from_ref(&name));
+    // Again over itself, which mends it.
+    fs::write(unpacked.folder.join("lib/a"), "x").unwrap();
+    install(state, &package("1.1.0"));
+    assert!(state.installed(&name, &record).is_ok());
+    assert!(state.remove(&name, &state.lock().unwrap()).unwrap());
+    assert!(!state.remove(&name, &state.lock().unwrap()).unwrap());
+    assert_eq!(state.apps().unwrap(), []);
+}
+
+#[test]
+fn what_cannot_be_installed_leaves_what_was_installed() {
+    let scratch = Scratch::new();
+    let state = &scratch.0;
+    let (name, record) = install(state, &package("1.0.0"));
+    // In the place of the draft's folder stands something that cannot be removed as a folder.
+    fs::write(state.app(&name).join(format!(".new-{}", std::process::id())), "").unwrap();
+    let newer = package("1.1.0");
+    assert!(state.install(&newer, &record, &state.lock().unwrap()).is_err());
+    assert!(state.installed(&name, &state.record(&name).unwrap().unwrap()).is_ok());
+}
