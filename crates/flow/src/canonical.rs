@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   bytes ─> read_match, read_actions, read_instructions ───> Match, Vec<Action>, Vec<Instruction>
-//!   bytes ─> match_tlvs, find_field, actions_raw, instructions_raw ─> the same in place, for hot paths
+//!   bytes ─> match_tlvs, find_field, actions_raw, instructions_raw, buckets_raw ─> the same in place, for hot paths
+//!   bytes ─> check_match, check_actions, check_instructions ─> whether they can be read
 //!   Match, &[Action], &[Instruction] ─> write_* ──> bytes
 //!   values ─> MatchWriter, ActionWriter, InstructionWriter ──> bytes, with no typed value between
 //! ```
@@ -16,9 +17,11 @@
 
 mod action_bytes;
 mod action_writer;
+mod bucket_bytes;
 mod instruction_bytes;
 mod match_bytes;
 mod prerequisite;
+mod soundness;
 mod tlv;
 
 #[cfg(test)]
@@ -26,13 +29,15 @@ mod round_trips;
 
 pub use action_bytes::{RawAction, RawActions, actions_raw, read_actions};
 pub use action_writer::{ActionWriter, write_actions};
+pub use bucket_bytes::{RawBucket, RawBuckets, buckets_raw};
 pub use instruction_bytes::{
     InstructionWriter, RawInstruction, RawInstructions, instructions_raw, read_instructions,
     write_instructions,
 };
-pub use match_bytes::{MAX_UNKNOWN_FIELDS, MatchWriter, match_len, read_match, write_match};
-pub use prerequisite::check_prerequisites;
+pub use match_bytes::{MAX_UNKNOWN_FIELDS, MatchWriter, match_len, read_match, read_match_into, write_match};
 pub(crate) use prerequisite::prerequisites;
+pub use prerequisite::{check_prerequisites, has_prerequisites};
+pub use soundness::{check_actions, check_instructions, check_match};
 pub use tlv::{Tlv, Tlvs, field_header, find_field, match_tlvs};
 
 use crate::error::{BadInput, ErrorCode};

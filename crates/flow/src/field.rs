@@ -118,8 +118,8 @@ impl Field {
 
     /// The field with this number in OFPXMC_OPENFLOW_BASIC.
     #[inline]
-    pub fn from_number(number: u8) -> Option<Field> {
-        TABLE.get(usize::from(number)).map(|row| row.field)
+    pub const fn from_number(number: u8) -> Option<Field> {
+        if (number as usize) < TABLE.len() { Some(TABLE[number as usize].field) } else { None }
     }
 
     /// The field of this name, as the specification spells it without OXM_OF_, in lower case (`eth_dst`).

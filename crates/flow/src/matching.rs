@@ -96,6 +96,21 @@ impl Match {
         }
     }
 
+    /// Drops every entry and keeps the memory.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    /// Becomes like `other` in the memory that it has.
+    pub fn copy_from(&mut self, other: &Match) {
+        self.entries.clone_from(&other.entries);
+    }
+
+    /// Keeps the entries of which `wanted` says so, in their order.
+    pub(crate) fn retain(&mut self, wanted: impl FnMut(&MatchEntry) -> bool) {
+        self.entries.retain(wanted);
+    }
+
     /// Adds an entry of which the caller knows that its field is not there yet.
     pub(crate) fn append(&mut self, entry: MatchEntry) {
         self.entries.push(entry);

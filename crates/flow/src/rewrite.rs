@@ -38,7 +38,8 @@ pub fn rewritten(rule: &Match, actions: &[Action]) -> Match {
     after
 }
 
-fn rewrite(after: &mut Match, action: &Action) {
+/// The same for one action, in place: `after` is what the packets were before it. Allocates only for fields of other classes.
+pub fn rewrite(after: &mut Match, action: &Action) {
     match action {
         Action::SetField { field, value } => set(after, *field, *value),
         Action::SetUnknownField { header, body } => {
@@ -97,9 +98,7 @@ fn set(after: &mut Match, field: Field, value: u128) {
     };
     // A value that decides what the bytes behind it mean makes all of them news, unless it was there already.
     if after.get(field) != Some((value, field.full_mask())) {
-        let needs_it = |other: &Field| prerequisites(*other).iter().any(|(needed, _)| *needed == field);
-        let behind: Vec<Field> = Field::all().filter(needs_it).collect();
-        forget(after, &behind);
+        forget_where(after, |other| prerequisites(other).iter().any(|(needed, _)| *needed == field));
     }
     after.remove(field);
     if certain {
@@ -158,36 +157,28 @@ fn new_ether_type(after: &mut Match, ethertype: u16) {
 }
 
 fn forget(after: &mut Match, fields: &[Field]) {
-    for field in fields {
-        after.remove(*field);
-    }
+    forget_where(after, |field| fields.contains(&field));
+}
+
+fn forget_where(after: &mut Match, unwanted: impl Fn(Field) -> bool) {
+    after.retain(|entry| !matches!(entry, MatchEntry::Field { field, .. } if unwanted(*field)));
 }
 
 /// Forgets all that lies behind the EtherType.
 fn forget_packet(after: &mut Match) {
-    let behind: Vec<Field> = Field::all().filter(|field| !prerequisites(*field).is_empty()).collect();
-    forget(after, &behind);
+    forget_where(after, |field| !prerequisites(field).is_empty());
     forget_unknown(after);
 }
 
 /// Forgets the fields of other classes: what they depend on is not known.
 fn forget_unknown(after: &mut Match) {
-    let unknown = |entry: &MatchEntry| matches!(entry, MatchEntry::Unknown { .. });
-    if after.entries().iter().any(unknown) {
-        let kept = after.entries().iter().filter(|entry| !unknown(entry)).cloned();
-        let mut left = Match::any();
-        kept.for_each(|entry| left.put(entry));
-        *after = left;
-    }
+    after.retain(|entry| matches!(entry, MatchEntry::Field { .. }));
 }
 
 /// Forgets all that an action could change: everything but where the packet came in.
 fn forget_all(after: &mut Match) {
-    let mut left = Match::any();
-    if let Some((port, _)) = after.get(Field::InPort) {
-        left.set(Field::InPort, port);
-    }
-    *after = left;
+    forget_where(after, |field| field != Field::InPort);
+    forget_unknown(after);
 }
 
 /// Nicira's subtypes (ovs-actions(7)) of which it can be said what they change.

@@ -10,7 +10,7 @@ use crate::error::BadInput;
 use crate::instruction::Instruction;
 
 /// `OFPIT_*` (1.3.5, 7.2.4).
-mod kind {
+pub(super) mod kind {
     pub const GOTO_TABLE: u16 = 1;
     pub const WRITE_METADATA: u16 = 2;
     pub const WRITE_ACTIONS: u16 = 3;

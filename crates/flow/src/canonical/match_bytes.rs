@@ -31,6 +31,17 @@ pub const MAX_UNKNOWN_FIELDS: usize = 256;
 /// ```
 pub fn read_match(bytes: &[u8]) -> Result<Match, BadInput> {
     let mut rule = Match::any();
+    read_match_into(bytes, &mut rule)?;
+    Ok(rule)
+}
+
+/// The same into a match that is there, whose old entries are dropped and whose memory is used again. After an error it holds what was
+/// read before it.
+///
+/// # Errors
+/// As [`read_match`].
+pub fn read_match_into(bytes: &[u8], rule: &mut Match) -> Result<(), BadInput> {
+    rule.clear();
     let mut known = 0u64;
     let mut unknown = 0;
     for tlv in match_tlvs(bytes) {
@@ -53,7 +64,7 @@ pub fn read_match(bytes: &[u8]) -> Result<Match, BadInput> {
         }
         rule.append(entry);
     }
-    Ok(rule)
+    Ok(())
 }
 
 /// Reads one TLV, judging all of it but its neighbours.

@@ -40,6 +40,22 @@ pub fn check_prerequisites(rule: &Match) -> Result<(), BadInput> {
     Ok(())
 }
 
+/// Whether each field has its prerequisites, wherever in the match they stand: without them OpenFlow 1.0 passes a field over, and its rule
+/// is wider than it says. Never allocates.
+pub fn has_prerequisites(rule: &Match) -> bool {
+    let value_of = |wanted| rule.get(wanted).map(|(value, mask)| value & mask);
+    rule.entries().iter().all(|entry| match entry {
+        MatchEntry::Field { field: Field::InPhyPort, .. } => value_of(Field::InPort).is_some(),
+        MatchEntry::Field { field: Field::VlanPcp, .. } => {
+            value_of(Field::VlanVid).is_some_and(|vid| vid & VLAN_PRESENT != 0)
+        }
+        MatchEntry::Field { field, .. } => prerequisites(*field)
+            .iter()
+            .all(|(needed, values)| value_of(*needed).is_some_and(|value| values.contains(&value))),
+        MatchEntry::Unknown { .. } => true,
+    })
+}
+
 /// One thing that a field needs: another field with one of one or two values.
 pub(crate) type Prerequisite = (Field, &'static [u128]);
 
