@@ -88,14 +88,65 @@ fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
     }
 }
 
+/// One way that an action sends a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Out of a port, a reserved one perhaps.
+    Port(PortNo),
+    /// Into a group.
+    Group(u32),
+    /// Into a table.
+    Table(u8),
+    /// It is not known where to, or what else it does.
+    Anywhere,
+}
+
+/// Where one action sends a packet; `None` if it sends it nowhere. Never allocates.
+///
+/// ```
+/// use flow::{Action, PortNo, reach::{Way, way_of}};
+/// assert_eq!(way_of(&Action::output(PortNo(2))), Some(Way::Port(PortNo(2))));
+/// assert_eq!(way_of(&Action::PopVlan), None);
+/// ```
+pub fn way_of(action: &Action) -> Option<Way> {
+    match action {
+        Action::Output { port, .. } | Action::Enqueue { port, .. } => Some(Way::Port(*port)),
+        Action::Group(group_id) => Some(Way::Group(*group_id)),
+        Action::Experimenter { experimenter: NICIRA, body } => way_of_nicira(body),
+        Action::Experimenter { .. } => Some(Way::Anywhere),
+        _ => None,
+    }
+}
+
+/// Nicira's subtypes (ovs-actions(7)) that send nothing, or of which it can be said where to.
+fn way_of_nicira(body: &[u8]) -> Option<Way> {
+    let short =
+        |at: usize| body.get(at..at + 2).map(|b| b.iter().fold(0u16, |n, byte| n << 8 | u16::from(*byte)));
+    match short(0) {
+        // set_tunnel, set_queue, pop_queue, move, load, note, set_tunnel64, multipath, exit, dec_ttl, fin_timeout,
+        // dec_ttl with controllers, push, pop, ct_clear.
+        Some(2 | 4..=10 | 17..=19 | 21 | 27 | 28 | 43) => None,
+        // controller, in both its forms.
+        Some(20 | 37) => Some(Way::Port(PortNo::CONTROLLER)),
+        // resubmit with a table; 0xff is the table that it is in, which is not known here.
+        Some(14) => Some(match body.get(4) {
+            Some(table) if *table != 0xff => Way::Table(*table),
+            _ => Way::Anywhere,
+        }),
+        // output with a length.
+        Some(39) => Some(short(2).map_or(Way::Anywhere, |port| Way::Port(PortNo::from_v10(port)))),
+        _ => Some(Way::Anywhere),
+    }
+}
+
 impl Reach {
     fn act(&mut self, action: &Action) {
-        match action {
-            Action::Output { port, .. } | Action::Enqueue { port, .. } => self.send(*port),
-            Action::Group(group_id) => add(&mut self.groups, *group_id),
-            Action::Experimenter { experimenter: NICIRA, body } => self.act_nicira(body),
-            Action::Experimenter { .. } => self.anywhere = true,
-            _ => {}
+        match way_of(action) {
+            Some(Way::Port(port)) => self.send(port),
+            Some(Way::Group(group_id)) => add(&mut self.groups, group_id),
+            Some(Way::Table(table_id)) => add(&mut self.tables, table_id),
+            Some(Way::Anywhere) => self.anywhere = true,
+            None => {}
         }
     }
 
@@ -108,31 +159,6 @@ impl Reach {
             PortNo::IN_PORT => self.in_port = true,
             PortNo::TABLE => self.table = true,
             other => add(&mut self.ports, other),
-        }
-    }
-
-    /// Nicira's subtypes (ovs-actions(7)) that send nothing, or of which it can be said where to.
-    fn act_nicira(&mut self, body: &[u8]) {
-        let short = |at: usize| {
-            body.get(at..at + 2).map(|b| b.iter().fold(0u16, |n, byte| n << 8 | u16::from(*byte)))
-        };
-        match short(0) {
-            // set_tunnel, set_queue, pop_queue, move, load, note, set_tunnel64, multipath, exit, dec_ttl, fin_timeout,
-            // dec_ttl with controllers, push, pop, ct_clear.
-            Some(2 | 4..=10 | 17..=19 | 21 | 27 | 28 | 43) => {}
-            // controller, in both its forms.
-            Some(20 | 37) => self.controller = true,
-            // resubmit with a table; 0xff is the table that it is in, which is not known here.
-            Some(14) => match body.get(4) {
-                Some(table) if *table != 0xff => add(&mut self.tables, *table),
-                _ => self.anywhere = true,
-            },
-            // output with a length.
-            Some(39) => match short(2) {
-                Some(port) => self.send(PortNo::from_v10(port)),
-                None => self.anywhere = true,
-            },
-            _ => self.anywhere = true,
         }
     }
 }

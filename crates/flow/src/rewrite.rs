@@ -16,6 +16,9 @@ use crate::relation::covers;
 /// `OFPVID_PRESENT`: the bit of vlan_vid that says that there is a tag.
 const VLAN_PRESENT: u128 = 0x1000;
 
+/// Class and field of Nicira's first register, NXM_NX_REG0, without the four bits that number sixteen of them.
+const NICIRA_REGISTERS: u32 = 0x0001 << 7;
+
 /// Nicira's number.
 const NICIRA: u32 = 0x0000_2320;
 
@@ -43,6 +46,10 @@ pub fn rewrite(after: &mut Match, action: &Action) {
     match action {
         Action::SetField { field, value } => set(after, *field, *value),
         Action::SetUnknownField { header, body } => {
+            // Nicira has names of its own for OpenFlow's fields, in_port among them; only its registers are nobody else's.
+            if *header >> 9 & !0xf != NICIRA_REGISTERS {
+                after.clear();
+            }
             // The same field may have stood there with a mask.
             after.put(MatchEntry::Unknown { header: *header, body: body.clone() });
         }
@@ -74,7 +81,7 @@ pub fn rewrite(after: &mut Match, action: &Action) {
             forget_packet(after);
         }
         Action::Experimenter { experimenter: NICIRA, body } => nicira(after, body),
-        Action::Experimenter { .. } => forget_all(after),
+        Action::Experimenter { .. } => after.clear(),
         // The time-to-live is in no match of OpenFlow's, but in one of Nicira's.
         Action::CopyTtlOut | Action::CopyTtlIn | Action::SetNwTtl(_) | Action::DecNwTtl => {
             forget_unknown(after)
@@ -175,12 +182,6 @@ fn forget_unknown(after: &mut Match) {
     after.retain(|entry| matches!(entry, MatchEntry::Field { .. }));
 }
 
-/// Forgets all that an action could change: everything but where the packet came in.
-fn forget_all(after: &mut Match) {
-    forget_where(after, |field| field != Field::InPort);
-    forget_unknown(after);
-}
-
 /// Nicira's subtypes (ovs-actions(7)) of which it can be said what they change.
 fn nicira(after: &mut Match, body: &[u8]) {
     let number = |from: usize, to: usize| {
@@ -194,7 +195,8 @@ fn nicira(after: &mut Match, body: &[u8]) {
         (Some(9), 16) => set(after, Field::TunnelId, number(8, 16).unwrap_or(0)),
         // dec_ttl, with and without controllers.
         (Some(18 | 21), _) => forget_unknown(after),
-        _ => forget_all(after),
+        // Where the packet came in is forgotten as well: move and load write that field too.
+        _ => after.clear(),
     }
 }
 
@@ -214,9 +216,9 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_says_nothing_afterwards() {
-        check("in_port=1,ip,nw_src=10.0.0.1", "experimenter(0x12345678,00)", "in_port=1");
-        check("in_port=1,ip,nw_src=10.0.0.1", "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]", "in_port=1");
-        check("in_port=1,ip,nw_src=10.0.0.1", "resubmit(,7)", "in_port=1");
+        check("in_port=1,ip,nw_src=10.0.0.1", "experimenter(0x12345678,00)", "");
+        check("in_port=1,ip,nw_src=10.0.0.1", "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]", "");
+        check("in_port=1,ip,nw_src=10.0.0.1", "resubmit(,7)", "");
     }
 
     #[test]

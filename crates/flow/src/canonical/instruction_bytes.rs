@@ -117,6 +117,30 @@ impl<'a> RawInstruction<'a> {
         self.kind == kind::APPLY_ACTIONS
     }
 
+    /// The table in which the packet goes on, if this is goto-table.
+    #[inline]
+    pub fn goto_table(&self) -> Option<u8> {
+        (self.kind == kind::GOTO_TABLE).then(|| self.bytes.get(4).copied().unwrap_or(0))
+    }
+
+    /// The meter, if this is one.
+    #[inline]
+    pub fn meter(&self) -> Option<u32> {
+        (self.kind == kind::METER).then(|| u32_at(self.bytes, 4))
+    }
+
+    /// Metadata and mask, if this is write-metadata.
+    #[inline]
+    pub fn write_metadata(&self) -> Option<(u64, u64)> {
+        (self.kind == kind::WRITE_METADATA).then(|| (u64_at(self.bytes, 8), u64_at(self.bytes, 16)))
+    }
+
+    /// Whether it is an experimenter's, of which nothing is known.
+    #[inline]
+    pub const fn is_experimenter(&self) -> bool {
+        self.kind == kind::EXPERIMENTER
+    }
+
     /// The typed instruction.
     ///
     /// # Errors
