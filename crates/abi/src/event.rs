@@ -40,6 +40,8 @@ pub mod kind {
     pub const TICK: u16 = 13;
     /// The zone is about to end: finish, and return.
     pub const SHUTDOWN: u16 = 14;
+    /// A soft limit of this app is passed.
+    pub const SOFT_LIMIT: u16 = 15;
 
     /// The bit of a kind in a subscription.
     pub const fn bit(kind: u16) -> u64 {
@@ -54,6 +56,18 @@ pub mod kind {
         | bit(FLOW_REMOVED)
         | bit(TOPIC)
         | bit(TICK);
+}
+
+/// The numbers of the quotas that [`kind::SOFT_LIMIT`] speaks of.
+pub mod quota {
+    /// Commands in a second.
+    pub const COMMANDS_PER_S: u16 = 1;
+    /// Packet-outs in a second.
+    pub const PACKET_OUTS_PER_S: u16 = 2;
+    /// Rules that the app has on one switch.
+    pub const RULES_PER_DATAPATH: u16 = 3;
+    /// Entries of all apps in a switch's tables.
+    pub const TABLE_ENTRIES: u16 = 4;
 }
 
 /// An event, read where it lies.
@@ -90,6 +104,8 @@ pub enum Event<'a> {
     },
     /// The zone is about to end.
     Shutdown,
+    /// A soft limit is passed; what goes beyond the hard one is refused.
+    SoftLimit(SoftLimit),
     /// A kind that is newer than this code; to be passed over.
     Newer(u16),
 }
@@ -311,6 +327,21 @@ pub struct QueryReply<'a> {
     pub payload: &'a [u8],
 }
 
+/// A soft limit that is passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SoftLimit {
+    /// Of which switch; 0 where it is of none.
+    pub datapath: DatapathId,
+    /// One of [`mod@quota`].
+    pub quota: u16,
+    /// How much is used; of a rate, the soft limit.
+    pub used: u32,
+    /// Beyond this one is told.
+    pub soft: u32,
+    /// Beyond this nothing passes.
+    pub hard: u32,
+}
+
 /// The status of a query whose service is not there.
 pub const NO_SUCH_SERVICE: u16 = 0xffff;
 
@@ -387,6 +418,16 @@ struct NamedFixed {
     reserved: [u8; 4],
 }
 
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct SoftLimitFixed {
+    quota: U16,
+    reserved: [u8; 2],
+    used: U32,
+    soft: U32,
+    hard: U32,
+}
+
 const NO_BUFFER: u32 = 0xffff_ffff;
 
 impl<'a> Event<'a> {
@@ -434,8 +475,19 @@ impl<'a> Event<'a> {
             }
             kind::TICK => Event::Tick { now_ms: body.fixed::<U64>()?.get() },
             kind::SHUTDOWN => Event::Shutdown,
+            kind::SOFT_LIMIT => Event::SoftLimit(soft_limit(datapath, body.fixed()?)),
             newer => Event::Newer(newer),
         })
+    }
+}
+
+fn soft_limit(datapath: DatapathId, fixed: &SoftLimitFixed) -> SoftLimit {
+    SoftLimit {
+        datapath,
+        quota: fixed.quota.get(),
+        used: fixed.used.get(),
+        soft: fixed.soft.get(),
+        hard: fixed.hard.get(),
     }
 }
 
@@ -649,6 +701,18 @@ pub mod write {
     /// [`Event::Shutdown`].
     pub fn shutdown(out: &mut Vec<u8>, sequence: u64) -> bool {
         frame::write(out, header(kind::SHUTDOWN, NO_SWITCH, sequence), &[0u8; 0], &[])
+    }
+
+    /// [`Event::SoftLimit`].
+    pub fn soft_limit(out: &mut Vec<u8>, sequence: u64, it: &SoftLimit) -> bool {
+        let fixed = SoftLimitFixed {
+            quota: it.quota.into(),
+            reserved: [0; 2],
+            used: it.used.into(),
+            soft: it.soft.into(),
+            hard: it.hard.into(),
+        };
+        frame::write(out, header(kind::SOFT_LIMIT, it.datapath, sequence), &fixed, &[])
     }
 
     fn answer(ticket: u64, error: flow::ErrorCode, outcome: u8) -> AnswerFixed {

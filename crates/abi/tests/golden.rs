@@ -76,6 +76,14 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
     add("query_reply", &|out| event::write::query_reply(out, 12, &reply));
     add("tick", &|out| event::write::tick(out, 13, 123_456));
     add("shutdown", &|out| event::write::shutdown(out, 14));
+    let soft = event::SoftLimit {
+        datapath: SWITCH,
+        quota: event::quota::RULES_PER_DATAPATH,
+        used: 81,
+        soft: 80,
+        hard: 100,
+    };
+    add("soft_limit", &|out| event::write::soft_limit(out, 15, &soft));
     all
 }
 

@@ -6,7 +6,8 @@ use crate::commands::Commands;
 use crate::settings::Settings;
 use abi::Receipt;
 use abi::event::{
-    FlowRemoved, PacketIn, PortStatus, Query, QueryReply, StatsReply, SwitchError, SwitchUp, Topic, kind,
+    FlowRemoved, PacketIn, PortStatus, Query, QueryReply, SoftLimit, StatsReply, SwitchError, SwitchUp,
+    Topic, kind,
 };
 use flow::{DatapathId, Match};
 
@@ -47,6 +48,9 @@ pub trait App: Sized + 'static {
 
     /// So many packet-ins were dropped, since the app did not keep up.
     fn on_dropped(&mut self, _count: u64, _out: &mut Commands) {}
+
+    /// It uses more than the soft limit of a quota; beyond the hard limit commands are refused.
+    fn on_soft_limit(&mut self, _limit: &SoftLimit, _out: &mut Commands) {}
 
     /// Something was published.
     fn on_topic(&mut self, _topic: &Topic, _out: &mut Commands) {}

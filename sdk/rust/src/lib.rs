@@ -37,8 +37,8 @@ mod settings;
 pub mod testing;
 
 pub use abi::event::{
-    FlowRemoved, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply, StatsReply, SwitchError,
-    SwitchUp, Topic,
+    FlowRemoved, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply, SoftLimit, StatsReply,
+    SwitchError, SwitchUp, Topic,
 };
 pub use abi::table::AppTable;
 pub use abi::{Outcome, Receipt, ZoneId};
