@@ -89,6 +89,9 @@ pub struct PacketIn {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PacketOut {
+    /// The packets that may be sent; what the actions make of them must not leave it either.
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
+    pub flowspace: Option<Flowspace>,
     /// Where packets may be sent.
     #[serde(deserialize_with = "bounds::ports", skip_serializing_if = "Option::is_none")]
     pub ports: Option<BTreeSet<PortNo>>,
@@ -238,11 +241,13 @@ impl Asked for PacketIn {
 
 impl Asked for PacketOut {
     fn words(&self, _: &str) -> String {
-        format!("send packets of its own{}{}", to(&self.ports), of(&self.datapaths))
+        let (matching, to) = (matching(&self.flowspace), to(&self.ports));
+        format!("send packets of its own{matching}{to}{}", of(&self.datapaths))
     }
 
     fn lies_within(&self, wider: &PacketOut) -> bool {
-        narrower(&self.ports, &wider.ports, BTreeSet::is_subset)
+        narrower(&self.flowspace, &wider.flowspace, Flowspace::lies_within)
+            && narrower(&self.ports, &wider.ports, BTreeSet::is_subset)
             && narrower(&self.datapaths, &wider.datapaths, BTreeSet::is_subset)
     }
 }
