@@ -18,7 +18,7 @@ use std::hint::black_box;
 use abi::{Frame, ZoneId};
 use criterion::{Criterion, Throughput};
 use flow::{DatapathId, Field, Match, PortNo};
-use kernel::{Capabilities, Decision, Kernel};
+use kernel::{Decision, Grant, Kernel};
 use monitor::AppSource;
 use openflow::message::*;
 use openflow::view::PacketInView;
@@ -98,7 +98,7 @@ impl Worker {
     fn new(version: Version) -> Worker {
         let code = burnet::apps::trusted_code(&AppSource::BuiltIn("learning-switch".to_owned())).unwrap();
         let mut kernel = Kernel::new();
-        kernel.attach(ZONE, "learning-switch", Capabilities::of_an_app());
+        kernel.attach(ZONE, "learning-switch", Grant::of_an_app(), 0);
         let session = Session::new(&SouthboundConfig::default(), 0);
         let mut worker = Worker {
             session,
@@ -197,7 +197,7 @@ impl Worker {
         while !rest.is_empty() {
             let (command, behind) = Frame::split(rest).unwrap();
             rest = behind;
-            if let Decision::Send(command) = kernel.on_command(ZONE, &command, effects) {
+            if let Decision::Send(command) = kernel.on_command(ZONE, &command, 0, effects) {
                 let cookie = match command.what {
                     abi::command::What::FlowMod(flow_mod) => flow_mod.cookie,
                     _ => 0,

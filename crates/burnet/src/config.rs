@@ -10,6 +10,7 @@
 
 mod app;
 mod file;
+mod grant;
 mod listen;
 mod surroundings;
 
@@ -25,6 +26,7 @@ pub use app::{AppArgument, AppReference, NotAnApp};
 pub use file::{
     AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, SouthboundTable, TlsTable,
 };
+pub use grant::AppGrant;
 pub use listen::ListenAddress;
 pub use surroundings::Surroundings;
 
@@ -376,7 +378,8 @@ fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec,
         }
     };
     let kind = table.zone.unwrap_or(ZoneKind::Process);
-    Ok(AppSpec { name, kind, source, limits: table.limits, settings: table.settings })
+    let grant = AppGrant { capabilities: table.capabilities, quotas: table.quotas }.to_json();
+    Ok(AppSpec { name, kind, source, limits: table.limits, settings: table.settings, grant })
 }
 
 fn usable(what: &str, path: &Path, access: Access) -> Result<(), ConfigError> {

@@ -1,7 +1,7 @@
-//! What a zone may do.
+//! What a zone may do, as words and as a set of them.
 //!
 //! Nothing is granted by default; the operator's word, carried by whoever attaches the zone, is what grants. Never knows where a
-//! grant came from. Restrictions within a capability (a flowspace, tables, priorities) and quotas belong here as well.
+//! grant came from, nor how far a capability reaches: that is [`crate::grant`]'s.
 
 use std::fmt;
 
@@ -17,12 +17,22 @@ pub enum Capability {
     RuleWrite,
     /// Change and delete the rules of others.
     RuleWriteOthers,
+    /// See the rules, groups and meters of others.
+    RuleRead,
     /// Ask switches for statistics.
     StatsRead,
     /// Hear of switches, ports and rules that went.
     ViewRead,
+    /// Write notes into the network view.
+    ViewAnnotate,
+    /// Hear of hosts.
+    HostRead,
     /// Change ports.
     PortWrite,
+    /// Read the store.
+    StoreRead,
+    /// Write into the store.
+    StoreWrite,
     /// Ask services.
     Query,
     /// Publish on topics.
@@ -31,26 +41,48 @@ pub enum Capability {
     Subscribe,
 }
 
-const NAMES: [(Capability, &str); 10] = [
+const NAMES: [(Capability, &str); 15] = [
     (Capability::PacketIn, "packet.in"),
     (Capability::PacketOut, "packet.out"),
     (Capability::RuleWrite, "rule.write"),
     (Capability::RuleWriteOthers, "rule.write.others"),
+    (Capability::RuleRead, "rule.read"),
     (Capability::StatsRead, "stats.read"),
     (Capability::ViewRead, "view.read"),
+    (Capability::ViewAnnotate, "view.annotate"),
+    (Capability::HostRead, "host.read"),
     (Capability::PortWrite, "port.write"),
+    (Capability::StoreRead, "store.read"),
+    (Capability::StoreWrite, "store.write"),
     (Capability::Query, "query"),
     (Capability::Publish, "publish"),
     (Capability::Subscribe, "subscribe"),
 ];
 
-impl fmt::Display for Capability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(NAMES[*self as usize].1)
+impl Capability {
+    /// Every capability.
+    pub fn all() -> impl Iterator<Item = Capability> {
+        NAMES.iter().map(|(capability, _)| *capability)
+    }
+
+    /// Its name, as it stands in a manifest.
+    pub const fn name(self) -> &'static str {
+        NAMES[self as usize].1
+    }
+
+    /// The capability of this name.
+    pub fn from_name(wanted: &str) -> Option<Capability> {
+        NAMES.iter().find(|(_, name)| *name == wanted).map(|(capability, _)| *capability)
     }
 }
 
-/// The capabilities that a zone holds.
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A set of capabilities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities(u32);
 
@@ -60,16 +92,21 @@ impl Capabilities {
 
     /// What an app gets that the operator started by name: everything but the rules of others.
     pub fn of_an_app() -> Capabilities {
-        NAMES
-            .iter()
-            .filter(|(capability, _)| *capability != Capability::RuleWriteOthers)
-            .fold(Capabilities::NONE, |all, (capability, _)| all.with(*capability))
+        Capability::all()
+            .filter(|capability| *capability != Capability::RuleWriteOthers)
+            .fold(Capabilities::NONE, Capabilities::with)
     }
 
     /// With one more.
     #[must_use]
     pub const fn with(self, capability: Capability) -> Capabilities {
         Capabilities(self.0 | 1 << capability as u8)
+    }
+
+    /// Without one.
+    #[must_use]
+    pub const fn without(self, capability: Capability) -> Capabilities {
+        Capabilities(self.0 & !(1 << capability as u8))
     }
 
     /// Whether it is among them.
@@ -87,12 +124,14 @@ mod tests {
     fn the_table_of_names_is_in_the_order_of_the_capabilities() {
         for (number, (capability, name)) in NAMES.iter().enumerate() {
             assert_eq!(*capability as usize, number, "{name}");
+            assert_eq!(Capability::from_name(name), Some(*capability));
         }
+        assert_eq!(Capability::from_name("rule"), None);
     }
 
     #[test]
     fn nothing_is_granted_by_default() {
-        assert!(NAMES.iter().all(|(capability, _)| !Capabilities::default().allow(*capability)));
+        assert!(Capability::all().all(|capability| !Capabilities::default().allow(capability)));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What the kernel says is to be done. The worker does it.
 
 use crate::capability::Capability;
+use crate::excess::Excess;
+use crate::quota::QuotaKind;
 use crate::zones::ZoneSet;
 use abi::command::{Ask, Command, Log, Publish, QueryAnswer};
 use abi::{Malformed, ZoneId};
@@ -14,6 +16,21 @@ pub enum Effect {
     Punt(DatapathId),
     /// Tell this zone of every switch that is up.
     Replay(ZoneId),
+    /// Tell this zone and the operator that a soft limit is passed.
+    SoftLimit {
+        /// Whose.
+        zone: ZoneId,
+        /// Of which switch; 0 where it is of none.
+        datapath: DatapathId,
+        /// Of what.
+        kind: QuotaKind,
+        /// How much is used, where that is a number that is known; for a rate, the soft limit.
+        used: u32,
+        /// Beyond this one is told.
+        soft: u32,
+        /// Beyond this nothing passes.
+        hard: u32,
+    },
 }
 
 /// What becomes of a command.
@@ -64,6 +81,26 @@ pub enum Decision<'a> {
 pub enum Refusal {
     /// The zone does not hold the capability.
     Needs(Capability),
+    /// It holds it, but not so far.
+    Beyond(Capability, Excess),
+    /// It holds it, but not for this name.
+    NotFor(Capability),
+    /// It has had as much of this as its quota allows.
+    Quota {
+        /// Of what.
+        kind: QuotaKind,
+        /// The hard limit.
+        hard: u32,
+    },
+    /// A match, an action or an instruction in it cannot be read.
+    MalformedPart {
+        /// What cannot be read.
+        part: &'static str,
+        /// Bytes from the beginning of that part.
+        offset: usize,
+        /// The field there, as the specification spells it.
+        field: &'static str,
+    },
     /// The switch is not there, or is another worker's.
     NoSuchSwitch(DatapathId),
     /// The bytes mean nothing.
@@ -78,6 +115,12 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Needs(capability) => write!(f, "the app does not hold the capability {capability}"),
+            Refusal::Beyond(capability, excess) => write!(f, "{capability}: {excess}"),
+            Refusal::NotFor(capability) => write!(f, "{capability}: it is not granted for this name"),
+            Refusal::Quota { kind, hard } => write!(f, "quota {kind}: the hard limit {hard} is reached"),
+            Refusal::MalformedPart { part, offset, field } => {
+                write!(f, "malformed {part} at offset {offset}: {field}")
+            }
             Refusal::NoSuchSwitch(datapath) => write!(f, "{datapath} is not connected"),
             Refusal::Malformed(malformed) => write!(f, "{malformed}"),
             Refusal::NoSuchQuery => f.write_str("there is no open query of that ticket"),

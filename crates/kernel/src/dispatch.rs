@@ -2,16 +2,21 @@
 //!
 //! Never carries anything out: see [`crate::decision`].
 
-use crate::capability::{Capabilities, Capability};
+use crate::bounds::Scratch;
+use crate::capability::Capability;
 use crate::datapath::Datapath;
 use crate::decision::Effect;
+use crate::grant::Grant;
+use crate::owned::Owned;
 use crate::query::Queries;
+use crate::quota::Rate;
 use crate::subscription::Subscription;
 use crate::zones::{MAX_ZONE, Zone, ZoneCounters, ZoneSet};
 use abi::event::{Event, PacketIn, SwitchUp, kind};
 use abi::{Frame, Malformed, ZoneId};
-use flow::DatapathId;
+use flow::canonical::find_field;
 use flow::frame::FrameFields;
+use flow::{DatapathId, Field};
 use std::collections::BTreeMap;
 
 /// How many kinds of event there can be.
@@ -25,6 +30,8 @@ pub struct Kernel {
     /// The switch that was last commanded, as long as it is up: commands come in runs for one switch.
     pub(crate) last_commanded: Option<DatapathId>,
     pub(crate) queries: Queries,
+    pub(crate) owned: Owned,
+    pub(crate) scratch: Scratch,
     /// By kind of event: who hears it. For packet-ins, those who hear all of them.
     hearers: [ZoneSet; KINDS],
     /// Who hears some packet-ins only.
@@ -45,19 +52,23 @@ impl Kernel {
             datapaths: BTreeMap::new(),
             last_commanded: None,
             queries: Queries::default(),
+            owned: Owned::default(),
+            scratch: Scratch::default(),
             hearers: [ZoneSet::EMPTY; KINDS],
             choosy: ZoneSet::EMPTY,
         }
     }
 
     /// A zone is there; it hears nothing until it subscribes. Says whether there was room: numbers from 1 to [`MAX_ZONE`].
-    pub fn attach(&mut self, zone: ZoneId, name: &str, capabilities: Capabilities) -> bool {
+    pub fn attach(&mut self, zone: ZoneId, name: &str, grant: Grant, now_ms: u64) -> bool {
         if zone == ZoneId::KERNEL || zone.0 > MAX_ZONE {
             return false;
         }
         self.zones[usize::from(zone.0)] = Some(Zone {
             name: name.to_owned(),
-            capabilities,
+            commands: grant.quotas().commands_per_s.map(|quota| Rate::new(quota, now_ms)),
+            packet_outs: grant.quotas().packet_outs_per_s.map(|quota| Rate::new(quota, now_ms)),
+            grant,
             subscription: Subscription::default(),
             counters: ZoneCounters::default(),
         });
@@ -91,8 +102,12 @@ impl Kernel {
         let hearers = match frame.header.kind.get() {
             kind::PACKET_IN => self.hearers_of_packet(frame)?,
             other => {
-                self.take_note(&Event::read(frame)?, effects);
-                self.hearers_of(other)
+                let event = Event::read(frame)?;
+                self.take_note(&event, effects);
+                match event {
+                    Event::FlowRemoved(removed) => self.hearers_of_removal(removed.owner()),
+                    _ => self.hearers_of(other),
+                }
             }
         };
         for zone in hearers {
@@ -109,6 +124,14 @@ impl Kernel {
         self.hearers.get(usize::from(kind)).copied().unwrap_or_default()
     }
 
+    /// That a rule is gone hears its owner, and whoever may see the rules of others.
+    fn hearers_of_removal(&self, owner: ZoneId) -> ZoneSet {
+        let hearers = self.hearers_of(kind::FLOW_REMOVED);
+        let sees = |zone: &ZoneId| self.zone(*zone).is_some_and(|it| it.grant.holds(Capability::RuleRead));
+        let strangers = hearers.filter(|zone| *zone != owner && !sees(zone));
+        strangers.fold(hearers, ZoneSet::without)
+    }
+
     #[inline]
     fn hearers_of_packet(&self, frame: &Frame<'_>) -> Result<ZoneSet, Malformed> {
         let mut hearers = self.hearers[usize::from(kind::PACKET_IN)];
@@ -116,11 +139,9 @@ impl Kernel {
             return Ok(hearers);
         }
         let packet = PacketIn::read(frame)?;
-        let mut fields = FrameFields::read(packet.data);
-        fields.set(flow::Field::InPort, u128::from(packet.in_port.0));
+        let fields = fields_of(&packet);
         for zone in self.choosy {
-            let wanted = self.zone(zone).and_then(|zone| zone.subscription.packets());
-            if wanted.is_some_and(|wanted| wanted.matches(&fields)) {
+            if self.zone(zone).is_some_and(|zone| zone.hears_packet(packet.datapath, &fields)) {
                 hearers = hearers.with(zone);
             }
         }
@@ -173,10 +194,10 @@ impl Kernel {
             // The array has MAX_ZONE + 1 places, so its indices are zone numbers.
             let id = ZoneId(number as u16);
             for kind in 0..KINDS as u16 {
-                if !zone.subscription.hears(kind) || !zone.capabilities.allow(needed_to_hear(kind)) {
+                if !zone.subscription.hears(kind) || !zone.grant.holds(needed_to_hear(kind)) {
                     continue;
                 }
-                if kind == kind::PACKET_IN && zone.subscription.packets().is_some() {
+                if kind == kind::PACKET_IN && zone.is_choosy() {
                     self.choosy = self.choosy.with(id);
                 } else {
                     self.hearers[usize::from(kind)] = self.hearers[usize::from(kind)].with(id);
@@ -184,6 +205,17 @@ impl Kernel {
             }
         }
     }
+}
+
+/// What a match may ask of a packet that came up: its frame's fields, and what the switch says beside it.
+fn fields_of(packet: &PacketIn<'_>) -> FrameFields {
+    let mut fields = FrameFields::read(packet.data).from_port(packet.in_port);
+    for field in [Field::Metadata, Field::TunnelId, Field::InPhyPort] {
+        if let Some(value) = find_field(packet.metadata, field) {
+            fields.set(field, value);
+        }
+    }
+    fields
 }
 
 /// The capability without which events of a kind are not heard.

@@ -6,20 +6,30 @@
 //! ```
 //!
 //! A worker thread has a kernel of its own, for the switches that it serves: nothing is shared, so nothing is locked. Subscriptions,
-//! capabilities and the owners of rules are decided here; carrying it out is the worker's.
+//! capabilities and their bounds, quotas, and the owners of rules, groups and meters are decided here; carrying it out is the worker's.
 //!
 //! This crate never does I/O, never reads a clock, and knows neither a wire protocol nor what a zone is made of.
 
+pub mod bounds;
 pub mod capability;
 pub mod datapath;
 pub mod decision;
 mod dispatch;
+pub mod excess;
+pub mod grant;
+pub mod owned;
 mod passage;
 mod query;
+pub mod quota;
 pub mod subscription;
+mod visible;
+mod wellformed;
 pub mod zones;
 
 pub use capability::{Capabilities, Capability};
 pub use decision::{Decision, Effect, Refusal};
 pub use dispatch::Kernel;
+pub use excess::Excess;
+pub use grant::{Bounds, Grant, Names, TableSet};
+pub use quota::{Quota, QuotaKind, Quotas};
 pub use zones::ZoneSet;

@@ -2,28 +2,36 @@
 //!
 //! Never changes what an app asked for but for one thing: the upper bits of a cookie are the owner's.
 
+use crate::bounds::{Reaches, Scratch, command};
 use crate::capability::Capability;
 use crate::decision::{Decision, Effect, Refusal};
 use crate::dispatch::{Kernel, needed_to_hear};
+use crate::excess::Excess;
+use crate::owned::Asker;
+use crate::quota::{QuotaKind, Rate, Use};
 use crate::subscription::Subscription;
-use abi::command::{Command, FlowMod, Subscribe, What};
+use crate::visible::needed_to_ask;
+use crate::wellformed;
+use crate::zones::ZoneSet;
+use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, Subscribe, What};
 use abi::event::kind;
 use abi::zone_id::COOKIE_MASK;
 use abi::{Frame, ZoneId};
-
-/// `ofp_flow_mod_command`: an add sets the cookie, everything else is restricted by it.
-const FLOW_ADD: u8 = 0;
+use flow::DatapathId;
 
 impl Kernel {
-    /// A command of a zone: what becomes of it. What else follows is appended to `effects`.
+    /// A command of a zone at this time: what becomes of it. What else follows is appended to `effects`.
     pub fn on_command<'a>(
         &mut self,
         zone: ZoneId,
         frame: &Frame<'a>,
+        now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Decision<'a> {
         let decision = match Command::read(frame) {
-            Ok(command) => self.decide(zone, command, effects),
+            Ok(command) => self
+                .take_from_quotas(zone, &command, now_ms, effects)
+                .and_then(|()| self.decide(zone, command, effects)),
             Err(malformed) => Err(Refusal::Malformed(malformed)),
         };
         if let Some(Some(zone)) = self.zones.get_mut(usize::from(zone.0)) {
@@ -45,19 +53,43 @@ impl Kernel {
         match command.what {
             What::Subscribe(subscribe) => self.decide_subscription(zone, &subscribe, effects),
             What::FlowMod(flow_mod) => {
+                self.check_flow_mod(zone, command.datapath, &flow_mod)?;
                 let stamped = self.stamp(zone, flow_mod);
                 self.send(Command { what: What::FlowMod(stamped), ..command })
             }
-            What::PacketOut(_)
-            | What::GroupMod(_)
-            | What::MeterMod(_)
-            | What::PortMod(_)
-            | What::StatsRequest(_)
-            | What::Barrier => self.send(command),
-            What::Publish(publish) => {
-                Ok(Decision::Publish { to: self.hearers_of(kind::TOPIC).without(zone), publish })
+            What::PacketOut(packet_out) => {
+                self.check_packet_out(zone, command.datapath, &packet_out)?;
+                self.send(command)
             }
-            What::Query(ask) => self.ask(zone, command.ticket, ask),
+            What::GroupMod(group_mod) => {
+                self.check_group_mod(zone, command.datapath, &group_mod)?;
+                self.send(command)
+            }
+            What::MeterMod(meter_mod) => {
+                self.check_meter_mod(zone, command.datapath, &meter_mod)?;
+                self.send(command)
+            }
+            What::PortMod(port_mod) => {
+                self.check_bounds(zone, Capability::PortWrite, |it, _| {
+                    it.check_datapath(command.datapath).and_then(|()| it.check_port(port_mod.port_no))
+                })?;
+                self.send(command)
+            }
+            What::StatsRequest(request) => {
+                if let Some(capability) = needed_to_ask(&request) {
+                    self.require(zone, capability)?;
+                }
+                self.send(command)
+            }
+            What::Barrier => self.send(command),
+            What::Publish(publish) => {
+                self.require_for(zone, Capability::Publish, publish.topic)?;
+                Ok(Decision::Publish { to: self.hearers_of_topic(zone, publish.topic), publish })
+            }
+            What::Query(ask) => {
+                self.require_for(zone, Capability::Query, ask.service)?;
+                self.ask(zone, command.ticket, ask)
+            }
             What::QueryAnswer(answer) => {
                 let asker = self.queries.answer(zone, command.ticket, answer.more);
                 let (to, ticket) = asker.ok_or(Refusal::NoSuchQuery)?;
@@ -69,8 +101,141 @@ impl Kernel {
 
     #[inline]
     fn require(&self, zone: ZoneId, capability: Capability) -> Result<(), Refusal> {
-        let held = self.zone(zone).is_some_and(|zone| zone.capabilities.allow(capability));
+        let held = self.zone(zone).is_some_and(|zone| zone.grant.holds(capability));
         if held { Ok(()) } else { Err(Refusal::Needs(capability)) }
+    }
+
+    #[inline]
+    fn require_for(&self, zone: ZoneId, capability: Capability, name: &str) -> Result<(), Refusal> {
+        let held = self.zone(zone).is_some_and(|zone| zone.grant.holds_for(capability, name));
+        if held { Ok(()) } else { Err(Refusal::NotFor(capability)) }
+    }
+
+    /// Who hears what is published there: who listens, may, and did not publish it.
+    fn hearers_of_topic(&self, publisher: ZoneId, topic: &str) -> ZoneSet {
+        let hearers = self.hearers_of(kind::TOPIC).without(publisher);
+        let may = |zone: &ZoneId| {
+            self.zone(*zone).is_some_and(|it| it.grant.holds_for(Capability::Subscribe, topic))
+        };
+        hearers.filter(|zone| !may(zone)).fold(hearers, ZoneSet::without)
+    }
+
+    #[inline]
+    fn check_flow_mod(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        it: &FlowMod<'_>,
+    ) -> Result<(), Refusal> {
+        wellformed::flow_mod(it)?;
+        let asker = self.asker(zone);
+        if asker.bounded {
+            self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
+                reaches.check_flow_mod(datapath, it, scratch)
+            })?;
+        }
+        if asker.bounded || !self.owned.is_empty() {
+            let owned = self.owned.check_instructions(asker, datapath, it.instructions);
+            owned.map_err(|excess| Refusal::Beyond(Capability::RuleWrite, excess))?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_packet_out(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        it: &PacketOut<'_>,
+    ) -> Result<(), Refusal> {
+        wellformed::actions(it.actions)?;
+        self.check_bounds(zone, Capability::PacketOut, |reaches, scratch| {
+            reaches.check_packet_out(datapath, it, scratch)
+        })?;
+        let bounded = self.zone(zone).is_some_and(|zone| zone.grant.is_bounded(Capability::PacketOut));
+        if bounded || !self.owned.is_empty() {
+            let owned = self.owned.check_actions(Asker { zone, bounded }, datapath, it.actions);
+            owned.map_err(|excess| Refusal::Beyond(Capability::PacketOut, excess))?;
+        }
+        Ok(())
+    }
+
+    fn check_group_mod(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        it: &GroupMod<'_>,
+    ) -> Result<(), Refusal> {
+        wellformed::group_mod(it)?;
+        self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
+            reaches.check_group_mod(datapath, it, scratch)
+        })?;
+        let owned = self.owned.on_group_mod(self.asker(zone), datapath, it);
+        owned.map_err(|excess| Refusal::Beyond(Capability::RuleWrite, excess))
+    }
+
+    fn check_meter_mod(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        it: &MeterMod<'_>,
+    ) -> Result<(), Refusal> {
+        self.check_bounds(zone, Capability::RuleWrite, |reaches, _| reaches.check_datapath(datapath))?;
+        let owned = self.owned.on_meter_mod(self.asker(zone), datapath, it);
+        owned.map_err(|excess| Refusal::Beyond(Capability::RuleWrite, excess))
+    }
+
+    /// Looks at a command only if the capability is held within bounds.
+    #[inline]
+    fn check_bounds(
+        &mut self,
+        zone: ZoneId,
+        capability: Capability,
+        check: impl FnOnce(&Reaches<'_>, &mut Scratch) -> Result<(), Excess>,
+    ) -> Result<(), Refusal> {
+        let Kernel { zones, scratch, .. } = self;
+        let Some(Some(zone)) = zones.get(usize::from(zone.0)) else { return Ok(()) };
+        if !zone.grant.is_bounded(capability) {
+            return Ok(());
+        }
+        let bounds = match capability {
+            Capability::PacketOut => zone.grant.packets_out(),
+            Capability::PortWrite => zone.grant.ports(),
+            _ => zone.grant.rules(),
+        };
+        let reaches = Reaches {
+            bounds,
+            hears_packets: zone.grant.holds(Capability::PacketIn),
+            others_too: zone.grant.holds(Capability::RuleWriteOthers),
+        };
+        check(&reaches, scratch).map_err(|excess| Refusal::Beyond(capability, excess))
+    }
+
+    #[inline]
+    fn asker(&self, zone: ZoneId) -> Asker {
+        let bounded = self.zone(zone).is_some_and(|zone| zone.grant.is_bounded(Capability::RuleWrite));
+        Asker { zone, bounded }
+    }
+
+    #[inline]
+    fn take_from_quotas(
+        &mut self,
+        zone: ZoneId,
+        command: &Command<'_>,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let Some(Some(there)) = self.zones.get_mut(usize::from(zone.0)) else { return Ok(()) };
+        if !there.is_rated() {
+            return Ok(());
+        }
+        take(&mut there.commands, QuotaKind::CommandsPerS, zone, now_ms, effects)?;
+        match command.what {
+            What::PacketOut(_) => {
+                take(&mut there.packet_outs, QuotaKind::PacketOutsPerS, zone, now_ms, effects)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn decide_subscription<'a>(
@@ -101,15 +266,15 @@ impl Kernel {
     /// The flow mod as its owner's.
     #[inline]
     fn stamp<'a>(&self, zone: ZoneId, flow_mod: FlowMod<'a>) -> FlowMod<'a> {
-        let (cookie, cookie_mask) = self.owned(zone, &flow_mod);
+        let (cookie, cookie_mask) = self.owned_cookie(zone, &flow_mod);
         FlowMod { cookie, cookie_mask, ..flow_mod }
     }
 
     /// The cookie with its owner, and a mask that keeps the rules of others out of reach.
     #[inline]
-    fn owned(&self, zone: ZoneId, flow_mod: &FlowMod<'_>) -> (u64, u64) {
+    fn owned_cookie(&self, zone: ZoneId, flow_mod: &FlowMod<'_>) -> (u64, u64) {
         let own_mask = flow_mod.cookie_mask & COOKIE_MASK;
-        if flow_mod.command == FLOW_ADD {
+        if flow_mod.command == command::ADD {
             return (zone.stamp(flow_mod.cookie), 0);
         }
         if self.require(zone, Capability::RuleWriteOthers).is_ok() {
@@ -135,6 +300,34 @@ impl Kernel {
         let place = self.zones.iter().position(|zone| zone.as_ref().is_some_and(|zone| zone.name == name))?;
         // There are 64 places.
         Some(ZoneId(place as u16))
+    }
+}
+
+/// One use of something that may be limited.
+fn take(
+    rate: &mut Option<Rate>,
+    kind: QuotaKind,
+    zone: ZoneId,
+    now_ms: u64,
+    effects: &mut Vec<Effect>,
+) -> Result<(), Refusal> {
+    let Some(rate) = rate else { return Ok(()) };
+    let quota = rate.quota();
+    match rate.take(now_ms) {
+        Use::Fine => Ok(()),
+        Use::Soft => {
+            let (used, datapath) = (quota.soft, DatapathId(0));
+            effects.push(Effect::SoftLimit {
+                zone,
+                datapath,
+                kind,
+                used,
+                soft: quota.soft,
+                hard: quota.hard,
+            });
+            Ok(())
+        }
+        Use::Hard => Err(Refusal::Quota { kind, hard: quota.hard }),
     }
 }
 

@@ -2,9 +2,13 @@
 //!
 //! Never starts or ends one.
 
-use crate::capability::Capabilities;
+use crate::capability::Capability;
+use crate::grant::{Bounds, Grant};
+use crate::quota::Rate;
 use crate::subscription::Subscription;
 use abi::ZoneId;
+use flow::DatapathId;
+use flow::frame::FrameFields;
 
 /// The highest zone number. A zone is a bit of a 64-bit word, so that "who hears this" is one word and finding out allocates
 /// nothing; bit 0 is the kernel. A node that is asked for more zones refuses to start them.
@@ -71,12 +75,37 @@ impl Iterator for ZoneSet {
 pub struct Zone {
     /// The app's name.
     pub name: String,
-    /// What it may do.
-    pub capabilities: Capabilities,
+    /// What it may do, and how far.
+    pub grant: Grant,
+    /// What is left of its commands in this second, if they are limited.
+    pub commands: Option<Rate>,
+    /// What is left of its packet-outs in this second, if they are limited.
+    pub packet_outs: Option<Rate>,
     /// What it hears.
     pub subscription: Subscription,
     /// What was counted of it.
     pub counters: ZoneCounters,
+}
+
+impl Zone {
+    /// Whether any of its commands are counted against a rate.
+    #[inline]
+    pub(crate) fn is_rated(&self) -> bool {
+        self.commands.is_some() || self.packet_outs.is_some()
+    }
+
+    /// Whether it hears some packet-ins only, because it wants no others or because it was granted no others.
+    pub(crate) fn is_choosy(&self) -> bool {
+        self.subscription.packets().is_some() || self.grant.is_bounded(Capability::PacketIn)
+    }
+
+    /// Whether a packet is among those that it wants and was granted.
+    pub(crate) fn hears_packet(&self, datapath: DatapathId, fields: &FrameFields) -> bool {
+        let Bounds { flowspace, datapaths, .. } = self.grant.packets_in();
+        self.subscription.packets().is_none_or(|wanted| wanted.matches(fields))
+            && datapaths.as_ref().is_none_or(|granted| granted.contains(&datapath))
+            && flowspace.as_ref().is_none_or(|granted| granted.iter().any(|one| one.matches(fields)))
+    }
 }
 
 /// What was counted of a zone since it was attached.

@@ -6,7 +6,7 @@ use abi::command::{self, Command, FlowMod, Subscribe, What};
 use abi::event::{self, PacketIn, PortFacts, PortRecord, SwitchUp, kind};
 use abi::{Frame, ZoneId};
 use flow::{DatapathId, MacAddr, PortNo};
-use kernel::{Capabilities, Capability, Decision, Effect, Kernel, Refusal, ZoneSet};
+use kernel::{Capability, Decision, Effect, Grant, Kernel, Refusal, ZoneSet};
 
 const SWITCH: DatapathId = DatapathId(1);
 const APP: ZoneId = ZoneId(1);
@@ -16,14 +16,15 @@ const OTHER: ZoneId = ZoneId(2);
 struct Node {
     kernel: Kernel,
     effects: Vec<Effect>,
+    now_ms: u64,
 }
 
 impl Node {
     fn new() -> Self {
         let mut kernel = Kernel::new();
-        assert!(kernel.attach(APP, "app", Capabilities::of_an_app()));
-        assert!(kernel.attach(OTHER, "other", Capabilities::of_an_app()));
-        Node { kernel, effects: Vec::new() }
+        assert!(kernel.attach(APP, "app", Grant::of_an_app(), 0));
+        assert!(kernel.attach(OTHER, "other", Grant::of_an_app(), 0));
+        Node { kernel, effects: Vec::new(), now_ms: 0 }
     }
 
     fn with_switch() -> Self {
@@ -82,7 +83,7 @@ impl Node {
         let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: true, what };
         assert!(command::write::command(&mut bytes, &command));
         self.effects.clear();
-        match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), &mut self.effects) {
+        match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), self.now_ms, &mut self.effects) {
             Decision::Send(Command { what: What::FlowMod(rule), .. }) => {
                 format!("send cookie={:#x}/{:#x}", rule.cookie, rule.cookie_mask)
             }
@@ -115,7 +116,7 @@ fn garbage_is_refused_and_counted_against_its_zone() {
         &Command { datapath: SWITCH, ticket: 1, wants_receipt: false, what: What::Barrier },
     );
     bytes[0] = 0xee;
-    let decision = node.kernel.on_command(APP, &Frame::read(&bytes).unwrap(), &mut node.effects);
+    let decision = node.kernel.on_command(APP, &Frame::read(&bytes).unwrap(), 0, &mut node.effects);
     assert!(matches!(decision, Decision::Refuse(Refusal::Malformed(_))));
     let counters = node.kernel.zone(APP).unwrap().counters;
     assert_eq!((counters.commands, counters.refusals), (1, 1));
@@ -183,7 +184,7 @@ fn a_switch_that_comes_later_is_made_to_send_packets_up_as_well() {
 #[test]
 fn without_the_capability_nothing_passes_and_the_refusal_names_it() {
     let mut node = Node::with_switch();
-    node.kernel.attach(APP, "app", Capabilities::NONE.with(Capability::ViewRead));
+    node.kernel.attach(APP, "app", Grant::nothing().with(Capability::ViewRead), 0);
     assert_eq!(node.subscribe(APP, &[kind::SWITCH_UP]), "Subscribed");
     assert_eq!(
         node.subscribe(APP, &[kind::PACKET_IN]),
@@ -207,7 +208,7 @@ fn a_delete_reaches_only_the_apps_own_rules() {
     let mut node = Node::with_switch();
     let delete = FlowMod { command: 3, ..FlowMod::ADD };
     assert_eq!(node.command(APP, What::FlowMod(delete)), "send cookie=0x1000000000000/0xffff000000000000");
-    node.kernel.attach(APP, "app", Capabilities::of_an_app().with(Capability::RuleWriteOthers));
+    node.kernel.attach(APP, "app", Grant::of_an_app().with(Capability::RuleWriteOthers), 0);
     assert_eq!(node.command(APP, What::FlowMod(delete)), "send cookie=0x0/0x0");
 }
 
@@ -239,6 +240,6 @@ fn what_is_published_comes_to_the_others_who_listen() {
 #[test]
 fn there_is_no_zone_beyond_the_last_and_none_is_the_kernel() {
     let mut kernel = Kernel::new();
-    assert!(!kernel.attach(ZoneId::KERNEL, "kernel", Capabilities::of_an_app()));
-    assert!(!kernel.attach(ZoneId(64), "one too many", Capabilities::of_an_app()));
+    assert!(!kernel.attach(ZoneId::KERNEL, "kernel", Grant::of_an_app(), 0));
+    assert!(!kernel.attach(ZoneId(64), "one too many", Grant::of_an_app(), 0));
 }

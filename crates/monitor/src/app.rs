@@ -16,6 +16,9 @@ pub const APPS_MAX: usize = 63;
 /// Longest settings of one app, in bytes of JSON; they must fit into one message with a few other words.
 pub const SETTINGS_BYTES_MAX: usize = 64 << 10;
 
+/// Longest grant of one app, in bytes of JSON; it must fit into one message with the settings.
+pub const GRANT_BYTES_MAX: usize = 64 << 10;
+
 /// Longest reason, and longest last line, that is kept of an end, in bytes; what is longer is cut.
 pub const REASON_BYTES_MAX: usize = 160;
 
@@ -69,6 +72,9 @@ pub struct AppSpec {
     /// The app's own settings, `[app.NAME]` of `burnet.toml`: a JSON object that only the app understands.
     #[serde(default)]
     pub settings: serde_json::Map<String, serde_json::Value>,
+    /// What the app was granted, for the kernel process; the form is the caller's.
+    #[serde(default)]
+    pub grant: serde_json::Value,
 }
 
 /// What an app is doing now.
@@ -220,6 +226,12 @@ fn check_settings(spec: &AppSpec) -> Result<(), PlanError> {
             format!("at most {SETTINGS_BYTES_MAX} are passed on; put the rest into a file of the app's");
         return Err(PlanError(format!("the settings of the app {name} take {bytes} bytes; {most}")));
     }
+    let bytes = serde_json::to_vec(&spec.grant).map_or(usize::MAX, |json| json.len());
+    if bytes > GRANT_BYTES_MAX {
+        let name = &spec.name;
+        let most = format!("at most {GRANT_BYTES_MAX} are passed on; say it with fewer matches and names");
+        return Err(PlanError(format!("the capabilities of the app {name} take {bytes} bytes; {most}")));
+    }
     Ok(())
 }
 
@@ -243,6 +255,7 @@ mod tests {
             source,
             limits: Limits::default(),
             settings: Default::default(),
+            grant: Default::default(),
         }
     }
 

@@ -305,6 +305,7 @@ impl AppLife {
                     app: self.spec.name.clone(),
                     source: self.spec.source.clone(),
                     settings: self.spec.settings.clone(),
+                    grant: self.spec.grant.clone(),
                 }));
                 self.enter(Phase::Running, at.now_ms);
             }

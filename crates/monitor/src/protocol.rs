@@ -45,6 +45,8 @@ pub enum ToKernel {
         generation: u64,
         /// How many ports follow; [`PORT_FDS`] descriptors each.
         ports: u16,
+        /// What `AppSpec::grant` held.
+        grant: Value,
     },
     /// The process zone is over or about to be: drop its ports and hear nothing more from it.
     DetachZone {
@@ -67,6 +69,8 @@ pub enum ToKernel {
         source: AppSource,
         /// The app's own settings.
         settings: Map<String, Value>,
+        /// What `AppSpec::grant` held.
+        grant: Value,
     },
     /// Stop running this trusted app. It may have stopped already (after a [`FromKernel::TrustedFault`]).
     UnloadTrusted {

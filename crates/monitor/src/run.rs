@@ -352,7 +352,8 @@ impl Monitor {
             pipe: Some(pipe),
             output: Output::default(),
         });
-        let attach = ToKernel::AttachZone { zone, app, generation, ports: self.workers };
+        let grant = spec.grant.clone();
+        let attach = ToKernel::AttachZone { zone, app, generation, ports: self.workers, grant };
         self.tell_kernel(&attach, for_kernel.into_iter().flatten().collect());
         Ok(pid)
     }

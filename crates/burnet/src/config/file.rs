@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use monitor::ZoneKind;
 use monitor::protocol::WORKERS_MAX;
+use package::manifest::{Capabilities, Quotas};
 use package::toml_text::{self, Fault};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
@@ -108,6 +109,10 @@ pub struct AppTable {
     pub path: Option<PathBuf>,
     /// `[app.NAME.limits]`.
     pub limits: Limits,
+    /// `[app.NAME.capabilities]`; without it the app gets what an app gets.
+    pub capabilities: Option<Capabilities>,
+    /// `[app.NAME.quotas]`.
+    pub quotas: Quotas,
     /// `[app.NAME.settings]`, as the JSON object that the app is handed.
     #[serde(deserialize_with = "settings")]
     pub settings: Map<String, Value>,

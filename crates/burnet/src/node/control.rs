@@ -15,9 +15,10 @@ use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine};
 use super::operator::{Answer, LINE_BYTES_MAX, NodeView, Question};
 use super::worker::{WAKER_TOKEN, Worker, WorkerSetup};
 use crate::apps;
-use crate::config::{Config, OpenFlowVersion, Role};
+use crate::config::{AppGrant, Config, OpenFlowVersion, Role};
 use abi::ZoneId;
 use flow::DatapathId;
+use kernel::Grant;
 use mio::net::{UnixListener, UnixStream};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -261,25 +262,30 @@ impl Control {
     fn on_monitor(&mut self, message: ToKernel, fds: Vec<OwnedFd>) {
         match message {
             ToKernel::Configure { .. } => {}
-            ToKernel::AttachZone { zone, app, generation, ports } => {
-                self.attach(zone, app, generation, fds, ports)
-            }
+            ToKernel::AttachZone { zone, app, generation, ports, grant } => match AppGrant::read(grant) {
+                Ok(grant) => self.attach(zone, app, generation, fds, ports, &grant.to_kernel()),
+                Err(reason) => self.to_monitor.push(FromKernel::ZoneFault { app, generation, reason }),
+            },
             ToKernel::DetachZone { zone, app, generation, reason } => {
                 tracing::info!("app {app}: its zone is detached: {reason}");
                 self.tell_all(|| ToWorker::DetachZone { zone: ZoneId(zone), generation });
             }
-            ToKernel::LoadTrusted { zone, app, source, settings } => match apps::trusted_code(&source) {
-                Ok(code) => {
-                    let settings = serde_json::to_vec(&settings).unwrap_or_default();
-                    self.tell_all(|| ToWorker::LoadTrusted {
-                        zone: ZoneId(zone),
-                        app: app.clone(),
-                        code: code.clone(),
-                        settings: settings.clone(),
-                    });
+            ToKernel::LoadTrusted { zone, app, source, settings, grant } => {
+                match apps::trusted_code(&source).and_then(|code| Ok((code, AppGrant::read(grant)?))) {
+                    Ok((code, grant)) => {
+                        let grant = Box::new(grant.to_kernel());
+                        let settings = serde_json::to_vec(&settings).unwrap_or_default();
+                        self.tell_all(|| ToWorker::LoadTrusted {
+                            zone: ZoneId(zone),
+                            app: app.clone(),
+                            code: code.clone(),
+                            settings: settings.clone(),
+                            grant: grant.clone(),
+                        });
+                    }
+                    Err(reason) => self.to_monitor.push(FromKernel::TrustedFault { app, reason }),
                 }
-                Err(reason) => self.to_monitor.push(FromKernel::TrustedFault { app, reason }),
-            },
+            }
             ToKernel::UnloadTrusted { zone, app, reason } => {
                 tracing::info!("app {app} is unloaded: {reason}");
                 self.tell_all(|| ToWorker::DetachZone { zone: ZoneId(zone), generation: 0 });
@@ -292,7 +298,15 @@ impl Control {
         }
     }
 
-    fn attach(&mut self, zone: u16, app: String, generation: u64, fds: Vec<OwnedFd>, ports: u16) {
+    fn attach(
+        &mut self,
+        zone: u16,
+        app: String,
+        generation: u64,
+        fds: Vec<OwnedFd>,
+        ports: u16,
+        grant: &Grant,
+    ) {
         let ports = split_ports(fds, ports).and_then(|ports| {
             let (came, needed) = (ports.len(), self.workers.len());
             if came == needed { Ok(ports) } else { Err(format!("{came} ports came for {needed} workers")) }
@@ -302,7 +316,8 @@ impl Control {
             Err(reason) => return self.to_monitor.push(FromKernel::ZoneFault { app, generation, reason }),
         };
         for (line, port) in self.workers.iter().zip(ports) {
-            let letter = ToWorker::AttachZone { zone: ZoneId(zone), app: app.clone(), generation, port };
+            let (zone, app_name, grant) = (ZoneId(zone), app.clone(), Box::new(grant.clone()));
+            let letter = ToWorker::AttachZone { zone, app: app_name, generation, port, grant };
             if line.send(letter).is_err() {
                 let reason = "a worker could not take its port".to_owned();
                 self.to_monitor.push(FromKernel::ZoneFault { app: app.clone(), generation, reason });

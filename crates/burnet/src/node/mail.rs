@@ -5,6 +5,7 @@
 
 use abi::ZoneId;
 use flow::DatapathId;
+use kernel::Grant;
 use mio::net::TcpStream;
 use ring::PortFds;
 use std::net::SocketAddr;
@@ -33,6 +34,8 @@ pub enum ToWorker {
         generation: u64,
         /// This worker's end of its port.
         port: PortFds,
+        /// What it may do.
+        grant: Box<Grant>,
     },
     /// A trusted app is to run.
     LoadTrusted {
@@ -44,6 +47,8 @@ pub enum ToWorker {
         code: TrustedCode,
         /// Its settings, a JSON object.
         settings: Vec<u8>,
+        /// What it may do.
+        grant: Box<Grant>,
     },
     /// A zone is over. `generation` is 0 for a trusted app.
     DetachZone {

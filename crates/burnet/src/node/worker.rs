@@ -12,11 +12,11 @@
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost, ZoneCounts};
 use super::zones::{Fault, ZoneEnd, ZoneEnds};
 use abi::command::{Command, FlowMod, StatsRequest, What};
-use abi::event::{NO_SUCH_SERVICE, Query, QueryReply, Topic, kind, write};
+use abi::event::{NO_SUCH_SERVICE, Query, QueryReply, SoftLimit, Topic, kind, write};
 use abi::header::FLAG_RECEIPT;
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::{DatapathId, ErrorCode};
-use kernel::{Capabilities, Decision, Effect, Kernel, Refusal, ZoneSet};
+use kernel::{Decision, Effect, Grant, Kernel, QuotaKind, Refusal, ZoneSet};
 use mio::{Events, Poll, Token};
 use southbound::{Roster, Southbound, SouthboundConfig, SouthboundEvent, Tag};
 use std::io;
@@ -86,6 +86,8 @@ struct Dispatch {
     heard: usize,
     /// Frames for the node itself.
     to_node: Vec<Vec<u8>>,
+    /// Memory for answers of which a zone may not see all.
+    cut_down: Vec<u8>,
 }
 
 /// A running worker.
@@ -127,6 +129,7 @@ impl Worker {
             trusted_that_heard: ZoneSet::EMPTY,
             heard: 0,
             to_node: Vec::new(),
+            cut_down: Vec::new(),
         };
         Ok(Worker {
             number,
@@ -249,7 +252,7 @@ impl Worker {
 
     /// One command: the kernel decides, and here it is done.
     fn execute(&mut self, zone: ZoneId, frame: &Frame<'_>) {
-        match self.dispatch.kernel.on_command(zone, frame, &mut self.dispatch.effects) {
+        match self.dispatch.kernel.on_command(zone, frame, self.now_ms, &mut self.dispatch.effects) {
             Decision::Send(command) => self.send(zone, &command, frame),
             Decision::Subscribed => {}
             Decision::Publish { to, publish } => {
@@ -337,8 +340,27 @@ impl Worker {
             match effect {
                 Effect::Punt(datapath) => self.punt(datapath),
                 Effect::Replay(zone) => self.replay(zone),
+                Effect::SoftLimit { zone, datapath, kind, used, soft, hard } => {
+                    let quota = kind as u16;
+                    self.warn_of_limit(zone, kind, &SoftLimit { datapath, quota, used, soft, hard });
+                }
             }
         }
+    }
+
+    /// Tells an app, and the operator, that it uses more than a soft limit.
+    fn warn_of_limit(&mut self, zone: ZoneId, kind: QuotaKind, limit: &SoftLimit) {
+        let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
+        let SoftLimit { datapath, soft, hard, .. } = *limit;
+        if datapath == DatapathId(0) {
+            tracing::warn!(
+                app,
+                "quota {kind}: the soft limit {soft} is passed; from {hard} on it is refused"
+            );
+        } else {
+            tracing::warn!(app, %datapath, "quota {kind}: {} of {hard}; from there on it is refused", limit.used);
+        }
+        self.tell(ZoneSet::only(zone), |out, sequence| write::soft_limit(out, sequence, limit));
     }
 
     /// The kernel's own rule, by which a switch sends up what no other rule matches.
@@ -437,13 +459,17 @@ impl Worker {
                     // Why it was not is in the log already.
                     let _ = self.southbound.adopt(stream, peer, self.now_ms);
                 }
-                ToWorker::AttachZone { zone, app, generation, port } => {
-                    self.attach(zone, app, generation, port)
+                ToWorker::AttachZone { zone, app, generation, port, grant } => {
+                    self.attach(zone, app, generation, port, grant)
                 }
-                ToWorker::LoadTrusted { zone, app, code, settings } => match code.start(&settings) {
+                ToWorker::LoadTrusted { zone, app, code, settings, grant } => match code.start(&settings) {
                     Ok(instance) => {
-                        let instance = Box::new(instance);
-                        self.put(zone, &app.clone(), ZoneEnd::Trusted { app, instance, events: Vec::new() });
+                        let end = ZoneEnd::Trusted {
+                            app: app.clone(),
+                            instance: Box::new(instance),
+                            events: Vec::new(),
+                        };
+                        self.put(zone, &app, end, grant);
                     }
                     Err(fault) => self.dispatch.faults.push((zone, Fault::Trusted { app, fault })),
                 },
@@ -461,11 +487,11 @@ impl Worker {
         }
     }
 
-    fn attach(&mut self, zone: ZoneId, app: String, generation: u64, port: ring::PortFds) {
+    fn attach(&mut self, zone: ZoneId, app: String, generation: u64, port: ring::PortFds, grant: Box<Grant>) {
         match ProcessPort::attach(port) {
             Ok(port) => {
                 let port = Box::new(port);
-                self.put(zone, &app.clone(), ZoneEnd::Process { app, generation, port });
+                self.put(zone, &app.clone(), ZoneEnd::Process { app, generation, port }, grant);
             }
             Err(fault) => {
                 let reason = format!("its port could not be attached: {fault}");
@@ -474,13 +500,13 @@ impl Worker {
         }
     }
 
-    fn put(&mut self, zone: ZoneId, app: &str, end: ZoneEnd) {
+    fn put(&mut self, zone: ZoneId, app: &str, end: ZoneEnd, grant: Box<Grant>) {
         self.detach(zone);
         if let Err(error) = end.register(self.poll.registry(), Token(usize::from(zone.0))) {
             tracing::error!(app, "its zone cannot be listened to: {error}");
             return;
         }
-        self.dispatch.kernel.attach(zone, app, Capabilities::of_an_app());
+        self.dispatch.kernel.attach(zone, app, *grant, self.now_ms);
         self.dispatch.zones.put(zone, Some(end));
     }
 
@@ -538,7 +564,12 @@ impl Dispatch {
         match event {
             SouthboundEvent::Event(bytes) => self.hear_frame(bytes),
             SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame } => self.to_node.push(frame.to_vec()),
-            SouthboundEvent::ToZone { zone, frame } => self.deliver_control(zone, frame),
+            SouthboundEvent::ToZone { zone, frame } => {
+                let mut cut_down = std::mem::take(&mut self.cut_down);
+                let visible = self.kernel.cut_down(zone, frame, &mut cut_down).unwrap_or(frame);
+                self.deliver_control(zone, visible);
+                self.cut_down = cut_down;
+            }
         }
     }
 

@@ -19,7 +19,14 @@ pub const WORKERS: u16 = 2;
 pub fn app(name: &str, kind: ZoneKind, settings: Value) -> AppSpec {
     let Value::Object(settings) = settings else { panic!("{settings}") };
     let source = AppSource::BuiltIn("greeter".into());
-    AppSpec { name: name.into(), kind, source, limits: Default::default(), settings }
+    AppSpec {
+        name: name.into(),
+        kind,
+        source,
+        limits: Default::default(),
+        settings,
+        grant: Default::default(),
+    }
 }
 
 /// An app that becomes a shell script.

@@ -46,6 +46,7 @@ pub fn app(name: &str, kind: ZoneKind) -> AppSpec {
         source: AppSource::BuiltIn("hub".to_owned()),
         limits: Default::default(),
         settings: Default::default(),
+        grant: Default::default(),
     }
 }
 

@@ -1,0 +1,209 @@
+//! What an app is granted, on its way from the operator's words to the kernel's grant.
+//!
+//! ```text
+//!   [app.NAME.capabilities], a package ──> AppGrant ──JSON, by the monitor──> kernel process ──> kernel::Grant
+//! ```
+//!
+//! In: what was written. Out: the same in the kernel's terms. It widens nothing: what is not written is not granted, but for an app of which
+//! nothing at all is written.
+
+use flow::{DatapathId, PortNo};
+use kernel::{Bounds, Capability, Grant, Quota};
+use package::manifest::amounts::Amount;
+use package::manifest::bounds::{Flowspace, Names};
+use package::manifest::{Capabilities, Quotas};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Of a hard limit that has no soft one beside it, so many hundredths are the soft one.
+const SOFT_PERCENT: u64 = 80;
+
+/// What an app is granted, in the words of manifest and configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AppGrant {
+    /// What it may do. `None`: nobody said anything, and it gets what an app gets that the operator named.
+    pub capabilities: Option<Capabilities>,
+    /// How much of it.
+    pub quotas: Quotas,
+}
+
+impl AppGrant {
+    /// As `monitor::AppSpec` carries it.
+    pub fn to_json(&self) -> Value {
+        // A map with keys that are text, and numbers: what JSON can always say.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Reads what [`Self::to_json`] made; null is an app of which nothing was said.
+    ///
+    /// # Errors
+    /// A sentence for the log: our own two ends differ.
+    pub fn read(json: Value) -> Result<AppGrant, String> {
+        if json.is_null() {
+            return Ok(AppGrant::default());
+        }
+        serde_json::from_value(json).map_err(|error| format!("its grant cannot be read: {error}"))
+    }
+
+    /// In the kernel's terms.
+    pub fn to_kernel(&self) -> Grant {
+        let (grant, rules) = match &self.capabilities {
+            None => (Grant::of_an_app(), None),
+            Some(capabilities) => (granted(capabilities), rules_per_datapath(capabilities)),
+        };
+        grant.with_quotas(kernel::Quotas {
+            commands_per_s: self.quotas.commands_per_s.map(quota),
+            packet_outs_per_s: self.quotas.packet_outs_per_s.map(quota),
+            rules_per_datapath: rules,
+        })
+    }
+}
+
+fn rules_per_datapath(capabilities: &Capabilities) -> Option<Quota> {
+    let hard = capabilities.rule_write.as_ref()?.rules_per_datapath?;
+    Some(quota(Amount { soft: None, hard: hard.into() }))
+}
+
+fn quota(amount: Amount) -> Quota {
+    // Four thousand million of anything is no limit.
+    let limit = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let soft =
+        amount.soft.unwrap_or(amount.hard / 100 * SOFT_PERCENT + amount.hard % 100 * SOFT_PERCENT / 100);
+    Quota { soft: limit(soft), hard: limit(amount.hard) }
+}
+
+fn granted(written: &Capabilities) -> Grant {
+    let mut grant = Grant::nothing();
+    let wholes = [
+        (Capability::RuleWriteOthers, written.rule_write_others),
+        (Capability::RuleRead, written.rule_read),
+        (Capability::StatsRead, written.stats_read),
+        (Capability::ViewRead, written.view_read),
+        (Capability::ViewAnnotate, written.view_annotate),
+        (Capability::HostRead, written.host_read),
+    ];
+    for (capability, _) in wholes.into_iter().filter(|(_, whole)| whole.is_some()) {
+        grant = grant.with(capability);
+    }
+    let named = [
+        (Capability::StoreRead, written.store_read.as_ref().map(|prefixes| &prefixes.0)),
+        (Capability::StoreWrite, written.store_write.as_ref().map(|prefixes| &prefixes.0)),
+        (Capability::Query, written.query.as_ref()),
+        (Capability::Publish, written.publish.as_ref()),
+        (Capability::Subscribe, written.subscribe.as_ref()),
+    ];
+    for (capability, names) in named {
+        grant = match names {
+            None => grant,
+            Some(Names::All) => grant.with(capability),
+            Some(Names::Only(names)) => {
+                grant.with_names(capability, kernel::Names::new(names.iter().cloned().collect()))
+            }
+        };
+    }
+    with_bounded(grant, written)
+}
+
+fn with_bounded(mut grant: Grant, written: &Capabilities) -> Grant {
+    if let Some(it) = &written.packet_in {
+        grant = grant.with_packets_in(bounds(&it.flowspace, &None, &it.datapaths));
+    }
+    if let Some(it) = &written.packet_out {
+        grant = grant.with_packets_out(bounds(&it.flowspace, &it.ports, &it.datapaths));
+    }
+    if let Some(it) = &written.port_write {
+        grant = grant.with_ports(bounds(&None, &it.ports, &it.datapaths));
+    }
+    if let Some(it) = &written.rule_write {
+        let mut bounds = bounds(&it.flowspace, &it.ports, &it.datapaths);
+        bounds.tables = it.tables.as_ref().map(|tables| tables.iter().copied().collect());
+        if let Some(range) = it.priority {
+            bounds.priorities = range.low..=range.high;
+        }
+        grant = grant.with_rules(bounds);
+    }
+    grant
+}
+
+fn bounds(
+    flowspace: &Option<Flowspace>,
+    ports: &Option<BTreeSet<PortNo>>,
+    datapaths: &Option<BTreeSet<DatapathId>>,
+) -> Bounds {
+    Bounds {
+        flowspace: flowspace.as_ref().map(|flowspace| flowspace.matches().to_vec()),
+        ports: ports.as_ref().map(|ports| ports.iter().copied().collect()),
+        datapaths: datapaths.as_ref().map(|datapaths| datapaths.iter().copied().collect()),
+        ..Bounds::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The grant of an `[app.x]` with these lines, after its way to the kernel process.
+    fn granted_by(text: &str) -> Grant {
+        let file = super::super::ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
+        let (_, table) = file.apps().remove(0);
+        let said = AppGrant { capabilities: table.capabilities, quotas: table.quotas };
+        let heard = AppGrant::read(said.to_json()).unwrap();
+        assert_eq!(heard, said);
+        heard.to_kernel()
+    }
+
+    #[test]
+    fn what_is_not_written_is_not_granted() {
+        let grant = granted_by("[app.x.capabilities]\n'stats.read' = true");
+        let held: Vec<_> = Capability::all().filter(|capability| grant.holds(*capability)).collect();
+        assert_eq!(held, [Capability::StatsRead]);
+        assert!(Capability::all().all(|one| !granted_by("[app.x.capabilities]").holds(one)));
+    }
+
+    #[test]
+    fn an_app_of_which_nothing_is_written_gets_what_an_app_gets() {
+        assert_eq!(granted_by("[app.x]"), Grant::of_an_app());
+        assert_eq!(AppGrant::read(Value::Null).unwrap().to_kernel(), Grant::of_an_app());
+        assert!(AppGrant::read(Value::Bool(true)).is_err());
+    }
+
+    #[test]
+    fn without_bounds_a_capability_reaches_everywhere() {
+        let grant = granted_by(
+            "[app.x.capabilities]\n'packet.in' = true\n'rule.write' = {}\n'query' = true\n'packet.out' = true",
+        );
+        let bounded = |one: &Capability| grant.is_bounded(*one);
+        assert_eq!(Capability::all().filter(bounded).count(), 0);
+    }
+
+    #[test]
+    fn every_bound_arrives() {
+        let grant = granted_by(
+            "[app.x.capabilities]\n'rule.write' = { match = ['ip'], tables = [3], priority = [7, 9], ports = [1], \
+             datapaths = ['2'], rules_per_datapath = 1000 }\n'publish' = ['link']\n'packet.in' = { match = ['arp'] }",
+        );
+        assert_eq!(
+            grant.rules(),
+            &Bounds {
+                flowspace: Some(vec![flow::text::parse_match("ip").unwrap()]),
+                tables: Some([3].into_iter().collect()),
+                priorities: 7..=9,
+                ports: Some(vec![PortNo(1)]),
+                datapaths: Some(vec![DatapathId(2)]),
+            }
+        );
+        assert_eq!(grant.quotas().rules_per_datapath, Some(Quota { soft: 800, hard: 1000 }));
+        assert!(grant.holds_for(Capability::Publish, "link.up") && grant.is_bounded(Capability::PacketIn));
+    }
+
+    #[test]
+    fn quotas_need_no_capabilities_beside_them() {
+        let grant =
+            granted_by("[app.x.quotas]\ncommands_per_s = 10\npacket_outs_per_s = { soft = 1, hard = 2 }");
+        assert!(grant.holds(Capability::RuleWrite));
+        assert_eq!(grant.quotas().commands_per_s, Some(Quota { soft: 8, hard: 10 }));
+        assert_eq!(grant.quotas().packet_outs_per_s, Some(Quota { soft: 1, hard: 2 }));
+    }
+}

@@ -1,0 +1,278 @@
+//! Whether a command stays within the bounds of the capability that it needs.
+//!
+//! ```text
+//!   flow mod, group mod, packet-out + Bounds ──> Ok, or the first thing that goes beyond them (Excess)
+//! ```
+//!
+//! The question is always: which packets can this touch, and what can it make of them? Both must lie within the flowspace, whatever else is
+//! in the switch's tables. In doubt the answer is no: an action that is not understood, a field that a switch might pass over, a packet
+//! that lies in the switch. Ownership of groups and meters is [`crate::owned`]'s.
+//!
+//! In: a command whose bytes were found readable. Never allocates once its [`Scratch`] has grown, except where a rule lies within several
+//! matches of the flowspace only together, and for fields and actions of other classes than OpenFlow's.
+
+use crate::excess::Excess;
+use crate::grant::Bounds;
+use abi::command::{FlowMod, GroupMod, PacketOut};
+use flow::canonical::{actions_raw, buckets_raw, has_prerequisites, instructions_raw, read_match_into};
+use flow::frame::FrameFields;
+use flow::reach::{Way, way_of};
+use flow::relation::{covers, within};
+use flow::rewrite::rewrite;
+use flow::{Action, DatapathId, Field, Match, PortNo};
+
+/// `ofp_flow_mod_command`.
+pub(crate) mod command {
+    pub const ADD: u8 = 0;
+    pub const DELETE: u8 = 3;
+    pub const DELETE_STRICT: u8 = 4;
+}
+
+/// OFPTT_ALL: every table, in a delete.
+const ALL_TABLES: u8 = 0xff;
+
+/// `ofp_group_mod_command` OFPGC_DELETE: its buckets mean nothing.
+const GROUP_DELETE: u16 = 2;
+
+/// Memory that is used again for each command.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    rule: Match,
+    after: Match,
+}
+
+/// A capability's bounds, and what else of the grant bears on them.
+#[derive(Clone, Copy, Debug)]
+pub struct Reaches<'g> {
+    /// The bounds.
+    pub bounds: &'g Bounds,
+    /// Whether `packet.in` is held, without which nothing may be sent to the controller.
+    pub hears_packets: bool,
+    /// Whether the rules of others may be changed: only then can a delete reach them.
+    pub others_too: bool,
+}
+
+impl Reaches<'_> {
+    /// A change of rules.
+    pub fn check_flow_mod(
+        &self,
+        datapath: DatapathId,
+        it: &FlowMod<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), Excess> {
+        self.check_datapath(datapath)?;
+        let deletes = matches!(it.command, command::DELETE | command::DELETE_STRICT);
+        // A loose delete reaches the app's own rules only, and those are within bounds since they were let in.
+        if it.command == command::DELETE && !self.others_too {
+            return Ok(());
+        }
+        if !(it.command == command::DELETE && it.table_id == ALL_TABLES && self.bounds.tables.is_none()) {
+            self.check_table(it.table_id)?;
+        }
+        if it.command != command::DELETE {
+            self.check_priority(it.priority)?;
+        }
+        self.check_match(it.matching, scratch)?;
+        if deletes {
+            return Ok(());
+        }
+        if let (Some(id), Some(_)) = (it.buffer_id, &self.bounds.flowspace) {
+            return Err(Excess::Buffer(id));
+        }
+        self.check_instructions(it.instructions, scratch)
+    }
+
+    /// A change of a group.
+    pub fn check_group_mod(
+        &self,
+        datapath: DatapathId,
+        it: &GroupMod<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), Excess> {
+        self.check_datapath(datapath)?;
+        if it.command == GROUP_DELETE {
+            return Ok(());
+        }
+        for bucket in buckets_raw(it.buckets).map_while(Result::ok) {
+            // Any packet of the flowspace may come into the group, and a bucket is an action set.
+            self.check_action_set(bucket.actions, scratch)?;
+        }
+        Ok(())
+    }
+
+    /// A packet-out.
+    pub fn check_packet_out(
+        &self,
+        datapath: DatapathId,
+        it: &PacketOut<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), Excess> {
+        self.check_datapath(datapath)?;
+        scratch.after.clear();
+        if let Some(flowspace) = &self.bounds.flowspace {
+            if let Some(id) = it.buffer_id {
+                return Err(Excess::Buffer(id));
+            }
+            let fields = FrameFields::read(it.data).from_port(it.in_port);
+            if !flowspace.iter().any(|space| space.matches(&fields)) {
+                return Err(Excess::Frame);
+            }
+            fields.iter().for_each(|(field, value)| scratch.after.set(field, value));
+        } else {
+            scratch.after.set(Field::InPort, it.in_port.0.into());
+        }
+        self.check_list(it.actions, scratch).map(drop)
+    }
+
+    /// A switch.
+    pub fn check_datapath(&self, datapath: DatapathId) -> Result<(), Excess> {
+        match &self.bounds.datapaths {
+            Some(granted) if !granted.contains(&datapath) => Err(Excess::Datapath(datapath)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A port that is changed or sent to.
+    pub fn check_port(&self, port: PortNo) -> Result<(), Excess> {
+        match &self.bounds.ports {
+            Some(granted) if !granted.contains(&port) => Err(Excess::Port(port)),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_table(&self, table_id: u8) -> Result<(), Excess> {
+        match &self.bounds.tables {
+            Some(granted) if !granted.contains(table_id) => Err(Excess::Table(table_id)),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_priority(&self, asked: u16) -> Result<(), Excess> {
+        let (lowest, highest) = (*self.bounds.priorities.start(), *self.bounds.priorities.end());
+        if asked > highest {
+            Err(Excess::PriorityAbove(asked, highest))
+        } else if asked < lowest {
+            Err(Excess::PriorityBelow(asked, lowest))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Leaves the match in `scratch.rule`.
+    fn check_match(&self, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
+        // The bytes were found readable before; if they are not, nothing is within.
+        read_match_into(bytes, &mut scratch.rule).map_err(|_| Excess::Match)?;
+        let Some(flowspace) = &self.bounds.flowspace else { return Ok(()) };
+        if !has_prerequisites(&scratch.rule) {
+            return Err(Excess::Prerequisite);
+        }
+        if within(&scratch.rule, flowspace) { Ok(()) } else { Err(Excess::Match) }
+    }
+
+    /// In the order in which a switch carries them out (1.3.5, 5.9), whatever order they stand in.
+    fn check_instructions(&self, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
+        scratch.after.copy_from(&scratch.rule);
+        let (mut applied, mut metadata) = (false, None);
+        for raw in instructions_raw(bytes).map_while(Result::ok) {
+            if raw.is_experimenter() {
+                return Err(Excess::NotUnderstood);
+            } else if let Some(table_id) = raw.goto_table() {
+                self.check_table(table_id)?;
+            } else if let Some(written) = raw.write_metadata() {
+                metadata = Some(written);
+            } else if raw.is_apply() {
+                applied |= self.check_list(raw.bytes.get(8..).unwrap_or_default(), scratch)?;
+            }
+        }
+        for raw in instructions_raw(bytes).map_while(Result::ok) {
+            if raw.actions().is_some() && !raw.is_apply() {
+                self.check_action_set(raw.bytes.get(8..).unwrap_or_default(), scratch)?;
+            }
+        }
+        if let Some((value, mask)) = metadata {
+            write_metadata(&mut scratch.after, value, mask);
+            applied = true;
+        }
+        // Whoever has put an output into the action set before, or is in the next table, gets the packet as it is now.
+        if applied { self.check_after(&scratch.after) } else { Ok(()) }
+    }
+
+    /// A list of actions, carried out in order on the packets of `scratch.after`. Says whether it changed them.
+    fn check_list(&self, actions: &[u8], scratch: &mut Scratch) -> Result<bool, Excess> {
+        let mut changed = false;
+        for raw in actions_raw(actions).map_while(Result::ok) {
+            let action = raw.read().map_err(|_| Excess::NotUnderstood)?;
+            if let Some(way) = way_of(&action) {
+                self.check_way(way, &scratch.after)?;
+                if changed {
+                    self.check_after(&scratch.after)?;
+                }
+            }
+            if self.bounds.flowspace.is_some() && changes_packets(&action) {
+                rewrite(&mut scratch.after, &action);
+                changed = true;
+            }
+        }
+        Ok(changed)
+    }
+
+    /// An action set is carried out at the end of the pipeline, after other tables' actions and merged with other sets. So each action by
+    /// itself must leave each match of the flowspace within itself; then no order and no company leads out of it.
+    fn check_action_set(&self, actions: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
+        for raw in actions_raw(actions).map_while(Result::ok) {
+            let action = raw.read().map_err(|_| Excess::NotUnderstood)?;
+            if let Some(way) = way_of(&action) {
+                // Nothing is known of where the packets came in but what the flowspace says; a port IN_PORT is not looked up there.
+                self.check_way(way, &Match::any())?;
+            }
+            let Some(flowspace) = self.bounds.flowspace.as_ref().filter(|_| changes_packets(&action)) else {
+                continue;
+            };
+            for space in flowspace {
+                scratch.rule.copy_from(space);
+                rewrite(&mut scratch.rule, &action);
+                if !covers(space, &scratch.rule) {
+                    return Err(Excess::RewriteLater);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_after(&self, after: &Match) -> Result<(), Excess> {
+        match &self.bounds.flowspace {
+            Some(flowspace) if !within(after, flowspace) => Err(Excess::Rewrite),
+            _ => Ok(()),
+        }
+    }
+
+    /// `packets`: what is known of those that go this way.
+    fn check_way(&self, way: Way, packets: &Match) -> Result<(), Excess> {
+        match way {
+            Way::Port(PortNo::CONTROLLER) if self.hears_packets => Ok(()),
+            Way::Port(PortNo::CONTROLLER) => Err(Excess::Controller),
+            Way::Port(PortNo::IN_PORT) => match packets.get(Field::InPort) {
+                // A port is 32 bits, and a match's value has no bit beyond its field.
+                Some((port, _)) => self.check_port(PortNo((port & 0xffff_ffff) as u32)),
+                None => self.check_port(PortNo::IN_PORT),
+            },
+            Way::Port(port) => self.check_port(port),
+            // Whose group it is, is another question.
+            Way::Group(_) => Ok(()),
+            Way::Table(table_id) => self.check_table(table_id),
+            Way::Anywhere => Err(Excess::NotUnderstood),
+        }
+    }
+}
+
+/// Whether an action makes another packet of a packet. An experimenter's may; what it is, is asked of `rewrite`.
+fn changes_packets(action: &Action) -> bool {
+    !matches!(action, Action::Output { .. } | Action::Enqueue { .. } | Action::Group(_) | Action::SetQueue(_))
+}
+
+/// Bits of the metadata that are known afterwards: those that are written, and those that were known and are not.
+fn write_metadata(after: &mut Match, value: u64, mask: u64) {
+    let (value, mask) = (u128::from(value), u128::from(mask));
+    let (known, known_mask) = after.get(Field::Metadata).unwrap_or((0, 0));
+    after.set_masked(Field::Metadata, known & !mask | value & mask, known_mask | mask);
+}

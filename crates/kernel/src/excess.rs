@@ -1,0 +1,80 @@
+//! What in a command went beyond what was granted.
+//!
+//! Small and without heap, so that refusing costs nothing until somebody wants the sentence. Never names the capability: the refusal
+//! does, before it.
+
+use flow::{DatapathId, PortNo};
+use std::fmt;
+
+/// One thing in a command that lies outside what was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excess {
+    /// A switch that is not among those granted.
+    Datapath(DatapathId),
+    /// A table that is not among those granted: of the rule, or of its goto-table.
+    Table(u8),
+    /// A priority above the highest granted.
+    PriorityAbove(u16, u16),
+    /// A priority below the lowest granted.
+    PriorityBelow(u16, u16),
+    /// The match reaches packets outside the flowspace.
+    Match,
+    /// A field of the match lacks what it needs to mean something, so that a switch might pass it over.
+    Prerequisite,
+    /// An action makes packets that are outside the flowspace.
+    Rewrite,
+    /// An action in an action set may make such packets once a later table has had its say.
+    RewriteLater,
+    /// The frame of a packet-out is outside the flowspace.
+    Frame,
+    /// A packet that lies in the switch, so that nobody can look at it.
+    Buffer(u32),
+    /// A port that is not among those granted.
+    Port(PortNo),
+    /// To the controller, without `packet.in`.
+    Controller,
+    /// An action or instruction of which it is not known what it does.
+    NotUnderstood,
+    /// A group that is not the app's own.
+    Group(u32),
+    /// A meter that is not the app's own.
+    Meter(u32),
+    /// All groups or all meters at once, those of others among them.
+    AllAtOnce,
+    /// More groups and meters than one app may have.
+    TooManyOwned(usize),
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Excess::Datapath(datapath) => write!(f, "{datapath} is not among the granted switches"),
+            Excess::Table(table_id) => write!(f, "table {table_id} is not among the granted tables"),
+            Excess::PriorityAbove(asked, granted) => {
+                write!(f, "priority {asked} is above the granted {granted}")
+            }
+            Excess::PriorityBelow(asked, granted) => {
+                write!(f, "priority {asked} is below the granted {granted}")
+            }
+            Excess::Match => f.write_str("the match reaches packets outside the granted flowspace"),
+            Excess::Prerequisite => {
+                f.write_str("a field of the match lacks the fields that it needs, and might be passed over")
+            }
+            Excess::Rewrite => f.write_str("the actions make packets outside the granted flowspace"),
+            Excess::RewriteLater => f.write_str(
+                "an action in the action set makes packets outside the granted flowspace of some inside it",
+            ),
+            Excess::Frame => f.write_str("the frame is outside the granted flowspace"),
+            Excess::Buffer(id) => {
+                write!(f, "what is in the switch's buffer {id} cannot be compared with the granted flowspace")
+            }
+            Excess::Port(port) => write!(f, "port {port} is not among the granted ports"),
+            Excess::Controller => f.write_str("sending to the controller needs packet.in as well"),
+            Excess::NotUnderstood => f.write_str("it is not known what an action or instruction in it does"),
+            Excess::Group(id) => write!(f, "group {id} is not the app's own"),
+            Excess::Meter(id) => write!(f, "meter {id} is not the app's own"),
+            Excess::AllAtOnce => f.write_str("those of others would be deleted as well"),
+            Excess::TooManyOwned(most) => write!(f, "an app may have {most} groups and meters"),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What a zone was granted: its capabilities, and how far each of them reaches.
+//!
+//! ```text
+//!   operator's words (parsed elsewhere) ──> Grant, built once when the zone is attached
+//!   capability asked for ──> Grant ──> not held, held without bounds (one test), or held within bounds: ask crate::bounds
+//! ```
+//!
+//! In: capabilities and bounds. Out: whether something is held, and its bounds. It never looks into a command, never changes after the
+//! zone was attached, and is read without a lock and without allocating: each worker has its own copy.
+
+use crate::capability::{Capabilities, Capability};
+use crate::quota::Quotas;
+use flow::{DatapathId, Match, PortNo};
+use std::ops::RangeInclusive;
+
+/// How many matches one flowspace may have. Each rule is compared with them one by one; whoever needs more describes what they have
+/// in common.
+pub const MAX_MATCHES: usize = 256;
+
+/// Everything that a zone was granted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grant {
+    held: Capabilities,
+    /// Those that are held within bounds; the others reach everywhere.
+    bounded: Capabilities,
+    packet_in: Bounds,
+    packet_out: Bounds,
+    rule_write: Bounds,
+    port_write: Bounds,
+    names: [Option<Names>; NAMED.len()],
+    quotas: Quotas,
+}
+
+/// The capabilities that are bounded by names: services, topics, keys of the store.
+const NAMED: [Capability; 5] = [
+    Capability::Query,
+    Capability::Publish,
+    Capability::Subscribe,
+    Capability::StoreRead,
+    Capability::StoreWrite,
+];
+
+/// How far a capability to write into a switch reaches. `None` is everywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The packets: those of at least one of these matches.
+    pub flowspace: Option<Vec<Match>>,
+    /// The tables.
+    pub tables: Option<TableSet>,
+    /// The priorities.
+    pub priorities: RangeInclusive<u16>,
+    /// The ports by which packets may leave; reserved ones only if they are named. The controller needs packet.in instead.
+    pub ports: Option<Vec<PortNo>>,
+    /// The switches.
+    pub datapaths: Option<Vec<DatapathId>>,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds { flowspace: None, tables: None, priorities: 0..=u16::MAX, ports: None, datapaths: None }
+    }
+}
+
+impl Bounds {
+    /// Whether it reaches everywhere.
+    pub fn is_everywhere(&self) -> bool {
+        *self == Bounds::default()
+    }
+}
+
+/// A set of tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableSet([u64; 4]);
+
+impl TableSet {
+    /// Whether a table is in it.
+    pub fn contains(&self, table_id: u8) -> bool {
+        self.0[usize::from(table_id >> 6)] >> (table_id & 63) & 1 == 1
+    }
+}
+
+impl FromIterator<u8> for TableSet {
+    fn from_iter<T: IntoIterator<Item = u8>>(tables: T) -> Self {
+        let mut set = TableSet::default();
+        tables.into_iter().for_each(|table_id| set.0[usize::from(table_id >> 6)] |= 1 << (table_id & 63));
+        set
+    }
+}
+
+/// Names, and what lies below them: `link` stands for `link` and `link.up`, not for `linkage`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(Vec<String>);
+
+impl Names {
+    /// These names.
+    pub fn new(names: Vec<String>) -> Names {
+        Names(names)
+    }
+
+    /// Whether this name is one of them, or below one of them.
+    pub fn hold(&self, wanted: &str) -> bool {
+        self.0.iter().any(|name| {
+            wanted
+                .strip_prefix(name.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '/']))
+        })
+    }
+}
+
+impl Grant {
+    /// Nothing.
+    pub fn nothing() -> Grant {
+        Grant::default()
+    }
+
+    /// What an app gets that the operator started by name and said no more of: [`Capabilities::of_an_app`], everywhere.
+    pub fn of_an_app() -> Grant {
+        Grant { held: Capabilities::of_an_app(), ..Grant::default() }
+    }
+
+    /// With a capability that reaches everywhere.
+    #[must_use]
+    pub fn with(mut self, capability: Capability) -> Grant {
+        self.held = self.held.with(capability);
+        self.bounded = self.bounded.without(capability);
+        self
+    }
+
+    /// With `packet.in` for this flowspace and these switches.
+    #[must_use]
+    pub fn with_packets_in(mut self, bounds: Bounds) -> Grant {
+        let everywhere = bounds.is_everywhere();
+        self.packet_in = bounds;
+        self.held_within(Capability::PacketIn, everywhere)
+    }
+
+    /// With `packet.out` within bounds; tables and priorities are no bounds of a packet-out.
+    #[must_use]
+    pub fn with_packets_out(mut self, bounds: Bounds) -> Grant {
+        let everywhere = bounds.is_everywhere();
+        self.packet_out = bounds;
+        self.held_within(Capability::PacketOut, everywhere)
+    }
+
+    /// With `rule.write` within bounds.
+    #[must_use]
+    pub fn with_rules(mut self, bounds: Bounds) -> Grant {
+        let everywhere = bounds.is_everywhere();
+        self.rule_write = bounds;
+        self.held_within(Capability::RuleWrite, everywhere)
+    }
+
+    /// With `port.write` for these ports and switches.
+    #[must_use]
+    pub fn with_ports(mut self, bounds: Bounds) -> Grant {
+        let everywhere = bounds.is_everywhere();
+        self.port_write = bounds;
+        self.held_within(Capability::PortWrite, everywhere)
+    }
+
+    /// With a capability for these names. One that is not bounded by names is not granted.
+    #[must_use]
+    pub fn with_names(mut self, capability: Capability, names: Names) -> Grant {
+        let Some(place) = place_of(capability) else { return self };
+        self.names[place] = Some(names);
+        self.held_within(capability, false)
+    }
+
+    /// With these quotas.
+    #[must_use]
+    pub fn with_quotas(mut self, quotas: Quotas) -> Grant {
+        self.quotas = quotas;
+        self
+    }
+
+    fn held_within(mut self, capability: Capability, everywhere: bool) -> Grant {
+        self = self.with(capability);
+        if !everywhere {
+            self.bounded = self.bounded.with(capability);
+        }
+        self
+    }
+
+    /// Whether a capability is held, however far.
+    #[inline]
+    pub const fn holds(&self, capability: Capability) -> bool {
+        self.held.allow(capability)
+    }
+
+    /// Whether it is held within bounds only.
+    #[inline]
+    pub const fn is_bounded(&self, capability: Capability) -> bool {
+        self.bounded.allow(capability)
+    }
+
+    /// The bounds of `packet.in`.
+    pub fn packets_in(&self) -> &Bounds {
+        &self.packet_in
+    }
+
+    /// The bounds of `packet.out`.
+    pub fn packets_out(&self) -> &Bounds {
+        &self.packet_out
+    }
+
+    /// The bounds of `rule.write`.
+    pub fn rules(&self) -> &Bounds {
+        &self.rule_write
+    }
+
+    /// The bounds of `port.write`.
+    pub fn ports(&self) -> &Bounds {
+        &self.port_write
+    }
+
+    /// Whether a capability that is bounded by names is held for this one.
+    #[inline]
+    pub fn holds_for(&self, capability: Capability, name: &str) -> bool {
+        if !self.is_bounded(capability) {
+            return self.holds(capability);
+        }
+        let names = place_of(capability).and_then(|place| self.names[place].as_ref());
+        names.is_some_and(|names| names.hold(name))
+    }
+
+    /// How much of it all.
+    #[inline]
+    pub fn quotas(&self) -> &Quotas {
+        &self.quotas
+    }
+}
+
+fn place_of(capability: Capability) -> Option<usize> {
+    NAMED.iter().position(|named| *named == capability)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_granted_by_default() {
+        assert!(Capability::all().all(|capability| !Grant::default().holds(capability)));
+        assert!(Capability::all().all(|capability| !Grant::default().holds_for(capability, "x")));
+    }
+
+    #[test]
+    fn an_app_without_words_of_the_operator_is_bounded_nowhere() {
+        assert!(Capability::all().all(|capability| !Grant::of_an_app().is_bounded(capability)));
+        assert!(Grant::of_an_app().holds_for(Capability::Query, "anything"));
+    }
+
+    #[test]
+    fn a_name_stands_for_what_is_below_it() {
+        let names = Names::new(vec!["link".to_owned(), "app.fw".to_owned()]);
+        let held = ["link", "link.up", "app.fw", "app.fw.x.y"];
+        assert!(held.iter().all(|name| names.hold(name)));
+        let others = ["", "lin", "linkage", "link-up", "app", "app.fwd"];
+        assert!(!others.iter().any(|name| names.hold(name)));
+    }
+
+    #[test]
+    fn each_capability_has_names_of_its_own() {
+        let grant = Grant::nothing()
+            .with_names(Capability::Publish, Names::new(vec!["a".to_owned()]))
+            .with_names(Capability::Query, Names::new(vec!["b".to_owned()]));
+        assert!(grant.holds_for(Capability::Publish, "a.x") && !grant.holds_for(Capability::Publish, "b"));
+        assert!(!grant.holds_for(Capability::Subscribe, "a"));
+        assert!(!grant.with_names(Capability::PacketIn, Names::default()).holds(Capability::PacketIn));
+    }
+
+    #[test]
+    fn tables_are_told_apart() {
+        let tables: TableSet = [0, 63, 64, 254].into_iter().collect();
+        assert_eq!((0..=255).filter(|table| tables.contains(*table)).collect::<Vec<u8>>(), [0, 63, 64, 254]);
+    }
+}

@@ -1,0 +1,252 @@
+//! Whose the groups and meters of the switches are: they have no cookie, so the kernel remembers who made which.
+//!
+//! ```text
+//!   group mod, meter mod, the groups and meters that a rule refers to ──> Ok, or whose they are not (Excess)
+//! ```
+//!
+//! Whoever first asks for one has it, until that zone deletes it; a switch that says no to the first one does not change that. What was
+//! made before this kernel began is nobody's, and nobody whose grant is bounded may touch it. Kept while a switch is away, since its
+//! groups are too; not across workers, so a switch that comes back at another worker begins anew.
+//!
+//! Never sends anything, and never asks a switch what it has.
+
+use crate::excess::Excess;
+use abi::ZoneId;
+use abi::command::{GroupMod, MeterMod};
+use flow::canonical::{actions_raw, buckets_raw, instructions_raw};
+use flow::{Action, DatapathId};
+use std::collections::BTreeMap;
+
+/// How many groups and meters one zone may have, over all switches. One more is refused, so that no app takes every number.
+pub const MAX_OWNED: usize = 4_096;
+
+/// OFPG_ALL and OFPM_ALL: in a delete, all of them.
+const ALL_GROUPS: u32 = 0xffff_fffc;
+const ALL_METERS: u32 = 0xffff_ffff;
+
+/// `ofp_group_mod_command` and `ofp_meter_mod_command` number alike what both have.
+const ADD: u16 = 0;
+const DELETE: u16 = 2;
+
+/// OFPAT_GROUP (1.3.5, 7.2.5).
+const GROUP_ACTION: u16 = 22;
+
+/// What is owned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Thing {
+    Group(u32),
+    Meter(u32),
+}
+
+impl Thing {
+    fn excess(self) -> Excess {
+        match self {
+            Thing::Group(id) => Excess::Group(id),
+            Thing::Meter(id) => Excess::Meter(id),
+        }
+    }
+}
+
+/// Who asks, and whether only what is surely its own is its to touch.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker {
+    /// The zone.
+    pub zone: ZoneId,
+    /// Whether its `rule.write` is bounded.
+    pub bounded: bool,
+}
+
+/// The groups and meters that have an owner.
+#[derive(Clone, Debug, Default)]
+pub struct Owned {
+    owners: BTreeMap<(DatapathId, Thing), ZoneId>,
+}
+
+impl Owned {
+    /// Whether nobody owns anything: then only the bounded need to be asked about.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.owners.is_empty()
+    }
+
+    /// A change of a group. If it may be, it is remembered.
+    pub fn on_group_mod(
+        &mut self,
+        asker: Asker,
+        datapath: DatapathId,
+        it: &GroupMod<'_>,
+    ) -> Result<(), Excess> {
+        if it.command == DELETE && it.group_id == ALL_GROUPS {
+            return self.delete_all(asker, datapath, |thing| matches!(thing, Thing::Group(_)));
+        }
+        for bucket in buckets_raw(it.buckets).map_while(Result::ok) {
+            self.check_actions(asker, datapath, bucket.actions)?;
+        }
+        self.on_change(asker, datapath, Thing::Group(it.group_id), it.command)
+    }
+
+    /// A change of a meter. If it may be, it is remembered.
+    pub fn on_meter_mod(
+        &mut self,
+        asker: Asker,
+        datapath: DatapathId,
+        it: &MeterMod<'_>,
+    ) -> Result<(), Excess> {
+        if it.command == DELETE && it.meter_id == ALL_METERS {
+            return self.delete_all(asker, datapath, |thing| matches!(thing, Thing::Meter(_)));
+        }
+        self.on_change(asker, datapath, Thing::Meter(it.meter_id), it.command)
+    }
+
+    /// What the instructions of a rule refer to.
+    pub fn check_instructions(
+        &self,
+        asker: Asker,
+        datapath: DatapathId,
+        instructions: &[u8],
+    ) -> Result<(), Excess> {
+        for raw in instructions_raw(instructions).map_while(Result::ok) {
+            if let Some(meter_id) = raw.meter() {
+                self.check(asker, datapath, Thing::Meter(meter_id))?;
+            } else if raw.actions().is_some() {
+                self.check_actions(asker, datapath, raw.bytes.get(8..).unwrap_or_default())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The groups that a list of actions refers to.
+    pub fn check_actions(&self, asker: Asker, datapath: DatapathId, actions: &[u8]) -> Result<(), Excess> {
+        for raw in actions_raw(actions).map_while(Result::ok).filter(|raw| raw.kind == GROUP_ACTION) {
+            if let Ok(Action::Group(group_id)) = raw.read() {
+                self.check(asker, datapath, Thing::Group(group_id))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, asker: Asker, datapath: DatapathId, thing: Thing) -> Result<(), Excess> {
+        match self.owners.get(&(datapath, thing)) {
+            Some(owner) if *owner == asker.zone => Ok(()),
+            None if !asker.bounded => Ok(()),
+            _ => Err(thing.excess()),
+        }
+    }
+
+    fn on_change(
+        &mut self,
+        asker: Asker,
+        datapath: DatapathId,
+        thing: Thing,
+        command: u16,
+    ) -> Result<(), Excess> {
+        if command == ADD && !self.owners.contains_key(&(datapath, thing)) {
+            if self.owners.values().filter(|owner| **owner == asker.zone).count() >= MAX_OWNED {
+                return Err(Excess::TooManyOwned(MAX_OWNED));
+            }
+            self.owners.insert((datapath, thing), asker.zone);
+            return Ok(());
+        }
+        self.check(asker, datapath, thing)?;
+        if command == DELETE {
+            self.owners.remove(&(datapath, thing));
+        }
+        Ok(())
+    }
+
+    fn delete_all(
+        &mut self,
+        asker: Asker,
+        datapath: DatapathId,
+        is_meant: impl Fn(Thing) -> bool,
+    ) -> Result<(), Excess> {
+        let mut meant = self.owners.iter().filter(|((at, thing), _)| *at == datapath && is_meant(*thing));
+        // Those that nobody owns may be anybody's.
+        if asker.bounded || meant.any(|(_, owner)| *owner != asker.zone) {
+            return Err(Excess::AllAtOnce);
+        }
+        self.owners.retain(|(at, thing), _| *at != datapath || !is_meant(*thing));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SWITCH: DatapathId = DatapathId(1);
+    const ELSEWHERE: DatapathId = DatapathId(2);
+    const ONE: Asker = Asker { zone: ZoneId(1), bounded: false };
+    const OTHER: Asker = Asker { zone: ZoneId(2), bounded: false };
+    const BOUNDED: Asker = Asker { zone: ZoneId(3), bounded: true };
+    const MODIFY: u16 = 1;
+
+    fn group(command: u16, group_id: u32) -> GroupMod<'static> {
+        GroupMod { command, group_type: 0, group_id, buckets: &[] }
+    }
+
+    fn meter(command: u16, meter_id: u32) -> MeterMod<'static> {
+        MeterMod { command, flags: 0, meter_id, bands: &[] }
+    }
+
+    fn owned() -> Owned {
+        let mut owned = Owned::default();
+        owned.on_group_mod(ONE, SWITCH, &group(ADD, 7)).unwrap();
+        owned
+    }
+
+    #[test]
+    fn only_who_made_a_group_may_change_or_delete_it() {
+        for command in [ADD, MODIFY, DELETE] {
+            let by_others = owned().on_group_mod(OTHER, SWITCH, &group(command, 7));
+            assert_eq!(by_others, Err(Excess::Group(7)), "{command}");
+            assert_eq!(owned().on_group_mod(ONE, SWITCH, &group(command, 7)), Ok(()), "{command}");
+        }
+        assert_eq!(owned().on_group_mod(OTHER, ELSEWHERE, &group(DELETE, 7)), Ok(()));
+        assert_eq!(owned().on_meter_mod(OTHER, SWITCH, &meter(DELETE, 7)), Ok(()));
+    }
+
+    #[test]
+    fn nobody_deletes_the_groups_of_all() {
+        let all = group(DELETE, ALL_GROUPS);
+        assert_eq!(owned().on_group_mod(OTHER, SWITCH, &all), Err(Excess::AllAtOnce));
+        assert_eq!(owned().on_group_mod(BOUNDED, ELSEWHERE, &all), Err(Excess::AllAtOnce));
+        assert_eq!(owned().on_meter_mod(OTHER, SWITCH, &meter(DELETE, ALL_METERS)), Ok(()));
+        let mut owned = owned();
+        owned.on_group_mod(ONE, SWITCH, &all).unwrap();
+        assert!(owned.is_empty());
+    }
+
+    #[test]
+    fn a_rule_refers_to_its_owners_groups_and_meters_only() {
+        let mut bytes = Vec::new();
+        flow::canonical::InstructionWriter::new(&mut bytes).meter(5).apply_actions(|actions| {
+            actions.group(7);
+        });
+        let mut owned = owned();
+        assert_eq!(owned.check_instructions(ONE, SWITCH, &bytes), Ok(()));
+        assert_eq!(owned.check_instructions(OTHER, SWITCH, &bytes), Err(Excess::Group(7)));
+        assert_eq!(owned.check_instructions(BOUNDED, ELSEWHERE, &bytes), Err(Excess::Meter(5)));
+        owned.on_meter_mod(OTHER, SWITCH, &meter(ADD, 5)).unwrap();
+        assert_eq!(owned.check_instructions(ONE, SWITCH, &bytes), Err(Excess::Meter(5)));
+    }
+
+    #[test]
+    fn no_app_takes_every_number() {
+        let mut owned = Owned::default();
+        for id in 0..MAX_OWNED as u32 {
+            owned.on_group_mod(ONE, SWITCH, &group(ADD, id)).unwrap();
+        }
+        let one_more = owned.on_meter_mod(ONE, SWITCH, &meter(ADD, 1));
+        assert_eq!(one_more, Err(Excess::TooManyOwned(MAX_OWNED)));
+        assert_eq!(owned.on_meter_mod(OTHER, SWITCH, &meter(ADD, 1)), Ok(()));
+    }
+
+    #[test]
+    fn what_was_deleted_is_the_next_ones_who_asks() {
+        let mut owned = owned();
+        owned.on_group_mod(ONE, SWITCH, &group(DELETE, 7)).unwrap();
+        owned.on_group_mod(OTHER, SWITCH, &group(ADD, 7)).unwrap();
+        assert_eq!(owned.on_group_mod(ONE, SWITCH, &group(MODIFY, 7)), Err(Excess::Group(7)));
+    }
+}

@@ -1,0 +1,78 @@
+//! What an app may ask of switches, and what it may see of their answers.
+//!
+//! In: statistics requests, and answers on their way to who asked. Out: the capability that asking needs, and an answer without the
+//! rules of others. It never asks a switch anything by itself.
+
+use crate::capability::Capability;
+use crate::dispatch::Kernel;
+use abi::command::StatsRequest;
+use abi::event::{Event, StatsReply, write};
+use abi::{Frame, ZoneId};
+
+/// `ofp_multipart_type` (1.3.5, 7.3.5).
+mod multipart {
+    pub const FLOW: u16 = 1;
+    pub const AGGREGATE: u16 = 2;
+    pub const GROUP: u16 = 6;
+    pub const GROUP_DESC: u16 = 7;
+    pub const METER: u16 = 9;
+    pub const METER_CONFIG: u16 = 10;
+    pub const TABLE_FEATURES: u16 = 12;
+    pub const PORT_DESC: u16 = 13;
+}
+
+/// What a statistics request needs besides `stats.read`: what cannot be cut down to the app's own rules shows those of others, and
+/// table features with a body change the switch (1.3.5, 7.3.5.5).
+pub(crate) fn needed_to_ask(request: &StatsRequest<'_>) -> Option<Capability> {
+    match request.multipart {
+        multipart::AGGREGATE
+        | multipart::GROUP
+        | multipart::GROUP_DESC
+        | multipart::METER
+        | multipart::METER_CONFIG => Some(Capability::RuleRead),
+        multipart::TABLE_FEATURES if !request.body.is_empty() => Some(Capability::RuleWriteOthers),
+        experimenters if experimenters > multipart::PORT_DESC => Some(Capability::RuleRead),
+        _ => None,
+    }
+}
+
+/// Where a flow entry's cookie is in a reply, and how much of an entry there is always (`ofp_flow_stats`, 1.3.5, 7.3.5.2).
+const ENTRY_COOKIE_AT: usize = 24;
+const ENTRY_LEN_MIN: usize = 56;
+
+impl Kernel {
+    /// What a zone may see of a frame that answers it: all of it, but for the rules of others in an answer about rules. Those are left out of
+    /// the copy in `buffer`, which is what is to be delivered then. `None`: the frame as it is.
+    pub fn cut_down<'b>(&self, zone: ZoneId, frame: &[u8], buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
+        if self.zone(zone).is_none_or(|zone| zone.grant.holds(Capability::RuleRead)) {
+            return None;
+        }
+        let frame = Frame::read(frame).ok()?;
+        let Ok(Event::StatsReply(reply)) = Event::read(&frame) else { return None };
+        if reply.multipart != multipart::FLOW {
+            return None;
+        }
+        let mut own = Vec::new();
+        own_entries(zone, reply.body, &mut own);
+        buffer.clear();
+        // What is left of a frame is no longer than it was.
+        write::stats_reply(buffer, frame.header.sequence.get(), &StatsReply { body: &own, ..reply });
+        Some(buffer)
+    }
+}
+
+/// Appends the flow entries that a zone owns. What does not look like an entry ends the list.
+fn own_entries(zone: ZoneId, mut entries: &[u8], own: &mut Vec<u8>) {
+    while let Some((entry, rest)) = entry_len(entries).and_then(|length| entries.split_at_checked(length)) {
+        let cookie = entry.get(ENTRY_COOKIE_AT..).and_then(|bytes| bytes.first_chunk());
+        if cookie.is_some_and(|cookie| ZoneId::owner_of(u64::from_be_bytes(*cookie)) == zone) {
+            own.extend_from_slice(entry);
+        }
+        entries = rest;
+    }
+}
+
+fn entry_len(entries: &[u8]) -> Option<usize> {
+    let length = usize::from(u16::from_be_bytes(*entries.first_chunk()?));
+    (length >= ENTRY_LEN_MIN).then_some(length)
+}
