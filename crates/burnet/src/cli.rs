@@ -8,6 +8,8 @@
 //! It does nothing of what is asked. Exit codes are the same for all commands: 0 done, 1 it did not work, 2 what was
 //! asked cannot be ([`CommandError`]).
 
+pub mod package;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,6 +20,9 @@ use emulator::Topology;
 use flow::DatapathId;
 use monitor::protocol::WORKERS_MAX;
 
+use self::package::{
+    AppBuildArgs, AppInstallArgs, AppShowArgs, AppSignArgs, AppVerifyArgs, GrantArgs, InstalledArgs, KeyArgs,
+};
 use crate::commands::bench::args::BenchArgs;
 use crate::commands::emulate::EmulateArgs;
 use crate::config::{AppArgument, ConfigError, ListenAddress, LogLevel, OpenFlowVersion};
@@ -54,8 +59,10 @@ pub enum Commanded {
     Emulate(EmulateArgs),
     /// Measure a controller: how many packet-ins it answers, and how fast
     Bench(BenchArgs),
-    /// List, make, restart, stop and start apps
+    /// Make, package, sign, install, list and steer apps
     App(AppArgs),
+    /// Make keys, and say whose signatures on packages count
+    Key(KeyArgs),
     /// Show the switches that are connected to the running node
     #[command(after_help = SWITCHES_EXAMPLES)]
     Switches(SwitchesArgs),
@@ -93,7 +100,7 @@ Ctrl-C or SIGTERM ends the node in order. What is said here goes before what is 
 /// `burnet run`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct RunArgs {
-    /// Run this app: a built-in one by its name, your own by its path; =trusted runs it inside the kernel (repeat for more)
+    /// Run this app: a built-in or installed one by its name, your own by its path; =trusted runs it inside the kernel (repeat for more)
     #[arg(long = "app", value_name = "NAME[=trusted]")]
     pub apps: Vec<AppArgument>,
     /// Listen for switches here instead of 0.0.0.0:6653 and 0.0.0.0:6633 (repeat for more)
@@ -120,6 +127,9 @@ pub struct RunArgs {
     /// How much is logged [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<LogLevel>,
+    /// The state folder, with keys and installed apps [default: $BURNET_STATE, else /var/lib/burnet for root]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
     /// End when the process that started it ends; for programs that run a node of their own
     #[arg(long, hide = true)]
     pub die_with_parent: bool,
@@ -172,7 +182,36 @@ pub enum AppCommand {
     Stop(AppVerbArgs),
     /// Start an app that was stopped or quarantined
     Start(AppVerbArgs),
+    /// Make a package of a folder with an app.toml
+    #[command(after_help = APP_BUILD_EXAMPLES)]
+    Build(AppBuildArgs),
+    /// Sign a package
+    Sign(AppSignArgs),
+    /// Say whether a package is whole, who signed it, and what it asks for
+    Verify(AppVerifyArgs),
+    /// Install a package, and grant what it asks for
+    #[command(after_help = APP_BUILD_EXAMPLES)]
+    Install(AppInstallArgs),
+    /// Remove an installed app
+    Remove(InstalledArgs),
+    /// Show what is installed, whether it is as it was signed, and what it may do
+    Show(AppShowArgs),
+    /// Grant an installed app what it asks for
+    Grant(GrantArgs),
+    /// Take something away from an installed app
+    Revoke(GrantArgs),
+    /// Let an installed app run inside the kernel's process
+    Trust(InstalledArgs),
+    /// Take that back
+    Untrust(InstalledArgs),
 }
+
+const APP_BUILD_EXAMPLES: &str = "\
+Examples:
+  burnet app build my-app
+  burnet app sign my-app-1.0.0.burnet --key alice
+  burnet app install my-app-1.0.0.burnet
+  burnet run --app my-app";
 
 const APP_LIST_EXAMPLES: &str = "\
 Examples:

@@ -24,7 +24,8 @@ use serde::{Deserialize, Serialize};
 
 pub use app::{AppArgument, AppReference, NotAnApp};
 pub use file::{
-    AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, SouthboundTable, TlsTable,
+    AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, PackagesTable, SouthboundTable,
+    TlsTable,
 };
 pub use grant::AppGrant;
 pub use listen::ListenAddress;

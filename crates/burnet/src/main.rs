@@ -1,7 +1,8 @@
 //! `burnet`: one binary for the node, its processes, and the operator's commands.
 
+use burnet::cli::package::KeyCommand;
 use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
-use burnet::commands::{app, bench, demo, emulate, flows, run, switches};
+use burnet::commands::{app, bench, demo, emulate, flows, key, package, run, switches};
 use burnet::{completion, doctor, new_app, node, ofp};
 use clap::Parser;
 use monitor::Verb;
@@ -21,13 +22,14 @@ fn main() -> ExitCode {
         Commanded::Ofp(args) => ofp::run(&args, std::io::stdin().lock(), std::io::stdout().lock())
             .map(|()| ExitCode::SUCCESS)
             .map_err(CommandError::from),
-        Commanded::App(args) => match args.command {
-            AppCommand::List(args) => app::list(&args).and_then(print),
-            AppCommand::Restart(args) => app::ask_for(&args, Verb::Restart).and_then(print),
-            AppCommand::Stop(args) => app::ask_for(&args, Verb::Stop).and_then(print),
-            AppCommand::Start(args) => app::ask_for(&args, Verb::Start).and_then(print),
-            AppCommand::New(args) => new_app::new_app(&args).and_then(print),
-        },
+        Commanded::App(args) => app_command(args.command).and_then(print),
+        Commanded::Key(args) => match args.command {
+            KeyCommand::New(args) => key::new(&args),
+            KeyCommand::List(args) => key::list(&args),
+            KeyCommand::Trust(args) => key::trust(&args),
+            KeyCommand::Distrust(args) => key::distrust(&args),
+        }
+        .and_then(print),
         Commanded::Doctor(args) => {
             let (text, code) = doctor::doctor(&args);
             print(text).map(|_| code)
@@ -38,6 +40,27 @@ fn main() -> ExitCode {
         eprintln!("burnet: {error}");
         error.exit_code()
     })
+}
+
+/// The commands about apps; what they print.
+fn app_command(command: AppCommand) -> Result<String, CommandError> {
+    match command {
+        AppCommand::List(args) => app::list(&args),
+        AppCommand::Restart(args) => app::ask_for(&args, Verb::Restart),
+        AppCommand::Stop(args) => app::ask_for(&args, Verb::Stop),
+        AppCommand::Start(args) => app::ask_for(&args, Verb::Start),
+        AppCommand::New(args) => new_app::new_app(&args),
+        AppCommand::Build(args) => package::build(&args),
+        AppCommand::Sign(args) => package::sign(&args),
+        AppCommand::Verify(args) => package::verify(&args),
+        AppCommand::Install(args) => package::install(&args),
+        AppCommand::Remove(args) => package::remove(&args),
+        AppCommand::Show(args) => package::show(&args),
+        AppCommand::Grant(args) => package::grant(&args),
+        AppCommand::Revoke(args) => package::revoke(&args),
+        AppCommand::Trust(args) => package::trust(&args),
+        AppCommand::Untrust(args) => package::untrust(&args),
+    }
 }
 
 /// Prints what a command has to say. A reader that has gone away has heard enough.

@@ -54,7 +54,8 @@ fn each_key_is_in_the_reference() {
         for (key, value) in table {
             match value {
                 // What an app takes is the app's own to say; what stands above the keys are the headings.
-                toml::Value::Table(_) if key == "settings" => {}
+                // Capabilities and quotas are the manifest's (package.md).
+                toml::Value::Table(_) if ["settings", "capabilities", "quotas"].contains(&key.as_str()) => {}
                 toml::Value::Table(table) => keys(table, found),
                 _ => drop(found.insert(key.clone())),
             }
@@ -69,11 +70,14 @@ fn each_key_is_in_the_reference() {
         assert!(reference.contains(&format!("| `{key}` |")), "configuration.md does not say what {key} is");
     }
     // The example itself has all of them: what the code says to a key that is like none is the list of its keys.
-    for table in ["southbound", "southbound.tls", "node", "app.x", "app.x.limits"] {
+    for table in ["southbound", "southbound.tls", "node", "packages", "app.x", "app.x.limits"] {
         let text = format!("[{table}]\nqqqqqqqqq = 1");
         let refusal = ConfigFile::parse(&text, Path::new("x")).unwrap_err().to_string();
         let (_, known) = refusal.split_once("the keys here are ").unwrap();
-        for key in known.split(", ").filter(|key| !["tls", "limits", "settings"].contains(key)) {
+        for key in known
+            .split(", ")
+            .filter(|key| !["tls", "limits", "settings", "capabilities", "quotas"].contains(key))
+        {
             assert!(found.contains(key), "burnet.toml does not show {table}.{key}");
         }
     }

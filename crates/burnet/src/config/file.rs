@@ -14,6 +14,7 @@ use monitor::ZoneKind;
 use monitor::protocol::WORKERS_MAX;
 use package::manifest::{Capabilities, Quotas};
 use package::toml_text::{self, Fault};
+use package::trust::Require;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use serde_json::{Map, Value};
@@ -37,6 +38,8 @@ pub struct ConfigFile {
     pub southbound: SouthboundTable,
     /// `[node]`.
     pub node: NodeTable,
+    /// `[packages]`.
+    pub packages: PackagesTable,
     #[serde(rename = "app")]
     apps: BTreeMap<Spanned<String>, AppTable>,
 }
@@ -97,6 +100,16 @@ pub struct NodeTable {
     pub socket: Option<PathBuf>,
     /// How much is logged.
     pub log: Option<LogLevel>,
+    /// The state folder.
+    pub state: Option<PathBuf>,
+}
+
+/// `[packages]`: which packages are installed and started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PackagesTable {
+    /// Whose signature they need.
+    pub require: Require,
 }
 
 /// `[app.NAME]`: an app to run.
@@ -156,7 +169,8 @@ impl ConfigFile {
     fn resolve(&mut self, folder: &Path) {
         let TlsTable { certificate, private_key, ca_certificate, .. } = &mut self.southbound.tls;
         let app_paths = self.apps.values_mut().map(|app| &mut app.path);
-        let paths = [certificate, private_key, ca_certificate, &mut self.node.socket];
+        let NodeTable { socket, state, .. } = &mut self.node;
+        let paths = [certificate, private_key, ca_certificate, socket, state];
         for path in paths.into_iter().chain(app_paths).flatten() {
             *path = folder.join(&*path);
         }

@@ -1,6 +1,7 @@
-//! What the surroundings of a command say where neither the command line nor a file does: the operator's socket.
+//! What the surroundings of a command say where neither the command line nor a file does: the operator's socket and the
+//! state folder.
 //!
-//! In: environment variables, the user, the current directory. Out: the path of the socket. It opens nothing.
+//! In: environment variables, the user, the current directory. Out: paths. It opens nothing.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +19,12 @@ pub struct Surroundings {
     pub burnet_socket: Option<OsString>,
     /// `$XDG_RUNTIME_DIR`.
     pub xdg_runtime_dir: Option<OsString>,
+    /// `$BURNET_STATE`.
+    pub burnet_state: Option<OsString>,
+    /// `$XDG_STATE_HOME`.
+    pub xdg_state_home: Option<OsString>,
+    /// `$HOME`.
+    pub home: Option<OsString>,
     /// The effective user; 0 is root.
     pub uid: u32,
     /// What relative paths of the command line are relative to.
@@ -38,6 +45,9 @@ impl Surroundings {
         Ok(Surroundings {
             burnet_socket: std::env::var_os("BURNET_SOCKET"),
             xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
+            burnet_state: std::env::var_os("BURNET_STATE"),
+            xdg_state_home: std::env::var_os("XDG_STATE_HOME"),
+            home: std::env::var_os("HOME"),
             uid: rustix::process::geteuid().as_raw(),
             current_dir,
         })
@@ -67,6 +77,33 @@ impl Surroundings {
             )));
         }
         Ok(path)
+    }
+
+    /// The state folder: as the command line says, else `$BURNET_STATE`, else as the file says, else `/var/lib/burnet` for root and
+    /// `burnet` in `$XDG_STATE_HOME`, or in `.local/state` of the home, for everybody else. A variable that is empty counts as not set,
+    /// and so does a relative `$XDG_STATE_HOME` (XDG Base Directory Specification 0.8).
+    ///
+    /// # Errors
+    /// The user has no home, or the path is not UTF-8.
+    pub fn state(&self, command_line: Option<&Path>, file: Option<&Path>) -> Result<PathBuf, ConfigError> {
+        let set =
+            |variable: &Option<OsString>| variable.clone().filter(|path| !path.is_empty()).map(PathBuf::from);
+        let absolute = |path: &PathBuf| path.is_absolute();
+        let by_default = || match self.uid {
+            0 => Some(PathBuf::from("/var/lib/burnet")),
+            _ => set(&self.xdg_state_home)
+                .filter(absolute)
+                .or_else(|| Some(set(&self.home)?.join(".local/state")))
+                .map(|folder| folder.join("burnet")),
+        };
+        let chosen = command_line.map(Path::to_owned).or_else(|| set(&self.burnet_state));
+        let chosen = chosen.or_else(|| file.map(Path::to_owned)).or_else(by_default);
+        let path = chosen.map(|path| self.current_dir.join(path)).filter(|path| path.to_str().is_some());
+        path.ok_or_else(|| {
+            ConfigError::Contradiction(
+                "there is no state folder for this user, or its name is not UTF-8: choose one with --state DIR".to_owned(),
+            )
+        })
     }
 
     fn default_socket(&self) -> PathBuf {
@@ -105,6 +142,34 @@ mod tests {
         let odd = std::ffi::OsStr::from_bytes(b"/run/\xff.sock");
         let error = user().socket(Some(Path::new(odd)), None).unwrap_err().to_string();
         assert!(error.contains("is not UTF-8"), "{error}");
+    }
+
+    fn check_state(
+        around: &Surroundings,
+        command_line: Option<&str>,
+        file: Option<&str>,
+        expected: Option<&str>,
+    ) {
+        let state = around.state(command_line.map(Path::new), file.map(Path::new));
+        assert_eq!(state.ok(), expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn each_kind_of_user_has_a_state_folder_and_the_nearest_word_decides_on_it() {
+        let xdg = |path: &str| Surroundings {
+            xdg_state_home: Some(path.into()),
+            home: Some("/home/u".into()),
+            ..user()
+        };
+        let told = Surroundings { burnet_state: Some("/b".into()), ..user() };
+        check_state(&user(), None, None, None);
+        check_state(&told, Some("a"), Some("/c"), Some("/home/u/a"));
+        check_state(&told, None, Some("/c"), Some("/b"));
+        check_state(&user(), None, Some("/c"), Some("/c"));
+        check_state(&xdg("/s"), None, None, Some("/s/burnet"));
+        check_state(&xdg("s"), None, None, Some("/home/u/.local/state/burnet"));
+        check_state(&xdg(""), None, None, Some("/home/u/.local/state/burnet"));
+        check_state(&Surroundings { uid: 0, ..xdg("/s") }, None, None, Some("/var/lib/burnet"));
     }
 
     #[test]

@@ -1,0 +1,265 @@
+//! The commands about keys and packages, as types.
+//!
+//! It does nothing of what is asked.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use package::key::KeyName;
+use package::moment::Moment;
+use package::signature::Role;
+
+/// Where the node keeps keys, trust and installed apps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct StateArgs {
+    /// The state folder [default: $BURNET_STATE, else /var/lib/burnet for root and $XDG_STATE_HOME/burnet for others]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+}
+
+/// Where the node keeps it, and what it requires of packages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct PolicyArgs {
+    /// Take `[packages]` and `node.state` from this configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where the node keeps it.
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// `burnet key`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct KeyArgs {
+    /// What is asked.
+    #[command(subcommand)]
+    pub command: KeyCommand,
+}
+
+const KEY_EXAMPLES: &str = "\
+Examples:
+  burnet key new alice
+  burnet key trust alice.pub --role developer --expires 365d
+  burnet key distrust alice";
+
+/// What may be asked about keys.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum KeyCommand {
+    /// Make a key: a private half for you, a public one to hand out
+    #[command(after_help = KEY_EXAMPLES)]
+    New(KeyNewArgs),
+    /// Show your own keys, and whom this node trusts
+    List(KeyListArgs),
+    /// Trust a public key to sign packages
+    #[command(after_help = KEY_EXAMPLES)]
+    Trust(KeyTrustArgs),
+    /// Revoke a key for good: what it has signed does not start any more
+    Distrust(KeyDistrustArgs),
+}
+
+/// `burnet key new`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct KeyNewArgs {
+    /// What the key is called
+    pub name: KeyName,
+    /// Where it is kept.
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// `burnet key list`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct KeyListArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where they are kept.
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// `burnet key trust`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct KeyTrustArgs {
+    /// The public key: a .pub file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// As what: a developer makes apps, an operator lets them onto this network
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    pub role: Role,
+    /// Call it this instead of what its owner calls it
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<KeyName>,
+    /// Until when: 2027-01-31, 2027-01-31T12:00:00Z, or days from now as in 365d [default: for good]
+    #[arg(long, value_name = "WHEN", value_parser = until)]
+    pub expires: Option<Until>,
+    /// Where trust is kept.
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// `burnet key distrust`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct KeyDistrustArgs {
+    /// The key's name or id, as in burnet key list
+    #[arg(value_name = "KEY")]
+    pub which: String,
+    /// Where trust is kept.
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// A time, said as one or as days from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// This moment.
+    At(Moment),
+    /// So many days from now.
+    Days(u32),
+}
+
+impl Until {
+    /// The moment that is meant.
+    pub fn from(self, now: Moment) -> Moment {
+        match self {
+            Until::At(moment) => moment,
+            Until::Days(days) => now.plus_days(days),
+        }
+    }
+}
+
+fn until(text: &str) -> Result<Until, String> {
+    match text.strip_suffix('d').map(str::parse) {
+        Some(Ok(days)) => Ok(Until::Days(days)),
+        _ => text.parse().map(Until::At).map_err(|error| format!("{error}, or days from now as in 365d")),
+    }
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    match text {
+        "developer" => Ok(Role::Developer),
+        "operator" => Ok(Role::Operator),
+        _ => Err("write developer or operator".to_owned()),
+    }
+}
+
+/// `burnet app build`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct AppBuildArgs {
+    /// The folder with app.toml
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub folder: PathBuf,
+    /// Put the package into this folder [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// `burnet app sign`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct AppSignArgs {
+    /// The package
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The key to sign with, as in burnet key new
+    #[arg(long, value_name = "NAME")]
+    pub key: KeyName,
+    /// As what
+    #[arg(long, value_name = "ROLE", value_parser = role, default_value = "developer")]
+    pub role: Role,
+    /// Until when the signature counts: 2027-01-31, or days from now as in 365d [default: for good]
+    #[arg(long, value_name = "WHEN", value_parser = until)]
+    pub expires: Option<Until>,
+    /// Where the key is kept.
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// `burnet app verify`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct AppVerifyArgs {
+    /// The package
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Whom to trust, and for what.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
+
+/// `burnet app install`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct AppInstallArgs {
+    /// The package
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Grant all that it asks for without being asked; for scripts
+    #[arg(long)]
+    pub grant_all: bool,
+    /// Install it even if a newer version is installed
+    #[arg(long)]
+    pub allow_downgrade: bool,
+    /// Whom to trust, and for what.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
+
+/// `burnet app remove`, `trust` and `untrust`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct InstalledArgs {
+    /// The app's name
+    pub name: String,
+    /// Where it is installed.
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// `burnet app grant` and `revoke`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct GrantArgs {
+    /// The app's name
+    pub name: String,
+    /// What of all that it asks for, by the names that burnet app show prints [default of grant: all]
+    #[arg(value_name = "ASK")]
+    pub asks: Vec<String>,
+    /// Where it is installed.
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// `burnet app show`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct AppShowArgs {
+    /// The app's name [default: all that are installed]
+    pub name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Whom to trust, and for what.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<&str, &str>) {
+        let now: Moment = "2026-11-22".parse().unwrap();
+        match (until(text).map(|until| until.from(now).to_string()), expected) {
+            (Ok(moment), Ok(expected)) => assert_eq!(moment, expected),
+            (Err(why), Err(expected)) => assert!(why.contains(expected), "{why}"),
+            (got, expected) => panic!("{text}: {got:?}, but expected {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn a_time_is_said_as_one_or_as_days_from_now() {
+        check("soon", Err("\"soon\" is no time"));
+        check("-1d", Err("or days from now as in 365d"));
+        check("99999999999d", Err("is no time"));
+        check("2d", Ok("2026-11-24T00:00:00Z"));
+        check("2027-01-31", Ok("2027-01-31T00:00:00Z"));
+    }
+}

@@ -1,0 +1,66 @@
+//! `burnet app build`, `sign`, `verify`, `install`, `remove`, `grant`, `revoke`, `show`, `trust`, `untrust`: apps as packages.
+//!
+//! ```text
+//!   arguments ──> state folder, what is required, the time ──> package decides ──> state folder changed, text to print
+//! ```
+//!
+//! Never decides what counts: `package::trust` and `package::install` do.
+
+mod build;
+mod grants;
+mod install;
+mod show;
+
+pub use build::{build, sign};
+pub use grants::{grant, remove, revoke, trust, untrust};
+pub use install::{install, verify};
+pub use show::show;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use package::install::Node;
+use package::manifest::Ask;
+use package::moment::Moment;
+use package::state::{State, StateError};
+use package::trust::Require;
+
+use crate::apps;
+use crate::cli::CommandError;
+use crate::cli::package::{PolicyArgs, StateArgs};
+use crate::config::{ConfigFile, Surroundings};
+
+impl From<StateError> for CommandError {
+    fn from(error: StateError) -> CommandError {
+        CommandError::DidNotWork(error.to_string())
+    }
+}
+
+/// This node, as a package sees it.
+pub fn this_node() -> Node<'static> {
+    Node { architecture: std::env::consts::ARCH, abi: abi::table::TABLE_VERSION, built_in: &apps::NAMES }
+}
+
+/// The time. A clock before 1970 counts as 1970.
+pub fn now() -> Moment {
+    Moment::from_unix_s(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+}
+
+/// The state folder that is meant.
+pub fn state(args: &StateArgs) -> Result<State, CommandError> {
+    let around = Surroundings::of_this_process()?;
+    Ok(State::at(around.state(args.state.as_deref(), None)?))
+}
+
+/// The state folder that is meant, and whose signature is required.
+fn policy(args: &PolicyArgs) -> Result<(State, Require), CommandError> {
+    let file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
+    let around = Surroundings::of_this_process()?;
+    let state = around.state(args.state.state.as_deref(), file.node.state.as_deref())?;
+    Ok((State::at(state), file.packages.require))
+}
+
+/// What is asked for, a line each.
+fn asks_in_lines(asks: &[Ask]) -> String {
+    let width = asks.iter().map(|ask| ask.name.len()).max().unwrap_or_default();
+    asks.iter().map(|ask| format!("  {:width$}  {}\n", ask.name, ask.words)).collect()
+}

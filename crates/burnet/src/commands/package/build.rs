@@ -1,0 +1,148 @@
+//! `burnet app build` and `sign`: a folder becomes a package, and somebody vouches for it.
+//!
+//! In: the folder with `app.toml`, or a package. Out: the package file. It compiles nothing and runs nothing of the app.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use package::file::NewFile;
+use package::manifest::{MANIFEST_BYTES_MAX, MANIFEST_PATH};
+use package::path::PackagePath;
+use package::signature::Signature;
+use package::state::{read_package_file, write_file};
+use package::{Manifest, Package, digest};
+
+use super::{asks_in_lines, now, state};
+use crate::cli::CommandError;
+use crate::cli::package::{AppBuildArgs, AppSignArgs};
+
+fn cannot_be<T>(sentence: String) -> Result<T, CommandError> {
+    Err(CommandError::CannotBe(sentence))
+}
+
+/// What `burnet app build` prints.
+pub fn build(args: &AppBuildArgs) -> Result<String, CommandError> {
+    let path = args.folder.join(MANIFEST_PATH);
+    let shown = path.display();
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            return cannot_be(format!(
+                "{shown} cannot be read ({error}): a package begins with its manifest"
+            ));
+        }
+    };
+    if text.len() > MANIFEST_BYTES_MAX {
+        return cannot_be(format!("{shown} has more than the {MANIFEST_BYTES_MAX} bytes of a manifest"));
+    }
+    let manifest = Manifest::parse(&text).or_else(|fault| cannot_be(format!("{shown}, {fault}")))?;
+    let package = Package::make(collect(&args.folder, &manifest, text)?)
+        .or_else(|damage| cannot_be(format!("{shown}: no package can be made of it: {damage}")))?;
+    let out = args.out.clone().unwrap_or_default().join(package.file_name());
+    let bytes = package.to_bytes();
+    write_file(&absolute(&out)?, &bytes, 0o644)?;
+    let asks = manifest.asks();
+    let asking = if asks.is_empty() {
+        "It asks for nothing.\n".to_owned()
+    } else {
+        format!("It asks to:\n{}", asks_in_lines(&asks))
+    };
+    Ok(format!(
+        "{} ({} files, {} bytes, digest {})\n{asking}Sign it: burnet app sign {} --key NAME\n",
+        out.display(),
+        package.list().files().len(),
+        bytes.len(),
+        package.digest().prefix(),
+        out.display()
+    ))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
+    std::path::absolute(path).map_err(|error| CommandError::CannotBe(format!("{}: {error}", path.display())))
+}
+
+/// The files that the manifest names, itself included.
+fn collect(folder: &Path, manifest: &Manifest, text: String) -> Result<Vec<NewFile>, CommandError> {
+    let own = PackagePath::try_from(MANIFEST_PATH.to_owned()).map_err(CommandError::CannotBe)?;
+    let mut files = vec![NewFile { path: own, executable: false, bytes: text.into_bytes() }];
+    for (path, source) in &manifest.files {
+        put(path, &folder.join(source), &mut files)?;
+    }
+    for path in manifest.entry.values() {
+        if !files.iter().any(|file| file.path == *path) {
+            put(path, &folder.join(path.as_str()), &mut files)?;
+        }
+    }
+    Ok(files)
+}
+
+/// A file, or a folder with all that is in it. What is named by the manifest may be a link; what a folder holds may not, since nobody
+/// named it.
+fn put(path: &PackagePath, source: &Path, files: &mut Vec<NewFile>) -> Result<(), CommandError> {
+    let shown = source.display();
+    let unreadable = |error: std::io::Error| {
+        CommandError::CannotBe(format!(
+            "{shown} cannot be read ({error}): it is to be {path} in the package; build it first"
+        ))
+    };
+    let metadata = fs::metadata(source).map_err(unreadable)?;
+    if metadata.is_file() {
+        if files.len() > digest::FILES_MAX || metadata.len() > digest::PACKAGE_BYTES_MAX as u64 {
+            return cannot_be(format!(
+                "{shown} is too much: a package has at most {} files and {} bytes",
+                digest::FILES_MAX,
+                digest::PACKAGE_BYTES_MAX
+            ));
+        }
+        let executable = metadata.permissions().mode() & 0o111 != 0;
+        let bytes = fs::read(source).map_err(unreadable)?;
+        files.push(NewFile { path: path.clone(), executable, bytes });
+        return Ok(());
+    }
+    if !metadata.is_dir() {
+        return cannot_be(format!("{shown} is neither file nor folder, and cannot be in a package"));
+    }
+    for entry in fs::read_dir(source).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let kind = entry.file_type().map_err(unreadable)?;
+        let name = entry.file_name().into_string().unwrap_or_default();
+        if !kind.is_file() && !kind.is_dir() {
+            return cannot_be(format!(
+                "{} is a link or worse: packages hold plain files",
+                entry.path().display()
+            ));
+        }
+        let below = path
+            .join(&name)
+            .map_err(|why| CommandError::CannotBe(format!("{}: {why}", entry.path().display())))?;
+        put(&below, &entry.path(), files)?;
+    }
+    Ok(())
+}
+
+/// What `burnet app sign` prints.
+pub fn sign(args: &AppSignArgs) -> Result<String, CommandError> {
+    let bytes = read_package_file(&args.file)?;
+    let refused =
+        |why: String| CommandError::DidNotWork(format!("{} is not signed: {why}", args.file.display()));
+    let mut package = Package::read(&bytes).map_err(|damage| refused(damage.to_string()))?;
+    let key = state(&args.state)?.private_key(&args.key)?;
+    let now = now();
+    let expires = args.expires.map(|until| until.from(now));
+    if expires.is_some_and(|expires| expires <= now) {
+        return cannot_be(format!("the signature would not count for a moment: let it expire after {now}"));
+    }
+    let digest = package.digest();
+    let signature = Signature::make(&digest, &key, args.role, now, expires);
+    package.signatures_mut().add(signature).map_err(refused)?;
+    write_file(&absolute(&args.file)?, &package.to_bytes(), 0o644)?;
+    let id = key.public().public.id();
+    Ok(format!(
+        "{} (digest {}) is signed by {} (key {id}) as {}\n",
+        args.file.display(),
+        digest.prefix(),
+        args.key,
+        args.role
+    ))
+}

@@ -1,0 +1,117 @@
+//! `burnet app grant`, `revoke`, `trust`, `untrust`, `remove`: the operator's word on an installed app.
+//!
+//! In: the app's name. Out: its record changed, and what to print. A node that runs hears of it at its next start.
+
+use package::install::Record;
+use package::manifest::{AppName, Manifest};
+use package::state::{Lock, State};
+
+use super::{asks_in_lines, state};
+use crate::cli::CommandError;
+use crate::cli::package::{GrantArgs, InstalledArgs, StateArgs};
+
+const FROM_THEN: &str = "a node that runs hears of it when it is started again";
+
+/// An installed app, to be changed.
+struct Held {
+    state: State,
+    lock: Lock,
+    name: AppName,
+    record: Record,
+    manifest: Manifest,
+}
+
+impl Held {
+    fn of(name: &str, args: &StateArgs) -> Result<Held, CommandError> {
+        let state = state(args)?;
+        let name = app_name(name)?;
+        let lock = state.lock()?;
+        let Some(record) = state.record(&name)? else { return Err(not_installed(&name)) };
+        let manifest = state.installed(&name, &record)?.manifest;
+        Ok(Held { state, lock, name, record, manifest })
+    }
+
+    fn keep(&self) -> Result<(), CommandError> {
+        Ok(self.state.keep_record(&self.name, &self.record, &self.lock)?)
+    }
+
+    /// The names that were said, each of which the app asks for.
+    fn check(&self, asks: &[String]) -> Result<(), CommandError> {
+        let all = self.manifest.asks();
+        let stranger = asks.iter().find(|ask| !all.iter().any(|one| one.name == *ask));
+        let Some(stranger) = stranger else { return Ok(()) };
+        let names: Vec<&str> = all.iter().map(|ask| ask.name).collect();
+        let there =
+            if names.is_empty() { "for nothing".to_owned() } else { format!("for {}", names.join(", ")) };
+        Err(CommandError::CannotBe(format!("{} does not ask for {stranger}; it asks {there}", self.name)))
+    }
+}
+
+fn app_name(text: &str) -> Result<AppName, CommandError> {
+    AppName::try_from(text.to_owned()).map_err(CommandError::CannotBe)
+}
+
+fn not_installed(name: &AppName) -> CommandError {
+    CommandError::CannotBe(format!("{name} is not installed: burnet app show lists the apps that are"))
+}
+
+/// What `burnet app grant` prints.
+pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
+    let mut held = Held::of(&args.name, &args.state)?;
+    held.check(&args.asks)?;
+    let meant = |name: &str| args.asks.is_empty() || args.asks.iter().any(|ask| ask == name);
+    let asks: Vec<_> = held.manifest.asks().into_iter().filter(|ask| meant(ask.name)).collect();
+    held.record.granted.extend(asks.iter().map(|ask| ask.name.to_owned()));
+    held.keep()?;
+    Ok(format!("{} may:\n{}{FROM_THEN}\n", held.name, asks_in_lines(&asks)))
+}
+
+/// What `burnet app revoke` prints.
+pub fn revoke(args: &GrantArgs) -> Result<String, CommandError> {
+    if args.asks.is_empty() {
+        return Err(CommandError::CannotBe(format!(
+            "say what {0} may no longer do, by the names that burnet app show {0} prints",
+            args.name
+        )));
+    }
+    let mut held = Held::of(&args.name, &args.state)?;
+    held.check(&args.asks)?;
+    held.record.granted.retain(|name| !args.asks.contains(name));
+    held.keep()?;
+    Ok(format!("{} may no longer: {}; {FROM_THEN}\n", held.name, args.asks.join(", ")))
+}
+
+/// What `burnet app trust` prints.
+pub fn trust(args: &InstalledArgs) -> Result<String, CommandError> {
+    let mut held = Held::of(&args.name, &args.state)?;
+    let fell = held.record.fall.clone();
+    held.record.trust(&held.manifest).map_err(CommandError::CannotBe)?;
+    held.keep()?;
+    let Held { name, record, .. } = held;
+    let before = fell.map(|fall| format!(" It took the kernel down at {} ({}).", fall.time, fall.reason));
+    Ok(format!(
+        "{name} {} (digest {}) may run inside the kernel's process, where it can do all that the kernel can.{}\n\
+         It does with --app {name}=trusted, or app.{name}.zone = \"trusted\".\n",
+        record.version,
+        record.digest.prefix(),
+        before.unwrap_or_default()
+    ))
+}
+
+/// What `burnet app untrust` prints.
+pub fn untrust(args: &InstalledArgs) -> Result<String, CommandError> {
+    let mut held = Held::of(&args.name, &args.state)?;
+    held.record.untrust();
+    held.keep()?;
+    Ok(format!("{} may no longer run inside the kernel's process; {FROM_THEN}\n", held.name))
+}
+
+/// What `burnet app remove` prints.
+pub fn remove(args: &InstalledArgs) -> Result<String, CommandError> {
+    let (state, name) = (state(&args.state)?, app_name(&args.name)?);
+    let lock = state.lock()?;
+    if state.remove(&name, &lock)? {
+        return Ok(format!("{name} is removed; a node that runs it cannot start it again\n"));
+    }
+    Err(not_installed(&name))
+}

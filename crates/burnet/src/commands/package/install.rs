@@ -1,0 +1,188 @@
+//! `burnet app verify` and `install`: what a package is, who vouches for it, and whether it may have what it asks for.
+//!
+//! ```text
+//!   FILE ──> whole? ──> signed by whom is trusted? ──> fits, and is no older? ──> granted? ──> state folder
+//! ```
+//!
+//! Each step that says no ends it, and nothing was changed.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
+
+use package::install::{Plan, Record, granted_after, plan};
+use package::manifest::Ask;
+use package::state::{State, read_package_file};
+use package::trust::{Opinion, Require, require};
+use package::{Manifest, Package};
+use serde::Serialize;
+
+use super::{asks_in_lines, now, policy, this_node};
+use crate::cli::CommandError;
+use crate::cli::package::{AppInstallArgs, AppVerifyArgs};
+use crate::commands::json;
+
+/// A package that may be used here, and what its signatures are worth.
+fn vouched<'a>(
+    path: &Path,
+    bytes: &'a [u8],
+    state: &State,
+    policy: Require,
+) -> Result<(Package<'a>, Vec<Opinion>), CommandError> {
+    let refused = |why: String| CommandError::DidNotWork(format!("{} {why}", path.display()));
+    let package = Package::read(bytes).map_err(|damage| refused(format!("is no sound package: {damage}")))?;
+    let opinions = state.trust()?.opinions(&package.digest(), package.signatures(), now());
+    require(&opinions, policy).map_err(refused)?;
+    Ok((package, opinions))
+}
+
+/// What `burnet app verify` prints.
+pub fn verify(args: &AppVerifyArgs) -> Result<String, CommandError> {
+    #[derive(Serialize)]
+    struct Verified<'a> {
+        name: &'a str,
+        version: String,
+        digest: String,
+        signatures: Vec<String>,
+        asks: Vec<(&'a str, String)>,
+    }
+    let (state, policy) = policy(&args.policy)?;
+    let bytes = read_package_file(&args.file)?;
+    let (package, opinions) = vouched(&args.file, &bytes, &state, policy)?;
+    let manifest = package.manifest();
+    plan(manifest, &package.digest(), None, this_node(), true)
+        .map_err(|why| CommandError::DidNotWork(format!("{}: {why}", args.file.display())))?;
+    if args.json {
+        return json(&Verified {
+            name: manifest.name.as_str(),
+            version: manifest.version.to_string(),
+            digest: package.digest().to_string(),
+            signatures: opinions.iter().map(ToString::to_string).collect(),
+            asks: manifest.asks().into_iter().map(|ask| (ask.name, ask.words)).collect(),
+        });
+    }
+    let asks = manifest.asks();
+    let asking = if asks.is_empty() {
+        "It asks for nothing.\n".to_owned()
+    } else {
+        format!("It asks to:\n{}", asks_in_lines(&asks))
+    };
+    Ok(format!("{}{asking}", heading(&package, &opinions)))
+}
+
+/// What a package is and who signed it, in lines.
+fn heading(package: &Package<'_>, opinions: &[Opinion]) -> String {
+    let Manifest { name, version, description, .. } = package.manifest();
+    let signed: String = opinions.iter().map(|opinion| format!("  signed: {opinion}\n")).collect();
+    let signed = if signed.is_empty() { "  unsigned\n".to_owned() } else { signed };
+    format!("{name} {version}: {description}\n  digest {}\n{signed}", package.digest())
+}
+
+/// `burnet app install`. The question goes to standard error, so that standard output is what became of it.
+pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
+    let (state, policy) = policy(&args.policy)?;
+    let bytes = read_package_file(&args.file)?;
+    let (package, opinions) = vouched(&args.file, &bytes, &state, policy)?;
+    let manifest = package.manifest();
+    let name = &manifest.name;
+    let lock = state.lock()?;
+    let old = state.record(name)?;
+    // What is there may be damaged; then its manifest does not count, and all is to be granted anew.
+    let before = old.as_ref().and_then(|record| Some((record, state.installed(name, record).ok()?.manifest)));
+    let plan = plan(
+        manifest,
+        &package.digest(),
+        before.as_ref().map(|(record, manifest)| (*record, manifest)),
+        this_node(),
+        args.allow_downgrade,
+    )
+    .map_err(CommandError::DidNotWork)?;
+    let asked = match &plan {
+        Plan::New(asks) | Plan::More(asks) => asks.as_slice(),
+        Plan::Update | Plan::Same => &[],
+    };
+    if !asked.is_empty() {
+        let more =
+            if matches!(plan, Plan::More(_)) { "It asks for more than before, to:" } else { "It asks to:" };
+        let question = format!("{}{more}\n{}", heading(&package, &opinions), asks_in_lines(asked));
+        let stdin = std::io::stdin();
+        let terminal = stdin.is_terminal();
+        granted(&question, args.grant_all, terminal, &mut stdin.lock(), &mut std::io::stderr())?;
+    }
+    let granted_before = before.as_ref().map(|(record, _)| record.granted.clone()).unwrap_or_default();
+    let record = Record {
+        version: manifest.version.clone(),
+        digest: package.digest(),
+        granted: granted_after(manifest, &granted_before, asked),
+        trusted: old.as_ref().and_then(|record| record.trusted),
+        fall: old.as_ref().and_then(|record| record.fall.clone()),
+    };
+    state.install(&package, &record, &lock)?;
+    Ok(done(manifest, &plan, asked))
+}
+
+fn done(manifest: &Manifest, plan: &Plan, asked: &[Ask]) -> String {
+    let Manifest { name, version, .. } = manifest;
+    let how = match plan {
+        Plan::Same => "was installed already; its files are put back as they were signed",
+        Plan::Update => "is installed; it asks for no more than before, and what was granted stays",
+        Plan::New(_) | Plan::More(_) if asked.is_empty() => "is installed; it asks for nothing",
+        Plan::New(_) | Plan::More(_) => "is installed, with all that it asks for",
+    };
+    format!("{name} {version} {how}\nIt runs from the node's next start on: burnet run --app {name}\n")
+}
+
+/// Takes the operator's yes.
+fn granted(
+    question: &str,
+    grant_all: bool,
+    terminal: bool,
+    answer: &mut impl BufRead,
+    out: &mut impl Write,
+) -> Result<(), CommandError> {
+    write!(out, "{question}")?;
+    if grant_all {
+        return Ok(());
+    }
+    if !terminal {
+        return Err(CommandError::CannotBe(
+            "what it asks for is to be granted, and nobody can be asked here: add --grant-all".to_owned(),
+        ));
+    }
+    write!(out, "Grant all of this? [y/N] ")?;
+    out.flush()?;
+    let mut line = String::new();
+    answer.read_line(&mut line)?;
+    if ["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str()) {
+        return Ok(());
+    }
+    Err(CommandError::DidNotWork("it was not granted, and nothing was changed".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(grant_all: bool, terminal: bool, answer: &str) -> (Result<(), CommandError>, String) {
+        let mut out = Vec::new();
+        let result = granted("It asks to:\n", grant_all, terminal, &mut answer.as_bytes(), &mut out);
+        (result, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn only_a_yes_grants() {
+        for answer in ["", "\n", "n\n", "yep\n", "yy\n", "no yes\n"] {
+            assert!(matches!(asked(false, true, answer).0, Err(CommandError::DidNotWork(_))), "{answer:?}");
+        }
+        for answer in ["y\n", "Y", " yes \n", "YES\n"] {
+            assert_eq!(asked(false, true, answer).0, Ok(()), "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_can_say_yes_where_there_is_no_terminal() {
+        let (result, out) = asked(false, false, "y\n");
+        assert!(matches!(result, Err(CommandError::CannotBe(why)) if why.contains("add --grant-all")));
+        assert_eq!(out, "It asks to:\n");
+        assert_eq!(asked(true, false, "").0, Ok(()));
+    }
+}
