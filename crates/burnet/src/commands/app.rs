@@ -43,7 +43,10 @@ fn text(apps: &[AppView], now_ms: u64) -> String {
         "APP", "ZONE", "STATE", "PID", "SINCE", "RESTARTS", "EVENTS", "DROPPED", "COMMANDS", "REFUSED",
         "LAST END",
     ];
-    columns(headings, &rows)
+    let table = columns(headings, &rows);
+    // It is the same for all of them.
+    let trouble = apps.iter().find_map(|app| app.trouble.as_ref());
+    table + &trouble.map(|trouble| format!("{trouble}\n")).unwrap_or_default()
 }
 
 fn row(app: &AppView, now_ms: u64) -> [String; 11] {
@@ -102,7 +105,7 @@ mod tests {
             pid: Some(42),
             last_end: Some(end),
         };
-        let app = AppView { status, events: 7, dropped: 0, commands: 8, refusals: 0 };
+        let app = AppView { status, events: 7, dropped: 0, commands: 8, refusals: 0, trouble: None };
         let expected = "\
 APP  ZONE     STATE    PID  SINCE  RESTARTS  EVENTS  DROPPED  COMMANDS  REFUSED  LAST END
 hub  process  running  42   4s     1         7       0        8         0        5s ago: killed by SIGKILL

@@ -17,10 +17,12 @@ fn text(switches: &[SwitchView]) -> String {
         return "no switch is connected; point one here, for example: ovs-vsctl set-controller br0 tcp:127.0.0.1:6653\n".to_owned();
     }
     let rows: Vec<_> = switches.iter().map(row).collect();
-    columns(
+    let table = columns(
         ["DATAPATH", "OPENFLOW", "PEER", "UP", "PORTS", "PACKET-INS", "FLOW-MODS", "PACKET-OUTS", "ERRORS"],
         &rows,
-    )
+    );
+    let troubled = switches.iter().filter_map(|switch| Some((switch.datapath, switch.trouble.as_ref()?)));
+    table + &troubled.map(|(datapath, trouble)| format!("{datapath}: {trouble}\n")).collect::<String>()
 }
 
 fn row(switch: &SwitchView) -> [String; 9] {

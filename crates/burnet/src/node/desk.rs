@@ -1,15 +1,16 @@
 //! The questions that are waiting for what workers or switches say.
 //!
 //! In: a question, then counts and statistics as they come. Out: the answer when all is there, or when its time is over: then with what
-//! is there, and with what is missing named. Never talks with anybody itself.
+//! is there, and with what is missing named. What comes twice, or after it was given up, changes nothing. Never talks with anybody itself.
 
 use super::mail::ZoneCounts;
 use super::operator::{Answer, AppView, FlowView, FlowsView, PortView, SwitchView};
 use abi::event::{Event, StatsReply};
-use abi::{Frame, ZoneId};
+use abi::{Frame, Outcome, ZoneId};
 use flow::DatapathId;
 use monitor::AppStatus;
 use openflow::message::{Body, FlowStats, Message, MultipartReply, ReplyBody};
+use southbound::session::State;
 use southbound::{SessionSnapshot, SwitchRecord};
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ pub const PATIENCE_MS: u64 = 2_000;
 /// Questions that wait at once. One more is refused.
 pub const QUESTIONS_MAX: usize = 64;
 
-/// Flow entries of one switch that are kept for an answer; further ones are said to be left out.
+/// Flow entries that one answer holds, of all switches together: some 60 MB of JSON. Further ones are said to be left out.
 const FLOWS_MAX: usize = 200_000;
 
 /// By which an operator's connection is known.
@@ -30,7 +31,17 @@ pub type Asker = usize;
 enum Waiting {
     Switches { records: Vec<SwitchRecord>, sessions: Vec<SessionSnapshot> },
     Apps { apps: Vec<AppStatus>, counts: Vec<ZoneCounts> },
-    Flows { switches: BTreeMap<u64, FlowsView> },
+    Flows { switches: BTreeMap<u64, SwitchFlows>, kept: usize },
+}
+
+/// The flow entries of one switch as they come.
+#[derive(Debug)]
+struct SwitchFlows {
+    view: FlowsView,
+    /// Whether its last part is still to come. What comes later is heard no more.
+    awaited: bool,
+    /// Whether an entry did not fit.
+    left_out: bool,
 }
 
 #[derive(Debug)]
@@ -84,13 +95,9 @@ impl Desk {
         let first = self.last_ticket + 1;
         let tickets: Vec<_> =
             datapaths.iter().zip(first..).map(|(datapath, ticket)| (*datapath, ticket)).collect();
-        let empty = |datapath| FlowsView {
-            datapath,
-            flows: Vec::new(),
-            trouble: Some("it did not answer in time".into()),
-        };
-        let switches = tickets.iter().map(|(datapath, ticket)| (*ticket, empty(*datapath))).collect();
-        self.open(asker, Waiting::Flows { switches }, tickets.len(), now_ms);
+        let switches =
+            tickets.iter().map(|(datapath, ticket)| (*ticket, SwitchFlows::none_yet(*datapath))).collect();
+        self.open(asker, Waiting::Flows { switches, kept: 0 }, tickets.len(), now_ms);
         self.last_ticket += tickets.len() as u64;
         tickets
     }
@@ -117,6 +124,8 @@ impl Desk {
         let Some(event) = Frame::read(frame).ok().and_then(|frame| Event::read(&frame).ok()) else { return };
         match event {
             Event::StatsReply(reply) => self.on_part(&reply),
+            // The session's word that the answer was whole: its last part said so already.
+            Event::Receipt(_, receipt) if receipt.outcome == Outcome::Programmed => {}
             Event::Receipt(_, receipt) => self.on_trouble(receipt.ticket, receipt.reason),
             Event::SwitchError(error) => self.on_trouble(error.ticket, error.reason),
             _ => {}
@@ -124,36 +133,38 @@ impl Desk {
     }
 
     fn on_part(&mut self, reply: &StatsReply<'_>) {
-        let Some((view, missing)) = self.switch(reply.ticket) else { return };
-        match flow_stats(reply) {
-            Ok(entries) => {
-                let room = FLOWS_MAX.saturating_sub(view.flows.len());
-                let left_out = entries.len().saturating_sub(room);
-                view.flows.extend(entries.iter().take(room).map(flow_view));
-                if !reply.more {
-                    *missing = missing.saturating_sub(1);
-                    view.trouble = (left_out > 0)
-                        .then(|| format!("more than {FLOWS_MAX} entries: the rest is left out"));
-                }
-            }
-            Err(trouble) => {
-                *missing = missing.saturating_sub(1);
-                view.trouble = Some(trouble);
-            }
+        let Some((of_switch, kept, missing)) = self.awaited(reply.ticket) else { return };
+        let entries = match flow_stats(reply) {
+            Ok(entries) => entries,
+            Err(trouble) => return of_switch.end(Some(trouble), missing),
+        };
+        let before = of_switch.view.flows.len();
+        of_switch.view.flows.extend(entries.iter().take(FLOWS_MAX - *kept).map(flow_view));
+        let taken = of_switch.view.flows.len() - before;
+        *kept += taken;
+        of_switch.left_out |= taken < entries.len();
+        if !reply.more {
+            let trouble = of_switch
+                .left_out
+                .then(|| format!("an answer holds {FLOWS_MAX} entries: the rest is left out"));
+            of_switch.end(trouble, missing);
         }
     }
 
     /// Flow entries cannot be had.
     pub fn on_trouble(&mut self, ticket: u64, reason: &str) {
-        if let Some((view, missing)) = self.switch(ticket) {
-            *missing = missing.saturating_sub(1);
-            view.trouble = Some(reason.to_owned());
+        if let Some((of_switch, _, missing)) = self.awaited(ticket) {
+            of_switch.end(Some(reason.to_owned()), missing);
         }
     }
 
-    fn switch(&mut self, ticket: u64) -> Option<(&mut FlowsView, &mut usize)> {
+    /// The switch of which an answer is awaited under this ticket, with how many entries are kept and how many switches are missing.
+    fn awaited(&mut self, ticket: u64) -> Option<(&mut SwitchFlows, &mut usize, &mut usize)> {
         self.open.values_mut().find_map(|open| match &mut open.waiting {
-            Waiting::Flows { switches } => Some((switches.get_mut(&ticket)?, &mut open.missing)),
+            Waiting::Flows { switches, kept } => {
+                let of_switch = switches.get_mut(&ticket).filter(|of_switch| of_switch.awaited)?;
+                Some((of_switch, kept, &mut open.missing))
+            }
             _ => None,
         })
     }
@@ -167,7 +178,7 @@ impl Desk {
             .map(|(ticket, _)| *ticket)
             .collect();
         let answers = ready.iter().filter_map(|ticket| self.open.remove(ticket));
-        answers.map(|open| (open.asker, answer(open.waiting, now_ms))).collect()
+        answers.map(|open| (open.asker, answer(open, now_ms))).collect()
     }
 
     /// Who asked is gone.
@@ -176,20 +187,42 @@ impl Desk {
     }
 }
 
-fn answer(waiting: Waiting, now_ms: u64) -> Answer {
-    match waiting {
+impl SwitchFlows {
+    fn none_yet(datapath: DatapathId) -> SwitchFlows {
+        let trouble = Some("it did not answer in time".to_owned());
+        let view = FlowsView { datapath, flows: Vec::new(), trouble };
+        SwitchFlows { view, awaited: true, left_out: false }
+    }
+
+    /// Nothing more is awaited of it.
+    fn end(&mut self, trouble: Option<String>, missing: &mut usize) {
+        self.awaited = false;
+        self.view.trouble = trouble;
+        *missing -= 1;
+    }
+}
+
+fn answer(open: Open, now_ms: u64) -> Answer {
+    match open.waiting {
         Waiting::Switches { records, sessions } => {
             Answer::Switches(records.iter().map(|record| switch_view(record, &sessions, now_ms)).collect())
         }
         Waiting::Apps { apps, counts } => {
-            Answer::Apps(apps.into_iter().map(|app| app_view(app, &counts)).collect())
+            let missing = (open.missing > 0)
+                .then(|| format!("the counts of {} of the workers did not come in time", open.missing));
+            Answer::Apps(apps.into_iter().map(|app| app_view(app, &counts, missing.clone())).collect())
         }
-        Waiting::Flows { switches } => Answer::Flows(switches.into_values().collect()),
+        Waiting::Flows { switches, .. } => {
+            Answer::Flows(switches.into_values().map(|of_switch| of_switch.view).collect())
+        }
     }
 }
 
 fn switch_view(record: &SwitchRecord, sessions: &[SessionSnapshot], now_ms: u64) -> SwitchView {
-    let session = sessions.iter().find(|session| session.identity.datapath == record.datapath);
+    // A second connection may claim the same datapath id until it is refused.
+    let session = sessions
+        .iter()
+        .find(|session| session.state == State::Up && session.identity.datapath == record.datapath);
     let counters = session.map(|session| session.counters).unwrap_or_default();
     let port = |port: &abi::event::PortRecord| {
         let facts = port.facts();
@@ -217,11 +250,12 @@ fn switch_view(record: &SwitchRecord, sessions: &[SessionSnapshot], now_ms: u64)
         flow_mods: counters.flow_mods,
         packet_outs: counters.packet_outs,
         errors: counters.errors_in,
+        trouble: session.is_none().then(|| "what was counted of it did not come in time".to_owned()),
     }
 }
 
 /// A zone has a count at each worker; the operator sees their sum.
-fn app_view(status: AppStatus, counts: &[ZoneCounts]) -> AppView {
+fn app_view(status: AppStatus, counts: &[ZoneCounts], trouble: Option<String>) -> AppView {
     let sum =
         |of: fn(&ZoneCounts) -> u64| counts.iter().filter(|count| count.zone == status.zone).map(of).sum();
     AppView {
@@ -229,6 +263,7 @@ fn app_view(status: AppStatus, counts: &[ZoneCounts]) -> AppView {
         dropped: sum(|count| count.dropped),
         commands: sum(|count| count.commands),
         refusals: sum(|count| count.refusals),
+        trouble,
         status,
     }
 }
@@ -288,6 +323,14 @@ mod tests {
         bytes
     }
 
+    fn programmed(ticket: u64) -> Vec<u8> {
+        let mut frame = Vec::new();
+        let none = flow::ErrorCode { kind: 0, code: 0 };
+        let receipt = abi::Receipt { ticket, outcome: Outcome::Programmed, error: none, reason: "" };
+        assert!(write::receipt(&mut frame, 1, DatapathId(1), &receipt));
+        frame
+    }
+
     fn flows(answers: &[Answered]) -> Vec<(usize, Option<&str>)> {
         match answers {
             [(7, Answer::Flows(views))] => {
@@ -317,6 +360,45 @@ mod tests {
     }
 
     #[test]
+    fn what_a_switch_says_twice_counts_once() {
+        let mut desk = Desk::default();
+        let tickets = desk.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
+        let (first, second) = (tickets[0].1, tickets[1].1);
+        desk.on_frame(&part(first, false, &entry()));
+        desk.on_frame(&programmed(first));
+        desk.on_frame(&part(first, false, &[0, 1]));
+        desk.on_trouble(first, "it is gone");
+        assert!(desk.take_answers(0).is_empty());
+        desk.on_frame(&part(second, false, &entry()));
+        assert_eq!(flows(&desk.take_answers(0)), [(1, None), (1, None)]);
+    }
+
+    #[test]
+    fn an_answer_that_was_given_up_is_heard_no_more() {
+        let mut desk = Desk::default();
+        let tickets = desk.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
+        desk.on_frame(&part(tickets[0].1, true, &[0, 1]));
+        desk.on_frame(&part(tickets[0].1, true, &[0, 1]));
+        desk.on_frame(&part(tickets[0].1, false, &[]));
+        assert!(desk.take_answers(0).is_empty());
+        desk.on_frame(&part(tickets[1].1, false, &[]));
+        let answers = desk.take_answers(0);
+        assert!(flows(&answers)[0].1.is_some_and(|trouble| trouble.contains("cannot be read")));
+    }
+
+    #[test]
+    fn what_is_left_out_is_said_whatever_the_last_part_holds() {
+        let mut desk = Desk::default();
+        let tickets = desk.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
+        let thousand = entry().repeat(1_000);
+        (0..FLOWS_MAX / 1_000 + 1).for_each(|_| desk.on_frame(&part(tickets[0].1, true, &thousand)));
+        desk.on_frame(&part(tickets[0].1, false, &[]));
+        desk.on_frame(&part(tickets[1].1, false, &entry()));
+        let left_out = Some("an answer holds 200000 entries: the rest is left out");
+        assert_eq!(flows(&desk.take_answers(0)), [(FLOWS_MAX, left_out), (0, left_out)]);
+    }
+
+    #[test]
     fn parts_are_put_together() {
         let mut desk = Desk::default();
         let tickets = desk.open_flows(7, &[DatapathId(1)], 0);
@@ -334,6 +416,33 @@ mod tests {
         assert!(desk.take_answers(0).is_empty());
         desk.on_counts(ticket, Vec::new(), Vec::new());
         assert_eq!(desk.take_answers(0), [(7, Answer::Apps(Vec::new()))]);
+    }
+
+    #[test]
+    fn counts_that_did_not_come_are_not_shown_as_none() {
+        let mut desk = Desk::default();
+        let apps = vec![an_app()];
+        let ticket = desk.open_apps(7, apps, 2, 0);
+        desk.on_counts(ticket, Vec::new(), Vec::new());
+        let answers = desk.take_answers(PATIENCE_MS);
+        let [(7, Answer::Apps(apps))] = answers.as_slice() else { panic!("{answers:?}") };
+        let said = "the counts of 1 of the workers did not come in time";
+        assert_eq!(apps[0].trouble.as_deref(), Some(said));
+    }
+
+    fn an_app() -> AppStatus {
+        AppStatus {
+            app: "hub".into(),
+            zone: 1,
+            kind: monitor::ZoneKind::Process,
+            demoted: None,
+            state: monitor::AppState::Running,
+            since_unix_ms: 0,
+            restarts: 0,
+            generation: 1,
+            pid: None,
+            last_end: None,
+        }
     }
 
     #[test]

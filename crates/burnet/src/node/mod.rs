@@ -14,6 +14,7 @@ mod control;
 mod desk;
 mod mail;
 pub mod operator;
+mod unsent;
 mod worker;
 mod zones;
 

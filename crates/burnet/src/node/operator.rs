@@ -103,6 +103,8 @@ pub struct SwitchView {
     pub packet_outs: u64,
     /// Errors that it sent.
     pub errors: u64,
+    /// Why the counts are missing, if they are: they are shown as 0 then.
+    pub trouble: Option<String>,
 }
 
 /// A port.
@@ -170,6 +172,8 @@ pub struct AppView {
     pub commands: u64,
     /// Commands that were refused.
     pub refusals: u64,
+    /// Why counts are missing from these sums, if any are.
+    pub trouble: Option<String>,
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! monitor, and shares nothing that is locked with another worker but the roster of switches, when one comes or goes.
 
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost, ZoneCounts};
+use super::unsent::Unsent;
 use super::zones::{Fault, ZoneEnd, ZoneEnds};
 use abi::command::{Command, FlowMod, StatsRequest, What};
 use abi::event::{NO_SUCH_SERVICE, Query, QueryReply, SoftLimit, Topic, kind, write};
@@ -84,7 +85,7 @@ struct Dispatch {
     trusted_that_heard: ZoneSet,
     /// Events of switches in this turn.
     heard: usize,
-    /// Frames for the node itself.
+    /// Frames for the node itself: of one turn, and so bounded by what a turn reads.
     to_node: Vec<Vec<u8>>,
     /// Memory for answers of which a zone may not see all.
     cut_down: Vec<u8>,
@@ -99,7 +100,7 @@ pub struct Worker {
     roster: Arc<Roster>,
     post: WorkerPost,
     control: ControlLine,
-    unsent: Vec<FromWorker>,
+    unsent: Unsent,
     peers: Vec<WorkerLine>,
     epoch: Instant,
     now_ms: u64,
@@ -139,7 +140,7 @@ impl Worker {
             roster,
             post,
             control,
-            unsent: Vec::new(),
+            unsent: Unsent::default(),
             peers,
             epoch,
             now_ms: 0,
@@ -424,13 +425,8 @@ impl Worker {
         while let Some((zone, fault)) = self.dispatch.faults.pop() {
             self.end_zone(zone, fault);
         }
-        self.unsent.extend(self.dispatch.to_node.drain(..).map(FromWorker::ToNode));
-        while let Some(letter) = self.unsent.pop() {
-            if let Err(letter) = self.control.send(letter) {
-                self.unsent.push(letter);
-                return;
-            }
-        }
+        self.dispatch.to_node.drain(..).for_each(|frame| self.unsent.push_frame(frame));
+        self.unsent.send(&self.control);
     }
 
     fn end_zone(&mut self, zone: ZoneId, fault: Fault) {
@@ -517,7 +513,7 @@ impl Worker {
         body[4..12].fill(0xff);
         body[32..36].copy_from_slice(&[0, 1, 0, 4]);
         let request = StatsRequest { multipart: MULTIPART_FLOW, body: &body };
-        let command = Command { datapath, ticket, wants_receipt: true, what: What::StatsRequest(request) };
+        let command = Command { datapath, ticket, wants_receipt: false, what: What::StatsRequest(request) };
         let tag = Tag { zone: ZoneId::KERNEL, ticket };
         if let Err(refused) = self.southbound.send(datapath, &command, 0, tag) {
             self.unsent.push(FromWorker::NoFlows { ticket, reason: refused.to_string() });

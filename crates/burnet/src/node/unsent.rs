@@ -1,0 +1,141 @@
+//! What a worker has to tell the control thread and has not told it yet, in the order in which it came.
+//!
+//! In: letters. Out: the same, as the control thread's box takes them. Never waits. Statistics for the operator are the only letters whose number a
+//! switch decides; they are bounded here.
+
+use super::mail::{ControlLine, FromWorker};
+use abi::Frame;
+use abi::event::Event;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Bytes of statistics that wait for the control thread, which reads them more slowly than a switch may send them. A part beyond them is
+/// dropped, and its answer is said to be not all.
+const FRAMES_BYTES_MAX: usize = 16 << 20;
+
+/// The letters that wait.
+#[derive(Default)]
+pub struct Unsent {
+    letters: VecDeque<FromWorker>,
+    frames_bytes: usize,
+    /// Answers of which a part was dropped. There are no more of them than questions that are open.
+    cut_short: BTreeSet<u64>,
+}
+
+impl Unsent {
+    /// One letter more.
+    pub fn push(&mut self, letter: FromWorker) {
+        self.letters.push_back(letter);
+    }
+
+    /// A frame for the node itself.
+    pub fn push_frame(&mut self, frame: Vec<u8>) {
+        let is_cut_short = !self.cut_short.is_empty()
+            && ticket(&frame).is_some_and(|ticket| self.cut_short.contains(&ticket));
+        // A last part that still came in would say that the answer is whole.
+        if is_cut_short || self.frames_bytes + frame.len() > FRAMES_BYTES_MAX {
+            return self.cut_short.extend(ticket(&frame));
+        }
+        self.frames_bytes += frame.len();
+        self.push(FromWorker::ToNode(frame));
+    }
+
+    /// Sends what the control thread's box takes.
+    pub fn send(&mut self, control: &ControlLine) {
+        self.send_by(|letter| control.send(letter));
+    }
+
+    fn send_by(&mut self, mut send: impl FnMut(FromWorker) -> Result<(), FromWorker>) {
+        while let Some(letter) = self.next() {
+            let bytes = bytes(&letter);
+            if let Err(letter) = send(letter) {
+                return self.letters.push_front(letter);
+            }
+            self.frames_bytes -= bytes;
+        }
+    }
+
+    /// That an answer is cut short is said after those of its parts that were kept.
+    fn next(&mut self) -> Option<FromWorker> {
+        self.letters.pop_front().or_else(|| {
+            let reason = "it has more entries than this node could read in time".to_owned();
+            Some(FromWorker::NoFlows { ticket: self.cut_short.pop_first()?, reason })
+        })
+    }
+}
+
+fn bytes(letter: &FromWorker) -> usize {
+    match letter {
+        FromWorker::ToNode(frame) => frame.len(),
+        _ => 0,
+    }
+}
+
+/// To which question a frame belongs.
+fn ticket(frame: &[u8]) -> Option<u64> {
+    match Event::read(&Frame::read(frame).ok()?).ok()? {
+        Event::StatsReply(reply) => Some(reply.ticket),
+        Event::Receipt(_, receipt) => Some(receipt.ticket),
+        Event::SwitchError(error) => Some(error.ticket),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abi::event::{StatsReply, write};
+    use flow::DatapathId;
+
+    const PART_BYTES: usize = 60_000;
+
+    fn part(ticket: u64) -> Vec<u8> {
+        let (mut frame, body) = (Vec::new(), [0; PART_BYTES]);
+        let reply = StatsReply { datapath: DatapathId(1), ticket, multipart: 1, more: true, body: &body };
+        assert!(write::stats_reply(&mut frame, 1, &reply));
+        frame
+    }
+
+    /// The tickets that are sent until the box has taken `room` letters; that an answer is cut short has a minus before it.
+    fn sent(unsent: &mut Unsent, room: usize) -> Vec<i64> {
+        let mut tickets = Vec::new();
+        unsent.send_by(|letter| {
+            tickets.push(match letter {
+                letter if tickets.len() == room => return Err(letter),
+                FromWorker::ToNode(frame) => ticket(&frame).map_or(0, |ticket| ticket as i64),
+                FromWorker::NoFlows { ticket, .. } => -(ticket as i64),
+                _ => 0,
+            });
+            Ok(())
+        });
+        tickets
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_short_and_said_to_be() {
+        let mut unsent = Unsent::default();
+        let fit = FRAMES_BYTES_MAX / part(1).len();
+        (0..fit).for_each(|_| unsent.push_frame(part(1)));
+        (0..3).for_each(|_| unsent.push_frame(part(2)));
+        let mut expected = vec![1; fit];
+        expected.push(-2);
+        assert_eq!(sent(&mut unsent, 1), [1]);
+        unsent.push_frame(part(2));
+        assert_eq!(
+            sent(&mut unsent, usize::MAX),
+            expected[1..],
+            "nothing of an answer follows what it lacks"
+        );
+        unsent.push_frame(part(3));
+        assert_eq!(sent(&mut unsent, usize::MAX), [3], "there is room again");
+    }
+
+    #[test]
+    fn letters_leave_in_the_order_in_which_they_came() {
+        let mut unsent = Unsent::default();
+        (1..=4).for_each(|ticket| unsent.push_frame(part(ticket)));
+        assert_eq!(sent(&mut unsent, 0), [0; 0], "the box is full");
+        assert_eq!(sent(&mut unsent, 2), [1, 2]);
+        unsent.push_frame(part(5));
+        assert_eq!(sent(&mut unsent, usize::MAX), [3, 4, 5]);
+    }
+}
