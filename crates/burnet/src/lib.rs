@@ -13,6 +13,7 @@ pub mod cli;
 pub mod commands;
 pub mod completion;
 pub mod config;
+pub mod descriptors;
 pub mod doctor;
 pub mod logging;
 pub mod new_app;

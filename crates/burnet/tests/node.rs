@@ -351,7 +351,7 @@ fn a_second_node_at_the_same_socket_is_refused_and_the_first_lives_on() {
         burnet().args(["run", "--listen", "127.0.0.1:0", "--socket"]).arg(&node.socket).output().unwrap();
     let (code, said) = refused(&second);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("a node answers at"), "{said}");
+    assert!(said.contains("a node listens at"), "{said}");
     assert_eq!(node.apps().len(), 1);
 }
 

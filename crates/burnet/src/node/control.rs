@@ -9,17 +9,21 @@
 //!
 //! It waits only in its poll, touches no packet, and says to the monitor that the node is alive only if every worker has moved.
 
-use super::client;
+use super::accepting::Accepting;
 use super::desk::{Asker, Desk};
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine};
-use super::operator::{Answer, LINE_BYTES_MAX, NodeView, Question};
+use super::operator::{Answer, NodeView, Question};
+use super::operator_line::Operator;
+use super::owed::Owed;
+use super::socket::OperatorSocket;
 use super::worker::{WAKER_TOKEN, Worker, WorkerSetup};
 use crate::apps;
 use crate::config::{AppGrant, Config, OpenFlowVersion, Role};
+use crate::descriptors;
 use abi::ZoneId;
 use flow::DatapathId;
 use kernel::Grant;
-use mio::net::{UnixListener, UnixStream};
+use mio::net::UnixStream;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use monitor::channel::{Channel, ChannelError};
@@ -28,10 +32,8 @@ use monitor::{AppStatus, KernelStatus, Verb};
 use southbound::tls::{TlsFiles, load};
 use southbound::{Listeners, RoleWanted, Roster, SouthboundConfig, Versions};
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -47,9 +49,6 @@ const FIRST_OPERATOR: usize = 1024;
 
 /// Operators at once. One more is closed when it comes.
 const OPERATORS_MAX: usize = 64;
-
-/// Bytes of answers that one operator may leave unread before its connection is closed.
-const UNREAD_BYTES_MAX: usize = 256 << 20;
 
 /// How long workers may take to say goodbye to their switches.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -69,6 +68,7 @@ pub fn run() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    descriptors::take_what_is_allowed();
     match start(&channel).and_then(|control| control.serve(&channel).map_err(ours)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Fatal(exit_code, message)) => {
@@ -78,6 +78,19 @@ pub fn run() -> ExitCode {
             }
             ExitCode::from(exit_code)
         }
+    }
+}
+
+/// What there is to say of a worker's thread that is over.
+fn how_it_ended(ended: std::thread::Result<io::Result<()>>) -> String {
+    match ended {
+        Ok(Ok(())) => "nobody had told it to".to_owned(),
+        Ok(Err(error)) => error.to_string(),
+        Err(panic) => match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+            (Some(said), _) => format!("it panicked: {said}"),
+            (_, Some(said)) => format!("it panicked: {said}"),
+            _ => "it panicked".to_owned(),
+        },
     }
 }
 
@@ -98,26 +111,17 @@ fn start(channel: &Channel) -> Result<Control, Fatal> {
     Control::new(&config)
 }
 
-struct Operator {
-    stream: UnixStream,
-    read: Vec<u8>,
-    unread: Vec<u8>,
-    /// Whether an answer is being waited for: the next question is looked at when it is there.
-    waiting: bool,
-    finished: bool,
-}
-
 struct Control {
     poll: Poll,
     listeners: Listeners,
-    /// Listening sockets that have more connections than a turn takes.
-    accepting: Vec<usize>,
-    socket: UnixListener,
-    socket_path: std::path::PathBuf,
+    /// The operators' socket is the last, after those of the switches.
+    accepting: Accepting,
+    socket: OperatorSocket,
     operators: HashMap<Asker, Operator>,
     next_operator: Asker,
     workers: Vec<WorkerLine>,
-    threads: Vec<std::thread::JoinHandle<io::Result<()>>>,
+    threads: Threads,
+    owed: Owed<ToWorker>,
     next_worker: usize,
     from_workers: Receiver<FromWorker>,
     roster: Arc<Roster>,
@@ -136,10 +140,10 @@ impl Control {
         let southbound = southbound_config(config)?;
         let specs: Vec<_> = config.southbound.listen.iter().map(|place| place.0).collect();
         let mut listeners = Listeners::bind(&specs).map_err(|error| Fatal(2, error.to_string()))?;
-        let mut socket = bind_operators(&config.node.socket)?;
+        let mut socket = OperatorSocket::bind(&config.node.socket).map_err(|said| Fatal(2, said))?;
         let poll = Poll::new().map_err(ours)?;
         listeners.register(poll.registry(), FIRST_LISTENER).map_err(ours)?;
-        poll.registry().register(&mut socket, OPERATORS, Interest::READABLE).map_err(ours)?;
+        poll.registry().register(&mut socket.listener, OPERATORS, Interest::READABLE).map_err(ours)?;
         let waker = Arc::new(Waker::new(poll.registry(), WORKERS).map_err(ours)?);
         let (control_line, from_workers) = ControlLine::new(waker);
         let roster = Arc::new(Roster::new(southbound.max_connections, southbound.max_half_open_per_address));
@@ -152,13 +156,13 @@ impl Control {
         }
         Ok(Control {
             poll,
+            accepting: Accepting::new(listeners.len() + 1),
             listeners,
-            accepting: Vec::new(),
             socket,
-            socket_path: config.node.socket.clone(),
             operators: HashMap::new(),
             next_operator: FIRST_OPERATOR,
             turns_seen: vec![0; workers.len()],
+            owed: Owed::new(workers.len()),
             workers,
             threads,
             next_worker: 0,
@@ -184,10 +188,10 @@ impl Control {
         let mut events = Events::with_capacity(256);
         let mut next_alive_ms = 0;
         while !self.is_over() {
-            let timeout = if self.accepting.is_empty() {
-                Duration::from_millis(ALIVE_INTERVAL_MS / 2)
-            } else {
+            let timeout = if self.accepting.is_urgent() {
                 Duration::ZERO
+            } else {
+                Duration::from_millis(ALIVE_INTERVAL_MS / 2)
             };
             match self.poll.poll(&mut events, Some(timeout)) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
@@ -195,15 +199,16 @@ impl Control {
             }
             self.hear_monitor(channel);
             self.hear_workers();
+            self.look_at_workers()?;
             for event in &events {
                 match event.token() {
-                    OPERATORS => self.accept_operators(),
+                    OPERATORS => self.accepting.push(self.listeners.len()),
                     Token(token) if token >= FIRST_OPERATOR => self.hear_operator(token),
                     Token(token) if token >= FIRST_LISTENER => self.accepting.push(token - FIRST_LISTENER),
                     _ => {}
                 }
             }
-            self.accept_switches();
+            self.accept();
             self.answer_operators();
             if self.now_ms() >= next_alive_ms && self.every_worker_moved() {
                 next_alive_ms = self.now_ms() + ALIVE_INTERVAL_MS;
@@ -211,9 +216,40 @@ impl Control {
             }
             self.tell_monitor(channel);
         }
-        let _ = std::fs::remove_file(&self.socket_path);
-        self.threads.into_iter().for_each(|thread| drop(thread.join()));
+        self.socket.remove();
+        self.part_with_workers();
         Ok(())
+    }
+
+    /// A worker that ends without being told to takes its switches with it: the node is better begun anew.
+    fn look_at_workers(&mut self) -> io::Result<()> {
+        if self.ending.is_some() {
+            return Ok(());
+        }
+        let Some(number) = self.threads.iter().position(std::thread::JoinHandle::is_finished) else {
+            return Ok(());
+        };
+        let why = how_it_ended(self.threads.swap_remove(number).join());
+        Err(io::Error::other(format!("a worker has ended by itself: {why}")))
+    }
+
+    /// A worker that has not ended in its time is not waited for: it ends with the process.
+    fn part_with_workers(self) {
+        let (workers, ended) = (self.workers.len(), self.ended_workers);
+        if ended < workers {
+            let overdue = workers - ended;
+            let patience_s = GOODBYE.as_secs();
+            tracing::error!(
+                "{overdue} of {workers} workers did not end within {patience_s} s; their switches hear no goodbye"
+            );
+        }
+        let over = |thread: &std::thread::JoinHandle<_>| ended == workers || thread.is_finished();
+        for thread in self.threads.into_iter().filter(over) {
+            match thread.join() {
+                Ok(Ok(())) => {}
+                other => tracing::error!("a worker ended badly: {}", how_it_ended(other)),
+            }
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -230,20 +266,27 @@ impl Control {
         moved
     }
 
-    fn accept_switches(&mut self) {
-        for index in std::mem::take(&mut self.accepting) {
-            let Control { listeners, workers, next_worker, .. } = self;
-            let more = listeners.accept(index, |stream, peer| {
-                let line = &workers[*next_worker % workers.len()];
-                *next_worker += 1;
-                if line.send(ToWorker::Adopt(stream, peer)).is_err() {
-                    tracing::warn!(%peer, "connection closed: the worker has more to do than it can take on");
-                }
-            });
+    fn accept(&mut self) {
+        for index in self.accepting.take(self.now_ms()) {
+            let more = match index < self.listeners.len() {
+                true => self.accept_switches(index),
+                false => self.accept_operators(),
+            };
             if more {
                 self.accepting.push(index);
             }
         }
+    }
+
+    fn accept_switches(&mut self, index: usize) -> bool {
+        let Control { listeners, workers, next_worker, .. } = self;
+        listeners.accept(index, |stream, peer| {
+            let line = &workers[*next_worker % workers.len()];
+            *next_worker += 1;
+            if line.send(ToWorker::Adopt(stream, peer)).is_err() {
+                tracing::warn!(%peer, "connection closed: the worker has more to do than it can take on");
+            }
+        })
     }
 
     fn hear_monitor(&mut self, channel: &Channel) {
@@ -326,11 +369,18 @@ impl Control {
     }
 
     fn tell_all(&mut self, letter: impl Fn() -> ToWorker) {
-        for line in &self.workers {
-            if line.send(letter()).is_err() {
-                tracing::error!("a worker's letter box is full: what was meant for it is lost");
+        for worker in 0..self.workers.len() {
+            if !self.owed.push(worker, letter()) {
+                tracing::error!(worker, "a letter is lost: the worker has taken none for a long time");
             }
         }
+        self.pay();
+    }
+
+    /// Letters that did not fit into a worker's box are sent in a later turn.
+    fn pay(&mut self) {
+        let Control { owed, workers, .. } = self;
+        owed.send(|worker, letter| workers[worker].send(letter));
     }
 
     fn end(&mut self) {
@@ -341,6 +391,7 @@ impl Control {
     }
 
     fn hear_workers(&mut self) {
+        self.pay();
         while let Ok(letter) = self.from_workers.try_recv() {
             match letter {
                 FromWorker::ZoneFault { app, generation, reason } => {
@@ -373,42 +424,51 @@ impl Control {
         self.to_monitor.drain(..said);
     }
 
-    fn accept_operators(&mut self) {
-        while let Ok((mut stream, _)) = self.socket.accept() {
-            let token = self.next_operator;
-            let registered = self.poll.registry().register(
-                &mut stream,
-                Token(token),
-                Interest::READABLE | Interest::WRITABLE,
-            );
-            if self.operators.len() >= OPERATORS_MAX || registered.is_err() {
-                continue;
+    /// `true` if more may wait.
+    fn accept_operators(&mut self) -> bool {
+        for _ in 0..OPERATORS_MAX {
+            match self.socket.listener.accept() {
+                Ok((stream, _)) => self.adopt_operator(stream),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(error) => {
+                    tracing::warn!("an operator's connection could not be accepted: {error}");
+                    return false;
+                }
             }
-            self.next_operator += 1;
-            let operator =
-                Operator { stream, read: Vec::new(), unread: Vec::new(), waiting: false, finished: false };
-            self.operators.insert(token, operator);
         }
+        true
+    }
+
+    fn adopt_operator(&mut self, mut stream: UnixStream) {
+        let token = self.next_operator;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registered = self.poll.registry().register(&mut stream, Token(token), interest);
+        if self.operators.len() >= OPERATORS_MAX || registered.is_err() {
+            return;
+        }
+        self.next_operator += 1;
+        self.operators.insert(token, Operator::new(stream));
     }
 
     fn hear_operator(&mut self, asker: Asker) {
         if let Some(operator) = self.operators.get_mut(&asker) {
             operator.hear();
-            self.take_question(asker);
+            self.take_questions(asker);
         }
     }
 
-    /// Looks at the next question of an operator who is not waiting for an answer.
-    fn take_question(&mut self, asker: Asker) {
-        let Some(line) = self.operators.get_mut(&asker).and_then(Operator::next_line) else { return };
-        let answer = match serde_json::from_slice::<Question>(&line) {
-            Ok(question) => self.ask(asker, question),
-            Err(error) => Some(Answer::Refused(format!("that is no question: {error}"))),
-        };
-        match (answer, self.operators.get_mut(&asker)) {
-            (Some(answer), Some(operator)) => operator.say(&answer),
-            (None, Some(operator)) => operator.waiting = true,
-            (_, None) => {}
+    /// Looks at the questions of an operator until one has to wait for its answer.
+    fn take_questions(&mut self, asker: Asker) {
+        while let Some(line) = self.operators.get_mut(&asker).and_then(Operator::next_line) {
+            let answer = match serde_json::from_slice::<Question>(&line) {
+                Ok(question) => self.ask(asker, question),
+                Err(error) => Some(Answer::Refused(format!("that is no question: {error}"))),
+            };
+            let Some(operator) = self.operators.get_mut(&asker) else { return };
+            match answer {
+                Some(answer) => operator.say(&answer),
+                None => operator.waiting = true,
+            }
         }
     }
 
@@ -496,7 +556,7 @@ impl Control {
         }
         let askers: Vec<_> = self.operators.keys().copied().collect();
         for asker in askers {
-            self.take_question(asker);
+            self.take_questions(asker);
             if let Some(operator) = self.operators.get_mut(&asker)
                 && operator.is_done()
             {
@@ -520,70 +580,6 @@ impl Control {
             };
         }
         answer
-    }
-}
-
-impl Operator {
-    /// Reads what is there. A line that is too long, or an end, finishes it.
-    fn hear(&mut self) {
-        let mut bytes = [0; 4096];
-        loop {
-            match self.stream.read(&mut bytes) {
-                Ok(0) => return self.finished = true,
-                Ok(count) => self.read.extend_from_slice(&bytes[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => return self.finished = true,
-            }
-            if self.read.len() > LINE_BYTES_MAX {
-                self.read.clear();
-                self.say(&Answer::Refused(format!("a question has at most {LINE_BYTES_MAX} bytes")));
-                return self.finished = true;
-            }
-        }
-        self.write();
-    }
-
-    fn next_line(&mut self) -> Option<Vec<u8>> {
-        if self.waiting {
-            return None;
-        }
-        let end = self.read.iter().position(|byte| *byte == b'\n')?;
-        let mut line: Vec<u8> = self.read.drain(..=end).collect();
-        line.pop();
-        Some(line)
-    }
-
-    fn say(&mut self, answer: &Answer) {
-        match serde_json::to_vec(answer) {
-            Ok(line) => self.unread.extend_from_slice(&line),
-            Err(error) => tracing::error!("an answer could not be written: {error}"),
-        }
-        self.unread.push(b'\n');
-        self.write();
-    }
-
-    fn write(&mut self) {
-        while !self.unread.is_empty() {
-            match self.stream.write(&self.unread) {
-                Ok(count) => drop(self.unread.drain(..count)),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => return self.give_up(),
-            }
-        }
-        if self.unread.len() > UNREAD_BYTES_MAX {
-            self.give_up();
-        }
-    }
-
-    fn give_up(&mut self) {
-        self.unread.clear();
-        self.finished = true;
-    }
-
-    fn is_done(&self) -> bool {
-        self.finished && !self.waiting && self.unread.is_empty()
     }
 }
 
@@ -667,31 +663,17 @@ fn role_wanted(role: Role, generation_id: u64) -> RoleWanted {
     }
 }
 
-/// Binds the operator's socket: for its owner and group only, in place of one that a dead node left.
-fn bind_operators(path: &Path) -> Result<UnixListener, Fatal> {
-    let cannot = |error: io::Error| {
-        Fatal(
-            2,
-            format!(
-                "the operator's socket {} cannot be had ({error}): name another with --socket PATH",
-                path.display()
-            ),
-        )
-    };
-    if path.exists() {
-        if client::ask(path, &Question::Node).is_ok() {
-            let message = format!(
-                "a node answers at {} already: stop it, or name another socket with --socket PATH",
-                path.display()
-            );
-            return Err(Fatal(2, message));
-        }
-        std::fs::remove_file(path).map_err(cannot)?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_a_worker_ended_is_told_in_its_own_words() {
+        let check = |ended, expected: &str| assert_eq!(how_it_ended(ended), expected);
+        check(Ok(Err(io::Error::other("no poll"))), "no poll");
+        check(Err(Box::new("a bug")), "it panicked: a bug");
+        check(Err(Box::new("another".to_owned())), "it panicked: another");
+        check(Err(Box::new(7)), "it panicked");
+        check(Ok(Ok(())), "nobody had told it to");
     }
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(cannot)?;
-    }
-    let socket = UnixListener::bind(path).map_err(cannot)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(cannot)?;
-    Ok(socket)
 }

@@ -9,11 +9,15 @@
 //! A worker is a thread that owns its switch sessions, a kernel of its own and its end of each zone. The control thread accepts
 //! connections, talks with the monitor and the operator, and touches no packet. Neither ever waits for the other.
 
+mod accepting;
 pub mod client;
 mod control;
 mod desk;
 mod mail;
 pub mod operator;
+mod operator_line;
+mod owed;
+mod socket;
 mod unsent;
 mod worker;
 mod zones;

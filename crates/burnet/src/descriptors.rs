@@ -1,0 +1,44 @@
+//! How many file descriptors this process may have: each switch, emulated or not, is one, and a shell allows 1,024 as a rule.
+//!
+//! Never raises the hard limit, which is the machine's owner's.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Takes all that the hard limit allows, once at the start. Apps' processes are not started from here and keep what they have.
+/// A system that refuses leaves what there was.
+pub fn take_what_is_allowed() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Some(raised) = raised(limit)
+        && let Err(error) = setrlimit(Resource::Nofile, raised)
+    {
+        tracing::warn!("this process keeps its limit of {:?} file descriptors: {error}", limit.current);
+    }
+}
+
+fn raised(limit: Rlimit) -> Option<Rlimit> {
+    (limit.current != limit.maximum).then_some(Rlimit { current: limit.maximum, maximum: limit.maximum })
+}
+
+/// How many this process may have; `None`: as many as it likes.
+pub fn allowed() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(current: Option<u64>, maximum: Option<u64>, expected: Option<Option<u64>>) {
+        let found = raised(Rlimit { current, maximum });
+        assert_eq!(found.map(|limit| limit.current), expected, "{current:?} of {maximum:?}");
+        assert!(found.is_none_or(|limit| limit.maximum == maximum));
+    }
+
+    #[test]
+    fn the_soft_limit_becomes_the_hard_one() {
+        check(Some(1024), Some(4096), Some(Some(4096)));
+        check(Some(1024), None, Some(None));
+        check(Some(4096), Some(4096), None);
+        check(None, None, None);
+    }
+}

@@ -1,0 +1,204 @@
+//! One operator's connection: questions come in, answers go out, a line each.
+//!
+//! Never waits, and never looks into a question. An operator who reads no answers, or writes a line without end, is parted with.
+
+use super::operator::{Answer, LINE_BYTES_MAX};
+use std::io::{ErrorKind, Read, Write};
+
+/// Bytes of answers that one operator may leave unread before its connection is closed.
+const UNREAD_BYTES_MAX: usize = 256 << 20;
+
+/// An operator.
+pub struct Operator<Stream = mio::net::UnixStream> {
+    stream: Stream,
+    /// At most a line's length and what one read brings: whole lines that wait for their turn, and the beginning of one.
+    read: Vec<u8>,
+    /// Whether there is more to read than there was room for.
+    crowded: bool,
+    unread: Vec<u8>,
+    /// How much of `unread` has been written.
+    written: usize,
+    /// Whether an answer is being waited for: the next question is looked at when it is there.
+    pub waiting: bool,
+    finished: bool,
+}
+
+impl<Stream: Read + Write> Operator<Stream> {
+    /// One that has said nothing yet.
+    pub fn new(stream: Stream) -> Self {
+        Operator {
+            stream,
+            read: Vec::new(),
+            crowded: false,
+            unread: Vec::new(),
+            written: 0,
+            waiting: false,
+            finished: false,
+        }
+    }
+
+    /// Reads what is there, as far as there is room. A line that is too long, or an end, finishes it.
+    pub fn hear(&mut self) {
+        let mut bytes = [0; 4096];
+        self.crowded = false;
+        loop {
+            if self.read.len() > LINE_BYTES_MAX {
+                break self.is_full();
+            }
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return self.finished = true,
+                Ok(count) => self.read.extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => return self.finished = true,
+            }
+        }
+        self.write();
+    }
+
+    fn is_full(&mut self) {
+        self.crowded = self.read.contains(&b'\n');
+        if !self.crowded {
+            self.read.clear();
+            self.say(&Answer::Refused(format!("a question has at most {LINE_BYTES_MAX} bytes")));
+            self.finished = true;
+        }
+    }
+
+    /// The next question, if none waits for its answer.
+    pub fn next_line(&mut self) -> Option<Vec<u8>> {
+        if self.waiting {
+            return None;
+        }
+        let end = self.read.iter().position(|byte| *byte == b'\n')?;
+        let mut line: Vec<u8> = self.read.drain(..=end).collect();
+        line.pop();
+        if self.crowded {
+            self.hear();
+        }
+        Some(line)
+    }
+
+    /// An answer goes out.
+    pub fn say(&mut self, answer: &Answer) {
+        match serde_json::to_writer(&mut self.unread, answer) {
+            Ok(()) => self.unread.push(b'\n'),
+            Err(error) => tracing::error!("an answer could not be written: {error}"),
+        }
+        self.write();
+    }
+
+    fn write(&mut self) {
+        while self.written < self.unread.len() {
+            match self.stream.write(&self.unread[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return self.check_unread(),
+                Err(_) => return self.give_up(),
+            }
+        }
+        self.forget_written();
+    }
+
+    fn check_unread(&mut self) {
+        if self.unread.len() - self.written > UNREAD_BYTES_MAX {
+            return self.give_up();
+        }
+        // Not at each write, which would copy a long answer once for each part of it.
+        if self.written > self.unread.len() / 2 {
+            self.forget_written();
+        }
+    }
+
+    fn forget_written(&mut self) {
+        self.unread.drain(..self.written);
+        self.written = 0;
+    }
+
+    fn give_up(&mut self) {
+        self.unread.clear();
+        self.written = 0;
+        self.finished = true;
+    }
+
+    /// Whether nothing more comes and nothing more is to go.
+    pub fn is_done(&self) -> bool {
+        self.finished && !self.waiting && self.unread.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+    use std::io;
+
+    /// A peer that has said something, and takes so many bytes at each write.
+    #[derive(Default)]
+    struct Peer {
+        says: VecDeque<u8>,
+        takes: VecDeque<usize>,
+        heard: Vec<u8>,
+    }
+
+    impl Read for Peer {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            if self.says.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { self.says.read(into) }
+        }
+    }
+
+    impl Write for Peer {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let takes = self.takes.pop_front().ok_or(ErrorKind::WouldBlock)?.min(bytes.len());
+            self.heard.extend_from_slice(&bytes[..takes]);
+            Ok(takes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn operator(says: &[u8]) -> Operator<Peer> {
+        let peer =
+            Peer { says: says.iter().copied().collect(), takes: [1 << 20; 9].into(), ..Peer::default() };
+        Operator::new(peer)
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused() {
+        let mut operator = operator(&vec![b'x'; LINE_BYTES_MAX + 1]);
+        operator.hear();
+        assert_eq!(operator.next_line(), None);
+        assert!(
+            operator.is_done() && String::from_utf8_lossy(&operator.stream.heard).contains("at most 65536")
+        );
+    }
+
+    #[test]
+    fn many_short_questions_together_are_all_heard() {
+        let line = b"\"switches\"\n";
+        let count = 2 * LINE_BYTES_MAX / line.len();
+        let mut operator = operator(&line.repeat(count));
+        operator.hear();
+        let mut heard = 0;
+        while let Some(question) = operator.next_line() {
+            assert_eq!(question, b"\"switches\"");
+            assert!(operator.read.len() <= LINE_BYTES_MAX + 4096);
+            heard += 1;
+        }
+        assert_eq!(heard, count);
+    }
+
+    #[test]
+    fn an_answer_that_is_taken_in_parts_arrives_whole() {
+        let mut operator = operator(b"");
+        operator.stream.takes = [3, 5].into();
+        operator.say(&Answer::Refused("no".into()));
+        assert!(!operator.unread.is_empty());
+        operator.stream.takes = [2, 1 << 20].into();
+        operator.say(&Answer::Done);
+        assert_eq!(String::from_utf8_lossy(&operator.stream.heard), "{\"refused\":\"no\"}\n\"done\"\n");
+        assert!(operator.unread.is_empty());
+    }
+}
