@@ -13,6 +13,7 @@ mod file;
 mod grant;
 mod listen;
 mod surroundings;
+pub mod users;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -112,6 +113,8 @@ pub struct Node {
     pub socket: PathBuf,
     /// How much is logged.
     pub log: LogLevel,
+    /// The first of the users that apps become where the node runs as root.
+    pub app_user_base: u32,
 }
 
 /// A version of OpenFlow that is spoken.
@@ -241,7 +244,8 @@ impl Config {
         built_in: &[&str],
     ) -> Result<Config, ConfigError> {
         let socket = around.socket(args.socket.as_deref(), file.node.socket.as_deref())?;
-        let node = Node { socket, log: args.log.or(file.node.log).unwrap_or_default() };
+        let app_user_base = file.node.app_user_base.unwrap_or(users::BASE);
+        let node = Node { socket, log: args.log.or(file.node.log).unwrap_or_default(), app_user_base };
         let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
         let apps = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
         Ok(Config { southbound, node, apps })
@@ -380,7 +384,15 @@ fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec,
     };
     let kind = table.zone.unwrap_or(ZoneKind::Process);
     let grant = AppGrant { capabilities: table.capabilities, quotas: table.quotas }.to_json();
-    Ok(AppSpec { name, kind, source, limits: table.limits, settings: table.settings, grant })
+    Ok(AppSpec {
+        name,
+        kind,
+        source,
+        limits: table.limits,
+        sandbox: table.sandbox,
+        settings: table.settings,
+        grant,
+    })
 }
 
 fn usable(what: &str, path: &Path, access: Access) -> Result<(), ConfigError> {

@@ -37,6 +37,7 @@ fn the_annotated_configuration_shows_the_defaults() {
     assert_eq!(config.southbound, Southbound::default());
     assert_eq!(config.node, merged("").node);
     assert_eq!(config.apps[0].limits, zone::Limits::default());
+    assert_eq!(config.apps[0].sandbox, zone::Sandbox::default());
 }
 
 #[test]
@@ -48,6 +49,9 @@ fn what_it_shows_beyond_the_defaults_can_be_written_too() {
     assert_eq!(config.apps.len(), 2);
 }
 
+/// The tables of a sandbox whose keys are capabilities.
+const CAPABILITIES: [&str; 2] = ["fs", "net"];
+
 #[test]
 fn each_key_is_in_the_reference() {
     fn keys(table: &toml::Table, found: &mut BTreeSet<String>) {
@@ -56,6 +60,10 @@ fn each_key_is_in_the_reference() {
                 // What an app takes is the app's own to say; what stands above the keys are the headings.
                 // Capabilities and quotas are the manifest's (package.md).
                 toml::Value::Table(_) if ["settings", "capabilities", "quotas"].contains(&key.as_str()) => {}
+                // Capabilities are written with a dot.
+                toml::Value::Table(table) if CAPABILITIES.contains(&key.as_str()) => {
+                    found.extend(table.keys().map(|last| format!("{key}.{last}")));
+                }
                 toml::Value::Table(table) => keys(table, found),
                 _ => drop(found.insert(key.clone())),
             }
@@ -70,14 +78,14 @@ fn each_key_is_in_the_reference() {
         assert!(reference.contains(&format!("| `{key}` |")), "configuration.md does not say what {key} is");
     }
     // The example itself has all of them: what the code says to a key that is like none is the list of its keys.
-    for table in ["southbound", "southbound.tls", "node", "packages", "app.x", "app.x.limits"] {
+    for table in
+        ["southbound", "southbound.tls", "node", "packages", "app.x", "app.x.limits", "app.x.sandbox"]
+    {
         let text = format!("[{table}]\nqqqqqqqqq = 1");
         let refusal = ConfigFile::parse(&text, Path::new("x")).unwrap_err().to_string();
         let (_, known) = refusal.split_once("the keys here are ").unwrap();
-        for key in known
-            .split(", ")
-            .filter(|key| !["tls", "limits", "settings", "capabilities", "quotas"].contains(key))
-        {
+        let tables = ["tls", "limits", "sandbox", "settings", "capabilities", "quotas"];
+        for key in known.split(", ").filter(|key| !tables.contains(key) && !CAPABILITIES.contains(key)) {
             assert!(found.contains(key), "burnet.toml does not show {table}.{key}");
         }
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use zone::Limits;
+use zone::{Limits, Sandbox};
 
 /// Most apps on one node: the kernel knows a zone by a bit of a 64-bit word, of which one is its own. Their statuses must also fit into one
 /// message.
@@ -69,6 +69,9 @@ pub struct AppSpec {
     /// What its process zone may take of the machine.
     #[serde(default)]
     pub limits: Limits,
+    /// What of the machine its process zone may touch.
+    #[serde(default)]
+    pub sandbox: Sandbox,
     /// The app's own settings, `[app.NAME]` of `burnet.toml`: a JSON object that only the app understands.
     #[serde(default)]
     pub settings: serde_json::Map<String, serde_json::Value>,
@@ -254,6 +257,7 @@ mod tests {
             kind,
             source,
             limits: Limits::default(),
+            sandbox: Sandbox::default(),
             settings: Default::default(),
             grant: Default::default(),
         }

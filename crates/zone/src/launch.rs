@@ -1,49 +1,78 @@
 //! What a process does to itself before it becomes an app.
 //!
-//! In: the [`Limits`] of the zone, and for an app with a binary of its own the path of that binary.
-//! Out: a process that can no longer take more than its limits, outlive the monitor or gain privileges; and the list
-//! of limits that this machine does not let us enforce, so that the operator can be told.
-//! It never forks, never runs an app's code, and never loosens what it has tightened.
+//! ```text
+//!   Confinement ──▶ confine ──▶ Confined: the app's process, and what is not enforced
+//!     limits, grants,  └─▶ the launcher and init, which wait (`waiting`) and never come back
+//!     code, user
+//! ```
+//!
+//! In: a [`Confinement`]. Out: a process in which nothing is within reach but what was granted, and [`NotEnforced`] for all that this
+//! machine does not let us enforce, so that the operator can be told; with [`Enforce::Strict`] an error instead.
+//! It never runs an app's code, never loosens what it has tightened, and reads nothing that an app wrote.
 //!
 //! The stages run in this order, because each takes away what the stages before it needed:
 //!
 //! 1. die with the parent: whatever fails further down, nothing is left behind without a monitor;
-//! 2. a session of its own and a closed umask: no terminal to type into, no Ctrl-C meant for the node, no file that
-//!    others can read;
-//! 3. namespaces (user, mount, network, process ids): later, because they need privileges that 5 forbids;
-//! 4. resource limits; a cgroup is joined before, by the monitor, because an app must not be able to write to it;
-//! 5. no new privileges: from here on no set-user-id binary gives any, and unprivileged filters become possible;
-//! 6. Landlock (files, connections): after the app's binary has been opened;
-//! 7. seccomp: last, because it forbids the system calls that the other stages make.
+//! 2. no descriptor but the standard streams; the control groups that the monitor made; a session of its own and a closed
+//!    umask: no terminal to type into, no Ctrl-C meant for the node, no file that others can read;
+//! 3. namespaces and the root (`namespaces`, `root`): later, because they need privileges that 6 gives up. From here
+//!    on there are three processes, and what follows happens in the third;
+//! 4. the code is opened, by its path in the new root;
+//! 5. resource limits and cores;
+//! 6. no capability, no new privileges, a user of its own (`privileges`): from here on no set-user-id binary gives any;
+//! 7. Landlock (`files`): after everything has been opened;
+//! 8. seccomp (`filter`): last, because it forbids the system calls that the other stages make.
 //!
-//! Stages 3, 6 and 7 and the cgroup are not there yet.
+//! `docs/concepts/zone.md` says the same to operators.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::process::CommandExt;
+mod code;
+mod files;
+mod filter;
+mod namespaces;
+mod privileges;
+mod root;
+mod waiting;
+
+use std::path::PathBuf;
 use std::{fmt, io};
 
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, Signal};
+use rustix::thread::CpuSet;
 
+pub use self::code::Code;
+use self::code::Executable;
+use self::files::Walls;
 use crate::Limits;
+use crate::sandbox::{Enforce, NotEnforced, Sandbox};
 
 /// Address space beyond the writable memory: room for the binary and its libraries, the ports, and what allocators
 /// only reserve (glibc reserves 64 MiB for each thread and writes to little of it).
 const ADDRESS_ROOM_BYTES: u64 = 512 << 20;
 
-/// A limit that was asked for and is not in force, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotEnforced {
-    /// The field of [`Limits`], or the stage.
-    pub limit: &'static str,
-    /// What on this machine stands in the way.
-    pub why: String,
+/// Before this Linux the processes of a user are counted for the whole machine, also in a user namespace.
+const COUNTS_PROCESSES_BY_NAMESPACE: (u32, u32) = (5, 14);
+
+/// All that is to be said of one zone.
+#[derive(Debug, Clone)]
+pub struct Confinement {
+    /// How much of the machine.
+    pub limits: Limits,
+    /// What of the machine.
+    pub sandbox: Sandbox,
+    /// What runs in it.
+    pub code: Code,
+    /// The user and group that the app is to be, where the launcher may choose.
+    pub user: Option<u32>,
+    /// Folders of control groups that the launcher joins, made by the monitor.
+    pub cgroups: Vec<PathBuf>,
 }
 
-impl fmt::Display for NotEnforced {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not enforced: {}", self.limit, self.why)
-    }
+/// The calling process is the app's from here on.
+#[derive(Debug)]
+pub struct Confined {
+    not_enforced: Vec<NotEnforced>,
+    executable: Option<Executable>,
 }
 
 /// The machine refused a stage without which no app is started.
@@ -53,6 +82,13 @@ pub struct LaunchError {
     pub stage: &'static str,
     /// What the system said.
     pub cause: io::Error,
+}
+
+impl LaunchError {
+    /// The same of another stage.
+    fn of(self, stage: &'static str) -> LaunchError {
+        LaunchError { stage, ..self }
+    }
 }
 
 impl fmt::Display for LaunchError {
@@ -67,54 +103,136 @@ impl std::error::Error for LaunchError {
     }
 }
 
-/// Closes the zone around the calling process, by the stages above. For the launcher, as the first thing that it does
-/// and while it has one thread.
+impl Confined {
+    /// What was asked for and is not in force.
+    #[must_use]
+    pub fn not_enforced(&self) -> &[NotEnforced] {
+        &self.not_enforced
+    }
+
+    /// Becomes the program of [`Code::Program`]; comes back only if that fails. Standard input, and with it the monitor's socket,
+    /// stays open for the program.
+    #[must_use = "it returns only when the program could not be executed"]
+    pub fn r#become(self) -> io::Error {
+        match self.executable {
+            Some(executable) => executable.execute(),
+            None => io::Error::other("this zone was not closed for a program of its own"),
+        }
+    }
+}
+
+/// Closes the zone around the calling process, by the stages above, and comes back in the app's. For the launcher, as the first
+/// thing that it does: it has one thread, and nothing open but the standard streams; what else is open is closed.
 ///
 /// # Errors
 /// [`LaunchError`] if a stage fails that protects others from the app; the caller must then exit.
-pub fn confine(limits: &Limits) -> Result<Vec<NotEnforced>, LaunchError> {
-    let mut not_enforced = Vec::new();
+pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
+    one_thread()?;
+    let mut gaps = Vec::new();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(failed("die with the parent"))?;
-    not_enforced.extend(inherited_descriptors());
-    not_enforced.extend(own_session());
+    gaps.extend(close_descriptors());
+    join_groups(confinement)?;
+    gaps.extend(own_session());
+    // By its path in the old root: in the new one the launcher's binary has none that Linux would tell.
+    let code = confinement.code_files();
+    let entered = namespaces::enter(confinement, &code, &mut gaps)?;
     rustix::process::umask(Mode::from_raw_mode(0o077));
+    let limits = &confinement.limits;
+    let executable = confinement.code.open(limits.open_files)?;
+    let own = Own { user: entered.user, walls: entered.walls };
+    gaps.extend(own.user_gap(&confinement.sandbox));
     for (resource, ceiling, stage) in rlimits(limits) {
         lower(resource, ceiling).map_err(failed(stage))?;
     }
-    not_enforced.extend(limit_processes(limits.processes)?);
-    rustix::thread::set_no_new_privs(true).map_err(failed("no new privileges"))?;
-    Ok(not_enforced)
+    gaps.extend(limit_processes(confinement, own)?);
+    pin(limits)?;
+    privileges::drop_all(own.user).map_err(failed("privileges"))?;
+    // A change of user makes the process unreadable to itself.
+    privileges::dumpable(true).map_err(failed("privileges"))?;
+    gaps.extend(files::restrict(&confinement.sandbox, &code, own.walls).map_err(other("landlock"))?);
+    strictly(confinement.sandbox.enforce, &gaps)?;
+    let own_pid = rustix::process::getpid().as_raw_nonzero().get();
+    let execute_fd = executable.as_ref().map(Executable::number);
+    let calls = filter::Calls { spawn: confinement.sandbox.spawn, own_pid, execute_fd };
+    match filter::install(&calls) {
+        Ok(()) => {}
+        Err(error) if confinement.sandbox.enforce == Enforce::Strict => return Err(other("seccomp")(error)),
+        Err(error) => gaps.push(NotEnforced::new("seccomp", error)),
+    }
+    Ok(Confined { not_enforced: gaps, executable })
 }
 
-/// Becomes the program at `path`; comes back only if that fails.
-///
-/// Standard input, and with it the monitor's socket, stays open for the program; so do the zone's limits.
-#[must_use = "it returns only when the program could not be executed"]
-pub fn r#become(path: &OsStr, args: &[OsString]) -> io::Error {
-    std::process::Command::new(path).args(args).exec()
+impl Confinement {
+    /// The files from which the app's process runs, all of which it must be able to see.
+    fn code_files(&self) -> Vec<PathBuf> {
+        // The node's own binary: a built-in app runs from it, and every panic reads it for the names in its backtrace.
+        let own = std::env::current_exe().ok();
+        self.code.path().into_iter().chain(own).collect()
+    }
 }
 
-fn failed(stage: &'static str) -> impl Fn(rustix::io::Errno) -> LaunchError {
-    move |errno| LaunchError { stage, cause: errno.into() }
+/// What the app has of its own.
+#[derive(Clone, Copy)]
+struct Own {
+    user: Option<u32>,
+    walls: Walls,
 }
 
-/// What was open in the process that started the node, and not marked close-on-exec there, is open in every zone.
-fn inherited_descriptors() -> Option<NotEnforced> {
-    let open = std::fs::read_dir("/proc/self/fd")
-        .ok()?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    // The standard streams are ours, and the listing has one descriptor for itself.
-    let inherited = open.filter(|name| !matches!(name.as_str(), "0" | "1" | "2")).count().checked_sub(1)?;
-    let why = format!(
-        "{inherited} files that the node was started with are open in the zone; start it without them"
-    );
-    (inherited > 0).then_some(NotEnforced { limit: "descriptors", why })
+impl Own {
+    fn user_gap(self, sandbox: &Sandbox) -> Option<NotEnforced> {
+        if self.user.is_some() || !sandbox.own_user {
+            return None;
+        }
+        let why = "only a node that runs as root can give each app a user of its own; own_user = false does without";
+        Some(NotEnforced::new("own_user", why))
+    }
+}
+
+fn strictly(enforce: Enforce, gaps: &[NotEnforced]) -> Result<(), LaunchError> {
+    if enforce == Enforce::Best || gaps.is_empty() {
+        return Ok(());
+    }
+    let gaps: Vec<String> = gaps.iter().map(ToString::to_string).collect();
+    Err(LaunchError { stage: "enforce = \"strict\"", cause: io::Error::other(gaps.join("; ")) })
+}
+
+fn failed<E: Into<io::Error>>(stage: &'static str) -> impl Fn(E) -> LaunchError {
+    move |error| LaunchError { stage, cause: error.into() }
+}
+
+fn other<E: fmt::Display>(stage: &'static str) -> impl Fn(E) -> LaunchError {
+    move |error| LaunchError { stage, cause: io::Error::other(error.to_string()) }
+}
+
+/// A fork takes one thread along, and whatever locks the others held would stay locked.
+fn one_thread() -> Result<(), LaunchError> {
+    let threads = std::fs::read_dir("/proc/self/task").map_err(failed("one thread"))?.count();
+    if threads == 1 {
+        return Ok(());
+    }
+    Err(other("one thread")(format!("the launcher has {threads} threads")))
+}
+
+/// What was open in the process that started the node, and not marked close-on-exec there, would be open in every zone.
+fn close_descriptors() -> Option<NotEnforced> {
+    // SAFETY: the caller has nothing open but the standard streams, as the contract of `confine` says, so nobody's descriptor is closed
+    // but those that were inherited unasked.
+    let closed =
+        unsafe { libc::syscall(libc::SYS_close_range, libc::STDERR_FILENO + 1, libc::c_uint::MAX, 0) };
+    let why = || format!("files that the node was started with stay open ({})", io::Error::last_os_error());
+    (closed != 0).then(|| NotEnforced::new("descriptors", why()))
+}
+
+fn join_groups(confinement: &Confinement) -> Result<(), LaunchError> {
+    // 0 is whoever writes (cgroups(7)).
+    let join = |folder: &PathBuf| std::fs::write(folder.join("cgroup.procs"), "0");
+    confinement.cgroups.iter().try_for_each(join).map_err(failed("cgroup"))
 }
 
 fn own_session() -> Option<NotEnforced> {
     // It fails only for a process that leads a group already, and then the group at least is the app's own.
-    rustix::process::setsid().err().map(|errno| NotEnforced { limit: "session", why: errno.to_string() })
+    rustix::process::setsid().err().map(|errno| NotEnforced::new("session", errno))
 }
 
 fn rlimits(limits: &Limits) -> [(Resource, u64, &'static str); 5] {
@@ -133,12 +251,32 @@ fn lower(resource: Resource, ceiling: u64) -> rustix::io::Result<()> {
     rustix::process::setrlimit(resource, Rlimit { current: Some(ceiling), maximum: Some(ceiling) })
 }
 
-fn limit_processes(processes: Option<u32>) -> Result<Option<NotEnforced>, LaunchError> {
-    let Some(processes) = processes else { return Ok(None) };
-    if rustix::process::geteuid().is_root() {
-        let why = "Linux does not limit the processes of root; run the node as another user".to_owned();
-        return Ok(Some(NotEnforced { limit: "processes", why }));
+/// Linux counts the processes of a user, and those of root not at all.
+fn limit_processes(confinement: &Confinement, own: Own) -> Result<Option<NotEnforced>, LaunchError> {
+    let Some(processes) = confinement.limits.processes else { return Ok(None) };
+    let counted_by_group = confinement.cgroups.iter().any(|folder| folder.join("pids.max").exists());
+    let root = own.user.is_none() && rustix::process::geteuid().is_root();
+    let alone = own.user.is_some() || (own.walls.namespaces && counts_by_namespace());
+    if !root && alone {
+        lower(Resource::Nproc, u64::from(processes)).map_err(failed("processes"))?;
+        return Ok(None);
     }
-    lower(Resource::Nproc, u64::from(processes)).map_err(failed("processes"))?;
-    Ok(None)
+    let why = "the app has neither a user nor a control group of its own, and Linux counts by these";
+    Ok((!counted_by_group).then(|| NotEnforced::new("processes", why)))
+}
+
+fn counts_by_namespace() -> bool {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= COUNTS_PROCESSES_BY_NAMESPACE,
+        _ => false,
+    }
+}
+
+fn pin(limits: &Limits) -> Result<(), LaunchError> {
+    let Some(cores) = &limits.cores else { return Ok(()) };
+    let mut set = CpuSet::new();
+    cores.iter().for_each(|core| set.set(core));
+    rustix::thread::sched_setaffinity(None, &set).map_err(failed("cores"))
 }

@@ -8,6 +8,7 @@
 //!
 //! Never decides what an app may do with switches (that is `kernel`), and never starts or restarts anything (that is `monitor`).
 
+pub mod cores;
 #[cfg(feature = "host")]
 pub mod fault;
 #[allow(unsafe_code, reason = "a C table is implemented with raw pointers")]
@@ -16,12 +17,14 @@ pub mod guest;
 #[allow(unsafe_code, reason = "a system call that no library wraps safely")]
 pub mod landlock;
 #[cfg(feature = "host")]
+#[allow(unsafe_code, reason = "forks, and system calls that no library wraps safely")]
 pub mod launch;
 pub mod limits;
 #[cfg(feature = "host")]
 pub mod overflow;
 #[cfg(feature = "host")]
 pub mod port;
+pub mod sandbox;
 #[cfg(feature = "host")]
 #[allow(
     unsafe_code,
@@ -29,8 +32,12 @@ pub mod port;
 )]
 pub mod trusted;
 
+pub use cores::Cores;
 #[cfg(feature = "host")]
 pub use fault::ZoneFault;
+#[cfg(feature = "host")]
+pub use launch::Confinement;
 pub use limits::Limits;
 #[cfg(feature = "host")]
 pub use port::ProcessPort;
+pub use sandbox::{NotEnforced, Sandbox};

@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Cores;
+
 /// The hard limits of one process zone. What lies beyond them fails inside the app (`ENOMEM`, `EMFILE`) or ends the
 /// app; it is never felt outside of its zone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +25,9 @@ pub struct Limits {
     pub file_bytes: u64,
     /// The largest core dump, in bytes. Zero, because a core holds whatever the app was told of the network.
     pub core_bytes: u64,
+    /// The cores of the machine that it runs on; `None` leaves that to Linux.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<Cores>,
 }
 
 impl Default for Limits {
@@ -35,6 +40,7 @@ impl Default for Limits {
             processes: None,
             file_bytes: 64 << 20,
             core_bytes: 0,
+            cores: None,
         }
     }
 }

@@ -4,21 +4,24 @@
 
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
-use crate::config::{Config, Surroundings};
+use crate::config::{Config, Surroundings, users};
 use crate::logging;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, Timing, ZONE_REMARK};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use zone::Limits;
-use zone::launch::{self, confine};
+use zone::launch::{Code, confine};
+use zone::{Confinement, Limits, Sandbox};
 
 /// What the monitor tells the process of an app by its argument. The ports and the settings come over the socket.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ZoneLaunch {
     limits: Limits,
+    sandbox: Sandbox,
     source: AppSource,
+    user: Option<u32>,
 }
 
 /// `burnet run`: this process becomes the monitor.
@@ -48,7 +51,9 @@ fn plan(config: Config) -> Result<Plan, CommandError> {
         .map_err(|error| CommandError::DidNotWork(format!("the program cannot find itself: {error}")))?
         .into_os_string();
     let kernel = vec![own.clone(), OsString::from("kernel")];
-    let programs = Programs { kernel, zone: Box::new(move |app| zone_program(&own, app)) };
+    let users = users_of(&config);
+    let zone = move |app: &AppSpec| zone_program(&own, app, users.get(&app.name).copied());
+    let programs = Programs { kernel, zone: Box::new(zone) };
     let handed_on = serde_json::to_value(&config).map_err(|error| {
         CommandError::DidNotWork(format!("the configuration cannot be handed on: {error}"))
     })?;
@@ -62,8 +67,14 @@ fn plan(config: Config) -> Result<Plan, CommandError> {
     })
 }
 
-fn zone_program(own: &OsString, app: &AppSpec) -> Vec<OsString> {
-    let launch = ZoneLaunch { limits: app.limits.clone(), source: app.source.clone() };
+fn users_of(config: &Config) -> BTreeMap<String, u32> {
+    let ids = users::of_apps(config.node.app_user_base, config.apps.iter().map(|app| app.name.as_str()));
+    config.apps.iter().map(|app| app.name.clone()).zip(ids).collect()
+}
+
+fn zone_program(own: &OsString, app: &AppSpec, user: Option<u32>) -> Vec<OsString> {
+    let (limits, sandbox, source) = (app.limits.clone(), app.sandbox.clone(), app.source.clone());
+    let launch = ZoneLaunch { limits, sandbox, source, user };
     // Numbers and paths; a path that is not UTF-8 does not come through a configuration or a command line in JSON.
     let launch = serde_json::to_string(&launch).unwrap_or_default();
     vec![own.clone(), OsString::from("zone"), OsString::from(launch)]
@@ -78,20 +89,31 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match confine(&launch.limits) {
-        Ok(not_enforced) => not_enforced.iter().for_each(|limit| eprintln!("{ZONE_REMARK}{limit}")),
+    let ZoneLaunch { limits, sandbox, source, user } = launch;
+    let confinement = Confinement { limits, sandbox, code: code(&source), user, cgroups: Vec::new() };
+    let confined = match confine(&confinement) {
+        Ok(confined) => confined,
         Err(error) => {
             eprintln!("{error}");
             return ExitCode::from(1);
         }
-    }
-    match launch.source {
+    };
+    confined.not_enforced().iter().for_each(|gap| eprintln!("{ZONE_REMARK}{gap}"));
+    match source {
         AppSource::BuiltIn(name) => apps::run_built_in(&name),
         AppSource::SharedObject(path) => apps::run_shared_object(&path),
         AppSource::Executable(path) => {
-            let error = launch::r#become(path.as_os_str(), &[]);
+            let error = confined.r#become();
             eprintln!("{} cannot be executed: {error}", path.display());
             ExitCode::from(2)
         }
+    }
+}
+
+fn code(source: &AppSource) -> Code {
+    match source {
+        AppSource::BuiltIn(_) => Code::Here,
+        AppSource::SharedObject(path) => Code::Library(path.clone()),
+        AppSource::Executable(path) => Code::Program { path: path.clone(), args: Vec::new() },
     }
 }

@@ -19,9 +19,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use serde_json::{Map, Value};
 use toml::Spanned;
-use zone::Limits;
+use zone::{Limits, Sandbox};
 
-use super::{ConfigError, ListenAddress, LogLevel, OpenFlowVersion, Role};
+use super::{ConfigError, ListenAddress, LogLevel, OpenFlowVersion, Role, users};
 
 /// Longest interval or time-out, in milliseconds: an hour. A switch that may be silent for longer might as well never be
 /// asked.
@@ -100,6 +100,9 @@ pub struct NodeTable {
     pub socket: Option<PathBuf>,
     /// How much is logged.
     pub log: Option<LogLevel>,
+    /// The first of the users that apps become where the node runs as root.
+    #[serde(deserialize_with = "user_base")]
+    pub app_user_base: Option<u32>,
     /// The state folder.
     pub state: Option<PathBuf>,
 }
@@ -126,6 +129,9 @@ pub struct AppTable {
     pub capabilities: Option<Capabilities>,
     /// `[app.NAME.quotas]`.
     pub quotas: Quotas,
+    /// `[app.NAME.sandbox]`.
+    #[serde(deserialize_with = "sandbox")]
+    pub sandbox: Sandbox,
     /// `[app.NAME.settings]`, as the JSON object that the app is handed.
     #[serde(deserialize_with = "settings")]
     pub settings: Map<String, Value>,
@@ -214,6 +220,16 @@ fn connections<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D::
     usize::try_from(number).map(Some).map_err(D::Error::custom)
 }
 
+fn user_base<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
+    let number = within(input, users::BASE_MAX.into(), "")?;
+    u32::try_from(number).map(Some).map_err(D::Error::custom)
+}
+
+fn sandbox<'de, D: Deserializer<'de>>(input: D) -> Result<Sandbox, D::Error> {
+    let sandbox = Sandbox::deserialize(input)?;
+    sandbox.flaw().map_or(Ok(sandbox), |flaw| Err(D::Error::custom(flaw)))
+}
+
 fn settings<'de, D: Deserializer<'de>>(input: D) -> Result<Map<String, Value>, D::Error> {
     let table = toml::Table::deserialize(input)?;
     toml_text::json_object(table).map_err(D::Error::custom)
@@ -244,8 +260,18 @@ mod tests {
         refused("[app.hub]\nzones = 'process'", "line 2: unknown key `zones`: did you mean `zone`?");
         refused(
             "[app.hub.limits]\nmemory = 1",
-            "line 2: unknown key `memory`: the keys here are memory_bytes, open_files, processes, file_bytes, core_bytes",
+            "line 2: unknown key `memory`: the keys here are memory_bytes, open_files, processes, file_bytes, core_bytes, cores",
         );
+        refused("[app.hub.sandbox]\nspawns = true", "line 2: unknown key `spawns`: did you mean `spawn`?");
+        refused(
+            "[app.hub.sandbox]\nfs.read = ['data']",
+            "line 1: data cannot be granted: write an absolute path without .., and not the root",
+        );
+        refused(
+            "[app.hub.limits]\ncores = 'all'",
+            "line 2: `all` is no list of cores: write numbers below 1024, as in \"1\", \"0,2\" or \"2-5\"",
+        );
+        refused("[node]\napp_user_base = 0", "line 2: 0 is out of range: write 1 to 4294901759");
     }
 
     #[test]

@@ -121,7 +121,7 @@ fn user(facts: &Facts) -> Finding {
         return lacks(
             "user",
             "root",
-            "apps run as root too, and Linux does not limit how many processes root has",
+            "a fault in the node is root's; apps have users of their own",
             "run the node as a user of its own; its ports need no privilege",
         );
     }
@@ -158,35 +158,36 @@ fn memory(facts: &Facts) -> Finding {
 
 fn user_namespaces(facts: &Facts) -> Finding {
     match &facts.user_namespaces_forbidden {
-        None => ok("user namespaces", format!("allowed ({NOT_USED_YET})")),
+        None => ok("user namespaces", "allowed"),
+        Some(by) if facts.root => ok("user namespaces", format!("{by}, but root needs none")),
         Some(by) => lacks(
             "user namespaces",
             by,
-            format!("apps run without namespaces of their own ({NOT_USED_YET})"),
-            "allow them by sysctl, if this machine's rules permit",
+            "apps run without a root, a network and processes of their own; Landlock and the filter of system calls remain",
+            "allow them by sysctl, if this machine's rules permit, or run the node as root",
         ),
     }
 }
 
 fn seccomp(facts: &Facts) -> Finding {
     if facts.seccomp {
-        return ok("seccomp", format!("filters are there ({NOT_USED_YET})"));
+        return ok("seccomp", "filters are there");
     }
     lacks(
         "seccomp",
         "Linux was built without filters",
-        format!("apps run without a filter of their system calls ({NOT_USED_YET})"),
+        "apps run without a filter of their system calls",
         "run a Linux with CONFIG_SECCOMP_FILTER",
     )
 }
 
 fn landlock(facts: &Facts) -> Finding {
     match &facts.landlock {
-        Ok(abi) => ok("Landlock", format!("ABI {abi} ({NOT_USED_YET})")),
+        Ok(abi) => ok("Landlock", format!("ABI {abi}")),
         Err(error) => lacks(
             "Landlock",
             error,
-            format!("apps run with the node's own view of files ({NOT_USED_YET})"),
+            "what apps see of files is kept from them by an empty root alone",
             "run a Linux with CONFIG_SECURITY_LANDLOCK and landlock among the lsm= of its command line",
         ),
     }
@@ -359,12 +360,12 @@ mod tests {
     #[test]
     fn what_is_lacking_says_what_follows() {
         check("open files", |facts| facts.open_files_soft = Some(1024), State::Lacks, "about 960 switches");
-        check("user", |facts| facts.root = true, State::Lacks, "apps run as root too");
+        check("user", |facts| facts.root = true, State::Lacks, "a fault in the node");
         check("cores", |facts| facts.cores = 1, State::Lacks, "take turns");
         check("memory", |facts| facts.memory_available_bytes = 1 << 20, State::Lacks, "512 MiB by default");
         check("seccomp", |facts| facts.seccomp = false, State::Lacks, "without a filter");
         let off = Err("Operation not supported".to_owned());
-        check("Landlock", |facts| facts.landlock = off, State::Lacks, "view of files");
+        check("Landlock", |facts| facts.landlock = off, State::Lacks, "an empty root alone");
         let by = Some("sysctl user.max_user_namespaces is 0".to_owned());
         check("user namespaces", |facts| facts.user_namespaces_forbidden = by, State::Lacks, "is 0");
         check("cgroups", |facts| drop(facts.cgroup.writable.remove(1)), State::Lacks, "not writable: memory");

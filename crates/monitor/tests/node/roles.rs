@@ -1,6 +1,6 @@
 //! The children that the scenarios start: a small kernel, a small app, and a whole monitor.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -12,7 +12,8 @@ use monitor::protocol::{FromKernel, ToKernel, ToZone, split_ports};
 use ring::{AppEnd, KernelEnd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
-use zone::{Limits, launch};
+use zone::launch::{self, Code};
+use zone::{Confinement, Limits, Sandbox};
 
 use crate::stage;
 
@@ -142,10 +143,20 @@ fn wait_10_ms(channel: &Channel) {
 
 /// The process of an app: the launcher, and then a shell script or a small app.
 pub fn zone(args: &[String]) {
-    launch::confine(&Limits::default()).unwrap();
-    if let Some(script) = args.first() {
-        let args = ["-c", script].map(OsString::from);
-        panic!("{}", launch::r#become(OsStr::new("/bin/sh"), &args));
+    // What a script needs that counts how often it was started.
+    let mut sandbox = Sandbox { spawn: true, own_user: false, ..Sandbox::default() };
+    sandbox.fs.write.push(std::env::temp_dir());
+    let code = match args.first() {
+        Some(script) => {
+            Code::Program { path: "/bin/sh".into(), args: ["-c", script].map(OsString::from).into() }
+        }
+        None => Code::Here,
+    };
+    let confinement =
+        Confinement { limits: Limits::default(), sandbox, code, user: None, cgroups: Vec::new() };
+    let confined = launch::confine(&confinement).unwrap();
+    if !args.is_empty() {
+        panic!("{}", confined.r#become());
     }
     let channel = Channel::from_stdin().unwrap();
     let received = channel.receive::<ToZone>().unwrap();
@@ -170,10 +181,7 @@ pub fn zone(args: &[String]) {
 /// `BURNET_TEST_KERNEL`.
 pub fn monitor() {
     let pid_file = PathBuf::from(std::env::var_os("BURNET_TEST_PID_FILE").unwrap());
-    let mut plan = stage::plan(vec![stage::script(
-        "sleeper",
-        &format!("echo $$ > {}.app; exec sleep 1000", pid_file.display()),
-    )]);
+    let mut plan = stage::plan(vec![stage::script("sleeper", &stage::sleeper(&pid_file))]);
     plan.config = json!({"pid_file": pid_file, "kernel": std::env::var("BURNET_TEST_KERNEL").unwrap()});
     let outcome = monitor::run(plan).unwrap();
     exit(outcome.code.into());

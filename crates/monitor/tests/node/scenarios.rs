@@ -4,7 +4,7 @@ use monitor::{AppState, AppStatus, Monitor, Timing, ZoneKind};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::stage::{self, Node, WORKERS, app, kill, lives, script, wait_until};
+use crate::stage::{self, Node, WORKERS, app, kill, lives, script, sleeps, wait_until};
 
 type Scenario = (&'static str, fn());
 
@@ -123,10 +123,11 @@ fn a_flood_of_output_is_counted_and_stops_nobody() {
 }
 
 fn what_an_app_started_ends_with_it() {
-    let mut node = Node::start(stage::plan(vec![script("hub", "sleep 1000 & echo $!; exit 1")]));
-    node.until("it ended", |node| !node.last_line("hub").is_empty());
-    let grandchild = node.last_line("hub").parse().unwrap();
-    wait_until("the grandchild ends", || !lives(grandchild));
+    let seconds = 2_000_000 + std::process::id();
+    let script = script("hub", &format!("setsid sleep {seconds} & echo started; exit 1"));
+    let mut node = Node::start(stage::plan(vec![script]));
+    node.until("it ended", |node| node.last_line("hub") == "started");
+    wait_until("the grandchild ends", || !sleeps(seconds));
 }
 
 fn the_zone_inherits_no_environment_and_no_port() {
@@ -264,7 +265,7 @@ fn a_second_stop_kills() {
     assert!(!lives(stubborn));
 }
 
-/// A monitor in a process of its own, its kernel's process id and its app's.
+/// A monitor in a process of its own, its kernel's process id and how long its app sleeps.
 fn whole_node(kernel: &str) -> (std::process::Child, u32, u32) {
     let path = stage::scratch("whole");
     let this = std::env::current_exe().unwrap();
@@ -280,7 +281,8 @@ fn whole_node(kernel: &str) -> (std::process::Child, u32, u32) {
     for path in [&path, &app_path] {
         std::fs::remove_file(path).unwrap();
     }
-    assert!(lives(kernel) && lives(app));
+    assert!(lives(kernel));
+    wait_until("the app sleeps", || sleeps(app));
     (child, kernel, app)
 }
 
@@ -289,7 +291,8 @@ fn sigterm_ends_a_node_in_order() {
         let (mut node, kernel, app) = whole_node("");
         kill(node.id(), signal);
         assert_eq!(node.wait().unwrap().code(), Some(0), "{signal:?}");
-        assert_eq!([kernel, app].map(lives), [false; 2]);
+        assert!(!lives(kernel));
+        wait_until("the app is gone", || !sleeps(app));
     }
 }
 
@@ -298,5 +301,5 @@ fn children_die_with_a_killed_monitor() {
     let (mut node, kernel, app) = whole_node("deaf");
     kill(node.id(), Signal::KILL);
     node.wait().unwrap();
-    wait_until("the kernel and the app end", || !lives(kernel) && !lives(app));
+    wait_until("the kernel and the app end", || !lives(kernel) && !sleeps(app));
 }

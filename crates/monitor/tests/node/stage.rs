@@ -24,6 +24,7 @@ pub fn app(name: &str, kind: ZoneKind, settings: Value) -> AppSpec {
         kind,
         source,
         limits: Default::default(),
+        sandbox: Default::default(),
         settings,
         grant: Default::default(),
     }
@@ -121,6 +122,21 @@ impl Drop for Node {
 
 pub fn read_pid(path: &Path) -> Option<u32> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// A script that writes into FILE.app for how many seconds it will sleep, and sleeps: a number that nobody else sleeps for. Its process id
+/// is another inside of its zone.
+pub fn sleeper(file: &Path) -> String {
+    let seconds = 1_000_000 + std::process::id();
+    format!("echo {seconds} > {}.app; exec sleep {seconds}", file.display())
+}
+
+/// Whether somebody sleeps for so long.
+pub fn sleeps(seconds: u32) -> bool {
+    let expected = format!("sleep\0{seconds}\0");
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut commands = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    commands.any(|command| command == expected.as_bytes())
 }
 
 /// A path that no other test uses.

@@ -45,6 +45,7 @@ pub fn app(name: &str, kind: ZoneKind) -> AppSpec {
         kind,
         source: AppSource::BuiltIn("hub".to_owned()),
         limits: Default::default(),
+        sandbox: Default::default(),
         settings: Default::default(),
         grant: Default::default(),
     }

@@ -1,0 +1,159 @@
+//! Which files an app may open, and whom it may reach, by Landlock (landlock(7)).
+//!
+//! In: what is granted, and what of the sandbox is in force already. Out: rules in force for the calling process and all that it
+//! becomes, or what this machine's Landlock does not know.
+//! It says the same as the empty root does, once more and by other means; where there is no empty root it is all there is.
+
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+
+use crate::landlock::abi;
+use crate::sandbox::{NotEnforced, Sandbox};
+
+/// The newest rules that we ask for; an older Linux enforces those that it knows.
+const NEWEST: ABI = ABI::V6;
+
+/// The first ABI that knows connections (Linux 6.7), and the first that knows signals and abstract sockets (Linux 6.12).
+const KNOWS_CONNECTIONS: u32 = 4;
+const KNOWS_SIGNALS: u32 = 6;
+
+/// Where programs and their libraries are; read-only for every app, and without its data.
+pub(super) const SYSTEM_FOLDERS: [&str; 7] = ["/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin"];
+
+/// Where of these no program is that an operator would start; the loader of programs is there.
+const LIBRARY_FOLDERS: [&str; 7] =
+    ["/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64"];
+
+/// What the loader looks libraries up in.
+pub(super) const LOADER_CACHE: &str = "/etc/ld.so.cache";
+
+/// Devices behind which is nothing.
+pub(super) const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// What else keeps an app in.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Walls {
+    /// It has process ids, a network and names of its own.
+    pub(super) namespaces: bool,
+    /// It has a root of its own.
+    pub(super) root: bool,
+}
+
+/// Puts the rules into force. `code` are the files that the app's process runs from.
+pub(super) fn restrict(
+    sandbox: &Sandbox,
+    code: &[PathBuf],
+    walls: Walls,
+) -> Result<Vec<NotEnforced>, RulesetError> {
+    let known = match abi() {
+        Ok(known) => known,
+        Err(error) => return Ok(vec![NotEnforced::new("landlock", error)]),
+    };
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .handle_access(AccessNet::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?
+        .create()?;
+    rules = system(rules, sandbox.spawn, walls)?;
+    for file in code {
+        rules = rule(rules, file, reading() | AccessFs::Execute)?;
+    }
+    let read_too = if sandbox.spawn { reading() | AccessFs::Execute } else { reading() };
+    for path in &sandbox.fs.read {
+        rules = rule(rules, path, read_too)?;
+    }
+    for path in &sandbox.fs.write {
+        rules = rule(rules, path, writing())?;
+    }
+    let status = rules.restrict_self()?;
+    if status.ruleset == RulesetStatus::NotEnforced {
+        return Ok(vec![NotEnforced::new("landlock", "Linux took no rule of it")]);
+    }
+    Ok(unknown(known, walls))
+}
+
+/// What Landlock does not know here and nothing else stops.
+fn unknown(known: u32, walls: Walls) -> Vec<NotEnforced> {
+    if walls.namespaces {
+        return Vec::new();
+    }
+    let needs = |limit, abi| {
+        NotEnforced::new(limit, format!("Landlock's ABI is {known} here; {abi} is the first to"))
+    };
+    let mut gaps = Vec::new();
+    if known < KNOWS_CONNECTIONS {
+        gaps.push(needs("landlock connections", KNOWS_CONNECTIONS));
+    }
+    if known < KNOWS_SIGNALS {
+        gaps.push(needs("landlock signals", KNOWS_SIGNALS));
+    }
+    gaps
+}
+
+fn system(mut rules: RulesetCreated, spawn: bool, walls: Walls) -> Result<RulesetCreated, RulesetError> {
+    for folder in SYSTEM_FOLDERS {
+        let execute = if spawn { AccessFs::Execute.into() } else { BitFlags::EMPTY };
+        rules = rule(rules, Path::new(folder), reading() | execute)?;
+    }
+    for folder in LIBRARY_FOLDERS {
+        rules = rule(rules, Path::new(folder), reading() | AccessFs::Execute)?;
+    }
+    rules = rule(rules, Path::new(LOADER_CACHE), reading())?;
+    for device in DEVICES {
+        rules = rule(rules, Path::new(device), AccessFs::ReadFile | AccessFs::WriteFile)?;
+    }
+    if walls.root {
+        // There are only its own processes.
+        rules = rule(rules, Path::new("/proc"), reading())?;
+    }
+    Ok(rules)
+}
+
+/// What is not there needs no rule. Rights that only folders have are left out for a file.
+fn rule(
+    rules: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    let Ok(opened) = PathFd::new(path) else { return Ok(rules) };
+    let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+    rules.add_rule(PathBeneath::new(opened, access))
+}
+
+fn reading() -> BitFlags<AccessFs> {
+    AccessFs::ReadFile | AccessFs::ReadDir
+}
+
+/// Everything but to execute, and to make devices.
+fn writing() -> BitFlags<AccessFs> {
+    AccessFs::from_all(NEWEST) & !(AccessFs::Execute | AccessFs::MakeChar | AccessFs::MakeBlock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(known: u32, namespaces: bool, expected: &[&str]) {
+        let gaps = unknown(known, Walls { namespaces, root: namespaces });
+        assert_eq!(gaps.iter().map(|gap| gap.limit.as_str()).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_an_older_landlock_lacks_is_a_gap_only_where_no_namespace_stands_in() {
+        check(1, false, &["landlock connections", "landlock signals"]);
+        check(4, false, &["landlock signals"]);
+        check(7, false, &[]);
+        check(1, true, &[]);
+    }
+
+    #[test]
+    fn nobody_who_writes_may_execute_what_he_wrote() {
+        assert!(!writing().contains(AccessFs::Execute));
+        assert!(writing().contains(AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg));
+    }
+}

@@ -1,0 +1,489 @@
+//! Which system calls an app may make (seccomp(2)).
+//!
+//! In: what is granted ([`Calls`]). Out: filters in force for the calling process and all that it becomes.
+//! It looks at numbers and arguments, never behind a pointer, and never asks anybody.
+//!
+//! Every call is one of four kinds:
+//!
+//! | kind | what happens | which |
+//! |---|---|---|
+//! | allowed | it goes to Linux | what native programs and Python live on |
+//! | judged | by its arguments: allowed or `EPERM` | `clone`, `mmap`, `prctl`, `kill`, `socketpair`, `execveat` … |
+//! | absent | `ENOSYS`, so that libraries take the older call, which can be judged | `clone3`, io_uring, what is newer than this list |
+//! | hostile | the process is killed | what no app has an innocent reason for: `ptrace`, `mount`, `bpf`, `init_module` … |
+//!
+//! Everything else is `EPERM`.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch,
+};
+
+/// What the operator and the launcher decide about system calls.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Calls {
+    /// It may start processes and programs.
+    pub(super) spawn: bool,
+    /// The process id of the app, the only one that it may signal if it has no others.
+    pub(super) own_pid: i32,
+    /// The descriptor that it may execute, once: a number beyond those that the app can ever have.
+    pub(super) execute_fd: Option<i32>,
+}
+
+/// Allowed whatever their arguments are, on every kind of machine.
+const ALLOWED: &[i64] = &[
+    // Memory. Not memfd_create, shmget: memory that no limit of the process counts.
+    libc::SYS_brk,
+    libc::SYS_madvise,
+    libc::SYS_membarrier,
+    libc::SYS_mincore,
+    libc::SYS_mlock,
+    libc::SYS_mremap,
+    libc::SYS_msync,
+    libc::SYS_munlock,
+    libc::SYS_munmap,
+    // Files and descriptors: the root, its mounts and Landlock say which.
+    libc::SYS_chdir,
+    libc::SYS_close,
+    libc::SYS_close_range,
+    libc::SYS_copy_file_range,
+    libc::SYS_dup,
+    libc::SYS_dup3,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_fadvise64,
+    libc::SYS_fallocate,
+    libc::SYS_fchdir,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fdatasync,
+    libc::SYS_flock,
+    libc::SYS_fstat,
+    libc::SYS_fstatfs,
+    libc::SYS_fsync,
+    libc::SYS_ftruncate,
+    libc::SYS_getcwd,
+    libc::SYS_getdents64,
+    libc::SYS_linkat,
+    libc::SYS_lseek,
+    libc::SYS_mkdirat,
+    libc::SYS_newfstatat,
+    libc::SYS_openat,
+    libc::SYS_openat2,
+    libc::SYS_pipe2,
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_preadv2,
+    libc::SYS_pwrite64,
+    libc::SYS_pwritev,
+    libc::SYS_pwritev2,
+    libc::SYS_read,
+    libc::SYS_readlinkat,
+    libc::SYS_readv,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_sendfile,
+    libc::SYS_statfs,
+    libc::SYS_statx,
+    libc::SYS_symlinkat,
+    libc::SYS_truncate,
+    libc::SYS_umask,
+    libc::SYS_unlinkat,
+    libc::SYS_utimensat,
+    libc::SYS_write,
+    libc::SYS_writev,
+    // Waiting.
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_eventfd2,
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_signalfd4,
+    libc::SYS_timerfd_create,
+    libc::SYS_timerfd_gettime,
+    libc::SYS_timerfd_settime,
+    // Sockets that it was handed or made as a pair; a new one is judged.
+    libc::SYS_getpeername,
+    libc::SYS_getsockname,
+    libc::SYS_getsockopt,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmmsg,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_setsockopt,
+    libc::SYS_shutdown,
+    // Threads and itself.
+    libc::SYS_capget,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_futex,
+    libc::SYS_futex_waitv,
+    libc::SYS_get_robust_list,
+    libc::SYS_getcpu,
+    libc::SYS_getegid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getgroups,
+    libc::SYS_getpgid,
+    libc::SYS_getpid,
+    libc::SYS_getppid,
+    libc::SYS_getpriority,
+    libc::SYS_getrandom,
+    libc::SYS_getresgid,
+    libc::SYS_getresuid,
+    libc::SYS_getrusage,
+    libc::SYS_getsid,
+    libc::SYS_gettid,
+    libc::SYS_getuid,
+    libc::SYS_restart_syscall,
+    libc::SYS_rseq,
+    libc::SYS_sched_get_priority_max,
+    libc::SYS_sched_get_priority_min,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_getparam,
+    libc::SYS_sched_getscheduler,
+    libc::SYS_sched_yield,
+    libc::SYS_set_robust_list,
+    libc::SYS_set_tid_address,
+    libc::SYS_setsid,
+    libc::SYS_sysinfo,
+    libc::SYS_times,
+    libc::SYS_uname,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
+    // Signals to itself.
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigpending,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_rt_sigsuspend,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_sigaltstack,
+    // Time, to read and to wait for.
+    libc::SYS_clock_getres,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_getitimer,
+    libc::SYS_gettimeofday,
+    libc::SYS_nanosleep,
+    libc::SYS_setitimer,
+    libc::SYS_timer_create,
+    libc::SYS_timer_delete,
+    libc::SYS_timer_getoverrun,
+    libc::SYS_timer_gettime,
+    libc::SYS_timer_settime,
+];
+
+/// The older forms of some of these, which newer machines were never given.
+#[cfg(target_arch = "x86_64")]
+const ALLOWED_OF_OLD: &[i64] = &[
+    libc::SYS_access,
+    libc::SYS_alarm,
+    libc::SYS_arch_prctl,
+    libc::SYS_chmod,
+    libc::SYS_creat,
+    libc::SYS_dup2,
+    libc::SYS_epoll_create,
+    libc::SYS_epoll_wait,
+    libc::SYS_eventfd,
+    libc::SYS_getdents,
+    libc::SYS_getpgrp,
+    libc::SYS_getrlimit,
+    libc::SYS_link,
+    libc::SYS_lstat,
+    libc::SYS_mkdir,
+    libc::SYS_open,
+    libc::SYS_pause,
+    libc::SYS_pipe,
+    libc::SYS_poll,
+    libc::SYS_readlink,
+    libc::SYS_rename,
+    libc::SYS_rmdir,
+    libc::SYS_select,
+    libc::SYS_setrlimit,
+    libc::SYS_signalfd,
+    libc::SYS_stat,
+    libc::SYS_symlink,
+    libc::SYS_time,
+    libc::SYS_unlink,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const ALLOWED_OF_OLD: &[i64] = &[];
+
+/// Whoever is allowed to spawn has these besides.
+const TO_SPAWN: &[i64] = &[
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_kill,
+    libc::SYS_tgkill,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_setpgid,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_fork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_vfork,
+];
+
+/// There is no innocent reason for an app to make these; whoever does is killed, and the operator sees SIGSYS.
+const HOSTILE: &[i64] = &[
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // The view of files, and namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsmount,
+    libc::SYS_mount_setattr,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    // Linux itself.
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_bpf,
+    libc::SYS_kexec_load,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_syslog,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+    // Keys of the machine's users.
+    libc::SYS_add_key,
+    libc::SYS_keyctl,
+    libc::SYS_request_key,
+    // The machine's time and names.
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+];
+
+/// The first number that was given out after this list was made, and how many of the next are answered as absent. From 424 on
+/// numbers are the same on every kind of machine.
+const NEWER: std::ops::Range<i64> = 453..512;
+
+/// prctl(2) operations about the caller alone.
+const PRCTL: &[i32] = &[
+    libc::PR_GET_DUMPABLE,
+    libc::PR_GET_NAME,
+    libc::PR_GET_NO_NEW_PRIVS,
+    libc::PR_GET_PDEATHSIG,
+    libc::PR_GET_SECCOMP,
+    libc::PR_GET_TIMERSLACK,
+    libc::PR_CAPBSET_READ,
+    libc::PR_SET_NAME,
+    libc::PR_SET_NO_NEW_PRIVS,
+    libc::PR_SET_TIMERSLACK,
+    libc::PR_SET_VMA,
+];
+
+/// ioctl(2) operations about a descriptor itself. TIOCSTI, which types for others, is not among them.
+const IOCTL: &[u64] =
+    &[libc::FIOCLEX, libc::FIONBIO, libc::FIONCLEX, libc::FIONREAD, libc::TCGETS, libc::TIOCGWINSZ];
+
+/// fcntl(2) operations by which Linux would send signals to whom the app names.
+const FCNTL_SIGNALS: [i32; 3] = [libc::F_SETOWN, F_SETSIG, F_SETOWN_EX];
+
+// fcntl.h of Linux; libc has them not on every kind of machine.
+const F_SETSIG: i32 = 10;
+const F_SETOWN_EX: i32 = 15;
+
+const CLONE_NEW: i32 = libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET;
+
+/// The lower four bits of socket(2)'s type; above them are flags.
+const SOCKET_TYPE_BITS: u64 = 0xf;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Puts the filters for an app into force. The calling process must not gain privileges any more.
+pub(super) fn install(calls: &Calls) -> Result<(), seccompiler::Error> {
+    let hostile = HOSTILE.iter().map(|number| (*number, Vec::new())).collect();
+    install_one(hostile, SeccompAction::Allow, SeccompAction::KillProcess)?;
+    let absent = absent().map(|number| (number, Vec::new())).collect();
+    install_one(absent, SeccompAction::Allow, SeccompAction::Errno(errno(libc::ENOSYS)))?;
+    // Last, because it does not allow to install filters. Of several filters the strictest answer counts (seccomp(2)).
+    install_one(allowed(calls)?, SeccompAction::Errno(errno(libc::EPERM)), SeccompAction::Allow)
+}
+
+/// Leaves to the calling process only what waiting for children takes; everything else fails.
+pub(super) fn install_for_waiting() -> Result<(), seccompiler::Error> {
+    const WAITING: [i64; 17] = [
+        libc::SYS_brk,
+        libc::SYS_close,
+        libc::SYS_exit_group,
+        libc::SYS_fcntl,
+        libc::SYS_getpid,
+        libc::SYS_gettid,
+        libc::SYS_kill,
+        libc::SYS_munmap,
+        libc::SYS_ppoll,
+        libc::SYS_prlimit64,
+        libc::SYS_read,
+        libc::SYS_rt_sigaction,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_rt_sigreturn,
+        libc::SYS_tgkill,
+        libc::SYS_wait4,
+        libc::SYS_write,
+    ];
+    let rules = WAITING.iter().map(|number| (*number, Vec::new())).collect();
+    install_one(rules, SeccompAction::Errno(errno(libc::EPERM)), SeccompAction::Allow)
+}
+
+fn install_one(
+    rules: Rules,
+    otherwise: SeccompAction,
+    matched: SeccompAction,
+) -> Result<(), seccompiler::Error> {
+    let machine = TargetArch::try_from(std::env::consts::ARCH)?;
+    let program: BpfProgram = SeccompFilter::new(rules, otherwise, matched, machine)?.try_into()?;
+    seccompiler::apply_filter(&program)
+}
+
+fn absent() -> impl Iterator<Item = i64> {
+    [libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register]
+        .into_iter()
+        .chain(NEWER)
+}
+
+fn errno(number: i32) -> u32 {
+    number.unsigned_abs()
+}
+
+fn allowed(calls: &Calls) -> Result<Rules, seccompiler::Error> {
+    let numbers = ALLOWED.iter().chain(ALLOWED_OF_OLD).copied();
+    // The filter before this one answers for what is absent.
+    let mut rules: Rules = numbers.chain(absent()).map(|number| (number, Vec::new())).collect();
+    rules.extend(judged(calls)?);
+    if calls.spawn {
+        rules.extend(TO_SPAWN.iter().map(|number| (*number, Vec::new())));
+    }
+    Ok(rules)
+}
+
+/// What is allowed with some arguments: any of the rules of a call.
+fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
+    let (execute, write) = (word(libc::PROT_EXEC), word(libc::PROT_WRITE));
+    let own_pid = word(calls.own_pid);
+    let thread = word(libc::CLONE_THREAD);
+    let cloned = if calls.spawn { (word(CLONE_NEW), 0) } else { (word(CLONE_NEW) | thread, thread) };
+    let mut rules = Rules::from([
+        // Memory is written or executed, never both, and never one after the other.
+        (libc::SYS_mmap, vec![all([without(2, execute)?])?, all([without(2, write)?])?]),
+        (libc::SYS_mprotect, vec![all([without(2, execute)?])?]),
+        // Threads, and processes for whom it is granted; never a namespace.
+        (libc::SYS_clone, vec![all([masked(0, cloned.0, cloned.1)?])?]),
+        (libc::SYS_kill, vec![all([is(0, own_pid)?])?]),
+        (libc::SYS_tgkill, vec![all([is(0, own_pid)?])?]),
+        // Only its own limits; they cannot be raised.
+        (libc::SYS_prlimit64, vec![all([is(0, 0)?])?]),
+        (
+            libc::SYS_socketpair,
+            [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(unix_pair).into_iter().collect::<Result<_, _>>()?,
+        ),
+        (
+            libc::SYS_fcntl,
+            vec![all(FCNTL_SIGNALS
+                .iter()
+                .map(|operation| is_not(1, word(*operation)))
+                .collect::<Result<Vec<_>, _>>()?)?],
+        ),
+        (libc::SYS_ioctl, IOCTL.iter().map(|operation| all([is(1, *operation)?])).collect::<Result<_, _>>()?),
+        (
+            libc::SYS_prctl,
+            PRCTL.iter().map(|operation| all([is(0, word(*operation))?])).collect::<Result<_, _>>()?,
+        ),
+    ]);
+    // An app may tie itself to its parent, and not untie itself.
+    let tied = all([is(0, word(libc::PR_SET_PDEATHSIG))?, is(1, word(libc::SIGKILL))?])?;
+    rules.entry(libc::SYS_prctl).or_default().push(tied);
+    if let Some(fd) = calls.execute_fd {
+        rules.insert(libc::SYS_execveat, vec![all([is(0, word(fd))?, is(4, word(libc::AT_EMPTY_PATH))?])?]);
+    }
+    Ok(rules)
+}
+
+/// A pair of connected sockets of a type with which no other can be addressed.
+fn unix_pair(kind: i32) -> Result<SeccompRule, seccompiler::Error> {
+    all([is(0, word(libc::AF_UNIX))?, masked(1, SOCKET_TYPE_BITS, word(kind))?])
+}
+
+fn all(conditions: impl Into<Vec<SeccompCondition>>) -> Result<SeccompRule, seccompiler::Error> {
+    Ok(SeccompRule::new(conditions.into())?)
+}
+
+fn is(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::Error> {
+    // All of these are `int` for Linux, which does not look at what is above.
+    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)?)
+}
+
+fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::Error> {
+    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)?)
+}
+
+fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, seccompiler::Error> {
+    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(mask), value)?)
+}
+
+fn without(argument: u8, bits: u64) -> Result<SeccompCondition, seccompiler::Error> {
+    masked(argument, bits, 0)
+}
+
+/// A constant of Linux, none of which is negative, or a process id.
+fn word(constant: i32) -> u64 {
+    u64::from(constant.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_both_allowed_and_hostile_or_listed_twice() {
+        let calls = Calls { spawn: true, own_pid: 2, execute_fd: Some(100) };
+        let allowed = allowed(&calls).unwrap();
+        for number in HOSTILE {
+            assert!(!allowed.contains_key(number), "system call {number}");
+        }
+        let listed = ALLOWED.len() + ALLOWED_OF_OLD.len();
+        let distinct: std::collections::BTreeSet<_> = ALLOWED.iter().chain(ALLOWED_OF_OLD).collect();
+        assert_eq!(distinct.len(), listed);
+    }
+
+    #[test]
+    fn programs_and_other_processes_come_with_spawn_alone() {
+        let calls = Calls { spawn: false, own_pid: 2, execute_fd: None };
+        let alone = allowed(&calls).unwrap();
+        for number in [libc::SYS_execve, libc::SYS_execveat, libc::SYS_socket, libc::SYS_connect] {
+            assert!(!alone.contains_key(&number), "system call {number}");
+        }
+        assert!(allowed(&Calls { spawn: true, ..calls }).unwrap().contains_key(&libc::SYS_execve));
+    }
+}

@@ -1,0 +1,157 @@
+//! A zone's own processes, root, network, names and semaphores (namespaces(7)).
+//!
+//! ```text
+//!   the caller ──clone──▶ process 1 of the zone ──fork──▶ the app
+//!    waits for it          builds the root; waits          comes back from `enter`
+//! ```
+//!
+//! In: what is granted. Out: [`Walls`] that stand, and a return in another process than called; the callers in between
+//! stay in [`super::waiting`]. Where Linux refuses namespaces it comes back in the calling process and says why not.
+//! It never runs an app's code, and never writes outside of the new root.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use nix::unistd::Pid;
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+use rustix::process::{Gid, Signal, Uid};
+
+use super::files::Walls;
+use super::waiting::{self, Signals};
+use super::{Confinement, LaunchError, failed, privileges, root};
+use crate::sandbox::NotEnforced;
+
+/// All of a zone but its user.
+const OWN: i32 =
+    libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+
+/// The name of the machine as an app sees it.
+const HOST_NAME: &[u8] = b"zone";
+
+/// What was entered.
+pub(super) struct Entered {
+    pub(super) walls: Walls,
+    /// The user that the app can become.
+    pub(super) user: Option<u32>,
+}
+
+/// Comes back in the app's process.
+pub(super) fn enter(
+    confinement: &Confinement,
+    code: &[PathBuf],
+    gaps: &mut Vec<NotEnforced>,
+) -> Result<Entered, LaunchError> {
+    let signals = Signals::hold()?;
+    let (status, to_status) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(failed("namespaces"))?;
+    let ids = (rustix::process::geteuid(), rustix::process::getegid());
+    let own_user = confinement.user.filter(|_| confinement.sandbox.own_user);
+    match clone_into_namespaces(ids.0) {
+        Err(errno) => {
+            signals.release()?;
+            let why = format!("Linux gives none here: {errno}; burnet doctor knows more");
+            gaps.push(NotEnforced::new("namespaces", why));
+            let user = own_user.filter(|_| ids.0.is_root());
+            Ok(Entered { walls: Walls::default(), user })
+        }
+        Ok(Cloned::Parent { child, with_user }) => {
+            drop(to_status);
+            waiting::as_launcher(child, status, &signals, own_user.filter(|_| !with_user))
+        }
+        Ok(Cloned::Child { with_user }) => {
+            drop(status);
+            let user = own_user.filter(|_| !with_user);
+            if with_user {
+                map_own_ids(ids)?;
+            }
+            as_first_process(confinement, code, to_status, signals, user, gaps)
+        }
+    }
+}
+
+/// What process 1 does before there is an app.
+fn as_first_process(
+    confinement: &Confinement,
+    code: &[PathBuf],
+    to_status: OwnedFd,
+    signals: Signals,
+    user: Option<u32>,
+    gaps: &mut Vec<NotEnforced>,
+) -> Result<Entered, LaunchError> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(failed("die with the launcher"))?;
+    rustix::system::sethostname(HOST_NAME).map_err(failed("names"))?;
+    let root = match root::build(&confinement.sandbox, code) {
+        Ok(()) => true,
+        Err(root::NotBuilt::Refused(errno)) => {
+            let why = format!("Linux lets nobody mount here ({errno})");
+            gaps.push(NotEnforced::new("root", why));
+            false
+        }
+        Err(root::NotBuilt::Failed(error)) => return Err(error),
+    };
+    // Before there is an app that could look.
+    privileges::dumpable(false).map_err(failed("privileges"))?;
+    if let Some(app) = fork()? {
+        waiting::as_init(app, to_status, &signals, user);
+    }
+    drop(to_status);
+    signals.release()?;
+    // It would take the launcher along otherwise when it signals its group.
+    rustix::process::setsid().map_err(failed("session"))?;
+    Ok(Entered { walls: Walls { namespaces: true, root }, user })
+}
+
+enum Cloned {
+    Parent { child: Pid, with_user: bool },
+    Child { with_user: bool },
+}
+
+/// Root makes them without a user namespace, so that it can give the app any user; everybody else needs one.
+fn clone_into_namespaces(user: Uid) -> Result<Cloned, Errno> {
+    if user.is_root()
+        && let Ok(cloned) = clone(OWN, false)
+    {
+        return Ok(cloned);
+    }
+    clone(OWN | libc::CLONE_NEWUSER, true)
+}
+
+/// A fork whose child is in namespaces of its own.
+fn clone(flags: i32, with_user: bool) -> Result<Cloned, Errno> {
+    let flags = libc::c_long::from(flags | libc::SIGCHLD);
+    // SAFETY: without CLONE_VM this is a fork: the child has a copy of everything and goes on on its copy of this stack. The caller
+    // made sure that there is one thread, so no lock is held by a thread that the child lacks.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    match i32::try_from(pid) {
+        Ok(0) => Ok(Cloned::Child { with_user }),
+        Ok(child) if child > 0 => Ok(Cloned::Parent { child: Pid::from_raw(child), with_user }),
+        _ => Err(last_errno()),
+    }
+}
+
+/// The child's id in the parent, `None` in the child.
+fn fork() -> Result<Option<Pid>, LaunchError> {
+    // SAFETY: as in `clone`.
+    match unsafe { libc::fork() } {
+        0 => Ok(None),
+        child if child > 0 => Ok(Some(Pid::from_raw(child))),
+        _ => Err(failed("fork")(last_errno())),
+    }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
+}
+
+/// In its user namespace the caller stays who it was (user_namespaces(7), "Defining user and group ID mappings").
+fn map_own_ids((user, group): (Uid, Gid)) -> Result<(), LaunchError> {
+    let write = |file: &str, text: String| {
+        std::fs::write(format!("/proc/self/{file}"), text)
+            .map_err(|cause| LaunchError { stage: "user namespace", cause })
+    };
+    let (user, group) = (user.as_raw(), group.as_raw());
+    write("setgroups", "deny".to_owned())?;
+    write("uid_map", format!("{user} {user} 1"))?;
+    write("gid_map", format!("{group} {group} 1"))
+}

@@ -1,0 +1,251 @@
+//! The empty root of a zone, and what is put into it.
+//!
+//! In: what is granted, and the files that the app runs from. Out: the calling process, in a mount namespace of its own, has a
+//! read-only root in which nothing is but:
+//!
+//! | what | how |
+//! |---|---|
+//! | `/usr`, `/lib` …, the loader's cache | read-only |
+//! | the app's code, the node's own binary | read-only |
+//! | `/dev/null`, `zero`, `full`, `random`, `urandom` | as they are |
+//! | `/proc`, of the zone's own processes | read-only, without the rest of `/proc` |
+//! | `fs.read` | read-only |
+//! | `fs.write` | nothing in it can be executed |
+//!
+//! No mount gives privileges (`nosuid`), and but for the devices none has devices (`nodev`).
+//! It never changes anything that another process sees.
+
+use std::ffi::CString;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
+    mount_remount, unmount,
+};
+
+use super::LaunchError;
+use super::files::{DEVICES, LOADER_CACHE, SYSTEM_FOLDERS};
+use crate::sandbox::Sandbox;
+
+/// A folder that every system has. The new root is mounted over it for a moment, and hides nothing in the end.
+const PLACES: [&str; 2] = ["/tmp", "/usr"];
+
+/// Where the old root is for a moment.
+const OLD: &str = "/.old";
+
+/// The root holds empty files and folders to mount on, and no byte.
+const ROOT_OPTIONS: &std::ffi::CStr = c"mode=0755,size=64k,nr_inodes=4096";
+
+/// Why there is no root.
+pub(super) enum NotBuilt {
+    /// Linux does not let the caller mount anything; nothing was changed.
+    Refused(Errno),
+    /// It failed half way.
+    Failed(LaunchError),
+}
+
+impl From<LaunchError> for NotBuilt {
+    fn from(error: LaunchError) -> NotBuilt {
+        NotBuilt::Failed(error)
+    }
+}
+
+/// Builds it and moves into it.
+pub(super) fn build(sandbox: &Sandbox, code: &[PathBuf]) -> Result<(), NotBuilt> {
+    // Nothing that is mounted from here on is seen elsewhere.
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).map_err(NotBuilt::Refused)?;
+    let place = PLACES.into_iter().find(|place| Path::new(place).is_dir()).unwrap_or("/");
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("tmpfs", place, "tmpfs", flags, ROOT_OPTIONS).map_err(NotBuilt::Refused)?;
+    // What is made here is for the app's user too.
+    let umask = rustix::process::umask(Mode::from_raw_mode(0o022));
+    enter(place)?;
+    fill(sandbox, code)?;
+    rustix::process::umask(umask);
+    Ok(leave_old()?)
+}
+
+/// The place becomes the root, and the old root a folder in it.
+fn enter(place: &str) -> Result<(), LaunchError> {
+    let old = format!("{place}{OLD}");
+    fs::create_dir(&old).map_err(at("root", &old))?;
+    rustix::process::pivot_root(place, &old).map_err(on("root", place))?;
+    rustix::process::chdir("/").map_err(on("root", "/"))
+}
+
+fn leave_old() -> Result<(), LaunchError> {
+    unmount(OLD, UnmountFlags::DETACH).map_err(on("root", OLD))?;
+    fs::remove_dir(OLD).map_err(at("root", OLD))?;
+    // Not what is mounted beneath: some of that is to be written.
+    set(Path::new("/"), libc::MOUNT_ATTR_RDONLY, 0)
+}
+
+fn fill(sandbox: &Sandbox, code: &[PathBuf]) -> Result<(), LaunchError> {
+    const KEEP_OUT: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+    const DATA: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
+    const DEVICE: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
+    for folder in SYSTEM_FOLDERS {
+        system_folder(folder, KEEP_OUT)?;
+    }
+    show_if_there(Path::new(LOADER_CACHE), KEEP_OUT)?;
+    for device in DEVICES {
+        show_if_there(Path::new(device), DEVICE)?;
+    }
+    own_proc();
+    for path in code {
+        show(path, KEEP_OUT).map_err(|error| error.of("the app's code"))?;
+    }
+    for path in &sandbox.fs.read {
+        show(path, KEEP_OUT).map_err(|error| error.of("fs.read"))?;
+    }
+    for path in &sandbox.fs.write {
+        show(path, DATA).map_err(|error| error.of("fs.write"))?;
+    }
+    Ok(())
+}
+
+/// Most systems have `/lib` as a link to `/usr/lib`.
+fn system_folder(folder: &str, attributes: u64) -> Result<(), LaunchError> {
+    match fs::read_link(old(Path::new(folder))) {
+        Ok(target) => symlink(target, folder).map_err(at("root", folder)),
+        Err(_) => show_if_there(Path::new(folder), attributes),
+    }
+}
+
+/// Without it an app lacks little, so where Linux refuses (an older one knows no `subset`) there is none.
+fn own_proc() {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    let _ = fs::create_dir("/proc")
+        .map(|()| mount("proc", "/proc", "proc", flags, c"subset=pid,hidepid=invisible"));
+}
+
+fn show_if_there(path: &Path, attributes: u64) -> Result<(), LaunchError> {
+    if old(path).exists() { show(path, attributes) } else { Ok(()) }
+}
+
+/// Puts a file or folder of the old root to the same path of the new one.
+fn show(path: &Path, attributes: u64) -> Result<(), LaunchError> {
+    let source = resolved(path).map_err(at("root", path))?;
+    let is_folder = source.is_dir();
+    make_place(path, is_folder).map_err(at("root", path))?;
+    mount_bind_recursive(&source, path).map_err(on("root", path))?;
+    restrict(path, attributes)
+}
+
+/// Something to mount on, unless what is there already will do.
+fn make_place(path: &Path, is_folder: bool) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    if is_folder {
+        return fs::create_dir(path);
+    }
+    fs::File::create(path)?.set_permissions(Permissions::from_mode(0o444))
+}
+
+fn old(path: &Path) -> PathBuf {
+    Path::new(OLD).join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// The same file without links in its path: an absolute link in the old root would lead into the new one.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let mut done = PathBuf::from(OLD);
+    let mut left: Vec<_> = components(path);
+    for _ in 0..LINKS_MAX {
+        let Some(next) = left.pop() else { return Ok(done) };
+        if next == ".." {
+            if done != Path::new(OLD) {
+                done.pop();
+            }
+            continue;
+        }
+        done.push(next);
+        if let Ok(target) = fs::read_link(&done) {
+            done.pop();
+            if target.is_absolute() {
+                done = PathBuf::from(OLD);
+            }
+            left.extend(components(&target));
+        } else {
+            fs::symlink_metadata(&done)?;
+        }
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// Names and links in one path, all in all; a path has 4096 bytes.
+const LINKS_MAX: usize = 4096;
+
+/// The last first.
+fn components(path: &Path) -> Vec<std::ffi::OsString> {
+    let kept = path
+        .components()
+        .filter(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::ParentDir));
+    kept.map(|part| part.as_os_str().to_owned()).rev().collect()
+}
+
+/// Restricts a mount and all beneath it.
+fn restrict(path: &Path, attributes: u64) -> Result<(), LaunchError> {
+    set(path, attributes, libc::AT_RECURSIVE)
+}
+
+fn set(path: &Path, attributes: u64, flags: libc::c_int) -> Result<(), LaunchError> {
+    match set_attributes(path, attributes, flags) {
+        // Before Linux 5.12 only the mount itself can be restricted.
+        Err(Errno::NOSYS) => mount_remount(path, remount_flags(attributes), c"").map_err(on("root", path)),
+        done => done.map_err(on("root", path)),
+    }
+}
+
+fn remount_flags(attributes: u64) -> MountFlags {
+    let pairs = [
+        (libc::MOUNT_ATTR_RDONLY, MountFlags::RDONLY),
+        (libc::MOUNT_ATTR_NOSUID, MountFlags::NOSUID),
+        (libc::MOUNT_ATTR_NODEV, MountFlags::NODEV),
+        (libc::MOUNT_ATTR_NOEXEC, MountFlags::NOEXEC),
+    ];
+    let asked = pairs.into_iter().filter(|(attribute, _)| attributes & attribute != 0);
+    asked.fold(MountFlags::BIND, |flags, (_, flag)| flags | flag)
+}
+
+/// mount_setattr(2).
+fn set_attributes(path: &Path, attributes: u64, flags: libc::c_int) -> Result<(), Errno> {
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
+    let set = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    // SAFETY: the path is a C string and the attributes a structure of the size that is given; Linux reads both during the call only.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            flags,
+            &raw const set,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if done == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+}
+
+fn at<P: AsRef<Path>>(stage: &'static str, path: P) -> impl FnOnce(io::Error) -> LaunchError {
+    move |cause| {
+        let words = format!("{}: {cause}", path.as_ref().display());
+        LaunchError { stage, cause: io::Error::new(cause.kind(), words) }
+    }
+}
+
+fn on<P: AsRef<Path>>(stage: &'static str, path: P) -> impl FnOnce(Errno) -> LaunchError {
+    move |errno| at(stage, path)(errno.into())
+}

@@ -1,0 +1,279 @@
+//! Whole lives of zones: what they are made of, who else ends with them, what is granted to them.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use zone::sandbox::Enforce;
+use zone::{Confinement, launch};
+
+use crate::{APP_USER, End, close, ended_by, is_running, nothing_granted, program, run};
+
+const SIGKILL: i32 = 9;
+const SIGSEGV: i32 = 11;
+const SIGTERM: i32 = 15;
+
+pub(crate) fn hold() {
+    the_zone_has_nothing_of_the_machine();
+    a_program_is_executed_once_and_no_other_after_it();
+    the_end_of_the_app_is_what_the_monitor_sees();
+    whom_an_app_leaves_behind_ends_with_it();
+    a_signal_to_the_launcher_reaches_the_app();
+    nobody_outlives_the_launcher();
+    what_is_granted_is_there_and_no_more();
+    a_grant_of_nothing_is_an_error_that_names_it();
+    strict_means_that_nothing_is_left_out();
+    pinned_cores_stay();
+}
+
+fn said(name: &str) -> String {
+    let End { status, said } = run("live", name);
+    assert_eq!(ended_by(status), (Some(0), None), "{name}: {said}");
+    said
+}
+
+fn the_zone_has_nothing_of_the_machine() {
+    let user = if geteuid().is_root() { APP_USER } else { geteuid().as_raw() };
+    let expected = format!(
+        "user {user}\nprocesses 2\nhost zone\ninterfaces lo\n\
+         CapInh 0 CapPrm 0 CapEff 0 CapAmb 0 Seccomp 2 NoNewPrivs 1\ndescriptors 0 1 2\n"
+    );
+    assert_eq!(said("describe"), expected);
+}
+
+fn describe() {
+    close(&nothing_granted());
+    println!("user {}", geteuid().as_raw());
+    println!("processes {}", numbers("/proc"));
+    println!("host {}", rustix::system::uname().nodename().to_str().unwrap());
+    let devices = fs::read_to_string("/proc/self/net/dev").unwrap();
+    let names = devices.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
+    println!("interfaces {}", names.collect::<Vec<_>>().join(" "));
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        format!("{name} {:x}", u64::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap())
+    };
+    let fields = ["CapInh", "CapPrm", "CapEff", "CapAmb", "Seccomp", "NoNewPrivs"].map(field);
+    println!("{}", fields.join(" "));
+    let open = numbers("/proc/self/fd");
+    // The last is the listing's own.
+    println!("descriptors {}", open.rsplit_once(' ').unwrap().0);
+}
+
+fn numbers(folder: &str) -> String {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut numbers: Vec<u32> = names.filter_map(|name| name.to_str().unwrap().parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+fn a_program_is_executed_once_and_no_other_after_it() {
+    assert_eq!(said("become the probe"), "executed\n");
+    // What a shell says of itself when it can neither fork nor execute.
+    for (name, code) in [("a shell that forks", 2), ("a shell that executes", 126)] {
+        let End { status, said } = run("live", name);
+        assert_eq!((ended_by(status), said.as_str()), ((Some(code), None), "it runs\n"), "{name}");
+    }
+}
+
+fn the_end_of_the_app_is_what_the_monitor_sees() {
+    for (name, expected) in [
+        ("exit with 7", (Some(7), None)),
+        ("a segmentation fault", (None, Some(SIGSEGV))),
+        ("kill itself", (None, Some(SIGKILL))),
+    ] {
+        assert_eq!(ended_by(run("live", name).status), expected, "{name}");
+    }
+}
+
+fn become_shell(script: &str) -> ! {
+    let script = format!("exec 2> /dev/null; echo it runs; {script}");
+    let code = program("/bin/sh", &["-c", &script]);
+    panic!("{}", close(&Confinement { code, ..nothing_granted() }).r#become());
+}
+
+/// A number that nobody else sleeps for, as a word to find the sleeper by.
+fn sleeper(parent: u32) -> String {
+    format!("10000{parent}")
+}
+
+fn whom_an_app_leaves_behind_ends_with_it() {
+    let end = run("live", "leave somebody behind");
+    assert_eq!(ended_by(end.status), (Some(3), None), "{}", end.said);
+    let sleeper = sleeper(end.said.trim().parse().unwrap());
+    wait_until(|| !is_running(&sleeper));
+}
+
+fn a_signal_to_the_launcher_reaches_the_app() {
+    let mut zone = start("wait");
+    signal(&zone, Signal::TERM);
+    assert_eq!(ended_by(zone.wait().unwrap()), (None, Some(SIGTERM)));
+}
+
+fn nobody_outlives_the_launcher() {
+    let mut zone = start("wait with others");
+    signal(&zone, Signal::KILL);
+    assert_eq!(ended_by(zone.wait().unwrap()), (None, Some(SIGKILL)));
+    // Whoever lives in the zone has the other end.
+    let mut rest = Vec::new();
+    zone.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
+    let sleeper = sleeper(zone.id());
+    wait_until(|| !is_running(&sleeper));
+}
+
+fn what_is_granted_is_there_and_no_more() {
+    let folder = std::env::temp_dir().join(format!("burnet-granted-{}", std::process::id()));
+    for name in ["read", "write", "neither"] {
+        fs::create_dir_all(folder.join(name)).unwrap();
+        fs::write(folder.join(name).join("file"), name).unwrap();
+        open_to_all(&folder.join(name));
+        open_to_all(&folder.join(name).join("file"));
+    }
+    open_to_all(&folder);
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["live", "use what is granted"])
+        .env("BURNET_TEST_FOLDER", &folder)
+        .output()
+        .unwrap();
+    let left = fs::read_to_string(folder.join("write").join("new"));
+    fs::remove_dir_all(&folder).unwrap();
+    let expected = "read read, no more\nwrite: writes, makes files\nneither: NotFound\nno code from there: PermissionDenied\n";
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        expected,
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(left.unwrap(), "made in the zone");
+}
+
+fn open_to_all(path: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+}
+
+fn use_what_is_granted() {
+    let folder = std::path::PathBuf::from(std::env::var_os("BURNET_TEST_FOLDER").unwrap());
+    let mut confinement = nothing_granted();
+    confinement.sandbox.fs.read.push(folder.join("read"));
+    confinement.sandbox.fs.write.push(folder.join("write"));
+    confinement.sandbox.spawn = true;
+    close(&confinement);
+    let file = |name: &str| folder.join(name).join("file");
+    let refused = fs::write(file("read"), "x").unwrap_err().kind();
+    assert!(matches!(refused, std::io::ErrorKind::ReadOnlyFilesystem), "{refused:?}");
+    println!("read {}, no more", fs::read_to_string(file("read")).unwrap());
+    fs::write(file("write"), "x").unwrap();
+    fs::write(folder.join("write").join("new"), "made in the zone").unwrap();
+    println!("write: writes, makes files");
+    println!("neither: {:?}", fs::read(file("neither")).unwrap_err().kind());
+    println!("no code from there: {:?}", Command::new(file("write")).status().unwrap_err().kind());
+}
+
+fn a_grant_of_nothing_is_an_error_that_names_it() {
+    assert!(said("be granted nothing").starts_with("the zone could not be closed (fs.read): /nowhere: "));
+}
+
+fn strict_means_that_nothing_is_left_out() {
+    let answer = said("be strict");
+    let refused =
+        "own_user is not enforced: only a node that runs as root can give each app a user of its own";
+    assert!(answer.contains(if geteuid().is_root() { "closed" } else { refused }), "{answer}");
+}
+
+fn pinned_cores_stay() {
+    assert_eq!(said("be pinned"), "core 0 alone\n");
+}
+
+pub(crate) fn play(name: &str) {
+    let mut confinement = nothing_granted();
+    match name {
+        "describe" => describe(),
+        "become the probe" => {
+            confinement.code = program(std::env::current_exe().unwrap(), &["probe"]);
+            panic!("{}", close(&confinement).r#become());
+        }
+        "a shell that forks" => become_shell("(echo a child)"),
+        "a shell that executes" => become_shell("exec /bin/true"),
+        "exit with 7" => {
+            close(&confinement);
+            std::process::exit(7);
+        }
+        "a segmentation fault" => {
+            close(&confinement);
+            // SAFETY: none: a process that reads there is to be killed for it.
+            unsafe { std::ptr::null::<u8>().add(1).read_volatile() };
+        }
+        "kill itself" => {
+            close(&confinement);
+            kill_process(rustix::process::getpid(), Signal::KILL).unwrap();
+        }
+        "leave somebody behind" => {
+            let word = sleeper(std::process::id());
+            println!("{}", std::process::id());
+            confinement.sandbox.spawn = true;
+            let script = format!("setsid sleep {word} > /dev/null & exit 3");
+            confinement.code = program("/bin/sh", &["-c", &script]);
+            panic!("{}", close(&confinement).r#become());
+        }
+        "wait" => {
+            close(&confinement);
+            println!("ready");
+            std::thread::park();
+        }
+        "wait with others" => {
+            let script = format!("sleep {} & echo ready; sleep 1000", sleeper(std::process::id()));
+            confinement.sandbox.spawn = true;
+            confinement.code = program("/bin/sh", &["-c", &script]);
+            panic!("{}", close(&confinement).r#become());
+        }
+        "use what is granted" => use_what_is_granted(),
+        "be granted nothing" => {
+            confinement.sandbox.fs.read.push("/nowhere".into());
+            println!("{}", launch::confine(&confinement).unwrap_err());
+        }
+        "be strict" => {
+            confinement.sandbox.enforce = Enforce::Strict;
+            confinement.sandbox.own_user = true;
+            match launch::confine(&confinement) {
+                Ok(_) => println!("closed"),
+                Err(error) => println!("{error}"),
+            }
+        }
+        "be pinned" => {
+            confinement.limits.cores = Some("0".parse().unwrap());
+            close(&confinement);
+            let cores = rustix::thread::sched_getaffinity(None).unwrap();
+            assert!(cores.is_set(0));
+            println!("core 0 {}", if cores.count() == 1 { "alone" } else { "and others" });
+        }
+        other => panic!("no life {other}"),
+    }
+}
+
+/// Starts a zone and waits until its app says that it is ready.
+fn start(name: &str) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut zone = command.args(["live", name]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::with_capacity(1, zone.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    zone
+}
+
+fn signal(zone: &Child, signal: Signal) {
+    kill_process(Pid::from_child(zone), signal).unwrap();
+}
+
+/// Ends a hang, not a test: Linux takes whoever is left in a zone along at once, if not in the same instant.
+fn wait_until(done: impl Fn() -> bool) {
+    for _ in 0..3_000 {
+        if done() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("somebody of the zone lives on");
+}
