@@ -53,9 +53,13 @@ impl UdpSender {
             return None;
         }
         let scheduled = match self.plan.rate {
-            FlowRate::Greedy => self.line.busy_until(now).unwrap_or(now),
-            rate => self.began_at + rate.time_of(self.scheduled * self.plan.payload_bytes as u64),
+            FlowRate::Greedy => now,
+            rate => {
+                self.began_at + rate.time_of(self.scheduled.saturating_mul(self.plan.payload_bytes as u64))
+            }
         };
+        // Whatever the rate, no more goes than the line takes: what is sent is in memory until it has left.
+        let scheduled = self.line.busy_until(now).map_or(scheduled, |free| scheduled.max(free));
         Some(self.plan.ends_at.map_or(scheduled, |end| scheduled.min(end)))
     }
 
@@ -156,6 +160,15 @@ mod tests {
             200,
             "for two seconds"
         );
+    }
+
+    #[test]
+    fn a_rate_that_the_line_does_not_take_is_the_lines() {
+        let fast = || sender(FlowRate::BitsPerSecond(u64::MAX), None);
+        assert_eq!(sent_within(&mut fast(), 1000), 1001);
+        let mut late = fast();
+        let at_once = (0..1000).take_while(|_| late.next(NOW + LATE_MAX).is_some()).count();
+        assert_eq!(at_once, 1, "what was due meanwhile does not leave in one moment");
     }
 
     #[test]
