@@ -45,6 +45,12 @@ const READ_BYTES: usize = 64 * 1024;
 /// Events of the poll that are taken at once; more come with the next look.
 const POLL_EVENTS: usize = 1024;
 
+/// Who has been read from in this turn, and is not read from again in it.
+struct Served {
+    interfaces: BTreeSet<usize>,
+    connections: BTreeSet<usize>,
+}
+
 /// The loop and all that it holds.
 pub(crate) struct Reactor {
     poll: Poll,
@@ -59,11 +65,11 @@ pub(crate) struct Reactor {
     scratch: Vec<u8>,
     /// The interfaces of this machine that ports are bound to, if there are any.
     interfaces: Option<Interfaces>,
-    /// Interfaces with more frames than were taken at once.
-    crowded: Vec<usize>,
+    /// Interfaces with more frames than were taken at once; each once, however often the poll tells of it.
+    crowded: BTreeSet<usize>,
     next_look: Duration,
-    /// Connections with more to read than was taken at once.
-    unread: Vec<usize>,
+    /// Connections with more to read than was taken at once; likewise.
+    unread: BTreeSet<usize>,
     /// Connections that have something to send.
     unsent: Vec<usize>,
     /// Connections that are closed, and why, once what is to be sent is sent.
@@ -111,9 +117,9 @@ impl Reactor {
             connections: (0..connections as u64).map(Connection::new).collect(),
             scratch: vec![0; READ_BYTES],
             interfaces: None,
-            crowded: Vec::new(),
+            crowded: BTreeSet::new(),
             next_look: LOOK,
-            unread: Vec::new(),
+            unread: BTreeSet::new(),
             unsent: Vec::new(),
             closing: Vec::new(),
             inbox,
@@ -163,7 +169,7 @@ impl Reactor {
             network.on_frame_from_outside(switch, port, frame, now, effects);
         });
         if more {
-            self.crowded.push(place);
+            self.crowded.insert(place);
         }
     }
 
@@ -204,18 +210,9 @@ impl Reactor {
                 _ => {}
             }
             let now = self.began.elapsed();
+            let served = self.take_rest(now);
             for event in &events {
-                let token = event.token().0;
-                match self.interfaces.as_ref().and_then(|interfaces| interfaces.place(token)) {
-                    Some(place) => self.take_frames(place, now),
-                    None => self.on_socket(token, event.is_writable(), now),
-                }
-            }
-            for place in std::mem::take(&mut self.crowded) {
-                self.take_frames(place, now);
-            }
-            for index in std::mem::take(&mut self.unread) {
-                self.receive(index, now);
+                self.on_event(event.token().0, event.is_writable(), &served, now);
             }
             if !self.obey(now) {
                 return;
@@ -279,6 +276,30 @@ impl Reactor {
         self.send_echo(index, QUESTION);
     }
 
+    fn on_event(&mut self, token: usize, writable: bool, served: &Served, now: Duration) {
+        match self.interfaces.as_ref().and_then(|interfaces| interfaces.place(token)) {
+            Some(place) if served.interfaces.contains(&place) => {}
+            Some(place) => self.take_frames(place, now),
+            None => {
+                self.on_socket(token, writable, now);
+                if token < self.connections.len() && !served.connections.contains(&token) {
+                    self.receive(token, now);
+                }
+            }
+        }
+    }
+
+    /// Those with more to read than was taken at once get their turn, before those that the poll tells of. Gives back who had it.
+    fn take_rest(&mut self, now: Duration) -> Served {
+        let served = Served {
+            interfaces: std::mem::take(&mut self.crowded),
+            connections: std::mem::take(&mut self.unread),
+        };
+        served.interfaces.iter().for_each(|place| self.take_frames(*place, now));
+        served.connections.iter().for_each(|index| self.receive(*index, now));
+        served
+    }
+
     fn on_socket(&mut self, index: usize, writable: bool, now: Duration) {
         let Some(connection) = self.connections.get_mut(index) else { return };
         if writable {
@@ -293,7 +314,6 @@ impl Reactor {
             }
             self.unsent.push(index);
         }
-        self.receive(index, now);
     }
 
     /// Whose connection this is.
@@ -310,7 +330,9 @@ impl Reactor {
         let received = self.connections[index].read(&mut self.scratch);
         let result = self.hand_over(index, now);
         match (received, result) {
-            (Ok(Received::SomeMore), Ok(())) => self.unread.push(index),
+            (Ok(Received::SomeMore), Ok(())) => {
+                self.unread.insert(index);
+            }
             (Ok(Received::All), Ok(())) => {}
             (Err(error), _) => self.closing.push((index, error.to_string())),
             (_, Err(why)) => self.closing.push((index, why)),
