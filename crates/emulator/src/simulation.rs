@@ -87,6 +87,19 @@ impl Simulation {
         &self.network
     }
 
+    /// When something happens next by itself.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        self.network.next_due()
+    }
+
+    /// Does something in the network now.
+    pub(crate) fn act<T>(
+        &mut self,
+        what: impl FnOnce(&mut Network, Duration, &mut NetworkEffects) -> T,
+    ) -> T {
+        what(&mut self.network, self.now, &mut self.effects)
+    }
+
     /// The time since the beginning.
     pub fn now(&self) -> Duration {
         self.now

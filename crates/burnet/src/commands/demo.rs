@@ -6,13 +6,16 @@
 //!
 //! Never touches a network interface, and leaves nothing behind: the node ends with the demo.
 
-use super::stage::{Stage, StopSignal};
+use super::emulate::check_pings;
+use super::stage::{NotDone, Stage, StopSignal};
 use crate::apps;
 use crate::cli::{CommandError, DemoArgs, RunArgs};
 use crate::commands::own_node::OwnNode;
 use crate::config::{Config, LogLevel, OpenFlowVersion, Surroundings};
+use crate::descriptors;
 use emulator::{Emulation, Handle, Observer, PingReport, SwitchOptions, Versions};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the switches may take to be connected.
@@ -21,12 +24,17 @@ const START_PATIENCE: Duration = Duration::from_secs(15);
 /// How long one ping may take. The first ones wait for the app to learn.
 const PING_PATIENCE: Duration = Duration::from_secs(3);
 
+/// How long an event is waited for before the signals are looked at again.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// Between rounds of pings while the demo stays up.
 const ROUND: Duration = Duration::from_secs(5);
 
 /// Runs it. Exit code 0 if all pairs have pinged.
 pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
     let stop = StopSignal::listen()?;
+    descriptors::take_what_is_allowed();
+    check_pings("the demo's pings", args.topo.hosts.len())?;
     let mut stage = Stage::on_stdout();
     // What cannot be run is refused here, where it was asked for, and not after waiting for a node that refuses it.
     let asked = RunArgs { apps: args.apps.clone(), ..RunArgs::default() };
@@ -45,37 +53,50 @@ pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
     let network = Emulation::start(&args.topo, address, &options).map_err(|error| {
         CommandError::DidNotWork(format!("the emulated network cannot be started: {error}"))
     })?;
+    // Shared with the thread that waits for an answer: who is told to stop does not wait for it.
+    let network = Arc::new(network);
     let observer = network.observer();
     stage.say(&format!("{} switches and {} hosts are emulated", network.switches(), network.hosts()));
-    network.wait_connected(START_PATIENCE).map_err(|error| CommandError::DidNotWork(error.to_string()))?;
-    let complete = ping_all(&mut stage, &network, &observer).is_complete();
+    let waiting = network.clone();
+    let connected = stop.unless_it_comes(
+        move || waiting.wait_connected(START_PATIENCE),
+        || stage.show_within(&observer, LOOK),
+    );
+    connected.map_err(not_done)?.map_err(|error| CommandError::DidNotWork(error.to_string()))?;
+    let complete = ping_all(&mut stage, &network, &observer, &stop)?.is_complete();
     if !args.once {
         stage.say("it stays up until Ctrl-C");
-        while !stop.came_within(ROUND) {
-            ping_all(&mut stage, &network, &observer);
-        }
+        // Pings that the signal cuts short are nothing that went wrong: the first round is what counts.
+        while !stop.came_within(ROUND) && ping_all(&mut stage, &network, &observer, &stop).is_ok() {}
     }
-    network.stop();
+    drop(network);
     drop(node);
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
+fn not_done(why: NotDone) -> CommandError {
+    CommandError::DidNotWork(match why {
+        NotDone::ToldToStop => "it was told to stop before all pairs had pinged".to_owned(),
+        NotDone::Panicked => "the emulated network has ended by a fault of its own".to_owned(),
+    })
+}
+
 /// All pairs ping, and what happens is shown meanwhile.
-fn ping_all(stage: &mut Stage, network: &Handle, observer: &Observer) -> PingReport {
-    let report = std::thread::scope(|scope| {
-        let pings = scope.spawn(|| network.ping_all(PING_PATIENCE));
-        while !pings.is_finished() {
-            if let Ok(event) = observer.next_within(Duration::from_millis(20)) {
-                stage.show(&event);
-            }
-        }
-        pings.join().unwrap_or_default()
-    });
+fn ping_all(
+    stage: &mut Stage,
+    network: &Arc<Handle>,
+    observer: &Observer,
+    stop: &StopSignal,
+) -> Result<PingReport, CommandError> {
+    let pinging = network.clone();
+    let report = stop
+        .unless_it_comes(move || pinging.ping_all(PING_PATIENCE), || stage.show_within(observer, LOOK))
+        .map_err(not_done)?;
     stage.show_all(observer);
     let counters = network.counters();
     stage.say(&format!(
         "{report}; {} packet-ins, {} flow mods, {} packet-outs",
         counters.packet_ins, counters.flow_mods, counters.packet_outs
     ));
-    report
+    Ok(report)
 }

@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use emulator::run::Clock;
@@ -34,12 +35,24 @@ use flow::DatapathId;
 use super::json;
 use super::stage::{Stage, StopSignal};
 use crate::cli::CommandError;
+use crate::descriptors;
 use pcaps::Files;
 use player::{Judged, Player};
 use summary::Summary;
 
 /// Pings that may be asked for at once. Beyond it the report alone would take hundreds of megabytes.
 const PINGS_MAX: usize = 1_000_000;
+
+/// Refuses pings among more hosts than there may be.
+pub(super) fn check_pings(who: &str, hosts: usize) -> Result<(), CommandError> {
+    let pings = hosts.saturating_mul(hosts.saturating_sub(1));
+    if pings > PINGS_MAX {
+        return Err(CommandError::CannotBe(format!(
+            "{who} among {hosts} hosts would be {pings} pings, and {PINGS_MAX} are the most: take fewer hosts"
+        )));
+    }
+    Ok(())
+}
 
 /// Controllers that every switch connects to. Each is a connection for each switch.
 const CONTROLLERS_MAX: usize = 16;
@@ -78,13 +91,10 @@ impl Asked {
             (None, None) => topology(args)?,
         };
         let hosts = topology.hosts.len();
-        let pings = hosts.saturating_mul(hosts.saturating_sub(1));
-        if args.ping_all && pings > PINGS_MAX {
-            return Err(CommandError::CannotBe(format!(
-                "--ping-all among {hosts} hosts would be {pings} pings, and {PINGS_MAX} are the most: take fewer hosts"
-            )));
+        if args.ping_all {
+            check_pings("--ping-all", hosts)?;
         }
-        if args.ping_all && pings == 0 {
+        if args.ping_all && hosts < 2 {
             return Err(CommandError::CannotBe(format!(
                 "--ping-all has nobody to ping: {} has {hosts} host",
                 args.topo
@@ -139,11 +149,12 @@ fn topology(args: &EmulateArgs) -> Result<FromFile, CommandError> {
 /// Runs it. Exit code 0 if what was asked came true, 1 if it did not.
 pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     let stop = StopSignal::listen()?;
+    descriptors::take_what_is_allowed();
     let asked = Asked::read(args)?;
     let mut stage =
         if args.ping_all || args.json { Stage::on_stderr().only_trouble() } else { Stage::on_stdout() };
     if let Some(scenario) = asked.scenario.as_ref().filter(|scenario| scenario.clock == Clock::Virtual) {
-        return rehearse(args, &asked, scenario);
+        return rehearse(args, &asked, scenario, &stop);
     }
     let files = Files::open(&args.pcaps, &asked.topology)?;
     let started = match &asked.bridge {
@@ -172,7 +183,7 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     let ended = match &asked.scenario {
         Some(scenario) => run.play(args, &asked, scenario),
         None if args.ping_all => run.ping_all(args, &asked),
-        None => Ok(run.stay_up(args, &asked)),
+        None => run.stay_up(args, &asked),
     };
     drop(run);
     let recorded = recorders.finish();
@@ -185,21 +196,30 @@ fn conclude(args: &EmulateArgs, summary: &Summary) -> Result<ExitCode, CommandEr
 }
 
 /// A scenario in virtual time: nothing is connected to, and nothing is waited for.
-fn rehearse(args: &EmulateArgs, asked: &Asked, scenario: &Scenario) -> Result<ExitCode, CommandError> {
-    let senseless = if args.controllers.is_empty() { "--pcap" } else { "--controller" };
-    if !args.controllers.is_empty() || !args.pcaps.is_empty() {
+fn rehearse(
+    args: &EmulateArgs,
+    asked: &Asked,
+    scenario: &Scenario,
+    stop: &StopSignal,
+) -> Result<ExitCode, CommandError> {
+    if let Some(option) = args.without_effect_in_virtual_time() {
         return Err(CommandError::CannotBe(format!(
-            "a scenario in virtual time has no connections: leave out {senseless}"
+            "a scenario in virtual time has no connections: leave out {option}"
         )));
     }
-    let Rehearsal { verdicts, trouble, took, digest, .. } = scenario.rehearse();
+    asked.notes.iter().for_each(|note| eprintln!("burnet: {note}"));
+    let scenario = Scenario { spanning_tree: asked.spanning_tree, ..scenario.clone() };
+    let rehearsal = scenario.rehearse(|| stop.came_within(Duration::ZERO));
+    let Some(Rehearsal { verdicts, trouble, took, digest, storms }) = rehearsal else {
+        return Err(CommandError::DidNotWork("it was told to stop before the scenario was over".into()));
+    };
     if let Some(trouble) = trouble.first() {
         return Err(CommandError::DidNotWork(format!("the scenario could not be played: {trouble}")));
     }
     let counters = EmulationCounters::default();
     let summary = Summary::new(&args.name(), &asked.topology, None, took, counters);
     let judged = verdicts.into_iter().map(Judged::from).collect();
-    conclude(args, &summary.with_digest(digest).with_expectations(judged))
+    conclude(args, &summary.with_rehearsal(digest, storms).with_expectations(judged))
 }
 
 /// A network that is too large for the machine is the operator's to make smaller.
@@ -208,6 +228,10 @@ fn not_started(error: std::io::Error) -> CommandError {
         std::io::ErrorKind::OutOfMemory => CommandError::CannotBe(error.to_string()),
         _ => CommandError::DidNotWork(format!("the emulated network cannot be started: {error}")),
     }
+}
+
+fn ended_by_itself() -> CommandError {
+    CommandError::DidNotWork("the emulated network has ended by a fault of its own".into())
 }
 
 /// Data and summary are what standard output is for; a reader that has gone away has heard enough.
@@ -293,16 +317,16 @@ impl Run {
     }
 
     /// Stays until a signal comes, and shows what happens.
-    fn stay_up(&mut self, args: &EmulateArgs, asked: &Asked) -> Summary {
+    fn stay_up(&mut self, args: &EmulateArgs, asked: &Asked) -> Result<Summary, CommandError> {
         self.stage.say("it stays up until Ctrl-C");
         let mut connected_after = None;
         while !self.stop.came_within(Duration::ZERO) {
-            self.hear(LOOK);
+            self.hear(LOOK)?;
             if self.switches.count() == self.network.switches() {
                 connected_after.get_or_insert_with(|| self.stage.elapsed());
             }
         }
-        self.summary(args, asked, connected_after)
+        Ok(self.summary(args, asked, connected_after))
     }
 
     /// Waits for what takes long, shows meanwhile what happens and how far it has come, and ends early at a signal.
@@ -314,7 +338,7 @@ impl Run {
         let working = std::thread::spawn(long);
         let mut said = Instant::now();
         while !working.is_finished() {
-            self.hear(LOOK);
+            self.hear(LOOK)?;
             if self.stop.came_within(Duration::ZERO) {
                 let far = progress(self);
                 return Err(CommandError::DidNotWork(format!(
@@ -330,18 +354,20 @@ impl Run {
         while let Ok(event) = self.observer.try_next() {
             self.note(&event);
         }
-        working.join().map_err(|_| {
-            CommandError::DidNotWork("the emulated network has ended by a fault of its own".into())
-        })
+        working.join().map_err(|_| ended_by_itself())
     }
 
-    /// What has happened, or happens within a moment.
-    fn hear(&mut self, patience: Duration) {
+    /// What has happened, or happens within a moment. An error if the network has ended: nothing will happen any more.
+    fn hear(&mut self, patience: Duration) -> Result<(), CommandError> {
         let deadline = Instant::now() + patience;
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
-            let Ok(event) = self.observer.next_within(left) else { return };
-            self.note(&event);
+            match self.observer.next_within(left) {
+                Ok(event) => self.note(&event),
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return Err(ended_by_itself()),
+            }
         }
+        Ok(())
     }
 
     fn note(&mut self, event: &Event) {

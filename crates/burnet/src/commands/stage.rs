@@ -96,6 +96,16 @@ impl Stage {
         }
     }
 
+    /// Shows what is observed within this time.
+    pub(super) fn show_within(&mut self, observer: &Observer, time: Duration) {
+        match observer.next_within(time) {
+            Ok(event) => self.show(&event),
+            // The network has ended. Whoever waits for it hears of that another way, and is not to spin meanwhile.
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(time),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+
     /// Shows an event.
     pub(super) fn show(&mut self, event: &Event) {
         match event {
@@ -147,6 +157,15 @@ fn rule(flow_mod: &FlowMod) -> String {
     format!("priority={} {matching} actions={actions}", flow_mod.priority)
 }
 
+/// Why something was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotDone {
+    /// The signal came first.
+    ToldToStop,
+    /// It panicked.
+    Panicked,
+}
+
 /// The operator's wish that the command ends.
 pub(super) struct StopSignal {
     stopped: Receiver<()>,
@@ -167,6 +186,23 @@ impl StopSignal {
             })
             .map_err(unheard)?;
         Ok(StopSignal { stopped })
+    }
+
+    /// Waits for what takes long, in a thread of its own, unless the signal comes first: then it is not waited for any longer. `meanwhile` is
+    /// called again and again, and should take a moment.
+    pub(super) fn unless_it_comes<T: Send + 'static>(
+        &self,
+        long: impl FnOnce() -> T + Send + 'static,
+        mut meanwhile: impl FnMut(),
+    ) -> Result<T, NotDone> {
+        let working = std::thread::spawn(long);
+        while !working.is_finished() {
+            if self.came_within(Duration::ZERO) {
+                return Err(NotDone::ToldToStop);
+            }
+            meanwhile();
+        }
+        working.join().map_err(|_| NotDone::Panicked)
     }
 
     /// Whether it has come, or comes in this time. Once it has come it stays so.
@@ -216,6 +252,24 @@ mod tests {
             total_len: 42,
             buffered: true,
         }
+    }
+
+    #[test]
+    fn what_takes_for_ever_is_not_waited_for_when_the_signal_comes() {
+        let (signal, stopped) = channel();
+        let stop = StopSignal { stopped };
+        let (_never, for_ever) = channel::<()>();
+        let mut looks = 0;
+        let ended = stop.unless_it_comes(
+            move || for_ever.recv().is_ok(),
+            || {
+                looks += 1;
+                if looks == 3 {
+                    signal.send(()).unwrap();
+                }
+            },
+        );
+        assert_eq!((ended, looks), (Err(NotDone::ToldToStop), 3));
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod footprint;
 mod interfaces;
 mod jump;
 mod packet_socket;
-mod ping_all;
+pub(crate) mod ping_all;
 mod quiescence;
 mod reactor;
 
@@ -24,7 +24,7 @@ pub use capture::{Captured, Tap};
 pub use event::{Event, Observer};
 pub use footprint::{TooLarge, check_footprint, footprint_bytes};
 pub use interfaces::Bridge;
-pub use ping_all::{PingOutcome, PingReport};
+pub use ping_all::{PingOutcome, PingReport, dropped_percent};
 
 use std::fmt;
 use std::io;

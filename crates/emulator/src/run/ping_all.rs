@@ -53,8 +53,18 @@ impl PingReport {
 impl fmt::Display for PingReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (answered, all) = (self.answered(), self.pairs.len());
-        let dropped = ((all - answered) * 100).checked_div(all).unwrap_or(0);
-        write!(f, "{dropped}% dropped ({answered}/{all} received)")
+        write!(f, "{}% dropped ({answered}/{all} received)", dropped_percent(all, answered))
+    }
+}
+
+/// Of so many pings, how many in a hundred were not answered: rounded, but never to 0 if one was lost, nor to 100 if one was answered.
+pub fn dropped_percent(sent: usize, answered: usize) -> usize {
+    let lost = sent.saturating_sub(answered);
+    let rounded = (lost.saturating_mul(100).saturating_add(sent / 2)).checked_div(sent).unwrap_or(0);
+    match (lost, answered) {
+        (0, _) => 0,
+        (_, 0) => 100,
+        _ => rounded.clamp(1, 99),
     }
 }
 
@@ -154,6 +164,16 @@ impl PingAll {
         self.waiting.values().map(|index| self.pairs[*index].sent_at + self.timeout).min()
     }
 
+    /// How many pings it is in all.
+    pub(crate) fn pings(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// How many were answered.
+    pub(crate) fn answered(&self) -> usize {
+        self.pairs.iter().filter(|pair| pair.round_trip.is_some()).count()
+    }
+
     /// Whether every ping is answered or lost.
     pub(crate) fn is_done(&self) -> bool {
         self.waiting.is_empty() && self.next == self.pairs.len()
@@ -199,6 +219,19 @@ mod tests {
         assert_eq!(report.to_string(), "83% dropped (1/6 received)");
         assert!(!report.is_complete());
         assert_eq!(report.lost().count(), 5);
+    }
+
+    #[test]
+    fn a_lost_ping_is_never_rounded_away() {
+        let check = |sent, answered, expected| {
+            assert_eq!(dropped_percent(sent, answered), expected, "{answered}/{sent}")
+        };
+        check(1000, 999, 1);
+        check(1000, 1, 99);
+        check(1000, 1000, 0);
+        check(1000, 0, 100);
+        check(6, 1, 83);
+        check(0, 0, 0);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! In: the file's text and the topology it names. Out: a [`Scenario`], or the line and what was expected there.
 
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,15 +35,18 @@ impl Scenario {
     /// Reads a scenario and the topology that it names; a topology's file is looked for beside the scenario's.
     ///
     /// # Errors
-    /// The file cannot be read, has more than a megabyte or is no scenario: the line and what was expected.
+    /// The file cannot be read, has more than four megabytes or is no scenario: the line and what was expected.
     pub fn read(path: &Path) -> Result<Scenario, NotAScenario> {
         let refused = |(line, why): Bad| NotAScenario { file: path.to_owned(), line, why };
         let unreadable = |error: std::io::Error| refused((None, format!("it cannot be read: {error}")));
-        let length = std::fs::metadata(path).map_err(unreadable)?.len();
-        if length > FILE_MAX_BYTES {
-            return Err(refused((None, format!("it has {length} bytes, and {FILE_MAX_BYTES} are the most"))));
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let mut text = String::new();
+        // A pipe or a device does not say beforehand how much it has.
+        let read = file.take(FILE_MAX_BYTES + 1).read_to_string(&mut text);
+        let is_too_long = |read: usize| u64::try_from(read).is_ok_and(|read| read > FILE_MAX_BYTES);
+        if is_too_long(read.map_err(unreadable)?) {
+            return Err(refused((None, format!("it has more than {FILE_MAX_BYTES} bytes, the most"))));
         }
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         Scenario::parse(&text, |file| topology(file, folder)).map_err(refused)
     }
@@ -58,7 +62,8 @@ impl Scenario {
         })?;
         let at = file.topology.as_ref().map(|topology| line_of(text, topology.span().start));
         let FromFile { topology, notes } = find(&file).map_err(|why| (at, why))?;
-        Planner { text, topology, series: Vec::new(), flows: Vec::new(), steps: Vec::new() }.plan(file, notes)
+        Planner { text, topology, series: Vec::new(), flows: Vec::new(), steps: Vec::new(), pings: 0 }
+            .plan(file, notes)
     }
 }
 
@@ -102,7 +107,8 @@ fn time(text: &str) -> Result<Duration, String> {
 
 /// A rate: `10M`, `500k`, `1G`, in bits a second.
 fn rate(text: &str) -> Result<u64, String> {
-    let quality = format!("rate={text}").parse::<LinkQuality>().ok();
+    // A comma would begin another quality of a link.
+    let quality = (!text.contains(',')).then(|| format!("rate={text}").parse::<LinkQuality>().ok()).flatten();
     let rate = quality.and_then(|quality| quality.rate_bits_per_s);
     rate.ok_or_else(|| format!("expected a rate like \"10M\" or \"500k\" in bits a second, found \"{text}\""))
 }
@@ -117,6 +123,8 @@ struct Planner<'a> {
     series: Vec<String>,
     flows: Vec<NamedFlow>,
     steps: Vec<Step>,
+    /// Pings among all hosts, which are one step for all of them.
+    pings: usize,
 }
 
 impl Planner<'_> {
@@ -156,7 +164,7 @@ impl Planner<'_> {
         for event in &file.events {
             let line = self.line(event);
             self.event(event.as_ref(), line).map_err(|why| (Some(line), why))?;
-            if self.steps.len() > STEPS_MAX {
+            if self.steps.len().saturating_add(self.pings) > STEPS_MAX {
                 let why =
                     format!("more than {STEPS_MAX} things happen, each ping counted, and these are the most");
                 return Err((Some(line), why));
@@ -227,6 +235,8 @@ impl Planner<'_> {
         if let Some(all) = &event.ping_all {
             let series = self.new_series(all.name.as_deref().unwrap_or("ping_all"))?;
             let timeout = all.timeout.as_deref().map_or(Ok(PING_TIMEOUT), time)?;
+            let hosts = self.topology.hosts.len();
+            self.pings = self.pings.saturating_add(hosts.saturating_mul(hosts.saturating_sub(1)));
             self.steps.push(Step { at, line, what: Action::PingAll { series, timeout } });
         }
         if let Some(flow) = &event.flow {
@@ -328,6 +338,7 @@ impl Planner<'_> {
 
     /// The one thing that an expectation is about.
     fn wanted(&self, wish: &file::Expectation) -> Result<Wanted, String> {
+        nothing_is_alone(wish)?;
         let mut all = Vec::new();
         if let Some(switches) = wish.connected {
             all.push(Wanted::Connected(switches));
@@ -433,6 +444,20 @@ impl Planner<'_> {
     }
 }
 
+/// Refuses a key that says something about another that is not there.
+fn nothing_is_alone(wish: &file::Expectation) -> Result<(), String> {
+    let alone = [
+        ("lost_percent", wish.lost_percent.is_some(), "pings", wish.pings.is_some()),
+        ("rate", wish.rate.is_some(), "flow", wish.flow.is_some()),
+        ("index", wish.index.is_some(), "fair", wish.fair.is_some()),
+        ("state", wish.state.is_some(), "port", wish.port.is_some()),
+    ];
+    let alone = alone.into_iter().find(|(_, is_there, _, has_its_own)| *is_there && !has_its_own);
+    alone.map_or(Ok(()), |(key, _, own, _)| {
+        Err(format!("{key} says something about {own}, which is not there"))
+    })
+}
+
 fn percent(index: f64) -> Result<u8, String> {
     let is_one = (0.0..=1.0).contains(&index);
     // Between 0 and 100 after the check.
@@ -533,6 +558,8 @@ state = "down"
         check_refused("count = 3", "count = 0", 14, "expected a count between 1 and 100000");
         check_refused("count = 3", "count = 100000, timeout=\"1s\"", 14, "more than 100000 things happen");
         check_refused("rate = \"1M\"", "rate = \"fast\"", 18, "expected a rate like \"10M\"");
+        check_refused("rate = \"1M\"", "rate = \"1M,loss=5%\"", 18, "expected a rate like \"10M\"");
+        check_refused("no_ping = {", "state = \"up\"\nno_ping = {", 26, "state says something about port");
         check_refused("to = \"s3\"", "to = \"s9\"", 22, "there is no switch \"s9\"");
         check_refused("pings = \"p\"", "pings = \"q\"", 31, "there is no series of pings \"q\"; there is p");
         check_refused("lost_percent = { min = 10, max = 50 }", "", 31, "expected lost_percent");
@@ -558,6 +585,23 @@ state = "down"
         let tuned = scenario.topology.links_between("s1", "s2")[0];
         assert_eq!(scenario.topology.links[tuned].quality.to_string(), "rate=10M");
         assert_eq!(scenario.topology.links[0].quality.to_string(), "delay=1ms");
+    }
+
+    #[test]
+    fn each_ping_among_all_hosts_is_counted() {
+        let all = |hosts| {
+            parse(&format!("topology = \"single,{hosts}\"\n[[event]]\nat = \"0s\"\nping_all = {{}}\n"))
+        };
+        assert!(all(300).is_ok());
+        let (line, why) = all(400).unwrap_err();
+        assert_eq!(line, Some(2));
+        assert!(why.contains("more than 100000 things happen, each ping counted"), "{why}");
+    }
+
+    #[test]
+    fn a_file_without_end_is_refused() {
+        let refused = Scenario::read(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(refused.contains("more than 4194304 bytes"), "{refused}");
     }
 
     #[test]

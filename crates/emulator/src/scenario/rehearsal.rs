@@ -11,11 +11,15 @@ use super::Scenario;
 use super::expectation::Verdict;
 use super::play::{Doing, Found, Play, Purpose};
 use crate::network::FlowId;
+use crate::run::ping_all::PingAll;
 use crate::simulation::Simulation;
 use crate::switch::{FailMode, SwitchOptions};
 
 /// How exactly replies are timed.
 const SLICE: Duration = Duration::from_millis(1);
+
+/// How much virtual time passes at most, while anything happens in it, before it is asked whether to go on.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What became of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +37,8 @@ pub struct Rehearsal {
 }
 
 impl Scenario {
-    /// Plays it in virtual time.
-    pub fn rehearse(&self) -> Rehearsal {
+    /// Plays it in virtual time, until its end or until `is_stopped` says so: `None` then.
+    pub fn rehearse(&self, is_stopped: impl FnMut() -> bool) -> Option<Rehearsal> {
         let options = SwitchOptions { fail_mode: FailMode::Standalone, ..SwitchOptions::default() };
         let mut network = Simulation::new(&self.topology, &options, self.seed);
         if self.spanning_tree {
@@ -51,29 +55,14 @@ impl Scenario {
             sequence: 0,
             trouble: Vec::new(),
         };
-        stage.play()
+        stage.play(is_stopped)
     }
 }
 
 /// A ping that is on its way.
 struct Waiting {
     until: Duration,
-    what: Pinged,
-}
-
-#[derive(Clone, Copy)]
-enum Pinged {
-    One(Purpose),
-    /// Of a round among all hosts, by its index.
-    Round(usize),
-}
-
-/// Pings among all hosts.
-struct Round {
-    series: usize,
-    sent: usize,
-    answered: usize,
-    left: usize,
+    purpose: Purpose,
 }
 
 struct Stage<'a> {
@@ -81,14 +70,15 @@ struct Stage<'a> {
     network: Simulation,
     /// By the host that pinged, the address and the number.
     waiting: BTreeMap<(usize, IpAddr, u16), Waiting>,
-    rounds: Vec<Round>,
+    /// Pings among all hosts that are not over, and the series that each is.
+    rounds: Vec<(usize, PingAll)>,
     flows: Vec<Option<FlowId>>,
     sequence: u16,
     trouble: Vec<String>,
 }
 
 impl Stage<'_> {
-    fn play(mut self) -> Rehearsal {
+    fn play(mut self, mut is_stopped: impl FnMut() -> bool) -> Option<Rehearsal> {
         let mut play = Play::new(self.scenario);
         let mut doings = Vec::new();
         loop {
@@ -100,19 +90,30 @@ impl Stage<'_> {
             if play.is_over() {
                 break;
             }
-            let next = match self.waiting.is_empty() {
+            if is_stopped() {
+                return None;
+            }
+            let next = match self.waiting.is_empty() && self.rounds.is_empty() {
                 true => play.next_at(now).unwrap_or(now + SLICE),
                 false => now + SLICE,
             };
-            self.network.run_until(next.max(now + Duration::from_nanos(1)));
+            self.network.run_until(self.not_too_far(next).max(now + Duration::from_nanos(1)));
             self.gather(&mut play);
         }
-        Rehearsal {
+        Some(Rehearsal {
             verdicts: play.verdicts(),
             trouble: self.trouble,
             took: self.network.now(),
             digest: self.network.digest(),
             storms: self.network.storms(),
+        })
+    }
+
+    /// That time, or an earlier one if much may happen until then.
+    fn not_too_far(&self, next: Duration) -> Duration {
+        match self.network.next_due() {
+            Some(due) => next.min(due.max(self.network.now()) + LOOK),
+            None => next,
         }
     }
 
@@ -124,7 +125,7 @@ impl Stage<'_> {
                 self.trouble.extend(done.err().map(|error| error.to_string()));
             }
             Doing::Ping { purpose, from, to, timeout } => {
-                self.ping(&from, &to, timeout, Pinged::One(purpose));
+                self.ping(&from, &to, timeout, purpose);
             }
             Doing::PingAll { series, timeout } => self.ping_all(series, timeout),
             Doing::StartFlow(flow) => match self.network.start_flow(&self.scenario.flows[flow].spec) {
@@ -146,7 +147,7 @@ impl Stage<'_> {
         }
     }
 
-    fn ping(&mut self, from: &str, to: &str, timeout: Duration, what: Pinged) {
+    fn ping(&mut self, from: &str, to: &str, timeout: Duration, purpose: Purpose) {
         self.sequence = self.sequence.wrapping_add(1);
         let network = self.network.network();
         let found = network.host_named(from).and_then(|from| {
@@ -156,56 +157,60 @@ impl Stage<'_> {
         match found.and_then(|place| self.network.ping(from, to, self.sequence).map(|()| place)) {
             Ok((host, address)) => {
                 let until = self.network.now() + timeout;
-                self.waiting.insert((host, address, self.sequence), Waiting { until, what });
+                self.waiting.insert((host, address, self.sequence), Waiting { until, purpose });
             }
             Err(error) => self.trouble.push(error.to_string()),
         }
     }
 
     fn ping_all(&mut self, series: usize, timeout: Duration) {
-        let names: Vec<String> =
-            self.network.network().hosts().iter().map(|host| host.name().to_owned()).collect();
-        let round = self.rounds.len();
-        let pairs = names.len() * names.len().saturating_sub(1);
-        self.rounds.push(Round { series, sent: pairs, answered: 0, left: pairs });
-        for from in &names {
-            for to in names.iter().filter(|to| *to != from) {
-                self.ping(from, to, timeout, Pinged::Round(round));
+        let hosts = self.network.network().hosts().len();
+        let round = PingAll::new(hosts, timeout, self.sequence.wrapping_add(1));
+        self.sequence = round.next_sequence();
+        self.rounds.push((series, round));
+        self.go_on_pinging();
+    }
+
+    /// Gives up pings of rounds, and sends the next ones.
+    fn go_on_pinging(&mut self) {
+        let Stage { network, rounds, .. } = self;
+        network.act(|network, now, effects| {
+            for (_, round) in rounds {
+                round.give_up(network, now);
+                round.send(network, now, effects);
             }
-        }
+        });
     }
 
     /// Tells the play which pings have come back, and which are lost.
     fn gather(&mut self, play: &mut Play<'_>) {
         let now = self.network.now();
         for (host, reply) in self.network.take_replies() {
-            if let Some(waiting) = self.waiting.remove(&(host, reply.from, reply.sequence)) {
-                self.tell(waiting.what, Some(reply.round_trip), play);
-            }
-        }
-        let lost: Vec<_> =
-            self.waiting.iter().filter(|(_, ping)| ping.until <= now).map(|(key, _)| *key).collect();
-        for key in lost {
-            if let Some(waiting) = self.waiting.remove(&key) {
-                self.tell(waiting.what, None, play);
-            }
-        }
-    }
-
-    fn tell(&mut self, what: Pinged, round_trip: Option<Duration>, play: &mut Play<'_>) {
-        let now = self.network.now();
-        match what {
-            Pinged::One(purpose) => play.on_found(Found::Pinged { purpose, round_trip }, now),
-            Pinged::Round(index) => {
-                let round = &mut self.rounds[index];
-                round.left -= 1;
-                round.answered += usize::from(round_trip.is_some());
-                if round.left == 0 {
-                    let Round { series, sent, answered, .. } = *round;
-                    play.on_found(Found::PingedAll { series, sent, answered }, now);
+            match self.waiting.remove(&(host, reply.from, reply.sequence)) {
+                Some(Waiting { purpose, .. }) => {
+                    play.on_found(Found::Pinged { purpose, round_trip: Some(reply.round_trip) }, now);
+                }
+                // Of one of the rounds, which finds it among its own, or too late for any.
+                None => {
+                    let _ = self.rounds.iter_mut().find_map(|(_, round)| round.on_reply(host, &reply));
                 }
             }
         }
+        self.waiting.retain(|_, Waiting { until, purpose }| {
+            let is_lost = *until <= now;
+            if is_lost {
+                play.on_found(Found::Pinged { purpose: *purpose, round_trip: None }, now);
+            }
+            !is_lost
+        });
+        self.go_on_pinging();
+        self.rounds.retain(|(series, round)| {
+            if round.is_done() {
+                let (sent, answered) = (round.pings(), round.answered());
+                play.on_found(Found::PingedAll { series: *series, sent, answered }, now);
+            }
+            !round.is_done()
+        });
     }
 }
 
@@ -233,7 +238,7 @@ mod tests {
 
     #[test]
     fn most_of_a_day_takes_no_time_and_a_seed_repeats_it() {
-        let seeded = |seed: u64| scenario(&format!("seed = {seed}\n{A_DAY}")).rehearse();
+        let seeded = |seed: u64| scenario(&format!("seed = {seed}\n{A_DAY}")).rehearse(|| false).unwrap();
         let day = seeded(1);
         assert!(day.verdicts.iter().all(|verdict| verdict.held), "{:#?}", day.verdicts);
         assert!(day.took >= Duration::from_secs(1201 * 60) && day.trouble.is_empty(), "{day:?}");
@@ -242,9 +247,40 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_is_alone_has_nobody_to_ping_and_the_scenario_ends() {
+        let alone = "topology = \"single,1\"\ntime = \"virtual\"\n[[event]]\nat = \"1s\"\nping_all = {}\n";
+        let mut slices = 0;
+        let alone = scenario(alone).rehearse(|| {
+            slices += 1;
+            slices > 1000
+        });
+        assert!(alone.is_some_and(|alone| alone.took < Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn who_is_told_to_stop_does_so_within_a_step_and_not_only_between_them() {
+        let busy = "topology = \"single,2\"\ntime = \"virtual\"\n[[event]]\nat = \"0s\"\n\
+                    flow = { from = \"h1\", to = \"h2\", kind = \"udp\", rate = \"100k\", for = \"60min\" }\n";
+        let mut looks = 0;
+        let stopped = scenario(busy).rehearse(|| {
+            looks += 1;
+            looks > 10
+        });
+        assert_eq!((stopped, looks), (None, 11));
+    }
+
+    #[test]
+    fn all_hosts_ping_all_others() {
+        let all = "topology = \"linear,6\"\ntime = \"virtual\"\nlinks = \"delay=1ms\"\n[[event]]\nat = \"0s\"\nping_all = {}\n\
+                   [[expect]]\npings = \"ping_all\"\nlost_percent = { max = 0 }\n";
+        let all = scenario(all).rehearse(|| false).unwrap();
+        assert!(all.verdicts[0].held && all.verdicts[0].found.contains("0 of 30 lost"), "{all:?}");
+    }
+
+    #[test]
     fn flows_share_a_link_in_virtual_time_too() {
         let shared = include_str!("../../../../examples/shared-bottleneck/scenario.toml");
-        let shared = scenario(&format!("time = \"virtual\"\n{shared}")).rehearse();
+        let shared = scenario(&format!("time = \"virtual\"\n{shared}")).rehearse(|| false).unwrap();
         assert!(shared.verdicts.iter().all(|verdict| verdict.held), "{:#?}", shared.verdicts);
     }
 
@@ -254,7 +290,7 @@ mod tests {
                     [[event]]\nat = \"1s\"\nlink_down = \"s2-s3\"\n\
                     [[expect]]\nat = \"0s\"\nping = { from = \"h1\", to = \"h3\" }\n\
                     [[expect]]\nat = \"1s\"\nping = { from = \"h4\", to = \"h3\" }\n";
-        let ring = scenario(ring).rehearse();
+        let ring = scenario(ring).rehearse(|| false).unwrap();
         assert!(ring.verdicts.iter().all(|verdict| verdict.held), "{:#?}", ring.verdicts);
         assert_eq!(ring.storms, 0);
     }

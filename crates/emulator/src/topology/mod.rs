@@ -120,8 +120,8 @@ impl Topology {
 
     /// The index of a host, by its name or its address.
     pub fn host_named(&self, name: &str) -> Option<usize> {
-        let is_it = |host: &HostPlan| host.name == name || name.parse() == Ok(host.address);
-        self.hosts.iter().position(is_it)
+        let address = name.parse().ok();
+        self.hosts.iter().position(|host| host.name == name || address == Some(host.address))
     }
 
     /// The name of what an end of a link belongs to.
@@ -135,9 +135,12 @@ impl Topology {
 
     /// The numbers of the links between two nodes that are named by name or label, in whichever direction.
     pub fn links_between(&self, one: &str, two: &str) -> Vec<usize> {
-        let is = |end: Endpoint, name: &str| match end {
-            Endpoint::Switch { index, .. } => self.switch_named(name) == Some(index),
-            Endpoint::Host { index } => self.host_named(name) == Some(index),
+        // Once, and not for each link: looking a name up is a walk through all switches and hosts.
+        let named = |name| (self.switch_named(name), self.host_named(name));
+        let (one, two) = (named(one), named(two));
+        let is = |end: Endpoint, (switch, host): (Option<usize>, Option<usize>)| match end {
+            Endpoint::Switch { index, .. } => switch == Some(index),
+            Endpoint::Host { index } => host == Some(index),
         };
         let joins =
             |link: &Link| is(link.one, one) && is(link.two, two) || is(link.one, two) && is(link.two, one);

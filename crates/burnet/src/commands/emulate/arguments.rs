@@ -13,6 +13,9 @@ use super::bound::BoundArgs;
 /// Where a controller listens if no port is said (OpenFlow 1.3.5, 6.3.3).
 const PORT: u16 = 6653;
 
+/// How long the switches may take if nothing is said.
+const WAIT_S: u32 = 30;
+
 const EXAMPLES: &str = "\
 Examples:
   burnet emulate --topo tree,3 --ping-all                      against a node on this machine; exit code 0 if all pings come back
@@ -64,8 +67,8 @@ pub struct EmulateArgs {
     /// with controllers (repeat for more)
     #[arg(long = "pcap", value_name = "PORT=FILE")]
     pub pcaps: Vec<PcapWish>,
-    /// How many seconds the switches may take to be connected before --ping-all gives up
-    #[arg(long = "wait", value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    /// How many seconds the switches may take to be connected before --ping-all or a scenario gives up
+    #[arg(long = "wait", value_name = "SECONDS", default_value_t = WAIT_S, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub wait_s: u32,
     /// After how many seconds a ping is lost
     #[arg(long = "ping-timeout", value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
@@ -80,6 +83,18 @@ impl EmulateArgs {
     pub(super) fn name(&self) -> String {
         let scenario = self.scenario.as_ref().map(|file| file.display().to_string());
         scenario.or_else(|| self.bound.name()).unwrap_or_else(|| self.topo.clone())
+    }
+
+    /// The first of the options that say something about connections, of which virtual time has none.
+    pub(super) fn without_effect_in_virtual_time(&self) -> Option<&'static str> {
+        let options = [
+            ("--controller", !self.controllers.is_empty()),
+            ("--pcap", !self.pcaps.is_empty()),
+            ("--version", self.version != EmulatedVersions::Both),
+            ("--fail-mode", self.fail_mode != EmulatedFailMode::Secure),
+            ("--wait", self.wait_s != WAIT_S),
+        ];
+        options.into_iter().find(|(_, is_said)| *is_said).map(|(option, _)| option)
     }
 }
 

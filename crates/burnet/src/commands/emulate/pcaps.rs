@@ -52,7 +52,13 @@ impl Files {
     /// Opens each file.
     pub(super) fn open(wishes: &[PcapWish], topology: &Topology) -> Result<Files, CommandError> {
         let mut files = Files { files: Vec::new(), taps: Vec::new() };
-        for PcapWish { what, file } in wishes {
+        for (number, PcapWish { what, file }) in wishes.iter().enumerate() {
+            if wishes[..number].iter().any(|wish| wish.file == *file) {
+                return Err(CommandError::CannotBe(format!(
+                    "two --pcap options name {}: each needs a file of its own",
+                    file.display()
+                )));
+            }
             files.taps.push(tap(what, topology).map_err(CommandError::CannotBe)?);
             let writer = File::create(file).and_then(|file| PcapWriter::new(BufWriter::new(file)));
             let unwritable =

@@ -75,7 +75,7 @@ impl<'a> Player<'a> {
             for doing in doings.drain(..) {
                 self.act(doing, run, now);
             }
-            run.hear(LOOK);
+            run.hear(LOOK)?;
             self.gather(began.elapsed());
             if run.stop.came_within(Duration::ZERO) {
                 let seconds = began.elapsed().as_secs_f64();

@@ -39,6 +39,9 @@ pub(super) struct Summary {
     /// Of a scenario in virtual time: stands for all that happened, the same for the same scenario and seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
+    /// Likewise: how often frames went in circles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storms: Option<u64>,
     /// Whether what was asked came true.
     pub(super) passed: bool,
 }
@@ -58,6 +61,7 @@ pub(super) struct Counted {
     errors: u64,
     bad_messages: u64,
     frames_lost: u64,
+    frames_not_sent: u64,
 }
 
 /// What became of `--ping-all`.
@@ -108,6 +112,7 @@ impl Summary {
             expectations: None,
             pcaps: Vec::new(),
             digest: None,
+            storms: None,
             passed: true,
         }
     }
@@ -123,8 +128,8 @@ impl Summary {
     }
 
     /// It was in virtual time.
-    pub(super) fn with_digest(self, digest: u64) -> Self {
-        Summary { digest: Some(format!("{digest:016x}")), ..self }
+    pub(super) fn with_rehearsal(self, digest: u64, storms: u64) -> Self {
+        Summary { digest: Some(format!("{digest:016x}")), storms: Some(storms), ..self }
     }
 
     /// All of these had to hold.
@@ -149,6 +154,7 @@ impl From<EmulationCounters> for Counted {
             errors: counters.errors,
             bad_messages: counters.bad_messages,
             frames_lost: counters.frames_lost,
+            frames_not_sent: counters.frames_not_sent,
         }
     }
 }
@@ -183,19 +189,27 @@ impl fmt::Display for Summary {
             "{}: {} switches, {} hosts, {} links",
             self.topology, self.switches, self.hosts, self.links
         )?;
+        // In virtual time there is nobody to be connected to, and no message.
+        let is_virtual = self.digest.is_some();
         match self.connected_after_ms {
             Some(ms) => writeln!(f, "connected   all after {:.3} s", ms / 1000.0)?,
+            None if is_virtual => {}
             None => writeln!(f, "connected   not all")?,
         }
         if let Some(pings) = &self.pings {
             pings.fmt(f)?;
         }
-        self.counters.fmt(f)?;
+        if !is_virtual {
+            self.counters.fmt(f)?;
+        }
         for recorded in &self.pcaps {
             writeln!(f, "pcap        {recorded}")?;
         }
         if let Some(digest) = &self.digest {
             writeln!(f, "digest      {digest}")?;
+        }
+        if let Some(storms @ 1..) = self.storms {
+            writeln!(f, "trouble     {storms} storms: frames went in circles")?;
         }
         for judged in self.expectations.iter().flatten() {
             writeln!(f, "{judged}")?;
@@ -211,7 +225,8 @@ impl fmt::Display for Summary {
 impl fmt::Display for Pings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (sent, received) = (self.sent, self.received);
-        writeln!(f, "pings       {:.0}% dropped ({received}/{sent} received)", self.dropped_percent.ceil())?;
+        let dropped = emulator::run::dropped_percent(sent, received);
+        writeln!(f, "pings       {dropped}% dropped ({received}/{sent} received)")?;
         if let Some(times) = self.round_trip_ms {
             writeln!(
                 f,
@@ -243,6 +258,7 @@ impl fmt::Display for Counted {
             (self.bad_messages, "messages that could not be read"),
             (self.packet_ins_dropped, "packet-ins dropped"),
             (self.frames_lost, "frames lost"),
+            (self.frames_not_sent, "frames that an interface did not take"),
         ];
         let trouble: Vec<String> = trouble
             .iter()
@@ -278,7 +294,7 @@ mod tests {
         let summary = summary(pairs);
         assert!(!summary.passed);
         let text = summary.to_string();
-        assert!(text.contains("pings       100% dropped (1/201 received)"), "{text}");
+        assert!(text.contains("pings       99% dropped (1/201 received)"), "{text}");
         assert!(text.contains("lost        h1 -> h4\nlost        … and 195 more\n"), "{text}");
         assert!(text.ends_with("trouble     2 connections refused\n"), "{text}");
         assert_eq!(summary.pings.unwrap().lost.len(), LOST_NAMED);
@@ -292,6 +308,25 @@ mod tests {
         let times = "round trip  min 1.000 ms, median 51.000 ms, p99 100.000 ms, max 100.000 ms";
         assert!(text.contains(times), "{text}");
         assert_eq!(serde_json::to_value(&summary).unwrap()["pings"]["received"], 100);
+    }
+
+    #[test]
+    fn what_virtual_time_does_not_have_is_not_said() {
+        let topology = "single,3".parse().unwrap();
+        let counters = EmulationCounters::default();
+        let summary =
+            Summary::new("x", &topology, None, Duration::from_secs(2), counters).with_rehearsal(7, 3);
+        let text = summary.to_string();
+        assert!(!text.contains("connected") && !text.contains("messages"), "{text}");
+        assert!(text.contains("trouble     3 storms"), "{text}");
+    }
+
+    #[test]
+    fn frames_that_an_interface_did_not_take_are_said() {
+        let counters = EmulationCounters { frames_not_sent: 4, ..Default::default() };
+        let topology = "single,3".parse().unwrap();
+        let summary = Summary::new("x", &topology, None, Duration::from_secs(2), counters).to_string();
+        assert!(summary.contains("4 frames that an interface did not take"), "{summary}");
     }
 
     #[test]
