@@ -29,6 +29,7 @@ use crate::cli::CommandError;
 
 /// Does what is asked.
 pub fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
+    crate::descriptors::take_what_is_allowed();
     match &args.command {
         BenchCommand::Southbound(args) => southbound::southbound(args),
         BenchCommand::Compare(args) => compare::compare(args),

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::args::LoadArgs;
 use super::machine::Machine;
 use crate::cli::CommandError;
+use crate::descriptors;
 
 /// Descriptors that this process needs besides its switches'.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -57,7 +58,7 @@ impl Measurement {
         target: SocketAddr,
         watched: impl FnOnce(Arc<Progress>),
     ) -> Result<Self, CommandError> {
-        allow_descriptors(u64::from(args.switches))?;
+        check_descriptors(u64::from(args.switches), descriptors::allowed())?;
         let options = args.options(target);
         let mut load = Load::start(&options).map_err(|error| CommandError::DidNotWork(error.to_string()))?;
         watched(load.progress());
@@ -94,11 +95,14 @@ impl Measurement {
         self.load.round(self.mode, self.round_length)
     }
 
-    /// A round that counts, unless it was ended before its time.
-    pub fn round(&mut self) -> &RoundReport {
+    /// A round that counts; `None` if it was ended before its time, and does not count.
+    pub fn round(&mut self) -> Option<&RoundReport> {
         let round = self.load.round(self.mode, self.round_length);
+        if self.is_stopped() {
+            return None;
+        }
         self.rounds.push(round);
-        &self.rounds[self.rounds.len() - 1]
+        self.rounds.last()
     }
 
     /// Responses a second of each round.
@@ -389,22 +393,15 @@ fn incomplete(
     })
 }
 
-/// Each switch is a descriptor; a shell allows too few as a rule.
-fn allow_descriptors(switches: u64) -> Result<(), CommandError> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+/// Each switch is a descriptor.
+fn check_descriptors(switches: u64, allowed: Option<u64>) -> Result<(), CommandError> {
     let wanted = switches + OTHER_DESCRIPTORS;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return Ok(());
+    match allowed {
+        Some(allowed) if allowed < wanted => Err(CommandError::CannotBe(format!(
+            "{switches} switches take {wanted} descriptors, and this user may have {allowed}: ask for fewer, or raise the limit (ulimit -Hn)"
+        ))),
+        _ => Ok(()),
     }
-    if let Some(hard) = limit.maximum.filter(|hard| *hard < wanted) {
-        return Err(CommandError::CannotBe(format!(
-            "{switches} switches take {wanted} descriptors, and this user may have {hard}: ask for fewer, or raise the limit (ulimit -Hn)"
-        )));
-    }
-    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
-    setrlimit(Resource::Nofile, raised)
-        .map_err(|error| CommandError::DidNotWork(format!("{wanted} descriptors are not to be had: {error}")))
 }
 
 #[cfg(test)]
@@ -428,6 +425,16 @@ mod tests {
         let rounds: Vec<RoundReport> = answered.iter().map(round).collect();
         let faults = Faults { lost, reasons: vec!["refused".to_owned()], ..Faults::default() };
         incomplete(&options, connected, learned, &rounds, &faults, false)
+    }
+
+    #[test]
+    fn more_switches_than_descriptors_are_refused() {
+        assert!(check_descriptors(1000, None).is_ok() && check_descriptors(960, Some(1024)).is_ok());
+        let refused = check_descriptors(961, Some(1024)).unwrap_err().to_string();
+        assert!(
+            refused.contains("961 switches take 1025 descriptors, and this user may have 1024"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -26,8 +26,9 @@ pub fn southbound(args: &SouthboundArgs) -> Result<ExitCode, CommandError> {
         if measurement.is_stopped() {
             break;
         }
-        let round = if number < args.load.warmup { &measurement.warm_up() } else { measurement.round() };
-        if says_cbenchs_lines {
+        let round =
+            if number < args.load.warmup { Some(&measurement.warm_up()) } else { measurement.round() };
+        if let Some(round) = round.filter(|_| says_cbenchs_lines) {
             say(&cbench::round_line(SystemTime::now(), round))?;
         }
     }

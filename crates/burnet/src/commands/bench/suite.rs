@@ -158,7 +158,7 @@ pub fn suite(args: &SuiteArgs) -> Result<ExitCode, CommandError> {
     for (name, part) in
         RUN.iter().filter(|(name, _)| args.only.is_empty() || args.only.iter().any(|it| it == name))
     {
-        match part(&bench) {
+        match bench.go_on().and_then(|()| part(&bench)) {
             Ok(found) => {
                 if !args.json {
                     found.iter().try_for_each(|figure| say(&line(figure)))?;
@@ -211,8 +211,17 @@ impl Bench<'_> {
         }
     }
 
+    /// An error once a signal has come: nothing more is begun then.
+    fn go_on(&self) -> Result<(), CommandError> {
+        match self.watch.is_stopped() {
+            true => Err(CommandError::DidNotWork("it was told to stop".to_owned())),
+            false => Ok(()),
+        }
+    }
+
     /// Two targets under loads that differ or not.
     fn compare(&self, a: (&str, &LoadArgs), b: (&str, &LoadArgs)) -> Result<Comparison, CommandError> {
+        self.go_on()?;
         let target = |name: &str| name.parse::<Target>().map_err(CommandError::CannotBe);
         compare::run((&target(a.0)?, a.1), (&target(b.0)?, b.1), &self.watch)
     }
@@ -340,11 +349,12 @@ fn memory_of_a_node(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
     ])
 }
 
-fn start(_: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
+fn start(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
     let mut figures = Vec::new();
     for target in [PROCESS, TRUSTED] {
         let mut times = Vec::new();
         for _ in 0..STARTS {
+            bench.go_on()?;
             times.push(start_once(target)?.as_secs_f64() * 1000.0);
         }
         let median = emulator::load::figures::median(&times).unwrap_or_default();
@@ -354,6 +364,7 @@ fn start(_: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
         let spread = Some((fold(f64::min, f64::INFINITY), fold(f64::max, 0.0)));
         figures.push(Figure { spread, ..figure(name, Asked::at_most(100.0, Unit::Ms), median, how) });
     }
+    bench.go_on()?;
     figures.push(many_switches()?);
     Ok(figures)
 }

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -18,9 +19,16 @@ const EACH: Duration = Duration::from_secs(1);
 /// The loads that are watched, with their names.
 type Watched = Arc<Mutex<Vec<(String, Arc<Progress>)>>>;
 
+/// What signals end: the loads that there are, and those that come.
+#[derive(Clone, Default)]
+struct Ending {
+    watched: Watched,
+    stopped: Arc<AtomicBool>,
+}
+
 /// Shows how loads go until it is dropped, and ends them when a signal asks for it.
 pub struct Watch {
-    watched: Watched,
+    ending: Ending,
     // The thread ends when this is gone.
     _until: Sender<()>,
 }
@@ -33,25 +41,20 @@ impl Watch {
     pub fn start(shown: bool) -> Result<Watch, CommandError> {
         let signals = monitor::shutdown_signals()
             .map_err(|error| CommandError::DidNotWork(format!("signals cannot be listened to: {error}")))?;
-        let watched = Watched::default();
+        let ending = Ending::default();
         let (until, ended) = channel();
-        let stopping = watched.clone();
+        let stopping = ending.clone();
         std::thread::spawn(move || {
             // The first signal ends what is measured in order, and a second one at once.
             while File::from(signals.try_clone()?).read(&mut [0])? > 0 {
-                let already = each(&stopping, |(_, progress)| {
-                    let before = progress.is_stopped();
-                    progress.stop();
-                    before
-                });
-                if already.into_iter().all(|before| before) {
+                if stopping.on_signal() {
                     std::process::exit(1);
                 }
             }
             std::io::Result::Ok(())
         });
         if shown || std::io::stderr().is_terminal() {
-            let showing = watched.clone();
+            let showing = ending.watched.clone();
             std::thread::spawn(move || {
                 let mut before = (Instant::now(), Vec::new());
                 while ended.recv_timeout(EACH) == Err(RecvTimeoutError::Timeout) {
@@ -59,14 +62,35 @@ impl Watch {
                 }
             });
         }
-        Ok(Watch { watched, _until: until })
+        Ok(Watch { ending, _until: until })
     }
 
-    /// One more load.
+    /// One more load. It is stopped at once if a signal has come.
     pub fn add(&self, name: &str, progress: Arc<Progress>) {
+        self.ending.add(name, progress);
+    }
+
+    /// Whether a signal has come: nothing more is to be begun.
+    pub fn is_stopped(&self) -> bool {
+        self.ending.stopped.load(Ordering::SeqCst)
+    }
+}
+
+impl Ending {
+    fn add(&self, name: &str, progress: Arc<Progress>) {
         if let Ok(mut watched) = self.watched.lock() {
-            watched.push((name.to_owned(), progress));
+            watched.push((name.to_owned(), progress.clone()));
         }
+        if self.stopped.load(Ordering::SeqCst) {
+            progress.stop();
+        }
+    }
+
+    /// Stops everything. Says whether it was to be stopped already.
+    fn on_signal(&self) -> bool {
+        let already = self.stopped.swap(true, Ordering::SeqCst);
+        each(&self.watched, |(_, progress)| progress.stop());
+        already
     }
 }
 
@@ -88,5 +112,21 @@ fn show(watched: &Watched, before: &mut (Instant, Vec<u64>)) {
             let _ = writeln!(err, "{name}: {known} switches, {rate:.0} answers/s");
         }
         *before = answered;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_ends_what_comes_after_it_too_and_a_second_one_ends_at_once() {
+        let ending = Ending::default();
+        let [first, second] = [(); 2].map(|()| Arc::new(Progress::default()));
+        ending.add("first", first.clone());
+        assert!(!ending.on_signal() && first.is_stopped());
+        ending.add("second", second.clone());
+        assert!(second.is_stopped());
+        assert!(ending.on_signal(), "also where another load has begun meanwhile");
     }
 }
