@@ -2,6 +2,7 @@
 //!
 //! Never knows its session; that is southbound's.
 
+use crate::entries::Entries;
 use abi::event::{PortRecord, PortStatus, SwitchUp};
 use flow::DatapathId;
 
@@ -11,6 +12,7 @@ pub struct Datapath {
     n_buffers: u32,
     n_tables: u8,
     ports: Vec<PortRecord>,
+    pub(crate) entries: Entries,
 }
 
 /// A switch cannot have more ports here: what more it announces is not told to zones that come later. The number is what one
@@ -23,7 +25,7 @@ impl Datapath {
     /// As it came up.
     pub fn new(up: &SwitchUp<'_>) -> Self {
         let ports = up.ports[..up.ports.len().min(MAX_PORTS)].to_vec();
-        Datapath { n_buffers: up.n_buffers, n_tables: up.n_tables, ports }
+        Datapath { n_buffers: up.n_buffers, n_tables: up.n_tables, ports, entries: Entries::default() }
     }
 
     /// Takes note of a change.

@@ -1,6 +1,7 @@
 //! What the kernel says is to be done. The worker does it.
 
 use crate::capability::Capability;
+use crate::entries::Asked;
 use crate::excess::Excess;
 use crate::quota::QuotaKind;
 use crate::zones::ZoneSet;
@@ -16,6 +17,13 @@ pub enum Effect {
     Punt(DatapathId),
     /// Tell this zone of every switch that is up.
     Replay(ZoneId),
+    /// Ask a switch this, as the kernel, under the question's own ticket; the answer goes to [`crate::Kernel::on_own_answer`].
+    Ask {
+        /// Which switch.
+        datapath: DatapathId,
+        /// What.
+        asked: Asked,
+    },
     /// Tell this zone and the operator that a soft limit is passed.
     SoftLimit {
         /// Whose.

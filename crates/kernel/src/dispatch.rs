@@ -6,6 +6,7 @@ use crate::bounds::Scratch;
 use crate::capability::Capability;
 use crate::datapath::Datapath;
 use crate::decision::Effect;
+use crate::entries::EntryLease;
 use crate::grant::Grant;
 use crate::owned::Owned;
 use crate::query::Queries;
@@ -22,6 +23,9 @@ use std::collections::BTreeMap;
 /// How many kinds of event there can be.
 const KINDS: usize = 64;
 
+/// How much of a table is used unless the operator says otherwise: the rest is left for a day when it is needed.
+const TABLE_FILL_PERCENT: u8 = 90;
+
 /// The deciding part of one worker: its switches, every zone of the node, and who hears what.
 #[derive(Clone, Debug)]
 pub struct Kernel {
@@ -31,6 +35,8 @@ pub struct Kernel {
     pub(crate) last_commanded: Option<DatapathId>,
     pub(crate) queries: Queries,
     pub(crate) owned: Owned,
+    pub(crate) lease: Option<EntryLease>,
+    pub(crate) table_fill_percent: u8,
     pub(crate) scratch: Scratch,
     /// By kind of event: who hears it. For packet-ins, those who hear all of them.
     hearers: [ZoneSet; KINDS],
@@ -53,6 +59,8 @@ impl Kernel {
             last_commanded: None,
             queries: Queries::default(),
             owned: Owned::default(),
+            lease: None,
+            table_fill_percent: TABLE_FILL_PERCENT,
             scratch: Scratch::default(),
             hearers: [ZoneSet::EMPTY; KINDS],
             choosy: ZoneSet::EMPTY,
@@ -163,6 +171,11 @@ impl Kernel {
             Event::PortStatus(status) => {
                 if let Some(datapath) = self.datapaths.get_mut(&status.datapath) {
                     datapath.on_port_status(status);
+                }
+            }
+            Event::FlowRemoved(removed) => {
+                if let Some(datapath) = self.datapaths.get_mut(&removed.datapath) {
+                    datapath.entries.on_removed(removed.owner(), removed.table_id);
                 }
             }
             _ => {}

@@ -11,10 +11,12 @@
 //! This crate never does I/O, never reads a clock, and knows neither a wire protocol nor what a zone is made of.
 
 pub mod bounds;
+pub mod budget;
 pub mod capability;
 pub mod datapath;
 pub mod decision;
 mod dispatch;
+pub mod entries;
 pub mod excess;
 pub mod grant;
 pub mod owned;
@@ -29,6 +31,7 @@ pub mod zones;
 pub use capability::{Capabilities, Capability};
 pub use decision::{Decision, Effect, Refusal};
 pub use dispatch::Kernel;
+pub use entries::Asked;
 pub use excess::Excess;
 pub use grant::{Bounds, Grant, Names, TableSet};
 pub use quota::{Quota, QuotaKind, Quotas};

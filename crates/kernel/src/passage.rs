@@ -2,7 +2,7 @@
 //!
 //! Never changes what an app asked for but for one thing: the upper bits of a cookie are the owner's.
 
-use crate::bounds::{Reaches, Scratch, command};
+use crate::bounds::{Reaches, Scratch, command as flow_command};
 use crate::capability::Capability;
 use crate::decision::{Decision, Effect, Refusal};
 use crate::dispatch::{Kernel, needed_to_hear};
@@ -31,7 +31,7 @@ impl Kernel {
         let decision = match Command::read(frame) {
             Ok(command) => self
                 .take_from_quotas(zone, &command, now_ms, effects)
-                .and_then(|()| self.decide(zone, command, effects)),
+                .and_then(|()| self.decide(zone, command, now_ms, effects)),
             Err(malformed) => Err(Refusal::Malformed(malformed)),
         };
         if let Some(Some(zone)) = self.zones.get_mut(usize::from(zone.0)) {
@@ -45,6 +45,7 @@ impl Kernel {
         &mut self,
         zone: ZoneId,
         command: Command<'a>,
+        now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<Decision<'a>, Refusal> {
         if let Some(capability) = needed_for(&command.what) {
@@ -54,6 +55,9 @@ impl Kernel {
             What::Subscribe(subscribe) => self.decide_subscription(zone, &subscribe, effects),
             What::FlowMod(flow_mod) => {
                 self.check_flow_mod(zone, command.datapath, &flow_mod)?;
+                if flow_mod.command < flow_command::DELETE {
+                    self.take_entry(zone, command.datapath, flow_mod.table_id, now_ms, effects)?;
+                }
                 let stamped = self.stamp(zone, flow_mod);
                 self.send(Command { what: What::FlowMod(stamped), ..command })
             }
@@ -274,7 +278,7 @@ impl Kernel {
     #[inline]
     fn owned_cookie(&self, zone: ZoneId, flow_mod: &FlowMod<'_>) -> (u64, u64) {
         let own_mask = flow_mod.cookie_mask & COOKIE_MASK;
-        if flow_mod.command == command::ADD {
+        if flow_mod.command == flow_command::ADD {
             return (zone.stamp(flow_mod.cookie), 0);
         }
         if self.require(zone, Capability::RuleWriteOthers).is_ok() {

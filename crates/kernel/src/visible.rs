@@ -62,14 +62,25 @@ impl Kernel {
 }
 
 /// Appends the flow entries that a zone owns. What does not look like an entry ends the list.
-fn own_entries(zone: ZoneId, mut entries: &[u8], own: &mut Vec<u8>) {
+fn own_entries(zone: ZoneId, entries: &[u8], own: &mut Vec<u8>) {
+    for_own(zone, entries, |entry| own.extend_from_slice(entry));
+}
+
+fn for_own(zone: ZoneId, mut entries: &[u8], mut take: impl FnMut(&[u8])) {
     while let Some((entry, rest)) = entry_len(entries).and_then(|length| entries.split_at_checked(length)) {
         let cookie = entry.get(ENTRY_COOKIE_AT..).and_then(|bytes| bytes.first_chunk());
         if cookie.is_some_and(|cookie| ZoneId::owner_of(u64::from_be_bytes(*cookie)) == zone) {
-            own.extend_from_slice(entry);
+            take(entry);
         }
         entries = rest;
     }
+}
+
+/// How many of the flow entries a zone owns.
+pub(crate) fn count_own(zone: ZoneId, entries: &[u8]) -> u32 {
+    let mut count = 0;
+    for_own(zone, entries, |_| count += 1);
+    count
 }
 
 fn entry_len(entries: &[u8]) -> Option<usize> {

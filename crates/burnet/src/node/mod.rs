@@ -19,6 +19,7 @@ mod operator_line;
 mod owed;
 mod socket;
 mod unsent;
+mod questions;
 mod worker;
 mod zones;
 

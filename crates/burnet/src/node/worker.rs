@@ -11,15 +11,16 @@
 
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost, ZoneCounts};
 use super::unsent::Unsent;
+use super::questions::{self, Question};
 use super::zones::{Fault, ZoneEnd, ZoneEnds};
 use abi::command::{Command, FlowMod, StatsRequest, What};
 use abi::event::{NO_SUCH_SERVICE, Query, QueryReply, SoftLimit, Topic, kind, write};
 use abi::header::FLAG_RECEIPT;
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::{DatapathId, ErrorCode};
-use kernel::{Decision, Effect, Grant, Kernel, QuotaKind, Refusal, ZoneSet};
+use kernel::{Asked, Decision, Effect, Grant, Kernel, QuotaKind, Refusal, ZoneSet};
 use mio::{Events, Poll, Token};
-use southbound::{Roster, Southbound, SouthboundConfig, SouthboundEvent, Tag};
+use southbound::{Refused, Roster, Southbound, SouthboundConfig, SouthboundEvent, Tag};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,9 +46,6 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
 /// How often time-outs are looked at and the apps' clock ticks.
 const TICK_MS: u64 = 1_000;
-
-/// `ofp_multipart_type` OFPMP_FLOW.
-const MULTIPART_FLOW: u16 = 1;
 
 /// No error, in a receipt that has none.
 const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
@@ -89,6 +87,8 @@ struct Dispatch {
     to_node: Vec<Vec<u8>>,
     /// Memory for answers of which a zone may not see all.
     cut_down: Vec<u8>,
+    /// The time of this turn.
+    now_ms: u64,
 }
 
 /// A running worker.
@@ -131,6 +131,7 @@ impl Worker {
             heard: 0,
             to_node: Vec::new(),
             cut_down: Vec::new(),
+            now_ms: 0,
         };
         Ok(Worker {
             number,
@@ -163,6 +164,7 @@ impl Worker {
                 _ => {}
             }
             self.now_ms = self.epoch.elapsed().as_millis() as u64;
+            self.dispatch.now_ms = self.now_ms;
             self.turn(&events);
         }
         // Nobody listens any more if the control thread is gone, and then all ends anyway.
@@ -341,12 +343,35 @@ impl Worker {
             match effect {
                 Effect::Punt(datapath) => self.punt(datapath),
                 Effect::Replay(zone) => self.replay(zone),
+                Effect::Ask { datapath, asked } => self.ask_for_kernel(datapath, asked),
                 Effect::SoftLimit { zone, datapath, kind, used, soft, hard } => {
                     let quota = kind as u16;
                     self.warn_of_limit(zone, kind, &SoftLimit { datapath, quota, used, soft, hard });
                 }
             }
         }
+    }
+
+    /// What the kernel wants to know of a switch. Behind a barrier, so that all that was sent before is counted.
+    fn ask_for_kernel(&mut self, datapath: DatapathId, asked: Asked) {
+        let ticket = asked.ticket();
+        let barrier = Command { datapath, ticket, wants_receipt: false, what: What::Barrier };
+        let tag = Tag { zone: ZoneId::KERNEL, ticket };
+        let asked_now = self.southbound.send(datapath, &barrier, 0, tag).is_ok()
+            && (self.ask(datapath, ticket, &questions::of_the_kernel(asked)).is_ok()
+                // 1.0 cannot ask for cookies: all of its rules are looked through.
+                || matches!(asked, Asked::RulesOf(_))
+                    && self.ask(datapath, ticket, &questions::all_flows()).is_ok());
+        if !asked_now {
+            self.dispatch.kernel.on_no_answer(datapath, asked, self.now_ms);
+        }
+    }
+
+    /// A question of the node's own.
+    fn ask(&mut self, datapath: DatapathId, ticket: u64, question: &Question) -> Result<(), Refused> {
+        let request = StatsRequest { multipart: question.0, body: &question.1 };
+        let command = Command { datapath, ticket, wants_receipt: false, what: What::StatsRequest(request) };
+        self.southbound.send(datapath, &command, 0, Tag { zone: ZoneId::KERNEL, ticket })
     }
 
     /// Tells an app, and the operator, that it uses more than a soft limit.
@@ -507,15 +532,7 @@ impl Worker {
     }
 
     fn ask_flows(&mut self, datapath: DatapathId, ticket: u64) {
-        // All tables, any out port, any group, any cookie, any match: OpenFlow 1.3.5, 7.3.5.2.
-        let mut body = [0u8; 40];
-        body[0] = 0xff;
-        body[4..12].fill(0xff);
-        body[32..36].copy_from_slice(&[0, 1, 0, 4]);
-        let request = StatsRequest { multipart: MULTIPART_FLOW, body: &body };
-        let command = Command { datapath, ticket, wants_receipt: false, what: What::StatsRequest(request) };
-        let tag = Tag { zone: ZoneId::KERNEL, ticket };
-        if let Err(refused) = self.southbound.send(datapath, &command, 0, tag) {
+        if let Err(refused) = self.ask(datapath, ticket, &questions::all_flows()) {
             self.unsent.push(FromWorker::NoFlows { ticket, reason: refused.to_string() });
         }
     }
@@ -559,7 +576,11 @@ impl Dispatch {
     fn hear(&mut self, event: SouthboundEvent<'_>) {
         match event {
             SouthboundEvent::Event(bytes) => self.hear_frame(bytes),
-            SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame } => self.to_node.push(frame.to_vec()),
+            SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame } => {
+                if !self.kernel.on_own_answer(frame, self.now_ms) {
+                    self.to_node.push(frame.to_vec());
+                }
+            }
             SouthboundEvent::ToZone { zone, frame } => {
                 let mut cut_down = std::mem::take(&mut self.cut_down);
                 let visible = self.kernel.cut_down(zone, frame, &mut cut_down).unwrap_or(frame);

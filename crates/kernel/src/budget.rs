@@ -1,0 +1,322 @@
+//! How many rules an app has on a switch, and how full a switch's tables are.
+//!
+//! ```text
+//!   rule asked for, rule removed, the switch's own count ──> Estimate ──> may one more come? is it time to ask the switch?
+//! ```
+//!
+//! Only the switch knows its count: a rule replaces another, times out without a word, or is refused there. So the kernel estimates, never
+//! too low: each add counts one more, a flow removed one less. Near the limit it asks the switch, and takes its answer and the adds
+//! since. What is too high for a moment is put right by the next answer; while it is wrong, a rule may be refused that would have fitted.
+//!
+//! In: what was asked, heard and answered, with the time. Out: yes or no, and questions for the switch. Never sends them, and never
+//! keeps more than a few numbers for each app and table.
+
+/// An answer that has not come after so long is not waited for any more.
+const ANSWER_TIMEOUT_MS: u64 = 10_000;
+
+/// Who stays at the limit has the switch asked as often as this; who adds more is asked about sooner.
+const ASK_INTERVAL_MS: u64 = 1_000;
+
+/// After this part of a limit in adds it is worth to ask again.
+const ASK_AFTER_PART: u32 = 16;
+
+/// A count that is never lower than the switch's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    used: u32,
+    /// Adds since the question, which the answer may not hold.
+    since_asked: u32,
+    since_heard: u32,
+    /// What the parts of an answer have come to so far.
+    in_parts: u32,
+    asked_ms: Option<u64>,
+    heard_ms: Option<u64>,
+}
+
+impl Estimate {
+    /// The count, or more.
+    pub fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// So many may be added.
+    pub fn add(&mut self, count: u32) {
+        self.used = self.used.saturating_add(count);
+        self.since_asked = self.since_asked.saturating_add(count);
+        self.since_heard = self.since_heard.saturating_add(count);
+    }
+
+    /// So many were not added after all.
+    pub fn give_back(&mut self, count: u32) {
+        self.used = self.used.saturating_sub(count);
+        self.since_asked = self.since_asked.saturating_sub(count);
+        self.since_heard = self.since_heard.saturating_sub(count);
+    }
+
+    /// One was removed.
+    pub fn remove(&mut self) {
+        self.used = self.used.saturating_sub(1);
+    }
+
+    /// Whether the switch should be asked, being near a limit. If so, it is taken to be asked now.
+    pub fn ask(&mut self, limit: u32, now_ms: u64) -> bool {
+        if self.asked_ms.is_some_and(|asked| now_ms.saturating_sub(asked) < ANSWER_TIMEOUT_MS) {
+            return false;
+        }
+        let worth = self.since_heard > limit / ASK_AFTER_PART;
+        let due = self.heard_ms.is_none_or(|heard| now_ms.saturating_sub(heard) >= ASK_INTERVAL_MS);
+        if worth || due {
+            *self = Estimate { asked_ms: Some(now_ms), since_asked: 0, in_parts: 0, ..*self };
+        }
+        worth || due
+    }
+
+    /// Whether the switch has never said.
+    pub fn is_guess(&self) -> bool {
+        self.heard_ms.is_none()
+    }
+
+    /// The switch's answer, or a part of it.
+    pub fn on_answer(&mut self, count: u32, more: bool, now_ms: u64) {
+        if self.asked_ms.is_none() {
+            return;
+        }
+        self.in_parts = self.in_parts.saturating_add(count);
+        if !more {
+            self.used = self.in_parts.saturating_add(self.since_asked);
+            // Those behind the question are as uncertain as before.
+            (self.since_heard, self.asked_ms, self.heard_ms) = (self.since_asked, None, Some(now_ms));
+        }
+    }
+
+    /// The switch will not answer this time.
+    pub fn on_no_answer(&mut self, now_ms: u64) {
+        (self.asked_ms, self.heard_ms) = (None, Some(now_ms));
+    }
+}
+
+/// What a switch says of one of its tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableFact {
+    /// Which.
+    pub table_id: u8,
+    /// A number of entries: how many it holds, or how many there are.
+    pub entries: u32,
+}
+
+/// Entries that may be added before a table is looked at again: looking costs more than adding.
+const LEASE_MAX: u32 = 256;
+
+/// What is to be asked of a switch before the next entry, or why there is no next entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    /// So many may be added.
+    Granted(u32),
+    /// So many, and the operator is to hear how full the table is.
+    Scarce {
+        /// How many.
+        count: u32,
+        /// Entries, by estimate.
+        used: u32,
+        /// The most that there may be.
+        limit: u32,
+    },
+    /// None: the table has as many as the operator allows.
+    Full {
+        /// How many that is.
+        limit: u32,
+        /// Whether the operator is to hear of it now.
+        tell: bool,
+    },
+}
+
+/// How full a switch's tables are. Costs a switch with few rules nothing: the tables are asked about after [`LEASE_MAX`] adds.
+#[derive(Clone, Debug, Default)]
+pub struct Fill {
+    adds: u32,
+    limits_asked: bool,
+    /// By table, sorted; empty while the switch has not said how large they are.
+    tables: Vec<TableFill>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TableFill {
+    table_id: u8,
+    limit: u32,
+    entries: Estimate,
+    tell_from_ms: u64,
+}
+
+/// What a switch is to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// How many entries each table holds.
+    TableSizes,
+    /// How many entries each table has.
+    TableCounts,
+}
+
+/// Of how full a table is, the operator hears as often as this.
+const TELL_INTERVAL_MS: u64 = 1_000;
+
+impl Fill {
+    /// Whoever adds an entry asks first; a question for the switch is given to `ask`.
+    pub fn lease(&mut self, table_id: u8, now_ms: u64, ask: &mut impl FnMut(Question)) -> Lease {
+        let Some(table) = self.tables.iter_mut().find(|table| table.table_id == table_id) else {
+            if self.adds >= LEASE_MAX && !self.limits_asked {
+                self.limits_asked = true;
+                ask(Question::TableSizes);
+            }
+            self.adds = self.adds.saturating_add(LEASE_MAX);
+            return Lease::Granted(LEASE_MAX);
+        };
+        let (limit, used) = (table.limit, table.entries.used());
+        let is_scarce = used >= limit - limit / 10;
+        if (is_scarce || table.entries.is_guess()) && table.entries.ask(limit, now_ms) {
+            ask(Question::TableCounts);
+        }
+        let tell = is_scarce && now_ms >= table.tell_from_ms;
+        if tell {
+            table.tell_from_ms = now_ms + TELL_INTERVAL_MS;
+        }
+        let count = (limit.saturating_sub(used) / 2).clamp(1, LEASE_MAX);
+        if used >= limit {
+            return Lease::Full { limit, tell };
+        }
+        table.entries.add(count);
+        if tell { Lease::Scarce { count, used, limit } } else { Lease::Granted(count) }
+    }
+
+    /// What is left of a lease.
+    pub fn give_back(&mut self, table_id: u8, count: u32) {
+        self.adds = self.adds.saturating_sub(count);
+        if let Some(table) = self.tables.iter_mut().find(|table| table.table_id == table_id) {
+            table.entries.give_back(count);
+        }
+    }
+
+    /// An entry is gone.
+    pub fn on_removed(&mut self, table_id: u8) {
+        if let Some(table) = self.tables.iter_mut().find(|table| table.table_id == table_id) {
+            table.entries.remove();
+        }
+    }
+
+    /// How many entries a table holds, of which this part may be used. A switch has at most 255 tables; one that is named twice is
+    /// taken as it was named last.
+    pub fn on_size(&mut self, fact: TableFact, percent: u8) {
+        // At most a hundred hundredths of a 32-bit number.
+        let limit = (u64::from(fact.entries) * u64::from(percent.min(100)) / 100) as u32;
+        self.tables.retain(|table| table.table_id != fact.table_id);
+        let (table_id, entries) = (fact.table_id, Estimate::default());
+        // A table that says that it holds nothing is one that does not say.
+        if fact.entries > 0 {
+            self.tables.push(TableFill { table_id, limit: limit.max(1), entries, tell_from_ms: 0 });
+        }
+    }
+
+    /// How many entries a table has.
+    pub fn on_count(&mut self, fact: TableFact, now_ms: u64) {
+        if let Some(table) = self.tables.iter_mut().find(|table| table.table_id == fact.table_id) {
+            table.entries.on_answer(fact.entries, false, now_ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_counts_with_what_was_added_since_the_question() {
+        let mut estimate = Estimate::default();
+        estimate.add(10);
+        assert!(estimate.is_guess() && estimate.ask(100, 0) && !estimate.ask(100, 1));
+        estimate.add(3);
+        estimate.on_answer(2, true, 5);
+        assert_eq!(estimate.used(), 13);
+        estimate.on_answer(4, false, 5);
+        assert_eq!(estimate.used(), 9);
+        estimate.on_answer(1_000, false, 5);
+        assert_eq!(estimate.used(), 9, "nobody asked");
+    }
+
+    #[test]
+    fn who_adds_is_asked_about_soon_and_who_does_not_after_a_second() {
+        let mut estimate = Estimate::default();
+        assert!(estimate.ask(160, 0));
+        estimate.on_answer(150, false, 0);
+        assert!(!estimate.ask(160, 10));
+        estimate.add(11);
+        assert!(estimate.ask(160, 10));
+        estimate.on_answer(160, false, 20);
+        assert!(!estimate.ask(160, 1_019));
+        assert!(estimate.ask(160, 1_020));
+    }
+
+    #[test]
+    fn a_switch_that_does_not_answer_is_asked_again() {
+        let mut estimate = Estimate::default();
+        assert!(estimate.ask(10, 0) && !estimate.ask(10, ANSWER_TIMEOUT_MS - 1));
+        assert!(estimate.ask(10, ANSWER_TIMEOUT_MS));
+        estimate.on_no_answer(ANSWER_TIMEOUT_MS);
+        assert!(!estimate.ask(10, ANSWER_TIMEOUT_MS + 1));
+    }
+
+    /// What becomes of a lease, and the questions.
+    fn lease(fill: &mut Fill, table_id: u8, now_ms: u64) -> (Lease, Vec<Question>) {
+        let mut questions = Vec::new();
+        let lease = fill.lease(table_id, now_ms, &mut |question| questions.push(question));
+        (lease, questions)
+    }
+
+    #[test]
+    fn a_switch_with_few_rules_is_asked_nothing() {
+        let mut fill = Fill::default();
+        assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![]));
+        fill.give_back(0, LEASE_MAX);
+        assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![]));
+        assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![Question::TableSizes]));
+        assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![]));
+    }
+
+    #[test]
+    fn a_table_is_filled_to_the_part_that_the_operator_allows() {
+        let mut fill = Fill::default();
+        fill.on_size(TableFact { table_id: 0, entries: 100 }, 90);
+        fill.on_size(TableFact { table_id: 1, entries: 1_000_000 }, 90);
+        assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(45), vec![Question::TableCounts]));
+        // Twenty that were there, and the forty-five that are on their way.
+        fill.on_count(TableFact { table_id: 0, entries: 20 }, 1);
+        assert_eq!(lease(&mut fill, 0, 1).0, Lease::Granted(12));
+        let mut granted = 0;
+        let full = loop {
+            match lease(&mut fill, 0, 2_000).0 {
+                Lease::Granted(count) | Lease::Scarce { count, .. } => granted += count,
+                full => break full,
+            }
+            assert!(granted <= 13, "{granted}");
+        };
+        assert_eq!(full, Lease::Full { limit: 90, tell: false });
+        assert!(matches!(lease(&mut fill, 0, 3_000).0, Lease::Full { limit: 90, tell: true }));
+        assert_eq!(lease(&mut fill, 1, 0).0, Lease::Granted(LEASE_MAX));
+    }
+
+    #[test]
+    fn room_that_the_switch_says_there_is_is_used() {
+        let mut fill = Fill::default();
+        fill.on_size(TableFact { table_id: 0, entries: 10 }, 100);
+        while !matches!(lease(&mut fill, 0, 0).0, Lease::Full { .. }) {}
+        fill.on_count(TableFact { table_id: 0, entries: 2 }, 0);
+        lease(&mut fill, 0, 2_000);
+        fill.on_count(TableFact { table_id: 0, entries: 2 }, 2_000);
+        assert_ne!(lease(&mut fill, 0, 2_001).0, Lease::Full { limit: 10, tell: true });
+    }
+
+    #[test]
+    fn a_table_that_holds_nothing_does_not_say_how_much_it_holds() {
+        let mut fill = Fill::default();
+        fill.on_size(TableFact { table_id: 0, entries: 0 }, 90);
+        assert_eq!(lease(&mut fill, 0, 0).0, Lease::Granted(LEASE_MAX));
+    }
+}

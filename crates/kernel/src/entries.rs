@@ -1,0 +1,300 @@
+//! The entries that commands add to switches: counted against an app's quota and against what the operator lets a table be filled to.
+//!
+//! ```text
+//!   a rule that passes ──> Kernel::take_entry ──> Ok, or the quota that it is beyond
+//!                                   └─> Effect::Ask ──> the switch ──> Kernel::on_own_answer
+//! ```
+//!
+//! In: adds and modifies (1.0's modify adds what it does not find), flow removeds, and the switches' answers. Never asks a switch itself, and
+//! never looks into a rule.
+
+use crate::budget::{Estimate, Fill, Lease, Question, TableFact};
+use crate::datapath::Datapath;
+use crate::decision::{Effect, Refusal};
+use crate::dispatch::Kernel;
+use crate::quota::QuotaKind;
+use abi::event::{Event, StatsReply};
+use abi::{Frame, ZoneId};
+use flow::DatapathId;
+
+/// Tickets of the kernel's own questions have this bit, and no other question's has.
+pub const OWN_TICKET: u64 = 1 << 63;
+
+/// What the kernel asks of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// How many rules of this zone it has: a part of OFPMP_AGGREGATE or, where cookies cannot be asked for, of OFPMP_FLOW.
+    RulesOf(ZoneId),
+    /// How many entries its tables hold: OFPMP_TABLE_FEATURES.
+    TableSizes,
+    /// How many entries its tables have: OFPMP_TABLE.
+    TableCounts,
+}
+
+impl Asked {
+    /// The ticket by which the answer is known.
+    pub const fn ticket(self) -> u64 {
+        match self {
+            Asked::TableSizes => OWN_TICKET | 1 << 16,
+            Asked::TableCounts => OWN_TICKET | 2 << 16,
+            Asked::RulesOf(zone) => OWN_TICKET | zone.0 as u64,
+        }
+    }
+
+    fn from_ticket(ticket: u64) -> Option<Asked> {
+        let number = ticket.checked_sub(OWN_TICKET)?;
+        match (number >> 16, u16::try_from(number & 0xffff)) {
+            (1, Ok(0)) => Some(Asked::TableSizes),
+            (2, Ok(0)) => Some(Asked::TableCounts),
+            (0, Ok(zone)) => Some(Asked::RulesOf(ZoneId(zone))),
+            _ => None,
+        }
+    }
+}
+
+/// Entries that may be added to a table of a switch before the kernel looks at it again. Commands come in runs for one table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryLease {
+    pub datapath: DatapathId,
+    pub table_id: u8,
+    pub left: u32,
+}
+
+/// What is counted of a switch's entries.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entries {
+    fill: Fill,
+    /// By zone, of those that have a quota: at most as many as there are zones.
+    rules: Vec<RulesOf>,
+}
+
+#[derive(Clone, Debug)]
+struct RulesOf {
+    zone: ZoneId,
+    rules: Estimate,
+    tell_from_ms: u64,
+}
+
+/// Of a soft limit somebody hears as often as this.
+const TELL_INTERVAL_MS: u64 = 1_000;
+
+impl Entries {
+    fn rules_of(&mut self, zone: ZoneId) -> &mut RulesOf {
+        let place = self.rules.iter().position(|rules| rules.zone == zone);
+        let place = place.unwrap_or_else(|| {
+            self.rules.push(RulesOf { zone, rules: Estimate::default(), tell_from_ms: 0 });
+            self.rules.len() - 1
+        });
+        &mut self.rules[place]
+    }
+
+    /// An entry is gone.
+    pub fn on_removed(&mut self, owner: ZoneId, table_id: u8) {
+        self.fill.on_removed(table_id);
+        if let Some(of_owner) = self.rules.iter_mut().find(|rules| rules.zone == owner) {
+            of_owner.rules.remove();
+        }
+    }
+
+    fn on_answer(&mut self, asked: Asked, reply: &StatsReply<'_>, percent: u8, now_ms: u64) {
+        match asked {
+            Asked::TableSizes => {
+                table_sizes(reply.body).for_each(|fact| self.fill.on_size(fact, percent));
+            }
+            Asked::TableCounts => table_counts(reply.body).for_each(|fact| self.fill.on_count(fact, now_ms)),
+            Asked::RulesOf(zone) => {
+                let count = match reply.multipart {
+                    AGGREGATE => number_at(reply.body, 16),
+                    _ => crate::visible::count_own(zone, reply.body),
+                };
+                self.rules_of(zone).rules.on_answer(count, reply.more, now_ms);
+            }
+        }
+    }
+}
+
+/// OFPMP_AGGREGATE.
+const AGGREGATE: u16 = 2;
+
+/// A table's features without its properties, and its statistics (1.3.5, 7.3.5.5 and 7.3.5.4).
+const FEATURES_LEN_MIN: usize = 64;
+const MAX_ENTRIES_AT: usize = 60;
+const TABLE_STATS_LEN: usize = 24;
+const ACTIVE_COUNT_AT: usize = 4;
+
+fn number_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+fn table_sizes(mut body: &[u8]) -> impl Iterator<Item = TableFact> + '_ {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_be_bytes(*body.first_chunk()?));
+        let (table, rest) = body.split_at_checked(length).filter(|_| length >= FEATURES_LEN_MIN)?;
+        body = rest;
+        Some(TableFact { table_id: *table.get(2)?, entries: number_at(table, MAX_ENTRIES_AT) })
+    })
+}
+
+fn table_counts(body: &[u8]) -> impl Iterator<Item = TableFact> + '_ {
+    body.chunks_exact(TABLE_STATS_LEN).filter_map(|table| {
+        Some(TableFact { table_id: *table.first()?, entries: number_at(table, ACTIVE_COUNT_AT) })
+    })
+}
+
+impl Kernel {
+    /// How much of each table may be used, in hundredths of what the switch says that it holds; 100: all of it.
+    pub fn fill_tables_to(&mut self, percent: u8) {
+        self.table_fill_percent = percent;
+    }
+
+    /// One more entry of this zone, if there is room for it.
+    #[inline]
+    pub(crate) fn take_entry(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        table_id: u8,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        match &mut self.lease {
+            Some(lease) if lease.left > 0 && lease.datapath == datapath && lease.table_id == table_id => {
+                lease.left -= 1;
+            }
+            _ => self.renew_lease(zone, datapath, table_id, now_ms, effects)?,
+        }
+        let is_limited = |zone: &crate::zones::Zone| zone.grant.quotas().rules_per_datapath.is_some();
+        if self.zone(zone).is_some_and(is_limited) {
+            return self.take_rule(zone, datapath, now_ms, effects);
+        }
+        Ok(())
+    }
+
+    /// Gives back what is left of the lease, and takes another.
+    fn renew_lease(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        table_id: u8,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        if let Some(old) = self.lease.take()
+            && let Some(there) = self.datapaths.get_mut(&old.datapath)
+        {
+            there.entries.fill.give_back(old.table_id, old.left);
+        }
+        // That the switch is not there is found out by whoever sends.
+        let Some(Datapath { entries, .. }) = self.datapaths.get_mut(&datapath) else { return Ok(()) };
+        let lease = entries.fill.lease(table_id, now_ms, &mut |question| {
+            let asked = match question {
+                Question::TableSizes => Asked::TableSizes,
+                Question::TableCounts => Asked::TableCounts,
+            };
+            effects.push(Effect::Ask { datapath, asked });
+        });
+        let kind = QuotaKind::TableEntries;
+        let mut tell = |used: u32, hard: u32| {
+            effects.push(Effect::SoftLimit { zone, datapath, kind, used, soft: hard - hard / 10, hard });
+        };
+        match lease {
+            Lease::Full { limit, tell: is_due } => {
+                if is_due {
+                    tell(limit, limit);
+                }
+                return Err(Refusal::Quota { kind, hard: limit });
+            }
+            Lease::Scarce { count, used, limit } => {
+                tell(used, limit);
+                self.lease = Some(EntryLease { datapath, table_id, left: count - 1 });
+            }
+            Lease::Granted(count) => self.lease = Some(EntryLease { datapath, table_id, left: count - 1 }),
+        }
+        Ok(())
+    }
+
+    /// One more rule of a zone that has a quota of them.
+    fn take_rule(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let quota = self.zone(zone).and_then(|zone| zone.grant.quotas().rules_per_datapath);
+        let (Some(quota), Some(there)) = (quota, self.datapaths.get_mut(&datapath)) else { return Ok(()) };
+        let of_zone = there.entries.rules_of(zone);
+        let (used, kind) = (of_zone.rules.used(), QuotaKind::RulesPerDatapath);
+        let is_near = used >= quota.soft || of_zone.rules.is_guess();
+        if is_near && of_zone.rules.ask(quota.hard, now_ms) {
+            effects.push(Effect::Ask { datapath, asked: Asked::RulesOf(zone) });
+        }
+        if used >= quota.soft && now_ms >= of_zone.tell_from_ms {
+            of_zone.tell_from_ms = now_ms + TELL_INTERVAL_MS;
+            let (soft, hard) = (quota.soft, quota.hard);
+            effects.push(Effect::SoftLimit { zone, datapath, kind, used, soft, hard });
+        }
+        if used >= quota.hard {
+            return Err(Refusal::Quota { kind, hard: quota.hard });
+        }
+        of_zone.rules.add(1);
+        Ok(())
+    }
+
+    /// A frame that answers the node. Says whether it answers a question of the kernel's own.
+    pub fn on_own_answer(&mut self, frame: &[u8], now_ms: u64) -> bool {
+        let Ok(frame) = Frame::read(frame) else { return false };
+        let (ticket, reply) = match Event::read(&frame) {
+            Ok(Event::StatsReply(reply)) => (reply.ticket, Some(reply)),
+            Ok(Event::Receipt(_, receipt)) => (receipt.ticket, None),
+            Ok(Event::SwitchError(error)) => (error.ticket, None),
+            _ => return false,
+        };
+        let Some(asked) = Asked::from_ticket(ticket) else { return false };
+        match reply {
+            Some(reply) => {
+                let percent = self.table_fill_percent;
+                if let Some(there) = self.datapaths.get_mut(&frame.datapath()) {
+                    there.entries.on_answer(asked, &reply, percent, now_ms);
+                }
+            }
+            None => self.on_no_answer(frame.datapath(), asked, now_ms),
+        }
+        true
+    }
+
+    /// A question of the kernel's own is not answered this time: it is asked again when there is reason to.
+    pub fn on_no_answer(&mut self, datapath: DatapathId, asked: Asked, now_ms: u64) {
+        if let (Some(there), Asked::RulesOf(zone)) = (self.datapaths.get_mut(&datapath), asked) {
+            there.entries.rules_of(zone).rules.on_no_answer(now_ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_says_what_was_asked() {
+        for asked in [Asked::TableSizes, Asked::TableCounts, Asked::RulesOf(ZoneId(63))] {
+            assert_eq!(Asked::from_ticket(asked.ticket()), Some(asked));
+        }
+        for other in [0, 7, OWN_TICKET - 1, OWN_TICKET | 3 << 16, u64::MAX] {
+            assert_eq!(Asked::from_ticket(other), None, "{other:#x}");
+        }
+    }
+
+    #[test]
+    fn damaged_answers_end_where_the_damage_is() {
+        let mut features = vec![0; 64];
+        features[1] = 64;
+        features[2] = 7;
+        features[63] = 9;
+        let whole = [TableFact { table_id: 7, entries: 9 }];
+        assert_eq!(table_sizes(&features).collect::<Vec<_>>(), whole);
+        assert_eq!(table_sizes(&features[..63]).count(), 0);
+        assert_eq!(table_sizes(&[0, 0, 0]).count(), 0);
+        assert_eq!(table_counts(&[0; 47]).count(), 1);
+    }
+}

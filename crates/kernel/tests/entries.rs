@@ -1,0 +1,185 @@
+//! How many rules an app may have on a switch, and how full a switch's tables may be.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use abi::command::{self, Command, FlowMod, What};
+use abi::event::{self, FlowRemoved, StatsReply, SwitchUp};
+use abi::{Frame, ZoneId};
+use flow::DatapathId;
+use kernel::{Asked, Decision, Effect, Grant, Kernel, Quota, QuotaKind, Quotas};
+
+const SWITCH: DatapathId = DatapathId(1);
+const APP: ZoneId = ZoneId(1);
+
+struct Node {
+    kernel: Kernel,
+    effects: Vec<Effect>,
+    now_ms: u64,
+}
+
+impl Node {
+    fn new(grant: Grant) -> Node {
+        let mut node = Node { kernel: Kernel::new(), effects: Vec::new(), now_ms: 0 };
+        node.kernel.attach(APP, "app", grant, 0);
+        node.event(|out| {
+            event::write::switch_up(
+                out,
+                1,
+                &SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 2, ports: &[] },
+            )
+        });
+        node
+    }
+
+    fn with_budget(soft: u32, hard: u32) -> Node {
+        let quotas = Quotas { rules_per_datapath: Some(Quota { soft, hard }), ..Quotas::default() };
+        Node::new(Grant::of_an_app().with_quotas(quotas))
+    }
+
+    fn event(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let mut bytes = Vec::new();
+        assert!(write(&mut bytes));
+        self.kernel.on_event(&Frame::read(&bytes).unwrap(), &mut self.effects).unwrap();
+    }
+
+    fn add(&mut self, flow_mod: FlowMod<'_>) -> String {
+        let mut bytes = Vec::new();
+        let what = What::FlowMod(flow_mod);
+        command::write::command(
+            &mut bytes,
+            &Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what },
+        );
+        let frame = Frame::read(&bytes).unwrap();
+        match self.kernel.on_command(APP, &frame, self.now_ms, &mut self.effects) {
+            Decision::Send(_) => "sent".to_owned(),
+            Decision::Refuse(refusal) => refusal.to_string(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// How many adds pass, of so many.
+    fn adds(&mut self, count: usize) -> usize {
+        (0..count).filter(|_| self.add(FlowMod::ADD) == "sent").count()
+    }
+
+    /// The switch answers a question of the kernel.
+    fn answer(&mut self, asked: Asked, multipart: u16, body: &[u8]) {
+        let reply = StatsReply { datapath: SWITCH, ticket: asked.ticket(), multipart, more: false, body };
+        let mut bytes = Vec::new();
+        event::write::stats_reply(&mut bytes, 9, &reply);
+        assert!(self.kernel.on_own_answer(&bytes, self.now_ms));
+    }
+
+    fn has_rules(&mut self, count: u8) {
+        let mut body = [0; 24];
+        body[19] = count;
+        self.answer(Asked::RulesOf(APP), 2, &body);
+    }
+
+    fn questions(&mut self) -> Vec<Asked> {
+        let asked = self.effects.drain(..).filter_map(|effect| match effect {
+            Effect::Ask { asked, .. } => Some(asked),
+            _ => None,
+        });
+        asked.collect()
+    }
+}
+
+#[test]
+fn what_is_beyond_the_budget_is_refused_by_name() {
+    let mut node = Node::with_budget(3, 5);
+    assert_eq!(node.adds(9), 5);
+    assert_eq!(node.add(FlowMod::ADD), "quota rules_per_datapath: the hard limit 5 is reached");
+    assert_eq!(node.add(FlowMod { command: 1, ..FlowMod::ADD }), node.add(FlowMod::ADD));
+    assert_eq!(node.add(FlowMod { command: 3, ..FlowMod::ADD }), "sent");
+    let kind = QuotaKind::RulesPerDatapath;
+    let told = Effect::SoftLimit { zone: APP, datapath: SWITCH, kind, used: 3, soft: 3, hard: 5 };
+    assert_eq!(node.effects.iter().filter(|effect| **effect == told).count(), 1);
+}
+
+#[test]
+fn what_the_switch_says_is_believed() {
+    let mut node = Node::with_budget(3, 5);
+    node.adds(9);
+    assert_eq!(node.questions(), [Asked::RulesOf(APP)]);
+    // The first one asked; whether the answer holds the five, nobody knows.
+    node.has_rules(0);
+    assert_eq!(node.adds(9), 0);
+    assert_eq!(node.questions(), [Asked::RulesOf(APP)]);
+    // They replaced each other, but for two of them.
+    node.has_rules(2);
+    assert_eq!(node.adds(9), 3);
+}
+
+#[test]
+fn a_rule_that_is_gone_makes_room_for_another() {
+    let mut node = Node::with_budget(5, 5);
+    node.adds(9);
+    for owner in [APP, ZoneId(2)] {
+        let removed = FlowRemoved {
+            datapath: SWITCH,
+            cookie: owner.stamp(0),
+            duration_s: 0,
+            duration_ns: 0,
+            packet_count: 0,
+            byte_count: 0,
+            priority: 0,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            reason: 0,
+            table_id: 0,
+            matching: &[],
+        };
+        node.event(|out| event::write::flow_removed(out, 3, &removed));
+    }
+    assert_eq!(node.adds(9), 1);
+}
+
+#[test]
+fn a_1_0_switch_is_counted_by_its_flow_entries() {
+    let mut node = Node::with_budget(1, 5);
+    node.adds(1);
+    let entry = |owner: ZoneId| {
+        let mut bytes = vec![0; 56];
+        bytes[1] = 56;
+        bytes[24..32].copy_from_slice(&owner.stamp(1).to_be_bytes());
+        bytes
+    };
+    let body = [entry(APP), entry(ZoneId(2)), entry(APP), entry(APP)].concat();
+    node.answer(Asked::RulesOf(APP), 1, &body);
+    assert_eq!(node.adds(9), 1, "three that it has, and one that was asked for since");
+}
+
+#[test]
+fn a_table_is_filled_to_nine_tenths_and_the_operator_hears_of_it() {
+    let mut node = Node::new(Grant::of_an_app());
+    assert_eq!(node.adds(256), 256);
+    assert_eq!(node.questions(), []);
+    node.adds(1);
+    assert_eq!(node.questions(), [Asked::TableSizes]);
+    let mut features = vec![0; 64];
+    (features[1], features[2]) = (64, 0);
+    features[60..64].copy_from_slice(&1_000u32.to_be_bytes());
+    node.answer(Asked::TableSizes, 12, &features);
+    node.adds(256);
+    assert_eq!(node.questions(), [Asked::TableCounts]);
+    let mut counts = [0; 24];
+    counts[4..8].copy_from_slice(&513u32.to_be_bytes());
+    node.answer(Asked::TableCounts, 3, &counts);
+    let passed = node.adds(1_000);
+    assert!((130..=387).contains(&passed), "{passed} and 513 are not beyond 900, nor far below it");
+    assert_eq!(node.add(FlowMod::ADD), "quota table entries: the hard limit 900 is reached");
+    let scarce = |effect: &Effect| matches!(effect, Effect::SoftLimit { kind: QuotaKind::TableEntries, .. });
+    assert!(node.effects.iter().any(scarce));
+    assert_eq!(node.add(FlowMod { table_id: 1, ..FlowMod::ADD }), "sent");
+}
+
+#[test]
+fn answers_to_others_questions_are_not_the_kernels() {
+    let mut node = Node::with_budget(1, 5);
+    let mut bytes = Vec::new();
+    let reply = StatsReply { datapath: SWITCH, ticket: 5, multipart: 2, more: false, body: &[] };
+    event::write::stats_reply(&mut bytes, 9, &reply);
+    assert!(!node.kernel.on_own_answer(&bytes, 0));
+    assert!(!node.kernel.on_own_answer(&[1, 2, 3], 0));
+}
