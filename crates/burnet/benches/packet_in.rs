@@ -141,7 +141,7 @@ impl Worker {
         let Worker { session, out, frame, events, kernel, effects, .. } = self;
         let mut sink = |effect: Effect<'_>| {
             if let Effect::Out(SouthboundEvent::Event(bytes)) = effect {
-                kernel.on_event(&Frame::read(bytes).unwrap(), effects).unwrap();
+                kernel.on_event(&Frame::read(bytes).unwrap(), 0, effects).unwrap();
                 events.extend_from_slice(bytes);
             }
         };
@@ -172,7 +172,7 @@ impl Worker {
                 black_box(bytes);
                 return;
             }
-            let hearers = kernel.on_event(&Frame::read(bytes).unwrap(), effects).unwrap();
+            let hearers = kernel.on_event(&Frame::read(bytes).unwrap(), 0, effects).unwrap();
             if stage == Stage::Dispatch {
                 black_box(hearers);
                 return;

@@ -11,6 +11,7 @@
 mod app;
 mod file;
 mod grant;
+mod limits;
 mod listen;
 mod surroundings;
 pub mod users;
@@ -29,6 +30,7 @@ pub use file::{
     TlsTable,
 };
 pub use grant::AppGrant;
+pub use limits::{LimitsTable, NodeLimits};
 pub use listen::ListenAddress;
 pub use surroundings::Surroundings;
 
@@ -42,6 +44,9 @@ pub struct Config {
     pub southbound: Southbound,
     /// The node itself.
     pub node: Node,
+    /// What switches and apps may have of it.
+    #[serde(default)]
+    pub limits: NodeLimits,
     /// The apps, in the order in which they are started.
     pub apps: Vec<AppSpec>,
 }
@@ -247,8 +252,9 @@ impl Config {
         let app_user_base = file.node.app_user_base.unwrap_or(users::BASE);
         let node = Node { socket, log: args.log.or(file.node.log).unwrap_or_default(), app_user_base };
         let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
+        let limits = NodeLimits::of(&file.limits);
         let apps = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
-        Ok(Config { southbound, node, apps })
+        Ok(Config { southbound, node, limits, apps })
     }
 
     /// Looks whether the files that are named can be used, so that a node does not start only to fail.

@@ -3,6 +3,7 @@
 //! Never knows its session; that is southbound's.
 
 use crate::entries::Entries;
+use crate::punt::Punts;
 use abi::event::{PortRecord, PortStatus, SwitchUp};
 use flow::DatapathId;
 
@@ -13,6 +14,7 @@ pub struct Datapath {
     n_tables: u8,
     ports: Vec<PortRecord>,
     pub(crate) entries: Entries,
+    pub(crate) punts: Punts,
 }
 
 /// A switch cannot have more ports here: what more it announces is not told to zones that come later. The number is what one
@@ -25,7 +27,13 @@ impl Datapath {
     /// As it came up.
     pub fn new(up: &SwitchUp<'_>) -> Self {
         let ports = up.ports[..up.ports.len().min(MAX_PORTS)].to_vec();
-        Datapath { n_buffers: up.n_buffers, n_tables: up.n_tables, ports, entries: Entries::default() }
+        Datapath {
+            n_buffers: up.n_buffers,
+            n_tables: up.n_tables,
+            ports,
+            entries: Entries::default(),
+            punts: Punts::default(),
+        }
     }
 
     /// Takes note of a change.

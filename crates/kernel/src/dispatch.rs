@@ -9,6 +9,7 @@ use crate::decision::Effect;
 use crate::entries::EntryLease;
 use crate::grant::Grant;
 use crate::owned::Owned;
+use crate::punt::{PuntCounters, PuntLimits};
 use crate::query::Queries;
 use crate::quota::Rate;
 use crate::subscription::Subscription;
@@ -37,6 +38,7 @@ pub struct Kernel {
     pub(crate) owned: Owned,
     pub(crate) lease: Option<EntryLease>,
     pub(crate) table_fill_percent: u8,
+    punt_limits: PuntLimits,
     pub(crate) scratch: Scratch,
     /// By kind of event: who hears it. For packet-ins, those who hear all of them.
     hearers: [ZoneSet; KINDS],
@@ -61,6 +63,7 @@ impl Kernel {
             owned: Owned::default(),
             lease: None,
             table_fill_percent: TABLE_FILL_PERCENT,
+            punt_limits: PuntLimits::default(),
             scratch: Scratch::default(),
             hearers: [ZoneSet::EMPTY; KINDS],
             choosy: ZoneSet::EMPTY,
@@ -106,9 +109,19 @@ impl Kernel {
 
     /// An event of a switch: who hears it. What else follows is appended to `effects`.
     #[inline]
-    pub fn on_event(&mut self, frame: &Frame<'_>, effects: &mut Vec<Effect>) -> Result<ZoneSet, Malformed> {
+    pub fn on_event(
+        &mut self,
+        frame: &Frame<'_>,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<ZoneSet, Malformed> {
         let hearers = match frame.header.kind.get() {
-            kind::PACKET_IN => self.hearers_of_packet(frame)?,
+            kind::PACKET_IN => {
+                if !self.punt_limits.is_none() && !self.take_punt(frame, now_ms)? {
+                    return Ok(ZoneSet::EMPTY);
+                }
+                self.hearers_of_packet(frame)?
+            }
             other => {
                 let event = Event::read(frame)?;
                 self.take_note(&event, effects);
@@ -130,6 +143,23 @@ impl Kernel {
     #[inline]
     pub fn hearers_of(&self, kind: u16) -> ZoneSet {
         self.hearers.get(usize::from(kind)).copied().unwrap_or_default()
+    }
+
+    /// Limits what is taken of the packet-ins of switches and ports.
+    pub fn limit_punts(&mut self, limits: PuntLimits) {
+        self.punt_limits = limits;
+    }
+
+    /// What was dropped of each switch's packet-ins.
+    pub fn punt_counters(&self) -> impl Iterator<Item = (DatapathId, PuntCounters)> + '_ {
+        self.datapaths.iter().map(|(id, datapath)| (*id, datapath.punts.counters()))
+    }
+
+    fn take_punt(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<bool, Malformed> {
+        let packet = PacketIn::read(frame)?;
+        let limits = self.punt_limits;
+        let Some(datapath) = self.datapaths.get_mut(&packet.datapath) else { return Ok(true) };
+        Ok(datapath.punts.take(limits, packet.in_port, packet.data, now_ms))
     }
 
     /// That a rule is gone hears its owner, and whoever may see the rules of others.

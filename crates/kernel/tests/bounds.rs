@@ -33,7 +33,7 @@ impl Node {
         let mut bytes = Vec::new();
         let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, ports: &[] };
         event::write::switch_up(&mut bytes, 1, &up);
-        kernel.on_event(&Frame::read(&bytes).unwrap(), &mut Vec::new()).unwrap();
+        kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
         Node(kernel)
     }
 
@@ -298,7 +298,7 @@ fn heard(node: &mut Node, frame: &[u8]) -> Vec<u16> {
     };
     let mut bytes = Vec::new();
     event::write::packet_in(&mut bytes, 2, &packet);
-    let hearers = node.0.on_event(&Frame::read(&bytes).unwrap(), &mut Vec::new()).unwrap();
+    let hearers = node.0.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
     hearers.map(|zone| zone.0).collect()
 }
 
@@ -427,7 +427,7 @@ fn that_a_rule_is_gone_hears_who_may_see_it() {
         };
         let mut bytes = Vec::new();
         event::write::flow_removed(&mut bytes, 5, &removed);
-        let hearers = node.0.on_event(&Frame::read(&bytes).unwrap(), &mut Vec::new()).unwrap();
+        let hearers = node.0.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
         hearers.map(|zone| zone.0).collect::<Vec<_>>()
     };
     assert_eq!(heard(APP.stamp(1)), [1, 2]);

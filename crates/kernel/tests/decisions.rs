@@ -35,7 +35,7 @@ impl Node {
 
     fn event(&mut self, bytes: &[u8]) -> ZoneSet {
         self.effects.clear();
-        self.kernel.on_event(&Frame::read(bytes).unwrap(), &mut self.effects).unwrap()
+        self.kernel.on_event(&Frame::read(bytes).unwrap(), self.now_ms, &mut self.effects).unwrap()
     }
 
     fn switch_up(&mut self) -> ZoneSet {
@@ -242,4 +242,15 @@ fn there_is_no_zone_beyond_the_last_and_none_is_the_kernel() {
     let mut kernel = Kernel::new();
     assert!(!kernel.attach(ZoneId::KERNEL, "kernel", Grant::of_an_app(), 0));
     assert!(!kernel.attach(ZoneId(64), "one too many", Grant::of_an_app(), 0));
+}
+
+#[test]
+fn packet_ins_beyond_a_ports_budget_are_heard_by_nobody_and_nothing_else_is_lost() {
+    let mut node = Node::with_switch();
+    node.kernel.limit_punts(kernel::PuntLimits { per_switch_per_s: None, per_port_per_s: Some(4) });
+    node.subscribe(APP, &[kind::PACKET_IN, kind::SWITCH_UP]);
+    let heard = (0..9).filter(|_| !node.packet_in().is_empty()).count();
+    assert_eq!(heard, 3);
+    assert_eq!(node.kernel.punt_counters().next().unwrap().1.data_dropped, 6);
+    assert_eq!(zones(node.switch_up()), [1]);
 }

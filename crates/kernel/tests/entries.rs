@@ -39,7 +39,7 @@ impl Node {
     fn event(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let mut bytes = Vec::new();
         assert!(write(&mut bytes));
-        self.kernel.on_event(&Frame::read(&bytes).unwrap(), &mut self.effects).unwrap();
+        self.kernel.on_event(&Frame::read(&bytes).unwrap(), self.now_ms, &mut self.effects).unwrap();
     }
 
     fn add(&mut self, flow_mod: FlowMod<'_>) -> String {

@@ -178,7 +178,7 @@ impl World {
         let mut bytes = Vec::new();
         let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, ports: &[] };
         event::write::switch_up(&mut bytes, 1, &up);
-        kernel.on_event(&Frame::read(&bytes).unwrap(), &mut Vec::new()).unwrap();
+        kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
         let (mut switch, mut effects) =
             (Switch::new(SWITCH, "s1", SwitchOptions::default()), Effects::default());
         (1..=3).for_each(|port| switch.add_port(PortNo(port), NOW, &mut effects));

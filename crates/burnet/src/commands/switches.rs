@@ -18,14 +18,25 @@ fn text(switches: &[SwitchView]) -> String {
     }
     let rows: Vec<_> = switches.iter().map(row).collect();
     let table = columns(
-        ["DATAPATH", "OPENFLOW", "PEER", "UP", "PORTS", "PACKET-INS", "FLOW-MODS", "PACKET-OUTS", "ERRORS"],
+        [
+            "DATAPATH",
+            "OPENFLOW",
+            "PEER",
+            "UP",
+            "PORTS",
+            "PACKET-INS",
+            "DROPPED",
+            "FLOW-MODS",
+            "PACKET-OUTS",
+            "ERRORS",
+        ],
         &rows,
     );
     let troubled = switches.iter().filter_map(|switch| Some((switch.datapath, switch.trouble.as_ref()?)));
     table + &troubled.map(|(datapath, trouble)| format!("{datapath}: {trouble}\n")).collect::<String>()
 }
 
-fn row(switch: &SwitchView) -> [String; 9] {
+fn row(switch: &SwitchView) -> [String; 10] {
     let live = switch.ports.iter().filter(|port| port.live).count();
     [
         switch.datapath.to_string(),
@@ -34,6 +45,7 @@ fn row(switch: &SwitchView) -> [String; 9] {
         ago(switch.up_ms),
         format!("{live}/{}", switch.ports.len()),
         switch.packet_ins.to_string(),
+        (switch.control_dropped + switch.data_dropped).to_string(),
         switch.flow_mods.to_string(),
         switch.packet_outs.to_string(),
         switch.errors.to_string(),

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use zone::{Limits, Sandbox};
 
-use super::{ConfigError, ListenAddress, LogLevel, OpenFlowVersion, Role, users};
+use super::{ConfigError, LimitsTable, ListenAddress, LogLevel, OpenFlowVersion, Role, users};
 
 /// Longest interval or time-out, in milliseconds: an hour. A switch that may be silent for longer might as well never be
 /// asked.
@@ -40,6 +40,8 @@ pub struct ConfigFile {
     pub node: NodeTable,
     /// `[packages]`.
     pub packages: PackagesTable,
+    /// `[limits]`.
+    pub limits: LimitsTable,
     #[serde(rename = "app")]
     apps: BTreeMap<Spanned<String>, AppTable>,
 }

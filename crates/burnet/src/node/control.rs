@@ -149,8 +149,7 @@ impl Control {
         let roster = Arc::new(Roster::new(southbound.max_connections, southbound.max_half_open_per_address));
         let epoch = Instant::now();
         let (workers, threads) =
-            start_workers(config.southbound.workers, &southbound, &roster, &control_line, epoch)
-                .map_err(ours)?;
+            start_workers(config, &southbound, &roster, &control_line, epoch).map_err(ours)?;
         for address in listeners.addresses() {
             tracing::info!("listening for switches on {address}");
         }
@@ -403,8 +402,8 @@ impl Control {
                     self.to_monitor.push(FromKernel::TrustedFault { app, reason });
                 }
                 FromWorker::ToNode(frame) => self.desk.on_frame(&frame),
-                FromWorker::Counts { ticket, sessions, zones } => {
-                    self.desk.on_counts(ticket, sessions, zones)
+                FromWorker::Counts { ticket, sessions, zones, punts } => {
+                    self.desk.on_counts(ticket, sessions, zones, punts)
                 }
                 FromWorker::NoFlows { ticket, reason } => self.desk.on_trouble(ticket, &reason),
                 FromWorker::Ended => self.ended_workers += 1,
@@ -586,7 +585,7 @@ impl Control {
 type Threads = Vec<std::thread::JoinHandle<io::Result<()>>>;
 
 fn start_workers(
-    count: u16,
+    config: &Config,
     southbound: &SouthboundConfig,
     roster: &Arc<Roster>,
     control: &ControlLine,
@@ -594,7 +593,7 @@ fn start_workers(
 ) -> io::Result<(Vec<WorkerLine>, Threads)> {
     let mut polls = Vec::new();
     let mut lines = Vec::new();
-    for _ in 0..count {
+    for _ in 0..config.southbound.workers {
         let poll = Poll::new()?;
         let (line, post) = WorkerLine::new(Arc::new(Waker::new(poll.registry(), WAKER_TOKEN)?));
         polls.push((poll, post));
@@ -604,9 +603,11 @@ fn start_workers(
     for (number, (poll, post)) in polls.into_iter().enumerate() {
         let (southbound, roster, control, peers) =
             (southbound.clone(), roster.clone(), control.clone(), lines.clone());
+        let limits = config.limits;
         let body = move || {
             pin(number);
-            Worker::new(WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch })?.run()
+            let setup = WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch, limits };
+            Worker::new(setup)?.run()
         };
         threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(body)?);
     }

@@ -8,6 +8,7 @@ use super::operator::{Answer, AppView, FlowView, FlowsView, PortView, SwitchView
 use abi::event::{Event, StatsReply};
 use abi::{Frame, Outcome, ZoneId};
 use flow::DatapathId;
+use kernel::PuntCounters;
 use monitor::AppStatus;
 use openflow::message::{Body, FlowStats, Message, MultipartReply, ReplyBody};
 use southbound::session::State;
@@ -29,9 +30,19 @@ pub type Asker = usize;
 /// What an answer is being put together for.
 #[derive(Debug)]
 enum Waiting {
-    Switches { records: Vec<SwitchRecord>, sessions: Vec<SessionSnapshot> },
-    Apps { apps: Vec<AppStatus>, counts: Vec<ZoneCounts> },
-    Flows { switches: BTreeMap<u64, SwitchFlows>, kept: usize },
+    Switches {
+        records: Vec<SwitchRecord>,
+        sessions: Vec<SessionSnapshot>,
+        punts: Vec<(DatapathId, PuntCounters)>,
+    },
+    Apps {
+        apps: Vec<AppStatus>,
+        counts: Vec<ZoneCounts>,
+    },
+    Flows {
+        switches: BTreeMap<u64, SwitchFlows>,
+        kept: usize,
+    },
 }
 
 /// The flow entries of one switch as they come.
@@ -77,7 +88,12 @@ impl Desk {
         workers: usize,
         now_ms: u64,
     ) -> u64 {
-        self.open(asker, Waiting::Switches { records, sessions: Vec::new() }, workers, now_ms)
+        self.open(
+            asker,
+            Waiting::Switches { records, sessions: Vec::new(), punts: Vec::new() },
+            workers,
+            now_ms,
+        )
     }
 
     /// Opens the question for the apps; every worker is to be asked for its counts with the ticket.
@@ -109,11 +125,20 @@ impl Desk {
     }
 
     /// A worker's counts.
-    pub fn on_counts(&mut self, ticket: u64, of_sessions: Vec<SessionSnapshot>, of_zones: Vec<ZoneCounts>) {
+    pub fn on_counts(
+        &mut self,
+        ticket: u64,
+        of_sessions: Vec<SessionSnapshot>,
+        of_zones: Vec<ZoneCounts>,
+        of_punts: Vec<(DatapathId, PuntCounters)>,
+    ) {
         let Some(open) = self.open.get_mut(&ticket) else { return };
         open.missing = open.missing.saturating_sub(1);
         match &mut open.waiting {
-            Waiting::Switches { sessions, .. } => sessions.extend(of_sessions),
+            Waiting::Switches { sessions, punts, .. } => {
+                sessions.extend(of_sessions);
+                punts.extend(of_punts);
+            }
             Waiting::Apps { counts, .. } => counts.extend(of_zones),
             Waiting::Flows { .. } => {}
         }
@@ -204,9 +229,9 @@ impl SwitchFlows {
 
 fn answer(open: Open, now_ms: u64) -> Answer {
     match open.waiting {
-        Waiting::Switches { records, sessions } => {
-            Answer::Switches(records.iter().map(|record| switch_view(record, &sessions, now_ms)).collect())
-        }
+        Waiting::Switches { records, sessions, punts } => Answer::Switches(
+            records.iter().map(|record| switch_view(record, &sessions, &punts, now_ms)).collect(),
+        ),
         Waiting::Apps { apps, counts } => {
             let missing = (open.missing > 0)
                 .then(|| format!("the counts of {} of the workers did not come in time", open.missing));
@@ -218,7 +243,14 @@ fn answer(open: Open, now_ms: u64) -> Answer {
     }
 }
 
-fn switch_view(record: &SwitchRecord, sessions: &[SessionSnapshot], now_ms: u64) -> SwitchView {
+fn switch_view(
+    record: &SwitchRecord,
+    sessions: &[SessionSnapshot],
+    punts: &[(DatapathId, PuntCounters)],
+    now_ms: u64,
+) -> SwitchView {
+    let punts = punts.iter().find(|(datapath, _)| *datapath == record.datapath);
+    let dropped = punts.map(|(_, dropped)| *dropped).unwrap_or_default();
     // A second connection may claim the same datapath id until it is refused.
     let session = sessions
         .iter()
@@ -251,6 +283,8 @@ fn switch_view(record: &SwitchRecord, sessions: &[SessionSnapshot], now_ms: u64)
         packet_outs: counters.packet_outs,
         errors: counters.errors_in,
         trouble: session.is_none().then(|| "what was counted of it did not come in time".to_owned()),
+        control_dropped: dropped.control_dropped,
+        data_dropped: dropped.data_dropped,
     }
 }
 
@@ -412,9 +446,9 @@ mod tests {
     fn counts_of_all_workers_are_waited_for() {
         let mut desk = Desk::default();
         let ticket = desk.open_apps(7, Vec::new(), 2, 0);
-        desk.on_counts(ticket, Vec::new(), Vec::new());
+        desk.on_counts(ticket, Vec::new(), Vec::new(), Vec::new());
         assert!(desk.take_answers(0).is_empty());
-        desk.on_counts(ticket, Vec::new(), Vec::new());
+        desk.on_counts(ticket, Vec::new(), Vec::new(), Vec::new());
         assert_eq!(desk.take_answers(0), [(7, Answer::Apps(Vec::new()))]);
     }
 
@@ -423,7 +457,7 @@ mod tests {
         let mut desk = Desk::default();
         let apps = vec![an_app()];
         let ticket = desk.open_apps(7, apps, 2, 0);
-        desk.on_counts(ticket, Vec::new(), Vec::new());
+        desk.on_counts(ticket, Vec::new(), Vec::new(), Vec::new());
         let answers = desk.take_answers(PATIENCE_MS);
         let [(7, Answer::Apps(apps))] = answers.as_slice() else { panic!("{answers:?}") };
         let said = "the counts of 1 of the workers did not come in time";

@@ -5,7 +5,7 @@
 
 use abi::ZoneId;
 use flow::DatapathId;
-use kernel::Grant;
+use kernel::{Grant, PuntCounters};
 use mio::net::TcpStream;
 use ring::PortFds;
 use std::net::SocketAddr;
@@ -108,6 +108,8 @@ pub enum FromWorker {
         sessions: Vec<southbound::SessionSnapshot>,
         /// Of each zone.
         zones: Vec<ZoneCounts>,
+        /// Of each switch, what was dropped of its packet-ins.
+        punts: Vec<(DatapathId, PuntCounters)>,
     },
     /// The flow entries cannot be had.
     NoFlows {

@@ -17,9 +17,9 @@ mod mail;
 pub mod operator;
 mod operator_line;
 mod owed;
+mod questions;
 mod socket;
 mod unsent;
-mod questions;
 mod worker;
 mod zones;
 

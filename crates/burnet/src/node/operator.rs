@@ -105,6 +105,10 @@ pub struct SwitchView {
     pub errors: u64,
     /// Why the counts are missing, if they are: they are shown as 0 then.
     pub trouble: Option<String>,
+    /// Packet-ins of control packets (LLDP, ARP, DHCP …) that were beyond its budget.
+    pub control_dropped: u64,
+    /// Packet-ins of other packets that were beyond its budget.
+    pub data_dropped: u64,
 }
 
 /// A port.

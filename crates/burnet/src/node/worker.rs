@@ -10,9 +10,10 @@
 //! monitor, and shares nothing that is locked with another worker but the roster of switches, when one comes or goes.
 
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost, ZoneCounts};
-use super::unsent::Unsent;
 use super::questions::{self, Question};
+use super::unsent::Unsent;
 use super::zones::{Fault, ZoneEnd, ZoneEnds};
+use crate::config::NodeLimits;
 use abi::command::{Command, FlowMod, StatsRequest, What};
 use abi::event::{NO_SUCH_SERVICE, Query, QueryReply, SoftLimit, Topic, kind, write};
 use abi::header::FLAG_RECEIPT;
@@ -68,6 +69,8 @@ pub struct WorkerSetup {
     pub peers: Vec<WorkerLine>,
     /// Where its clock begins.
     pub epoch: Instant,
+    /// What the kernel lets switches and apps have.
+    pub limits: NodeLimits,
 }
 
 /// The token with which the waker is registered.
@@ -115,7 +118,10 @@ pub struct Worker {
 impl Worker {
     /// A worker that has not begun. Fails when the system has no descriptors left.
     pub fn new(setup: WorkerSetup) -> io::Result<Self> {
-        let WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch } = setup;
+        let WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch, limits } = setup;
+        let mut kernel = Kernel::new();
+        kernel.fill_tables_to(limits.table_fill_percent);
+        kernel.limit_punts(limits.punts());
         let registry = poll.registry().try_clone()?;
         let southbound = Southbound::new(southbound, roster.clone(), number, registry, FIRST_CONNECTION);
         let mut punt = Vec::new();
@@ -123,7 +129,7 @@ impl Worker {
             actions.output(flow::PortNo::CONTROLLER, 0xffff);
         });
         let dispatch = Dispatch {
-            kernel: Kernel::new(),
+            kernel,
             zones: ZoneEnds::new(),
             effects: Vec::new(),
             faults: Vec::new(),
@@ -553,6 +559,7 @@ impl Worker {
             ticket,
             sessions: self.southbound.sessions().collect(),
             zones: zones.collect(),
+            punts: kernel.punt_counters().collect(),
         };
         self.unsent.push(counts);
     }
@@ -596,7 +603,7 @@ impl Dispatch {
             Ok(frame) => frame,
             Err(malformed) => return tracing::error!("southbound made a frame that is none: {malformed}"),
         };
-        let hearers = match self.kernel.on_event(&frame, &mut self.effects) {
+        let hearers = match self.kernel.on_event(&frame, self.now_ms, &mut self.effects) {
             Ok(hearers) => hearers,
             Err(malformed) => return tracing::error!("southbound made an event that is none: {malformed}"),
         };

@@ -1,0 +1,116 @@
+//! `[limits]`: what all switches and apps together may have of the node and of each switch.
+//!
+//! In: what was written. Out: the same with defaults, in the kernel's terms. What one app may have is its own table's.
+
+use kernel::PuntLimits;
+use serde::de::{Deserializer, Error as _};
+use serde::{Deserialize, Serialize};
+
+/// How much of a table is used where the operator does not say: the rest is left for a day when it is needed.
+const TABLE_FILL_PERCENT: u8 = 90;
+
+/// `[limits]`, as written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsTable {
+    /// Hundredths of a table's entries that apps may use.
+    #[serde(deserialize_with = "percent")]
+    pub table_fill_percent: Option<u8>,
+    /// Packet-ins of one switch in a second.
+    #[serde(deserialize_with = "per_s")]
+    pub packet_ins_per_switch_per_s: Option<u32>,
+    /// Packet-ins of one port in a second.
+    #[serde(deserialize_with = "per_s")]
+    pub packet_ins_per_port_per_s: Option<u32>,
+}
+
+/// `[limits]`, with what it does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeLimits {
+    /// Hundredths of a table's entries that apps may use.
+    pub table_fill_percent: u8,
+    /// Packet-ins of one switch in a second; `None`: as many as come.
+    pub packet_ins_per_switch_per_s: Option<u32>,
+    /// Packet-ins of one port in a second; `None`: as many as come.
+    pub packet_ins_per_port_per_s: Option<u32>,
+}
+
+impl Default for NodeLimits {
+    fn default() -> Self {
+        NodeLimits::of(&LimitsTable::default())
+    }
+}
+
+impl NodeLimits {
+    /// What was written, and the defaults.
+    pub fn of(table: &LimitsTable) -> NodeLimits {
+        NodeLimits {
+            table_fill_percent: table.table_fill_percent.unwrap_or(TABLE_FILL_PERCENT),
+            packet_ins_per_switch_per_s: table.packet_ins_per_switch_per_s,
+            packet_ins_per_port_per_s: table.packet_ins_per_port_per_s,
+        }
+    }
+
+    /// Those of packet-ins.
+    pub fn punts(&self) -> PuntLimits {
+        PuntLimits {
+            per_switch_per_s: self.packet_ins_per_switch_per_s,
+            per_port_per_s: self.packet_ins_per_port_per_s,
+        }
+    }
+}
+
+fn percent<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u8>, D::Error> {
+    let number = i64::deserialize(input)?;
+    match u8::try_from(number) {
+        Ok(percent @ 1..=100) => Ok(Some(percent)),
+        _ => Err(D::Error::custom(format!("{number} is out of range: write 1 to 100"))),
+    }
+}
+
+fn per_s<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
+    let number = i64::deserialize(input)?;
+    match u32::try_from(number) {
+        Ok(limit) if limit > 0 => Ok(Some(limit)),
+        _ => Err(D::Error::custom(format!("{number} is out of range: write 1 to {}", u32::MAX))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ConfigFile;
+    use super::*;
+
+    fn check(line: &str, expected: Result<NodeLimits, &str>) {
+        let parsed = ConfigFile::parse(&format!("[limits]\n{line}"), std::path::Path::new("t"));
+        match (parsed.map(|file| NodeLimits::of(&file.limits)), expected) {
+            (Ok(limits), Ok(expected)) => assert_eq!(limits, expected),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (got, expected) => panic!("{line}: {got:?} and not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn limits_of_nothing_and_of_too_much_are_refused_with_their_line() {
+        check("table_fill_percent = 0", Err("line 2: 0 is out of range: write 1 to 100"));
+        check("table_fill_percent = 101", Err("write 1 to 100"));
+        check("packet_ins_per_port_per_s = 0", Err("write 1 to 4294967295"));
+        check("packet_ins_per_switch_per_s = -1", Err("-1 is out of range"));
+        check("packet_ins_per_port = 1", Err("unknown key `packet_ins_per_port`"));
+    }
+
+    #[test]
+    fn what_is_not_written_is_nine_tenths_of_a_table_and_every_packet_in() {
+        let default = NodeLimits {
+            table_fill_percent: 90,
+            packet_ins_per_switch_per_s: None,
+            packet_ins_per_port_per_s: None,
+        };
+        check("", Ok(default));
+        check(
+            "packet_ins_per_port_per_s = 5",
+            Ok(NodeLimits { packet_ins_per_port_per_s: Some(5), ..default }),
+        );
+    }
+}
