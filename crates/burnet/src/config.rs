@@ -11,16 +11,19 @@
 mod app;
 mod file;
 mod grant;
+mod installed;
 mod limits;
 mod listen;
 mod surroundings;
 pub mod users;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use monitor::{AppSource, AppSpec, ZoneKind};
+use package::state::State;
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
@@ -30,11 +33,13 @@ pub use file::{
     TlsTable,
 };
 pub use grant::AppGrant;
+pub use installed::{Installed, Packages};
 pub use limits::{LimitsTable, NodeLimits};
 pub use listen::ListenAddress;
 pub use surroundings::Surroundings;
 
 use crate::cli::RunArgs;
+use crate::commands::package::now;
 
 /// All that a node is told. Handed to the kernel process as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,6 +54,8 @@ pub struct Config {
     pub limits: NodeLimits,
     /// The apps, in the order in which they are started.
     pub apps: Vec<AppSpec>,
+    /// The packages that apps come from.
+    pub packages: Packages,
 }
 
 /// How switches connect.
@@ -229,8 +236,19 @@ impl Config {
     /// # Errors
     /// The first thing that cannot be.
     pub fn load(args: &RunArgs, around: &Surroundings, built_in: &[&str]) -> Result<Config, ConfigError> {
-        let file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
-        let config = Config::merge(file, args, around, built_in)?;
+        let mut file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
+        let wanted = elsewhere(&file, &args.apps, built_in);
+        let mut packages = Packages::default();
+        let mut found = BTreeMap::new();
+        if !wanted.is_empty() {
+            let folder = around.state(args.state.as_deref(), file.node.state.as_deref())?;
+            let policy = file.packages.require;
+            found = installed::resolve(&mut file, &wanted, &State::at(folder.clone()), policy, now())?;
+            packages.state = Some(folder);
+        }
+        let mut config = Config::merge(file, args, around, built_in)?;
+        packages.apps = installed::settle(&mut config.apps, found)?;
+        config.packages = packages;
         config.check_files()?;
         Ok(config)
     }
@@ -254,7 +272,7 @@ impl Config {
         let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
         let limits = NodeLimits::of(&file.limits);
         let apps = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
-        Ok(Config { southbound, node, limits, apps })
+        Ok(Config { southbound, node, limits, apps, packages: Packages::default() })
     }
 
     /// Looks whether the files that are named can be used, so that a node does not start only to fail.
@@ -346,6 +364,25 @@ fn tls_lacks(option: &str, key: &str) -> String {
     )
 }
 
+/// The names of the apps that neither a path nor the binary answers to: installed ones, if they are anything.
+fn elsewhere(file: &ConfigFile, arguments: &[AppArgument], built_in: &[&str]) -> Vec<String> {
+    let said = arguments.iter().filter_map(|argument| match &argument.which {
+        AppReference::Name(name) => Some(name.as_str()),
+        AppReference::Path(_) => None,
+    });
+    let given_a_path = |name: &str| {
+        let is_path = |argument: &AppArgument| matches!(argument.which, AppReference::Path(_));
+        file.has_path(name) || arguments.iter().any(|one| is_path(one) && one.which.name() == name)
+    };
+    let mut names: Vec<String> = Vec::new();
+    for name in file.without_path().chain(said) {
+        if !built_in.contains(&name) && !given_a_path(name) && !names.iter().any(|other| other == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
 fn merge_apps(
     file: ConfigFile,
     arguments: &[AppArgument],
@@ -382,8 +419,8 @@ fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec,
         None if built_in.contains(&name.as_str()) => AppSource::BuiltIn(name.clone()),
         None => {
             return contradiction(format!(
-                "there is no built-in app {name} (there are {}): for one of your own give its path, \
-                 --app ./{name}, or set app.{name}.path",
+                "there is no built-in app {name} (there are {}), and none of that name is installed: for one of your own \
+                 give its path, --app ./{name}, or set app.{name}.path, or install it (burnet app install)",
                 built_in.join(", ")
             ));
         }

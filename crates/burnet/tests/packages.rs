@@ -7,8 +7,16 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use burnet::node::client;
+use burnet::node::operator::{Answer, AppView, Question};
+use monitor::{AppState, Verb, ZoneKind};
+
+/// How long anything may take that a test waits for. It never passes by waiting.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder of a test's own with an operator's state folder and a developer's, gone when the test is.
 struct World(PathBuf);
@@ -75,6 +83,21 @@ impl World {
         self.0.join(format!("my-app-{version}.burnet"))
     }
 
+    /// The hub as a shared object of its own, built and signed by alice, and installed with all that a hub needs.
+    fn install_hub(&self) {
+        let hub = Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples/libshared_hub.so");
+        let manifest = format!(
+            "name = 'my-hub'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'shared-object'\nabi = 1\nentry.any = 'lib/hub.so'\n\
+             [files]\n'lib/hub.so' = '{}'\n[capabilities]\n'packet.in' = true\n'packet.out' = true\n'rule.write' = true\n\
+             'view.read' = true\n",
+            hub.display()
+        );
+        fs::write(self.0.join("app/app.toml"), manifest).unwrap();
+        self.done("app build $/app");
+        self.done("app sign my-hub-1.0.0.burnet --key alice");
+        self.done("app install my-hub-1.0.0.burnet --grant-all");
+    }
+
     /// Built, and signed by alice.
     fn signed(&self, version: &str, tables: &str) -> String {
         let file = self.built(version, tables);
@@ -84,11 +107,73 @@ impl World {
     }
 
     /// The folder of what is installed.
-    fn folder(&self) -> PathBuf {
-        let app = self.0.join("state/apps/my-app");
+    fn folder(&self, name: &str) -> PathBuf {
+        let app = self.0.join("state/apps").join(name);
         let mut entries = fs::read_dir(&app).unwrap().map(|entry| entry.unwrap().path());
         entries.find(|path| path.is_dir()).unwrap()
     }
+}
+
+/// A running node with one app.
+struct Node(Child, PathBuf);
+
+impl Node {
+    /// Starts one and waits until its app runs.
+    fn start(world: &World, app: &str) -> Node {
+        let socket = world.0.join("node.sock");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_burnet"));
+        command.args([
+            "run",
+            "--listen",
+            "127.0.0.1:0",
+            "--log",
+            "error",
+            "--die-with-parent",
+            "--app",
+            app,
+            "--socket",
+        ]);
+        command.arg(&socket).env("BURNET_STATE", world.0.join("state")).stdin(Stdio::null());
+        let node = Node(command.spawn().unwrap(), socket);
+        node.wait("the app has subscribed", |app| app.commands > 0);
+        node
+    }
+
+    fn app(&self) -> Option<AppView> {
+        match client::ask(&self.1, &Question::Apps) {
+            Ok(Answer::Apps(apps)) => apps.into_iter().next(),
+            _ => None,
+        }
+    }
+
+    fn wait(&self, what: &str, until: impl Fn(&AppView) -> bool) -> AppView {
+        let began = Instant::now();
+        loop {
+            match self.app() {
+                Some(app) if until(&app) => return app,
+                app => assert!(began.elapsed() < PATIENCE, "not so in time: {what}; {app:?}"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn kernel_pid(&self) -> u32 {
+        match client::ask(&self.1, &Question::Node) {
+            Ok(Answer::Node(node)) => node.pid,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        signal("-TERM", self.0.id());
+        let _ = self.0.wait();
+    }
+}
+
+fn signal(which: &str, pid: u32) {
+    assert!(Command::new("kill").args([which, &pid.to_string()]).status().unwrap().success());
 }
 
 fn change(path: &Path, from: &str, to: &str) {
@@ -258,7 +343,7 @@ fn tampering_with_what_is_installed_is_shown_and_mended_by_installing_again() {
     let world = World::new();
     let file = world.signed("1.0.0", HEARS);
     world.done(&format!("app install {file} --grant-all"));
-    fs::write(world.folder().join("bin/my-app"), "#!/bin/sh\nrm -rf /\n").unwrap();
+    fs::write(world.folder("my-app").join("bin/my-app"), "#!/bin/sh\nrm -rf /\n").unwrap();
     assert!(world.done("app show").contains("was altered on disk: bin/my-app has another content"));
     world.refused("app grant my-app", 1, "was altered on disk");
     // What is damaged does not say what was asked for before, so all is to be granted anew.
@@ -293,4 +378,94 @@ fn what_cannot_be_built_is_said_with_its_line() {
     let before = fs::read(&file).unwrap();
     world.built("1.0.0", "");
     assert!(before == fs::read(&file).unwrap(), "the same folder makes the same bytes");
+}
+
+const RUN: &str = "run --listen 127.0.0.1:0 --socket $/node.sock --app";
+
+#[test]
+fn a_node_does_not_start_what_nobody_vouches_for_any_more() {
+    let world = World::new();
+    world.install_hub();
+    world.refused(&format!("{RUN} my-app"), 2, "none of that name is installed");
+    world.refused(
+        &format!("{RUN} my-hub=trusted"),
+        2,
+        "there is no word of yours for it: burnet app trust my-hub",
+    );
+    let library = world.folder("my-hub").join("lib/hub.so");
+    let sound = fs::read(&library).unwrap();
+    fs::write(&library, [sound.as_slice(), b"x"].concat()).unwrap();
+    world.refused(&format!("{RUN} my-hub"), 2, "was altered on disk: lib/hub.so has another content");
+    fs::write(&library, sound).unwrap();
+    world.done("key distrust alice");
+    world.refused(
+        &format!("{RUN} my-hub"),
+        2,
+        "the app my-hub does not start: it is signed with a revoked key",
+    );
+}
+
+#[test]
+fn a_node_starts_what_is_installed_and_finds_tampering_at_the_next_start() {
+    let world = World::new();
+    world.install_hub();
+    let node = Node::start(&world, "my-hub");
+    let app = node.app().unwrap();
+    let package = app.package.unwrap();
+    assert_eq!((package.version.as_str(), package.signed.as_str()), ("1.0.0", "developer alice"));
+    assert_eq!(app.refusals, 0);
+    let listed = world.done("app list --socket $/node.sock");
+    assert!(listed.contains(&format!("1.0.0 {} (developer alice)", &package.digest[..12])), "{listed}");
+
+    let library = world.folder("my-hub").join("lib/hub.so");
+    let mut bytes = fs::read(&library).unwrap();
+    bytes[100] ^= 1;
+    // Another file in its place: the running one keeps its own.
+    fs::remove_file(&library).unwrap();
+    fs::write(&library, bytes).unwrap();
+    fs::set_permissions(&library, fs::Permissions::from_mode(0o755)).unwrap();
+    client::ask(&node.1, &Question::App { app: "my-hub".to_owned(), verb: Verb::Restart }).unwrap();
+    let altered = "its package was altered on disk: lib/hub.so has another content";
+    node.wait("its start is refused", |app| {
+        let end = app.status.last_end.as_ref();
+        end.and_then(|end| end.last_line.as_ref()).is_some_and(|line| line.contains(altered))
+    });
+}
+
+#[test]
+fn what_is_not_granted_is_refused_by_the_kernel() {
+    let world = World::new();
+    world.install_hub();
+    world.done("app revoke my-hub packet.in");
+    let node = Node::start(&world, "my-hub");
+    node.wait("its subscription is refused", |app| app.refusals > 0);
+}
+
+#[test]
+fn an_app_that_took_the_kernel_down_is_not_trusted_again_until_the_operator_says_so() {
+    let world = World::new();
+    world.install_hub();
+    assert!(world.done("app trust my-hub").contains("may run inside the kernel's process"));
+    {
+        let node = Node::start(&world, "my-hub=trusted");
+        assert_eq!(node.app().unwrap().status.kind, ZoneKind::Trusted);
+        signal("-KILL", node.kernel_pid());
+        node.wait("it runs in a process zone", |app| {
+            app.status.kind == ZoneKind::Process && app.status.state == AppState::Running && app.commands > 0
+        });
+        let began = Instant::now();
+        while !world.done("app show my-hub").contains("it took the kernel down at") {
+            assert!(began.elapsed() < PATIENCE, "the fall is not written down");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    {
+        let node = Node::start(&world, "my-hub=trusted");
+        let app = node.app().unwrap();
+        assert_eq!(app.status.kind, ZoneKind::Process);
+        assert!(app.package.unwrap().demoted.unwrap().contains("it took the kernel down at"));
+    }
+    assert!(world.done("app trust my-hub").contains("It took the kernel down at"));
+    let node = Node::start(&world, "my-hub=trusted");
+    assert_eq!(node.app().unwrap().status.kind, ZoneKind::Trusted);
 }

@@ -46,12 +46,22 @@ pub struct Record {
     /// The names of the asks that were granted.
     #[serde(default)]
     pub granted: BTreeSet<String>,
-    /// The digest that the operator lets run inside the kernel's process.
+    /// The operator's word that it may run inside the kernel's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trusted: Option<Digest>,
+    pub trusted: Option<Word>,
     /// How it took the kernel down when it ran there; since then it is not trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fall: Option<Fall>,
+}
+
+/// The operator's word for one digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Word {
+    /// For what.
+    pub digest: Digest,
+    /// When it was given: a fall before it does not take it away.
+    pub time: Moment,
 }
 
 /// How an app that ran trusted took the kernel down.
@@ -83,14 +93,14 @@ impl Record {
     ///
     /// # Errors
     /// It is no shared object.
-    pub fn trust(&mut self, manifest: &Manifest) -> Result<(), String> {
+    pub fn trust(&mut self, manifest: &Manifest, time: Moment) -> Result<(), String> {
         if manifest.kind != Kind::SharedObject {
             return Err(format!(
                 "{} is a program of its own and cannot run inside the kernel's process: only kind = \"shared-object\" can",
                 manifest.name
             ));
         }
-        self.trusted = Some(self.digest);
+        self.trusted = Some(Word { digest: self.digest, time });
         self.fall = None;
         Ok(())
     }
@@ -100,12 +110,16 @@ impl Record {
         self.trusted = None;
     }
 
-    /// Notes that it took the kernel down: the operator's word is gone with it.
-    pub fn fell(&mut self, time: Moment, reason: &str) {
+    /// Notes that it took the kernel down: the operator's word from before is gone with it. Whether there was one.
+    pub fn fell(&mut self, time: Moment, reason: &str) -> bool {
+        if self.trusted.is_none_or(|word| word.time > time) {
+            return false;
+        }
         let mut reason = reason.to_owned();
         reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
         self.trusted = None;
         self.fall = Some(Fall { time, reason });
+        true
     }
 
     /// Whether it may run inside the kernel's process.
@@ -114,7 +128,7 @@ impl Record {
     /// Why not, and what to do: a phrase that follows on the app's name.
     pub fn may_run_trusted(&self) -> Result<(), String> {
         match (&self.trusted, &self.fall) {
-            (Some(word), _) if *word == self.digest => Ok(()),
+            (Some(word), _) if word.digest == self.digest => Ok(()),
             (Some(_), _) => Err("may not run trusted: your word was for another version of it".to_owned()),
             (None, Some(fall)) => Err(format!(
                 "may not run trusted: it took the kernel down at {} ({})",
@@ -294,17 +308,20 @@ mod tests {
             let why = record.may_run_trusted().unwrap_err();
             assert!(why.contains(expected), "{why}");
         };
-        assert!(record.trust(&native).unwrap_err().contains("program of its own"));
+        let at = Moment::from_unix_s;
+        assert!(record.trust(&native, at(5)).unwrap_err().contains("program of its own"));
         refused(&record, "no word of yours");
-        record.trust(&shared).unwrap();
+        record.trust(&shared, at(5)).unwrap();
         assert_eq!(record.may_run_trusted(), Ok(()));
         record.digest = Digest::of(b"another");
         refused(&record, "for another version");
-        record.trust(&shared).unwrap();
-        record.fell(Moment::from_unix_s(0), &"ä".repeat(200));
-        refused(&record, "took the kernel down at 1970-01-01T00:00:00Z (ää");
+        record.trust(&shared, at(5)).unwrap();
+        assert!(!record.fell(at(4), "a fall from before the word"));
+        assert_eq!(record.may_run_trusted(), Ok(()));
+        assert!(record.fell(at(5), &"ä".repeat(200)));
+        refused(&record, "took the kernel down at 1970-01-01T00:00:05Z (ää");
         assert_eq!(record.fall.as_ref().map(|fall| fall.reason.len()), Some(REASON_BYTES_MAX));
-        record.trust(&shared).unwrap();
+        record.trust(&shared, at(6)).unwrap();
         assert_eq!(record.may_run_trusted(), Ok(()));
         record.untrust();
         refused(&record, "no word of yours");
@@ -314,8 +331,8 @@ mod tests {
     fn a_record_reads_as_it_was_written() {
         let mut whole = record("1.0.0-rc.1+7");
         whole.granted.insert("packet.in".to_owned());
-        whole.fell(Moment::from_unix_s(7), "it said \"no\"");
-        whole.trusted = Some(whole.digest);
+        whole.fall = Some(Fall { time: Moment::from_unix_s(7), reason: "it said \"no\"".to_owned() });
+        whole.trusted = Some(Word { digest: whole.digest, time: Moment::from_unix_s(8) });
         assert_eq!(Record::parse(&whole.to_text()), Ok(whole.clone()));
         assert!(Record::parse(&whole.to_text().replace("digest", "digits")).is_err());
     }

@@ -2,7 +2,7 @@
 
 use super::{ago, ask, json, table::columns, unexpected};
 use crate::cli::{AppListArgs, AppVerbArgs, CommandError};
-use crate::node::operator::{Answer, AppView, Question};
+use crate::node::operator::{Answer, AppView, PackageView, Question};
 use monitor::{AppState, Ending, Verb};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -40,8 +40,8 @@ fn text(apps: &[AppView], now_ms: u64) -> String {
     }
     let rows: Vec<_> = apps.iter().map(|app| row(app, now_ms)).collect();
     let headings = [
-        "APP", "ZONE", "STATE", "PID", "SINCE", "RESTARTS", "EVENTS", "DROPPED", "COMMANDS", "REFUSED",
-        "LAST END",
+        "APP", "PACKAGE", "ZONE", "STATE", "PID", "SINCE", "RESTARTS", "EVENTS", "DROPPED", "COMMANDS",
+        "REFUSED", "LAST END",
     ];
     let table = columns(headings, &rows);
     // It is the same for all of them.
@@ -49,11 +49,14 @@ fn text(apps: &[AppView], now_ms: u64) -> String {
     table + &trouble.map(|trouble| format!("{trouble}\n")).unwrap_or_default()
 }
 
-fn row(app: &AppView, now_ms: u64) -> [String; 11] {
+fn row(app: &AppView, now_ms: u64) -> [String; 12] {
     let status = &app.status;
+    let demoted =
+        status.demoted.is_some() || app.package.as_ref().is_some_and(|package| package.demoted.is_some());
     [
         status.app.clone(),
-        format!("{}{}", status.kind, if status.demoted.is_some() { " (demoted)" } else { "" }),
+        app.package.as_ref().map(package).unwrap_or_else(|| "-".to_owned()),
+        format!("{}{}", status.kind, if demoted { " (demoted)" } else { "" }),
         state(status.state, now_ms),
         status.pid.map(|pid| pid.to_string()).unwrap_or_else(|| "-".to_owned()),
         ago(now_ms.saturating_sub(status.since_unix_ms)),
@@ -64,6 +67,12 @@ fn row(app: &AppView, now_ms: u64) -> [String; 11] {
         app.refusals.to_string(),
         last_end(status.demoted.as_ref().or(status.last_end.as_ref()), now_ms),
     ]
+}
+
+/// Version, the first digits of the digest, and whose signatures counted.
+fn package(package: &PackageView) -> String {
+    let digits = package.digest.get(..12).unwrap_or(&package.digest);
+    format!("{} {digits} ({})", package.version, package.signed)
 }
 
 fn state(state: AppState, now_ms: u64) -> String {
@@ -105,11 +114,16 @@ mod tests {
             pid: Some(42),
             last_end: Some(end),
         };
-        let app = AppView { status, events: 7, dropped: 0, commands: 8, refusals: 0, trouble: None };
+        let mut app =
+            AppView { status, package: None, events: 7, dropped: 0, commands: 8, refusals: 0, trouble: None };
         let expected = "\
-APP  ZONE     STATE    PID  SINCE  RESTARTS  EVENTS  DROPPED  COMMANDS  REFUSED  LAST END
-hub  process  running  42   4s     1         7       0        8         0        5s ago: killed by SIGKILL
+APP  PACKAGE  ZONE     STATE    PID  SINCE  RESTARTS  EVENTS  DROPPED  COMMANDS  REFUSED  LAST END
+hub  -        process  running  42   4s     1         7       0        8         0        5s ago: killed by SIGKILL
 ";
-        assert_eq!(text(&[app], 10_000), expected);
+        assert_eq!(text(std::slice::from_ref(&app), 10_000), expected);
+        let (version, digest) = ("1.0.0".to_owned(), "0123456789abcdef".to_owned());
+        app.package =
+            Some(PackageView { version, digest, signed: "developer alice".to_owned(), demoted: None });
+        assert!(text(&[app], 10_000).contains("hub  1.0.0 0123456789ab (developer alice)  process  "));
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
-use crate::config::{Config, Surroundings, users};
+use crate::config::{Config, Installed, Surroundings, users};
 use crate::logging;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, Timing, ZONE_REMARK};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,8 @@ struct ZoneLaunch {
     sandbox: Sandbox,
     source: AppSource,
     user: Option<u32>,
+    /// Its package, of which every file is looked at before each start.
+    package: Option<Installed>,
 }
 
 /// `burnet run`: this process becomes the monitor.
@@ -50,9 +52,11 @@ fn plan(config: Config) -> Result<Plan, CommandError> {
     let own = std::env::current_exe()
         .map_err(|error| CommandError::DidNotWork(format!("the program cannot find itself: {error}")))?
         .into_os_string();
+    let packages = config.packages.apps.clone();
     let kernel = vec![own.clone(), OsString::from("kernel")];
     let users = users_of(&config);
-    let zone = move |app: &AppSpec| zone_program(&own, app, users.get(&app.name).copied());
+    let zone =
+        move |app: &AppSpec| zone_program(&own, app, users.get(&app.name).copied(), packages.get(&app.name));
     let programs = Programs { kernel, zone: Box::new(zone) };
     let handed_on = serde_json::to_value(&config).map_err(|error| {
         CommandError::DidNotWork(format!("the configuration cannot be handed on: {error}"))
@@ -72,9 +76,14 @@ fn users_of(config: &Config) -> BTreeMap<String, u32> {
     config.apps.iter().map(|app| app.name.clone()).zip(ids).collect()
 }
 
-fn zone_program(own: &OsString, app: &AppSpec, user: Option<u32>) -> Vec<OsString> {
+fn zone_program(
+    own: &OsString,
+    app: &AppSpec,
+    user: Option<u32>,
+    package: Option<&Installed>,
+) -> Vec<OsString> {
     let (limits, sandbox, source) = (app.limits.clone(), app.sandbox.clone(), app.source.clone());
-    let launch = ZoneLaunch { limits, sandbox, source, user };
+    let launch = ZoneLaunch { limits, sandbox, source, user, package: package.cloned() };
     // Numbers and paths; a path that is not UTF-8 does not come through a configuration or a command line in JSON.
     let launch = serde_json::to_string(&launch).unwrap_or_default();
     vec![own.clone(), OsString::from("zone"), OsString::from(launch)]
@@ -89,7 +98,12 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let ZoneLaunch { limits, sandbox, source, user } = launch;
+    let ZoneLaunch { limits, sandbox, source, user, package } = launch;
+    // Before the zone is closed: in it, the state folder is out of sight.
+    if let Some(Err(altered)) = package.as_ref().map(Installed::check) {
+        eprintln!("{altered}");
+        return ExitCode::from(2);
+    }
     let confinement = Confinement { limits, sandbox, code: code(&source), user, cgroups: Vec::new() };
     let confined = match confine(&confinement) {
         Ok(confined) => confined,

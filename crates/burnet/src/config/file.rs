@@ -174,6 +174,26 @@ impl ConfigFile {
         apps.into_iter().map(|(name, table)| (name.into_inner(), table)).collect()
     }
 
+    /// The names of the apps that have no path.
+    pub(super) fn without_path(&self) -> impl Iterator<Item = &str> {
+        self.apps.iter().filter(|(_, table)| table.path.is_none()).map(|(name, _)| name.get_ref().as_str())
+    }
+
+    /// Whether the file says where this app is.
+    pub(super) fn has_path(&self, name: &str) -> bool {
+        self.apps.get(name).is_some_and(|table| table.path.is_some())
+    }
+
+    /// The table of an app; one that is not in the file is put behind all that are.
+    pub(super) fn app_table(&mut self, name: &str) -> &mut AppTable {
+        let behind = usize::MAX / 2 + self.apps.len();
+        let place = match self.apps.get_key_value(name) {
+            Some((there, _)) => there.clone(),
+            None => Spanned::new(behind..behind, name.to_owned()),
+        };
+        self.apps.entry(place).or_default()
+    }
+
     fn resolve(&mut self, folder: &Path) {
         let TlsTable { certificate, private_key, ca_certificate, .. } = &mut self.southbound.tls;
         let app_paths = self.apps.values_mut().map(|app| &mut app.path);

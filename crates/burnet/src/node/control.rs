@@ -15,6 +15,7 @@ use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine};
 use super::operator::{Answer, NodeView, Question};
 use super::operator_line::Operator;
 use super::owed::Owed;
+use super::packages::PackageDesk;
 use super::socket::OperatorSocket;
 use super::worker::{WAKER_TOKEN, Worker, WorkerSetup};
 use crate::apps;
@@ -127,6 +128,7 @@ struct Control {
     roster: Arc<Roster>,
     desk: Desk,
     apps: Vec<AppStatus>,
+    packages: PackageDesk,
     kernel: Option<KernelStatus>,
     turns_seen: Vec<u64>,
     to_monitor: Vec<FromKernel>,
@@ -169,6 +171,7 @@ impl Control {
             roster,
             desk: Desk::default(),
             apps: Vec::new(),
+            packages: PackageDesk::new(config.packages.clone()),
             kernel: None,
             to_monitor: vec![FromKernel::Ready],
             epoch,
@@ -211,6 +214,7 @@ impl Control {
             self.answer_operators();
             if self.now_ms() >= next_alive_ms && self.every_worker_moved() {
                 next_alive_ms = self.now_ms() + ALIVE_INTERVAL_MS;
+                self.packages.write_down();
                 self.to_monitor.push(FromKernel::Alive);
             }
             self.tell_monitor(channel);
@@ -313,7 +317,8 @@ impl Control {
                 self.tell_all(|| ToWorker::DetachZone { zone: ZoneId(zone), generation });
             }
             ToKernel::LoadTrusted { zone, app, source, settings, grant } => {
-                match apps::trusted_code(&source).and_then(|code| Ok((code, AppGrant::read(grant)?))) {
+                let checked = self.packages.check(&app).and_then(|()| apps::trusted_code(&source));
+                match checked.and_then(|code| Ok((code, AppGrant::read(grant)?))) {
                     Ok((code, grant)) => {
                         let grant = Box::new(grant.to_kernel());
                         let settings = serde_json::to_vec(&settings).unwrap_or_default();
@@ -333,6 +338,7 @@ impl Control {
                 self.tell_all(|| ToWorker::DetachZone { zone: ZoneId(zone), generation: 0 });
             }
             ToKernel::Apps { apps, kernel } => {
+                self.packages.on_apps(&apps);
                 self.apps = apps;
                 self.kernel = Some(kernel);
             }
@@ -565,8 +571,11 @@ impl Control {
         }
     }
 
-    /// Puts the names of apps in the place of the numbers of their zones.
+    /// Puts the names of apps in the place of the numbers of their zones, and their packages beside them.
     fn with_owners(&self, mut answer: Answer) -> Answer {
+        if let Answer::Apps(apps) = &mut answer {
+            apps.iter_mut().for_each(|app| app.package = self.packages.view(&app.status.app));
+        }
         let Answer::Flows(switches) = &mut answer else { return answer };
         for flow in switches.iter_mut().flat_map(|switch| &mut switch.flows) {
             flow.owner = match flow.owner.parse::<u16>() {

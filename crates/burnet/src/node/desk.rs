@@ -298,6 +298,8 @@ fn app_view(status: AppStatus, counts: &[ZoneCounts], trouble: Option<String>) -
         commands: sum(|count| count.commands),
         refusals: sum(|count| count.refusals),
         trouble,
+        // What is known of packages is put in by who knows it.
+        package: None,
         status,
     }
 }

@@ -17,6 +17,7 @@ mod mail;
 pub mod operator;
 mod operator_line;
 mod owed;
+mod packages;
 mod questions;
 mod socket;
 mod unsent;

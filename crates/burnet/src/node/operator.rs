@@ -168,6 +168,9 @@ pub struct FlowView {
 pub struct AppView {
     /// What the monitor says.
     pub status: AppStatus,
+    /// Its package, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<PackageView>,
     /// Events that were its to hear since its zone was attached.
     pub events: u64,
     /// Packet-ins that it did not take in time.
@@ -178,6 +181,20 @@ pub struct AppView {
     pub refusals: u64,
     /// Why counts are missing from these sums, if any are.
     pub trouble: Option<String>,
+}
+
+/// The package of an app.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackageView {
+    /// Its version.
+    pub version: String,
+    /// Its digest.
+    pub digest: String,
+    /// Whose signatures counted when the node started.
+    pub signed: String,
+    /// Why it does not run trusted although that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demoted: Option<String>,
 }
 
 #[cfg(test)]

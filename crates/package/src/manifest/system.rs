@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
@@ -36,46 +37,25 @@ pub struct System {
     pub spawn: Option<Whole>,
 }
 
-/// A host, by name or address, and a TCP port.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// An address and a TCP port. No name, because a zone has no name service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub struct Endpoint {
-    /// A name or an address; an IPv6 address without brackets.
-    pub host: String,
-    /// The port; never 0.
-    pub port: u16,
-}
+pub struct Endpoint(pub SocketAddr);
 
 impl FromStr for Endpoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Endpoint, String> {
-        let parsed = text.rsplit_once(':').and_then(|(host, port)| {
-            let port = port.parse().ok().filter(|port| *port != 0)?;
-            host_of(host).map(|host| Endpoint { host, port })
-        });
-        parsed.ok_or_else(|| {
-            format!("\"{text}\" is no place to connect to: write HOST:PORT, for example \"10.0.0.5:5432\"")
+        let parsed = text.parse().ok().filter(|address: &SocketAddr| address.port() != 0);
+        parsed.map(Endpoint).ok_or_else(|| {
+            format!("\"{text}\" is no place to connect to: write ADDRESS:PORT, for example \"10.0.0.5:5432\"")
         })
     }
 }
 
-fn host_of(text: &str) -> Option<String> {
-    if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        return address.parse::<std::net::Ipv6Addr>().ok().map(|address| address.to_string());
-    }
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
-    // 253 bytes are the longest name that DNS has (RFC 1035, 2.3.4).
-    (!text.is_empty() && text.len() <= 253 && text.bytes().all(plain)).then(|| text.to_owned())
-}
-
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
+        self.0.fmt(f)
     }
 }
 

@@ -147,8 +147,10 @@ fn amounts_that_make_no_sense_are_refused() {
 
 #[test]
 fn what_is_asked_of_the_machine_is_plain() {
-    let place = "is no place to connect to: write HOST:PORT, for example \"10.0.0.5:5432\"";
-    for text in ["10.0.0.5", "10.0.0.5:0", "10.0.0.5:65536", ":80", "a b:80", "::1:80", "[x]:80"] {
+    let place = "is no place to connect to: write ADDRESS:PORT, for example \"10.0.0.5:5432\"";
+    for text in
+        ["10.0.0.5", "10.0.0.5:0", "10.0.0.5:65536", ":80", "a b:80", "::1:80", "[x]:80", "db.example:80"]
+    {
         refused(&format!("[system]\n'net.connect' = ['{text}']"), &format!("line 2: \"{text}\" {place}"));
     }
     let path = "is no path to grant: write an absolute one without .., for example \"/etc/hosts\"";
@@ -220,7 +222,11 @@ fn what_is_wider_than_before_is_found() {
     beyond(&capability("'store.read' = ['a/']"), &capability("'store.read' = ['a']"), &["store.read"]);
     beyond("[system]\n'fs.read' = ['/a/b']", "[system]\n'fs.read' = ['/a']", &["fs.read"]);
     beyond("[system]\n'fs.read' = ['/a/b']", "[system]\n'fs.read' = ['/a/bc']", &["fs.read"]);
-    beyond("[system]\n'net.connect' = ['a:1']", "[system]\n'net.connect' = ['a:2']", &["net.connect"]);
+    beyond(
+        "[system]\n'net.connect' = ['10.0.0.1:1']",
+        "[system]\n'net.connect' = ['10.0.0.1:2']",
+        &["net.connect"],
+    );
     beyond("[limits]\nthreads = 1", "[limits]\nthreads = 2", &["limits.threads"]);
     beyond("", "[quotas]\nstore_bytes = 1", &["quotas.store_bytes"]);
 }
@@ -252,7 +258,7 @@ fn what_was_written_prints_as_json_that_reads_the_same() {
         "[capabilities]\n'packet.in' = { match = ['arp'], datapaths = ['1'] }\n'packet.out' = { ports = [1, 'FLOOD'] }\n\
          'rule.write' = { match = ['ip'], tables = [0], priority = [1, 2], ports = [3], rules_per_datapath = 4 }\n\
          'rule.read' = true\n'port.write' = true\n'store.read' = true\n'store.write' = ['a']\n'query' = ['b']\n\
-         [system]\n'net.connect' = ['a:1']\n'fs.write' = ['/a']\nspawn = true\n[limits]\nthreads = 1\n\
+         [system]\n'net.connect' = ['10.0.0.1:1']\n'fs.write' = ['/a']\nspawn = true\n[limits]\nthreads = 1\n\
          [quotas]\nstore_bytes = { soft = 1, hard = 2 }",
     );
     fn check<T: Serialize + serde::de::DeserializeOwned + PartialEq + fmt::Debug>(one: &T) {

@@ -6,7 +6,7 @@ use package::install::Record;
 use package::manifest::{AppName, Manifest};
 use package::state::{Lock, State};
 
-use super::{asks_in_lines, state};
+use super::{asks_in_lines, now, state};
 use crate::cli::CommandError;
 use crate::cli::package::{GrantArgs, InstalledArgs, StateArgs};
 
@@ -85,7 +85,7 @@ pub fn revoke(args: &GrantArgs) -> Result<String, CommandError> {
 pub fn trust(args: &InstalledArgs) -> Result<String, CommandError> {
     let mut held = Held::of(&args.name, &args.state)?;
     let fell = held.record.fall.clone();
-    held.record.trust(&held.manifest).map_err(CommandError::CannotBe)?;
+    held.record.trust(&held.manifest, now()).map_err(CommandError::CannotBe)?;
     held.keep()?;
     let Held { name, record, .. } = held;
     let before = fell.map(|fall| format!(" It took the kernel down at {} ({}).", fall.time, fall.reason));

@@ -1,0 +1,200 @@
+//! Apps that are installed as packages, as a node is told to run them.
+//!
+//! ```text
+//!   names that no path and no binary answers to ──> state folder ──> checked, vouched for, granted ──> tables of the file
+//!                                                                                             └──> Installed, for the kernel
+//! ```
+//!
+//! In: the file's tables, the state folder, whose signature is required, the time. Out: the same tables with path, grants, limits and
+//! settings of the package where the file says nothing else. It changes nothing in the state folder.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use monitor::{AppSpec, ZoneKind};
+use package::digest::Digest;
+use package::install::Record;
+use package::manifest::system::PlainPath;
+use package::manifest::{AppName, Limits as AskedLimits, Manifest, System};
+use package::moment::Moment;
+use package::state::{State, read_unpacked};
+use package::trust::{Opinion, Require, Standing, require};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use zone::Sandbox;
+
+use super::{AppTable, ConfigError, ConfigFile, contradiction};
+
+/// The packages of a node's apps. Handed to the kernel process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Packages {
+    /// The state folder; `None` if no app comes from there.
+    pub state: Option<PathBuf>,
+    /// By the app's name.
+    pub apps: BTreeMap<String, Installed>,
+}
+
+/// The package of one app.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Installed {
+    /// Its version.
+    pub version: String,
+    /// What names it.
+    pub digest: Digest,
+    /// Where its files are.
+    pub folder: PathBuf,
+    /// Whose signatures counted when the node started.
+    pub signed: String,
+    /// Why it does not run trusted although the operator asked for that.
+    pub demoted: Option<String>,
+}
+
+impl Installed {
+    /// Looks at every file again.
+    ///
+    /// # Errors
+    /// What is not as it was signed: a sentence.
+    pub fn check(&self) -> Result<(), String> {
+        read_unpacked(&self.folder, &self.digest).map(drop).map_err(|why| format!("its package {why}"))
+    }
+}
+
+/// What is read of one app before the configuration is merged.
+#[derive(Debug)]
+pub struct Found {
+    installed: Installed,
+    record: Record,
+}
+
+/// Fills the tables of those apps that are neither built in nor have a path, and are installed.
+///
+/// # Errors
+/// One is installed and may not start: unsigned, altered, expired or revoked.
+pub fn resolve(
+    file: &mut ConfigFile,
+    wanted: &[String],
+    state: &State,
+    policy: Require,
+    now: Moment,
+) -> Result<BTreeMap<String, Found>, ConfigError> {
+    let mut found = BTreeMap::new();
+    for name in wanted {
+        // What cannot be a name is refused by the monitor, with the rule.
+        let Ok(app) = AppName::try_from(name.clone()) else { continue };
+        let trouble = |error: package::state::StateError| ConfigError::Contradiction(error.to_string());
+        let Some(record) = state.record(&app).map_err(trouble)? else { continue };
+        let unpacked = state.installed(&app, &record).map_err(trouble)?;
+        let opinions = state.trust().map_err(trouble)?.opinions(&record.digest, &unpacked.signatures, now);
+        require(&opinions, policy)
+            .or_else(|why| contradiction(format!("the app {app} does not start: it {why}")))?;
+        let manifest = &unpacked.manifest;
+        let Some(entry) = manifest.entry_for(std::env::consts::ARCH) else {
+            return contradiction(format!("the app {app} has no program for this machine"));
+        };
+        let table = file.app_table(name);
+        table.path = Some(unpacked.folder.join(entry.as_str()));
+        fill(table, manifest, &record);
+        // Its files, beside its program.
+        table.sandbox.fs.read.push(unpacked.folder.clone());
+        if let Some(flaw) = table.sandbox.flaw() {
+            return contradiction(format!("the app {app} cannot be granted what it asks for: {flaw}"));
+        }
+        let installed = Installed {
+            version: record.version.to_string(),
+            digest: record.digest,
+            folder: unpacked.folder.clone(),
+            signed: signed(&opinions),
+            demoted: None,
+        };
+        found.insert(name.clone(), Found { installed, record });
+    }
+    Ok(found)
+}
+
+/// Whose signatures count.
+fn signed(opinions: &[Opinion]) -> String {
+    let counts = opinions.iter().filter(|opinion| opinion.standing == Standing::Counts);
+    let who = counts.filter_map(|opinion| Some(format!("{} {}", opinion.role, opinion.name.as_ref()?)));
+    let all: Vec<String> = who.collect();
+    if all.is_empty() { "unsigned".to_owned() } else { all.join(", ") }
+}
+
+/// What the operator wrote stays; the rest comes from the manifest, of its asks those that were granted.
+fn fill(table: &mut AppTable, manifest: &Manifest, record: &Record) {
+    let granted = |name: &str| record.granted.contains(name);
+    if table.capabilities.is_none() {
+        table.capabilities = Some(manifest.capabilities.only(granted));
+    }
+    let quotas = manifest.quotas.only(granted);
+    table.quotas.commands_per_s = table.quotas.commands_per_s.or(quotas.commands_per_s);
+    table.quotas.packet_outs_per_s = table.quotas.packet_outs_per_s.or(quotas.packet_outs_per_s);
+    table.quotas.store_bytes = table.quotas.store_bytes.or(quotas.store_bytes);
+    fill_limits(&mut table.limits, &manifest.limits.only(granted));
+    fill_sandbox(&mut table.sandbox, &manifest.system.only(granted));
+    let mut settings = manifest.settings.clone();
+    settings.extend(std::mem::take(&mut table.settings).into_iter().collect::<Vec<(String, Value)>>());
+    table.settings = settings;
+}
+
+/// A limit that has its default was not written by the operator, or might as well not have been.
+fn fill_limits(limits: &mut zone::Limits, asked: &AskedLimits) {
+    let default = zone::Limits::default();
+    let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    if let Some(asked) = asked.memory_bytes.filter(|_| limits.memory_bytes == default.memory_bytes) {
+        limits.memory_bytes = asked.hard;
+    }
+    if let Some(asked) = asked.open_files.filter(|_| limits.open_files == default.open_files) {
+        limits.open_files = small(asked.hard);
+    }
+    if let Some(asked) = asked.threads.filter(|_| limits.processes == default.processes) {
+        limits.processes = Some(small(asked.hard));
+    }
+    if let Some(asked) = asked.file_bytes.filter(|_| limits.file_bytes == default.file_bytes) {
+        limits.file_bytes = asked.hard;
+    }
+}
+
+/// A grant of the operator's takes the place of the package's of the same name.
+fn fill_sandbox(sandbox: &mut Sandbox, granted: &System) {
+    let paths = |paths: &Option<BTreeSet<PlainPath>>| -> Vec<PathBuf> {
+        paths.iter().flatten().map(|path| path.as_path().to_owned()).collect()
+    };
+    if sandbox.fs.read.is_empty() {
+        sandbox.fs.read = paths(&granted.fs_read);
+    }
+    if sandbox.fs.write.is_empty() {
+        sandbox.fs.write = paths(&granted.fs_write);
+    }
+    if sandbox.net.connect.is_empty() {
+        sandbox.net.connect = granted.net_connect.iter().flatten().map(|endpoint| endpoint.0).collect();
+    }
+    sandbox.spawn |= granted.spawn.is_some();
+}
+
+/// Takes those that ask to run trusted without the operator's word: one that lost it runs in a process zone, one that never had it
+/// is refused.
+///
+/// # Errors
+/// There is no word for what is installed.
+pub fn settle(
+    specs: &mut [AppSpec],
+    found: BTreeMap<String, Found>,
+) -> Result<BTreeMap<String, Installed>, ConfigError> {
+    let mut apps = BTreeMap::new();
+    for (name, Found { mut installed, record }) in found {
+        let trusted = specs.iter_mut().find(|spec| spec.name == name && spec.kind == ZoneKind::Trusted);
+        if let (Some(spec), Err(why)) = (trusted, record.may_run_trusted()) {
+            if record.fall.is_none() {
+                return contradiction(format!(
+                    "the app {name} {why}: burnet app trust {name} gives it, or run it in a process zone"
+                ));
+            }
+            spec.kind = ZoneKind::Process;
+            installed.demoted = Some(format!("{why}; burnet app trust {name} trusts it anew"));
+        }
+        apps.insert(name, installed);
+    }
+    Ok(apps)
+}
