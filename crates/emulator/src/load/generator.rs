@@ -99,6 +99,8 @@ pub(super) struct Generator {
     heard_at: Duration,
     /// At a fixed rate: the place of each switch in the turn; nothing if it is left out because it was not connected when it began.
     places: Vec<Option<u64>>,
+    /// The round's time is over: nothing is sent any more, and late answers are timed as those before.
+    draining: bool,
     progress: Arc<Progress>,
 }
 
@@ -129,6 +131,7 @@ impl Generator {
             queue: VecDeque::with_capacity(switches.len()),
             learning: vec![(0, 0); switches.len()],
             places: vec![None; switches.len()],
+            draining: false,
             switches,
             room: Room::new(),
             batch: Batch::new(template, send_buffer_bytes),
@@ -239,6 +242,7 @@ impl Generator {
     }
 
     fn drain(&mut self) {
+        self.draining = true;
         // At a fixed rate, what comes late counts with its latency.
         if !matches!(self.activity, Activity::Rate(_)) {
             self.activity = Activity::Idle;
@@ -249,15 +253,10 @@ impl Generator {
             && self.now().saturating_sub(self.heard_at) < DRAIN_SILENCE
             && self.now().saturating_sub(begin) < DRAIN_LONGEST
         {
-            self.turn_draining();
+            self.turn(HOUSEKEEPING);
         }
         self.activity = Activity::Idle;
-    }
-
-    fn turn_draining(&mut self) {
-        // Nothing more is due after the end, so nothing is sent.
-        self.places.fill(None);
-        self.turn(HOUSEKEEPING);
+        self.draining = false;
     }
 
     fn take_places(&mut self, per_s: f64, begin: Duration) -> Pace {
@@ -448,7 +447,7 @@ impl Generator {
 
     fn send(&mut self, index: usize) -> io::Result<()> {
         let switch = &self.switches[index];
-        if !switch.can_send() {
+        if !switch.can_send() || self.draining {
             return Ok(());
         }
         match self.activity {
@@ -505,6 +504,27 @@ fn number_of(buffer_id: u32, first_of_round: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn after_a_round_nothing_is_sent_and_each_switch_keeps_its_place() {
+        let options = super::super::LoadOptions {
+            target: (std::net::Ipv4Addr::LOCALHOST, 1).into(),
+            switches: 2,
+            first_datapath: 1,
+            version: openflow::Version::V1_0,
+            hosts: super::super::Hosts::Ring(2),
+            counting: super::super::Counting::Buffers,
+            threads: 1,
+        };
+        let mut generator = Generator::new(&options, 0, Arc::default()).unwrap();
+        generator.activity = Activity::Rate(Pace::new(1000.0, 2, Duration::ZERO));
+        generator.places = vec![Some(0), Some(1)];
+        // One packet-in waits for its answer, so that it is waited for.
+        generator.tally.sent = 1;
+        generator.drain();
+        assert_eq!(generator.places, [Some(0), Some(1)], "late answers are timed by them");
+        assert_eq!(generator.tally.sent, 1);
+    }
 
     #[test]
     fn a_buffer_id_says_which_packet_in_of_the_round_it_was() {

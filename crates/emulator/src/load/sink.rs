@@ -244,13 +244,12 @@ impl Peer {
             (Some(&TYPE_ECHO_REQUEST), _) => echo(message, outbound.end()),
             _ => {}
         });
+        // Before anything can fail: the batch is shared, and what this peer is not told must not be told to the next.
+        let rest = version.map(|version| answers.of(version).take());
         result?;
         cut.map_err(|nonsense| io::Error::new(ErrorKind::InvalidData, nonsense.to_string()))?;
-        if let Some(version) = *version {
-            let rest = answers.of(version).take();
-            if !rest.is_empty() {
-                *writable &= outbound.write_or_keep(stream, rest)?;
-            }
+        if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
+            *writable &= outbound.write_or_keep(stream, rest)?;
         }
         if *writable && outbound.len() > 0 {
             *writable = outbound.flush(stream)?;

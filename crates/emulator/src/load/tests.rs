@@ -86,6 +86,41 @@ fn all_that_is_sent_is_answered_in_both_versions_and_all_modes() {
     }
 }
 
+/// A hello of 1.0, and packet-ins with these buffer ids.
+fn hello_and_packet_ins(buffer_ids: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![1, 0, 0, 8, 0, 0, 0, 1];
+    for buffer_id in buffer_ids {
+        bytes.extend([1, 10, 0, 18, 0, 0, 0, 2, 0, 0, 0, *buffer_id, 0, 0, 0, 1, 0, 0]);
+    }
+    bytes
+}
+
+#[test]
+fn what_a_peer_that_broke_was_to_be_told_is_told_to_nobody_else() {
+    let sink = RunningSink::start();
+    let mut broken = std::net::TcpStream::connect(sink.address).unwrap();
+    let mut nonsense = hello_and_packet_ins(&[7]);
+    nonsense.extend([1, 10, 0, 3, 0, 0, 0, 0]);
+    broken.write_all(&nonsense).unwrap();
+    // The sink has closed it when this ends, in whichever way.
+    let _ = broken.read_to_end(&mut Vec::new());
+
+    let mut sound = std::net::TcpStream::connect(sink.address).unwrap();
+    sound.set_read_timeout(Some(PATIENCE)).unwrap();
+    sound.write_all(&hello_and_packet_ins(&[9])).unwrap();
+    let mut header = [0; 8];
+    loop {
+        sound.read_exact(&mut header).unwrap();
+        let mut body = vec![0; usize::from(u16::from_be_bytes([header[2], header[3]])) - 8];
+        sound.read_exact(&mut body).unwrap();
+        // OFPT_FLOW_MOD, whose buffer id is at byte 64 (OpenFlow 1.0.0, 5.3.3).
+        if header[1] == 14 {
+            assert_eq!(body[56..60], [0, 0, 0, 9]);
+            return;
+        }
+    }
+}
+
 #[test]
 fn switches_are_shared_among_threads() {
     let sink = RunningSink::start();
