@@ -242,7 +242,8 @@ impl Network {
             self.set_due_of_switch(index);
         }
         let links: Vec<usize> = self.plugs.of_switch(index).collect();
-        links.into_iter().for_each(|link| self.look_at_link(link, effects));
+        links.into_iter().for_each(|link| self.follow_link(link, effects));
+        self.prune(effects);
     }
 
     /// The same switch as it comes from the factory, with its ports.
@@ -323,6 +324,12 @@ impl Network {
 
     /// Whether a link passes frames follows from itself and from what is at its ends. Tells the switches if that changed.
     fn look_at_link(&mut self, link: usize, effects: &mut NetworkEffects) {
+        self.follow_link(link, effects);
+        self.prune(effects);
+    }
+
+    /// The same without looking after the spanning tree, for who has several links.
+    fn follow_link(&mut self, link: usize, effects: &mut NetworkEffects) {
         let Some(cable) = self.cables.get(link) else { return };
         let ends = [cable.link.one, cable.link.two];
         let is_on = |end: &Endpoint| match *end {
@@ -336,7 +343,6 @@ impl Network {
                 self.at_switch(index, effects, |switch, out| switch.set_link(port, up, out));
             }
         }
-        self.prune(effects);
     }
 }
 

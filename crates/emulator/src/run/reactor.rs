@@ -422,7 +422,9 @@ impl Reactor {
 
     fn close(&mut self, index: usize, why: String, now: Duration) {
         let at = self.channel(index);
-        let was_connected = self.network.switches()[at.switch].version(at.controller).is_some();
+        // A switch that was switched off has forgotten that it was connected, and its connection has not.
+        let was_connected = self.connections[index].known_since.is_some()
+            || self.network.switches()[at.switch].version(at.controller).is_some();
         let counter =
             if was_connected { &self.counters.connections_lost } else { &self.counters.connections_refused };
         counter.fetch_add(1, Ordering::Relaxed);

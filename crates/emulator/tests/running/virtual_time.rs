@@ -73,5 +73,6 @@ fn a_switch_that_was_off_is_connected_again() {
     network.change(Change::Switch { switch: "s2".into(), up: true }).unwrap();
     network.wait_connected(PATIENCE).unwrap();
     assert!(network.ping_all(PATIENCE).is_complete());
-    assert_eq!(network.counters().connections, 3);
+    let counters = network.counters();
+    assert_eq!((counters.connections, counters.connections_lost, counters.connections_refused), (3, 1, 0));
 }
