@@ -7,7 +7,8 @@
 //!
 //! Each turn of the loop reads what is there, lets the zones hear it, carries out what they command, and writes: one system call
 //! brings or takes many messages, and none is made for a single one. A worker never waits for a zone, a switch, the operator or the
-//! monitor, and shares nothing that is locked with another worker but the roster of switches, when one comes or goes.
+//! monitor, and shares nothing that is locked with another worker but the roster of switches: when one comes or goes, and when a command is
+//! for a switch of another worker.
 
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost, ZoneCounts};
 use super::questions::{self, Question};
@@ -50,6 +51,9 @@ const TICK_MS: u64 = 1_000;
 
 /// No error, in a receipt that has none.
 const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
+
+/// What an app is told whose command is for a switch of a worker that cannot take it now. The fault is ours.
+const BOX_IS_FULL: &str = "the node's worker for this switch has more to do than it can take on; try again";
 
 /// What a worker is made with.
 pub struct WorkerSetup {
@@ -277,7 +281,13 @@ impl Worker {
                 self.answer(to, ticket, answer.status, answer.more, answer.payload);
             }
             Decision::Log(log) => self.log(zone, log.level, log.text),
-            Decision::Refuse(Refusal::NoSuchSwitch(datapath)) if self.pass_on(zone, datapath, frame) => {}
+            Decision::Refuse(refusal @ Refusal::NoSuchSwitch(datapath)) => {
+                match self.pass_on(zone, datapath, frame) {
+                    Some(true) => {}
+                    Some(false) => self.refuse(zone, frame, BOX_IS_FULL),
+                    None => self.refuse(zone, frame, &refusal.to_string()),
+                }
+            }
             Decision::Refuse(refusal) => self.refuse(zone, frame, &refusal.to_string()),
         }
         self.carry_out_effects();
@@ -294,14 +304,14 @@ impl Worker {
         }
     }
 
-    /// A command for a switch of another worker goes there. `false` if no worker has it.
-    fn pass_on(&mut self, zone: ZoneId, datapath: DatapathId, frame: &Frame<'_>) -> bool {
+    /// A command for a switch of another worker goes there: whether that one could take it. `None` if no worker has the switch.
+    fn pass_on(&mut self, zone: ZoneId, datapath: DatapathId, frame: &Frame<'_>) -> Option<bool> {
         if self.peers.len() == 1 {
-            return false;
+            return None;
         }
         let elsewhere = self.roster.worker_of(datapath).filter(|worker| *worker != self.number);
-        let Some(line) = elsewhere.and_then(|worker| self.peers.get(worker)) else { return false };
-        line.send(ToWorker::Forward { zone, frame: frame.bytes.to_vec() }).is_ok()
+        let line = self.peers.get(elsewhere?)?;
+        Some(line.send(ToWorker::Forward { zone, frame: frame.bytes.to_vec() }).is_ok())
     }
 
     fn refuse(&mut self, zone: ZoneId, frame: &Frame<'_>, reason: &str) {
@@ -453,8 +463,13 @@ impl Worker {
 
     /// Tells the control thread what it must know. What does not fit into its box is tried again in the next turn.
     fn report(&mut self) {
-        while let Some((zone, fault)) = self.dispatch.faults.pop() {
-            self.end_zone(zone, fault);
+        let mut ended = ZoneSet::EMPTY;
+        for (zone, fault) in std::mem::take(&mut self.dispatch.faults) {
+            // The first says what happened; what a zone that is over does until its turn's end is of no more interest.
+            if !ended.contains(zone) {
+                ended = ended.with(zone);
+                self.end_zone(zone, fault);
+            }
         }
         self.dispatch.to_node.drain(..).for_each(|frame| self.unsent.push_frame(frame));
         self.unsent.send(&self.control);
