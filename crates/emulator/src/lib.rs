@@ -10,9 +10,9 @@
 //! A [`Switch`] speaks OpenFlow 1.0 and 1.3; a [`Host`] has addresses, answers and sends pings, and sends and receives flows; a
 //! [`Network`] has them wired as a [`Topology`] says, by links that delay, queue and lose as their [`LinkQuality`] says. All
 //! three are pure: a message, a frame or the time goes in, what is to be sent comes out, and time is a `Duration` since the
-//! emulation began. Two things turn the clock: an [`Emulation`] is the one place that does I/O, and holds the TCP connections of
-//! all switches of a network in one loop on one thread, in real time; a [`Simulation`] jumps from event to event, with a
-//! controller that is a function or none, and repeats to the byte.
+//! emulation began. Two things turn the clock: an [`Emulation`] holds the TCP connections of all switches of a network in one loop
+//! on one thread, in real time; a [`Simulation`] jumps from event to event, with a controller that is a function or none, does
+//! no I/O, and repeats to the byte.
 //!
 //! ```no_run
 //! use emulator::{Emulation, SwitchOptions};
@@ -24,11 +24,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Beside it, [`load`] has switches that only send packet-ins and count answers, to measure a controller.
+//! Beside it, [`load`] has switches that only send packet-ins and count answers, to measure a controller, over sockets of its own.
 //! A topology is named by a shape, or read from a file: the Topology Zoo's, topohub's, or Mininet's `--custom` in Python, which is run.
 //!
-//! This crate never needs a privilege, never touches the machine's own network beyond TCP to the controller, and never
-//! decides anything about the network that it emulates: that is the controller's part.
+//! Of the machine's own network this crate touches TCP to the controller and no more, and needs no privilege for it. The one exception is
+//! [`Emulation::bind`], which is told of interfaces and opens packet sockets on them: that takes CAP_NET_RAW. It never decides anything
+//! about the network that it emulates: that is the controller's part.
 
 mod digest;
 mod frame;

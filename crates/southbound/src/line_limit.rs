@@ -1,6 +1,7 @@
 //! How many lines one peer may cause in the log.
 //!
-//! Never writes a line itself, and never forgets that it kept some back: their number is in the next line that goes through.
+//! Never writes a line itself. How many it kept back is in the next line that goes through, unless so many addresses came meanwhile
+//! that all were forgotten.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

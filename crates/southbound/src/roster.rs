@@ -1,7 +1,8 @@
 //! Which switches are up, on all workers: one session for a datapath id, and how many connections there may be.
 //!
-//! Workers share it. It is locked when a connection comes or goes, when a switch comes up, goes or changes its ports, and when the
-//! operator asks; never for a packet. Never holds a connection.
+//! Workers share it. It is locked when a connection comes or goes, when a switch comes up, goes or changes its ports, when the operator
+//! asks, and when an app commands a switch that another worker has, to learn which. Never for a packet of a worker's own switches. Never holds a
+//! connection.
 
 use abi::event::PortRecord;
 use flow::DatapathId;

@@ -1,5 +1,8 @@
 //! How time passes in a network that runs: by itself in real time, by jumps in virtual time.
 //!
+//! Virtual time with real controllers is for whoever builds on this crate, and for its tests: no command offers it, since
+//! whether a controller has said all that it will say can only be guessed. A scenario in virtual time has none.
+//!
 //! In: what was said and heard on connections, what is due in the network, who waits. Out: the network's time, and whom to ask
 //! whether it has anything to say. Never asks for the time itself. Connections are made and given up in real time all the same: who wants
 //! a switch that comes back to be connected before time goes on waits for that first.

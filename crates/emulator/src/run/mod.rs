@@ -6,8 +6,8 @@
 //!        └── wait_connected, ping_all, set_link, counters, stop              └──> events, for whoever observes
 //! ```
 //!
-//! All switches' connections are in one loop on one thread. This is the only place of the crate that does I/O or asks for the
-//! time. A controller that vanishes, says nonsense or says nothing is left and tried again, later each time, and that is counted.
+//! All switches' connections are in one loop on one thread, and so are the packet sockets of interfaces that are bound. Of an emulated network this
+//! is the only part that does I/O or asks for the time. A controller that vanishes, says nonsense or says nothing is left and tried again, later each time, and that is counted.
 
 mod capture;
 mod connection;

@@ -34,7 +34,7 @@ use std::net::Ipv4Addr;
 use crate::link::LinkQuality;
 
 /// The largest network that is made: what is beyond it is refused by name. A switch and its host take
-/// about 4 KiB before there are rules.
+/// about 12 KiB before there are rules.
 pub const SWITCHES_MAX: usize = 4096;
 /// The most hosts in a network.
 pub const HOSTS_MAX: usize = 16_384;
