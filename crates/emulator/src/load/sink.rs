@@ -233,8 +233,8 @@ impl Peer {
                 answered += 1;
                 let batch = answers.of(version);
                 if batch.push(buffer_id) {
-                    let written = outbound.write_or_keep(stream, batch.take());
-                    result = std::mem::replace(&mut result, Ok(())).and(written.map(|all| *writable &= all));
+                    let told = tell(outbound, stream, batch.take(), writable);
+                    result = std::mem::replace(&mut result, Ok(())).and(told);
                 }
             }
             (Some(&TYPE_HELLO), None) => match greet(message, outbound.end()) {
@@ -249,7 +249,7 @@ impl Peer {
         result?;
         cut.map_err(|nonsense| io::Error::new(ErrorKind::InvalidData, nonsense.to_string()))?;
         if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
-            *writable &= outbound.write_or_keep(stream, rest)?;
+            tell(outbound, stream, rest, writable)?;
         }
         if *writable && outbound.len() > 0 {
             *writable = outbound.flush(stream)?;
@@ -262,6 +262,21 @@ impl Answers {
     fn of(&mut self, version: Version) -> &mut FlowModBatch {
         if version == Version::V1_0 { &mut self.of_1_0 } else { &mut self.of_1_3 }
     }
+}
+
+/// Sends answers, or keeps them behind what waits: a reply to an echo in the same read does not mean that the peer takes nothing.
+fn tell(
+    outbound: &mut Outbound,
+    stream: &mut TcpStream,
+    answers: &[u8],
+    writable: &mut bool,
+) -> io::Result<()> {
+    if outbound.len() > 0 {
+        outbound.end().extend_from_slice(answers);
+    } else {
+        *writable &= outbound.write_or_keep(stream, answers)?;
+    }
+    Ok(())
 }
 
 /// The version that both speak, and what a controller asks first.
