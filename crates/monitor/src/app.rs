@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use zone::{Limits, Sandbox};
+use zone::{Limits, NotEnforced, Sandbox};
 
 /// Most apps on one node: the kernel knows a zone by a bit of a 64-bit word, of which one is its own. Their statuses must also fit into one
 /// message.
@@ -80,6 +80,12 @@ pub struct AppSpec {
     pub grant: serde_json::Value,
 }
 
+/// Most parts of a zone that are said not to be enforced; there are not as many.
+pub const NOT_ENFORCED_MAX: usize = 6;
+
+/// Longest text of all of them together, in bytes, so that the statuses of all apps fit into one message; what is beyond is cut.
+pub const NOT_ENFORCED_BYTES_MAX: usize = 700;
+
 /// What an app is doing now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -137,6 +143,9 @@ pub struct AppStatus {
     pub pid: Option<u32>,
     /// How it ended last.
     pub last_end: Option<Ending>,
+    /// What of its sandbox and limits this machine does not enforce; at most [`NOT_ENFORCED_MAX`].
+    #[serde(default)]
+    pub not_enforced: Vec<NotEnforced>,
 }
 
 /// All that the monitor says of the kernel process.
@@ -316,6 +325,10 @@ mod tests {
             generation: u64::MAX,
             pid: Some(u32::MAX),
             last_end: Some(ending()),
+            not_enforced: vec![
+                NotEnforced::new("", "\"".repeat(NOT_ENFORCED_BYTES_MAX / NOT_ENFORCED_MAX));
+                NOT_ENFORCED_MAX
+            ],
         };
         let kernel = KernelStatus {
             pid: Some(u32::MAX),

@@ -15,10 +15,17 @@
 //!                                                                 Stopped
 //! ```
 
-use crate::app::{AppSpec, AppState, AppStatus, Ending, REASON_BYTES_MAX, Verb, ZoneKind, legible};
+use crate::app::{
+    AppSpec, AppState, AppStatus, Ending, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, REASON_BYTES_MAX, Verb,
+    ZoneKind, legible,
+};
 use crate::backoff::{Backoff, Patience, Verdict};
 use crate::protocol::ToKernel;
 use crate::supervisor::{Command, How, Severity, Who};
+use zone::NotEnforced;
+
+/// Longest name of a limit; the names are ours.
+const LIMIT_BYTES_MAX: usize = 32;
 
 /// What an app's life depends on beyond itself.
 #[derive(Debug, Clone, Copy)]
@@ -97,6 +104,8 @@ pub(crate) struct AppLife {
     attached: bool,
     backoff: Backoff,
     last_end: Option<Past>,
+    /// Of this generation's zone.
+    not_enforced: Vec<NotEnforced>,
 }
 
 impl AppLife {
@@ -113,6 +122,20 @@ impl AppLife {
             attached: false,
             backoff: Backoff::new(patience),
             last_end: None,
+            not_enforced: Vec::new(),
+        }
+    }
+
+    /// The launcher of its zone says so; the operator hears it once for each start.
+    pub(crate) fn not_enforced(&mut self, gap: NotEnforced, out: &mut Vec<Command>) {
+        let NotEnforced { limit, why } = &gap;
+        let limit = legible(limit, LIMIT_BYTES_MAX);
+        let said: usize = self.not_enforced.iter().map(|gap| gap.limit.len() + gap.why.len()).sum();
+        let room = NOT_ENFORCED_BYTES_MAX.saturating_sub(said + limit.len());
+        let gap = NotEnforced::new(&limit, legible(why, room));
+        self.say(Severity::Warn, &gap.to_string(), out);
+        if self.not_enforced.len() < NOT_ENFORCED_MAX && room > 0 {
+            self.not_enforced.push(gap);
         }
     }
 
@@ -273,6 +296,7 @@ impl AppLife {
             generation: self.generation,
             pid: self.pid,
             last_end: self.last_end.as_ref().map(ending),
+            not_enforced: self.not_enforced.clone(),
         }
     }
 
@@ -293,6 +317,7 @@ impl AppLife {
             return self.enter(Phase::Waiting, at.now_ms);
         }
         self.generation += 1;
+        self.not_enforced.clear();
         self.backoff.started(at.now_ms);
         match self.kind {
             ZoneKind::Process => {

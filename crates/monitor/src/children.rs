@@ -43,12 +43,18 @@ impl Child {
         Child::start(command)
     }
 
-    /// A process zone: what it prints goes to `output`. Its launcher makes the process group, with the session.
-    pub(crate) fn start_zone(program: &[OsString], stdin: OwnedFd, output: OwnedFd) -> io::Result<Child> {
+    /// A process zone: what it prints goes to `output`. Its launcher makes the process group, with the session, and has `report` as
+    /// standard error until there is an app.
+    pub(crate) fn start_zone(
+        program: &[OsString],
+        stdin: OwnedFd,
+        output: OwnedFd,
+        report: OwnedFd,
+    ) -> io::Result<Child> {
         let mut command = command(program)?;
         command.env_clear();
         command.envs(ZONE_ENVIRONMENT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
-        command.stdin(stdin).stdout(Stdio::from(output.try_clone()?)).stderr(output);
+        command.stdin(stdin).stdout(Stdio::from(output)).stderr(report);
         Child::start(command)
     }
 

@@ -32,11 +32,12 @@ mod signals;
 pub mod supervisor;
 
 pub use app::{
-    APP_NAME_BYTES_MAX, APPS_MAX, AppSource, AppSpec, AppState, AppStatus, Ending, KernelStatus, PlanError,
-    REASON_BYTES_MAX, SETTINGS_BYTES_MAX, Verb, ZoneKind, check_specs,
+    APP_NAME_BYTES_MAX, APPS_MAX, AppSource, AppSpec, AppState, AppStatus, Ending, KernelStatus,
+    NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, SETTINGS_BYTES_MAX, Verb,
+    ZoneKind, check_specs,
 };
 pub use backoff::Patience;
 pub use output::ZONE_REMARK;
-pub use run::{Monitor, Outcome, Plan, Programs, RunError, ZoneProgram, run};
+pub use run::{Monitor, Outcome, Plan, Programs, RunError, Seat, ZoneProgram, run};
 pub use signals::shutdown_signals;
 pub use supervisor::Timing;

@@ -8,17 +8,20 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
 
 use ring::{Port, Sizes};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
+use zone::NotEnforced;
+use zone::cgroup::{NodeGroups, ZoneGroups};
 
 use crate::app::{AppSpec, AppStatus, KernelStatus, PlanError, REASON_BYTES_MAX, ZoneKind, legible};
 use crate::channel::{Channel, ChannelError, MESSAGE_BYTES_MAX, encode};
 use crate::children::Child;
-use crate::output::Output;
+use crate::output::{Output, ZONE_REMARK};
 use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone, WORKERS_MAX};
 use crate::supervisor::{Command, Event, How, Severity, Supervisor, Timing, Who};
 
@@ -48,8 +51,20 @@ const CONFIG_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1_024;
 /// Longest sentence of a kernel that cannot run, in bytes.
 const FATAL_BYTES_MAX: usize = 1_000;
 
+/// Most bytes of a launcher's report in one turn; what an app can bring about in it is little.
+const REPORT_BYTES_PER_TURN_MAX: usize = 4 << 10;
+
 /// What to execute for an app: a path and its arguments.
-pub type ZoneProgram = dyn Fn(&AppSpec) -> Vec<OsString>;
+pub type ZoneProgram = dyn Fn(&AppSpec, &Seat) -> Vec<OsString>;
+
+/// What the monitor has made ready for a zone.
+#[derive(Debug, Default)]
+pub struct Seat {
+    /// The folders of its control groups, for its launcher to join.
+    pub cgroups: Vec<PathBuf>,
+    /// What they do not keep.
+    pub gaps: Vec<NotEnforced>,
+}
 
 /// The programs that the monitor starts, each as its path and arguments.
 pub struct Programs {
@@ -153,6 +168,10 @@ struct ZoneProcess {
     _channel: Channel,
     pipe: Option<io::PipeReader>,
     output: Output,
+    /// Of the launcher; an app has no hand on it.
+    report_pipe: Option<io::PipeReader>,
+    report: Output,
+    groups: ZoneGroups,
 }
 
 /// What a poll waits for.
@@ -162,6 +181,7 @@ enum Source {
     KernelChannel,
     KernelEnd,
     ZoneOutput(u16),
+    ZoneReport(u16),
     ZoneEnd(u16),
 }
 
@@ -175,6 +195,10 @@ pub struct Monitor {
     stop: Option<OwnedFd>,
     kernel: Option<KernelProcess>,
     zones: Vec<ZoneProcess>,
+    groups: NodeGroups,
+    /// Groups of zones that are over, in which somebody was still ending. Each turn they are tried again; there are no more of them than
+    /// processes that Linux is taking away.
+    left_groups: Vec<ZoneGroups>,
     heard: VecDeque<Event>,
     statuses_changed: bool,
     outcome: Option<Outcome>,
@@ -198,6 +222,8 @@ impl Monitor {
             stop: Some(stop),
             kernel: None,
             zones: Vec::new(),
+            groups: own_groups(),
+            left_groups: Vec::new(),
             heard: VecDeque::new(),
             statuses_changed: false,
             outcome: None,
@@ -229,6 +255,7 @@ impl Monitor {
             self.attend(source);
         }
         self.log_left_out();
+        self.left_groups.retain_mut(|groups| !groups.remove());
         self.heard.push_back(Event::Tick);
         self.decide();
         self.flush();
@@ -267,6 +294,9 @@ impl Monitor {
             if let Some(pipe) = zone.pipe.as_ref().filter(|_| !zone.output.is_exhausted()) {
                 wait_for(Source::ZoneOutput(zone.zone), pipe.as_fd(), PollFlags::IN);
             }
+            if let Some(pipe) = zone.report_pipe.as_ref().filter(|_| !zone.report.is_exhausted()) {
+                wait_for(Source::ZoneReport(zone.zone), pipe.as_fd(), PollFlags::IN);
+            }
             wait_for(Source::ZoneEnd(zone.zone), zone.child.as_fd(), PollFlags::IN);
         }
         sources
@@ -278,6 +308,7 @@ impl Monitor {
             Source::KernelChannel => self.read_kernel(MESSAGES_PER_TURN_MAX),
             Source::KernelEnd => self.reap_kernel(),
             Source::ZoneOutput(zone) => self.read_output(zone),
+            Source::ZoneReport(zone) => self.read_report(zone),
             Source::ZoneEnd(zone) => self.reap_zone(zone),
         }
         self.decide();
@@ -340,8 +371,13 @@ impl Monitor {
         // Sent before there is a process: it waits in the socket.
         welcome(&channel, zone, generation, spec, for_app.into_iter().flatten().collect())?;
         let (pipe, output) = io::pipe()?;
+        let (report_pipe, report) = io::pipe()?;
         rustix::io::ioctl_fionbio(&pipe, true)?;
-        let child = Child::start_zone(&(self.programs.zone)(spec), theirs, output.into())?;
+        rustix::io::ioctl_fionbio(&report_pipe, true)?;
+        let (groups, gaps) = self.groups.zone(&format!("{app}.{generation}"), &spec.limits);
+        let seat = Seat { cgroups: groups.folders().to_vec(), gaps };
+        let program = (self.programs.zone)(spec, &seat);
+        let child = Child::start_zone(&program, theirs, output.into(), report.into())?;
         let pid = child.pid();
         self.zones.push(ZoneProcess {
             zone,
@@ -351,6 +387,9 @@ impl Monitor {
             _channel: channel,
             pipe: Some(pipe),
             output: Output::default(),
+            report_pipe: Some(report_pipe),
+            report: Output::default(),
+            groups,
         });
         let grant = spec.grant.clone();
         let attach = ToKernel::AttachZone { zone, app, generation, ports: self.workers, grant };
@@ -466,6 +505,13 @@ impl Monitor {
         read_pipe(process, OUTPUT_BYTES_PER_TURN_MAX, now);
     }
 
+    fn read_report(&mut self, zone: u16) {
+        let now = now_ms();
+        let Some(process) = self.zones.iter_mut().find(|process| process.zone == zone) else { return };
+        let gaps = read_report(process, REPORT_BYTES_PER_TURN_MAX, now);
+        self.heard.extend(gaps);
+    }
+
     fn reap_zone(&mut self, zone: u16) {
         let now = now_ms();
         let Some(index) = self.zones.iter().position(|process| process.zone == zone) else { return };
@@ -474,9 +520,17 @@ impl Monitor {
             ended => ended,
         };
         let mut process = self.zones.swap_remove(index);
+        self.heard.extend(read_report(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now));
         read_pipe(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now);
-        let (lines, last_line) = process.output.finish();
+        let (lines, said) = process.output.finish();
         lines.iter().for_each(|line| log_output(&process.app, line));
+        let (lines, reported) = process.report.finish();
+        lines.iter().for_each(|line| log_zone(&process.app, line));
+        // If there was no app to say anything, the launcher says why.
+        let last_line = said.or(reported);
+        if !process.groups.remove() {
+            self.left_groups.push(std::mem::take(&mut process.groups));
+        }
         let who = Who::Zone { zone, generation: process.generation };
         self.heard.push_back(match ended {
             Ok(Some(end)) => Event::Exited { who, end, last_line },
@@ -491,7 +545,22 @@ impl Monitor {
             if let Some(line) = process.output.tick(now) {
                 log_output(&process.app, &line);
             }
+            if let Some(line) = process.report.tick(now) {
+                log_zone(&process.app, &line);
+            }
         }
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        self.zones.iter_mut().map(|process| &mut process.groups).chain(&mut self.left_groups).for_each(
+            |groups| {
+                // Whoever is still ending keeps it; the next node takes it away.
+                let _ = groups.remove();
+            },
+        );
+        self.groups.remove();
     }
 }
 
@@ -555,26 +624,62 @@ fn event(message: FromKernel) -> Event {
 }
 
 fn read_pipe(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64) {
+    let lines = read_lines(&mut process.pipe, &mut process.output, bytes_max, now_ms);
+    lines.iter().for_each(|line| log_output(&process.app, line));
+}
+
+/// What the launcher says: of a gap the supervisor hears, everything else is logged.
+fn read_report(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64) -> Vec<Event> {
+    let who = Who::Zone { zone: process.zone, generation: process.generation };
+    let mut gaps = Vec::new();
+    for line in read_lines(&mut process.report_pipe, &mut process.report, bytes_max, now_ms) {
+        let remark = line.strip_prefix(ZONE_REMARK);
+        match remark.and_then(|remark| serde_json::from_str::<NotEnforced>(remark).ok()) {
+            Some(gap) => gaps.push(Event::NotEnforced { who, gap }),
+            None => log_zone(&process.app, &line),
+        }
+    }
+    gaps
+}
+
+fn read_lines(
+    from: &mut Option<io::PipeReader>,
+    output: &mut Output,
+    bytes_max: usize,
+    now_ms: u64,
+) -> Vec<String> {
     let mut bytes = [0; OUTPUT_BYTES_PER_TURN_MAX];
     let mut left = bytes_max;
-    while let Some(pipe) = process.pipe.as_mut().filter(|_| left > 0) {
+    let mut lines = Vec::new();
+    while let Some(pipe) = from.as_mut().filter(|_| left > 0) {
         let room = left.min(bytes.len());
         match pipe.read(&mut bytes[..room]) {
-            Ok(0) => process.pipe = None,
+            Ok(0) => *from = None,
             Ok(count) => {
                 left -= count;
-                let lines = process.output.push(&bytes[..count], now_ms);
-                lines.iter().for_each(|line| log_output(&process.app, line));
+                lines.extend(output.push(&bytes[..count], now_ms));
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // Nothing more now, or nothing more ever; the pidfd tells which.
-            Err(_) => return,
+            Err(_) => break,
         }
     }
+    lines
+}
+
+/// The groups that this node may make; what cannot be read has none.
+fn own_groups() -> NodeGroups {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    NodeGroups::find(&read("/proc/self/mounts"), &read("/proc/self/cgroup"), std::process::id()).make()
 }
 
 fn log_output(app: &str, line: &str) {
     tracing::info!(target: "app", "{app}: {line}");
+}
+
+fn log_zone(app: &str, line: &str) {
+    let line = line.strip_prefix(ZONE_REMARK).unwrap_or(line);
+    tracing::warn!(target: "zone", "{app}: {line}");
 }
 
 fn now_ms() -> u64 {

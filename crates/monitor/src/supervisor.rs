@@ -18,6 +18,7 @@ use crate::app::{AppSpec, AppStatus, KernelStatus, PlanError, Verb, check_specs}
 use crate::app_life::{AppLife, Past, Situation};
 use crate::backoff::{Backoff, Patience, Verdict};
 use crate::protocol::ToKernel;
+use zone::NotEnforced;
 
 /// The monitor polls at least this often while a kernel runs, in milliseconds.
 const LONGEST_SLEEP_MS: u64 = 500;
@@ -135,6 +136,13 @@ pub enum Event {
         end: ProcessEnd,
         /// The last line of its output.
         last_line: Option<String>,
+    },
+    /// The launcher of a zone says what it cannot enforce.
+    NotEnforced {
+        /// Which.
+        who: Who,
+        /// What, and why.
+        gap: NotEnforced,
     },
     /// The kernel listens.
     KernelReady,
@@ -369,6 +377,7 @@ impl Supervisor {
             Event::Exited { who, end, last_line } => {
                 self.ended(who, &describe(end), Some(end), last_line, now_ms, out);
             }
+            Event::NotEnforced { who, gap } => self.not_enforced(who, gap, out),
             Event::KernelReady => self.kernel_ready(now_ms, out),
             Event::KernelAlive => {
                 if let KernelPhase::Running { alive_ms } = &mut self.kernel {
@@ -472,6 +481,13 @@ impl Supervisor {
                     app.exited(how, last_line, at, out);
                 }
             }
+        }
+    }
+
+    fn not_enforced(&mut self, who: Who, gap: NotEnforced, out: &mut Vec<Command>) {
+        let Who::Zone { zone, generation } = who else { return };
+        if let Some(app) = self.apps.iter_mut().find(|app| app.zone == zone && app.is_current(generation)) {
+            app.not_enforced(gap, out);
         }
     }
 

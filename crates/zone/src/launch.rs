@@ -66,6 +66,8 @@ pub struct Confinement {
     pub user: Option<u32>,
     /// Folders of control groups that the launcher joins, made by the monitor.
     pub cgroups: Vec<PathBuf>,
+    /// What the monitor found already that it cannot enforce.
+    pub known_gaps: Vec<NotEnforced>,
 }
 
 /// The calling process is the app's from here on.
@@ -128,7 +130,7 @@ impl Confined {
 /// [`LaunchError`] if a stage fails that protects others from the app; the caller must then exit.
 pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
     one_thread()?;
-    let mut gaps = Vec::new();
+    let mut gaps = confinement.known_gaps.clone();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(failed("die with the parent"))?;
     gaps.extend(close_descriptors());
@@ -161,6 +163,15 @@ pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
         Err(error) => gaps.push(NotEnforced::new("seccomp", error)),
     }
     Ok(Confined { not_enforced: gaps, executable })
+}
+
+/// From here on what the calling process says is the app's word: standard error goes where standard output goes, and whatever it was
+/// before belongs to the launcher alone.
+///
+/// # Errors
+/// Linux refuses this only to a process without standard output.
+pub fn hand_over_streams() -> io::Result<()> {
+    Ok(rustix::stdio::dup2_stderr(rustix::stdio::stdout())?)
 }
 
 impl Confinement {
@@ -258,7 +269,9 @@ fn limit_processes(confinement: &Confinement, own: Own) -> Result<Option<NotEnfo
     let root = own.user.is_none() && rustix::process::geteuid().is_root();
     let alone = own.user.is_some() || (own.walls.namespaces && counts_by_namespace());
     if !root && alone {
-        lower(Resource::Nproc, u64::from(processes)).map_err(failed("processes"))?;
+        // Init is counted too, and the launcher where it is of the same user.
+        let waiting = if own.user.is_some() { 2 } else { 1 };
+        lower(Resource::Nproc, u64::from(processes).saturating_add(waiting)).map_err(failed("processes"))?;
         return Ok(None);
     }
     let why = "the app has neither a user nor a control group of its own, and Linux counts by these";

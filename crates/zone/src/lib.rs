@@ -8,6 +8,7 @@
 //!
 //! Never decides what an app may do with switches (that is `kernel`), and never starts or restarts anything (that is `monitor`).
 
+pub mod cgroup;
 pub mod cores;
 #[cfg(feature = "host")]
 pub mod fault;

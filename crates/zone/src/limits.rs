@@ -4,6 +4,8 @@
 //! Out: [`Limits`], which the monitor hands to the launcher and the launcher enforces on itself (`launch`).
 //! It never enforces anything.
 
+use std::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Cores;
@@ -18,13 +20,15 @@ pub struct Limits {
     /// Open file descriptors at once, all counted: standard streams, the monitor's socket, three for every worker's
     /// port.
     pub open_files: u32,
-    /// Processes and threads at once of the user that the app runs as; `None` leaves them unlimited. Linux counts
-    /// them by user, not by zone, so the number means the app alone only where the app has a user of its own.
+    /// Processes and threads of the app at once; `None` leaves them unlimited. Counted by a control group, or by the app's own user.
     pub processes: Option<u32>,
     /// The largest file that the app may write, in bytes.
     pub file_bytes: u64,
     /// The largest core dump, in bytes. Zero, because a core holds whatever the app was told of the network.
     pub core_bytes: u64,
+    /// Processor time, in hundredths of one core: 50 is half a core, 200 two; `None` leaves that to Linux.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<NonZeroU32>,
     /// The cores of the machine that it runs on; `None` leaves that to Linux.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<Cores>,
@@ -37,9 +41,11 @@ impl Default for Limits {
             memory_bytes: 512 << 20,
             // Sixteen workers take 48 for their ports; the rest is for the app.
             open_files: 64,
-            processes: None,
+            // A worker thread for each core of a large machine; a bomb goes off in little room.
+            processes: Some(64),
             file_bytes: 64 << 20,
             core_bytes: 0,
+            cpu_percent: None,
             cores: None,
         }
     }

@@ -46,7 +46,21 @@ fn text(apps: &[AppView], now_ms: u64) -> String {
     let table = columns(headings, &rows);
     // It is the same for all of them.
     let trouble = apps.iter().find_map(|app| app.trouble.as_ref());
-    table + &trouble.map(|trouble| format!("{trouble}\n")).unwrap_or_default()
+    table + &not_enforced(apps) + &trouble.map(|trouble| format!("{trouble}\n")).unwrap_or_default()
+}
+
+/// One line for each part of a zone that this machine does not enforce, with the apps that it is so for.
+fn not_enforced(apps: &[AppView]) -> String {
+    let mut gaps: Vec<(String, Vec<&str>)> = Vec::new();
+    for app in apps {
+        for gap in app.status.not_enforced.iter().map(ToString::to_string) {
+            match gaps.iter_mut().find(|(known, _)| *known == gap) {
+                Some((_, names)) => names.push(&app.status.app),
+                None => gaps.push((gap, vec![&app.status.app])),
+            }
+        }
+    }
+    gaps.into_iter().map(|(gap, names)| format!("{}: {gap}\n", names.join(", "))).collect()
 }
 
 fn row(app: &AppView, now_ms: u64) -> [String; 12] {
@@ -113,12 +127,14 @@ mod tests {
             generation: 2,
             pid: Some(42),
             last_end: Some(end),
+            not_enforced: vec![zone::NotEnforced::new("own_user", "the node is not root's")],
         };
         let mut app =
             AppView { status, package: None, events: 7, dropped: 0, commands: 8, refusals: 0, trouble: None };
         let expected = "\
 APP  PACKAGE  ZONE     STATE    PID  SINCE  RESTARTS  EVENTS  DROPPED  COMMANDS  REFUSED  LAST END
 hub  -        process  running  42   4s     1         7       0        8         0        5s ago: killed by SIGKILL
+hub: own_user is not enforced: the node is not root's
 ";
         assert_eq!(text(std::slice::from_ref(&app), 10_000), expected);
         let (version, digest) = ("1.0.0".to_owned(), "0123456789abcdef".to_owned());

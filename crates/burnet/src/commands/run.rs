@@ -6,13 +6,14 @@ use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
 use crate::config::{Config, Installed, Surroundings, users};
 use crate::logging;
-use monitor::{AppSource, AppSpec, Plan, Programs, RunError, Timing, ZONE_REMARK};
+use monitor::{AppSource, AppSpec, Plan, Programs, RunError, Seat, Timing, ZONE_REMARK};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use zone::launch::{Code, confine};
-use zone::{Confinement, Limits, Sandbox};
+use zone::launch::{Code, confine, hand_over_streams};
+use zone::{Confinement, Limits, NotEnforced, Sandbox};
 
 /// What the monitor tells the process of an app by its argument. The ports and the settings come over the socket.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,6 +25,8 @@ struct ZoneLaunch {
     user: Option<u32>,
     /// Its package, of which every file is looked at before each start.
     package: Option<Installed>,
+    cgroups: Vec<PathBuf>,
+    gaps: Vec<NotEnforced>,
 }
 
 /// `burnet run`: this process becomes the monitor.
@@ -55,8 +58,9 @@ fn plan(config: Config) -> Result<Plan, CommandError> {
     let packages = config.packages.apps.clone();
     let kernel = vec![own.clone(), OsString::from("kernel")];
     let users = users_of(&config);
-    let zone =
-        move |app: &AppSpec| zone_program(&own, app, users.get(&app.name).copied(), packages.get(&app.name));
+    let zone = move |app: &AppSpec, seat: &Seat| {
+        zone_program(&own, app, seat, users.get(&app.name).copied(), packages.get(&app.name))
+    };
     let programs = Programs { kernel, zone: Box::new(zone) };
     let handed_on = serde_json::to_value(&config).map_err(|error| {
         CommandError::DidNotWork(format!("the configuration cannot be handed on: {error}"))
@@ -79,11 +83,13 @@ fn users_of(config: &Config) -> BTreeMap<String, u32> {
 fn zone_program(
     own: &OsString,
     app: &AppSpec,
+    seat: &Seat,
     user: Option<u32>,
     package: Option<&Installed>,
 ) -> Vec<OsString> {
     let (limits, sandbox, source) = (app.limits.clone(), app.sandbox.clone(), app.source.clone());
-    let launch = ZoneLaunch { limits, sandbox, source, user, package: package.cloned() };
+    let (cgroups, gaps, package) = (seat.cgroups.clone(), seat.gaps.clone(), package.cloned());
+    let launch = ZoneLaunch { limits, sandbox, source, user, package, cgroups, gaps };
     // Numbers and paths; a path that is not UTF-8 does not come through a configuration or a command line in JSON.
     let launch = serde_json::to_string(&launch).unwrap_or_default();
     vec![own.clone(), OsString::from("zone"), OsString::from(launch)]
@@ -98,13 +104,13 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let ZoneLaunch { limits, sandbox, source, user, package } = launch;
+    let ZoneLaunch { limits, sandbox, source, user, package, cgroups, gaps: known_gaps } = launch;
     // Before the zone is closed: in it, the state folder is out of sight.
     if let Some(Err(altered)) = package.as_ref().map(Installed::check) {
         eprintln!("{altered}");
         return ExitCode::from(2);
     }
-    let confinement = Confinement { limits, sandbox, code: code(&source), user, cgroups: Vec::new() };
+    let confinement = Confinement { limits, sandbox, code: code(&source), user, cgroups, known_gaps };
     let confined = match confine(&confinement) {
         Ok(confined) => confined,
         Err(error) => {
@@ -112,7 +118,14 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    confined.not_enforced().iter().for_each(|gap| eprintln!("{ZONE_REMARK}{gap}"));
+    for gap in confined.not_enforced() {
+        // The monitor reads this; it cannot be written only if the monitor is gone.
+        eprintln!("{ZONE_REMARK}{}", serde_json::to_string(gap).unwrap_or_default());
+    }
+    if let Err(error) = hand_over_streams() {
+        eprintln!("the streams cannot be handed to the app: {error}");
+        return ExitCode::from(1);
+    }
     match source {
         AppSource::BuiltIn(name) => apps::run_built_in(&name),
         AppSource::SharedObject(path) => apps::run_shared_object(&path),

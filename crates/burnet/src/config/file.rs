@@ -282,7 +282,7 @@ mod tests {
         refused("[app.hub]\nzones = 'process'", "line 2: unknown key `zones`: did you mean `zone`?");
         refused(
             "[app.hub.limits]\nmemory = 1",
-            "line 2: unknown key `memory`: the keys here are memory_bytes, open_files, processes, file_bytes, core_bytes, cores",
+            "line 2: unknown key `memory`: the keys here are memory_bytes, open_files, processes, file_bytes, core_bytes, cpu_percent, cores",
         );
         refused("[app.hub.sandbox]\nspawns = true", "line 2: unknown key `spawns`: did you mean `spawn`?");
         refused(

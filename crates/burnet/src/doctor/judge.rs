@@ -20,9 +20,6 @@ const OPEN_FILES_DEFAULT: u64 = 4_096 + OPEN_FILES_MIN;
 /// `CAP_NET_RAW` (capabilities(7)).
 const NET_RAW: u64 = 1 << 13;
 
-/// What the sandbox is to use, and does not yet.
-const NOT_USED_YET: &str = "process zones do not use it yet";
-
 /// What follows from each of the facts.
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![
@@ -203,15 +200,15 @@ fn cgroup(facts: &Facts) -> Finding {
     let missing: Vec<&str> =
         CONTROLLERS.into_iter().filter(|name| !cgroup.writable.iter().any(|have| have == name)).collect();
     if missing.is_empty() {
-        return ok(
-            "cgroups",
-            format!("{interface}, writable: {} ({NOT_USED_YET})", cgroup.writable.join(", ")),
-        );
+        return ok("cgroups", format!("{interface}, writable: {}", cgroup.writable.join(", ")));
     }
     lacks(
         "cgroups",
         format!("{interface}, not writable: {}", missing.join(", ")),
-        format!("apps run without limits of {} by group ({NOT_USED_YET})", missing.join(", ")),
+        format!(
+            "the {} of a whole zone is not limited, only what each of its processes takes",
+            missing.join(", ")
+        ),
         "run the node as a systemd unit with Delegate=yes, or as root",
     )
 }

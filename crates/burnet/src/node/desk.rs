@@ -478,6 +478,7 @@ mod tests {
             generation: 1,
             pid: None,
             last_end: None,
+            not_enforced: Vec::new(),
         }
     }
 

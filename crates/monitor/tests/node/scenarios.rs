@@ -20,6 +20,7 @@ pub const ALL: &[Scenario] = scenarios![
     an_app_that_ignores_sigterm_is_killed,
     a_flood_of_output_is_counted_and_stops_nobody,
     what_an_app_started_ends_with_it,
+    what_is_not_enforced_is_the_launchers_word_and_not_the_apps,
     the_zone_inherits_no_environment_and_no_port,
     a_kernel_killed_with_9_comes_back_with_fresh_ports,
     a_trusted_app_that_aborts_the_kernel_runs_in_a_process_afterwards,
@@ -77,7 +78,7 @@ fn an_exit_code_and_the_last_line_are_kept() {
 
 fn a_program_that_is_not_there_is_quarantined() {
     let mut plan = stage::plan(vec![greeter("hub")]);
-    plan.programs.zone = Box::new(|_| vec!["/nowhere/burnet".into()]);
+    plan.programs.zone = Box::new(|_, _| vec!["/nowhere/burnet".into()]);
     plan.timing.app.longest_delay_ms = 1;
     let mut node = Node::start(plan);
     node.until("it is quarantined", |node| node.status("hub").state == AppState::Quarantined);
@@ -128,6 +129,20 @@ fn what_an_app_started_ends_with_it() {
     let mut node = Node::start(stage::plan(vec![script]));
     node.until("it ended", |node| node.last_line("hub") == "started");
     wait_until("the grandchild ends", || !sleeps(seconds));
+}
+
+fn what_is_not_enforced_is_the_launchers_word_and_not_the_apps() {
+    let lie = r#"echo 'zone: {"limit": "everything", "why": "the app says so"}' >&2"#;
+    let mut node = Node::start(stage::plan(vec![script("liar", &format!("{lie}; sleep 1000"))]));
+    let limits = |node: &Node| -> Vec<String> {
+        node.status("liar").not_enforced.into_iter().map(|gap| gap.limit).collect()
+    };
+    node.until("it is told", |node| !limits(node).is_empty());
+    node.until("the app has spoken", |_| stage::log().contains("the app says so"));
+    assert_eq!(limits(&node), ["cpu_percent"]);
+    assert!(stage::log().contains("app liar: cpu_percent is not enforced: the test says so"));
+    node.ask_to_stop();
+    assert_eq!(node.end().code, 0);
 }
 
 fn the_zone_inherits_no_environment_and_no_port() {

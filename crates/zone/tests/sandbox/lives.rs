@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
+use zone::cgroup::NodeGroups;
 use zone::sandbox::Enforce;
-use zone::{Confinement, launch};
+use zone::{Confinement, Limits, launch};
 
 use crate::{APP_USER, End, close, ended_by, is_running, nothing_granted, program, run};
 
@@ -25,6 +26,7 @@ pub(crate) fn hold() {
     a_grant_of_nothing_is_an_error_that_names_it();
     strict_means_that_nothing_is_left_out();
     pinned_cores_stay();
+    the_processes_of_a_whole_zone_are_counted();
 }
 
 fn said(name: &str) -> String {
@@ -187,6 +189,42 @@ fn pinned_cores_stay() {
     assert_eq!(said("be pinned"), "core 0 alone\n");
 }
 
+/// The limit, of which launcher and init take none, and the shell itself one.
+const PROCESSES: u32 = 8;
+
+fn the_processes_of_a_whole_zone_are_counted() {
+    let read = |path: &str| fs::read_to_string(path).unwrap();
+    let node =
+        NodeGroups::find(&read("/proc/self/mounts"), &read("/proc/self/cgroup"), std::process::id()).make();
+    let limits = Limits { processes: Some(PROCESSES), ..Limits::default() };
+    let (mut groups, gaps) = node.zone("counted.1", &limits);
+    let folders: Vec<&str> = groups.folders().iter().map(|folder| folder.to_str().unwrap()).collect();
+    if folders.is_empty() {
+        let why: Vec<_> = gaps.iter().map(ToString::to_string).collect();
+        return println!("left out: no control group can be made here ({})", why.join("; "));
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["live", "count to twenty"])
+        .env("BURNET_TEST_GROUPS", folders.join(":"))
+        .output()
+        .unwrap();
+    let expected: String = (1..PROCESSES).map(|number| format!("{number}\n")).collect();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    wait_until(|| groups.remove());
+    node.remove();
+}
+
+fn count_to_twenty() {
+    let groups = std::env::var("BURNET_TEST_GROUPS").unwrap();
+    let script = "exec 2> /dev/null; for i in $(seq 20); do sleep 1000 > /dev/null & echo $i; done";
+    let mut confinement = nothing_granted();
+    confinement.limits.processes = None;
+    confinement.sandbox.spawn = true;
+    confinement.cgroups = groups.split(':').map(Into::into).collect();
+    confinement.code = program("/bin/sh", &["-c", script]);
+    panic!("{}", close(&confinement).r#become());
+}
+
 pub(crate) fn play(name: &str) {
     let mut confinement = nothing_granted();
     match name {
@@ -242,6 +280,7 @@ pub(crate) fn play(name: &str) {
                 Err(error) => println!("{error}"),
             }
         }
+        "count to twenty" => count_to_twenty(),
         "be pinned" => {
             confinement.limits.cores = Some("0".parse().unwrap());
             close(&confinement);
@@ -268,7 +307,7 @@ fn signal(zone: &Child, signal: Signal) {
 }
 
 /// Ends a hang, not a test: Linux takes whoever is left in a zone along at once, if not in the same instant.
-fn wait_until(done: impl Fn() -> bool) {
+fn wait_until(mut done: impl FnMut() -> bool) {
     for _ in 0..3_000 {
         if done() {
             return;
