@@ -1,7 +1,7 @@
 //! `burnet app new`: a folder with an app that compiles, and a test that passes.
 //!
 //! ```text
-//!   a name, where to, where the SDK is ──> Cargo.toml, src/lib.rs, src/main.rs, README.md, .gitignore
+//!   a name, where to, where the SDK is ──> Cargo.toml, app.toml, src/lib.rs, src/main.rs, README.md, .gitignore
 //! ```
 //!
 //! The folder appears whole or not at all. It overwrites nothing, compiles nothing, and knows no path of the machine on which
@@ -20,6 +20,7 @@ const MANIFEST: &str = include_str!("new_app/Cargo.toml.txt");
 const MEMBER_MANIFEST: &str = include_str!("new_app/member.toml.txt");
 const LIBRARY: &str = include_str!("new_app/lib.rs.txt");
 const PROGRAM: &str = include_str!("new_app/main.rs.txt");
+const APP_MANIFEST: &str = include_str!("new_app/app.toml.txt");
 const README: &str = include_str!("new_app/README.md.txt");
 /// What only an app outside of a checkout has: Burnet's own are built in, which is how they run trusted.
 const EXPORT: &str = include_str!("new_app/export.rs.txt");
@@ -142,12 +143,13 @@ impl NewApp<'_> {
         };
         let mut files = vec![
             ("Cargo.toml", manifest),
+            ("app.toml", self.fill(APP_MANIFEST)),
             ("src/lib.rs", self.fill(LIBRARY)),
             ("src/main.rs", self.fill(PROGRAM)),
             ("README.md", self.fill(README)),
         ];
         if self.home != Home::Checkout {
-            files.push((".gitignore", "/target\n".to_owned()));
+            files.push((".gitignore", "/target\n*.burnet\n".to_owned()));
         }
         Ok(files)
     }
@@ -165,6 +167,7 @@ impl NewApp<'_> {
             ("@TEST@", test),
             ("@BUILD@", build),
             ("@BINARY@", binary),
+            ("@ARCH@", std::env::consts::ARCH.to_owned()),
         ];
         words.iter().fold(template.to_owned(), |text, (place, word)| text.replace(place, word))
     }

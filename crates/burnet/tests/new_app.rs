@@ -1,5 +1,5 @@
 //! What `burnet app new` writes is given to Cargo and then to a node: it must compile without a warning, its tests must
-//! pass, and hosts must reach each other through it.
+//! pass, and hosts must reach each other through it, by its path and as the package that its `app.toml` makes of it.
 //!
 //! It needs no network: what the SDK is built from is on this machine, since Burnet was built here.
 
@@ -42,9 +42,28 @@ fn cargo(folder: &Path, what: &str) -> (String, String) {
 }
 
 /// Hosts reach each other through this app.
-fn forwards(app: &str) {
-    let mut demo = Command::new(env!("CARGO_BIN_EXE_burnet"));
-    done(demo.args(["demo", "--once", "--topo", "single,2", "--app", app]));
+fn forwards(app: &str, state: &Path) {
+    burnet(state, &["demo", "--once", "--topo", "single,2", "--app", app]);
+}
+
+fn burnet(state: &Path, arguments: &[&str]) {
+    let mut burnet = Command::new(env!("CARGO_BIN_EXE_burnet"));
+    done(burnet.args(arguments).env("BURNET_STATE", state));
+}
+
+/// Makes a package of the app, whose program was built for this test elsewhere, and installs it.
+fn install(app: &Path, program: &Path, state: &Path) {
+    let manifest = fs::read_to_string(app.join("app.toml")).unwrap();
+    let built = format!("./target/release/{NAME}");
+    assert!(manifest.contains(&built), "{manifest}");
+    fs::write(app.join("app.toml"), manifest.replace(&built, program.to_str().unwrap())).unwrap();
+    let [folder, keys] = [app.to_str().unwrap(), state.join("keys").to_str().unwrap()].map(str::to_owned);
+    let package = format!("{folder}/{NAME}-0.1.0.burnet");
+    burnet(state, &["key", "new", "me"]);
+    burnet(state, &["key", "trust", &format!("{keys}/me.pub"), "--role", "developer"]);
+    burnet(state, &["app", "build", &folder, "--out", &folder]);
+    burnet(state, &["app", "sign", &package, "--key", "me"]);
+    burnet(state, &["app", "install", &package, "--grant-all"]);
 }
 
 #[test]
@@ -64,6 +83,10 @@ fn a_new_app_compiles_passes_its_tests_and_forwards_in_both_zones() {
 
     cargo(&folder.0.join(NAME), "build");
     let built = target_dir().join("debug");
-    forwards(built.join(NAME).to_str().unwrap());
-    forwards(&format!("{}=trusted", built.join("libpacket_in.so").display()));
+    let state = folder.0.join("state");
+    forwards(built.join(NAME).to_str().unwrap(), &state);
+    forwards(&format!("{}=trusted", built.join("libpacket_in.so").display()), &state);
+
+    install(&folder.0.join(NAME), &built.join(NAME), &state);
+    forwards(NAME, &state);
 }

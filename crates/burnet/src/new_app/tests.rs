@@ -140,6 +140,21 @@ fn every_place_in_every_file_is_filled() {
     }
 }
 
+/// In a checkout the built program lies elsewhere; either way a package is made of what is built.
+#[test]
+fn the_manifest_of_a_new_app_is_one_and_names_its_program() {
+    let check = |home: Home, binary: &str| {
+        let files = NewApp { name: "my-app", home }.files().unwrap();
+        let (_, text) = files.iter().find(|(path, _)| *path == "app.toml").unwrap();
+        let manifest = package::Manifest::parse(text).unwrap();
+        assert_eq!(manifest.name.as_str(), "my-app");
+        let entry = manifest.entry_for(std::env::consts::ARCH).unwrap();
+        assert_eq!(manifest.files[entry], binary);
+    };
+    check(Home::Checkout, "../../target/release/my-app");
+    check(Home::Outside("/sdk".into()), "./target/release/my-app");
+}
+
 #[test]
 fn a_type_is_called_like_the_app_unless_that_is_taken() {
     let check = |name: &str, expected: &str| {
