@@ -40,12 +40,6 @@ fn complement(sum: u64) -> u16 {
     !u16::from_be_bytes((fold(fold(sum as u32)) as u16).to_ne_bytes())
 }
 
-#[test]
-fn crc32c_is_the_standards() {
-    // The check value of the CRC catalogue for CRC-32/ISCSI.
-    assert_eq!(crc32c(b"123456789"), 0xe306_9283);
-}
-
 fn fold(sum: u32) -> u32 {
     (sum & 0xffff) + (sum >> 16)
 }
@@ -154,6 +148,12 @@ fn crc32c(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn crc32c_is_the_standards() {
+        // The check value of the CRC catalogue for CRC-32/ISCSI.
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+    }
 
     proptest! {
         #[test]

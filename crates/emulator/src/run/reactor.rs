@@ -510,49 +510,32 @@ impl Reactor {
                     self.waiting_for_all.push(answer);
                     self.answer_if_all_are_ready(now);
                 }
-                Ok(Command::ListMissing(answer)) => {
-                    // Who asked may be gone.
-                    let _ = answer.send(self.missing(now));
-                }
+                Ok(Command::ListMissing(answer)) => reply(&answer, self.missing(now)),
                 Ok(Command::PingAll { ip, timeout, answer }) => {
                     let hosts = self.network.hosts().len();
                     self.begin_round(PingAll::new(hosts, timeout, self.next_sequence).over(ip), answer, time);
                 }
                 Ok(Command::Ping { from, to, timeout, answer, begun }) => {
                     let done = self.begin_ping((&from, &to), timeout, answer, time);
-                    // Who asked may be gone.
-                    let _ = begun.send(done);
+                    reply(&begun, done);
                 }
                 Ok(Command::ViewSwitches(answer)) => {
-                    // Who asked may be gone.
-                    let _ = answer.send(self.network.switches().iter().map(Switch::view).collect());
+                    reply(&answer, self.network.switches().iter().map(Switch::view).collect())
                 }
                 Ok(Command::SetLink { link, up }) => self.network.set_link(link, up, &mut self.effects),
                 Ok(Command::Change { change, answer }) => {
-                    // Who asked may be gone.
-                    let _ = answer.send(self.network.change(&change, time, &mut self.effects));
+                    reply(&answer, self.network.change(&change, time, &mut self.effects))
                 }
                 Ok(Command::PassTo { time, answer }) => self.goals.push((time, answer)),
                 Ok(Command::StartFlow { spec, answer }) => {
-                    // Who asked may be gone.
-                    let _ = answer.send(self.network.start_flow(&spec, time, &mut self.effects));
+                    reply(&answer, self.network.start_flow(&spec, time, &mut self.effects))
                 }
                 Ok(Command::StopFlow { id, answer }) => {
-                    // Who asked may be gone.
-                    let _ = answer.send(self.network.stop_flow(id, time, &mut self.effects));
+                    reply(&answer, self.network.stop_flow(id, time, &mut self.effects))
                 }
-                Ok(Command::ReportFlow { id, answer }) => {
-                    // Who asked may be gone.
-                    let _ = answer.send(self.network.flow_report(id));
-                }
-                Ok(Command::CountHosts(answer)) => {
-                    // Who asked may be gone.
-                    let _ = answer.send(self.network.counters_of_hosts());
-                }
-                Ok(Command::CountLinks(answer)) => {
-                    // Who asked may be gone.
-                    let _ = answer.send(self.network.counters_of_links());
-                }
+                Ok(Command::ReportFlow { id, answer }) => reply(&answer, self.network.flow_report(id)),
+                Ok(Command::CountHosts(answer)) => reply(&answer, self.network.counters_of_hosts()),
+                Ok(Command::CountLinks(answer)) => reply(&answer, self.network.counters_of_links()),
                 Ok(Command::KeepSpanningTree) => self.network.keep_spanning_tree(&mut self.effects),
                 Ok(Command::Observe { audience, listening }) => {
                     self.audience.push(audience);
@@ -626,8 +609,7 @@ impl Reactor {
         let network = &self.network;
         self.rounds.retain(|(round, answer)| {
             if round.is_done() {
-                // Who asked may be gone.
-                let _ = answer.send(round.report(network));
+                reply(answer, round.report(network));
             }
             !round.is_done()
         });
@@ -719,6 +701,11 @@ impl Reactor {
     fn tell(&mut self, event: Event) {
         tell(&mut self.audience, || event);
     }
+}
+
+/// Answers who asked, who may be gone by now.
+fn reply<T>(to: &Sender<T>, answer: T) {
+    let _ = to.send(answer);
 }
 
 /// Tells whoever is there; makes the event only if anybody is.
