@@ -117,8 +117,9 @@ impl Load {
 
     /// What went wrong since this was last asked.
     pub fn take_faults(&mut self) -> Faults {
-        let mut faults = Faults::default();
-        for report in self.ask(Order::TellFaults) {
+        let told = self.ask(Order::TellFaults);
+        let mut faults = Faults { ended_threads: self.reports.len() - told.len(), ..Faults::default() };
+        for report in told {
             if let Report::Faults(part) = report {
                 faults.add(part);
             }
@@ -126,7 +127,7 @@ impl Load {
         faults
     }
 
-    /// Tells all threads the same and waits for what they say to it. A thread that is gone says nothing.
+    /// Tells all threads the same and waits for what they say to it. A thread that is gone says nothing, and is a fault.
     fn ask(&mut self, order: Order) -> Vec<Report> {
         for orders in &self.orders {
             // Whoever is gone reports nothing either.
@@ -163,5 +164,21 @@ fn obey(mut generator: Generator, orders: &Receiver<Order>, reports: &Sender<Rep
         if reports.send(report).is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_gone_is_a_fault() {
+        let ((order, _orders), (report, reports)) = (channel(), channel());
+        let mut load =
+            Load { orders: vec![order], reports: vec![reports], threads: vec![], progress: Arc::default() };
+        drop(report);
+        let faults = load.take_faults();
+        assert_eq!(faults.ended_threads, 1);
+        assert!(!faults.is_empty());
     }
 }

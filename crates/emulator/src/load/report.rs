@@ -66,13 +66,15 @@ impl RoundReport {
     }
 }
 
-/// What went wrong with connections.
+/// What went wrong with connections, and with the generator itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Connections that came to nothing.
     pub not_connected: u64,
     /// Connections that were lost after the controller knew the switch.
     pub lost: u64,
+    /// Threads of the generator that have ended by a fault of their own. What their switches sent and were answered is in no report.
+    pub ended_threads: usize,
     /// The first few reasons, each once.
     pub reasons: Vec<String>,
 }
@@ -93,12 +95,13 @@ impl Faults {
     pub fn add(&mut self, other: Faults) {
         self.not_connected += other.not_connected;
         self.lost += other.lost;
+        self.ended_threads = self.ended_threads.max(other.ended_threads);
         other.reasons.into_iter().for_each(|reason| self.tell(reason));
     }
 
     /// Whether nothing went wrong.
     pub fn is_empty(&self) -> bool {
-        self.not_connected == 0 && self.lost == 0
+        self.not_connected == 0 && self.lost == 0 && self.ended_threads == 0
     }
 }
 

@@ -366,6 +366,10 @@ fn incomplete(
             "the controller knew {switches} of {asked} switches after {seconds:.1} s: {why}"
         ));
     }
+    if faults.ended_threads > 0 {
+        let threads = faults.ended_threads;
+        return Some(format!("{threads} of the generator's threads ended by a fault of their own"));
+    }
     if faults.lost > 0 {
         return Some(format!("{} connections were lost and made anew: {reasons}", faults.lost));
     }
@@ -409,6 +413,17 @@ mod tests {
     use super::*;
 
     fn why(connected: usize, answered: &[u64], said: u64, lost: u64, learned: u64) -> Option<String> {
+        let faults = Faults { lost, reasons: vec!["refused".to_owned()], ..Faults::default() };
+        why_with(connected, answered, said, learned, faults)
+    }
+
+    fn why_with(
+        connected: usize,
+        answered: &[u64],
+        said: u64,
+        learned: u64,
+        faults: Faults,
+    ) -> Option<String> {
         let options = LoadOptions {
             target: ([127, 0, 0, 1], 1).into(),
             switches: 2,
@@ -423,7 +438,6 @@ mod tests {
         let round =
             |answered: &u64| RoundReport { answered: *answered, flow_mods: said, ..RoundReport::default() };
         let rounds: Vec<RoundReport> = answered.iter().map(round).collect();
-        let faults = Faults { lost, reasons: vec!["refused".to_owned()], ..Faults::default() };
         incomplete(&options, connected, learned, &rounds, &faults, false)
     }
 
@@ -450,6 +464,8 @@ mod tests {
         check(why(2, &[0, 5], 0, 0, 4), "answered nothing");
         check(why(2, &[5], 0, 0, 3), "3 of 4 announcements");
         assert_eq!(why(2, &[5], 5, 0, 4), None);
+        let broken = Faults { ended_threads: 1, ..Faults::default() };
+        check(why_with(2, &[5], 5, 4, broken), "1 of the generator's threads ended");
     }
 
     #[test]
