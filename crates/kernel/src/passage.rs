@@ -29,9 +29,10 @@ impl Kernel {
         effects: &mut Vec<Effect>,
     ) -> Decision<'a> {
         let decision = match Command::read(frame) {
-            Ok(command) => self
-                .take_from_quotas(zone, &command, now_ms, effects)
-                .and_then(|()| self.decide(zone, command, now_ms, effects)),
+            Ok(command) => match self.take_from_quotas(zone, &command, now_ms, effects) {
+                Ok(()) => self.decide(zone, command, now_ms, effects),
+                Err(refusal) => Err(refusal),
+            },
             Err(malformed) => Err(Refusal::Malformed(malformed)),
         };
         if let Some(Some(zone)) = self.zones.get_mut(usize::from(zone.0)) {

@@ -6,8 +6,9 @@
 use super::action_bytes::{actions_raw, kind as action_kind, read_actions};
 use super::instruction_bytes::{instructions_raw, kind as instruction_kind, read_instructions};
 use super::match_bytes::read_match;
+use super::tlv::field_header;
 use crate::error::BadInput;
-use crate::field::{CLASS_BASIC, Field};
+use crate::field::Field;
 
 /// Whether [`read_match`] can read these bytes.
 ///
@@ -30,7 +31,7 @@ pub fn check_match(bytes: &[u8]) -> Result<(), BadInput> {
 /// As [`read_actions`].
 #[inline]
 pub fn check_actions(bytes: &[u8]) -> Result<(), BadInput> {
-    if actions_are_plain(bytes) { Ok(()) } else { read_actions(bytes).map(drop) }
+    if is_one_output(bytes) || actions_are_plain(bytes) { Ok(()) } else { read_actions(bytes).map(drop) }
 }
 
 /// Whether [`read_instructions`] can read these bytes.
@@ -39,23 +40,30 @@ pub fn check_actions(bytes: &[u8]) -> Result<(), BadInput> {
 /// As [`read_instructions`].
 #[inline]
 pub fn check_instructions(bytes: &[u8]) -> Result<(), BadInput> {
-    if instructions_are_plain(bytes) { Ok(()) } else { read_instructions(bytes).map(drop) }
+    if applies_one_output(bytes) || instructions_are_plain(bytes) {
+        Ok(())
+    } else {
+        read_instructions(bytes).map(drop)
+    }
 }
 
 /// What a field's bytes must be like.
 #[derive(Clone, Copy)]
 struct Shape {
+    /// The OXM header without a mask; 0 for a number that is no field's.
+    header: u32,
     bytes: u8,
     maskable: bool,
     /// Of the first two bytes, the bits that the field does not have.
     outside: u16,
 }
 
-const SHAPES: [Shape; 40] = {
-    let mut shapes = [Shape { bytes: 0, maskable: false, outside: 0 }; 40];
+/// By the seven bits of a field's number, so that finding one needs no check.
+const SHAPES: [Shape; 128] = {
+    let mut shapes = [Shape { header: 0, bytes: 0, maskable: false, outside: 0 }; 128];
     let mut number = 0;
-    while number < 40 {
-        // The number is below 40, and every number below 40 is a field's.
+    while number < 128 {
+        // Below 128, so it fits.
         if let Some(field) = Field::from_number(number as u8) {
             shapes[number] = shape(field);
         }
@@ -69,48 +77,86 @@ const fn shape(field: Field) -> Shape {
     let spare_bits = bytes as u32 * 8 - field.bits();
     // At most twelve bits are spare: the labels of 20 bits in four bytes.
     let outside = !(u16::MAX >> spare_bits);
-    Shape { bytes: bytes as u8, maskable: field.maskable(), outside }
+    Shape { header: field_header(field, false), bytes: bytes as u8, maskable: field.maskable(), outside }
 }
 
 /// Whether a value or a mask has a bit that its field has not.
 #[inline]
-fn is_outside(shape: Shape, value: &[u8]) -> bool {
+fn is_outside(shape: &Shape, value: &[u8]) -> bool {
+    if shape.outside == 0 {
+        return false;
+    }
     let first = value.first().copied().unwrap_or(0);
     let second = value.get(1).copied().unwrap_or(0);
     u16::from_be_bytes([first, second]) & shape.outside != 0
 }
 
-/// Takes a field of OPENFLOW_BASIC off the front: its number, and what follows it. `None` for anything that is not sound or not plain.
+/// Takes a field of OPENFLOW_BASIC without a mask off the front: what follows it.
 #[inline]
-fn take_plain_field(bytes: &[u8], may_be_masked: bool) -> Option<(u32, &[u8])> {
-    let (header, after) = bytes.split_first_chunk::<4>()?;
-    let header = u32::from_be_bytes(*header);
-    let number = header >> 9 & 0x7f;
-    let shape = *SHAPES.get(number as usize)?;
-    let (length, has_mask) = ((header & 0xff) as usize, header & 0x100 != 0);
-    let (payload, rest) = after.split_at_checked(length)?;
-    let (value, mask) = payload.split_at_checked(usize::from(shape.bytes))?;
-    let sound = if has_mask {
-        let masked = value.iter().zip(mask).all(|(value, mask)| value & !mask == 0);
-        may_be_masked && shape.maskable && mask.len() == value.len() && masked && !is_outside(shape, mask)
-    } else {
-        mask.is_empty() && !is_outside(shape, value)
-    };
-    (header >> 16 == u32::from(CLASS_BASIC) && sound).then_some((number, rest))
+fn take_whole<'a>(header: u32, shape: &Shape, after: &'a [u8]) -> Option<&'a [u8]> {
+    let (value, rest) = after.split_at_checked(usize::from(shape.bytes))?;
+    (header == shape.header && !is_outside(shape, value)).then_some(rest)
+}
+
+/// The same with a mask.
+fn take_masked<'a>(header: u32, shape: &Shape, after: &'a [u8]) -> Option<&'a [u8]> {
+    let bytes = usize::from(shape.bytes);
+    let ((value, after), is_there) = (after.split_at_checked(bytes)?, shape.maskable);
+    let (mask, rest) = after.split_at_checked(bytes)?;
+    let is_within = value.iter().zip(mask).all(|(value, mask)| value & !mask == 0);
+    // The mask's bit is set, and the length is twice the field's.
+    let expected = (shape.header | 0x100) + u32::from(shape.bytes);
+    (is_there && header == expected && is_within && !is_outside(shape, mask)).then_some(rest)
 }
 
 #[inline]
 fn match_is_plain(mut bytes: &[u8]) -> bool {
     let mut seen = 0u64;
-    while !bytes.is_empty() {
-        let Some((number, rest)) = take_plain_field(bytes, true) else { return false };
-        if seen >> number & 1 == 1 {
+    while let Some((header, after)) = bytes.split_first_chunk::<4>() {
+        let header = u32::from_be_bytes(*header);
+        let number = header >> 9 & 0x7f;
+        let shape = &SHAPES[number as usize];
+        let taken = if header & 0x100 == 0 {
+            take_whole(header, shape, after)
+        } else {
+            take_masked(header, shape, after)
+        };
+        let Some(rest) = taken else { return false };
+        // A field's number is below 64.
+        let bit = 1u64 << (number & 63);
+        if seen & bit != 0 {
             return false;
         }
-        seen |= 1 << number;
+        seen |= bit;
         bytes = rest;
     }
-    true
+    bytes.is_empty()
+}
+
+/// What follows a set-field's TLV, if that is a whole plain field.
+#[inline]
+fn after_set_field(bytes: &[u8]) -> Option<&[u8]> {
+    let (header, after) = bytes.split_first_chunk::<4>()?;
+    let header = u32::from_be_bytes(*header);
+    take_whole(header, &SHAPES[(header >> 9 & 0x7f) as usize], after)
+}
+
+/// An output, the beginning of its 16 bytes.
+const OUTPUT: [u8; 4] = [0, 0, 0, 16];
+
+/// Apply-actions with one output, the beginning of its 24 bytes.
+const APPLY_ONE_OUTPUT: [u8; 4] = [0, 4, 0, 24];
+
+/// Whether it is one output, as in most packet-outs.
+#[inline]
+fn is_one_output(actions: &[u8]) -> bool {
+    actions.len() == 16 && actions.first_chunk() == Some(&OUTPUT)
+}
+
+/// Whether it is one output that is applied, as in most rules.
+#[inline]
+fn applies_one_output(instructions: &[u8]) -> bool {
+    instructions.first_chunk() == Some(&APPLY_ONE_OUTPUT) && instructions.get(8..).is_some_and(is_one_output)
 }
 
 #[inline]
@@ -121,7 +167,7 @@ fn actions_are_plain(bytes: &[u8]) -> bool {
             action_kind::OUTPUT => raw.bytes.len() == 16,
             action_kind::SET_FIELD => raw.bytes.get(4..).is_some_and(|field| {
                 // The padding is shorter than a multiple of eight, and nobody's field.
-                take_plain_field(field, false).is_some_and(|(_, padding)| padding.len() < 8)
+                after_set_field(field).is_some_and(|padding| padding.len() < 8)
             }),
             action_kind::EXPERIMENTER => true,
             action_kind::COPY_TTL_OUT..=action_kind::COPY_TTL_IN

@@ -1,0 +1,125 @@
+//! What it costs to decide on a command: with a grant that reaches everywhere, and with bounded ones.
+//!
+//! By time with criterion; `--count CASE ROUNDS` only runs a case, for counting its instructions under callgrind. Of two counts the
+//! difference has no start-up in it.
+
+#![allow(clippy::unwrap_used, reason = "a bench may")]
+
+use abi::command::{self, Command, FlowMod, PacketOut, What};
+use abi::event::{self, SwitchUp};
+use abi::{Frame, ZoneId};
+use criterion::{Criterion, Throughput};
+use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};
+use flow::text::parse_match;
+use flow::{DatapathId, Field, PortNo};
+use kernel::{Bounds, Decision, Grant, Kernel, Quota, Quotas};
+use std::hint::black_box;
+
+const SWITCH: DatapathId = DatapathId(1);
+const APP: ZoneId = ZoneId(1);
+
+/// Commands of a round.
+const BATCH: u64 = 256;
+
+/// By name: what is granted, and what is commanded.
+const CASES: [(&str, fn() -> Grant, fn() -> Vec<u8>); 7] = [
+    ("flow-mod-everywhere", Grant::of_an_app, flow_mod),
+    ("flow-mod-rated", rated, flow_mod),
+    ("flow-mod-numbers", || Grant::of_an_app().with_rules(numbers()), flow_mod),
+    ("flow-mod-flowspace", || Grant::of_an_app().with_rules(flowspace(1)), flow_mod),
+    ("flow-mod-16-matches", || Grant::of_an_app().with_rules(flowspace(16)), flow_mod),
+    ("packet-out-everywhere", Grant::of_an_app, packet_out),
+    ("packet-out-flowspace", || Grant::of_an_app().with_packets_out(flowspace(1)), packet_out),
+];
+
+fn rated() -> Grant {
+    let most = Some(Quota { soft: u32::MAX, hard: u32::MAX });
+    Grant::of_an_app().with_quotas(Quotas { commands_per_s: most, ..Quotas::default() })
+}
+
+fn numbers() -> Bounds {
+    Bounds {
+        tables: Some([0].into_iter().collect()),
+        priorities: 0..=100,
+        ports: Some(vec![PortNo(1), PortNo(2)]),
+        ..Bounds::default()
+    }
+}
+
+/// So many matches, of which the last is that of the commands.
+fn flowspace(count: u8) -> Bounds {
+    let matches =
+        (0..count).map(|number| parse_match(&format!("ip,nw_dst=10.{}.0.0/16", count - 1 - number)).unwrap());
+    Bounds { flowspace: Some(matches.collect()), ..Bounds::default() }
+}
+
+/// What the learning switch asks for: port, addresses and EtherType, and an IP prefix besides.
+fn flow_mod() -> Vec<u8> {
+    let (mut matching, mut instructions) = (Vec::new(), Vec::new());
+    MatchWriter::new(&mut matching)
+        .field(Field::InPort, PortNo(1))
+        .field(Field::EthDst, 2u64)
+        .field(Field::EthSrc, 3u64)
+        .field(Field::EthType, 0x0800u16)
+        .masked(Field::Ipv4Dst, 0x0a00_0100u32, 0xffff_ff00u32);
+    InstructionWriter::new(&mut instructions).apply_actions(|actions| {
+        actions.output(PortNo(2), 0);
+    });
+    frame(What::FlowMod(FlowMod { matching: &matching, instructions: &instructions, ..FlowMod::ADD }))
+}
+
+fn packet_out() -> Vec<u8> {
+    let mut data = vec![0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 3, 8, 0];
+    data.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 9, 10, 0, 0, 1]);
+    data.resize(60, 0);
+    let mut actions = Vec::new();
+    ActionWriter::new(&mut actions).output(PortNo(2), 0);
+    frame(What::PacketOut(PacketOut { buffer_id: None, in_port: PortNo(1), actions: &actions, data: &data }))
+}
+
+fn frame(what: What<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what };
+    assert!(command::write::command(&mut bytes, &command));
+    bytes
+}
+
+fn kernel(grant: Grant) -> Kernel {
+    let mut kernel = Kernel::new();
+    kernel.attach(APP, "app", grant, 0);
+    let mut bytes = Vec::new();
+    let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, ports: &[] };
+    event::write::switch_up(&mut bytes, 1, &up);
+    kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+    kernel
+}
+
+fn round(kernel: &mut Kernel, bytes: &[u8]) {
+    let mut effects = Vec::new();
+    for _ in 0..BATCH {
+        let frame = Frame::read(black_box(bytes)).unwrap();
+        let decision = kernel.on_command(APP, &frame, 0, &mut effects);
+        assert!(matches!(black_box(decision), Decision::Send(_)));
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, flag, case, rounds, ..] = &arguments[..]
+        && flag == "--count"
+    {
+        let (_, grant, command) = CASES.iter().find(|(name, ..)| name == case).unwrap();
+        let (mut kernel, bytes) = (kernel(grant()), command());
+        (0..rounds.parse::<u32>().unwrap()).for_each(|_| round(&mut kernel, &bytes));
+        return;
+    }
+    let mut criterion = Criterion::default().configure_from_args();
+    let mut group = criterion.benchmark_group("a command");
+    group.throughput(Throughput::Elements(BATCH));
+    for (name, grant, command) in CASES {
+        let (mut kernel, bytes) = (kernel(grant()), command());
+        group.bench_function(name, |bench| bench.iter(|| round(&mut kernel, &bytes)));
+    }
+    group.finish();
+    criterion.final_summary();
+}
