@@ -160,6 +160,20 @@ impl FlowBuilder<'_> {
         self
     }
 
+    /// A match that is in canonical bytes already. Called again, it adds.
+    #[inline]
+    pub fn matching_bytes(self, bytes: &[u8]) -> Self {
+        self.commands.matching.extend_from_slice(bytes);
+        self
+    }
+
+    /// Instructions that are in canonical bytes already.
+    #[inline]
+    pub fn instruction_bytes(self, bytes: &[u8]) -> Self {
+        self.commands.actions.extend_from_slice(bytes);
+        self
+    }
+
     /// What is done with them, at once and in order: `|a| { a.output(port, 0); }`.
     #[inline]
     pub fn apply(self, write: impl FnOnce(&mut ActionWriter<'_>)) -> Self {
