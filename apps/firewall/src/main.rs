@@ -1,0 +1,3 @@
+//! The firewall in a process of its own.
+
+burnet_sdk::main!(firewall::Firewall);

@@ -1,0 +1,189 @@
+//! The misbehaving app: does one kind of harm, named in its settings, so that one can see that nobody else is hurt.
+//!
+//! ```text
+//!   settings.attack ──first tick──┬─> body     what a bug or a bad day does to the app's own process
+//!                                 ├─> machine  what is taken from the machine, or tried of the system
+//!                                 └─> network  what is commanded of switches and asked of services
+//! ```
+//!
+//! What it tried and what came of it goes into the node's log, a line each: `tried WHAT: denied: WHY`, or `tried WHAT: it worked`. Where a
+//! barrier is missing it still does no lasting harm: signals are those that nobody minds, the clock is set to what it says, mounts
+//! change nothing, and what it takes is bounded. It never runs without an attack in its settings.
+
+mod body;
+mod machine;
+mod network;
+
+use burnet_sdk::{App, Commands, DatapathId, Interests, Level, Outcome, PortNo, Receipt, Settings, SwitchUp};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// The attacks that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "each is named by what it does; `burnet attack` has a sentence on each")]
+pub enum Attack {
+    Exit,
+    Abort,
+    Segfault,
+    Panic,
+    KillItself,
+    Deadlock,
+    InfiniteLoop,
+    StopReading,
+    RestartStorm,
+    ForkBomb,
+    MemoryLeak,
+    DescriptorLeak,
+    ThreadBomb,
+    DiskFill,
+    LogFlood,
+    ReadFiles,
+    ReadMemory,
+    Ptrace,
+    Signals,
+    RawSocket,
+    ConnectOut,
+    RunShell,
+    Mount,
+    LoadModule,
+    SetTime,
+    ForgedDatapath,
+    ForgedCookie,
+    ChangeOthers,
+    DeleteOthers,
+    ClearTables,
+    TableFlood,
+    RuleFlood,
+    PacketOutFlood,
+    Uninvited,
+    Malformed,
+    RewriteEscape,
+}
+
+/// What stands under `[app.misbehaving.settings]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MisbehavingSettings {
+    /// What to do.
+    pub attack: Attack,
+    /// Files that it must not be able to read, for `read-files`.
+    #[serde(default)]
+    pub files: Vec<PathBuf>,
+    /// Where something listens, for `connect-out`.
+    #[serde(default)]
+    pub address: Option<std::net::SocketAddr>,
+    /// Processes that are not its own, for `read-memory`, `ptrace` and `signals`.
+    #[serde(default)]
+    pub processes: Vec<i32>,
+}
+
+/// The app.
+pub struct Misbehaving {
+    settings: MisbehavingSettings,
+    switches: Vec<DatapathId>,
+    begun: bool,
+    refused: u64,
+    programmed: u64,
+}
+
+impl App for Misbehaving {
+    fn new(settings: &Settings) -> Result<Self, String> {
+        let settings: MisbehavingSettings = settings.read()?;
+        if settings.attack == Attack::RestartStorm {
+            std::process::exit(7);
+        }
+        Ok(Misbehaving { settings, switches: Vec::new(), begun: false, refused: 0, programmed: 0 })
+    }
+
+    fn interests(&self) -> Interests {
+        let interests = Interests::none().switches().ticks();
+        if self.settings.attack == Attack::Uninvited { interests.packets().topics() } else { interests }
+    }
+
+    fn on_switch_up(&mut self, up: &SwitchUp, _: &mut Commands) {
+        self.switches.push(up.datapath);
+    }
+
+    fn on_tick(&mut self, _: u64, out: &mut Commands) {
+        // By the first tick the switches that were there are known.
+        if !std::mem::replace(&mut self.begun, true) {
+            self.begin(out);
+        } else if self.refused + self.programmed > 0 {
+            let text = format!("tried commands: {} denied, {} worked", self.refused, self.programmed);
+            out.log(Level::Warning, &text);
+            (self.refused, self.programmed) = (0, 0);
+        }
+    }
+
+    fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, _: &mut Commands) {
+        body::on_receipt(self.settings.attack);
+        match receipt.outcome {
+            Outcome::Refused => self.refused += 1,
+            Outcome::Programmed => self.programmed += 1,
+            _ => {}
+        }
+    }
+}
+
+impl Misbehaving {
+    fn begin(&mut self, out: &mut Commands) {
+        let settings = &self.settings;
+        match settings.attack {
+            Attack::RestartStorm => {}
+            Attack::Exit
+            | Attack::Abort
+            | Attack::Segfault
+            | Attack::Panic
+            | Attack::KillItself
+            | Attack::Deadlock
+            | Attack::InfiniteLoop
+            | Attack::StopReading => body::harm(settings.attack, out),
+            Attack::ForgedDatapath
+            | Attack::ForgedCookie
+            | Attack::ChangeOthers
+            | Attack::DeleteOthers
+            | Attack::ClearTables
+            | Attack::TableFlood
+            | Attack::RuleFlood
+            | Attack::PacketOutFlood
+            | Attack::Uninvited
+            | Attack::Malformed
+            | Attack::RewriteEscape => network::attack(settings.attack, &self.switches, out),
+            _ => machine::attack(settings, out),
+        }
+    }
+}
+
+/// Says what came of a try.
+fn report<E: std::fmt::Display>(out: &mut Commands, what: &str, came: Result<(), E>) {
+    let text = match came {
+        Ok(()) => format!("tried {what}: it worked"),
+        Err(error) => format!("tried {what}: denied: {error}"),
+    };
+    out.log(Level::Warning, &text);
+}
+
+/// Where packets of the attacks go: a port that no small switch has.
+const NOWHERE: PortNo = PortNo(0xfeed);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burnet_sdk::testing::Trial;
+
+    #[test]
+    fn without_an_attack_it_does_not_start() {
+        for settings in ["{}", r#"{"attack": "kindness"}"#, r#"{"attack": "exit", "when": 1}"#] {
+            assert!(Trial::<Misbehaving>::start(settings).is_err(), "{settings}");
+        }
+    }
+
+    #[test]
+    fn it_waits_for_its_first_tick() {
+        let mut app = Trial::<Misbehaving>::start(r#"{"attack": "clear-tables"}"#).unwrap();
+        assert!(app.switch_up(1, &[1]).is_empty());
+        assert!(app.tick(1)[0].starts_with("delete-rule of:0000000000000001"));
+        assert!(app.tick(2).is_empty(), "once");
+    }
+}

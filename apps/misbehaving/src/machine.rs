@@ -1,0 +1,189 @@
+//! What is taken from the machine, and what is tried of the system.
+//!
+//! Each try is bounded, and harmless where nothing stops it: see the crate's head. Never retries.
+
+use super::{Attack, MisbehavingSettings, report};
+use burnet_sdk::Commands;
+use rustix::process::{Pid, Signal};
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Duration;
+
+/// What a leak takes at once, and how often at most: 2 GiB, more than any limit of the trials.
+const LEAK_BYTES: usize = 1 << 20;
+const LEAKS_MAX: usize = 2048;
+
+/// Descriptors, threads and processes that are tried at most.
+const DESCRIPTORS_MAX: usize = 4096;
+const THREADS_MAX: usize = 1024;
+const PROCESSES_MAX: usize = 64;
+
+/// What is written to a file at most.
+const FILE_BYTES_MAX: usize = 256 << 20;
+
+/// Lines of a flood of lines.
+const LINES: u32 = 200_000;
+
+/// Where a file might be written by somebody who was granted nothing.
+const WRITABLE: [&str; 7] = ["", "/tmp", "/var/tmp", "/dev/shm", "/run", "/etc", "/root"];
+
+pub(crate) fn attack(settings: &MisbehavingSettings, out: &mut Commands) {
+    match settings.attack {
+        Attack::ForkBomb => report(out, "to fork without end", fork_bomb()),
+        Attack::MemoryLeak => leak(),
+        Attack::DescriptorLeak => report(out, "to open without end", descriptor_leak()),
+        Attack::ThreadBomb => report(out, "to start threads without end", thread_bomb()),
+        Attack::DiskFill => {
+            WRITABLE.iter().for_each(|folder| report(out, &format!("to fill {folder}/"), fill(folder)))
+        }
+        Attack::LogFlood => flood_log(out),
+        Attack::ReadFiles => read_files(settings, out),
+        Attack::ReadMemory => read_memory(settings, out),
+        Attack::Ptrace => ptrace(settings, out),
+        Attack::Signals => signals(settings, out),
+        Attack::RawSocket => raw_sockets(out),
+        Attack::ConnectOut => connect_out(settings, out),
+        Attack::RunShell => {
+            report(out, "to run a shell", Command::new("/bin/sh").args(["-c", "true"]).status().map(drop))
+        }
+        Attack::Mount => mount(out),
+        Attack::LoadModule => load_module(out),
+        Attack::SetTime => set_time(out),
+        _ => {}
+    }
+}
+
+fn fork_bomb() -> io::Result<()> {
+    let mut children = Vec::new();
+    for _ in 0..PROCESSES_MAX {
+        children.push(Command::new("/bin/sleep").arg("60").spawn()?);
+    }
+    children.iter_mut().try_for_each(|child| child.kill())
+}
+
+/// Ends in one of two ways: an allocation fails and the process aborts, or the machine's limit kills it.
+fn leak() {
+    let mut taken = Vec::new();
+    for _ in 0..LEAKS_MAX {
+        // Written to, so that it is there and not only promised.
+        taken.push(vec![0xa5u8; LEAK_BYTES]);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::mem::forget(taken);
+}
+
+fn descriptor_leak() -> io::Result<()> {
+    let open: io::Result<Vec<File>> = (0..DESCRIPTORS_MAX).map(|_| File::open("/dev/null")).collect();
+    open.map(drop)
+}
+
+fn thread_bomb() -> io::Result<()> {
+    for _ in 0..THREADS_MAX {
+        let builder = std::thread::Builder::new().stack_size(64 << 10);
+        builder.spawn(|| std::thread::sleep(Duration::from_secs(60)))?;
+    }
+    Ok(())
+}
+
+fn fill(folder: &str) -> io::Result<()> {
+    let path = format!("{folder}/misbehaving-{}", std::process::id());
+    let mut file = File::create(&path)?;
+    let chunk = vec![0u8; LEAK_BYTES];
+    let written = (0..FILE_BYTES_MAX / LEAK_BYTES).try_for_each(|_| file.write_all(&chunk));
+    drop(std::fs::remove_file(&path));
+    written
+}
+
+fn flood_log(out: &mut Commands) {
+    for number in 0..LINES {
+        eprintln!("line {number} of a flood, and some more words so that it is as long as lines are");
+    }
+    (0..LINES / 10)
+        .for_each(|number| out.log(burnet_sdk::Level::Error, &format!("line {number} of a flood")));
+}
+
+fn read_files(settings: &MisbehavingSettings, out: &mut Commands) {
+    for path in &settings.files {
+        report(out, &format!("to read {}", path.display()), std::fs::read(path).map(drop));
+    }
+}
+
+fn read_memory(settings: &MisbehavingSettings, out: &mut Commands) {
+    for process in &settings.processes {
+        for file in ["mem", "environ", "maps"] {
+            let path = format!("/proc/{process}/{file}");
+            report(out, &format!("to read {path}"), File::open(&path).map(drop));
+        }
+    }
+    report(out, "to read /proc/1/environ", std::fs::read("/proc/1/environ").map(drop));
+}
+
+fn ptrace(settings: &MisbehavingSettings, out: &mut Commands) {
+    for process in &settings.processes {
+        let pid = nix::unistd::Pid::from_raw(*process);
+        let attached = nix::sys::ptrace::attach(pid);
+        report(out, &format!("to trace process {process}"), attached);
+        if attached.is_ok() {
+            // If it cannot be let go of now, it is when this process ends.
+            let _ = nix::sys::ptrace::detach(pid, None);
+        }
+    }
+}
+
+/// SIGCONT does nothing to a process that runs, and whoever may send it may send any.
+fn signals(settings: &MisbehavingSettings, out: &mut Commands) {
+    for process in &settings.processes {
+        let Some(pid) = Pid::from_raw(*process) else { continue };
+        report(
+            out,
+            &format!("to signal process {process}"),
+            rustix::process::kill_process(pid, Signal::CONT),
+        );
+    }
+}
+
+fn raw_sockets(out: &mut Commands) {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
+    let tries = [
+        ("a packet socket", AddressFamily::Packet, SockType::Raw, Some(SockProtocol::EthAll)),
+        ("a raw IP socket", AddressFamily::Inet, SockType::Raw, Some(SockProtocol::Icmp)),
+        ("a netlink socket", AddressFamily::Netlink, SockType::Raw, Some(SockProtocol::NetlinkRoute)),
+        ("a UDP socket", AddressFamily::Inet, SockType::Datagram, None),
+    ];
+    for (what, family, kind, protocol) in tries {
+        report(out, &format!("to open {what}"), socket(family, kind, SockFlag::empty(), protocol).map(drop));
+    }
+}
+
+fn connect_out(settings: &MisbehavingSettings, out: &mut Commands) {
+    let Some(address) = settings.address else { return };
+    report(
+        out,
+        &format!("to connect to {address}"),
+        TcpStream::connect_timeout(&address, Duration::from_secs(1)).map(drop),
+    );
+}
+
+/// Makes the mounts of the root private: where it is allowed, nothing is mounted and nothing changes for files.
+fn mount(out: &mut Commands) {
+    use rustix::mount::{MountPropagationFlags, mount_change};
+    report(out, "to change mounts", mount_change("/", MountPropagationFlags::PRIVATE));
+}
+
+/// A module of no bytes: a kernel that would load one says that this is none (ENOEXEC).
+fn load_module(out: &mut Commands) {
+    let loaded = match rustix::system::init_module(&[], c"") {
+        Err(rustix::io::Errno::NOEXEC) => Ok(()),
+        other => other,
+    };
+    report(out, "to load a module", loaded);
+}
+
+/// Sets the clock to what it says.
+fn set_time(out: &mut Commands) {
+    use rustix::time::{ClockId, clock_gettime, clock_settime};
+    let now = clock_gettime(ClockId::Realtime);
+    report(out, "to set the time", clock_settime(ClockId::Realtime, now));
+}

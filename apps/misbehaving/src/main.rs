@@ -1,0 +1,3 @@
+//! The misbehaving app in a process of its own.
+
+burnet_sdk::main!(misbehaving::Misbehaving);

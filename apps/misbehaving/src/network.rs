@@ -1,0 +1,122 @@
+//! What is commanded of switches without a right to it.
+//!
+//! Never sends a packet that a host would answer.
+
+use super::{Attack, NOWHERE};
+use burnet_sdk::{Commands, DatapathId, Field};
+
+/// A switch that does not exist.
+const NO_SUCH_SWITCH: DatapathId = DatapathId(0xbad);
+
+/// Rules of a flood of rules, one after the other, and packets of a flood of packets: some times what a table of a real switch holds.
+const FLOOD: u16 = 20_000;
+
+/// The upper bits of a cookie are its owner's number; the first zones are the apps that stand first in the configuration.
+const OWNER_SHIFT: u32 = 48;
+
+pub(crate) fn attack(attack: Attack, switches: &[DatapathId], out: &mut Commands) {
+    match attack {
+        Attack::ForgedDatapath => (0..100).for_each(|_| {
+            out.rule(NO_SUCH_SWITCH).send_with_receipt();
+        }),
+        // Commands are refused one by one; the subscription was refused before.
+        Attack::Uninvited => uninvited(switches, out),
+        _ => switches.iter().for_each(|datapath| on_switch(attack, *datapath, out)),
+    }
+}
+
+fn on_switch(attack: Attack, datapath: DatapathId, out: &mut Commands) {
+    match attack {
+        Attack::ForgedCookie => (1..8).for_each(|owner| {
+            let cookie = owner << OWNER_SHIFT;
+            out.rule(datapath)
+                .cookie(cookie)
+                .priority(1)
+                .apply(|a| {
+                    a.output(NOWHERE, 0);
+                })
+                .send_with_receipt();
+        }),
+        // The very match and priority of the firewall's rule, to forward what it blocks.
+        Attack::ChangeOthers => {
+            let rule = out.rule(datapath).priority(60_000).matching(blocked);
+            rule.apply(|a| {
+                a.output(burnet_sdk::PortNo::FLOOD, 0);
+            })
+            .modify()
+            .send_with_receipt();
+        }
+        Attack::DeleteOthers => {
+            out.rule(datapath).priority(60_000).matching(blocked).delete().send_with_receipt();
+        }
+        Attack::ClearTables => {
+            out.rule(datapath).delete_within().send_with_receipt();
+        }
+        Attack::TableFlood | Attack::RuleFlood => {
+            (0..FLOOD).for_each(|number| flood(attack, datapath, number, out))
+        }
+        Attack::PacketOutFlood => (0..FLOOD).for_each(|_| {
+            out.packet_out(datapath).frame(&[0x02; 60]).output(NOWHERE).send();
+        }),
+        Attack::Malformed => malformed(datapath, out),
+        Attack::RewriteEscape => escape(datapath, out),
+        _ => {}
+    }
+}
+
+/// What the firewall of the trial blocks.
+fn blocked(m: &mut burnet_sdk::MatchWriter<'_>) {
+    m.field(Field::EthType, 0x0800u16)
+        .field(Field::Ipv4Src, 0x0a00_0001u32)
+        .field(Field::Ipv4Dst, 0x0a00_0004u32);
+}
+
+/// Rules that differ in their match fill a table; the same rule again and again fills the way to the switch.
+fn flood(attack: Attack, datapath: DatapathId, number: u16, out: &mut Commands) {
+    let address =
+        if attack == Attack::TableFlood { 0x0200_0000_0000u64 + u64::from(number) } else { 0x0200_0000_0000 };
+    let rule = out.rule(datapath).priority(1).matching(|m| {
+        m.field(Field::EthDst, u128::from(address));
+    });
+    rule.apply(|a| {
+        a.output(NOWHERE, 0);
+    })
+    .send_with_receipt();
+}
+
+/// Everything that needs a capability.
+fn uninvited(switches: &[DatapathId], out: &mut Commands) {
+    for datapath in switches {
+        out.rule(*datapath).send_with_receipt();
+        out.packet_out(*datapath).frame(&[0x02; 60]).output(NOWHERE).send_with_receipt();
+        out.request_stats(*datapath, 1, &[]);
+    }
+    out.publish("host.moved", b"not so");
+    out.query("paths", b"all of them");
+}
+
+/// Match and instructions that are none.
+fn malformed(datapath: DatapathId, out: &mut Commands) {
+    for bytes in [&[0xff; 3][..], &[0x80, 0, 0, 0xff], &[0; 64]] {
+        out.rule(datapath).matching_bytes(bytes).send_with_receipt();
+        out.rule(datapath).instruction_bytes(bytes).send_with_receipt();
+    }
+}
+
+/// A rule within what was granted, whose actions send the packet on as another's.
+fn escape(datapath: DatapathId, out: &mut Commands) {
+    let within = |m: &mut burnet_sdk::MatchWriter<'_>| {
+        m.field(Field::EthType, 0x0800u16).field(Field::Ipv4Dst, 0x0a09_0001u32);
+    };
+    let rule = out.rule(datapath).priority(5).matching(within);
+    rule.apply(|a| {
+        a.set_field(Field::Ipv4Dst, 0x0a00_0001u32).output(NOWHERE, 0);
+    })
+    .send_with_receipt();
+    out.rule(datapath)
+        .priority(5)
+        .apply(|a| {
+            a.output(NOWHERE, 0);
+        })
+        .send_with_receipt();
+}
