@@ -2,6 +2,8 @@
 //!
 //! Never starts one: the monitor starts processes, and a worker loads what is trusted.
 
+mod scribbler;
+
 use abi::table::AppTable;
 use monitor::AppSource;
 use std::path::Path;
@@ -12,17 +14,26 @@ use zone::trusted::{TrustedApp, TrustedCode};
 /// An app within the binary.
 struct BuiltIn {
     name: &'static str,
-    table: AppTable,
+    /// None where it would be foolish to run it inside the kernel.
+    table: Option<AppTable>,
     run: fn() -> ExitCode,
 }
 
-const BUILT_IN: [BuiltIn; 2] = [
-    BuiltIn { name: "hub", table: burnet_sdk::table::<hub::Hub>(), run: burnet_sdk::run::<hub::Hub> },
+const BUILT_IN: [BuiltIn; 5] = [
+    BuiltIn {
+        name: "firewall",
+        table: Some(burnet_sdk::table::<firewall::Firewall>()),
+        run: burnet_sdk::run::<firewall::Firewall>,
+    },
+    BuiltIn { name: "hub", table: Some(burnet_sdk::table::<hub::Hub>()), run: burnet_sdk::run::<hub::Hub> },
     BuiltIn {
         name: "learning-switch",
-        table: burnet_sdk::table::<learning_switch::LearningSwitch>(),
+        table: Some(burnet_sdk::table::<learning_switch::LearningSwitch>()),
         run: burnet_sdk::run::<learning_switch::LearningSwitch>,
     },
+    // These two are for `burnet attack`.
+    BuiltIn { name: "misbehaving", table: None, run: burnet_sdk::run::<misbehaving::Misbehaving> },
+    BuiltIn { name: "misbehaving-ring", table: None, run: scribbler::run },
 ];
 
 /// The names of the apps within the binary.
@@ -44,7 +55,10 @@ fn built_in(name: &str) -> Result<&'static BuiltIn, String> {
 /// The code of an app that is to run in the kernel's process.
 pub fn trusted_code(source: &AppSource) -> Result<TrustedCode, String> {
     match source {
-        AppSource::BuiltIn(name) => Ok(TrustedCode::built_in(built_in(name)?.table)),
+        AppSource::BuiltIn(name) => match built_in(name)?.table {
+            Some(table) => Ok(TrustedCode::built_in(table)),
+            None => Err(format!("{name} runs in a process of its own only")),
+        },
         AppSource::SharedObject(path) => TrustedCode::load(path).map_err(|fault| fault.to_string()),
         AppSource::Executable(path) => {
             Err(format!("{} is a program of its own and cannot run trusted", path.display()))
@@ -98,8 +112,8 @@ mod tests {
 
     #[test]
     fn an_app_that_is_not_there_is_named_with_those_that_are() {
-        let refusal = trusted_code(&AppSource::BuiltIn("firewall".into())).err().unwrap();
-        assert_eq!(refusal, "there is no app firewall in this binary; there are hub, learning-switch");
+        let refusal = trusted_code(&AppSource::BuiltIn("fire".into())).err().unwrap();
+        assert_eq!(refusal, format!("there is no app fire in this binary; there are {}", NAMES.join(", ")));
     }
 
     #[test]
@@ -108,9 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_within_can_run_trusted() {
+    fn what_is_within_can_run_trusted_unless_it_is_made_to_do_harm() {
         for name in NAMES {
-            assert!(trusted_code(&AppSource::BuiltIn(name.into())).unwrap().start(b"{}").is_ok(), "{name}");
+            let code = trusted_code(&AppSource::BuiltIn(name.into()));
+            match name.starts_with("misbehaving") {
+                true => assert!(code.is_err(), "{name}"),
+                false => assert!(code.unwrap().start(b"{}").is_ok(), "{name}"),
+            }
         }
     }
 }

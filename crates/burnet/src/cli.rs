@@ -23,6 +23,7 @@ use monitor::protocol::WORKERS_MAX;
 use self::package::{
     AppBuildArgs, AppInstallArgs, AppShowArgs, AppSignArgs, AppVerifyArgs, GrantArgs, InstalledArgs, KeyArgs,
 };
+use crate::commands::attack::AttackArgs;
 use crate::commands::bench::args::BenchArgs;
 use crate::commands::emulate::EmulateArgs;
 use crate::config::{AppArgument, ConfigError, ListenAddress, LogLevel, OpenFlowVersion};
@@ -57,6 +58,8 @@ pub enum Commanded {
     Demo(DemoArgs),
     /// Run a network of emulated switches and hosts against any controller; needs no privileges
     Emulate(EmulateArgs),
+    /// Try every attack of an app or a switch against a node, and print which of them held
+    Attack(AttackArgs),
     /// Measure a controller: how many packet-ins it answers, and how fast
     Bench(BenchArgs),
     /// Make, package, sign, install, list and steer apps

@@ -3,6 +3,7 @@
 //! Never parses arguments (that is `cli`), and never does what a part of a node does.
 
 pub mod app;
+pub mod attack;
 pub mod bench;
 pub mod demo;
 pub mod emulate;

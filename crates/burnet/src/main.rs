@@ -2,7 +2,7 @@
 
 use burnet::cli::package::KeyCommand;
 use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
-use burnet::commands::{app, bench, demo, emulate, flows, key, package, run, switches};
+use burnet::commands::{app, attack, bench, demo, emulate, flows, key, package, run, switches};
 use burnet::{completion, doctor, new_app, node, ofp};
 use clap::Parser;
 use monitor::Verb;
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Commanded::Run(args) => run::run(&args),
         Commanded::Demo(args) => demo::demo(&args),
         Commanded::Emulate(args) => emulate::emulate(&args),
+        Commanded::Attack(args) => attack::attack(&args),
         Commanded::Bench(args) => bench::bench(&args),
         Commanded::Switches(args) => switches::switches(&args).and_then(print),
         Commanded::Flows(args) => flows::flows(&args).and_then(print),

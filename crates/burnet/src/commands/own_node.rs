@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::cli::CommandError;
 use crate::config::{AppArgument, AppReference, LogLevel};
 use crate::node::client;
-use crate::node::operator::{Answer, Question};
+use crate::node::operator::{Answer, AppView, Question};
 use monitor::ZoneKind;
 
 /// How long the node may take to listen.
@@ -19,6 +19,9 @@ const START_PATIENCE: Duration = Duration::from_secs(15);
 
 /// How long the node may take to end before it is made to.
 const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The file of its log, within its folder.
+const LOG: &str = "node.log";
 
 /// Where it listens: a port that is free.
 const SOMEWHERE: &str = "127.0.0.1:0";
@@ -39,33 +42,50 @@ impl OwnNode {
         OwnNode::start_at(SOMEWHERE, apps, log)
     }
 
+    /// Starts one on a free port with the configuration that is made for its folder. It logs into a file there: [`OwnNode::log`].
+    ///
+    /// # Errors
+    /// As [`OwnNode::start`].
+    pub fn start_configured(configuration: impl FnOnce(&Path) -> String) -> Result<OwnNode, CommandError> {
+        let trouble =
+            |error: std::io::Error| CommandError::DidNotWork(format!("no files for the node: {error}"));
+        let folder = own_folder()?;
+        let file = folder.join("burnet.toml");
+        std::fs::write(&file, configuration(&folder)).map_err(trouble)?;
+        let log = std::fs::File::create(folder.join(LOG)).map_err(trouble)?;
+        OwnNode::spawn(folder, |command| {
+            command.args(["--listen", SOMEWHERE, "--config"]).arg(&file).stderr(log);
+        })
+    }
+
+    /// The file into which a node of [`OwnNode::start_configured`] logs.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join(LOG)
+    }
+
     /// Starts one that listens there.
     ///
     /// # Errors
     /// As [`OwnNode::start`].
     pub fn start_at(listen: &str, apps: &[AppArgument], log: LogLevel) -> Result<OwnNode, CommandError> {
-        // One process may have several nodes.
-        static STARTED: AtomicU32 = AtomicU32::new(0);
+        OwnNode::spawn(own_folder()?, |command| {
+            command.args(["--listen", listen, "--log", log.as_str()]);
+            for app in apps {
+                command.arg("--app").arg(as_written(app));
+            }
+        })
+    }
+
+    fn spawn(folder: PathBuf, arguments: impl FnOnce(&mut Command)) -> Result<OwnNode, CommandError> {
         let trouble =
             |what: &str, error: std::io::Error| CommandError::DidNotWork(format!("{what}: {error}"));
-        let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("burnet-own-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| trouble("no folder for the node's socket", error))?;
         let socket = folder.join("burnet.sock");
         let own =
             std::env::current_exe().map_err(|error| trouble("the program cannot find itself", error))?;
         let mut command = Command::new(own);
-        command
-            .args(["run", "--listen", listen, "--log", log.as_str(), "--die-with-parent", "--socket"])
-            .arg(&socket);
-        for app in apps {
-            command.arg("--app").arg(as_written(app));
-        }
-        let child = command
-            .stdin(Stdio::null())
-            .spawn()
-            .map_err(|error| trouble("the node cannot be started", error))?;
+        command.args(["run", "--die-with-parent", "--socket"]).arg(&socket).stdin(Stdio::null());
+        arguments(&mut command);
+        let child = command.spawn().map_err(|error| trouble("the node cannot be started", error))?;
         Ok(OwnNode { child, folder, socket })
     }
 
@@ -84,11 +104,19 @@ impl OwnNode {
     /// # Errors
     /// That it ended, or did not come up in time.
     pub fn wait_until_it_listens(&mut self) -> Result<SocketAddr, CommandError> {
+        self.wait_until_it_listens_with(&[])
+    }
+
+    /// The same, but only these apps need run; without one, all.
+    ///
+    /// # Errors
+    /// As [`OwnNode::wait_until_it_listens`].
+    pub fn wait_until_it_listens_with(&mut self, apps: &[&str]) -> Result<SocketAddr, CommandError> {
         let began = Instant::now();
         loop {
             if let Ok(Answer::Node(node)) = client::ask(&self.socket, &Question::Node)
                 && let Some(address) = node.listen.first().and_then(|address| address.parse().ok())
-                && apps_run(&self.socket)
+                && apps_run(&self.socket, apps)
             {
                 return Ok(address);
             }
@@ -107,9 +135,23 @@ impl OwnNode {
     }
 }
 
-fn apps_run(socket: &Path) -> bool {
+/// A folder that no other node has.
+fn own_folder() -> Result<PathBuf, CommandError> {
+    // One process may have several nodes.
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    let number = STARTED.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("burnet-own-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| CommandError::DidNotWork(format!("no folder for the node's socket: {error}")))?;
+    Ok(folder)
+}
+
+fn apps_run(socket: &Path, wanted: &[&str]) -> bool {
     let Ok(Answer::Apps(apps)) = client::ask(socket, &Question::Apps) else { return false };
-    apps.iter().all(|app| app.status.state == monitor::AppState::Running && app.commands > 0)
+    let asked_for = |app: &&AppView| wanted.is_empty() || wanted.contains(&app.status.app.as_str());
+    apps.iter()
+        .filter(asked_for)
+        .all(|app| app.status.state == monitor::AppState::Running && app.commands > 0)
 }
 
 /// An app as it is written on the command line.
