@@ -137,11 +137,12 @@ pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
     join_groups(confinement)?;
     gaps.extend(own_session());
     // By its path in the old root: in the new one the launcher's binary has none that Linux would tell.
-    let code = confinement.code_files();
+    let mut code = confinement.code_files();
     let entered = namespaces::enter(confinement, &code, &mut gaps)?;
     rustix::process::umask(Mode::from_raw_mode(0o077));
     let limits = &confinement.limits;
     let executable = confinement.code.open(limits.open_files)?;
+    code.extend(executable.as_ref().and_then(Executable::interpreter));
     let own = Own { user: entered.user, walls: entered.walls };
     gaps.extend(own.user_gap(&confinement.sandbox));
     for (resource, ceiling, stage) in rlimits(limits) {

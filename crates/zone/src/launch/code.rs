@@ -57,6 +57,8 @@ impl Code {
 pub(super) struct Executable {
     file: OwnedFd,
     args: Vec<CString>,
+    /// What executes a script: that file is the one that `file` is open for.
+    interpreter: Option<PathBuf>,
 }
 
 impl Executable {
@@ -70,17 +72,23 @@ impl Executable {
         let mut line = [0; SHEBANG_BYTES_MAX];
         let length = (&file).read(&mut line).map_err(named)?;
         let mut words = vec![path.as_os_str().to_owned()];
-        let file = match interpreter(&line[..length]) {
-            None => file,
+        let (file, interpreter) = match interpreter(&line[..length]) {
+            None => (file, None),
             Some(before) => {
-                let interpreter = File::open(Path::new(&before[0])).map_err(named)?;
+                let path = PathBuf::from(&before[0]);
                 words.splice(0..0, before);
-                interpreter
+                (File::open(&path).map_err(named)?, Some(path))
             }
         };
         words.extend_from_slice(args);
         let args = words.into_iter().map(|word| CString::new(word.into_vec())).collect::<Result<_, _>>();
-        Ok(Executable { file: beyond(&file, open_files)?, args: args.map_err(other(stage))? })
+        Ok(Executable { file: beyond(&file, open_files)?, args: args.map_err(other(stage))?, interpreter })
+    }
+
+    /// The file that is executed instead of a script. Landlock must allow it, though it is outside of what the app was granted; the
+    /// filter still allows one execution, of the open file.
+    pub(super) fn interpreter(&self) -> Option<PathBuf> {
+        self.interpreter.clone()
     }
 
     pub(super) fn number(&self) -> i32 {
