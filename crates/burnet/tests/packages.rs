@@ -120,6 +120,10 @@ struct Node(Child, PathBuf);
 impl Node {
     /// Starts one and waits until its app runs.
     fn start(world: &World, app: &str) -> Node {
+        Node::start_until(world, app, |app| app.commands > 0)
+    }
+
+    fn start_until(world: &World, app: &str, until: impl Fn(&AppView) -> bool) -> Node {
         let socket = world.0.join("node.sock");
         let mut command = Command::new(env!("CARGO_BIN_EXE_burnet"));
         command.args([
@@ -135,7 +139,7 @@ impl Node {
         ]);
         command.arg(&socket).env("BURNET_STATE", world.0.join("state")).stdin(Stdio::null());
         let node = Node(command.spawn().unwrap(), socket);
-        node.wait("the app has subscribed", |app| app.commands > 0);
+        node.wait("the app has begun", until);
         node
     }
 
@@ -430,6 +434,30 @@ fn a_node_starts_what_is_installed_and_finds_tampering_at_the_next_start() {
         let end = app.status.last_end.as_ref();
         end.and_then(|end| end.last_line.as_ref()).is_some_and(|line| line.contains(altered))
     });
+}
+
+/// A Python program is a script that its first line starts; it sees the other files of its package, and no more of the state folder.
+#[test]
+fn a_python_program_runs_from_its_package() {
+    if !Path::new("/usr/bin/python3").exists() {
+        return eprintln!("left out: there is no /usr/bin/python3");
+    }
+    let world = World::new();
+    let script = "#!/usr/bin/python3\nimport os, sys\nhere = os.path.dirname(sys.argv[0])\n\
+                  print(open(here + '/words.txt').read(), os.path.exists(here + '/../../../trust.toml'), flush=True)\n";
+    let program = world.0.join("app/main.py");
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(world.0.join("app/words.txt"), "from the package").unwrap();
+    let manifest = "name = 'my-py'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'python'\nabi = 1\nentry.any = 'main.py'\n\
+                    [files]\n'words.txt' = 'words.txt'\n";
+    fs::write(world.0.join("app/app.toml"), manifest).unwrap();
+    world.done("app build $/app");
+    world.done("app sign my-py-1.0.0.burnet --key alice");
+    world.done("app install my-py-1.0.0.burnet");
+    let node = Node::start_until(&world, "my-py", |app| app.status.last_end.is_some());
+    let said = node.app().unwrap().status.last_end.unwrap().last_line.unwrap_or_default();
+    assert_eq!(said, "from the package False");
 }
 
 #[test]

@@ -216,8 +216,8 @@ impl State {
         write_file(&self.app(name).join("record.toml"), record.to_text().as_bytes(), 0o644)
     }
 
-    /// Unpacks a package beside its place, renames it into it, and then says in the record that it is there. What was there before, and
-    /// what a crash left, goes last.
+    /// Unpacks a package beside its place, renames it into it, and then says in the record that it is there. The version before stays, for
+    /// a node that runs it and may have to start it again; those before that, and what a crash left, go last.
     ///
     /// # Errors
     /// Something cannot be written; then what was installed before still is.
@@ -225,6 +225,7 @@ impl State {
         let name = &package.manifest().name;
         make_folder(&self.app(name), 0o755)?;
         let folder = self.package_folder(name, &package.digest());
+        let before = self.record(name)?.map(|before| self.package_folder(name, &before.digest));
         let draft = self.app(name).join(format!(".new-{}", std::process::id()));
         remove_folder(&draft)?;
         folder::unpack(package, &draft)?;
@@ -235,7 +236,7 @@ impl State {
         self.keep_record(name, record, lock)?;
         for other in names_in(&self.app(name))? {
             let path = self.app(name).join(other);
-            if path != folder && path.is_dir() {
+            if path != folder && Some(&path) != before.as_ref() && path.is_dir() {
                 remove_folder(&path)?;
             }
         }

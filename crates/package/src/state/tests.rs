@@ -164,13 +164,18 @@ fn a_store_that_cannot_be_read_trusts_nobody_by_mistake() {
 }
 
 #[test]
-fn an_update_takes_the_place_of_what_was_there_and_of_what_a_crash_left() {
+fn an_update_keeps_one_version_before_it_and_clears_what_a_crash_left() {
     let scratch = Scratch::new();
     let state = &scratch.0;
-    let (name, _) = install(state, &package("1.0.0"));
+    install(state, &package("0.9.0"));
+    let (name, before) = install(state, &package("1.0.0"));
     fs::create_dir(state.app(&name).join(".new-1")).unwrap();
     let (_, record) = install(state, &package("1.1.0"));
-    assert_eq!(names_in(&state.app(&name)).unwrap(), [record.digest.to_string(), "record.toml".to_owned()]);
+    let mut expected = vec![record.digest.to_string(), before.digest.to_string(), "record.toml".to_owned()];
+    expected.sort();
+    assert_eq!(names_in(&state.app(&name)).unwrap(), expected);
+    // A node that runs it can start it again.
+    assert!(state.installed(&name, &before).is_ok());
     assert_eq!(state.record(&name).unwrap(), Some(record.clone()));
     let unpacked = state.installed(&name, &record).unwrap();
     assert_eq!(unpacked.manifest.version.to_string(), "1.1.0");
