@@ -8,7 +8,7 @@ use foldhash::{HashMap, HashMapExt};
 
 /// Where an address was seen, and when. With the address it takes 16 bytes, so that four share a line of the processor's cache: with a
 /// hundred thousand addresses of many switches, what a look-up costs is the line that it waits for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     port: PortNo,
     /// Whole seconds of the clock that only goes forward; they last for 136 years.
@@ -41,7 +41,11 @@ impl AddressTable {
     /// Learns that an address is behind a port.
     pub fn learn(&mut self, address: MacAddr, port: PortNo, now_ms: u64) {
         if let Some(seen) = self.seen.get_mut(&address.to_u64()) {
-            *seen = Seen { port, at_s: seconds(now_ms) };
+            let now = Seen { port, at_s: seconds(now_ms) };
+            // Most packets say within a second what the last one said. A line that was not written need not go back to memory.
+            if *seen != now {
+                *seen = now;
+            }
             return;
         }
         if self.seen.len() >= self.capacity {
