@@ -25,10 +25,12 @@
 //!
 //! `docs/concepts/zone.md` says the same to operators.
 
+mod broker;
 mod code;
 mod files;
 mod filter;
 mod namespaces;
+mod notify;
 mod privileges;
 mod root;
 mod waiting;
@@ -144,6 +146,10 @@ pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
     let executable = confinement.code.open(limits.open_files)?;
     code.extend(executable.as_ref().and_then(Executable::interpreter));
     let own = Own { user: entered.user, walls: entered.walls };
+    if entered.to_launcher.is_none() && !confinement.sandbox.net.connect.is_empty() {
+        let why = "only a launcher outside of the zone's namespaces can connect, and Linux gives none here";
+        return Err(other("net.connect")(why));
+    }
     gaps.extend(own.user_gap(&confinement.sandbox));
     for (resource, ceiling, stage) in rlimits(limits) {
         lower(resource, ceiling).map_err(failed(stage))?;
@@ -157,10 +163,12 @@ pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
     strictly(confinement.sandbox.enforce, &gaps)?;
     let own_pid = rustix::process::getpid().as_raw_nonzero().get();
     let execute_fd = executable.as_ref().map(Executable::number);
-    let calls = filter::Calls { spawn: confinement.sandbox.spawn, own_pid, execute_fd };
-    match filter::install(&calls) {
+    let Sandbox { spawn, enforce, .. } = confinement.sandbox;
+    let must_ask = !confinement.sandbox.net.connect.is_empty();
+    let calls = filter::Calls { spawn, must_ask, own_pid, execute_fd };
+    match filter::install(&calls, entered.to_launcher) {
         Ok(()) => {}
-        Err(error) if confinement.sandbox.enforce == Enforce::Strict => return Err(other("seccomp")(error)),
+        Err(error) if must_ask || enforce == Enforce::Strict => return Err(other("seccomp")(error)),
         Err(error) => gaps.push(NotEnforced::new("seccomp", error)),
     }
     Ok(Confined { not_enforced: gaps, executable })

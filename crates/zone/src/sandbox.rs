@@ -87,9 +87,6 @@ impl Sandbox {
             let (path, folder) = (path.display(), folder.display());
             return Some(format!("{path} lies in {folder}, which the app may change already: leave it out"));
         }
-        if !self.net.connect.is_empty() {
-            return Some("net.connect cannot be granted yet: leave it out".to_owned());
-        }
         let grants = paths.count().max(self.net.connect.len());
         (grants > GRANTS_MAX).then(|| format!("{grants} grants are more than the {GRANTS_MAX} of one app"))
     }

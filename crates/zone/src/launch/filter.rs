@@ -1,31 +1,37 @@
 //! Which system calls an app may make (seccomp(2)).
 //!
 //! In: what is granted ([`Calls`]). Out: filters in force for the calling process and all that it becomes.
-//! It looks at numbers and arguments, never behind a pointer, and never asks anybody.
+//! It looks at numbers and arguments, never behind a pointer.
 //!
-//! Every call is one of four kinds:
+//! Every call is one of five kinds:
 //!
 //! | kind | what happens | which |
 //! |---|---|---|
 //! | allowed | it goes to Linux | what native programs and Python live on |
 //! | judged | by its arguments: allowed or `EPERM` | `clone`, `mmap`, `prctl`, `kill`, `socketpair`, `execveat` … |
+//! | asked | the launcher answers ([`broker`]) | `socket`, `connect`, `execve` |
 //! | absent | `ENOSYS`, so that libraries take the older call, which can be judged | `clone3`, io_uring, what is newer than this list |
 //! | hostile | the process is killed | what no app has an innocent reason for: `ptrace`, `mount`, `bpf`, `init_module` … |
 //!
 //! Everything else is `EPERM`.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     TargetArch,
 };
 
+use super::{broker, notify};
+
 /// What the operator and the launcher decide about system calls.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Calls {
     /// It may start processes and programs.
     pub(super) spawn: bool,
+    /// Something is granted that only the launcher can do.
+    pub(super) must_ask: bool,
     /// The process id of the app, the only one that it may signal if it has no others.
     pub(super) own_pid: i32,
     /// The descriptor that it may execute, once: a number beyond those that the app can ever have.
@@ -323,39 +329,82 @@ const SOCKET_TYPE_BITS: u64 = 0xf;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Puts the filters for an app into force. The calling process must not gain privileges any more.
-pub(super) fn install(calls: &Calls) -> Result<(), seccompiler::Error> {
+///
+/// The listener for the calls that the launcher answers goes over the socket to the launcher; nobody here keeps it.
+pub(super) fn install(calls: &Calls, to_launcher: Option<OwnedFd>) -> Result<(), seccompiler::Error> {
     let hostile = HOSTILE.iter().map(|number| (*number, Vec::new())).collect();
     install_one(hostile, SeccompAction::Allow, SeccompAction::KillProcess)?;
     let absent = absent().map(|number| (number, Vec::new())).collect();
     install_one(absent, SeccompAction::Allow, SeccompAction::Errno(errno(libc::ENOSYS)))?;
+    let asks = match to_launcher.map(|socket| ask(calls, &socket)) {
+        Some(Err(error)) if calls.must_ask => return Err(error),
+        // Before Linux 5.5 nobody can be asked; then what would be asked is denied.
+        answer => answer.is_some_and(|asked| asked.is_ok()),
+    };
     // Last, because it does not allow to install filters. Of several filters the strictest answer counts (seccomp(2)).
-    install_one(allowed(calls)?, SeccompAction::Errno(errno(libc::EPERM)), SeccompAction::Allow)
+    install_one(allowed(calls, asks)?, SeccompAction::Errno(errno(libc::EPERM)), SeccompAction::Allow)
 }
 
 /// Leaves to the calling process only what waiting for children takes; everything else fails.
 pub(super) fn install_for_waiting() -> Result<(), seccompiler::Error> {
-    const WAITING: [i64; 17] = [
-        libc::SYS_brk,
-        libc::SYS_close,
-        libc::SYS_exit_group,
-        libc::SYS_fcntl,
-        libc::SYS_getpid,
-        libc::SYS_gettid,
-        libc::SYS_kill,
-        libc::SYS_munmap,
-        libc::SYS_ppoll,
-        libc::SYS_prlimit64,
-        libc::SYS_read,
-        libc::SYS_rt_sigaction,
-        libc::SYS_rt_sigprocmask,
-        libc::SYS_rt_sigreturn,
-        libc::SYS_tgkill,
-        libc::SYS_wait4,
-        libc::SYS_write,
-    ];
-    let rules = WAITING.iter().map(|number| (*number, Vec::new())).collect();
+    install_only(&WAITING)
+}
+
+/// The same, and what the launcher needs to answer for an app.
+pub(super) fn install_for_answering() -> Result<(), seccompiler::Error> {
+    install_only(&[&WAITING[..], &ANSWERING[..]].concat())
+}
+
+fn install_only(numbers: &[i64]) -> Result<(), seccompiler::Error> {
+    let rules = numbers.iter().map(|number| (*number, Vec::new())).collect();
     install_one(rules, SeccompAction::Errno(errno(libc::EPERM)), SeccompAction::Allow)
 }
+
+const ANSWERING: [i64; 20] = [
+    libc::SYS_clock_gettime,
+    libc::SYS_connect,
+    libc::SYS_fstat,
+    libc::SYS_futex,
+    libc::SYS_getsockopt,
+    libc::SYS_ioctl,
+    libc::SYS_lseek,
+    libc::SYS_madvise,
+    libc::SYS_mmap,
+    libc::SYS_mremap,
+    libc::SYS_newfstatat,
+    libc::SYS_openat,
+    libc::SYS_pread64,
+    libc::SYS_recvmsg,
+    libc::SYS_restart_syscall,
+    libc::SYS_sigaltstack,
+    libc::SYS_socket,
+    libc::SYS_statx,
+    libc::SYS_writev,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    #[cfg(not(target_arch = "x86_64"))]
+    libc::SYS_ppoll,
+];
+
+const WAITING: [i64; 17] = [
+    libc::SYS_brk,
+    libc::SYS_close,
+    libc::SYS_exit_group,
+    libc::SYS_fcntl,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_kill,
+    libc::SYS_munmap,
+    libc::SYS_ppoll,
+    libc::SYS_prlimit64,
+    libc::SYS_read,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_tgkill,
+    libc::SYS_wait4,
+    libc::SYS_write,
+];
 
 fn install_one(
     rules: Rules,
@@ -377,11 +426,22 @@ fn errno(number: i32) -> u32 {
     number.unsigned_abs()
 }
 
-fn allowed(calls: &Calls) -> Result<Rules, seccompiler::Error> {
+/// The launcher answers for some calls from here on.
+fn ask(calls: &Calls, to_launcher: &OwnedFd) -> Result<(), seccompiler::Error> {
+    let listener = notify::install(broker::asked(calls.spawn))?;
+    let handed = broker::hand_over(&listener, to_launcher);
+    handed.map_err(|errno| seccompiler::Error::Seccomp(errno.into()))
+}
+
+fn allowed(calls: &Calls, asks: bool) -> Result<Rules, seccompiler::Error> {
     let numbers = ALLOWED.iter().chain(ALLOWED_OF_OLD).copied();
     // The filter before this one answers for what is absent.
     let mut rules: Rules = numbers.chain(absent()).map(|number| (number, Vec::new())).collect();
     rules.extend(judged(calls)?);
+    if asks {
+        // They go to Linux only after the launcher has said so.
+        rules.extend(broker::asked(calls.spawn).iter().map(|number| (*number, Vec::new())));
+    }
     if calls.spawn {
         rules.extend(TO_SPAWN.iter().map(|number| (*number, Vec::new())));
     }
@@ -467,8 +527,8 @@ mod tests {
 
     #[test]
     fn nothing_is_both_allowed_and_hostile_or_listed_twice() {
-        let calls = Calls { spawn: true, own_pid: 2, execute_fd: Some(100) };
-        let allowed = allowed(&calls).unwrap();
+        let calls = Calls { spawn: true, must_ask: true, own_pid: 2, execute_fd: Some(100) };
+        let allowed = allowed(&calls, false).unwrap();
         for number in HOSTILE {
             assert!(!allowed.contains_key(number), "system call {number}");
         }
@@ -479,11 +539,11 @@ mod tests {
 
     #[test]
     fn programs_and_other_processes_come_with_spawn_alone() {
-        let calls = Calls { spawn: false, own_pid: 2, execute_fd: None };
-        let alone = allowed(&calls).unwrap();
+        let calls = Calls { spawn: false, must_ask: false, own_pid: 2, execute_fd: None };
+        let alone = allowed(&calls, false).unwrap();
         for number in [libc::SYS_execve, libc::SYS_execveat, libc::SYS_socket, libc::SYS_connect] {
             assert!(!alone.contains_key(&number), "system call {number}");
         }
-        assert!(allowed(&Calls { spawn: true, ..calls }).unwrap().contains_key(&libc::SYS_execve));
+        assert!(allowed(&Calls { spawn: true, ..calls }, false).unwrap().contains_key(&libc::SYS_execve));
     }
 }

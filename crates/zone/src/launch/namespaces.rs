@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Gid, Signal, Uid};
 
+use super::broker::{self, Broker};
 use super::files::Walls;
 use super::waiting::{self, Signals};
 use super::{Confinement, LaunchError, failed, privileges, root};
@@ -34,6 +35,8 @@ pub(super) struct Entered {
     pub(super) walls: Walls,
     /// The user that the app can become.
     pub(super) user: Option<u32>,
+    /// Where the launcher waits for the listener of this zone's calls.
+    pub(super) to_launcher: Option<OwnedFd>,
 }
 
 /// Comes back in the app's process.
@@ -44,6 +47,7 @@ pub(super) fn enter(
 ) -> Result<Entered, LaunchError> {
     let signals = Signals::hold()?;
     let (status, to_status) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(failed("namespaces"))?;
+    let (handover, to_launcher) = broker::handover().map_err(failed("namespaces"))?;
     let ids = (rustix::process::geteuid(), rustix::process::getegid());
     let own_user = confinement.user.filter(|_| confinement.sandbox.own_user);
     match clone_into_namespaces(ids.0) {
@@ -52,19 +56,21 @@ pub(super) fn enter(
             let why = format!("Linux gives none here: {errno}; burnet doctor knows more");
             gaps.push(NotEnforced::new("namespaces", why));
             let user = own_user.filter(|_| ids.0.is_root());
-            Ok(Entered { walls: Walls::default(), user })
+            Ok(Entered { walls: Walls::default(), user, to_launcher: None })
         }
         Ok(Cloned::Parent { child, with_user }) => {
-            drop(to_status);
-            waiting::as_launcher(child, status, &signals, own_user.filter(|_| !with_user))
+            drop((to_status, to_launcher));
+            let broker = Broker::new(confinement.sandbox.net.connect.clone(), handover);
+            waiting::as_launcher(child, status, &signals, own_user.filter(|_| !with_user), broker)
         }
         Ok(Cloned::Child { with_user }) => {
-            drop(status);
+            drop((status, handover));
             let user = own_user.filter(|_| !with_user);
             if with_user {
                 map_own_ids(ids)?;
             }
-            as_first_process(confinement, code, to_status, signals, user, gaps)
+            let entered = as_first_process(confinement, code, to_status, signals, user, gaps)?;
+            Ok(Entered { to_launcher: Some(to_launcher), ..entered })
         }
     }
 }
@@ -99,7 +105,7 @@ fn as_first_process(
     signals.release()?;
     // It would take the launcher along otherwise when it signals its group.
     rustix::process::setsid().map_err(failed("session"))?;
-    Ok(Entered { walls: Walls { namespaces: true, root }, user })
+    Ok(Entered { walls: Walls { namespaces: true, root }, user, to_launcher: None })
 }
 
 enum Cloned {

@@ -7,16 +7,18 @@
 //!
 //! The launcher is the monitor's child and outside of the namespaces; when it dies, so does init. Init is process 1 of the zone;
 //! when it dies Linux kills whoever is left in the zone, also those who left the app's session.
-//! Neither reads a byte that an app wrote.
+//! Init reads no byte that an app wrote; the launcher reads the addresses to which one wants to connect ([`super::broker`]).
 
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Resource, Rlimit, WaitOptions};
 
+use super::broker::Broker;
 use super::{LaunchError, failed, filter, privileges};
 
 /// What the monitor may send, and what is passed down.
@@ -51,16 +53,25 @@ impl Signals {
 }
 
 /// Waits for init, and ends as the app did.
-pub(super) fn as_launcher(init: Pid, status: OwnedFd, signals: &Signals, user: Option<u32>) -> ! {
+pub(super) fn as_launcher(
+    init: Pid,
+    status: OwnedFd,
+    signals: &Signals,
+    user: Option<u32>,
+    mut broker: Broker,
+) -> ! {
     let parent = rustix::process::getppid();
     let given_up = privileges::drop_all(user).is_ok();
     // If the parent went while that was being done, nobody would end us any more.
     if !given_up || rustix::process::getppid() != parent {
         end_with(1);
     }
-    // It is outside of the sandbox and reads nothing of the app: the filter only makes that certain.
-    let _ = filter::install_for_waiting();
+    // It is outside of the sandbox and reads of the app no more than an address: the filter only makes that certain.
+    let _ = filter::install_for_answering();
     loop {
+        if !wait(signals, &mut broker) {
+            continue;
+        }
         match signals.next() {
             Some(Signal::SIGCHLD) => {
                 if let Some((_, of_init)) = ended(Some(init)) {
@@ -72,6 +83,19 @@ pub(super) fn as_launcher(init: Pid, status: OwnedFd, signals: &Signals, user: O
             None => {}
         }
     }
+}
+
+/// Lets the broker answer until something happens; `true` if there is a signal to read.
+fn wait(signals: &Signals, broker: &mut Broker) -> bool {
+    let mut sources = vec![PollFd::from_borrowed_fd(signals.arrived.as_fd(), PollFlags::IN)];
+    sources.extend(broker.sources());
+    if rustix::event::poll(&mut sources, None).is_err() {
+        return false;
+    }
+    let ready: Vec<PollFlags> = sources.iter().map(PollFd::revents).collect();
+    drop(sources);
+    broker.on_ready(&ready[1..]);
+    !ready[0].is_empty()
 }
 
 /// Reaps whoever ends in the zone, until the app does; says how on `status` and ends, and all that is left with it.

@@ -1,7 +1,8 @@
 //! Whole lives of zones: what they are made of, who else ends with them, what is granted to them.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -27,6 +28,8 @@ pub(crate) fn hold() {
     strict_means_that_nothing_is_left_out();
     pinned_cores_stay();
     the_processes_of_a_whole_zone_are_counted();
+    connections_go_where_they_are_granted_and_nowhere_else();
+    what_is_refused_is_said_to_the_operator();
 }
 
 fn said(name: &str) -> String {
@@ -214,6 +217,97 @@ fn the_processes_of_a_whole_zone_are_counted() {
     node.remove();
 }
 
+/// A listener that sends back what it is sent, once for each connection.
+fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            let mut word = [0; 5];
+            // A peer that was killed meanwhile is the test's own to notice.
+            let _ = connection.read_exact(&mut word).and_then(|()| connection.write_all(&word));
+        }
+    });
+    address
+}
+
+/// An address at which nobody listens.
+fn deserted() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn connections_go_where_they_are_granted_and_nowhere_else() {
+    let (granted, other, deserted) = (echo(), echo(), deserted());
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["live", "connect"])
+        .env("BURNET_TEST_PLACES", format!("{granted} {other} {deserted}"))
+        .output()
+        .unwrap();
+    let expected = "granted: hello\nwithout waiting: hello\nfrom a thread: hello\nother: PermissionDenied\n\
+                    deserted: ConnectionRefused\ndatagrams: PermissionDenied\nlistening: PermissionDenied\n";
+    let complaints = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{complaints}");
+    assert!(
+        complaints.contains(&format!("zone: connecting to {other} is not granted by net.connect\n")),
+        "{complaints}"
+    );
+}
+
+fn connect() {
+    let places = std::env::var("BURNET_TEST_PLACES").unwrap();
+    let places: Vec<SocketAddr> = places.split(' ').map(|place| place.parse().unwrap()).collect();
+    let [granted, other, deserted] = places[..] else { panic!("{places:?}") };
+    let mut confinement = nothing_granted();
+    confinement.sandbox.net.connect = vec![granted, deserted];
+    close(&confinement);
+    println!("granted: {}", hello(TcpStream::connect(granted).unwrap()));
+    println!("without waiting: {}", hello(connect_without_waiting(granted)));
+    let from_a_thread = std::thread::spawn(move || hello(TcpStream::connect(granted).unwrap()));
+    println!("from a thread: {}", from_a_thread.join().unwrap());
+    println!("other: {:?}", TcpStream::connect(other).unwrap_err().kind());
+    println!("deserted: {:?}", TcpStream::connect(deserted).unwrap_err().kind());
+    println!("datagrams: {:?}", UdpSocket::bind("127.0.0.1:0").unwrap_err().kind());
+    println!("listening: {:?}", TcpListener::bind("127.0.0.1:0").unwrap_err().kind());
+}
+
+fn hello(mut connection: TcpStream) -> String {
+    connection.write_all(b"hello").unwrap();
+    let mut word = String::new();
+    connection.read_to_string(&mut word).unwrap();
+    word
+}
+
+fn connect_without_waiting(to: SocketAddr) -> TcpStream {
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
+    match rustix::net::connect(&socket, &to) {
+        Ok(()) => {}
+        Err(errno) => assert_eq!(errno, rustix::io::Errno::INPROGRESS),
+    }
+    poll(&mut [PollFd::new(&socket, PollFlags::OUT)], None).unwrap();
+    let connection = TcpStream::from(socket);
+    assert_eq!(connection.take_error().unwrap().map(|error| error.kind()), None);
+    connection.set_nonblocking(false).unwrap();
+    connection
+}
+
+fn what_is_refused_is_said_to_the_operator() {
+    for (attempt, expected) in [
+        (
+            "an internet socket",
+            "zone: a socket of family 2, type 1 is not granted: net.connect grants nothing\n",
+        ),
+        ("becoming a shell", "zone: starting a program is not granted: spawn is false\n"),
+    ] {
+        let output =
+            Command::new(std::env::current_exe().unwrap()).args(["attempt", attempt]).output().unwrap();
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), expected, "{attempt}");
+    }
+}
+
 fn count_to_twenty() {
     let groups = std::env::var("BURNET_TEST_GROUPS").unwrap();
     let script = "exec 2> /dev/null; for i in $(seq 20); do sleep 1000 > /dev/null & echo $i; done";
@@ -280,6 +374,7 @@ pub(crate) fn play(name: &str) {
                 Err(error) => println!("{error}"),
             }
         }
+        "connect" => connect(),
         "count to twenty" => count_to_twenty(),
         "be pinned" => {
             confinement.limits.cores = Some("0".parse().unwrap());

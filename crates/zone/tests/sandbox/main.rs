@@ -63,7 +63,8 @@ pub(crate) fn run(kind: &str, name: &str) -> End {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([kind, name])
         .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
+        // What the launcher refuses is said there, and looked at where that is what is tried.
+        .stderr(Stdio::null())
         .output()
         .unwrap();
     End { status: output.status, said: String::from_utf8(output.stdout).unwrap() }

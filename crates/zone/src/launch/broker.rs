@@ -1,0 +1,350 @@
+//! The launcher's answers to what an app asks of the network, and its word to the operator on what it refuses.
+//!
+//! ```text
+//!   app ──connect(address)──▶ Linux ──it waits──▶ launcher: is the address granted?
+//!       ◀─a connected socket in place of its own─────┘   then it connects, outside of the zone
+//! ```
+//!
+//! In: calls of `socket`, `connect` and `execve`. Out: answers; a line on standard error for each refusal, which the monitor logs
+//! with the app's name.
+//! The address is copied once and then judged and used, so an app cannot change it in between; the socket that connects is the
+//! launcher's own, so an app cannot prepare it. It never waits for a peer: a connection under way is polled.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
+
+use super::notify::{Answer, Call, Listener};
+
+/// What is asked of the launcher instead of Linux.
+const ASKED: [i64; 3] = [libc::SYS_socket, libc::SYS_connect, libc::SYS_execve];
+
+/// The same for an app that may start programs, which nobody has to be asked about then.
+const ASKED_WITH_SPAWN: [i64; 2] = [libc::SYS_socket, libc::SYS_connect];
+
+/// What is asked of the launcher of an app.
+pub(super) fn asked(spawn: bool) -> &'static [i64] {
+    if spawn { &ASKED_WITH_SPAWN } else { &ASKED }
+}
+
+/// Connections under way; one more is refused with EAGAIN, as Linux does without room for another.
+const UNDER_WAY_MAX: usize = 32;
+
+/// Most lines on refusals in a second; further ones are counted and said in the next.
+const LINES_PER_S_MAX: u32 = 5;
+
+/// struct sockaddr_storage (socket.h).
+const ADDRESS_BYTES_MAX: u64 = 128;
+
+/// Answers for one zone.
+pub(super) struct Broker {
+    grants: Vec<SocketAddr>,
+    /// Whence the listener comes, as soon as the app's process has made it.
+    handover: Option<OwnedFd>,
+    listener: Option<Listener>,
+    under_way: Vec<UnderWay>,
+    complaints: Complaints,
+}
+
+struct UnderWay {
+    call: Call,
+    socket: OwnedFd,
+    fd: u64,
+    close_on_exec: bool,
+}
+
+impl Broker {
+    pub(super) fn new(grants: Vec<SocketAddr>, handover: OwnedFd) -> Broker {
+        let complaints = Complaints { since: Instant::now(), lines: 0, unsaid: 0 };
+        Broker { grants, handover: Some(handover), listener: None, under_way: Vec::new(), complaints }
+    }
+
+    /// What to wait for.
+    pub(super) fn sources(&self) -> Vec<PollFd<'_>> {
+        let of = |fd, flags| PollFd::from_borrowed_fd(fd, flags);
+        let handover = self.handover.iter().map(|fd| of(fd.as_fd(), PollFlags::IN));
+        let listener = self.listener.iter().map(|listener| of(listener.as_fd(), PollFlags::IN));
+        let sockets = self.under_way.iter().map(|one| of(one.socket.as_fd(), PollFlags::OUT));
+        handover.chain(listener).chain(sockets).collect()
+    }
+
+    /// Deals with the sources of which something is to be had: `ready` as [`Broker::sources`] had them.
+    pub(super) fn on_ready(&mut self, ready: &[PollFlags]) {
+        let mut ready = ready.iter().copied();
+        let handed = self.handover.is_some() && ready.next().is_some_and(|flags| !flags.is_empty());
+        let called = self.listener.as_ref().and_then(|_| ready.next()).unwrap_or(PollFlags::empty());
+        let done: Vec<bool> = ready.map(|flags| !flags.is_empty()).collect();
+        self.finish(&done);
+        if called.contains(PollFlags::IN) {
+            self.serve();
+        } else if !called.is_empty() {
+            // Nobody of the zone is left to call.
+            self.listener = None;
+        }
+        if handed {
+            self.take_listener();
+        }
+    }
+
+    fn take_listener(&mut self) {
+        let Some(handover) = self.handover.take() else { return };
+        // Without one, the app's process ended before it came so far.
+        self.listener = receive(handover.as_fd()).map(Listener::new);
+    }
+
+    fn serve(&mut self) {
+        let Some(listener) = self.listener.take() else { return };
+        if let Ok(call) = listener.receive() {
+            let answer = match call.number {
+                libc::SYS_socket => Some(self.socket(&call)),
+                libc::SYS_connect => self.connect(&listener, call),
+                _ => Some(self.refuse("starting a program is not granted: spawn is false")),
+            };
+            if let Some(answer) = answer {
+                listener.answer(&call, answer);
+            }
+        }
+        self.listener = Some(listener);
+    }
+
+    /// The arguments are numbers, so what is judged is what is done.
+    fn socket(&mut self, call: &Call) -> Answer {
+        match judge_socket(call.arguments, !self.grants.is_empty()) {
+            Ok(()) => Answer::Continue,
+            Err(words) => self.refuse(&words),
+        }
+    }
+
+    /// Nothing if it is under way.
+    fn connect(&mut self, listener: &Listener, call: Call) -> Option<Answer> {
+        let address = match read_address(listener, &call) {
+            Ok(address) => address,
+            Err(number) => return Some(Answer::Refused(number)),
+        };
+        let Some(address) = address.filter(|address| self.grants.contains(address)) else {
+            let where_to = address.map_or_else(|| "no internet address".to_owned(), |to| to.to_string());
+            return Some(self.refuse(&format!("connecting to {where_to} is not granted by net.connect")));
+        };
+        match self.begin(listener, call, address) {
+            Ok(answer) => answer,
+            Err(errno) => Some(Answer::Refused(errno.raw_os_error())),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        listener: &Listener,
+        call: Call,
+        address: SocketAddr,
+    ) -> Result<Option<Answer>, Errno> {
+        if self.under_way.len() >= UNDER_WAY_MAX {
+            return Err(Errno::AGAIN);
+        }
+        let fd = call.arguments[0];
+        let flags = listener.flags(&call, fd).map_err(|_| Errno::BADF)?;
+        let has = |flag: i32| flags & flag.unsigned_abs() != 0;
+        let close_on_exec = has(libc::O_CLOEXEC);
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let ours = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, ours, None)?;
+        let connected = match rustix::net::connect(&socket, &address) {
+            Ok(()) => true,
+            Err(Errno::INPROGRESS) => false,
+            Err(errno) => return Err(errno),
+        };
+        let pending = UnderWay { call, socket, fd, close_on_exec };
+        if has(libc::O_NONBLOCK) {
+            pending.hand_over(listener)?;
+            return Ok(Some(if connected { Answer::Done } else { Answer::Refused(libc::EINPROGRESS) }));
+        }
+        // It is ready at once if it is connected already.
+        self.under_way.push(pending);
+        Ok(None)
+    }
+
+    /// Answers those whose connection was made or was not.
+    fn finish(&mut self, done: &[bool]) {
+        let Some(listener) = &self.listener else { return self.under_way.clear() };
+        let mut done = done.iter().copied();
+        self.under_way.retain(|pending| {
+            if !done.next().unwrap_or(false) {
+                return true;
+            }
+            let answer = match pending.outcome(listener) {
+                Ok(()) => Answer::Done,
+                Err(errno) => Answer::Refused(errno.raw_os_error()),
+            };
+            listener.answer(&pending.call, answer);
+            false
+        });
+    }
+
+    fn refuse(&mut self, words: &str) -> Answer {
+        self.complaints.say(words, Instant::now());
+        Answer::Refused(libc::EPERM)
+    }
+}
+
+impl UnderWay {
+    fn outcome(&self, listener: &Listener) -> Result<(), Errno> {
+        rustix::net::sockopt::socket_error(&self.socket)??;
+        // The app's own would wait, so this one does from here on.
+        let flags = rustix::fs::fcntl_getfl(&self.socket)?;
+        rustix::fs::fcntl_setfl(&self.socket, flags - rustix::fs::OFlags::NONBLOCK)?;
+        self.hand_over(listener)
+    }
+
+    fn hand_over(&self, listener: &Listener) -> Result<(), Errno> {
+        let handed = listener.replace(&self.call, self.fd, self.socket.as_fd(), self.close_on_exec);
+        handed.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+}
+
+/// A pair of sockets by which the listener goes from the app's process to the launcher.
+pub(super) fn handover() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+}
+
+/// From the app's process.
+pub(super) fn hand_over(listener: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    let listener = [listener.as_fd()];
+    if !beside.push(SendAncillaryMessage::ScmRights(&listener)) {
+        return Err(Errno::NOBUFS);
+    }
+    rustix::net::sendmsg(to, &[std::io::IoSlice::new(b"!")], &mut beside, SendFlags::empty()).map(drop)
+}
+
+fn receive(from: BorrowedFd<'_>) -> Option<OwnedFd> {
+    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage};
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut bytes = [std::io::IoSliceMut::new(&mut byte)];
+    rustix::net::recvmsg(from, &mut bytes, &mut beside, RecvFlags::CMSG_CLOEXEC).ok()?;
+    beside.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    })
+}
+
+/// TCP for whom it is granted, nothing for anybody else.
+fn judge_socket([family, kind, protocol, ..]: [u64; 6], granted: bool) -> Result<(), String> {
+    /// The lower four bits of socket(2)'s type; above them are flags.
+    const TYPE_BITS: u64 = 0xf;
+    let is = |value: u64, constant: i32| value == u64::from(constant.unsigned_abs());
+    let internet = is(family, libc::AF_INET) || is(family, libc::AF_INET6);
+    let stream = is(kind & TYPE_BITS, libc::SOCK_STREAM);
+    let tcp = is(protocol, 0) || is(protocol, libc::IPPROTO_TCP);
+    if granted && internet && stream && tcp {
+        return Ok(());
+    }
+    let why = if granted { "net.connect grants TCP alone" } else { "net.connect grants nothing" };
+    Err(format!("a socket of family {family}, type {} is not granted: {why}", kind & TYPE_BITS))
+}
+
+/// The address, `None` if it is none of the internet's; or an error for the app.
+fn read_address(listener: &Listener, call: &Call) -> Result<Option<SocketAddr>, i32> {
+    let [_, at, length, ..] = call.arguments;
+    if length > ADDRESS_BYTES_MAX {
+        return Err(libc::EINVAL);
+    }
+    let mut bytes = vec![0; usize::try_from(length).map_err(|_| libc::EINVAL)?];
+    listener.read(call, at, &mut bytes).map_err(|_| libc::EFAULT)?;
+    Ok(parse_address(&bytes))
+}
+
+/// struct sockaddr_in and sockaddr_in6 (ip(7), ipv6(7)). An address of IPv4 within IPv6 is one of IPv4.
+fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let (family, rest) = bytes.split_first_chunk::<2>()?;
+    let (port, rest) = rest.split_first_chunk::<2>()?;
+    let host: IpAddr = match i32::from(u16::from_ne_bytes(*family)) {
+        libc::AF_INET => Ipv4Addr::from(*rest.first_chunk::<4>()?).into(),
+        libc::AF_INET6 => Ipv6Addr::from(*rest.get(4..)?.first_chunk::<16>()?).to_canonical(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(host, u16::from_be_bytes(*port)))
+}
+
+/// Refusals as lines, not more of them than anybody reads: the launcher must not wait for the reader.
+struct Complaints {
+    since: Instant,
+    lines: u32,
+    unsaid: u64,
+}
+
+impl Complaints {
+    fn say(&mut self, words: &str, now: Instant) {
+        let line = self.line(words, now);
+        line.into_iter().for_each(|line| eprintln!("zone: {line}"));
+    }
+
+    fn line(&mut self, words: &str, now: Instant) -> Option<String> {
+        if now.duration_since(self.since) >= Duration::from_secs(1) {
+            (self.since, self.lines) = (now, 0);
+        }
+        self.lines += 1;
+        if self.lines > LINES_PER_S_MAX {
+            self.unsaid += 1;
+            return None;
+        }
+        let unsaid = std::mem::take(&mut self.unsaid);
+        Some(if unsaid == 0 { words.to_owned() } else { format!("{words} ({unsaid} more refusals before)") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_address(bytes: &[u8], expected: Option<&str>) {
+        assert_eq!(parse_address(bytes), expected.map(|text| text.parse().unwrap()), "{bytes:?}");
+    }
+
+    #[test]
+    fn what_is_no_whole_internet_address_is_none() {
+        let (v4, v6) = (libc::AF_INET as u16, libc::AF_INET6 as u16);
+        let with = |family: u16, rest: &[u8]| [&family.to_ne_bytes(), rest].concat();
+        check_address(&[], None);
+        check_address(&[2], None);
+        check_address(&with(v4, &[0, 80, 10, 0, 0]), None);
+        check_address(&with(v6, &[0; 21]), None);
+        check_address(&with(libc::AF_UNIX as u16, b"/run/x"), None);
+        check_address(&with(v4, &[0, 80, 10, 0, 0, 1]), Some("10.0.0.1:80"));
+        let mut mapped = vec![1, 187, 0, 0, 0, 0];
+        mapped.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 0, 0, 1]);
+        check_address(&with(v6, &mapped), Some("10.0.0.1:443"));
+    }
+
+    fn check_socket(arguments: [i32; 3], granted: bool, expected: bool) {
+        let [family, kind, protocol] = arguments.map(|word| u64::from(word.unsigned_abs()));
+        let judged = judge_socket([family, kind, protocol, 0, 0, 0], granted);
+        assert_eq!(judged.is_ok(), expected, "{arguments:?}: {judged:?}");
+    }
+
+    #[test]
+    fn only_tcp_is_a_socket_and_only_if_something_is_granted() {
+        check_socket([libc::AF_INET, libc::SOCK_STREAM, 0], false, false);
+        check_socket([libc::AF_INET, libc::SOCK_DGRAM, 0], true, false);
+        check_socket([libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_MPTCP], true, false);
+        check_socket([libc::AF_PACKET, libc::SOCK_RAW, 0], true, false);
+        check_socket([libc::AF_UNIX, libc::SOCK_STREAM, 0], true, false);
+        check_socket([libc::AF_INET6, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, libc::IPPROTO_TCP], true, true);
+    }
+
+    #[test]
+    fn refusals_are_said_five_times_a_second_and_then_counted() {
+        let now = Instant::now();
+        let mut complaints = Complaints { since: now, lines: 0, unsaid: 0 };
+        let said = (0..8).filter_map(|_| complaints.line("no", now)).count();
+        assert_eq!(said, 5);
+        let later = complaints.line("no", now + Duration::from_secs(1));
+        assert_eq!(later.as_deref(), Some("no (3 more refusals before)"));
+    }
+}

@@ -1,0 +1,168 @@
+//! System calls that wait for another process to answer them (seccomp_unotify(2)).
+//!
+//! In: numbers of calls, a listener. Out: each call as it was made, and answers. The arguments are a copy that Linux made; what they point to
+//! is not, so it is read once and never again ([`Listener::read`]).
+//! It decides nothing.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use seccompiler::{SeccompAction, SeccompFilter, TargetArch};
+
+/// A system call that waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call {
+    pub(super) id: u64,
+    /// The thread that made it.
+    pub(super) thread: u32,
+    pub(super) number: i64,
+    pub(super) arguments: [u64; 6],
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Linux does it as it was made. Only for calls that point to nothing.
+    Continue,
+    /// It returns zero.
+    Done,
+    /// It fails with this error.
+    Refused(i32),
+}
+
+/// Where the calls of one zone arrive.
+#[derive(Debug)]
+pub(super) struct Listener(OwnedFd);
+
+/// The data of SECCOMP_RET_TRACE by which the instruction is found that is to notify instead.
+const MARK: u32 = 0x2a;
+
+/// `BPF_RET | BPF_K` (linux/bpf_common.h).
+const RETURN: u16 = 0x06;
+
+/// From here on these calls of the calling process and of all that it becomes wait for the listener that is returned.
+pub(super) fn install(numbers: &[i64]) -> Result<OwnedFd, seccompiler::Error> {
+    let rules = numbers.iter().map(|number| (*number, Vec::new())).collect();
+    let machine = TargetArch::try_from(std::env::consts::ARCH)?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Trace(MARK), machine)?;
+    let mut program: seccompiler::BpfProgram = filter.try_into()?;
+    for instruction in &mut program {
+        if instruction.code == RETURN && instruction.k == libc::SECCOMP_RET_TRACE | MARK {
+            instruction.k = libc::SECCOMP_RET_USER_NOTIF;
+        }
+    }
+    load(&program).map_err(seccompiler::Error::Seccomp)
+}
+
+fn load(program: &[seccompiler::sock_filter]) -> io::Result<OwnedFd> {
+    let length = u16::try_from(program.len()).map_err(io::Error::other)?;
+    // Both are Linux's struct sock_filter.
+    let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut().cast() };
+    // SAFETY: the program has `len` instructions, which Linux copies during the call.
+    let listener = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const program,
+        )
+    };
+    match i32::try_from(listener) {
+        // SAFETY: Linux has just made this descriptor for us.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+impl Listener {
+    pub(super) fn new(fd: OwnedFd) -> Listener {
+        Listener(fd)
+    }
+
+    /// The next call; an error if it was given up meanwhile.
+    pub(super) fn receive(&self) -> io::Result<Call> {
+        // SAFETY: a structure of integers, for which zero is a value; Linux asks for zeroes.
+        let mut call: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+        // SAFETY: Linux writes one structure of the type that this operation is defined with.
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call) };
+        checked(done)?;
+        let (id, thread, number) = (call.id, call.pid, i64::from(call.data.nr));
+        Ok(Call { id, thread, number, arguments: call.data.args })
+    }
+
+    /// Whether somebody still waits for the answer; else the thread's id may be another's by now.
+    pub(super) fn is_waiting(&self, call: &Call) -> bool {
+        // SAFETY: Linux reads one number.
+        let done = unsafe {
+            libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const call.id)
+        };
+        done == 0
+    }
+
+    /// Copies what the caller has at an address.
+    pub(super) fn read(&self, call: &Call, address: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let memory = File::open(format!("/proc/{}/mem", call.thread))?;
+        // It is the caller's only if the caller waits after it was opened.
+        if !self.is_waiting(call) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        memory.read_exact_at(bytes, address)
+    }
+
+    /// The flags of a caller's descriptor, as open(2) has them.
+    pub(super) fn flags(&self, call: &Call, fd: u64) -> io::Result<u32> {
+        let text = std::fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", call.thread))?;
+        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+        flags
+            .and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok())
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// The caller's descriptor `fd` is `given` from here on.
+    pub(super) fn replace(
+        &self,
+        call: &Call,
+        fd: u64,
+        given: BorrowedFd<'_>,
+        close_on_exec: bool,
+    ) -> io::Result<()> {
+        let number = |fd: i32| u32::try_from(fd).map_err(io::Error::other);
+        let handed = libc::seccomp_notif_addfd {
+            id: call.id,
+            flags: u32::try_from(libc::SECCOMP_ADDFD_FLAG_SETFD).map_err(io::Error::other)?,
+            srcfd: number(given.as_raw_fd())?,
+            newfd: u32::try_from(fd).map_err(io::Error::other)?,
+            newfd_flags: if close_on_exec { number(libc::O_CLOEXEC)? } else { 0 },
+        };
+        // SAFETY: Linux reads one structure of the type that this operation is defined with.
+        let done =
+            unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const handed) };
+        checked(done)
+    }
+
+    /// A caller that has gone meanwhile needs no answer.
+    pub(super) fn answer(&self, call: &Call, answer: Answer) {
+        let (error, flags) = match answer {
+            Answer::Continue => {
+                (0, u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).unwrap_or_default())
+            }
+            Answer::Done => (0, 0),
+            Answer::Refused(number) => (-number, 0),
+        };
+        let answer = libc::seccomp_notif_resp { id: call.id, val: 0, error, flags };
+        // SAFETY: Linux reads one structure of the type that this operation is defined with.
+        let _ = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn checked(answer: i32) -> io::Result<()> {
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
