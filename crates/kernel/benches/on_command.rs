@@ -21,8 +21,10 @@ const APP: ZoneId = ZoneId(1);
 /// Commands of a round.
 const BATCH: u64 = 256;
 
-/// By name: what is granted, and what is commanded.
-const CASES: [(&str, fn() -> Grant, fn() -> Vec<u8>); 7] = [
+/// Its name, what is granted, and what is commanded.
+type Case = (&'static str, fn() -> Grant, fn() -> Vec<u8>);
+
+const CASES: [Case; 7] = [
     ("flow-mod-everywhere", Grant::of_an_app, flow_mod),
     ("flow-mod-rated", rated, flow_mod),
     ("flow-mod-numbers", || Grant::of_an_app().with_rules(numbers()), flow_mod),

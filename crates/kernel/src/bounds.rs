@@ -24,6 +24,7 @@ use flow::{Action, DatapathId, Field, Match, PortNo};
 /// `ofp_flow_mod_command`.
 pub(crate) mod command {
     pub const ADD: u8 = 0;
+    pub const MODIFY: u8 = 1;
     pub const DELETE: u8 = 3;
     pub const DELETE_STRICT: u8 = 4;
 }

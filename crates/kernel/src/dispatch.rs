@@ -212,7 +212,7 @@ impl Kernel {
         }
     }
 
-    fn somebody_wants_packets(&self) -> bool {
+    pub(crate) fn somebody_wants_packets(&self) -> bool {
         !(self.hearers[usize::from(kind::PACKET_IN)].is_empty() && self.choosy.is_empty())
     }
 

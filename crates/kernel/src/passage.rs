@@ -17,7 +17,8 @@ use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, Subscribe, W
 use abi::event::kind;
 use abi::zone_id::COOKIE_MASK;
 use abi::{Frame, ZoneId};
-use flow::DatapathId;
+use flow::canonical::{has_prerequisites, read_match};
+use flow::{DatapathId, MatchEntry};
 
 impl Kernel {
     /// A command of a zone at this time: what becomes of it. What else follows is appended to `effects`.
@@ -133,6 +134,9 @@ impl Kernel {
         it: &FlowMod<'_>,
     ) -> Result<(), Refusal> {
         wellformed::flow_mod(it)?;
+        if it.priority == 0 && it.table_id == 0 && self.is_kernels_own(it) {
+            self.require(zone, Capability::RuleWriteOthers).map_err(|_| Refusal::KernelsRule)?;
+        }
         let asker = self.asker(zone);
         if asker.bounded {
             self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
@@ -144,6 +148,14 @@ impl Kernel {
             owned.map_err(|excess| Refusal::Beyond(Capability::RuleWrite, excess))?;
         }
         Ok(())
+    }
+
+    /// Whether it means the rule by which switches send up what nothing else matches. An add would replace it, and 1.0 cannot keep a strict
+    /// command away from it; a loose one reaches its owner's rules only.
+    #[cold]
+    fn is_kernels_own(&self, it: &FlowMod<'_>) -> bool {
+        let is_strict = !matches!(it.command, flow_command::MODIFY | flow_command::DELETE);
+        is_strict && self.somebody_wants_packets() && matches_everything(it.matching)
     }
 
     #[inline]
@@ -306,6 +318,14 @@ impl Kernel {
         // There are 64 places.
         Some(ZoneId(place as u16))
     }
+}
+
+/// Whether a switch could take it for the match of every packet: masks of zeros say nothing, and 1.0 passes a field over that lacks what it
+/// needs.
+fn matches_everything(matching: &[u8]) -> bool {
+    let Ok(rule) = read_match(matching) else { return false };
+    let says_nothing = |entry: &MatchEntry| matches!(entry, MatchEntry::Field { mask: Some(0), .. });
+    rule.entries().iter().all(says_nothing) || !has_prerequisites(&rule)
 }
 
 /// One use of something that may be limited.

@@ -254,3 +254,31 @@ fn packet_ins_beyond_a_ports_budget_are_heard_by_nobody_and_nothing_else_is_lost
     assert_eq!(node.kernel.punt_counters().next().unwrap().1.data_dropped, 6);
     assert_eq!(zones(node.switch_up()), [1]);
 }
+
+#[test]
+fn nobody_replaces_the_rule_that_brings_packets_up() {
+    let mut node = Node::with_switch();
+    let own = "refuse: rule.write.others: the rule of priority 0 for every packet in table 0 is the kernel's, and brings packets up";
+    assert_eq!(node.command(APP, What::FlowMod(FlowMod::ADD)), "send cookie=0x1000000000000/0x0");
+    node.subscribe(OTHER, &[kind::PACKET_IN]);
+    let nothing_said = [0x80, 0, 3 << 1 | 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let without_its_type = [0x80, 0, 11 << 1, 4, 10, 0, 0, 1];
+    for matching in [&[][..], &nothing_said, &without_its_type] {
+        for command in [0, 2, 4] {
+            let flow_mod = FlowMod { command, matching, ..FlowMod::ADD };
+            assert_eq!(node.command(APP, What::FlowMod(flow_mod)), own, "{command} {matching:02x?}");
+        }
+    }
+    let from_port_1 = [0x80, 0, 0, 4, 0, 0, 0, 1];
+    let others = [
+        FlowMod { priority: 1, ..FlowMod::ADD },
+        FlowMod { table_id: 1, ..FlowMod::ADD },
+        FlowMod { matching: &from_port_1, ..FlowMod::ADD },
+        FlowMod { command: 3, ..FlowMod::ADD },
+    ];
+    for flow_mod in others {
+        assert!(node.command(APP, What::FlowMod(flow_mod)).starts_with("send"), "{flow_mod:?}");
+    }
+    node.kernel.attach(APP, "app", Grant::of_an_app().with(Capability::RuleWriteOthers), 0);
+    assert!(node.command(APP, What::FlowMod(FlowMod::ADD)).starts_with("send"));
+}
