@@ -47,7 +47,7 @@ pub use commands::{Commands, FlowBuilder, Level, PacketOutBuilder, Ticket};
 pub use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};
 pub use flow::{self, DatapathId, Field, MacAddr, PortNo};
 pub use instance::table;
-pub use process::{run, run_guest};
+pub use process::{Asleep, GaveUp, run, run_guest, serve_guest};
 pub use settings::Settings;
 #[doc(hidden)]
 pub use zone::export_app;

@@ -34,25 +34,46 @@ pub fn run<A: App>() -> ExitCode {
 /// The same for anything that takes event frames and gives command frames: `start` makes it from its settings (a JSON object) and appends its
 /// first commands.
 pub fn run_guest<G: Guest>(start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>) -> ExitCode {
-    let (settings, ports) = match welcome() {
-        Ok(welcome) => welcome,
-        Err(trouble) => return give_up(1, &trouble),
-    };
-    let mut commands = Vec::new();
-    let mut guest = match start(&settings, &mut commands) {
-        Ok(guest) => guest,
-        Err(refusal) => return give_up(2, &refusal),
-    };
-    let mut process = Process { ports, homes: HashMap::new(), event: Vec::new(), commands };
-    match process.serve_until_told_to_end(&mut guest) {
+    match serve_guest(start, &mut |wait| wait()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(trouble) => give_up(1, &trouble),
+        Err(GaveUp { exit_code, reason }) => {
+            eprintln!("{reason}");
+            ExitCode::from(exit_code)
+        }
     }
 }
 
-fn give_up(code: u8, trouble: &str) -> ExitCode {
-    eprintln!("{trouble}");
-    ExitCode::from(code)
+/// Why a process zone ended without having been told to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GaveUp {
+    /// What the process is to exit with: 2 when the app refuses its settings, else 1.
+    pub exit_code: u8,
+    /// A sentence for standard error.
+    pub reason: String,
+}
+
+impl GaveUp {
+    fn with(exit_code: u8) -> impl Fn(String) -> GaveUp {
+        move |reason| GaveUp { exit_code, reason }
+    }
+}
+
+/// What surrounds each wait for events, and calls what it is given once: an interpreter lets its other threads run meanwhile.
+pub type Asleep<'a> = &'a mut dyn FnMut(&mut (dyn FnMut() + Send));
+
+/// As [`run_guest`], for a process that is not Rust's alone: it says how it ended and leaves the exit to the caller.
+///
+/// # Errors
+/// [`GaveUp`], unless the zone was told to end.
+pub fn serve_guest<G: Guest>(
+    start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>,
+    asleep: Asleep<'_>,
+) -> Result<(), GaveUp> {
+    let (settings, ports) = welcome().map_err(GaveUp::with(1))?;
+    let mut commands = Vec::new();
+    let mut guest = start(&settings, &mut commands).map_err(GaveUp::with(2))?;
+    let mut process = Process { ports, homes: HashMap::new(), event: Vec::new(), commands, asleep };
+    process.serve_until_told_to_end(&mut guest).map_err(GaveUp::with(1))
 }
 
 /// The settings and the ports.
@@ -69,15 +90,16 @@ fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>), String> {
 }
 
 /// The ports of this process, and the frames under way.
-struct Process {
+struct Process<'a> {
     ports: Vec<AppEnd>,
     /// Behind which port a switch is. Bounded by the switches that the node has told of and not taken back.
     homes: HashMap<u64, usize>,
     event: Vec<u8>,
     commands: Vec<u8>,
+    asleep: Asleep<'a>,
 }
 
-impl Process {
+impl Process<'_> {
     fn serve_until_told_to_end<G: Guest>(&mut self, guest: &mut G) -> Result<(), String> {
         self.subscribe_everywhere()?;
         loop {
@@ -202,7 +224,9 @@ impl Process {
     fn poll_ports(&mut self) -> Result<(), String> {
         let mut waits: Vec<_> =
             self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.wake_fd(), PollFlags::IN)).collect();
-        match poll(&mut waits, None) {
+        let mut woken = Ok(0);
+        (self.asleep)(&mut || woken = poll(&mut waits, None));
+        match woken {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(format!("it cannot wait for events: {error}")),
         }

@@ -119,7 +119,11 @@ fn packet(datapath: u64, in_port: u32, total_len: usize) -> PacketIn<'static> {
     }
 }
 
-fn in_words(mut frames: &[u8]) -> Vec<String> {
+/// Command frames, one after the other, in words: a line a command.
+///
+/// # Panics
+/// When they are none: whatever made them is broken.
+pub fn in_words(mut frames: &[u8]) -> Vec<String> {
     let mut lines = Vec::new();
     while !frames.is_empty() {
         let (frame, rest) = Frame::split(frames).unwrap_or_else(|malformed| panic!("{malformed}"));
