@@ -31,6 +31,9 @@ const MAY_KNOW: [(&str, &[&str]); 13] = [
     ("system-tests", &[]),
 ];
 
+// `fuzz` and `sdk/python` (the native half of the Python SDK: abi, burnet-sdk, flow, zone) are workspaces of their own, which this table
+// does not see. The manifest of the latter forbids `unsafe`.
+
 /// What apps and services may build on: what an author outside the project has too.
 const APPS_MAY_KNOW: &[&str] = &["burnet-sdk"];
 

@@ -1,0 +1,111 @@
+//! Where a handler puts its commands.
+//!
+//! In: calls of the app. Out: command frames in a buffer that is kept, so that commanding allocates nothing once it is warm.
+//! Never sends: the loop does, when the handler has returned.
+
+use crate::packet_out::PacketOut;
+use crate::rule::Rule;
+use crate::value;
+use abi::command::{Ask, Command, Log, Publish, QueryAnswer, StatsRequest, Subscribe, What, write};
+use flow::DatapathId;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Where a handler puts its commands; they are sent when it returns.
+#[pyclass(module = "burnet")]
+#[derive(Default)]
+pub(crate) struct Commands {
+    frames: Vec<u8>,
+    last_ticket: u64,
+}
+
+const NO_SWITCH: DatapathId = DatapathId(0);
+
+impl Commands {
+    /// Appends a command, and gives its ticket.
+    pub(crate) fn push(
+        &mut self,
+        datapath: DatapathId,
+        wants_receipt: bool,
+        what: What<'_>,
+    ) -> PyResult<u64> {
+        self.last_ticket += 1;
+        self.append(&Command { datapath, ticket: self.last_ticket, wants_receipt, what })?;
+        Ok(self.last_ticket)
+    }
+
+    fn append(&mut self, command: &Command<'_>) -> PyResult<()> {
+        match write::command(&mut self.frames, command) {
+            true => Ok(()),
+            false => Err(PyValueError::new_err("the command is longer than a frame can be")),
+        }
+    }
+
+    fn without_ticket(&mut self, what: What<'_>) -> PyResult<()> {
+        self.append(&Command { datapath: NO_SWITCH, ticket: 0, wants_receipt: false, what })
+    }
+
+    pub(crate) fn subscribe(&mut self, subscribe: Subscribe<'_>) -> PyResult<()> {
+        self.without_ticket(What::Subscribe(subscribe))
+    }
+
+    /// Moves what was commanded to the end of `out`, and keeps the memory.
+    pub(crate) fn drain_into(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.frames);
+    }
+}
+
+#[pymethods]
+impl Commands {
+    /// Begins a rule for a switch.
+    #[pyo3(signature = (datapath, /))]
+    fn rule(it: &Bound<'_, Self>, datapath: &Bound<'_, PyAny>) -> PyResult<Rule> {
+        Ok(Rule::new(it.clone().unbind(), value::datapath(datapath)?))
+    }
+
+    /// Begins a packet to be sent by a switch.
+    #[pyo3(signature = (datapath, /))]
+    fn packet_out(it: &Bound<'_, Self>, datapath: &Bound<'_, PyAny>) -> PyResult<PacketOut> {
+        Ok(PacketOut::new(it.clone().unbind(), value::datapath(datapath)?))
+    }
+
+    /// Asks a switch for statistics, and gives the ticket that the replies will carry: `multipart` is an `ofp_multipart_type`, `body` the
+    /// body of such a request of OpenFlow 1.3.
+    #[pyo3(signature = (datapath, multipart, body=Vec::new()))]
+    fn request_stats(&mut self, datapath: &Bound<'_, PyAny>, multipart: u16, body: Vec<u8>) -> PyResult<u64> {
+        self.push(
+            value::datapath(datapath)?,
+            false,
+            What::StatsRequest(StatsRequest { multipart, body: &body }),
+        )
+    }
+
+    /// Gets a receipt when the switch has done everything before it; gives its ticket.
+    #[pyo3(signature = (datapath, /))]
+    fn barrier(&mut self, datapath: &Bound<'_, PyAny>) -> PyResult<u64> {
+        self.push(value::datapath(datapath)?, true, What::Barrier)
+    }
+
+    /// Publishes on a topic, named from coarse to fine: `host.moved`.
+    fn publish(&mut self, topic: &str, payload: &[u8]) -> PyResult<()> {
+        self.without_ticket(What::Publish(Publish { topic, payload }))
+    }
+
+    /// Asks a service, and gives the ticket that its answers will carry.
+    fn query(&mut self, service: &str, payload: &[u8]) -> PyResult<u64> {
+        self.push(NO_SWITCH, false, What::Query(Ask { service, payload }))
+    }
+
+    /// Answers a query, whole (`more` false) or in parts. `status` 0 means that it is an answer; other numbers are the service's own.
+    #[pyo3(signature = (ticket, payload, status=0, more=false))]
+    fn answer(&mut self, ticket: u64, payload: &[u8], status: u16, more: bool) -> PyResult<()> {
+        let what = What::QueryAnswer(QueryAnswer { status, more, payload });
+        self.append(&Command { datapath: NO_SWITCH, ticket, wants_receipt: false, what })
+    }
+
+    /// Writes a line into the node's log, under the app's name. Levels: 0 error, 1 warning, 2 information, 3 debugging.
+    #[pyo3(signature = (text, level=2))]
+    fn log(&mut self, text: &str, level: u8) -> PyResult<()> {
+        self.without_ticket(What::Log(Log { level, text }))
+    }
+}

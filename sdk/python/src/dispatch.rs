@@ -1,0 +1,101 @@
+//! Which handler hears which event.
+//!
+//! In: event frames. Out: calls of the app's handlers, and the commands that they gave. Never catches what a handler raises.
+
+use crate::commands::Commands;
+use crate::events::{
+    FlowRemoved, PortStatus, Query, QueryReply, Receipt, SoftLimit, StatsReply, SwitchError, SwitchUp, Topic,
+};
+use crate::interests::Interests;
+use crate::packet::PacketIn;
+use abi::event::{self, kind};
+use abi::{Event, Frame, Malformed};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+/// An app in Python, with its commands.
+pub(crate) struct Instance {
+    app: Py<PyAny>,
+    /// Bound once: nearly every event is one.
+    on_packet_in: Py<PyAny>,
+    out: Py<Commands>,
+}
+
+impl Instance {
+    /// The app that `make` gives for its settings, a JSON object. Its subscription and first commands go to `commands`.
+    pub(crate) fn start(make: &Bound<'_, PyAny>, settings: &str, commands: &mut Vec<u8>) -> PyResult<Self> {
+        let py = make.py();
+        let app = make.call1((settings,))?;
+        let interests: Interests = app.call_method0("interests")?.extract()?;
+        let out = Bound::new(py, Commands::default())?;
+        out.try_borrow_mut()?.subscribe(interests.subscribe())?;
+        app.call_method1("on_start", (&out,))?;
+        out.try_borrow_mut()?.drain_into(commands);
+        Ok(Instance {
+            on_packet_in: app.getattr("on_packet_in")?.unbind(),
+            app: app.unbind(),
+            out: out.unbind(),
+        })
+    }
+
+    /// Hands it whole event frames, and appends what it commands.
+    pub(crate) fn on_events(
+        &self,
+        py: Python<'_>,
+        mut events: &[u8],
+        commands: &mut Vec<u8>,
+    ) -> PyResult<()> {
+        while !events.is_empty() {
+            let (frame, rest) = Frame::split(events).map_err(no_event)?;
+            events = rest;
+            self.on_frame(py, &frame)?;
+        }
+        self.out.bind(py).try_borrow_mut()?.drain_into(commands);
+        Ok(())
+    }
+
+    fn on_frame(&self, py: Python<'_>, frame: &Frame<'_>) -> PyResult<()> {
+        if frame.header.kind.get() == kind::PACKET_IN {
+            // Nearly every event is one, and is read without asking what else it might be.
+            let packet = PacketIn::new(py, &event::PacketIn::read(frame).map_err(no_event)?);
+            self.on_packet_in.bind(py).call1((packet, self.out.bind(py)))?;
+            return Ok(());
+        }
+        let app = self.app.bind(py);
+        let out = self.out.bind(py);
+        match Event::read(frame).map_err(no_event)? {
+            Event::SwitchUp(up) => app.call_method1("on_switch_up", (SwitchUp::from(&up), out)),
+            Event::SwitchDown(datapath) => app.call_method1("on_switch_down", (datapath.0, out)),
+            Event::PacketIn(packet) => app.call_method1("on_packet_in", (PacketIn::new(py, &packet), out)),
+            Event::PortStatus(status) => app.call_method1("on_port_status", (PortStatus::from(&status), out)),
+            Event::FlowRemoved(it) => app.call_method1("on_flow_removed", (FlowRemoved::from(&it), out)),
+            Event::SwitchError(error) => {
+                app.call_method1("on_switch_error", (SwitchError::from(&error), out))
+            }
+            Event::StatsReply(it) => app.call_method1("on_stats_reply", (StatsReply::new(py, &it), out)),
+            Event::Receipt(datapath, it) => {
+                app.call_method1("on_receipt", (Receipt::new(datapath, &it), out))
+            }
+            Event::Dropped(count) => app.call_method1("on_dropped", (count, out)),
+            Event::SoftLimit(limit) => app.call_method1("on_soft_limit", (SoftLimit::from(&limit), out)),
+            Event::Topic(topic) => app.call_method1("on_topic", (Topic::new(py, &topic), out)),
+            Event::Query(query) => app.call_method1("on_query", (Query::new(py, &query), out)),
+            Event::QueryReply(it) => app.call_method1("on_query_reply", (QueryReply::new(py, &it), out)),
+            Event::Tick { now_ms } => app.call_method1("on_tick", (now_ms, out)),
+            Event::Shutdown => app.call_method1("on_shutdown", (out,)),
+            // A newer kernel may tell more than this app was built to hear.
+            Event::Newer(_) => return Ok(()),
+        }
+        .map(drop)
+    }
+
+    /// The app itself, for tests.
+    pub(crate) fn app(&self, py: Python<'_>) -> Py<PyAny> {
+        self.app.clone_ref(py)
+    }
+}
+
+/// Not the app's fault, and not to be handled by it.
+fn no_event(malformed: Malformed) -> PyErr {
+    PyRuntimeError::new_err(format!("the kernel sent what is no event: {malformed}"))
+}

@@ -1,0 +1,338 @@
+//! The events but packet-ins, as Python sees them.
+//!
+//! In: events read in place. Out: objects that own what they say and cannot be changed. Never reads a byte: `abi` has.
+
+use crate::value;
+use abi::event;
+use flow::canonical::read_match;
+use flow::{Field, MatchEntry};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+/// A port of a switch.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    /// Its number.
+    port_no: u32,
+    /// Its Ethernet address.
+    hw_addr: String,
+    /// Whether packets can pass.
+    live: bool,
+    /// Whether the operator left it up.
+    administratively_up: bool,
+    /// Its rate, 0 where it is not known.
+    curr_speed_kbps: u32,
+    /// Its name.
+    name: String,
+}
+
+impl From<&event::PortRecord> for Port {
+    fn from(record: &event::PortRecord) -> Self {
+        let facts = record.facts();
+        Port {
+            port_no: facts.port_no.0,
+            hw_addr: facts.hw_addr.to_string(),
+            live: facts.live,
+            administratively_up: facts.administratively_up,
+            curr_speed_kbps: facts.curr_speed_kbps,
+            name: facts.name.to_owned(),
+        }
+    }
+}
+
+/// A switch and its ports, as it came up.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct SwitchUp {
+    /// Which switch.
+    datapath: u64,
+    /// How many packets it can keep; 0: every packet-in is whole.
+    n_buffers: u32,
+    /// How many tables it has.
+    n_tables: u8,
+    /// Its ports.
+    ports: Vec<Port>,
+}
+
+impl From<&event::SwitchUp<'_>> for SwitchUp {
+    fn from(up: &event::SwitchUp<'_>) -> Self {
+        SwitchUp {
+            datapath: up.datapath.0,
+            n_buffers: up.n_buffers,
+            n_tables: up.n_tables,
+            ports: up.ports.iter().map(Port::from).collect(),
+        }
+    }
+}
+
+/// What happened to a port.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct PortStatus {
+    /// On which switch.
+    datapath: u64,
+    /// 0 added, 1 deleted, 2 modified.
+    reason: u8,
+    /// The port as it is now.
+    port: Port,
+}
+
+impl From<&event::PortStatus<'_>> for PortStatus {
+    fn from(status: &event::PortStatus<'_>) -> Self {
+        PortStatus { datapath: status.datapath.0, reason: status.reason, port: status.port.into() }
+    }
+}
+
+/// A rule that is gone.
+#[pyclass(frozen, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct FlowRemoved {
+    /// From which switch.
+    #[pyo3(get)]
+    datapath: u64,
+    /// The app's own part of its cookie.
+    #[pyo3(get)]
+    cookie: u64,
+    /// The zone that it belonged to.
+    #[pyo3(get)]
+    owner: u16,
+    /// How long it lived, in seconds.
+    #[pyo3(get)]
+    duration_s: f64,
+    /// Packets that it matched.
+    #[pyo3(get)]
+    packet_count: u64,
+    /// Bytes that it matched.
+    #[pyo3(get)]
+    byte_count: u64,
+    /// Its priority.
+    #[pyo3(get)]
+    priority: u16,
+    /// 0 idle time-out, 1 hard time-out, 2 delete, 3 group delete.
+    #[pyo3(get)]
+    reason: u8,
+    /// Its table.
+    #[pyo3(get)]
+    table_id: u8,
+    matching: Vec<(Field, u128, Option<u128>)>,
+}
+
+impl From<&event::FlowRemoved<'_>> for FlowRemoved {
+    fn from(removed: &event::FlowRemoved<'_>) -> Self {
+        let matching = read_match(removed.matching).unwrap_or_default();
+        let known = |entry: &MatchEntry| match entry {
+            MatchEntry::Field { field, value, mask } => Some((*field, *value, *mask)),
+            MatchEntry::Unknown { .. } => None,
+        };
+        FlowRemoved {
+            datapath: removed.datapath.0,
+            cookie: removed.own_cookie(),
+            owner: removed.owner().0,
+            duration_s: f64::from(removed.duration_s) + f64::from(removed.duration_ns) / 1e9,
+            packet_count: removed.packet_count,
+            byte_count: removed.byte_count,
+            priority: removed.priority,
+            reason: removed.reason,
+            table_id: removed.table_id,
+            matching: matching.entries().iter().filter_map(known).collect(),
+        }
+    }
+}
+
+#[pymethods]
+impl FlowRemoved {
+    /// Its match, by the names of the fields; a field with a mask is a pair of value and mask. `rule(…).matching(**removed.matching)`
+    /// says it again.
+    #[getter]
+    fn matching<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let matching = PyDict::new(py);
+        for (field, value, mask) in &self.matching {
+            let value = value::to_python(py, *field, *value)?;
+            match mask {
+                None => matching.set_item(field.name(), value)?,
+                Some(mask) => {
+                    matching.set_item(field.name(), (value, value::to_python(py, *field, *mask)?))?
+                }
+            }
+        }
+        Ok(matching)
+    }
+}
+
+/// A switch's complaint of a command of this app that asked for no receipt.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct SwitchError {
+    /// Which switch.
+    datapath: u64,
+    /// The error's type, in the numbers of OpenFlow 1.3.
+    error_type: u16,
+    /// And its code.
+    error_code: u16,
+    /// The ticket of the command; 0 where it had none.
+    ticket: u64,
+    /// In words, for people.
+    reason: String,
+}
+
+impl From<&event::SwitchError<'_>> for SwitchError {
+    fn from(error: &event::SwitchError<'_>) -> Self {
+        SwitchError {
+            datapath: error.datapath.0,
+            error_type: error.error.kind,
+            error_code: error.error.code,
+            ticket: error.ticket,
+            reason: error.reason.to_owned(),
+        }
+    }
+}
+
+/// Statistics, or a part of them.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct StatsReply {
+    /// From which switch.
+    datapath: u64,
+    /// The request's ticket.
+    ticket: u64,
+    /// `ofp_multipart_type`.
+    multipart: u16,
+    /// Whether another part follows.
+    more: bool,
+    /// The body of a multipart reply of OpenFlow 1.3, whatever the switch speaks.
+    body: Py<PyBytes>,
+}
+
+impl StatsReply {
+    pub(crate) fn new(py: Python<'_>, reply: &event::StatsReply<'_>) -> Self {
+        let body = PyBytes::new(py, reply.body).unbind();
+        let (datapath, ticket, multipart, more) =
+            (reply.datapath.0, reply.ticket, reply.multipart, reply.more);
+        StatsReply { datapath, ticket, multipart, more, body }
+    }
+}
+
+/// What became of a command that asked for a receipt.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct Receipt {
+    /// Which switch it was for.
+    datapath: u64,
+    /// The command's ticket.
+    ticket: u64,
+    /// `programmed`, `refused` (by the kernel), `failed` (the switch's error) or `unknown` (the session ended first).
+    outcome: String,
+    /// For `failed`: the switch's error, in the numbers of OpenFlow 1.3. Otherwise 0.
+    error_type: u16,
+    /// And its code.
+    error_code: u16,
+    /// In words, for people. Empty for `programmed`.
+    reason: String,
+}
+
+impl Receipt {
+    pub(crate) fn new(datapath: flow::DatapathId, receipt: &abi::Receipt<'_>) -> Self {
+        Receipt {
+            datapath: datapath.0,
+            ticket: receipt.ticket,
+            outcome: receipt.outcome.to_string(),
+            error_type: receipt.error.kind,
+            error_code: receipt.error.code,
+            reason: receipt.reason.to_owned(),
+        }
+    }
+}
+
+#[pymethods]
+impl Receipt {
+    /// Whether the switch has done it: its barrier came back and no error did.
+    #[getter]
+    fn programmed(&self) -> bool {
+        self.outcome == abi::Outcome::Programmed.to_string()
+    }
+}
+
+/// Something that was published.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct Topic {
+    /// Where, from coarse to fine: `link.up`.
+    topic: String,
+    /// By which zone.
+    publisher: u16,
+    /// What.
+    payload: Py<PyBytes>,
+}
+
+impl Topic {
+    pub(crate) fn new(py: Python<'_>, topic: &event::Topic<'_>) -> Self {
+        let payload = PyBytes::new(py, topic.payload).unbind();
+        Topic { topic: topic.topic.to_owned(), publisher: topic.publisher.0, payload }
+    }
+}
+
+/// A question to this app as a service.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct Query {
+    /// To be named in the answer.
+    ticket: u64,
+    /// Which zone asks.
+    asker: u16,
+    /// The service's name, under which it was asked.
+    service: String,
+    /// What.
+    payload: Py<PyBytes>,
+}
+
+impl Query {
+    pub(crate) fn new(py: Python<'_>, query: &event::Query<'_>) -> Self {
+        let payload = PyBytes::new(py, query.payload).unbind();
+        Query { ticket: query.ticket, asker: query.asker.0, service: query.service.to_owned(), payload }
+    }
+}
+
+/// An answer to a query, or a part of one.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct QueryReply {
+    /// The query's ticket.
+    ticket: u64,
+    /// 0: answered. 0xffff: there is no such service. Anything else is the service's own.
+    status: u16,
+    /// Whether another part follows.
+    more: bool,
+    /// What.
+    payload: Py<PyBytes>,
+}
+
+impl QueryReply {
+    pub(crate) fn new(py: Python<'_>, reply: &event::QueryReply<'_>) -> Self {
+        let payload = PyBytes::new(py, reply.payload).unbind();
+        QueryReply { ticket: reply.ticket, status: reply.status, more: reply.more, payload }
+    }
+}
+
+/// A soft limit that is passed; what goes beyond the hard one is refused.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct SoftLimit {
+    /// Of which switch; 0 where it is of none.
+    datapath: u64,
+    /// 1 commands a second, 2 packet-outs a second, 3 the app's rules on one switch, 4 all entries in a switch's tables.
+    quota: u16,
+    /// How much is used; of a rate, the soft limit.
+    used: u32,
+    /// Beyond this one is told.
+    soft: u32,
+    /// Beyond this nothing passes.
+    hard: u32,
+}
+
+impl From<&event::SoftLimit> for SoftLimit {
+    fn from(limit: &event::SoftLimit) -> Self {
+        let event::SoftLimit { datapath, quota, used, soft, hard } = *limit;
+        SoftLimit { datapath: datapath.0, quota, used, soft, hard }
+    }
+}

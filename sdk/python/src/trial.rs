@@ -1,0 +1,168 @@
+//! Trying an app without a node: events are made here, and commands come back in words.
+//!
+//! In: calls of a test. Out: lines, one a command. Never starts a process or a thread.
+
+use crate::dispatch::Instance;
+use crate::value;
+use abi::event::{self, PortFacts, PortRecord};
+use abi::{Outcome, Receipt};
+use flow::{DatapathId, MacAddr, PortNo};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// An app on trial: what `make` gives for its settings. Its subscription is not looked at.
+#[pyclass(module = "burnet.testing", subclass)]
+pub(crate) struct Trial {
+    instance: Instance,
+    sequence: u64,
+}
+
+impl Trial {
+    fn event(
+        &mut self,
+        py: Python<'_>,
+        write: impl FnOnce(&mut Vec<u8>, u64) -> bool,
+    ) -> PyResult<Vec<String>> {
+        self.sequence += 1;
+        let (mut frame, mut commands) = (Vec::new(), Vec::new());
+        if !write(&mut frame, self.sequence) {
+            return Err(PyValueError::new_err("the event is longer than a frame can be"));
+        }
+        self.instance.on_events(py, &frame, &mut commands)?;
+        Ok(burnet_sdk::testing::in_words(&commands))
+    }
+}
+
+fn port_record(number: u32, live: bool) -> PortRecord {
+    PortRecord::new(PortFacts {
+        port_no: PortNo(number),
+        hw_addr: MacAddr::from_u64(u64::from(number)),
+        live,
+        administratively_up: true,
+        curr_speed_kbps: 10_000_000,
+        name: &format!("port{number}"),
+    })
+}
+
+#[pymethods]
+impl Trial {
+    #[new]
+    #[pyo3(signature = (make, settings, /))]
+    fn new(make: &Bound<'_, PyAny>, settings: &str) -> PyResult<Self> {
+        Ok(Trial { instance: Instance::start(make, settings, &mut Vec::new())?, sequence: 0 })
+    }
+
+    /// The app.
+    #[getter]
+    fn app(&self, py: Python<'_>) -> Py<PyAny> {
+        self.instance.app(py)
+    }
+
+    /// A switch comes up with ports of these numbers.
+    fn switch_up(&mut self, py: Python<'_>, datapath: u64, ports: Vec<u32>) -> PyResult<Vec<String>> {
+        let ports: Vec<_> = ports.into_iter().map(|number| port_record(number, true)).collect();
+        let datapath = DatapathId(datapath);
+        let up = event::SwitchUp { datapath, n_buffers: 0, n_tables: 1, ports: &ports };
+        self.event(py, |out, sequence| event::write::switch_up(out, sequence, &up))
+    }
+
+    /// A switch goes.
+    fn switch_down(&mut self, py: Python<'_>, datapath: u64) -> PyResult<Vec<String>> {
+        self.event(py, |out, sequence| event::write::switch_down(out, sequence, DatapathId(datapath)))
+    }
+
+    /// A frame comes up: whole, as from a switch that buffers nothing, or its beginning and the number of its buffer.
+    #[pyo3(signature = (datapath, in_port, data, buffer_id=None))]
+    fn packet_in(
+        &mut self,
+        py: Python<'_>,
+        datapath: u64,
+        in_port: u32,
+        data: &[u8],
+        buffer_id: Option<u32>,
+    ) -> PyResult<Vec<String>> {
+        let packet = event::PacketIn {
+            datapath: DatapathId(datapath),
+            in_port: PortNo(in_port),
+            buffer_id,
+            total_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
+            reason: 0,
+            table_id: 0,
+            cookie: 0,
+            metadata: &[],
+            data,
+        };
+        self.event(py, |out, sequence| event::write::packet_in(out, sequence, &packet))
+    }
+
+    /// A port changes: 0 added, 1 deleted, 2 modified.
+    #[pyo3(signature = (datapath, port_no, reason=2, live=true))]
+    fn port_status(
+        &mut self,
+        py: Python<'_>,
+        datapath: u64,
+        port_no: u32,
+        reason: u8,
+        live: bool,
+    ) -> PyResult<Vec<String>> {
+        let port = port_record(port_no, live);
+        let status = event::PortStatus { datapath: DatapathId(datapath), reason, port: &port };
+        self.event(py, |out, sequence| event::write::port_status(out, sequence, &status))
+    }
+
+    /// A rule goes by its idle time-out; the match is said as for a rule.
+    #[pyo3(signature = (datapath, cookie=0, **fields))]
+    fn flow_removed(
+        &mut self,
+        py: Python<'_>,
+        datapath: u64,
+        cookie: u64,
+        fields: Option<&Bound<'_, pyo3::types::PyDict>>,
+    ) -> PyResult<Vec<String>> {
+        let mut matching = crate::rule::Matching::default();
+        matching.add(fields)?;
+        let removed = event::FlowRemoved {
+            datapath: DatapathId(datapath),
+            cookie,
+            duration_s: 60,
+            duration_ns: 0,
+            packet_count: 0,
+            byte_count: 0,
+            priority: 0,
+            idle_timeout_s: 60,
+            hard_timeout_s: 0,
+            reason: 0,
+            table_id: 0,
+            matching: matching.bytes(),
+        };
+        self.event(py, |out, sequence| event::write::flow_removed(out, sequence, &removed))
+    }
+
+    /// A receipt comes: `programmed`, `refused`, `failed` or `unknown`.
+    #[pyo3(signature = (datapath, ticket, outcome="programmed", reason=""))]
+    fn receipt(
+        &mut self,
+        py: Python<'_>,
+        datapath: &Bound<'_, PyAny>,
+        ticket: u64,
+        outcome: &str,
+        reason: &str,
+    ) -> PyResult<Vec<String>> {
+        let outcomes = (0..=3).filter_map(Outcome::from_number);
+        let outcome = outcomes.into_iter().find(|known| known.to_string() == outcome);
+        let outcome = outcome.ok_or_else(|| PyValueError::new_err("there is no such outcome"))?;
+        let receipt = Receipt { ticket, outcome, error: flow::ErrorCode { kind: 0, code: 0 }, reason };
+        let datapath = value::datapath(datapath)?;
+        self.event(py, |out, sequence| event::write::receipt(out, sequence, datapath, &receipt))
+    }
+
+    /// The clock ticks.
+    fn tick(&mut self, py: Python<'_>, now_ms: u64) -> PyResult<Vec<String>> {
+        self.event(py, |out, sequence| event::write::tick(out, sequence, now_ms))
+    }
+
+    /// The zone is about to end.
+    fn shutdown(&mut self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.event(py, event::write::shutdown)
+    }
+}
