@@ -60,7 +60,7 @@ pub fn trusted_code(source: &AppSource) -> Result<TrustedCode, String> {
             None => Err(format!("{name} runs in a process of its own only")),
         },
         AppSource::SharedObject(path) => TrustedCode::load(path).map_err(|fault| fault.to_string()),
-        AppSource::Executable(path) => {
+        AppSource::Executable(path) | AppSource::Python(path) => {
             Err(format!("{} is a program of its own and cannot run trusted", path.display()))
         }
     }

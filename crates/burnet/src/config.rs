@@ -291,6 +291,9 @@ impl Config {
                 AppSource::Executable(path) => {
                     usable(&format!("the program of the app {}", app.name), path, Access::EXEC_OK)?;
                 }
+                AppSource::Python(path) => {
+                    usable(&format!("the program of the app {}", app.name), path, Access::READ_OK)?;
+                }
                 AppSource::SharedObject(path) => {
                     usable(&format!("the shared object of the app {}", app.name), path, Access::READ_OK)?;
                 }

@@ -15,6 +15,7 @@ pub mod completion;
 pub mod config;
 pub mod descriptors;
 pub mod doctor;
+pub mod interpreter;
 pub mod logging;
 pub mod new_app;
 pub mod node;

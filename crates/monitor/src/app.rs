@@ -52,6 +52,8 @@ pub enum AppSource {
     BuiltIn(String),
     /// A program of its own; runs in a process zone only.
     Executable(PathBuf),
+    /// A program in Python, which an interpreter runs; in a process zone only.
+    Python(PathBuf),
     /// A shared object with the app's C table; runs in either kind of zone.
     SharedObject(PathBuf),
 }
@@ -210,6 +212,10 @@ pub fn check_specs(specs: &[AppSpec]) -> Result<(), PlanError> {
             let why = "is a program of its own and cannot run trusted; build it as a shared object, or leave out =trusted";
             return Err(PlanError(format!("the app {} {why}", spec.name)));
         }
+        if spec.kind == ZoneKind::Trusted && matches!(spec.source, AppSource::Python(_)) {
+            let why = "is in Python and cannot run trusted; leave out =trusted";
+            return Err(PlanError(format!("the app {} {why}", spec.name)));
+        }
         check_settings(spec)?;
     }
     Ok(())
@@ -293,6 +299,8 @@ mod tests {
         check(&[built_in("hub"), built_in("hub")], Err("hub is named twice"));
         let program = AppSource::Executable("/bin/true".into());
         check(&[spec("x", ZoneKind::Trusted, program)], Err("cannot run trusted"));
+        let python = AppSource::Python("/x.py".into());
+        check(&[spec("x", ZoneKind::Trusted, python)], Err("is in Python and cannot run trusted"));
         let mut wordy = built_in("wordy");
         wordy.settings.insert("list".into(), "x".repeat(SETTINGS_BYTES_MAX).into());
         check(&[wordy], Err("settings of the app wordy take 65547 bytes"));

@@ -5,6 +5,7 @@
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
 use crate::config::{Config, Installed, Surroundings, users};
+use crate::interpreter::Interpreter;
 use crate::logging;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, Seat, Timing, ZONE_REMARK};
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,8 @@ struct ZoneLaunch {
     limits: Limits,
     sandbox: Sandbox,
     source: AppSource,
+    /// For an app in Python.
+    interpreter: Option<Interpreter>,
     user: Option<u32>,
     /// Its package, of which every file is looked at before each start.
     package: Option<Installed>,
@@ -58,8 +61,19 @@ fn plan(config: Config) -> Result<Plan, CommandError> {
     let packages = config.packages.apps.clone();
     let kernel = vec![own.clone(), OsString::from("kernel")];
     let users = users_of(&config);
+    let interpreters = interpreters_of(&config)?;
     let zone = move |app: &AppSpec, seat: &Seat| {
-        zone_program(&own, app, seat, users.get(&app.name).copied(), packages.get(&app.name))
+        let launch = ZoneLaunch {
+            limits: app.limits.clone(),
+            sandbox: app.sandbox.clone(),
+            source: app.source.clone(),
+            interpreter: interpreters.get(&app.name).cloned(),
+            user: users.get(&app.name).copied(),
+            package: packages.get(&app.name).cloned(),
+            cgroups: seat.cgroups.clone(),
+            gaps: seat.gaps.clone(),
+        };
+        zone_program(&own, &launch)
     };
     let programs = Programs { kernel, zone: Box::new(zone) };
     let handed_on = serde_json::to_value(&config).map_err(|error| {
@@ -80,18 +94,18 @@ fn users_of(config: &Config) -> BTreeMap<String, u32> {
     config.apps.iter().map(|app| app.name.clone()).zip(ids).collect()
 }
 
-fn zone_program(
-    own: &OsString,
-    app: &AppSpec,
-    seat: &Seat,
-    user: Option<u32>,
-    package: Option<&Installed>,
-) -> Vec<OsString> {
-    let (limits, sandbox, source) = (app.limits.clone(), app.sandbox.clone(), app.source.clone());
-    let (cgroups, gaps, package) = (seat.cgroups.clone(), seat.gaps.clone(), package.cloned());
-    let launch = ZoneLaunch { limits, sandbox, source, user, package, cgroups, gaps };
+/// Once for the node's life: an app that is started anew finds the same.
+fn interpreters_of(config: &Config) -> Result<BTreeMap<String, Interpreter>, CommandError> {
+    let of = |app: &AppSpec| match &app.source {
+        AppSource::Python(file) => Some(Interpreter::of(file).map(|it| (app.name.clone(), it))),
+        _ => None,
+    };
+    config.apps.iter().filter_map(of).collect::<Result<_, _>>().map_err(CommandError::CannotBe)
+}
+
+fn zone_program(own: &OsString, launch: &ZoneLaunch) -> Vec<OsString> {
     // Numbers and paths; a path that is not UTF-8 does not come through a configuration or a command line in JSON.
-    let launch = serde_json::to_string(&launch).unwrap_or_default();
+    let launch = serde_json::to_string(launch).unwrap_or_default();
     vec![own.clone(), OsString::from("zone"), OsString::from(launch)]
 }
 
@@ -104,13 +118,15 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let ZoneLaunch { limits, sandbox, source, user, package, cgroups, gaps: known_gaps } = launch;
+    let ZoneLaunch { limits, mut sandbox, source, interpreter, user, package, cgroups, gaps: known_gaps } =
+        launch;
     // Before the zone is closed: in it, the state folder is out of sight.
     if let Some(Err(altered)) = package.as_ref().map(Installed::check) {
         eprintln!("{altered}");
         return ExitCode::from(2);
     }
-    let confinement = Confinement { limits, sandbox, code: code(&source), user, cgroups, known_gaps };
+    let code = code(&source, interpreter, &mut sandbox);
+    let confinement = Confinement { limits, sandbox, code, user, cgroups, known_gaps };
     let confined = match confine(&confinement) {
         Ok(confined) => confined,
         Err(error) => {
@@ -129,7 +145,7 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
     match source {
         AppSource::BuiltIn(name) => apps::run_built_in(&name),
         AppSource::SharedObject(path) => apps::run_shared_object(&path),
-        AppSource::Executable(path) => {
+        AppSource::Executable(path) | AppSource::Python(path) => {
             let error = confined.r#become();
             eprintln!("{} cannot be executed: {error}", path.display());
             ExitCode::from(2)
@@ -137,10 +153,19 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
     }
 }
 
-fn code(source: &AppSource) -> Code {
+/// What is executed. An interpreter is given what it reads, and of the app's own folder the app's file alone.
+fn code(source: &AppSource, interpreter: Option<Interpreter>, sandbox: &mut Sandbox) -> Code {
     match source {
         AppSource::BuiltIn(_) => Code::Here,
         AppSource::SharedObject(path) => Code::Library(path.clone()),
         AppSource::Executable(path) => Code::Program { path: path.clone(), args: Vec::new() },
+        AppSource::Python(file) => {
+            // Without one it is a script like any other, whose first line says what runs it.
+            let Some(Interpreter { program, reads }) = interpreter else {
+                return Code::Program { path: file.clone(), args: Vec::new() };
+            };
+            sandbox.fs.read.extend(reads.into_iter().chain([file.clone()]));
+            Code::Program { path: program, args: Interpreter::args(file) }
+        }
     }
 }

@@ -4,6 +4,7 @@
 //!   hub                     built in, in a process zone
 //!   hub=trusted             built in, inside the kernel
 //!   ./target/release/mine   a program of its own
+//!   ./mine.py               a program in Python, in a process zone
 //!   ./libmine.so=trusted    a shared object, inside the kernel
 //! ```
 //!
@@ -73,7 +74,7 @@ fn zone_kind(text: &str) -> Result<ZoneKind, NotAnApp> {
 
 fn reference(text: &str) -> AppReference {
     let path = Path::new(text);
-    if text.contains('/') || is_shared_object(path) {
+    if text.contains('/') || is_shared_object(path) || is_python(path) {
         AppReference::Path(path.to_owned())
     } else {
         AppReference::Name(text.to_owned())
@@ -97,7 +98,17 @@ impl AppReference {
 
 /// What kind of code a file holds, by its name.
 pub(super) fn source(path: PathBuf) -> AppSource {
-    if is_shared_object(&path) { AppSource::SharedObject(path) } else { AppSource::Executable(path) }
+    if is_shared_object(&path) {
+        AppSource::SharedObject(path)
+    } else if is_python(&path) {
+        AppSource::Python(path)
+    } else {
+        AppSource::Executable(path)
+    }
+}
+
+fn is_python(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "py")
 }
 
 fn is_shared_object(path: &Path) -> bool {
@@ -134,6 +145,7 @@ mod tests {
         check("hub=process", "hub", false, Some(ZoneKind::Process));
         check("learning-switch=trusted", "learning-switch", false, Some(ZoneKind::Trusted));
         check("./target/release/my-app", "my-app", true, None);
+        check("my_app.py", "my_app", true, None);
         check("libmy_app.so=trusted", "my_app", true, Some(ZoneKind::Trusted));
         check("/a=b/library", "library", true, None);
     }

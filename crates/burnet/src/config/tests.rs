@@ -129,6 +129,8 @@ fn an_app_that_is_not_built_in_has_its_path_from_the_file() {
     let config = merge("[app.mine]\npath = '/opt/libx.so'\nzone = 'trusted'", &args(&["mine"])).unwrap();
     assert_eq!(config.apps[0].source, AppSource::SharedObject("/opt/libx.so".into()));
     assert_eq!(config.apps[0].kind, ZoneKind::Trusted);
+    let config = merge("", &args(&["mine.py"])).unwrap();
+    assert_eq!(config.apps[0].source, AppSource::Python("/home/u/mine.py".into()));
 }
 
 #[test]
