@@ -14,6 +14,7 @@ mod rules;
 mod stage;
 mod suite;
 mod tree;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -24,7 +25,7 @@ struct Chore {
     run: fn(&[String]) -> Result<ExitCode, String>,
 }
 
-const CHORES: [Chore; 5] = [
+const CHORES: [Chore; 6] = [
     Chore {
         name: "test",
         about: "run every check and test; --quick leaves out the slow ones",
@@ -45,6 +46,7 @@ const CHORES: [Chore; 5] = [
         about: "count what a packet-in costs on its way to a flow mod; needs Valgrind",
         run: instructions::run,
     },
+    Chore { name: "wheel", about: "build the wheel of the Python SDK", run: wheel::run },
     Chore { name: "fuzz", about: "run the fuzz targets: fuzz [TARGET] [--seconds N]", run: fuzz::run },
 ];
 
@@ -98,6 +100,7 @@ mod tests {
         };
         check("test", "--fast");
         check("rules", "all");
+        check("wheel", "--fast");
         check("fuzz", "--minutes");
         check("instructions", "--fast");
     }

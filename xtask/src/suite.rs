@@ -11,7 +11,7 @@
 use crate::packages;
 use crate::process::{self, Ended};
 use crate::stage::{self, Finished, Outcome, Tests};
-use crate::{demo, rules, tree};
+use crate::{demo, rules, tree, wheel};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -79,6 +79,7 @@ impl Suite {
         });
         self.stage("demo", Suite::demo);
         self.stage("real switches", Suite::real_switches);
+        self.slow_stage("Python SDK", Suite::python_sdk);
         self.slow_stage("documentation", |suite| {
             let mut doc = process::cargo();
             doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
@@ -131,6 +132,7 @@ impl Suite {
         let ended = process::run(command, self.limit().min(limit), |line| {
             println!("{line}");
             tests.on_line(line);
+            wheel::result_of_pytest(line).iter().for_each(|result| tests.on_line(result));
         })?;
         let shown = process::shown(command);
         let outcome = match ended {
@@ -188,6 +190,31 @@ impl Suite {
             return Some(format!("missing: {}", missing.join(" ")));
         }
         packages::refusal()
+    }
+
+    /// The wheel, what checks its Python, and its tests, of which some run a whole node.
+    fn python_sdk(&self) -> Stage {
+        if let Some(reason) = wheel::why_not() {
+            return left_out(&reason);
+        }
+        let clippy = ["clippy", "--manifest-path", "sdk/python/Cargo.toml", "--", "-D", "warnings"];
+        let (outcome, _) =
+            self.command(process::cargo().args(clippy).env("CARGO_TARGET_DIR", tree::target_folder()))?;
+        if outcome != Outcome::Passed {
+            return Ok((outcome, Tests::default()));
+        }
+        wheel::install(&wheel::build()?)?;
+        for (tool, words) in [("ruff", &["check", "--quiet"][..]), ("mypy", &["--no-error-summary"])] {
+            let (outcome, _) =
+                self.command(Command::new(wheel::tool(tool)).args(words).current_dir(wheel::folder()))?;
+            if outcome != Outcome::Passed {
+                return Ok((outcome, Tests::default()));
+            }
+        }
+        let mut pytest = Command::new(wheel::tool("python"));
+        pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).current_dir(wheel::folder());
+        pytest.env(BINARY, tested_binary()?).env("PYTHONDONTWRITEBYTECODE", "1");
+        self.command(&mut pytest)
     }
 
     fn cargo_deny(&self) -> Stage {
