@@ -43,6 +43,11 @@ pub fn covers(wide: &Match, narrow: &Match) -> bool {
     })
 }
 
+/// Whether each packet that the rule matches has these bits in a field: [`covers`] of a match of that field alone, without building one.
+pub(crate) fn implies(rule: &Match, field: Field, value: u128, mask: u128) -> bool {
+    Cubes::of(rule, None).iter().all(|cube| cube.implies(field, value, mask))
+}
+
 /// Whether some packet is matched by both.
 ///
 /// ```

@@ -11,7 +11,7 @@ use crate::action::Action;
 use crate::canonical::prerequisites;
 use crate::field::Field;
 use crate::matching::{Match, MatchEntry};
-use crate::relation::covers;
+use crate::relation::implies;
 
 /// `OFPVID_PRESENT`: the bit of vlan_vid that says that there is a tag.
 const VLAN_PRESENT: u128 = 0x1000;
@@ -94,13 +94,11 @@ pub fn rewrite(after: &mut Match, action: &Action) {
 /// Sets a field of packets that have it for certain; of others it is unknown.
 fn set(after: &mut Match, field: Field, value: u128) {
     let there = |(needed, values): &(Field, &[u128])| match values {
-        [one] => covers(&Match::any().with(*needed, *one), after),
-        values => values.iter().any(|value| covers(&Match::any().with(*needed, *value), after)),
+        [one] => implies(after, *needed, *one, needed.full_mask()),
+        values => values.iter().any(|value| implies(after, *needed, *value, needed.full_mask())),
     };
     let certain = match field {
-        Field::VlanVid | Field::VlanPcp => {
-            covers(&Match::any().with_masked(Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT), after)
-        }
+        Field::VlanVid | Field::VlanPcp => implies(after, Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT),
         _ => prerequisites(field).iter().all(there),
     };
     // A value that decides what the bytes behind it mean makes all of them news, unless it was there already.
