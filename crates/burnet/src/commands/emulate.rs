@@ -16,6 +16,7 @@ mod summary;
 
 pub use arguments::{
     ControllerAddress, EmulateArgs, EmulatedFailMode, EmulatedVersions, NotAController, PcapWish,
+    SpanningTree,
 };
 pub use bound::{BoundArgs, BoundInterface};
 
@@ -83,7 +84,7 @@ impl Asked {
         let refused = |error: NotAScenario| CommandError::CannotBe(error.to_string());
         let scenario = args.scenario.as_deref().map(Scenario::read).transpose().map_err(refused)?;
         let bridge = args.bound.bridge()?;
-        let FromFile { topology, notes } = match (&scenario, &bridge) {
+        let FromFile { topology, mut notes } = match (&scenario, &bridge) {
             (Some(scenario), _) => {
                 FromFile { topology: scenario.topology.clone(), notes: scenario.notes.clone() }
             }
@@ -108,8 +109,15 @@ impl Asked {
         }
         let versions =
             scenario.as_ref().and_then(|scenario| scenario.versions).unwrap_or(args.version.into());
-        let spanning_tree =
-            args.spanning_tree || scenario.as_ref().is_some_and(|scenario| scenario.spanning_tree);
+        let loops = loops_broken_unasked(args, &topology);
+        let spanning_tree = match args.spanning_tree {
+            SpanningTree::On => true,
+            SpanningTree::Off => false,
+            SpanningTree::Auto => {
+                loops.is_some() || scenario.as_ref().is_some_and(|scenario| scenario.spanning_tree)
+            }
+        };
+        notes.extend(loops);
         let fail_mode = args.fail_mode.into();
         let options = SwitchOptions { versions, fail_mode, ..SwitchOptions::default() };
         let seconds = |seconds| Duration::from_secs(u64::from(seconds));
@@ -130,6 +138,20 @@ impl Asked {
             ping_timeout: seconds(args.ping_timeout_s),
         })
     }
+}
+
+/// What to say if all hosts are to ping all in a network with loops, and nothing is said of a spanning tree. With a controller that only
+/// learns addresses the first broadcast would circle for ever.
+fn loops_broken_unasked(args: &EmulateArgs, topology: &Topology) -> Option<String> {
+    let blocked = topology.links_off_tree();
+    (args.ping_all && args.spanning_tree == SpanningTree::Auto && blocked > 0).then(|| {
+        format!(
+            "{} has loops: floods follow a spanning tree, which blocks {blocked} of {} links (--spanning-tree off: for controllers that \
+             break loops themselves)",
+            args.topo,
+            topology.links.len()
+        )
+    })
 }
 
 /// The network that is named: by a shape, by a file, or by a name within a file of Mininet's.

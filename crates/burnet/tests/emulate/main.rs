@@ -54,12 +54,33 @@ fn all_hosts_reach_all_and_the_summary_says_so() {
 #[test]
 fn a_fat_tree_is_reached_all_over_along_a_spanning_tree() {
     let node = Node::start();
-    for version in ["1.0", "1.3"] {
-        let arguments = ["--topo", "fattree,4", "--spanning-tree", "--version", version, "--ping-all"];
-        let output = node.emulate(&arguments);
+    let remark = "fattree,4 has loops: floods follow a spanning tree, which blocks 13 of 48 links (--spanning-tree off";
+    for (arguments, remarks) in [
+        (&["--topo", "fattree,4", "--ping-all"][..], 1),
+        (&["--topo", "fattree,4", "--spanning-tree", "--version", "1.0", "--ping-all"], 0),
+    ] {
+        let output = node.emulate(arguments);
         assert_eq!(output.status.code(), Some(0), "{}{}", said(&output), complained(&output));
         assert!(said(&output).contains("0% dropped (240/240 received)"), "{}", said(&output));
+        assert_eq!(complained(&output).matches(remark).count(), remarks, "{}", complained(&output));
     }
+}
+
+/// Nobody has to answer for the remark to be there.
+#[test]
+fn a_spanning_tree_is_kept_of_itself_only_where_it_is_needed() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let remarks = |arguments: &[&str]| {
+        let always = ["emulate", "--controller", &nobody, "--ping-all", "--wait", "1"];
+        let output = burnet().args(always).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", complained(&output));
+        complained(&output).matches("has loops").count()
+    };
+    assert_eq!(remarks(&["--topo", "ring,3"]), 1);
+    assert_eq!(remarks(&["--topo", "ring,3", "--spanning-tree", "auto"]), 1);
+    assert_eq!(remarks(&["--topo", "ring,3", "--spanning-tree", "on"]), 0);
+    assert_eq!(remarks(&["--topo", "ring,3", "--spanning-tree", "off"]), 0);
+    assert_eq!(remarks(&["--topo", "tree,2"]), 0);
 }
 
 #[test]

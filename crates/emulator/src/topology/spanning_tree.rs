@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use flow::DatapathId;
 
-use super::{Endpoint, Link};
+use super::{Endpoint, Link, Topology};
 
 /// For each link whether it is on a spanning tree of the links that are up, as the spanning-tree protocol would choose it with all
 /// links at the same cost: the root is the switch of the lowest datapath id, and every other switch is reached from there by the
@@ -49,6 +49,15 @@ pub fn spanning_tree(ids: &[DatapathId], links: &[(Link, bool)]) -> Vec<bool> {
     on_tree
 }
 
+impl Topology {
+    /// How many links a spanning tree leaves out while all links are up: none if the network has no loop.
+    pub fn links_off_tree(&self) -> usize {
+        let ids: Vec<_> = self.switches.iter().map(|switch| switch.datapath_id).collect();
+        let links: Vec<_> = self.links.iter().map(|link| (*link, true)).collect();
+        spanning_tree(&ids, &links).into_iter().filter(|on_tree| !on_tree).count()
+    }
+}
+
 /// Trees that grow together.
 pub(super) struct Forest {
     parents: Vec<usize>,
@@ -85,7 +94,6 @@ impl Forest {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Topology;
     use super::*;
     use proptest::prelude::*;
 
@@ -113,6 +121,14 @@ mod tests {
     fn a_tree_is_its_own() {
         for text in ["tree,3", "linear,5,2", "single,3"] {
             assert!(all_up(&text.parse().unwrap()).into_iter().all(|on_tree| on_tree), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_loop_has_a_link_off_the_tree() {
+        // 20 switches with 32 links among them hang together by 19.
+        for (text, expected) in [("tree,3", 0), ("single,3", 0), ("ring,4", 1), ("fattree,4", 13)] {
+            assert_eq!(text.parse::<Topology>().unwrap().links_off_tree(), expected, "{text}");
         }
     }
 

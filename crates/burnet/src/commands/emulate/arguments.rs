@@ -20,7 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   burnet emulate --topo tree,3 --ping-all                      against a node on this machine; exit code 0 if all pings come back
   burnet emulate --topo linear,8 --controller 10.0.0.1:6653    stays up until Ctrl-C and shows what happens
-  burnet emulate --topo fattree,4 --spanning-tree --ping-all   a network with loops and a controller that does not break them
+  burnet emulate --topo fattree,4 --ping-all                   has loops: floods follow a spanning tree, unless --spanning-tree off
   burnet emulate --scenario examples/link-failure/scenario.toml
   burnet emulate --topo tree,2 --ping-all --pcap control=openflow.pcap --pcap h1=h1.pcap
   burnet emulate --topo Abilene.graphml --propagation --ping-all
@@ -45,9 +45,10 @@ pub struct EmulateArgs {
     /// The controller of the switches [default: 127.0.0.1:6653] (repeat for more)
     #[arg(long = "controller", value_name = "ADDR[:PORT]")]
     pub controllers: Vec<ControllerAddress>,
-    /// Flood only along a spanning tree, as switches with STP do: for networks with loops and controllers that do not break them
-    #[arg(long)]
-    pub spanning_tree: bool,
+    /// Flood only along a spanning tree, as switches with STP do; auto: with --ping-all, if the network has loops; off: for controllers
+    /// that break loops themselves
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, default_value = "auto", default_missing_value = "on")]
+    pub spanning_tree: SpanningTree,
     /// The version of OpenFlow that the switches offer
     #[arg(long, value_name = "VERSION", default_value = "both")]
     pub version: EmulatedVersions,
@@ -144,6 +145,17 @@ impl From<EmulatedVersions> for Versions {
             EmulatedVersions::Both => Versions::Both,
         }
     }
+}
+
+/// Whether floods follow a spanning tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SpanningTree {
+    /// If a scenario says so, or if all hosts ping all in a network with loops.
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
 }
 
 /// What emulated switches do while no controller is connected.
