@@ -4,7 +4,7 @@
 //!   this machine ── Facts::gather ──> Facts ── judge (pure) ──> findings ──> text or JSON
 //! ```
 //!
-//! It changes nothing on the machine, starts no program and sends nothing.
+//! It changes nothing on the machine, starts no program but a zone that ends at once, and sends nothing.
 
 mod facts;
 mod judge;
@@ -18,6 +18,7 @@ pub use facts::{Cgroup, CgroupVersion, Facts, Holder, OvsModule, PortFact};
 pub use judge::judge;
 
 use crate::cli::DoctorArgs;
+use zone::NotEnforced;
 
 /// How much it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -55,9 +56,9 @@ struct Report<'f> {
     findings: &'f [Finding],
 }
 
-/// Looks at this machine. Out: what to print, and exit code 1 if no node can run here.
-pub fn doctor(args: &DoctorArgs) -> (String, ExitCode) {
-    let findings = judge(&Facts::gather());
+/// Looks at this machine; `zone` is what a trial of one does not enforce. Out: what to print, and exit code 1 if no node can run here.
+pub fn doctor(args: &DoctorArgs, zone: Result<Vec<NotEnforced>, String>) -> (String, ExitCode) {
+    let findings = judge(&Facts::gather(zone));
     let code = if node_can_run(&findings) { ExitCode::SUCCESS } else { ExitCode::from(1) };
     (if args.json { json(&findings) } else { text(&findings) }, code)
 }
@@ -136,7 +137,7 @@ No node can run on this machine.
 
     #[test]
     fn this_machine_can_be_looked_at() {
-        let (json, _) = doctor(&DoctorArgs { json: true });
+        let (json, _) = doctor(&DoctorArgs { json: true }, Ok(Vec::new()));
         let report: serde_json::Value = serde_json::from_str(&json).unwrap();
         // Tests run where Burnet was built, so a node can run there.
         assert_eq!(report["node_can_run"], true, "{report}");

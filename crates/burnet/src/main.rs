@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         }
         .and_then(print),
         Commanded::Doctor(args) => {
-            let (text, code) = doctor::doctor(&args);
+            let (text, code) = doctor::doctor(&args, run::try_zone());
             print(text).map(|_| code)
         }
         Commanded::Completion(args) => print(completion::completion(&args)),

@@ -691,11 +691,19 @@ pub fn describe(end: ProcessEnd) -> String {
         ProcessEnd::Code(101) => "exit code 101 (a panic)".to_owned(),
         ProcessEnd::Code(code) => format!("exit code {code}"),
         ProcessEnd::Signal { number, core_dumped } => {
-            let core = if core_dumped { " (core dumped)" } else { "" };
+            let core = match (number, core_dumped) {
+                // seccomp(2), SECCOMP_RET_KILL_PROCESS.
+                (SIGSYS, _) => " (it made a system call that no app may make)",
+                (_, true) => " (core dumped)",
+                _ => "",
+            };
             format!("killed by {}{core}", signal_name(number))
         }
     }
 }
+
+/// The signal of whom the filter of system calls kills.
+const SIGSYS: i32 = 31;
 
 fn signal_name(number: i32) -> String {
     let name = match number {
@@ -714,7 +722,7 @@ fn signal_name(number: i32) -> String {
         15 => "SIGTERM",
         24 => "SIGXCPU",
         25 => "SIGXFSZ",
-        31 => "SIGSYS",
+        SIGSYS => "SIGSYS",
         other => return format!("signal {other}"),
     };
     name.to_owned()

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 use zone::launch::{Code, confine, hand_over_streams};
 use zone::{Confinement, Limits, NotEnforced, Sandbox};
 
@@ -107,6 +107,35 @@ fn zone_program(own: &OsString, launch: &ZoneLaunch) -> Vec<OsString> {
     // Numbers and paths; a path that is not UTF-8 does not come through a configuration or a command line in JSON.
     let launch = serde_json::to_string(launch).unwrap_or_default();
     vec![own.clone(), OsString::from("zone"), OsString::from(launch)]
+}
+
+/// The name of no app: whoever is to become it ends at once, with exit code 2.
+const NOBODY: &str = "";
+
+/// Closes a zone as an app's would be, in a process of its own that ends at once, for `burnet doctor`: what this machine does not enforce, or
+/// why it could not be closed. Control groups are not made.
+pub fn try_zone() -> Result<Vec<NotEnforced>, String> {
+    let launch = ZoneLaunch {
+        limits: Limits::default(),
+        sandbox: Sandbox::default(),
+        source: AppSource::BuiltIn(NOBODY.to_owned()),
+        user: Some(users::BASE),
+        package: None,
+        interpreter: None,
+        cgroups: Vec::new(),
+        gaps: Vec::new(),
+    };
+    let launch = serde_json::to_string(&launch).map_err(|error| error.to_string())?;
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut trial = std::process::Command::new(own);
+    let output = trial.arg("zone").arg(launch).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() != Some(2) {
+        return Err(said.lines().last().unwrap_or("its process ended without a word").to_owned());
+    }
+    let remarks = said.lines().filter_map(|line| line.strip_prefix(ZONE_REMARK));
+    Ok(remarks.filter_map(|remark| serde_json::from_str(remark).ok()).collect())
 }
 
 /// `burnet zone`: closes the zone around this process, and becomes the app.

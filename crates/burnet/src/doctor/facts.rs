@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, MemfdFlags, SealFlags};
 use rustix::process::Resource;
 
+use zone::NotEnforced;
+
 use super::proc;
 
 /// The ports that are looked at: the two of OpenFlow, and the one for REST and the web page.
@@ -47,6 +49,8 @@ pub struct Facts {
     pub landlock: Result<u32, String>,
     /// Control groups.
     pub cgroup: Cgroup,
+    /// What a zone that was closed for a trial does not enforce, or why none could be closed.
+    pub zone: Result<Vec<NotEnforced>, String>,
     /// Why memory cannot be shared and sealed, if it cannot.
     pub memfd_sealing: Result<(), String>,
     /// The ports that a node uses.
@@ -115,8 +119,8 @@ pub enum OvsModule {
 }
 
 impl Facts {
-    /// Looks.
-    pub fn gather() -> Facts {
+    /// Looks. `zone` is what came of the trial.
+    pub fn gather(zone: Result<Vec<NotEnforced>, String>) -> Facts {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
         let meminfo = read("/proc/meminfo");
         let memory = |name| proc::meminfo_bytes(&meminfo, name).unwrap_or(0);
@@ -133,6 +137,7 @@ impl Facts {
             seccomp: Path::new("/proc/sys/kernel/seccomp/actions_avail").exists(),
             landlock: zone::landlock::abi().map_err(|error| error.to_string()),
             cgroup: cgroup(),
+            zone,
             memfd_sealing: memfd_sealing(),
             ports: ports(),
             ovs_vswitchd: program("ovs-vswitchd"),

@@ -33,6 +33,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
         seccomp(facts),
         landlock(facts),
         cgroup(facts),
+        zone(facts),
     ];
     findings.extend(facts.ports.iter().map(port));
     findings.push(open_vswitch(facts));
@@ -213,6 +214,29 @@ fn cgroup(facts: &Facts) -> Finding {
     )
 }
 
+fn zone(facts: &Facts) -> Finding {
+    const MAY_BE_DEMANDED: &str = "apps run without that, and those with enforce = \"strict\" do not start";
+    match &facts.zone {
+        Ok(gaps) if gaps.is_empty() => ok("zone", "one was closed for a trial, and everything is enforced"),
+        Ok(gaps) => {
+            let limits: Vec<_> = gaps.iter().map(|gap| gap.limit.as_str()).collect();
+            let why: Vec<_> = gaps.iter().map(|gap| gap.why.as_str()).collect();
+            lacks(
+                "zone",
+                format!("not enforced in a trial: {}", limits.join(", ")),
+                MAY_BE_DEMANDED,
+                why.join("; "),
+            )
+        }
+        Err(error) => lacks(
+            "zone",
+            error,
+            "no app runs in a process zone",
+            "mend what is named here, or run apps trusted, which protects nobody from them",
+        ),
+    }
+}
+
 fn port(fact: &PortFact) -> Finding {
     let PortFact { port, in_use, holder } = fact;
     let subject = format!("port {port}");
@@ -320,6 +344,7 @@ mod tests {
             seccomp: true,
             landlock: Ok(4),
             cgroup: Cgroup { version: CgroupVersion::V2, writable: CONTROLLERS.map(str::to_owned).to_vec() },
+            zone: Ok(Vec::new()),
             memfd_sealing: Ok(()),
             ports: [6653, 6633, 8181].map(|port| PortFact { port, in_use: false, holder: None }).to_vec(),
             ovs_vswitchd: Some("/usr/sbin/ovs-vswitchd".into()),
@@ -366,6 +391,10 @@ mod tests {
         let by = Some("sysctl user.max_user_namespaces is 0".to_owned());
         check("user namespaces", |facts| facts.user_namespaces_forbidden = by, State::Lacks, "is 0");
         check("cgroups", |facts| drop(facts.cgroup.writable.remove(1)), State::Lacks, "not writable: memory");
+        let gap = vec![zone::NotEnforced::new("own_user", "the node is not root's")];
+        check("zone", |facts| facts.zone = Ok(gap), State::Lacks, "not enforced in a trial: own_user");
+        let failed = Err("the zone could not be closed".to_owned());
+        check("zone", |facts| facts.zone = failed, State::Lacks, "no app runs in a process zone");
         let absent = |facts: &mut Facts| facts.ovs_module = OvsModule::Absent;
         check("OVS datapath", absent, State::Lacks, "datapath_type=netdev");
         check(
