@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use emulator::{Emulation, Handle, SwitchOptions, Versions};
 
-use super::case::{By, Case};
+use super::case::{By, Case, Must};
 use super::from_a_switch;
 use super::verdict::Evidence;
 use crate::cli::CommandError;
@@ -127,6 +127,7 @@ fn watch(case: &Case, node: &OwnNode, network: &Handle, controller: SocketAddr) 
             _ => false,
         });
         std::thread::sleep(WATCH);
+        wait_for_what_must_come(case, node);
         let cut_off = switch.join().unwrap_or(false);
         over.store(true, Ordering::Relaxed);
         let (pings, lost, got_through) = pings.join().unwrap_or_default();
@@ -134,6 +135,32 @@ fn watch(case: &Case, node: &OwnNode, network: &Handle, controller: SocketAddr) 
         (seen.pings, seen.lost, seen.got_through, seen.cut_off) = (pings, lost, got_through, cut_off);
         seen
     })
+}
+
+/// Watches on while what must come of the attack has not come: a machine that is busy is slow, and that decides nothing.
+fn wait_for_what_must_come(case: &Case, node: &OwnNode) {
+    let began = std::time::Instant::now();
+    while began.elapsed() < START_PATIENCE && !has_come(case, node) {
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn has_come(case: &Case, node: &OwnNode) -> bool {
+    let Ok(Answer::Apps(apps)) = client::ask(node.socket(), &Question::Apps) else { return false };
+    let attacker = apps.iter().find(|app| app.status.app.starts_with("misbehaving"));
+    let ended = attacker.is_some_and(|app| app.status.last_end.is_some());
+    match case.must {
+        Must::End(_) => ended,
+        Must::BeRefused => attacker.is_some_and(|app| app.refusals > 0),
+        Must::BeDenied => ended || tried(node),
+        Must::HurtNobody | Must::BeCutOff => true,
+    }
+}
+
+/// Whether the attacker has said that it tried something.
+fn tried(node: &OwnNode) -> bool {
+    let text = std::fs::read(node.log()).unwrap_or_default();
+    String::from_utf8_lossy(&text).contains("misbehaving: tried ")
 }
 
 /// Rounds of pings until it is over: how many, which of them were lost, and how many got through that should not have.
