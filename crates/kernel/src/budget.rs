@@ -130,7 +130,7 @@ pub enum Lease {
     },
 }
 
-/// How full a switch's tables are. Costs a switch with few rules nothing: the tables are asked about after [`LEASE_MAX`] adds.
+/// How full a switch's tables are. Costs a switch with few rules nothing: the tables are asked about after `LEASE_MAX` adds.
 #[derive(Clone, Debug, Default)]
 pub struct Fill {
     adds: u32,

@@ -82,7 +82,7 @@ pub fn write<'a>(entries: impl IntoIterator<Item = Entry<'a>>) -> Vec<u8> {
 /// Reads an archive.
 ///
 /// # Errors
-/// The first thing in it that [`write`] would not have made.
+/// The first thing in it that [`write()`] would not have made.
 pub fn read(archive: &[u8], entries_max: usize) -> Result<Vec<Entry<'_>>, BadArchive> {
     let mut entries: Vec<Entry<'_>> = Vec::new();
     let mut rest = archive;
