@@ -225,7 +225,7 @@ impl Worker {
         }
     }
 
-    /// Trusted apps hear what one read of one switch brought, and what they command is carried out, while all of it is in the
+    /// Trusted apps hear what one turn of one connection brought, and what they command is carried out, while all of it is in the
     /// processor's cache. With sixteen busy switches a whole turn's packets are ten times as much.
     fn serve_trusted(&mut self) {
         for zone in std::mem::take(&mut self.dispatch.trusted_that_heard) {

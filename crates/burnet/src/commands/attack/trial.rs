@@ -26,8 +26,8 @@ use crate::node::operator::{Answer, AppView, FlowsView, Question};
 /// How long the node, the switches and the first pings may take.
 const START_PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long an attack is watched: its app acts at its first tick, within a second, and has as long again to do harm.
-const WATCH: Duration = Duration::from_millis(3500);
+/// How long an attack is watched: its app acts at its first tick, within a second, and has longer than that to do harm.
+const WATCH: Duration = Duration::from_millis(2500);
 
 /// How long one ping may take. Nothing decides by it but whether an answer comes at all.
 const PING_PATIENCE: Duration = Duration::from_secs(5);
