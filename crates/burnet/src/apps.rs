@@ -4,6 +4,7 @@
 
 mod scribbler;
 
+use crate::services;
 use abi::table::AppTable;
 use monitor::AppSource;
 use std::path::Path;
@@ -66,8 +67,11 @@ pub fn trusted_code(source: &AppSource) -> Result<TrustedCode, String> {
     }
 }
 
-/// Runs an app of the binary in this process, until its zone ends.
+/// Runs an app or a service of the binary in this process, until its zone ends.
 pub fn run_built_in(name: &str) -> ExitCode {
+    if let Some(service) = services::named(name) {
+        return (service.run)();
+    }
     match built_in(name) {
         Ok(app) => (app.run)(),
         Err(trouble) => {

@@ -22,7 +22,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use monitor::{AppSource, AppSpec, ZoneKind};
+use monitor::{AppRole, AppSource, AppSpec, ZoneKind};
 use package::state::State;
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,7 @@ pub use surroundings::Surroundings;
 
 use crate::cli::RunArgs;
 use crate::commands::package::now;
+use crate::services;
 
 /// All that a node is told. Handed to the kernel process as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -250,6 +251,9 @@ impl Config {
         packages.apps = installed::settle(&mut config.apps, found)?;
         config.packages = packages;
         config.check_files()?;
+        let services = services::wanted(&config);
+        config.apps.extend(services);
+        monitor::check_specs(&config.apps).map_err(|error| ConfigError::Contradiction(error.to_string()))?;
         Ok(config)
     }
 
@@ -417,6 +421,7 @@ fn merge_apps(
 }
 
 fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec, ConfigError> {
+    monitor::check_app_name(&name).or_else(|error| contradiction(error.to_string()))?;
     let source = match table.path {
         Some(path) => app::source(path),
         None if built_in.contains(&name.as_str()) => AppSource::BuiltIn(name.clone()),
@@ -429,9 +434,11 @@ fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec,
         }
     };
     let kind = table.zone.unwrap_or(ZoneKind::Process);
-    let grant = AppGrant { capabilities: table.capabilities, quotas: table.quotas }.to_json();
+    let grant =
+        AppGrant { capabilities: table.capabilities, quotas: table.quotas, system: Vec::new() }.to_json();
     Ok(AppSpec {
         name,
+        role: AppRole::App,
         kind,
         source,
         limits: table.limits,

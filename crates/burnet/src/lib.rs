@@ -20,3 +20,4 @@ pub mod logging;
 pub mod new_app;
 pub mod node;
 pub mod ofp;
+pub mod services;

@@ -39,9 +39,15 @@ pub enum Capability {
     Publish,
     /// Hear what is published.
     Subscribe,
+    /// Take the node's records of who did what.
+    SystemAudit,
+    /// Be told what apps use of the machine, and say what is too much.
+    SystemResource,
+    /// Say whether a package may start.
+    SystemSecurity,
 }
 
-const NAMES: [(Capability, &str); 15] = [
+const NAMES: [(Capability, &str); 18] = [
     (Capability::PacketIn, "packet.in"),
     (Capability::PacketOut, "packet.out"),
     (Capability::RuleWrite, "rule.write"),
@@ -57,12 +63,20 @@ const NAMES: [(Capability, &str); 15] = [
     (Capability::Query, "query"),
     (Capability::Publish, "publish"),
     (Capability::Subscribe, "subscribe"),
+    (Capability::SystemAudit, "system.audit"),
+    (Capability::SystemResource, "system.resource"),
+    (Capability::SystemSecurity, "system.security"),
 ];
 
 impl Capability {
     /// Every capability.
     pub fn all() -> impl Iterator<Item = Capability> {
         NAMES.iter().map(|(capability, _)| *capability)
+    }
+
+    /// Whether services of the node alone may hold it: no package and no operator can give it to an app.
+    pub const fn is_system(self) -> bool {
+        matches!(self, Capability::SystemAudit | Capability::SystemResource | Capability::SystemSecurity)
     }
 
     /// Its name, as it stands in a manifest.
@@ -90,10 +104,10 @@ impl Capabilities {
     /// None.
     pub const NONE: Capabilities = Capabilities(0);
 
-    /// What an app gets that the operator started by name: everything but the rules of others.
+    /// What an app gets that the operator started by name: everything but the rules of others and what is for services alone.
     pub fn of_an_app() -> Capabilities {
         Capability::all()
-            .filter(|capability| *capability != Capability::RuleWriteOthers)
+            .filter(|capability| *capability != Capability::RuleWriteOthers && !capability.is_system())
             .fold(Capabilities::NONE, Capabilities::with)
     }
 
@@ -132,6 +146,14 @@ mod tests {
     #[test]
     fn nothing_is_granted_by_default() {
         assert!(Capability::all().all(|capability| !Capabilities::default().allow(capability)));
+    }
+
+    #[test]
+    fn an_app_holds_nothing_that_is_for_services_alone() {
+        let system: Vec<_> = Capability::all().filter(|capability| capability.is_system()).collect();
+        assert_eq!(system.len(), 3);
+        assert!(system.iter().all(|capability| capability.name().starts_with("system.")));
+        assert!(!system.iter().any(|capability| Capabilities::of_an_app().allow(*capability)));
     }
 
     #[test]

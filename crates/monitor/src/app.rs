@@ -9,7 +9,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use zone::{Limits, NotEnforced, Sandbox};
 
-/// Most apps on one node: the kernel knows a zone by a bit of a 64-bit word, of which one is its own. Their statuses must also fit into one
+/// The names of the node's own services. No app may have one of them.
+pub const SERVICES: [&str; 3] = ["audit", "resource", "security"];
+
+/// Most apps on one node, services included: the kernel knows a zone by a bit of a 64-bit word, of which one is its own. Their statuses must also fit into one
 /// message.
 pub const APPS_MAX: usize = 63;
 
@@ -44,6 +47,18 @@ impl fmt::Display for ZoneKind {
     }
 }
 
+/// What an app is to the node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AppRole {
+    /// One that the operator wants.
+    #[default]
+    App,
+    /// A part of the node itself, in a process zone of its own: one of [`SERVICES`]. It is started again with less delay than an app, is
+    /// never trusted, and the operator cannot stop it.
+    Service,
+}
+
 /// Where an app's code is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -64,6 +79,9 @@ pub enum AppSource {
 pub struct AppSpec {
     /// The app's name on this node; unique.
     pub name: String,
+    /// What it is to the node.
+    #[serde(default)]
+    pub role: AppRole,
     /// The kind of zone that the operator asked for.
     pub kind: ZoneKind,
     /// Where its code is.
@@ -127,6 +145,9 @@ pub struct Ending {
 pub struct AppStatus {
     /// The app's name.
     pub app: String,
+    /// What it is to the node.
+    #[serde(default)]
+    pub role: AppRole,
     /// Its zone's id: never 0, and the same for the node's life.
     pub zone: u16,
     /// The kind of zone that it runs in now.
@@ -189,19 +210,22 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 /// Refuses what could not be run or shown: too many apps, a name twice, empty, too long or with characters beyond
-/// `a-z A-Z 0-9 - _ .`, and a program of its own asked to run inside the kernel.
+/// `a-z A-Z 0-9 - _ .`, a program of its own asked to run inside the kernel, an app with the name of a service, and a service that is not
+/// the binary's own or not in a process zone.
 ///
 /// # Errors
 /// [`PlanError`], one sentence for the operator.
 pub fn check_specs(specs: &[AppSpec]) -> Result<(), PlanError> {
     if specs.len() > APPS_MAX {
+        let services = specs.iter().filter(|spec| spec.role == AppRole::Service).count();
+        let most = APPS_MAX - services;
         return Err(PlanError(format!(
-            "{} apps are more than the {APPS_MAX} that one node runs",
-            specs.len()
+            "{} apps are more than the {most} that one node runs beside {services} services of its own",
+            specs.len() - services
         )));
     }
     for (index, spec) in specs.iter().enumerate() {
-        check_name(&spec.name)?;
+        check_role(spec)?;
         if specs[..index].iter().any(|other| other.name == spec.name) {
             return Err(PlanError(format!(
                 "the app {} is named twice; give the second another name",
@@ -253,6 +277,35 @@ fn check_settings(spec: &AppSpec) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// Refuses a name that no app may have: one that does not fit, or a service's.
+///
+/// # Errors
+/// [`PlanError`], one sentence for the operator.
+pub fn check_app_name(name: &str) -> Result<(), PlanError> {
+    check_name(name)?;
+    if SERVICES.contains(&name) {
+        let why = "is the name of a service of the node, and no app may have it; give the app another name";
+        return Err(PlanError(format!("{name} {why}")));
+    }
+    Ok(())
+}
+
+fn check_role(spec: &AppSpec) -> Result<(), PlanError> {
+    let name = &spec.name;
+    let reserved = SERVICES.contains(&name.as_str());
+    match spec.role {
+        AppRole::App => check_app_name(name),
+        AppRole::Service if !reserved => Err(PlanError(format!("{name} is no service of the node"))),
+        AppRole::Service if spec.kind == ZoneKind::Trusted => {
+            Err(PlanError(format!("the service {name} runs in a process zone only")))
+        }
+        AppRole::Service if !matches!(spec.source, AppSource::BuiltIn(_)) => {
+            Err(PlanError(format!("the service {name} is in the binary and nowhere else")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn check_name(name: &str) -> Result<(), PlanError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if name.is_empty() || name.len() > APP_NAME_BYTES_MAX || !name.bytes().all(plain) {
@@ -269,6 +322,7 @@ mod tests {
     fn spec(name: &str, kind: ZoneKind, source: AppSource) -> AppSpec {
         AppSpec {
             name: name.to_owned(),
+            role: AppRole::App,
             kind,
             source,
             limits: Limits::default(),
@@ -309,6 +363,22 @@ mod tests {
     }
 
     #[test]
+    fn a_service_is_the_nodes_own_and_runs_in_a_process_zone() {
+        let service =
+            |name: &str, kind, source| AppSpec { role: AppRole::Service, ..spec(name, kind, source) };
+        let within = || AppSource::BuiltIn("audit".into());
+        check(&[built_in("audit")], Err("audit is the name of a service of the node"));
+        check(&[service("hub", ZoneKind::Process, within())], Err("hub is no service"));
+        check(&[service("audit", ZoneKind::Trusted, within())], Err("in a process zone only"));
+        let elsewhere = AppSource::Executable("/bin/true".into());
+        check(&[service("audit", ZoneKind::Process, elsewhere)], Err("in the binary and nowhere else"));
+        check(&[service("audit", ZoneKind::Process, within()), built_in("hub")], Ok(()));
+        let mut many: Vec<_> = (0..APPS_MAX).map(|number| built_in(&number.to_string())).collect();
+        many.push(service("audit", ZoneKind::Process, within()));
+        check(&many, Err("63 apps are more than the 62 that one node runs beside 1 services"));
+    }
+
+    #[test]
     fn text_from_outside_cannot_steer_a_terminal_or_fill_a_status() {
         assert_eq!(legible("\u{1b}[2J\u{7}ok", 100), "\\u{1b}[2J\\u{7}ok");
         assert_eq!(legible("äää", 5), "ää");
@@ -324,6 +394,7 @@ mod tests {
         };
         let status = AppStatus {
             app: "x".repeat(APP_NAME_BYTES_MAX),
+            role: AppRole::Service,
             zone: u16::MAX,
             kind: ZoneKind::Process,
             demoted: Some(Ending { last_line: None, ..ending() }),

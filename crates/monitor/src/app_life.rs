@@ -16,8 +16,8 @@
 //! ```
 
 use crate::app::{
-    AppSpec, AppState, AppStatus, Ending, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, REASON_BYTES_MAX, Verb,
-    ZoneKind, legible,
+    AppRole, AppSpec, AppState, AppStatus, Ending, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX,
+    REASON_BYTES_MAX, Verb, ZoneKind, legible,
 };
 use crate::backoff::{Backoff, Patience, Verdict};
 use crate::protocol::ToKernel;
@@ -231,6 +231,9 @@ impl AppLife {
 
     pub(crate) fn operator(&mut self, verb: Verb, at: Situation, out: &mut Vec<Command>) {
         match verb {
+            Verb::Stop if self.spec.role == AppRole::Service => {
+                self.say(Severity::Warn, "is a service of the node and is not stopped", out);
+            }
             Verb::Restart => self.restart(at, out),
             Verb::Stop => self.stop("the operator stopped it", at, out),
             Verb::Start => match self.phase {
@@ -280,6 +283,7 @@ impl AppLife {
         let ending = |past: &Past| past.ending(unix_ms_at_zero);
         AppStatus {
             app: self.spec.name.clone(),
+            role: self.spec.role,
             zone: self.zone,
             kind: self.kind,
             demoted: self.demoted.as_ref().map(ending),
@@ -435,6 +439,10 @@ impl AppLife {
     }
 
     fn say(&self, severity: Severity, line: &str, out: &mut Vec<Command>) {
-        out.push(Command::Log { severity, line: format!("app {}: {line}", self.spec.name) });
+        let what = match self.spec.role {
+            AppRole::App => "app",
+            AppRole::Service => "service",
+        };
+        out.push(Command::Log { severity, line: format!("{what} {}: {line}", self.spec.name) });
     }
 }

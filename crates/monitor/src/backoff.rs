@@ -30,6 +30,16 @@ impl Patience {
         stable_ms: 30_000,
     };
 
+    /// For a service of the node: the first few are back within 300 ms each, and one that crashes every few seconds always is. It is
+    /// given up after twenty in a minute, which takes one that never gets up about half of that.
+    pub const SERVICE: Patience = Patience {
+        first_delay_ms: 50,
+        longest_delay_ms: 2_000,
+        restarts_max: 20,
+        window_ms: 60_000,
+        stable_ms: 5_000,
+    };
+
     /// For the kernel: five a minute. Every restart ends all switch sessions, so a node that needs more is better
     /// taken over by another.
     pub const KERNEL: Patience = Patience { restarts_max: 5, ..Patience::APP };
@@ -118,6 +128,15 @@ mod tests {
         let mut lives: Vec<_> = delays.map(|delay| (1, RestartAfter(delay))).into();
         lives.push((1, Exhausted));
         check(Patience::APP, &lives);
+    }
+
+    #[test]
+    fn a_service_that_crashes_now_and_then_is_back_at_once_and_one_that_never_gets_up_is_given_up() {
+        check(Patience::SERVICE, &[(5_000, RestartAfter(0)), (5_000, RestartAfter(0))]);
+        let delays = [0, 50, 100, 200, 400, 800, 1_600].into_iter().chain([2_000; 13]);
+        let mut lives: Vec<_> = delays.map(|delay| (1, RestartAfter(delay))).collect();
+        lives.push((1, Exhausted));
+        check(Patience::SERVICE, &lives);
     }
 
     #[test]

@@ -8,13 +8,14 @@
 //! | what | what happens |
 //! |---|---|
 //! | an app's process ends, unasked | restarted with back-off; quarantined when that happens too often |
+//! | a service's process ends, unasked | as an app's, but with less delay, and it is given up later |
 //! | a zone breaks the rules of its port | killed, then as above |
 //! | a trusted app panics | caught by the kernel; the app runs in a process zone from then on |
 //! | the kernel ends, unasked, or its workers stand still | restarted; every zone too, with fresh ports; all trusted apps run in process zones from then on |
 //! | the kernel says at its first start that it cannot run | the node ends with the kernel's exit code and sentence |
 //! | the kernel ends too often | the node gives up with exit code 1 |
 
-use crate::app::{AppSpec, AppStatus, KernelStatus, PlanError, Verb, check_specs};
+use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, PlanError, Verb, check_specs};
 use crate::app_life::{AppLife, Past, Situation};
 use crate::backoff::{Backoff, Patience, Verdict};
 use crate::protocol::ToKernel;
@@ -36,6 +37,8 @@ const AFTER_KILL_MS: u64 = 2_000;
 pub struct Timing {
     /// Restarts of an app.
     pub app: Patience,
+    /// Restarts of a service.
+    pub service: Patience,
     /// Restarts of the kernel.
     pub kernel: Patience,
     /// From the start of the kernel process to its `Ready`; it only has to open its ports.
@@ -50,6 +53,7 @@ impl Default for Timing {
     fn default() -> Timing {
         Timing {
             app: Patience::APP,
+            service: Patience::SERVICE,
             kernel: Patience::KERNEL,
             kernel_start_ms: 10_000,
             kernel_silence_ms: 3_000,
@@ -290,9 +294,15 @@ impl Supervisor {
     /// [`PlanError`] if the list cannot be run.
     pub fn new(specs: Vec<AppSpec>, timing: Timing) -> Result<Supervisor, PlanError> {
         check_specs(&specs)?;
-        let patience = timing.app.clone();
-        let apps =
-            (1u16..).zip(specs).map(|(zone, spec)| AppLife::new(zone, spec, patience.clone())).collect();
+        let patience = |spec: &AppSpec| match spec.role {
+            AppRole::App => timing.app.clone(),
+            AppRole::Service => timing.service.clone(),
+        };
+        let life = |(zone, spec)| {
+            let patience = patience(&spec);
+            AppLife::new(zone, spec, patience)
+        };
+        let apps = (1u16..).zip(specs).map(life).collect();
         Ok(Supervisor {
             kernel_backoff: Backoff::new(timing.kernel.clone()),
             timing,
@@ -498,8 +508,12 @@ impl Supervisor {
         self.ever_ready = true;
         self.kernel = KernelPhase::Running { alive_ms: now_ms };
         let at = self.situation(now_ms);
-        for app in &mut self.apps {
-            app.kernel_ready(at, out);
+        // Services first: what they are there for begins with the apps.
+        for role in [AppRole::Service, AppRole::App] {
+            self.apps
+                .iter_mut()
+                .filter(|app| app.spec.role == role)
+                .for_each(|app| app.kernel_ready(at, out));
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{ago, ask, json, table::columns, unexpected};
 use crate::cli::{AppListArgs, AppVerbArgs, CommandError};
 use crate::node::operator::{Answer, AppView, PackageView, Question};
-use monitor::{AppState, Ending, Verb};
+use monitor::{AppRole, AppState, Ending, Verb};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What `burnet app list` prints.
@@ -34,23 +34,34 @@ fn unix_ms() -> u64 {
 }
 
 fn text(apps: &[AppView], now_ms: u64) -> String {
-    if apps.is_empty() {
-        return "the node runs no app; start it with --app NAME, for example --app learning-switch\n"
-            .to_owned();
+    let of = |role| apps.iter().filter(move |app| app.status.role == role).collect::<Vec<_>>();
+    let (wanted, services) = (of(AppRole::App), of(AppRole::Service));
+    let own = match services.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", listed("SERVICE", &services, now_ms)),
+    };
+    if wanted.is_empty() {
+        let none = "the node runs no app; start it with --app NAME, for example --app learning-switch\n";
+        return format!("{none}{own}");
     }
-    let rows: Vec<_> = apps.iter().map(|app| row(app, now_ms)).collect();
-    let headings = [
-        "APP", "PACKAGE", "ZONE", "STATE", "PID", "SINCE", "RESTARTS", "EVENTS", "DROPPED", "COMMANDS",
-        "REFUSED", "LAST END",
-    ];
-    let table = columns(headings, &rows);
     // It is the same for all of them.
     let trouble = apps.iter().find_map(|app| app.trouble.as_ref());
-    table + &not_enforced(apps) + &trouble.map(|trouble| format!("{trouble}\n")).unwrap_or_default()
+    let trouble = trouble.map(|trouble| format!("{trouble}\n")).unwrap_or_default();
+    format!("{}{own}{trouble}", listed("APP", &wanted, now_ms))
+}
+
+/// A table of some apps, and what of their zones is not enforced.
+fn listed(what: &str, apps: &[&AppView], now_ms: u64) -> String {
+    let rows: Vec<_> = apps.iter().map(|app| row(app, now_ms)).collect();
+    let headings = [
+        what, "PACKAGE", "ZONE", "STATE", "PID", "SINCE", "RESTARTS", "EVENTS", "DROPPED", "COMMANDS",
+        "REFUSED", "LAST END",
+    ];
+    columns(headings, &rows) + &not_enforced(apps)
 }
 
 /// One line for each part of a zone that this machine does not enforce, with the apps that it is so for.
-fn not_enforced(apps: &[AppView]) -> String {
+fn not_enforced(apps: &[&AppView]) -> String {
     let mut gaps: Vec<(String, Vec<&str>)> = Vec::new();
     for app in apps {
         for gap in app.status.not_enforced.iter().map(ToString::to_string) {
@@ -118,6 +129,7 @@ mod tests {
         let end = Ending { reason: "killed by SIGKILL".into(), last_line: None, unix_ms: 5_000 };
         let status = AppStatus {
             app: "hub".into(),
+            role: AppRole::App,
             zone: 1,
             kind: ZoneKind::Process,
             demoted: None,
@@ -140,6 +152,20 @@ hub: own_user is not enforced: the node is not root's
         let (version, digest) = ("1.0.0".to_owned(), "0123456789abcdef".to_owned());
         app.package =
             Some(PackageView { version, digest, signed: "developer alice".to_owned(), demoted: None });
-        assert!(text(&[app], 10_000).contains("hub  1.0.0 0123456789ab (developer alice)  process  "));
+        assert!(
+            text(std::slice::from_ref(&app), 10_000)
+                .contains("hub  1.0.0 0123456789ab (developer alice)  process  ")
+        );
+        let mut service = AppView { package: None, ..app.clone() };
+        service.status = AppStatus {
+            app: "audit".into(),
+            role: AppRole::Service,
+            not_enforced: Vec::new(),
+            ..app.status.clone()
+        };
+        let both = text(&[service.clone(), app], 10_000);
+        assert!(both.starts_with("APP  PACKAGE") && both.contains("\n\nSERVICE  PACKAGE  ZONE"), "{both}");
+        let alone = text(&[service], 10_000);
+        assert!(alone.starts_with("the node runs no app") && alone.contains("\naudit    -"), "{alone}");
     }
 }

@@ -27,6 +27,9 @@ pub struct AppGrant {
     pub capabilities: Option<Capabilities>,
     /// How much of it.
     pub quotas: Quotas,
+    /// What services alone hold, by name. Written by the node itself, and never read from a file or a package.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub system: Vec<String>,
 }
 
 impl AppGrant {
@@ -53,6 +56,8 @@ impl AppGrant {
             None => (Grant::of_an_app(), None),
             Some(capabilities) => (granted(capabilities), rules_per_datapath(capabilities)),
         };
+        let system = self.system.iter().filter_map(|name| Capability::from_name(name));
+        let grant = system.filter(|one| one.is_system()).fold(grant, Grant::with);
         grant.with_quotas(kernel::Quotas {
             commands_per_s: self.quotas.commands_per_s.map(quota),
             packet_outs_per_s: self.quotas.packet_outs_per_s.map(quota),
@@ -148,7 +153,7 @@ mod tests {
     fn granted_by(text: &str) -> Grant {
         let file = super::super::ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
         let (_, table) = file.apps().remove(0);
-        let said = AppGrant { capabilities: table.capabilities, quotas: table.quotas };
+        let said = AppGrant { capabilities: table.capabilities, quotas: table.quotas, system: Vec::new() };
         let heard = AppGrant::read(said.to_json()).unwrap();
         assert_eq!(heard, said);
         heard.to_kernel()

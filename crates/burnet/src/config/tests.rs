@@ -49,6 +49,13 @@ fn values_that_do_not_go_together_are_refused() {
 fn apps_that_cannot_run_are_refused() {
     refused("", &args(&["hub", "hub=trusted"]), "the app hub is named twice by --app");
     refused("", &args(&["a/x", "b/x"]), "the app x is named twice by --app");
+    refused("", &args(&["audit"]), "audit is the name of a service of the node");
+    refused("[app.security]\npath = '/x'", &args(&[]), "security is the name of a service of the node");
+    refused(
+        "[app.hub.capabilities]\n'system.audit' = true",
+        &args(&[]),
+        "services of the node alone hold this",
+    );
     refused("", &args(&["hup"]), "there is no built-in app hup (there are hub, learning-switch)");
     refused("[app.mine]", &args(&[]), "or set app.mine.path");
     refused("", &args(&["./mine=trusted"]), "the app mine is a program of its own and cannot run trusted");

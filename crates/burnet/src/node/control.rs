@@ -29,7 +29,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use monitor::channel::{Channel, ChannelError};
 use monitor::protocol::{ALIVE_INTERVAL_MS, FromKernel, ToKernel, split_ports};
-use monitor::{AppStatus, KernelStatus, Verb};
+use monitor::{AppRole, AppStatus, KernelStatus, Verb};
 use southbound::tls::{TlsFiles, load};
 use southbound::{Listeners, RoleWanted, Roster, SouthboundConfig, Versions};
 use std::collections::HashMap;
@@ -541,9 +541,14 @@ impl Control {
     }
 
     fn ask_for_app(&mut self, app: String, verb: Verb) -> Answer {
-        if !self.apps.iter().any(|status| status.app == app) {
+        let Some(status) = self.apps.iter().find(|status| status.app == app) else {
             return Answer::Refused(format!(
                 "there is no app {app} on this node; `burnet app list` lists those that are"
+            ));
+        };
+        if status.role == AppRole::Service && verb == Verb::Stop {
+            return Answer::Refused(format!(
+                "{app} is a service of the node and is not stopped while the node runs; `burnet app restart {app}` starts it anew"
             ));
         }
         self.to_monitor.push(FromKernel::Operator { app, verb });

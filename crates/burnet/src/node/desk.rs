@@ -469,6 +469,7 @@ mod tests {
     fn an_app() -> AppStatus {
         AppStatus {
             app: "hub".into(),
+            role: Default::default(),
             zone: 1,
             kind: monitor::ZoneKind::Process,
             demoted: None,

@@ -21,6 +21,7 @@ pub fn app(name: &str, kind: ZoneKind, settings: Value) -> AppSpec {
     let source = AppSource::BuiltIn("greeter".into());
     AppSpec {
         name: name.into(),
+        role: Default::default(),
         kind,
         source,
         limits: Default::default(),

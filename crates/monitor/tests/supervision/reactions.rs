@@ -2,7 +2,7 @@
 
 use crate::world::{CRASHED, KILLED, World, app};
 use monitor::supervisor::{Event, ProcessEnd, Supervisor, Who};
-use monitor::{AppState, Timing, Verb, ZoneKind};
+use monitor::{AppRole, AppSpec, AppState, Timing, Verb, ZoneKind};
 
 /// Lets something happen to a running node (hub in a process zone, switch trusted) and compares what is done about it.
 #[track_caller]
@@ -31,6 +31,41 @@ fn apps_are_started_when_the_kernel_is_ready_and_not_before() {
     assert_eq!(world.take_commands(), ["start zone 1.1", "load switch"]);
     assert_eq!((world.state("hub"), world.status("hub").pid), (AppState::Running, Some(4_711)));
     assert_eq!((world.state("switch"), world.status("switch").kind), (AppState::Running, ZoneKind::Trusted));
+}
+
+/// `hub` and the service `audit`, both running.
+fn with_a_service() -> World {
+    let audit = AppSpec { role: AppRole::Service, ..app("audit", ZoneKind::Process) };
+    let mut world = World::new(vec![app("hub", ZoneKind::Process), audit]);
+    world.hear(Event::KernelReady);
+    world
+}
+
+#[test]
+fn a_service_is_started_before_the_apps() {
+    let mut world = with_a_service();
+    assert_eq!(world.take_commands(), ["start kernel.1", "start zone 2.1", "start zone 1.1"]);
+    assert_eq!(world.status("audit").role, AppRole::Service);
+}
+
+#[test]
+fn a_service_that_crashes_again_is_back_before_an_app_would_be() {
+    let mut world = with_a_service();
+    world.app_ends("audit", CRASHED);
+    world.take_commands();
+    world.app_ends("audit", CRASHED);
+    world.wait_ms(50);
+    assert_eq!(world.take_commands(), ["detach 2.2", "start zone 2.3"]);
+}
+
+#[test]
+fn the_operator_restarts_a_service_and_cannot_stop_it() {
+    let mut world = with_a_service();
+    world.take_commands();
+    world.operator(Verb::Stop, "audit");
+    assert_eq!(world.take_commands(), Vec::<String>::new());
+    world.operator(Verb::Restart, "audit");
+    assert_eq!(world.take_commands(), ["detach 2.1", "term zone 2.1", "start zone 2.2"]);
 }
 
 #[test]

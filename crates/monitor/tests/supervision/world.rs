@@ -42,6 +42,7 @@ pub fn name(who: Who) -> String {
 pub fn app(name: &str, kind: ZoneKind) -> AppSpec {
     AppSpec {
         name: name.to_owned(),
+        role: Default::default(),
         kind,
         source: AppSource::BuiltIn("hub".to_owned()),
         limits: Default::default(),

@@ -71,6 +71,25 @@ pub struct Capabilities {
     /// Hear what is published on topics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribe: Option<Names>,
+    /// Nobody's to ask for or to grant; named so that whoever tries hears why.
+    #[serde(rename = "system.audit", skip_serializing)]
+    pub system_audit: Option<ForServices>,
+    /// As `system.audit`.
+    #[serde(rename = "system.resource", skip_serializing)]
+    pub system_resource: Option<ForServices>,
+    /// As `system.audit`.
+    #[serde(rename = "system.security", skip_serializing)]
+    pub system_security: Option<ForServices>,
+}
+
+/// A capability that services of the node alone hold. There is no value of it: whatever is written is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForServices {}
+
+impl<'de> Deserialize<'de> for ForServices {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(serde::de::Error::custom("services of the node alone hold this capability: leave it out"))
+    }
 }
 
 /// The bounds of `packet.in`.
@@ -224,6 +243,7 @@ impl Capabilities {
             query: keep(kept("query"), &self.query),
             publish: keep(kept("publish"), &self.publish),
             subscribe: keep(kept("subscribe"), &self.subscribe),
+            ..Capabilities::default()
         }
     }
 }

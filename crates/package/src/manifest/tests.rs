@@ -55,6 +55,15 @@ fn a_head_that_cannot_be_is_refused() {
 }
 
 #[test]
+fn what_services_alone_hold_cannot_be_asked_for() {
+    for (name, value) in [("audit", "true"), ("resource", "{}"), ("security", "false")] {
+        let said = "services of the node alone hold this capability: leave it out";
+        refused_capability(&format!("'system.{name}' = {value}"), said);
+    }
+    refused_capability("'system.audits' = true", "unknown key `system.audits`: did you mean `system.audit`?");
+}
+
+#[test]
 fn an_unknown_key_is_refused_with_its_neighbour() {
     refused("[capabilites]", "line 1: unknown key `capabilites`: did you mean `capabilities`?");
     refused_capability("'packet.ins' = true", "unknown key `packet.ins`: did you mean `packet.in`?");

@@ -1,0 +1,86 @@
+//! The services that are compiled into the binary: parts of the node, each an app in a process zone of its own.
+//!
+//! ```text
+//!   Config ──> wanted() ──> AppSpec with the role of a service ──> monitor ──> run() in the service's process
+//! ```
+//!
+//! In: what the node was configured with. Out: which services it needs, and how each of them is confined. It starts none.
+
+use crate::config::{AppGrant, Config};
+use monitor::{AppRole, AppSource, AppSpec, ZoneKind};
+use package::manifest::Capabilities;
+use std::process::ExitCode;
+use zone::{Limits, Sandbox};
+
+/// A service within the binary.
+pub struct Service {
+    /// Its name: one of [`monitor::SERVICES`].
+    pub name: &'static str,
+    /// What its process does.
+    pub run: fn() -> ExitCode,
+    /// What this node needs it for, or `None` if for nothing.
+    pub need: fn(&Config) -> Option<Need>,
+}
+
+/// What a service gets that a node needs.
+#[derive(Debug, Default)]
+pub struct Need {
+    /// What no app may hold, by name.
+    pub system: Vec<String>,
+    /// What an app may hold too.
+    pub capabilities: Capabilities,
+    /// What it may take of the machine.
+    pub limits: Limits,
+    /// What of the machine it may touch.
+    pub sandbox: Sandbox,
+    /// What it is told.
+    pub settings: serde_json::Map<String, serde_json::Value>,
+}
+
+/// All of them.
+const SERVICES: [Service; 0] = [];
+
+/// The service of this name.
+pub fn named(name: &str) -> Option<&'static Service> {
+    SERVICES.iter().find(|service| service.name == name)
+}
+
+/// The services that a node needs. They come after its apps, whose zones keep their numbers.
+pub fn wanted(config: &Config) -> Vec<AppSpec> {
+    SERVICES.iter().filter_map(|service| Some(spec(service.name, (service.need)(config)?))).collect()
+}
+
+fn spec(name: &str, need: Need) -> AppSpec {
+    let Need { system, capabilities, limits, sandbox, settings } = need;
+    let grant = AppGrant { capabilities: Some(capabilities), system, ..AppGrant::default() };
+    AppSpec {
+        name: name.to_owned(),
+        role: AppRole::Service,
+        kind: ZoneKind::Process,
+        source: AppSource::BuiltIn(name.to_owned()),
+        limits,
+        sandbox,
+        settings,
+        grant: grant.to_json(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::Capability;
+
+    #[test]
+    fn a_service_holds_what_it_was_given_and_nothing_else() {
+        let system = vec!["system.audit".to_owned(), "rule.write.others".to_owned()];
+        let spec = spec("audit", Need { system, ..Need::default() });
+        let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
+        let held: Vec<_> = Capability::all().filter(|capability| grant.holds(*capability)).collect();
+        assert_eq!(held, [Capability::SystemAudit]);
+    }
+
+    #[test]
+    fn every_service_has_a_name_that_is_kept_for_it() {
+        assert!(SERVICES.iter().all(|service| monitor::SERVICES.contains(&service.name)));
+    }
+}
