@@ -254,6 +254,18 @@ fn an_app_whose_commands_mean_nothing_is_refused_and_hurts_nobody() {
     assert_eq!(node.app("unruly").status.restarts, 0);
 }
 
+#[test]
+fn what_an_app_was_refused_is_not_forgotten_when_it_ends() {
+    let program = example("unruly").to_str().unwrap().to_owned();
+    let node = Node::start(&["--app", &program]);
+    node.wait("some commands were refused", |node| node.app("unruly").refusals >= 3);
+    kill(node.app("unruly").status.pid.unwrap());
+    node.wait("it ended", |node| node.app("unruly").status.last_end.is_some());
+    assert!(node.app("unruly").refusals >= 3);
+    node.wait("it is back", |node| node.app("unruly").status.restarts == 1);
+    assert!(node.app("unruly").refusals >= 3);
+}
+
 /// The exit code and what was said on standard error.
 fn refused(output: &Output) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())

@@ -133,7 +133,7 @@ pub struct ZoneCounts {
     pub dropped: u64,
     /// Commands that it gave.
     pub commands: u64,
-    /// Commands that were refused.
+    /// Commands that were refused, in all lives of the zone.
     pub refusals: u64,
 }
 

@@ -177,7 +177,7 @@ pub struct AppView {
     pub dropped: u64,
     /// Commands that it gave.
     pub commands: u64,
-    /// Commands that were refused.
+    /// Commands that were refused since the kernel process started, whatever became of its zone meanwhile.
     pub refusals: u64,
     /// Why counts are missing from these sums, if any are.
     pub trouble: Option<String>,

@@ -23,6 +23,7 @@ use flow::{DatapathId, ErrorCode};
 use kernel::{Asked, Decision, Effect, Grant, Kernel, QuotaKind, Refusal, ZoneSet};
 use mio::{Events, Poll, Token};
 use southbound::{Refused, Roster, Southbound, SouthboundConfig, SouthboundEvent, Tag};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -116,6 +117,9 @@ pub struct Worker {
     commands: Vec<u8>,
     scratch: Vec<u8>,
     punt: Vec<u8>,
+    /// Of each zone that is over, whose it was and how many commands it was refused: an app that is ended for what it does is
+    /// attached for moments only, and its refusals are what the operator wants to see then. One for each zone id.
+    refused_before: BTreeMap<ZoneId, (String, u64)>,
     ending: bool,
 }
 
@@ -160,6 +164,7 @@ impl Worker {
             commands: Vec::new(),
             scratch: Vec::new(),
             punt,
+            refused_before: BTreeMap::new(),
             ending: false,
         })
     }
@@ -488,6 +493,9 @@ impl Worker {
     fn detach(&mut self, zone: ZoneId) {
         if let Some(end) = self.dispatch.zones.put(zone, None) {
             end.deregister(self.poll.registry());
+            // Before the kernel forgets what it counted.
+            let refusals = self.refusals(zone, end.app());
+            self.refused_before.insert(zone, (end.app().to_owned(), refusals));
         }
         for (asker, ticket) in self.dispatch.kernel.detach(zone) {
             self.answer(asker, ticket, NO_SUCH_SERVICE, false, &[]);
@@ -558,22 +566,35 @@ impl Worker {
         }
     }
 
+    /// Commands of an app's that were refused, in this and all earlier lives of its zone.
+    fn refusals(&self, zone: ZoneId, app: &str) -> u64 {
+        let now = self.dispatch.kernel.zone(zone).map_or(0, |zone| zone.counters.refusals);
+        let before = self.refused_before.get(&zone).filter(|(whose, _)| whose == app);
+        now.saturating_add(before.map_or(0, |(_, refusals)| *refusals))
+    }
+
     fn count(&mut self, ticket: u64) {
-        let Dispatch { kernel, zones, .. } = &mut self.dispatch;
-        let zones = zones.iter().map(|(zone, end)| {
+        let Dispatch { kernel, zones, .. } = &self.dispatch;
+        let attached = zones.all().map(|(zone, end)| {
             let counters = kernel.zone(zone).map(|zone| zone.counters).unwrap_or_default();
             ZoneCounts {
                 zone: zone.0,
                 events: counters.events,
                 dropped: end.dropped(),
                 commands: counters.commands,
-                refusals: counters.refusals,
+                refusals: self.refusals(zone, end.app()),
             }
+        });
+        let over = self.refused_before.iter().filter(|(zone, _)| kernel.zone(**zone).is_none());
+        let over = over.map(|(zone, (_, refusals))| ZoneCounts {
+            zone: zone.0,
+            refusals: *refusals,
+            ..ZoneCounts::default()
         });
         let counts = FromWorker::Counts {
             ticket,
+            zones: attached.chain(over).collect(),
             sessions: self.southbound.sessions().collect(),
-            zones: zones.collect(),
             punts: kernel.punt_counters().collect(),
         };
         self.unsent.push(counts);

@@ -232,6 +232,11 @@ impl ZoneEnds {
         std::mem::replace(place, end)
     }
 
+    /// Every zone that is there, to look at.
+    pub fn all(&self) -> impl Iterator<Item = (ZoneId, &ZoneEnd)> {
+        self.ends.iter().enumerate().filter_map(|(number, end)| Some((ZoneId(number as u16), end.as_ref()?)))
+    }
+
     /// Every zone that is there.
     pub fn iter(&mut self) -> impl Iterator<Item = (ZoneId, &mut ZoneEnd)> {
         let numbered = self.ends.iter_mut().enumerate();

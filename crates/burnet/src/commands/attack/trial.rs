@@ -202,8 +202,7 @@ fn note(app: &AppView, seen: &mut Evidence) {
         return;
     }
     seen.restarts = status.restarts;
-    // Its counters begin anew with each start.
-    seen.refusals = seen.refusals.max(app.refusals);
+    seen.refusals = app.refusals;
     if let Some(end) = &status.last_end
         && !seen.endings.contains(&end.reason)
     {
