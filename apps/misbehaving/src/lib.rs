@@ -76,13 +76,27 @@ pub struct MisbehavingSettings {
     /// Processes that are not its own, for `read-memory`, `ptrace` and `signals`.
     #[serde(default)]
     pub processes: Vec<i32>,
+    /// Seconds in which it behaves, before it begins; 0: it begins at its first tick.
+    #[serde(default)]
+    pub quiet_s: u32,
+    /// It does so again at each tick, and not once.
+    #[serde(default)]
+    pub again: bool,
+    /// Between two MiB of `memory-leak`.
+    #[serde(default = "leak_pause_ms")]
+    pub leak_pause_ms: u64,
+}
+
+/// A leak that is as fast as most bugs' are slow, so that trials are short.
+fn leak_pause_ms() -> u64 {
+    1
 }
 
 /// The app.
 pub struct Misbehaving {
     settings: MisbehavingSettings,
     switches: Vec<DatapathId>,
-    begun: bool,
+    ticks: u32,
     refused: u64,
     programmed: u64,
 }
@@ -93,7 +107,7 @@ impl App for Misbehaving {
         if settings.attack == Attack::RestartStorm {
             std::process::exit(7);
         }
-        Ok(Misbehaving { settings, switches: Vec::new(), begun: false, refused: 0, programmed: 0 })
+        Ok(Misbehaving { settings, switches: Vec::new(), ticks: 0, refused: 0, programmed: 0 })
     }
 
     fn interests(&self) -> Interests {
@@ -107,7 +121,9 @@ impl App for Misbehaving {
 
     fn on_tick(&mut self, _: u64, out: &mut Commands) {
         // By the first tick the switches that were there are known.
-        if !std::mem::replace(&mut self.begun, true) {
+        self.ticks = self.ticks.saturating_add(1);
+        let quiet = self.settings.quiet_s;
+        if self.ticks > quiet && (self.settings.again || self.ticks - quiet == 1) {
             self.begin(out);
         } else if self.refused + self.programmed > 0 {
             let text = format!("tried commands: {} denied, {} worked", self.refused, self.programmed);
@@ -185,5 +201,14 @@ mod tests {
         assert!(app.switch_up(1, &[1]).is_empty());
         assert!(app.tick(1)[0].starts_with("delete-rule of:0000000000000001"));
         assert!(app.tick(2).is_empty(), "once");
+    }
+
+    #[test]
+    fn it_behaves_for_as_long_as_it_is_told_and_goes_on_if_it_is_told() {
+        let settings = r#"{"attack": "clear-tables", "quiet_s": 2, "again": true}"#;
+        let mut app = Trial::<Misbehaving>::start(settings).unwrap();
+        app.switch_up(1, &[1]);
+        let commands = [1, 2, 3, 4].map(|second| app.tick(second).len());
+        assert_eq!(commands, [0, 0, 1, 1]);
     }
 }

@@ -32,7 +32,7 @@ const WRITABLE: [&str; 7] = ["", "/tmp", "/var/tmp", "/dev/shm", "/run", "/etc",
 pub(crate) fn attack(settings: &MisbehavingSettings, out: &mut Commands) {
     match settings.attack {
         Attack::ForkBomb => report(out, "to fork without end", fork_bomb()),
-        Attack::MemoryLeak => leak(),
+        Attack::MemoryLeak => leak(settings.leak_pause_ms),
         Attack::DescriptorLeak => report(out, "to open without end", descriptor_leak()),
         Attack::ThreadBomb => report(out, "to start threads without end", thread_bomb()),
         Attack::DiskFill => {
@@ -64,12 +64,12 @@ fn fork_bomb() -> io::Result<()> {
 }
 
 /// Ends in one of two ways: an allocation fails and the process aborts, or the machine's limit kills it.
-fn leak() {
+fn leak(pause_ms: u64) {
     let mut taken = Vec::new();
     for _ in 0..LEAKS_MAX {
         // Written to, so that it is there and not only promised.
         taken.push(vec![0xa5u8; LEAK_BYTES]);
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(pause_ms));
     }
     std::mem::forget(taken);
 }

@@ -136,6 +136,9 @@ pub struct RunArgs {
     /// End when the process that started it ends; for programs that run a node of their own
     #[arg(long, hide = true)]
     pub die_with_parent: bool,
+    /// For comparison only: everything inside the kernel's process, and nothing that ends is started again
+    #[arg(long, hide = true)]
+    pub monolithic: bool,
 }
 
 const DEMO_EXAMPLES: &str = "\

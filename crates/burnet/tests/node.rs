@@ -245,6 +245,16 @@ fn a_kernel_that_is_killed_comes_back_and_trusts_no_more() {
 }
 
 #[test]
+fn a_monolithic_node_ends_with_its_kernel() {
+    let mut node = Node::start(&["--app", "hub", "--monolithic"]);
+    assert_eq!(node.app("hub").status.pid, None, "it has no process of its own");
+    kill(node.kernel_pid());
+    assert_eq!(node.child.wait().unwrap().code(), Some(1));
+    // What is dropped below has ended already.
+    node.child = Command::new("sleep").arg("60").spawn().unwrap();
+}
+
+#[test]
 fn an_app_whose_commands_mean_nothing_is_refused_and_hurts_nobody() {
     let program = example("unruly").to_str().unwrap().to_owned();
     let node = Node::start(&["--app", &program, "--app", "learning-switch"]);

@@ -2,6 +2,8 @@
 //!
 //! Never decides what runs: the configuration says it, and the monitor does it.
 
+mod baseline;
+
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
 use crate::config::{Config, Installed, Surroundings, users};
@@ -41,7 +43,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
             CommandError::DidNotWork(format!("the node cannot be tied to its parent: {error}"))
         })?;
     }
-    let plan = plan(config)?;
+    let mut plan = plan(config)?;
+    if args.monolithic {
+        baseline::make_monolithic(&mut plan);
+    }
     match monitor::run(plan) {
         Ok(outcome) => {
             if let Some(message) = outcome.message {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::LoadOptions;
+use super::allowance::Allowance;
 use super::answers::Said;
 use super::figures::Latencies;
 use super::pace::Pace;
@@ -43,6 +44,11 @@ const EVENTS_PER_POLL: usize = 1024;
 /// At a fixed rate, the thread sleeps only if the next packet-in is due later than this; what the poll can wait is whole milliseconds.
 const WORTH_SLEEPING: Duration = Duration::from_millis(3);
 
+/// Behind a link that carries no more, the poll waits so long: half of what the link's allowance keeps.
+const LINK_PATIENCE: Duration = Duration::from_millis(2);
+/// A switch's turn at such a link is at least so many packet-ins, so that a write to its socket is worth its while.
+const LINK_SHARE_LEAST: usize = 16;
+
 /// In throughput mode, packet-ins are sent for so long before answers count: until the controller has its queues full and works as it does
 /// from then on.
 const RAMP: Duration = Duration::from_millis(500);
@@ -62,6 +68,8 @@ enum Activity {
     Learn,
     /// Send as much as goes.
     Throughput,
+    /// Send as much as goes, and no more than this lets through.
+    AtMost(Allowance),
     /// Send one, and the next when it is answered.
     Latency,
     /// Send what is due.
@@ -198,11 +206,14 @@ impl Generator {
         let begin = self.now();
         let activity = match mode {
             Mode::Throughput => Activity::Throughput,
+            Mode::AtMost(per_s) => {
+                Activity::AtMost(Allowance::new(per_s / self.options.threads as f64, begin))
+            }
             Mode::Latency => Activity::Latency,
             Mode::Rate(per_s) => Activity::Rate(self.take_places(per_s, begin)),
         };
         self.begin(activity);
-        let ramp = if mode == Mode::Throughput { RAMP } else { Duration::ZERO };
+        let ramp = if matches!(mode, Mode::Throughput | Mode::AtMost(_)) { RAMP } else { Duration::ZERO };
         self.go_on_until(begin + ramp);
         let (counts_from, before) = (self.now(), self.tally.answered);
         self.switches.iter_mut().for_each(|switch| switch.answered = 0);
@@ -284,7 +295,11 @@ impl Generator {
     fn patience(&self, end: Duration) -> Duration {
         let now = self.now();
         let rest = end.saturating_sub(now).min(HOUSEKEEPING);
-        let Activity::Rate(pace) = self.activity else { return rest };
+        let pace = match self.activity {
+            Activity::Rate(pace) => pace,
+            Activity::AtMost(_) => return rest.min(LINK_PATIENCE),
+            _ => return rest,
+        };
         let due_at = |(switch, place): (&LoadSwitch, &Option<u64>)| {
             place.map(|place| pace.due_at(place, switch.next - switch.first_of_round))
         };
@@ -310,7 +325,7 @@ impl Generator {
             self.next_housekeeping = now + HOUSEKEEPING;
             self.keep_house(now);
         }
-        if let Activity::Rate(_) = self.activity {
+        if let Activity::Rate(_) | Activity::AtMost(_) = self.activity {
             (0..self.switches.len()).for_each(|index| self.enqueue(index));
         }
         for _ in 0..self.queue.len() {
@@ -389,7 +404,12 @@ impl Generator {
         }
         self.send(index)?;
         let switch = &self.switches[index];
-        let sends_on = matches!(self.activity, Activity::Throughput) && switch.can_send();
+        let goes_on = match &self.activity {
+            Activity::Throughput => true,
+            Activity::AtMost(link) => link.is_left(),
+            _ => false,
+        };
+        let sends_on = goes_on && switch.can_send();
         if sends_on || switch.has_more_to_read() {
             self.enqueue(index);
         }
@@ -454,6 +474,14 @@ impl Generator {
             Activity::Idle => Ok(()),
             Activity::Learn => self.announce(index),
             Activity::Throughput => self.send_packets(index, self.batch.capacity()).map(drop),
+            Activity::AtMost(mut link) => {
+                let count = link.at(self.now()).min(self.batch.capacity()).min(self.link_share());
+                if count > 0 {
+                    link.take(self.send_packets(index, count)?);
+                }
+                self.activity = Activity::AtMost(link);
+                Ok(())
+            }
             Activity::Latency if switch.outstanding.is_some() => Ok(()),
             Activity::Latency => {
                 let buffer_id = switch.next as u32 % BUFFER_IDS;
@@ -470,6 +498,11 @@ impl Generator {
                 if count > 0 { self.send_packets(index, count).map(drop) } else { Ok(()) }
             }
         }
+    }
+
+    /// What one switch may take of the link in its turn, so that those behind it in the queue find something too.
+    fn link_share(&self) -> usize {
+        (self.batch.capacity() / self.switches.len().max(1)).max(LINK_SHARE_LEAST)
     }
 
     fn send_packets(&mut self, index: usize, count: usize) -> io::Result<u64> {

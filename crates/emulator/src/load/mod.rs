@@ -6,12 +6,13 @@
 //! ```
 //!
 //! A [`Load`] connects its switches, makes their hosts known to the controller, and then runs rounds: as many packet-ins as go
-//! ([`Mode::Throughput`]), one at a time from each switch ([`Mode::Latency`]), or a fixed rate ([`Mode::Rate`]). A [`Sink`] is the
-//! peer that does least: it answers each packet-in with a ready flow mod, so that what generator and machine can do is known.
+//! ([`Mode::Throughput`], or no more than a link would carry: [`Mode::AtMost`]), one at a time from each switch ([`Mode::Latency`]), or a fixed
+//! rate ([`Mode::Rate`]). A [`Sink`] is the peer that does least: it answers each packet-in with a ready flow mod, so that what generator and machine can do is known.
 //!
 //! The switches are shells with no tables: nothing is forwarded here, and no message is decoded that is only counted. Never started by a
 //! node, and never privileged.
 
+mod allowance;
 mod answers;
 mod contact;
 mod crew;
@@ -66,6 +67,8 @@ pub struct LoadOptions {
 pub enum Mode {
     /// Each switch sends as much as its socket takes; answers are counted.
     Throughput,
+    /// The same, but all together send no more than so many a second, as behind a link that carries no more.
+    AtMost(f64),
     /// Each switch has one packet-in under way; answers are counted and timed.
     Latency,
     /// All together send so many a second, whether answers come or not; they are timed from when the packet-in was due.

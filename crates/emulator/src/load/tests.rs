@@ -78,6 +78,7 @@ fn all_that_is_sent_is_answered_in_both_versions_and_all_modes() {
         let round = check(Mode::Throughput, &options, &sink);
         assert!(round.latencies.percentiles().is_none());
         assert!(round.flow_mods >= round.sent && round.packet_outs == 0, "{round:?}");
+        check(Mode::AtMost(20_000.0), &options, &sink);
         let round = check(Mode::Latency, &options, &sink);
         assert_eq!(round.latencies.percentiles().unwrap().count, round.answered);
         let round = check(Mode::Rate(2000.0), &options, &sink);

@@ -138,6 +138,9 @@ pub struct LoadArgs {
     /// In latency mode: so many packet-ins a second from all switches together, and each timed from when it was due
     #[arg(long, value_name = "PER_SECOND", value_parser = positive)]
     pub rate: Option<f64>,
+    /// In throughput mode: no more than so many packet-ins a second from all switches together, as behind a link that carries no more
+    #[arg(long, value_name = "PER_SECOND", value_parser = positive)]
+    pub at_most: Option<f64>,
     /// Seconds of a round
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
     pub seconds: f64,
@@ -228,6 +231,7 @@ impl Default for LoadArgs {
             hosts: None,
             mode: ModeName::Throughput,
             rate: None,
+            at_most: None,
             seconds: 1.0,
             rounds: None,
             warmup: 1,
@@ -265,6 +269,9 @@ impl LoadArgs {
         let refuse = |sentence: &str| Err(CommandError::CannotBe(sentence.to_owned()));
         if self.rate.is_some() && self.mode != ModeName::Latency {
             return refuse("a fixed rate is timed: --rate goes with --mode latency");
+        }
+        if self.at_most.is_some() && self.mode != ModeName::Throughput {
+            return refuse("a link is filled by as many as go: --at-most goes with --mode throughput");
         }
         if self.like_cbench && self.version == Some(OpenFlowVersion::V1_3) {
             return refuse("cbench speaks OpenFlow 1.0 alone: --like-cbench does not go with --version 1.3");
@@ -310,7 +317,7 @@ impl LoadArgs {
     /// How its rounds measure.
     pub fn mode(&self) -> Mode {
         match (self.mode, self.rate) {
-            (ModeName::Throughput, _) => Mode::Throughput,
+            (ModeName::Throughput, _) => self.at_most.map_or(Mode::Throughput, Mode::AtMost),
             (ModeName::Latency, None) => Mode::Latency,
             (ModeName::Latency, Some(per_s)) => Mode::Rate(per_s),
         }
@@ -365,6 +372,7 @@ mod tests {
     #[test]
     fn what_contradicts_itself_is_refused() {
         contradicts("--rate 5", "--mode latency");
+        contradicts("--at-most 5 --mode latency", "--mode throughput");
         contradicts("--like-cbench --version 1.3", "1.0 alone");
         contradicts("--like-cbench --mode latency --rate 5", "no fixed rate");
         contradicts("--mode latency --rate 5 --count messages", "--count buffers");
@@ -407,6 +415,7 @@ mod tests {
     #[test]
     fn a_rate_is_a_mode_of_its_own() {
         assert_eq!(load("").mode(), Mode::Throughput);
+        assert_eq!(load("--at-most 5e4").mode(), Mode::AtMost(50_000.0));
         assert_eq!(load("--mode latency").mode(), Mode::Latency);
         assert_eq!(load("--mode latency --rate 5e4").mode(), Mode::Rate(50_000.0));
     }

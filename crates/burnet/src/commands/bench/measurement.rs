@@ -123,7 +123,7 @@ impl Measurement {
         let incomplete = incomplete(&options, connected, learned, &rounds, &faults, stopped);
         Report {
             target: options.target.to_string(),
-            mode: if mode == Mode::Throughput { "throughput" } else { "latency" },
+            mode: if matches!(mode, Mode::Throughput | Mode::AtMost(_)) { "throughput" } else { "latency" },
             version: options.version.to_string(),
             switches: options.switches,
             hosts: options.hosts.sources(),
@@ -137,6 +137,7 @@ impl Measurement {
             },
             threads: options.threads,
             rate_per_s: if let Mode::Rate(per_s) = mode { Some(per_s) } else { None },
+            at_most_per_s: if let Mode::AtMost(per_s) = mode { Some(per_s) } else { None },
             seconds: round_length.as_secs_f64(),
             responses_per_s: median(&rates).unwrap_or(0.0),
             latency_us: latencies.percentiles().map(Into::into),
@@ -189,6 +190,8 @@ pub struct Report {
     pub threads: usize,
     /// The fixed rate, if there was one.
     pub rate_per_s: Option<f64>,
+    /// What a link was taken to carry, if it was.
+    pub at_most_per_s: Option<f64>,
     /// How long each round was to take.
     pub seconds: f64,
     /// The median of the rounds.
