@@ -12,7 +12,7 @@ use std::hint::black_box;
 const BATCH: usize = 256;
 
 fn frames(criterion: &mut Criterion) {
-    let port = Port::create(Sizes::new(1 << 20, 1 << 20).unwrap()).unwrap();
+    let port = Port::create(Sizes::new(1 << 20, 1 << 18, 1 << 20).unwrap()).unwrap();
     let mut kernel = KernelEnd::attach(port.kernel).unwrap();
     let mut app = AppEnd::attach(port.app).unwrap();
     let mut buffer = Vec::new();
@@ -22,10 +22,10 @@ fn frames(criterion: &mut Criterion) {
         let frame = vec![7; bytes];
         group.bench_function(format!("{BATCH} frames of {bytes} bytes"), |bench| {
             bench.iter(|| {
-                (0..BATCH).for_each(|_| kernel.producer.push(&[black_box(&frame)]).unwrap());
-                kernel.producer.publish();
-                while let Some(length) = app.consumer.pop_into(&mut buffer).unwrap() {
-                    black_box(length);
+                (0..BATCH).for_each(|_| kernel.packets.push(&[black_box(&frame)]).unwrap());
+                kernel.packets.publish();
+                while app.pop_into(&mut buffer).unwrap().is_some() {
+                    black_box(buffer.len());
                 }
             });
         });

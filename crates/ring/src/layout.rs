@@ -3,10 +3,11 @@
 //! ```text
 //! word 0    magic          "burnport"
 //!      1    version        of this layout
-//!      2,3  size of to_app, of from_app, in bytes
-//!      64   to_app's indices and wishes, four words, each on lines of its own     (ring.rs)
-//!      128  from_app's
-//!      512  to_app's data, then from_app's
+//!      2-4  size of packets, of control, of from_app, in bytes
+//!      64   packets' indices and wishes, four words, each on lines of its own     (ring.rs)
+//!      128  control's
+//!      192  from_app's
+//!      512  packets' data, then control's, then from_app's
 //! ```
 //!
 //! In: sizes that somebody wishes, or a header that somebody wrote. Out: sizes that are valid. Never maps or touches memory.
@@ -29,12 +30,13 @@ pub(crate) const LINE_WORDS: usize = if cfg!(loom) { 1 } else { 16 };
 pub(crate) const HEADER_WORDS: usize = if cfg!(loom) { 8 } else { 512 };
 
 /// Words of the header that belong to one ring.
-pub(crate) const CONTROL_WORDS: usize = 4 * LINE_WORDS;
+pub(crate) const INDEX_WORDS: usize = 4 * LINE_WORDS;
 
-/// Sizes of a port's two rings.
+/// Sizes of a port's three rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    to_app_bytes: usize,
+    packets_bytes: usize,
+    control_bytes: usize,
     from_app_bytes: usize,
 }
 
@@ -44,15 +46,23 @@ impl Sizes {
     /// The largest ring. Past this a slow app is so far behind that older packet-ins are worth nothing.
     pub const MAX_RING_BYTES: usize = 64 * 1024 * 1024;
 
-    /// Sizes in bytes; `None` unless both are powers of two from [`Sizes::MIN_RING_BYTES`] to [`Sizes::MAX_RING_BYTES`].
-    pub fn new(to_app_bytes: usize, from_app_bytes: usize) -> Option<Sizes> {
-        (is_ring_size(to_app_bytes) && is_ring_size(from_app_bytes))
-            .then_some(Sizes { to_app_bytes, from_app_bytes })
+    /// Sizes in bytes; `None` unless all are powers of two from [`Sizes::MIN_RING_BYTES`] to [`Sizes::MAX_RING_BYTES`].
+    pub fn new(packets_bytes: usize, control_bytes: usize, from_app_bytes: usize) -> Option<Sizes> {
+        [packets_bytes, control_bytes, from_app_bytes].into_iter().all(is_ring_size).then_some(Sizes {
+            packets_bytes,
+            control_bytes,
+            from_app_bytes,
+        })
     }
 
-    /// Size of the ring from the kernel to the app, in bytes.
-    pub fn to_app_bytes(self) -> usize {
-        self.to_app_bytes
+    /// Size of the ring by which packet-ins come to the app, in bytes.
+    pub fn packets_bytes(self) -> usize {
+        self.packets_bytes
+    }
+
+    /// Size of the ring by which control events come to the app, in bytes.
+    pub fn control_bytes(self) -> usize {
+        self.control_bytes
     }
 
     /// Size of the ring from the app to the kernel, in bytes.
@@ -62,9 +72,10 @@ impl Sizes {
 }
 
 impl Default for Sizes {
-    /// 1 MiB each way: eight frames of the greatest length, thousands of usual ones, and it stays in a processor's cache.
+    /// 1 MiB each way: eight frames of the greatest length, thousands of usual ones, and it stays in a processor's cache. Control events are
+    /// rare, and get a quarter of that.
     fn default() -> Self {
-        Sizes { to_app_bytes: 1024 * 1024, from_app_bytes: 1024 * 1024 }
+        Sizes { packets_bytes: 1024 * 1024, control_bytes: 256 * 1024, from_app_bytes: 1024 * 1024 }
     }
 }
 
@@ -75,31 +86,35 @@ fn is_ring_size(bytes: usize) -> bool {
 #[cfg(not(loom))]
 const MAGIC: u64 = u64::from_le_bytes(*b"burnport");
 #[cfg(not(loom))]
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 #[cfg(not(loom))]
-const FIRST_CONTROL_WORD: usize = 64;
+const FIRST_INDEX_WORD: usize = 64;
 
-/// The four words with which a port's memory begins.
+/// The five words with which a port's memory begins.
 #[cfg(not(loom))]
-pub(crate) type Opening = [u64; 4];
+pub(crate) type Opening = [u64; 5];
 
 #[cfg(not(loom))]
 impl Sizes {
     /// What the maker of a port writes at its beginning.
     pub(crate) fn opening(self) -> Opening {
-        [MAGIC, VERSION, self.to_app_bytes as u64, self.from_app_bytes as u64]
+        [MAGIC, VERSION, self.packets_bytes as u64, self.control_bytes as u64, self.from_app_bytes as u64]
     }
 
     /// Reads a port's beginning, of memory that is `memory_bytes` long.
     pub(crate) fn parse(opening: Opening, memory_bytes: u64) -> Result<Sizes, PortFault> {
-        let [magic, version, to_app, from_app] = opening;
+        let [magic, version, packets, control, from_app] = opening;
         if magic != MAGIC {
             return Err(PortFault::NotAPort);
         }
         if version != VERSION {
             return Err(PortFault::WrongVersion { found: version, known: VERSION });
         }
-        let sizes = Sizes { to_app_bytes: ring_size(to_app)?, from_app_bytes: ring_size(from_app)? };
+        let sizes = Sizes {
+            packets_bytes: ring_size(packets)?,
+            control_bytes: ring_size(control)?,
+            from_app_bytes: ring_size(from_app)?,
+        };
         let expected_bytes = sizes.memory_bytes() as u64;
         if memory_bytes != expected_bytes {
             return Err(PortFault::MemorySize { expected_bytes, found_bytes: memory_bytes });
@@ -109,19 +124,30 @@ impl Sizes {
 
     /// Length of the whole memory, in bytes.
     pub(crate) fn memory_bytes(self) -> usize {
-        HEADER_WORDS * WORD_BYTES + self.to_app_bytes + self.from_app_bytes
+        HEADER_WORDS * WORD_BYTES + self.packets_bytes + self.control_bytes + self.from_app_bytes
     }
 
-    /// Where the ring to the app lies.
-    pub(crate) fn place_to_app(self) -> Place {
-        Place { control: FIRST_CONTROL_WORD, data: HEADER_WORDS, words: self.to_app_bytes / WORD_BYTES }
+    /// Where the ring of packet-ins lies.
+    pub(crate) fn place_packets(self) -> Place {
+        Place { indices: FIRST_INDEX_WORD, data: HEADER_WORDS, words: self.packets_bytes / WORD_BYTES }
+    }
+
+    /// Where the ring of control events lies.
+    pub(crate) fn place_control(self) -> Place {
+        let before = self.place_packets();
+        Place {
+            indices: before.indices + INDEX_WORDS,
+            data: before.data + before.words,
+            words: self.control_bytes / WORD_BYTES,
+        }
     }
 
     /// Where the ring from the app lies.
     pub(crate) fn place_from_app(self) -> Place {
+        let before = self.place_control();
         Place {
-            control: FIRST_CONTROL_WORD + CONTROL_WORDS,
-            data: HEADER_WORDS + self.to_app_bytes / WORD_BYTES,
+            indices: before.indices + INDEX_WORDS,
+            data: before.data + before.words,
             words: self.from_app_bytes / WORD_BYTES,
         }
     }
@@ -138,8 +164,8 @@ fn ring_size(found_bytes: u64) -> Result<usize, PortFault> {
 /// Where one ring lies in the memory, in words from its beginning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// The first of its [`CONTROL_WORDS`].
-    pub(crate) control: usize,
+    /// The first of its [`INDEX_WORDS`].
+    pub(crate) indices: usize,
     /// The first word of its data.
     pub(crate) data: usize,
     /// Words of its data, a power of two.

@@ -1,16 +1,20 @@
-//! The port of a process zone: two byte rings in shared memory, whose other end is hostile.
+//! The port of a process zone: three byte rings in shared memory, whose other end is hostile.
 //!
 //! ```text
 //!                       one sealed memfd                      two eventfds
 //!            ┌──────────────────────────────────────┐
 //!  kernel    │ header: magic, version, sizes        │    kernel ──wake_app───→ app
-//!  Producer ─┤ to_app    ▒▒▒▒▒ event frames ▒▒▒▒▒ ──┼─ Consumer              app
+//!  Producer ─┤ packets   ▒▒▒▒▒ packet-ins ▒▒▒▒▒▒▒ ──┼┐                        app
+//!  Producer ─┤ control   ▒▒▒▒▒ other events ▒▒▒▒▒ ──┼┴ pop_into: control first
 //!  Consumer ─┼─ from_app ▒▒▒▒▒ command frames ▒▒▒ ──┤ Producer
 //!            └──────────────────────────────────────┘    kernel ←─wake_kernel─ app
 //!
 //!  in:   frames (any bytes, at most MAX_FRAME_BYTES), file descriptors from whoever made the port
-//!  out:  the same frames in the same order, wake-ups, or a PeerFault that says what the peer did
+//!  out:  the same frames, each ring's in the same order, wake-ups, or a PeerFault that says what the peer did
 //! ```
+//!
+//! Events come by two rings, so that those that are few and matter do not wait behind the packet-ins of a flood. What that means for their
+//! order is said at [`AppEnd::pop_into`].
 //!
 //! A ring has one producer and one consumer. Frames are pushed without being seen, and become visible together by one
 //! [`Producer::publish`], which wakes the peer only if the peer has said that it sleeps: many frames cost one store
@@ -41,6 +45,7 @@
 
 mod atomic;
 mod fault;
+mod lanes;
 mod layout;
 #[allow(unsafe_code, reason = "a mapping of shared memory can only be made and read through raw pointers")]
 mod memory;
@@ -56,6 +61,7 @@ mod writer;
 mod tests;
 
 pub use fault::{Full, PeerFault, PortFault};
+pub use lanes::Lane;
 pub use layout::{MAX_FRAME_BYTES, Sizes};
 #[cfg(not(loom))]
 pub use port::{AppEnd, Consumer, KernelEnd, Port, PortFds, Producer};

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fault::{Full, PeerFault, PortFault};
+use crate::lanes::{Lane, Lanes};
 use crate::layout::Sizes;
 use crate::memory::{Memory, mapping};
 use crate::reader::Reader;
@@ -81,8 +82,10 @@ impl PortFds {
 
 /// The kernel's end: produces events for the app, consumes its commands. No call of it or of its parts blocks.
 pub struct KernelEnd {
-    /// Events to the app.
-    pub producer: Producer,
+    /// Packet-ins to the app.
+    pub packets: Producer,
+    /// Control events to the app, which takes them before any packet-in.
+    pub control: Producer,
     /// Commands from the app.
     pub consumer: Consumer,
     wake: OwnedFd,
@@ -94,9 +97,28 @@ impl KernelEnd {
         wake::expect_eventfd(&fds.wake_app, "wake_app")?;
         wake::expect_nonblocking(&fds.wake_app, "wake_app")?;
         wake::expect_eventfd(&fds.wake_kernel, "wake_kernel")?;
-        let (to_app, from_app) = rings(&fds.memory)?;
-        let (producer, consumer) = ends(Writer::new(to_app), Reader::new(from_app), fds.wake_app);
-        Ok(KernelEnd { producer, consumer, wake: fds.wake_kernel })
+        let Rings { packets, control, from_app } = rings(&fds.memory)?;
+        let peer = Arc::new(PeerWake(fds.wake_app));
+        let producer = |ring| Producer { writer: Writer::new(ring), peer: peer.clone() };
+        let (packets, control) = (producer(packets), producer(control));
+        Ok(KernelEnd {
+            packets,
+            control,
+            consumer: Consumer { reader: Reader::new(from_app), peer },
+            wake: fds.wake_kernel,
+        })
+    }
+
+    /// Shows the app all events pushed so far, and wakes it if it sleeps. Control events first: whoever sees a packet-in then sees every
+    /// control event that was pushed before it.
+    pub fn publish(&mut self) {
+        self.control.publish();
+        self.packets.publish();
+    }
+
+    /// What the app has done wrong with its events, if it was found out.
+    pub fn fault(&self) -> Option<PeerFault> {
+        self.control.fault().or_else(|| self.packets.fault())
     }
 
     /// What becomes ready when the app wakes the kernel. Register it for readability, **edge-triggered** (as mio does): it is
@@ -115,8 +137,8 @@ impl KernelEnd {
 pub struct AppEnd {
     /// Commands to the kernel.
     pub producer: Producer,
-    /// Events from the kernel.
-    pub consumer: Consumer,
+    events: Lanes,
+    peer: Arc<PeerWake>,
     wake: OwnedFd,
 }
 
@@ -125,44 +147,82 @@ impl AppEnd {
     pub fn attach(fds: PortFds) -> Result<AppEnd, PortFault> {
         wake::expect_watch(&fds.wake_app, "wake_app")?;
         wake::expect_eventfd(&fds.wake_kernel, "wake_kernel")?;
-        let (to_app, from_app) = rings(&fds.memory)?;
-        let (producer, consumer) = ends(Writer::new(from_app), Reader::new(to_app), fds.wake_kernel);
-        Ok(AppEnd { producer, consumer, wake: fds.wake_app })
+        let Rings { packets, control, from_app } = rings(&fds.memory)?;
+        let peer = Arc::new(PeerWake(fds.wake_kernel));
+        let events = Lanes::new(Reader::new(packets), Reader::new(control));
+        let producer = Producer { writer: Writer::new(from_app), peer: peer.clone() };
+        Ok(AppEnd { producer, events, peer, wake: fds.wake_app })
+    }
+
+    /// Replaces what is in `buffer` by the next event and says which it is, or `None` if there is none now. Control events come before
+    /// packet-ins, though not without end; of what the kernel pushed, a control event never comes after a packet-in that was pushed later, and may come before one
+    /// that was pushed earlier. Both keep their order among themselves. A buffer that is used again allocates nothing more.
+    pub fn pop_into(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Lane>, PeerFault> {
+        let popped = self.events.pop_into(buffer);
+        self.wake_kernel_if_due();
+        popped
+    }
+
+    /// Asks to be woken at the kernel's next publish. `false` if there are events (or a fault) already: do not sleep, pop. A wake-up is
+    /// lost in no interleaving; there may be one too many.
+    pub fn about_to_sleep(&mut self) -> bool {
+        let sleep = self.events.about_to_sleep();
+        self.wake_kernel_if_due();
+        sleep
+    }
+
+    /// Gives the room of all events popped so far back, as [`Consumer::release`] does.
+    pub fn release(&mut self) {
+        self.events.release();
+        self.wake_kernel_if_due();
+    }
+
+    fn wake_kernel_if_due(&mut self) {
+        if self.events.take_wake_due() {
+            self.peer.wake();
+        }
     }
 
     /// What becomes readable when the kernel wakes the app, for apps that wait for other things too. Before waiting, ask
-    /// [`Consumer::about_to_sleep`]; afterwards call [`AppEnd::drain_wake`].
+    /// [`AppEnd::about_to_sleep`]; afterwards call [`AppEnd::drain_wake`].
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
     /// Takes note of wake-ups so far, so that [`AppEnd::wake_fd`] becomes readable at the next one.
     pub fn drain_wake(&mut self) -> io::Result<()> {
-        self.consumer.reader.awake();
+        self.events.awake();
         wake::wait(self.wake.as_fd(), Some(Duration::ZERO)).map(|_| ())
     }
 
     /// Sleeps until the kernel publishes frames, gives back room that [`Producer::about_to_wait`] asked for, `timeout` passes, or
     /// a signal comes; not at all if there are frames already. May return early for no reason: look and come back.
     pub fn sleep(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        if !self.consumer.about_to_sleep() {
+        if !self.about_to_sleep() {
             return Ok(());
         }
         let result = wake::wait(self.wake.as_fd(), timeout);
-        self.consumer.reader.awake();
+        self.events.awake();
         result.map(|_| ())
     }
 }
 
-fn rings(memory: &OwnedFd) -> Result<(Ring, Ring), PortFault> {
-    let (mapping, sizes) = mapping::open(memory.as_fd())?;
-    let memory = Arc::new(Memory::Mapped(mapping));
-    Ok((Ring::new(memory.clone(), sizes.place_to_app()), Ring::new(memory, sizes.place_from_app())))
+/// The rings of a port.
+struct Rings {
+    packets: Ring,
+    control: Ring,
+    from_app: Ring,
 }
 
-fn ends(writer: Writer, reader: Reader, wake_peer: OwnedFd) -> (Producer, Consumer) {
-    let peer = Arc::new(PeerWake(wake_peer));
-    (Producer { writer, peer: peer.clone() }, Consumer { reader, peer })
+fn rings(memory: &OwnedFd) -> Result<Rings, PortFault> {
+    let (mapping, sizes) = mapping::open(memory.as_fd())?;
+    let memory = Arc::new(Memory::Mapped(mapping));
+    let ring = |place| Ring::new(memory.clone(), place);
+    Ok(Rings {
+        packets: ring(sizes.place_packets()),
+        control: ring(sizes.place_control()),
+        from_app: ring(sizes.place_from_app()),
+    })
 }
 
 /// The end of a ring into which frames go. Belongs to one thread at a time.

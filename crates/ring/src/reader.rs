@@ -56,6 +56,24 @@ impl Reader {
         result
     }
 
+    /// Up to where frames were taken.
+    pub(crate) fn position(&self) -> u64 {
+        self.read
+    }
+
+    /// Up to where there are frames, as far as it is known; looks only if all that was known is taken.
+    pub(crate) fn known(&mut self) -> Result<u64, PeerFault> {
+        if self.read == self.written { self.look() } else { Ok(self.written) }
+    }
+
+    /// Up to where there are frames now.
+    pub(crate) fn look(&mut self) -> Result<u64, PeerFault> {
+        if self.fault.is_none() {
+            self.fault = self.look_at_written_index().err();
+        }
+        self.fault.map_or(Ok(self.written), Err)
+    }
+
     /// Shows the producer how far frames were read, and finds out whether it waits for that.
     pub(crate) fn release(&mut self) {
         if self.released == self.read {

@@ -44,26 +44,26 @@ impl Ring {
 
     /// Up to where frames are visible; the producer writes it.
     pub(crate) fn written(&self) -> &AtomicU64 {
-        self.control(0)
+        self.index(0)
     }
 
     /// The producer's wish to be woken when there is room again; it writes it.
     pub(crate) fn wish_for_room(&self) -> &AtomicU64 {
-        self.control(1)
+        self.index(1)
     }
 
     /// Up to where frames were taken away; the consumer writes it.
     pub(crate) fn read(&self) -> &AtomicU64 {
-        self.control(2)
+        self.index(2)
     }
 
     /// The consumer's wish to be woken when there are frames; it writes it.
     pub(crate) fn wish_for_frames(&self) -> &AtomicU64 {
-        self.control(3)
+        self.index(3)
     }
 
-    fn control(&self, line: usize) -> &AtomicU64 {
-        &self.memory.words()[self.place.control + line * LINE_WORDS]
+    fn index(&self, line: usize) -> &AtomicU64 {
+        &self.memory.words()[self.place.indices + line * LINE_WORDS]
     }
 
     /// The `count` words of data from index `at` on: a first stretch up to the end of the data, and the rest from its beginning.

@@ -27,6 +27,8 @@ pub mod overflow;
 pub mod port;
 pub mod sandbox;
 #[cfg(feature = "host")]
+mod shares;
+#[cfg(feature = "host")]
 #[allow(
     unsafe_code,
     reason = "a C table is called with raw pointers, and a shared object is loaded by its path"

@@ -2,18 +2,25 @@
 //!
 //! In: frames. Out: the same frames, oldest first. Never holds more than [`OVERFLOW_BYTES`].
 
+use abi::Frame;
+use flow::DatapathId;
 use std::collections::VecDeque;
 
-/// The most that waits: as much as a whole ring of the default size. An app that is this far behind in events that are as
+/// The most that waits: as much as eight rings for control events of the default size. An app that is this far behind in events that are as
 /// rare as these is not slow, it has stopped.
-pub const OVERFLOW_BYTES: usize = 1024 * 1024;
+pub const OVERFLOW_BYTES: usize = 2 * 1024 * 1024;
 
 /// What a waiting frame costs beside its bytes, so that the bound holds for many small ones too.
 const PER_FRAME_BYTES: usize = size_of::<usize>();
 
+/// Switches of which it is known that something waits of theirs. Of more, something waits of every switch.
+const CONCERNED: usize = 32;
+
 /// A bounded queue of frames.
 #[derive(Default)]
 pub(crate) struct Overflow {
+    /// The switches whose events wait, since it was empty.
+    concerned: Vec<DatapathId>,
     /// All frames' bytes, one after the other.
     bytes: VecDeque<u8>,
     lengths: VecDeque<usize>,
@@ -26,8 +33,21 @@ impl Overflow {
         if fits {
             self.bytes.extend(frame);
             self.lengths.push_back(frame.len());
+            self.note(frame);
         }
         fits
+    }
+
+    fn note(&mut self, frame: &[u8]) {
+        let Ok(frame) = Frame::read(frame) else { return };
+        if self.concerned.len() < CONCERNED && !self.concerned.contains(&frame.datapath()) {
+            self.concerned.push(frame.datapath());
+        }
+    }
+
+    /// Whether an event of this switch may be waiting.
+    pub(crate) fn concerns(&self, datapath: DatapathId) -> bool {
+        !self.is_empty() && (self.concerned.len() >= CONCERNED || self.concerned.contains(&datapath))
     }
 
     /// The oldest frame, in two parts because it may lie around the end of the buffer.

@@ -1,10 +1,10 @@
 //! The kernel's side of a process zone's port: what a worker calls to deliver events to an app and to take its commands.
 //!
 //! ```text
-//!  worker ──packet-in──→ [7/8 of the ring] ───────────→ app      dropped and counted beyond that
-//!  worker ──control────→ [the whole ring] ────────────→ app      never dropped …
-//!                └──full→ [overflow, 1 MiB] ─flush─↗             … but overflowing this ends the zone
-//!  worker ←─command frame─ [ring] ←────────────────────  app
+//!  worker ──packet-in──→ [ring; each switch its share] ─→ app    dropped and counted beyond that
+//!  worker ──control────→ [a ring of its own] ───────────→ app    read first, and never dropped …
+//!                └──full→ [overflow, 2 MiB] ─flush─↗             … but overflowing this ends the zone
+//!  worker ←─command frame─ [ring] ←────────────────────── app
 //! ```
 //!
 //! In: whole event frames, and whatever the app wrote. Out: delivery or loss, command frames with a sound header, or a
@@ -16,13 +16,18 @@
 use std::os::fd::BorrowedFd;
 
 use abi::Frame;
+use abi::event::PacketIn;
 use ring::{Full, KernelEnd, MAX_FRAME_BYTES, PortFault, PortFds};
 
 use crate::fault::ZoneFault;
 use crate::overflow::Overflow;
+use crate::shares::{Candidate, Shares};
 
-/// The part of the ring that packet-ins leave free for control events: one in so many.
-const RESERVED_PART: usize = 8;
+/// Of packet-ins that were dropped an app is told while this part of the ring for control events is free: one in so many.
+const FREE_PART: usize = 8;
+
+/// What a frame takes of a ring beside its bytes, filled up to whole words.
+const PER_FRAME_BYTES: usize = 8;
 
 /// A ring smaller than this could refuse the longest frame for good.
 const MIN_RING_BYTES: usize = 2 * MAX_FRAME_BYTES;
@@ -43,24 +48,26 @@ pub enum Delivery {
 pub struct ProcessPort {
     end: KernelEnd,
     overflow: Overflow,
-    reserve_bytes: usize,
+    shares: Shares,
     dropped: u64,
     told_dropped: u64,
 }
 
 impl ProcessPort {
-    /// Takes the kernel's end of a port. Refuses descriptors that are none, and a ring to the app that is smaller than two frames of
+    /// Takes the kernel's end of a port. Refuses descriptors that are none, and rings to the app that are smaller than two frames of
     /// the greatest length.
     pub fn attach(fds: PortFds) -> Result<ProcessPort, PortFault> {
         let end = KernelEnd::attach(fds)?;
-        let ring_bytes = end.producer.ring_bytes();
-        if ring_bytes < MIN_RING_BYTES {
-            return Err(PortFault::RingSize { found_bytes: ring_bytes as u64 });
+        let ring_bytes = end.packets.ring_bytes();
+        for found in [ring_bytes, end.control.ring_bytes()] {
+            if found < MIN_RING_BYTES {
+                return Err(PortFault::RingSize { found_bytes: found as u64 });
+            }
         }
         Ok(ProcessPort {
             end,
             overflow: Overflow::default(),
-            reserve_bytes: ring_bytes / RESERVED_PART,
+            shares: Shares::new(ring_bytes),
             dropped: 0,
             told_dropped: 0,
         })
@@ -83,14 +90,39 @@ impl ProcessPort {
         self.end.consumer.about_to_sleep()
     }
 
-    /// Gives a packet-in to the app, or drops it if less than an eighth of the ring would be free, or if control events wait that it would
-    /// overtake.
-    pub fn deliver_packet_in(&mut self, frame: &[u8]) -> Delivery {
-        if self.overflow.is_empty() && self.end.producer.push_keeping(self.reserve_bytes, &[frame]).is_ok() {
-            return Delivery::Delivered;
+    /// Gives a packet-in to the app, or drops it: if the ring is more than half full and its switch or port has had its share
+    /// (`crate::shares`), or if control events of its switch wait beside their ring, which it would overtake. `is_control` tells, by a packet, whether it is
+    /// one by which links and addresses are found; it is asked only then.
+    pub fn deliver_packet_in(&mut self, frame: &[u8], is_control: impl FnOnce(&[u8]) -> bool) -> Delivery {
+        if self.overflow.is_empty() || !self.waits_for_control(frame) {
+            if self.end.packets.push_keeping(self.shares.bytes(), &[frame]).is_ok() {
+                self.shares.end_round();
+                return Delivery::Delivered;
+            }
+            if self.is_admitted(frame, is_control) && self.end.packets.push(&[frame]).is_ok() {
+                return Delivery::Delivered;
+            }
         }
         self.dropped += 1;
         Delivery::Dropped
+    }
+
+    /// Whether it would overtake a control event of its switch: that it came up, say.
+    fn waits_for_control(&self, frame: &[u8]) -> bool {
+        Frame::read(frame).is_ok_and(|frame| self.overflow.concerns(frame.datapath()))
+    }
+
+    /// Whether a ring that is more than half full takes it.
+    fn is_admitted(&mut self, frame: &[u8], is_control: impl FnOnce(&[u8]) -> bool) -> bool {
+        // What is no packet-in would be our own mistake, and is not let in where room is short.
+        let Ok(packet) = Frame::read(frame).and_then(|frame| PacketIn::read(&frame)) else { return false };
+        let candidate = Candidate {
+            datapath: packet.datapath.0,
+            port: packet.in_port.0,
+            bytes: frame.len().next_multiple_of(PER_FRAME_BYTES) + PER_FRAME_BYTES,
+            is_control: is_control(packet.data),
+        };
+        self.shares.admit(candidate, self.end.packets.free_bytes())
     }
 
     /// Gives to the app an event that may not be lost. If the ring is full it waits in the overflow, of at most
@@ -99,7 +131,7 @@ impl ProcessPort {
     /// A frame longer than any that `abi` makes is our own mistake: it is counted as dropped.
     pub fn deliver_control(&mut self, frame: &[u8]) -> Result<(), ZoneFault> {
         if self.overflow.is_empty() {
-            match self.end.producer.push(&[frame]) {
+            match self.end.control.push(&[frame]) {
                 Ok(()) => return Ok(()),
                 Err(Full::NoRoom) => {}
                 Err(Full::FrameTooLong { .. }) => {
@@ -122,13 +154,13 @@ impl ProcessPort {
         // Each round but the last moves a frame out of the overflow, to which nothing is added here.
         loop {
             self.move_overflow();
-            self.end.producer.publish();
-            if let Some(fault) = self.end.producer.fault() {
+            self.end.publish();
+            if let Some(fault) = self.end.fault() {
                 return Err(fault.into());
             }
             let waits_for_room = match self.overflow.oldest() {
                 None => true,
-                Some([first, second]) => self.end.producer.about_to_wait(first.len() + second.len()),
+                Some([first, second]) => self.end.control.about_to_wait(first.len() + second.len()),
             };
             if waits_for_room {
                 return Ok(());
@@ -136,11 +168,13 @@ impl ProcessPort {
         }
     }
 
-    /// How many packet-ins were dropped since this was last asked, to tell the app; zero while the app is as far behind as that
-    /// it would lose the next packet-in too, so that being told never is what fills its ring.
+    /// How many packet-ins were dropped since this was last asked, to tell the app; zero while it is far behind with its control events, so
+    /// that being told never is what fills their ring.
     pub fn take_dropped(&mut self) -> u64 {
         let untold = self.dropped - self.told_dropped;
-        if untold == 0 || !self.overflow.is_empty() || self.end.producer.free_bytes() <= self.reserve_bytes {
+        let control = &mut self.end.control;
+        let is_behind = !self.overflow.is_empty() || control.free_bytes() <= control.ring_bytes() / FREE_PART;
+        if untold == 0 || is_behind {
             return 0;
         }
         self.told_dropped = self.dropped;
@@ -163,7 +197,7 @@ impl ProcessPort {
 
     fn move_overflow(&mut self) {
         while let Some(parts) = self.overflow.oldest() {
-            if self.end.producer.push(&parts).is_err() {
+            if self.end.control.push(&parts).is_err() {
                 return;
             }
             self.overflow.remove_oldest();

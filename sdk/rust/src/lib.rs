@@ -32,6 +32,7 @@
 mod app;
 mod commands;
 mod instance;
+mod overtaken;
 mod process;
 mod settings;
 pub mod testing;

@@ -1,13 +1,14 @@
 //! An app in a process of its own: takes its ports from the monitor, then events from the rings and commands into them.
 //!
 //! ```text
-//!   monitor ──Welcome, descriptors──> run ──> [ port of worker 0 … n ] ──> the app
+//!   monitor ──Welcome, descriptors──> run ──> [ port of worker 0 … n: control events, then packet-ins ] ──> the app
 //! ```
 //!
 //! Never reads anything but its ports once it runs, and ends when the monitor does.
 
 use crate::app::App;
 use crate::instance::Instance;
+use crate::overtaken::Overtaken;
 use abi::Frame;
 use abi::event::kind;
 use monitor::channel::Channel;
@@ -72,7 +73,14 @@ pub fn serve_guest<G: Guest>(
     let (settings, ports) = welcome().map_err(GaveUp::with(1))?;
     let mut commands = Vec::new();
     let mut guest = start(&settings, &mut commands).map_err(GaveUp::with(2))?;
-    let mut process = Process { ports, homes: HashMap::new(), event: Vec::new(), commands, asleep };
+    let mut process = Process {
+        ports,
+        homes: HashMap::new(),
+        overtaken: Overtaken::default(),
+        event: Vec::new(),
+        commands,
+        asleep,
+    };
     process.serve_until_told_to_end(&mut guest).map_err(GaveUp::with(1))
 }
 
@@ -94,6 +102,7 @@ struct Process<'a> {
     ports: Vec<AppEnd>,
     /// Behind which port a switch is. Bounded by the switches that the node has told of and not taken back.
     homes: HashMap<u64, usize>,
+    overtaken: Overtaken,
     event: Vec<u8>,
     commands: Vec<u8>,
     asleep: Asleep<'a>,
@@ -130,11 +139,15 @@ impl Process<'_> {
     fn serve<G: Guest>(&mut self, port: usize, guest: &mut G) -> Result<Served, String> {
         let mut served = 0;
         while served < EVENTS_PER_TURN {
-            let taken = self.ports[port].consumer.pop_into(&mut self.event);
+            let taken = self.ports[port].pop_into(&mut self.event);
             if taken.map_err(in_words("the kernel broke the rules of the port"))?.is_none() {
                 break;
             }
             let frame = Frame::read(&self.event).map_err(in_words("the kernel sent what is no frame"))?;
+            served += 1;
+            if self.overtaken.is_stale(&frame) {
+                continue;
+            }
             let told_to_end = frame.header.kind.get() == kind::SHUTDOWN;
             if self.ports.len() > 1 {
                 remember_home(&mut self.homes, frame.header, port);
@@ -147,7 +160,6 @@ impl Process<'_> {
                 self.publish();
                 return Ok(Served::ToldToEnd);
             }
-            served += 1;
         }
         self.publish();
         Ok(Served::All(served))
@@ -210,7 +222,7 @@ impl Process<'_> {
     fn sleep(&mut self) -> Result<(), String> {
         let mut all_asleep = true;
         for port in &mut self.ports {
-            all_asleep &= port.consumer.about_to_sleep();
+            all_asleep &= port.about_to_sleep();
         }
         if all_asleep {
             self.poll_ports()?;

@@ -4,6 +4,7 @@
 
 use abi::ZoneId;
 use abi::event::write;
+use kernel::punt::{Class, class_of};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use std::os::fd::{AsFd, AsRawFd};
@@ -80,7 +81,9 @@ impl ZoneEnd {
     /// Hands over a packet-in, which may be dropped if the zone does not keep up.
     pub fn deliver_packet_in(&mut self, frame: &[u8]) {
         match self {
-            ZoneEnd::Process { port, .. } => drop(port.deliver_packet_in(frame)),
+            ZoneEnd::Process { port, .. } => {
+                let _ = port.deliver_packet_in(frame, |packet| class_of(packet) == Class::Control);
+            }
             ZoneEnd::Trusted { events, .. } => events.extend_from_slice(frame),
         }
     }

@@ -14,13 +14,14 @@ use rustix::net::{
 
 use crate::atomic::Ordering;
 use crate::fault::PortFault;
+use crate::lanes::Lane;
 use crate::layout::{LINE_WORDS, Sizes};
 use crate::memory::mapping::Mapping;
 use crate::port::{AppEnd, KernelEnd, Port, PortFds};
 use crate::wake::wait;
 
 fn port() -> Port {
-    Port::create(Sizes::new(4096, 8192).unwrap()).unwrap()
+    Port::create(Sizes::new(4096, 4096, 8192).unwrap()).unwrap()
 }
 
 /// Both ends refuse a port whose memory is this, with these words in the reason.
@@ -53,14 +54,14 @@ fn memory_that_is_no_port_is_refused() {
     check_memory(&memfd(16384, SealFlags::empty()), "sealed");
     check_memory(&memfd(16384, SealFlags::SHRINK | SealFlags::GROW), "sealed");
     check_memory(&memfd(0, ALL), "mark of a port");
-    check_memory(&memfd(31, ALL), "mark of a port");
+    check_memory(&memfd(39, ALL), "mark of a port");
     check_memory(&memfd(16384, ALL), "mark of a port");
 }
 
 /// A port whose opening has this value at this word is refused with these words.
 fn check_opening(word: usize, value: u64, expected: &str) {
     let port = port();
-    let mapping = Mapping::new(port.app.memory.as_fd(), 16384).unwrap();
+    let mapping = Mapping::new(port.app.memory.as_fd(), 20480).unwrap();
     mapping.words()[word].store(value, Ordering::Relaxed);
     check_memory(&port.kernel.memory, expected);
 }
@@ -69,14 +70,16 @@ fn check_opening(word: usize, value: u64, expected: &str) {
 #[cfg_attr(miri, ignore = "Miri cannot map memory")]
 fn an_opening_that_lies_is_refused() {
     check_opening(0, 0, "mark of a port");
-    check_opening(1, 2, "layout version 2, and this side knows 1");
+    check_opening(1, 1, "layout version 1, and this side knows 2");
     check_opening(2, 0, "a ring of 0 bytes");
     check_opening(2, 4097, "a ring of 4097 bytes");
     check_opening(2, 2048, "a ring of 2048 bytes");
-    check_opening(3, 1 << 27, "a ring of 134217728 bytes");
-    check_opening(3, u64::MAX, "a ring of 18446744073709551615 bytes");
-    check_opening(2, 8192, "has 16384 bytes where its header adds up to 20480");
-    check_opening(3, 4096, "has 16384 bytes where its header adds up to 12288");
+    check_opening(3, 0, "a ring of 0 bytes");
+    check_opening(4, 1 << 27, "a ring of 134217728 bytes");
+    check_opening(4, u64::MAX, "a ring of 18446744073709551615 bytes");
+    check_opening(2, 8192, "has 20480 bytes where its header adds up to 24576");
+    check_opening(3, 8192, "has 20480 bytes where its header adds up to 24576");
+    check_opening(4, 4096, "has 20480 bytes where its header adds up to 16384");
 }
 
 #[test]
@@ -102,10 +105,11 @@ fn a_descriptor_that_could_block_or_wakes_nobody_is_refused() {
 #[test]
 #[cfg_attr(miri, ignore = "Miri cannot map memory")]
 fn sizes_are_powers_of_two_within_bounds() {
-    assert!(Sizes::new(4096, 64 * 1024 * 1024).is_some());
+    assert!(Sizes::new(4096, 4096, 64 * 1024 * 1024).is_some());
     for wrong in [0, 1, 2048, 4095, 12288, 128 * 1024 * 1024, usize::MAX] {
-        assert_eq!(Sizes::new(wrong, 4096), None, "{wrong}");
-        assert_eq!(Sizes::new(4096, wrong), None, "{wrong}");
+        assert_eq!(Sizes::new(wrong, 4096, 4096), None, "{wrong}");
+        assert_eq!(Sizes::new(4096, wrong, 4096), None, "{wrong}");
+        assert_eq!(Sizes::new(4096, 4096, wrong), None, "{wrong}");
     }
     Port::create(Sizes::default()).unwrap();
 }
@@ -147,11 +151,12 @@ fn both_ends_work_after_their_descriptors_travelled() {
     let mut kernel = KernelEnd::attach(sent_and_received(kernel)).unwrap();
     let mut app = AppEnd::attach(sent_and_received(app)).unwrap();
     let mut buffer = Vec::new();
-    assert!(app.consumer.about_to_sleep());
-    kernel.producer.push(&[b"packet-in"]).unwrap();
-    kernel.producer.publish();
+    assert!(app.about_to_sleep());
+    kernel.packets.push(&[b"packet-in"]).unwrap();
+    kernel.packets.publish();
     app.sleep(None).unwrap();
-    assert_eq!(app.consumer.pop_into(&mut buffer), Ok(Some(9)));
+    assert_eq!(app.pop_into(&mut buffer), Ok(Some(Lane::Packets)));
+    assert_eq!(buffer, b"packet-in");
     app.producer.push(&[b"flow ", b"mod"]).unwrap();
     app.producer.publish();
     assert_eq!(kernel.consumer.pop_into(&mut buffer), Ok(Some(8)));
@@ -172,16 +177,17 @@ fn an_app_that_spoils_its_descriptors_cannot_block_the_kernel() {
         fcntl_setfl(fd, OFlags::RDWR).unwrap();
     }
     let mut kernel = KernelEnd::attach(kernel).unwrap();
-    let mapping = Mapping::new(app.memory.as_fd(), 16384).unwrap();
-    let wish = &mapping.words()[Sizes::new(4096, 8192).unwrap().place_to_app().control + 3 * LINE_WORDS];
+    let mapping = Mapping::new(app.memory.as_fd(), 20480).unwrap();
+    let wish =
+        &mapping.words()[Sizes::new(4096, 4096, 8192).unwrap().place_packets().indices + 3 * LINE_WORDS];
     for turn in 0..3 {
         wish.store(u64::MAX - turn, Ordering::Relaxed);
         kernel.drain_wake();
-        kernel.producer.push(&[b"event"]).unwrap();
-        kernel.producer.publish();
+        kernel.packets.push(&[b"event"]).unwrap();
+        kernel.packets.publish();
         assert!(wait(app.wake_app.as_fd(), Some(Duration::ZERO)).unwrap(), "not woken in turn {turn}");
-        kernel.producer.push(&[b"event"]).unwrap();
-        kernel.producer.publish();
+        kernel.packets.push(&[b"event"]).unwrap();
+        kernel.packets.publish();
         assert!(!wait(app.wake_app.as_fd(), Some(Duration::ZERO)).unwrap(), "woken twice in turn {turn}");
     }
 }

@@ -164,7 +164,7 @@ fn each_lie_of_a_consumer_has_its_name_and_only_fills_the_ring() {
 #[test]
 #[cfg_attr(miri, ignore = "Miri cannot map memory")]
 fn a_peer_that_writes_while_the_kernel_reads_gets_nothing() {
-    let sizes = Sizes::new(Sizes::MIN_RING_BYTES, Sizes::MIN_RING_BYTES).unwrap();
+    let sizes = Sizes::new(Sizes::MIN_RING_BYTES, Sizes::MIN_RING_BYTES, Sizes::MIN_RING_BYTES).unwrap();
     for round in 0..100_u64 {
         let port = Port::create(sizes).unwrap();
         let mapping = Mapping::new(std::os::fd::AsFd::as_fd(&port.app.memory), sizes.memory_bytes()).unwrap();
@@ -172,7 +172,7 @@ fn a_peer_that_writes_while_the_kernel_reads_gets_nothing() {
         let done = AtomicBool::new(false);
         let mut buffer = Vec::new();
         // Each round begins with an honest frame and ends with a certain lie, however the threads are scheduled in between.
-        let written = &mapping.words()[sizes.place_from_app().control];
+        let written = &mapping.words()[sizes.place_from_app().indices];
         written.store(1, Ordering::Release);
         assert_eq!(kernel.consumer.pop_into(&mut buffer), Ok(Some(0)));
         std::thread::scope(|scope| {
@@ -182,8 +182,10 @@ fn a_peer_that_writes_while_the_kernel_reads_gets_nothing() {
                     assert_eq!(length, buffer.len());
                     assert!(length < Sizes::MIN_RING_BYTES);
                 }
-                let _ = kernel.producer.push(&[b"event ", &buffer]);
-                kernel.producer.publish();
+                let _ = kernel.packets.push(&[b"event ", &buffer]);
+                let _ = kernel.control.push(&[b"event ", &buffer]);
+                kernel.publish();
+                let _ = kernel.fault();
                 let _ = kernel.consumer.about_to_sleep();
                 kernel.drain_wake();
             }
@@ -211,15 +213,14 @@ fn scribble(mapping: &Mapping, sizes: Sizes, seed: u64, done: &AtomicBool) {
         let data = &words[from_app.data..][..from_app.words];
         data[value as usize % from_app.words].store(value % 100, Ordering::Relaxed);
         match value % 1000 {
-            // Wishes, and the read index of the kernel's events.
-            0..100 => {
-                words[sizes.place_to_app().control + value as usize % 64].store(value % 50, Ordering::Relaxed)
-            }
+            // Wishes, and the read indices of the kernel's events.
+            0..100 => words[sizes.place_packets().indices + value as usize % 128]
+                .store(value % 50, Ordering::Relaxed),
             100 => words[value as usize % words.len()].store(state, Ordering::Relaxed),
             // A little more of what looks like frames.
             _ => {
                 written += value % 3;
-                words[from_app.control].store(written, Ordering::Release);
+                words[from_app.indices].store(written, Ordering::Release);
             }
         }
     }

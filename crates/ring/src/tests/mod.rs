@@ -9,11 +9,14 @@ mod hostile;
 #[cfg(loom)]
 mod interleavings;
 #[cfg(not(loom))]
+mod lanes;
+#[cfg(not(loom))]
 mod streaming;
 
 use std::sync::Arc;
 
-use crate::layout::{CONTROL_WORDS, HEADER_WORDS, Place};
+use crate::lanes::Lanes;
+use crate::layout::{HEADER_WORDS, INDEX_WORDS, Place};
 use crate::memory::Memory;
 use crate::reader::Reader;
 use crate::ring::Ring;
@@ -21,8 +24,14 @@ use crate::writer::Writer;
 
 /// A ring of `words` on an ordinary allocation, and both of its ends.
 fn allocated(words: usize) -> (Ring, Writer, Reader) {
-    const { assert!(CONTROL_WORDS <= HEADER_WORDS) };
+    const { assert!(INDEX_WORDS <= HEADER_WORDS) };
     let memory = Arc::new(Memory::allocated(HEADER_WORDS + words));
-    let ring = Ring::new(memory, Place { control: 0, data: HEADER_WORDS, words });
+    let ring = Ring::new(memory, Place { indices: 0, data: HEADER_WORDS, words });
     (ring.clone(), Writer::new(ring.clone()), Reader::new(ring))
+}
+
+/// Both rings to an app, each of `words`, and all of their ends: packet-ins first.
+fn two_lanes(words: usize) -> (Writer, Writer, Lanes) {
+    let ((_, packets, packets_reader), (_, control, control_reader)) = (allocated(words), allocated(words));
+    (packets, control, Lanes::new(packets_reader, control_reader))
 }

@@ -39,7 +39,7 @@ fn echo(mut app: AppEnd) {
     let mut buffer = Vec::new();
     let mut echoed = 0;
     while echoed < FRAMES {
-        match app.consumer.pop_into(&mut buffer).unwrap() {
+        match app.pop_into(&mut buffer).unwrap() {
             Some(_) => {
                 while let Err(full) = app.producer.push(&[&buffer]) {
                     assert_eq!(full, Full::NoRoom);
@@ -62,7 +62,7 @@ fn echo(mut app: AppEnd) {
 #[test]
 #[cfg_attr(miri, ignore = "Miri cannot map memory")]
 fn frames_go_to_an_app_and_back_with_sleeps_on_both_sides() {
-    let port = Port::create(Sizes::new(16 * 1024, 4096).unwrap()).unwrap();
+    let port = Port::create(Sizes::new(16 * 1024, 4096, 4096).unwrap()).unwrap();
     let mut kernel = KernelEnd::attach(port.kernel).unwrap();
     let app = AppEnd::attach(port.app).unwrap();
     let edges = Edges::of(kernel.wake_fd());
@@ -72,20 +72,20 @@ fn frames_go_to_an_app_and_back_with_sleeps_on_both_sides() {
     let mut buffer = Vec::new();
     while received < FRAMES {
         kernel.drain_wake();
-        while sent < FRAMES && kernel.producer.push(&[&frame(sent)]).is_ok() {
+        while sent < FRAMES && kernel.packets.push(&[&frame(sent)]).is_ok() {
             sent += 1;
         }
-        kernel.producer.publish();
+        kernel.packets.publish();
         while kernel.consumer.pop_into(&mut buffer).unwrap().is_some() {
             assert_eq!(buffer, frame(received));
             received += 1;
         }
-        let room = sent < FRAMES && !kernel.producer.about_to_wait(frame(sent).len());
+        let room = sent < FRAMES && !kernel.packets.about_to_wait(frame(sent).len());
         if received < FRAMES && !room && kernel.consumer.about_to_sleep() {
             edges.sleep();
         }
     }
     app.join().unwrap();
     assert_eq!((sent, received), (FRAMES, FRAMES));
-    assert_eq!(kernel.producer.fault(), None);
+    assert_eq!(kernel.packets.fault(), None);
 }

@@ -44,10 +44,6 @@ const INNOCENTS: [(&str, &str); 4] = [("h1", "h2"), ("h2", "h3"), ("h3", "h4"), 
 /// Whom the firewall keeps apart.
 const BLOCKED: (&str, &str) = ("h1", "h4");
 
-/// What an operator of such a network would set. Without a budget a switch that floods fills the apps' rings, and packets of others are
-/// dropped with its own.
-const LIMITS: &str = "[limits]\npacket_ins_per_switch_per_s = 10000\n";
-
 const FIREWALL: &str =
     "[app.firewall]\n[app.firewall.settings]\nblock = [\"ip,nw_src=10.0.0.1,nw_dst=10.0.0.4\"]\n";
 
@@ -100,7 +96,7 @@ fn trouble(what: &'static str) -> impl Fn(std::io::Error) -> CommandError {
 
 /// The node's configuration: the innocents, and the attacker if it is an app.
 fn configuration(case: &Case, folder: &Path, server: SocketAddr) -> String {
-    let innocents = format!("{LIMITS}{FIREWALL}[app.learning-switch]\n");
+    let innocents = format!("{FIREWALL}[app.learning-switch]\n");
     let (own, parent) =
         (std::process::id(), rustix::process::getppid().map_or(1, |pid| pid.as_raw_nonzero().get()));
     match case.by {

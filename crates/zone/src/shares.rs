@@ -1,0 +1,209 @@
+//! Whose packet-ins are admitted to a ring that its app has let fill to more than half.
+//!
+//! ```text
+//!   [ half: whoever comes | the other half: each switch as much as it leaves free, each port half as much | a bit for control packets ]
+//! ```
+//!
+//! An app that keeps up never comes here. One that does not would lose packets of every switch alike to the one that floods. So in the upper half a
+//! switch may have no more than it leaves free: one that floods alone gets half of it, two get a third each, and there is always as much
+//! left for the next as the greediest has. A port gets half of what its switch could have, so that a host that floods leaves room to the
+//! others of its switch. What was admitted counts until the ring is half empty again; then everybody begins anew. No rate is set, so a
+//! switch that is alone is as fast as its app.
+//!
+//! In: a packet-in's switch and port, its size, and how much is free. Out: yes or no. Never allocates once it is made.
+
+/// Switches, and ports, that have a share of their own between two times at which the ring is half empty. A switch beyond that shares one
+/// with the others beyond it; a port beyond that has its switch's.
+const PLACES: usize = 256;
+
+/// Places that are looked at for one switch or port.
+const PROBES: usize = 8;
+
+/// One part in so many of the ring takes control packets alone.
+const KEPT_FOR_CONTROL: usize = 16;
+
+/// Who had how much in which round.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    datapath: u64,
+    port: u32,
+    round: u32,
+    bytes: usize,
+}
+
+/// A few places that are found by whose they are.
+struct Places(Box<[Place]>);
+
+impl Places {
+    fn new() -> Places {
+        Places(vec![Place::default(); PLACES].into_boxed_slice())
+    }
+
+    /// The place of a switch or port in this round; `None` if those that it could have are taken.
+    fn of(&mut self, round: u32, datapath: u64, port: u32) -> Option<&mut Place> {
+        // Whoever chooses ids that fall on one place takes places from switches that are as near to it and come later: they share then.
+        let mixed = (datapath ^ u64::from(port) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let start = usize::try_from(mixed).unwrap_or_default();
+        let is_its = |place: &Place| (place.datapath, place.port, place.round) == (datapath, port, round);
+        let at = (0..PROBES).map(|step| (start + step) % PLACES);
+        let mut free = None;
+        for index in at {
+            if is_its(&self.0[index]) {
+                return self.0.get_mut(index);
+            }
+            if free.is_none() && self.0[index].round != round {
+                free = Some(index);
+            }
+        }
+        let place = self.0.get_mut(free?)?;
+        *place = Place { datapath, port, round, bytes: 0 };
+        Some(place)
+    }
+}
+
+/// What a packet-in is to its ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub datapath: u64,
+    pub port: u32,
+    /// What it takes of the ring.
+    pub bytes: usize,
+    /// Whether it is one by which links and addresses are found.
+    pub is_control: bool,
+}
+
+/// The shares of one ring.
+pub(crate) struct Shares {
+    ring_bytes: usize,
+    switches: Places,
+    ports: Places,
+    others: Place,
+    round: u32,
+    begun: bool,
+}
+
+impl Shares {
+    /// Of a ring of this size.
+    pub(crate) fn new(ring_bytes: usize) -> Shares {
+        // Places are of round 0 at first, which is none.
+        let (switches, ports, others) = (Places::new(), Places::new(), Place::default());
+        Shares { ring_bytes, switches, ports, others, round: 1, begun: false }
+    }
+
+    /// What is left free for shares: below that nobody is asked whose packet it is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.ring_bytes / 2
+    }
+
+    /// The ring is half empty.
+    #[inline]
+    pub(crate) fn end_round(&mut self) {
+        if std::mem::take(&mut self.begun) {
+            // Not 0: no place is of that round.
+            self.round = self.round.wrapping_add(1).max(1);
+            self.others.bytes = 0;
+        }
+    }
+
+    /// Whether one more packet-in is admitted where so much is free; it counts if it is.
+    pub(crate) fn admit(&mut self, it: Candidate, free_bytes: usize) -> bool {
+        self.begun = true;
+        let kept = if it.is_control { 0 } else { self.ring_bytes / KEPT_FOR_CONTROL };
+        let room = free_bytes.saturating_sub(kept);
+        let of_switch = self.switches.of(self.round, it.datapath, 0).unwrap_or(&mut self.others);
+        let of_port = self.ports.of(self.round, it.datapath, it.port);
+        if of_switch.bytes + it.bytes > room
+            || of_port.as_ref().is_some_and(|port| port.bytes + it.bytes > room / 2)
+        {
+            return false;
+        }
+        of_switch.bytes += it.bytes;
+        if let Some(port) = of_port {
+            port.bytes += it.bytes;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RING: usize = 1 << 20;
+
+    fn data(datapath: u64, port: u32) -> Candidate {
+        Candidate { datapath, port, bytes: 128, is_control: false }
+    }
+
+    /// A ring whose app takes nothing, half full, into which these push in turn until none is admitted: how many of each are in.
+    fn fill(shares: &mut Shares, free: &mut usize, who: &[Candidate]) -> Vec<usize> {
+        let mut admitted = vec![0; who.len()];
+        loop {
+            let before = *free;
+            for (candidate, count) in who.iter().zip(&mut admitted) {
+                if shares.admit(*candidate, *free) {
+                    *free -= candidate.bytes;
+                    *count += 1;
+                }
+            }
+            if *free == before {
+                return admitted;
+            }
+        }
+    }
+
+    #[test]
+    fn a_port_that_floods_leaves_room_to_the_others_of_its_switch_and_a_switch_to_other_switches() {
+        let (mut shares, mut free) = (Shares::new(RING), RING / 2);
+        let flood = fill(&mut shares, &mut free, &[data(1, 1)])[0];
+        assert!(flood > 1_000, "{flood}");
+        let of_switch = fill(&mut shares, &mut free, &[data(1, 2)])[0];
+        assert!(of_switch > 300, "{of_switch}");
+        let other = fill(&mut shares, &mut free, &[data(2, 1)])[0];
+        assert!(other > 300, "{other}");
+        assert!(free >= RING / KEPT_FOR_CONTROL);
+    }
+
+    #[test]
+    fn however_many_flood_one_more_is_admitted() {
+        let (mut shares, mut free) = (Shares::new(RING), RING / 2);
+        let floods: Vec<_> = (1..=64).map(|datapath| data(datapath, 1)).collect();
+        let admitted = fill(&mut shares, &mut free, &floods);
+        assert!(admitted.iter().all(|count| *count > 10), "{admitted:?}");
+        assert!(fill(&mut shares, &mut free, &[data(99, 1)])[0] > 5);
+    }
+
+    #[test]
+    fn control_packets_have_what_data_may_not_take() {
+        let (mut shares, mut free) = (Shares::new(RING), RING / KEPT_FOR_CONTROL);
+        assert_eq!(fill(&mut shares, &mut free, &[data(1, 1)])[0], 0);
+        assert!(fill(&mut shares, &mut free, &[Candidate { is_control: true, ..data(1, 1) }])[0] > 100);
+    }
+
+    #[test]
+    fn when_the_ring_was_half_empty_everybody_begins_anew() {
+        let (mut shares, mut free) = (Shares::new(RING), RING / 2);
+        let first = fill(&mut shares, &mut free, &[data(1, 1)]);
+        assert_eq!(fill(&mut shares, &mut free, &[data(1, 1)]), [0]);
+        shares.end_round();
+        free = RING / 2;
+        assert_eq!(fill(&mut shares, &mut free, &[data(1, 1)]), first);
+    }
+
+    #[test]
+    fn a_switch_that_names_ports_without_end_has_its_share_only() {
+        let (mut shares, mut free) = (Shares::new(RING), RING / 2);
+        let ports: Vec<_> = (0..10_000).map(|port| data(1, port)).collect();
+        let of_switch: usize = fill(&mut shares, &mut free, &ports).iter().sum();
+        assert!(of_switch * 128 <= RING / 4, "{of_switch}");
+        assert!(fill(&mut shares, &mut free, &[data(2, 1)])[0] > 300);
+    }
+
+    #[test]
+    fn more_switches_than_there_are_places_for_share_what_is_left() {
+        let (mut shares, mut free) = (Shares::new(RING), RING / 2);
+        let switches: Vec<_> = (1..5_000).map(|datapath| data(datapath, 1)).collect();
+        assert!(fill(&mut shares, &mut free, &switches).iter().sum::<usize>() > 3_000);
+        assert!(free >= RING / KEPT_FOR_CONTROL);
+    }
+}

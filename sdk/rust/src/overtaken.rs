@@ -1,0 +1,156 @@
+//! Packet-ins that a control event has overtaken, and that are not true any more.
+//!
+//! Control events come to an app before the packet-ins that wait for it. So a packet-in may come after the news that its switch is gone, or that
+//! its port is down, and an app that learned from it would learn what was. It is passed over.
+//!
+//! In: events in the order in which they come. Out: which are stale. Never holds more than [`NEWS`] of what it has heard.
+
+use abi::Frame;
+use abi::event::{Event, PacketIn, kind};
+
+/// News that is remembered. A packet-in of a switch that is younger than the news about it ends that; beyond the bound the oldest is
+/// forgotten, and what it made stale is heard, late as it is.
+const NEWS: usize = 32;
+
+/// In a port status: the port is deleted.
+const DELETED: u8 = 1;
+
+/// What was heard of a switch, or of one port of it.
+#[derive(Clone, Copy)]
+struct News {
+    datapath: u64,
+    /// `None`: of all its ports.
+    port: Option<u32>,
+    /// The event's number, which grows with each event of a switch.
+    sequence: u64,
+}
+
+/// The news that packet-ins under way do not know.
+#[derive(Default)]
+pub(crate) struct Overtaken {
+    news: Vec<News>,
+}
+
+impl Overtaken {
+    /// Whether an event is to be passed over.
+    pub(crate) fn is_stale(&mut self, frame: &Frame<'_>) -> bool {
+        match frame.header.kind.get() {
+            kind::PACKET_IN => !self.news.is_empty() && self.is_overtaken(frame),
+            kind::SWITCH_DOWN => self.note(frame, None),
+            kind::PORT_STATUS => match Event::read(frame) {
+                Ok(Event::PortStatus(it)) if it.reason == DELETED || !it.port.facts().live => {
+                    self.note(frame, Some(it.port.port_no().0))
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn note(&mut self, frame: &Frame<'_>, port: Option<u32>) -> bool {
+        if self.news.len() >= NEWS {
+            self.news.remove(0);
+        }
+        let (datapath, sequence) = (frame.header.datapath.get(), frame.header.sequence.get());
+        self.news.push(News { datapath, port, sequence });
+        false
+    }
+
+    fn is_overtaken(&mut self, frame: &Frame<'_>) -> bool {
+        let (datapath, sequence) = (frame.header.datapath.get(), frame.header.sequence.get());
+        // A switch's packet-ins keep their order: behind this one there is none that is older.
+        self.news.retain(|it| it.datapath != datapath || it.sequence > sequence);
+        let mut of_switch = self.news.iter().filter(|it| it.datapath == datapath).peekable();
+        if of_switch.peek().is_none() {
+            return false;
+        }
+        let in_port = PacketIn::read(frame).map(|packet| packet.in_port.0).ok();
+        of_switch.any(|it| it.port.is_none() || it.port == in_port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abi::event::{PortFacts, PortRecord, PortStatus, write};
+    use flow::{DatapathId, Field, MacAddr, Match, PortNo};
+
+    fn heard(overtaken: &mut Overtaken, bytes: &[u8]) -> bool {
+        !overtaken.is_stale(&Frame::read(bytes).expect("abi writes frames"))
+    }
+
+    fn packet(overtaken: &mut Overtaken, sequence: u64, datapath: u64, port: u32) -> bool {
+        let mut metadata = Vec::new();
+        flow::canonical::write_match(&Match::any().with(Field::InPort, PortNo(port)), &mut metadata);
+        let packet = PacketIn {
+            datapath: DatapathId(datapath),
+            in_port: PortNo(port),
+            buffer_id: None,
+            total_len: 0,
+            reason: 0,
+            table_id: 0,
+            cookie: 0,
+            metadata: &metadata,
+            data: &[],
+        };
+        let mut bytes = Vec::new();
+        assert!(write::packet_in(&mut bytes, sequence, &packet));
+        heard(overtaken, &bytes)
+    }
+
+    fn port_status(overtaken: &mut Overtaken, sequence: u64, port: u32, reason: u8, live: bool) {
+        let port = PortRecord::new(PortFacts {
+            port_no: PortNo(port),
+            hw_addr: MacAddr::default(),
+            live,
+            administratively_up: true,
+            curr_speed_kbps: 0,
+            name: "p",
+        });
+        let mut bytes = Vec::new();
+        write::port_status(
+            &mut bytes,
+            sequence,
+            &PortStatus { datapath: DatapathId(1), reason, port: &port },
+        );
+        assert!(heard(overtaken, &bytes), "the news itself is heard");
+    }
+
+    fn switch_down(overtaken: &mut Overtaken, sequence: u64, datapath: u64) {
+        let mut bytes = Vec::new();
+        write::switch_down(&mut bytes, sequence, DatapathId(datapath));
+        assert!(heard(overtaken, &bytes), "the news itself is heard");
+    }
+
+    #[test]
+    fn older_packets_of_a_switch_that_is_gone_are_passed_over() {
+        let mut overtaken = Overtaken::default();
+        switch_down(&mut overtaken, 50, 1);
+        assert!(!packet(&mut overtaken, 10, 1, 3));
+        assert!(packet(&mut overtaken, 10, 2, 3), "of another switch");
+        assert!(!packet(&mut overtaken, 49, 1, 3));
+        assert!(packet(&mut overtaken, 51, 1, 3), "it is there again");
+        assert!(overtaken.news.is_empty(), "which ends the news");
+    }
+
+    #[test]
+    fn older_packets_of_a_port_that_is_down_are_passed_over_and_of_other_ports_not() {
+        let mut overtaken = Overtaken::default();
+        port_status(&mut overtaken, 50, 7, 2, false);
+        port_status(&mut overtaken, 51, 8, DELETED, true);
+        port_status(&mut overtaken, 52, 9, 2, true);
+        for (port, is_heard) in [(7, false), (8, false), (9, true), (1, true)] {
+            assert_eq!(packet(&mut overtaken, 10, 1, port), is_heard, "port {port}");
+        }
+        assert!(packet(&mut overtaken, 60, 1, 7));
+    }
+
+    #[test]
+    fn news_without_end_is_forgotten_from_its_beginning() {
+        let mut overtaken = Overtaken::default();
+        (0..10_000).for_each(|datapath| switch_down(&mut overtaken, 50, datapath));
+        assert_eq!(overtaken.news.len(), NEWS);
+        assert!(packet(&mut overtaken, 10, 0, 1));
+        assert!(!packet(&mut overtaken, 10, 9_999, 1));
+    }
+}
