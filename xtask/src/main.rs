@@ -10,6 +10,7 @@ mod instructions;
 mod packages;
 mod pages;
 mod process;
+mod python;
 mod rules;
 mod stage;
 mod suite;

@@ -129,6 +129,19 @@ pub fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
+/// Runs a command that is to succeed, and shows what it says.
+///
+/// # Errors
+/// A sentence that names the command.
+pub fn must(command: &mut Command) -> Result<(), String> {
+    let shown = shown(command);
+    match command.stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{shown}` failed ({status})")),
+        Err(error) => Err(format!("cannot run {shown}: {error}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

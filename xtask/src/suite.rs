@@ -11,7 +11,7 @@
 use crate::packages;
 use crate::process::{self, Ended};
 use crate::stage::{self, Finished, Outcome, Tests};
-use crate::{demo, rules, tree, wheel};
+use crate::{demo, python, rules, tree, wheel};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -34,6 +34,10 @@ const TESTS: [&str; 4] = ["test", "--workspace", "--exclude", "system-tests"];
 
 /// The environment variable by which the whole-system tests are told which binary to test.
 const BINARY: &str = "BURNET_BINARY";
+
+/// The environment variables by which tests are told which Python has os-ken, and where a collection of topologies is.
+const OTHERS_PYTHON: &str = "BURNET_OTHERS_PYTHON";
+const TOPOLOGIES: &str = "BURNET_TOPOLOGIES";
 
 /// What a stage gives back; an error is a failure of the stage too, and a sentence.
 type Stage = Result<(Outcome, Tests), String>;
@@ -70,12 +74,15 @@ impl Suite {
         self.stage("rustfmt", |suite| suite.cargo(&["fmt", "--all", "--check"]));
         self.stage("dependency rules", |_| check_rules());
         self.stage("Debian packages", Suite::install_packages);
+        self.stage("Python's packages", Suite::install_others);
         self.stage("clippy", |suite| {
             suite.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
         });
         self.stage("tests, doc tests", |suite| {
             // With what passing tests print, because one that lacks a tool says there that it left itself out.
-            suite.cargo(&[&TESTS, &["--no-fail-fast", "--", "--show-output"][..]].concat())
+            let mut test = process::cargo();
+            test.args(TESTS).args(["--no-fail-fast", "--", "--show-output"]);
+            suite.command(test.envs(others()))
         });
         self.stage("demo", Suite::demo);
         self.stage("real switches", Suite::real_switches);
@@ -156,6 +163,17 @@ impl Suite {
         passed()
     }
 
+    /// Tests say by name what they leave out where these are not.
+    fn install_others(&self) -> Stage {
+        if self.quick {
+            return left_out("--quick");
+        }
+        match python::why_not().map_or_else(|| python::OTHERS.make(), Err) {
+            Ok(()) => passed(),
+            Err(reason) => left_out(&reason),
+        }
+    }
+
     /// The main job on an emulated network: exit code 0 only if every host reached every other one.
     fn demo(&self) -> Stage {
         let mut demo = Command::new(tested_binary()?);
@@ -194,7 +212,7 @@ impl Suite {
 
     /// The wheel, what checks its Python, and its tests, of which some run a whole node.
     fn python_sdk(&self) -> Stage {
-        if let Some(reason) = wheel::why_not() {
+        if let Some(reason) = python::why_not() {
             return left_out(&reason);
         }
         let clippy = ["clippy", "--manifest-path", "sdk/python/Cargo.toml", "--", "-D", "warnings"];
@@ -206,12 +224,12 @@ impl Suite {
         wheel::install(&wheel::build()?)?;
         for (tool, words) in [("ruff", &["check", "--quiet"][..]), ("mypy", &["--no-error-summary"])] {
             let (outcome, _) =
-                self.command(Command::new(wheel::tool(tool)).args(words).current_dir(wheel::folder()))?;
+                self.command(Command::new(python::SDK.tool(tool)).args(words).current_dir(wheel::folder()))?;
             if outcome != Outcome::Passed {
                 return Ok((outcome, Tests::default()));
             }
         }
-        let mut pytest = Command::new(wheel::tool("python"));
+        let mut pytest = Command::new(python::SDK.tool("python"));
         pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).current_dir(wheel::folder());
         pytest.env(BINARY, tested_binary()?).env("PYTHONDONTWRITEBYTECODE", "1");
         self.command(&mut pytest)
@@ -232,6 +250,14 @@ impl Suite {
         println!("left out: advisories: they need a copy of a git repository; `cargo deny check` has them");
         self.cargo(&["deny", "--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"])
     }
+}
+
+/// By which environment variables tests are told what of others' is here.
+fn others() -> Vec<(&'static str, PathBuf)> {
+    let python = python::OTHERS.tool("python");
+    let python = python.is_file().then_some((OTHERS_PYTHON, python));
+    let topologies = python::OTHERS.data("topohub").map(|data| (TOPOLOGIES, data));
+    python.into_iter().chain(topologies).collect()
 }
 
 /// The binary that the tests of the workspace were built with, which spares building it a second time: on its own its

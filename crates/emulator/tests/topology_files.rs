@@ -18,9 +18,13 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-#[ignore = "needs a folder of topologies, named by BURNET_TOPOLOGIES"]
 fn every_file_of_a_collection_is_a_network() {
-    let folder = std::env::var_os("BURNET_TOPOLOGIES").expect("BURNET_TOPOLOGIES names no folder");
+    let Some(folder) = std::env::var_os("BURNET_TOPOLOGIES") else {
+        eprintln!(
+            "left out: every_file_of_a_collection_is_a_network: BURNET_TOPOLOGIES names no folder of topologies"
+        );
+        return;
+    };
     let mut found = Vec::new();
     files(Path::new(&folder), &mut found);
     let mut refused = Vec::new();

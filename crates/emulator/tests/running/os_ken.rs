@@ -1,12 +1,18 @@
 //! Against an app of os-ken's, the most used controller framework in Python. Left out by name where python3 has no os-ken.
 
 use emulator::{Emulation, SwitchOptions, Topology, Versions};
+use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longer than anything takes here; only a test that fails waits so long.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Which Python has os-ken: the one that is named, or else the system's.
+fn python() -> OsString {
+    std::env::var_os("BURNET_OTHERS_PYTHON").unwrap_or_else(|| "python3".into())
+}
 
 /// The app, which is its own launcher.
 struct OsKen {
@@ -17,14 +23,14 @@ struct OsKen {
 impl OsKen {
     /// Starts it on a port of its own; `None` where it is not installed.
     fn start() -> Option<OsKen> {
-        let mut import = Command::new("python3");
+        let mut import = Command::new(python());
         import.args(["-c", "import os_ken"]).stdout(Stdio::null()).stderr(Stdio::null());
         if !import.status().is_ok_and(|status| status.success()) {
             return None;
         }
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let app = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/running/os_ken_app.py");
-        let mut command = Command::new("python3");
+        let mut command = Command::new(python());
         command.args(["-B", app]).arg(address.port().to_string());
         let process =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
