@@ -40,7 +40,7 @@ pub mod kind {
     pub const TICK: u16 = 13;
     /// The zone is about to end: finish, and return.
     pub const SHUTDOWN: u16 = 14;
-    /// A soft limit of this app is passed.
+    /// A soft limit of this app is passed, or one that was passed is kept again.
     pub const SOFT_LIMIT: u16 = 15;
 
     /// The bit of a kind in a subscription.
@@ -68,6 +68,16 @@ pub mod quota {
     pub const RULES_PER_DATAPATH: u16 = 3;
     /// Entries of all apps in a switch's tables.
     pub const TABLE_ENTRIES: u16 = 4;
+    /// Processor time of the app, in hundredths of one core.
+    pub const CPU_PERCENT: u16 = 5;
+    /// Memory of the app, in KiB.
+    pub const MEMORY_KIB: u16 = 6;
+    /// Open descriptors of the app's process that has the most.
+    pub const OPEN_FILES: u16 = 7;
+    /// Threads of all processes of the app.
+    pub const PROCESSES: u16 = 8;
+    /// How long the app has left something in its ring unread, in milliseconds.
+    pub const LAG_MS: u16 = 9;
 }
 
 /// An event, read where it lies.
@@ -104,7 +114,7 @@ pub enum Event<'a> {
     },
     /// The zone is about to end.
     Shutdown,
-    /// A soft limit is passed; what goes beyond the hard one is refused.
+    /// A soft limit is passed, or kept again; what goes beyond the hard one is refused, or ends the app.
     SoftLimit(SoftLimit),
     /// A kind that is newer than this code; to be passed over.
     Newer(u16),
@@ -327,7 +337,8 @@ pub struct QueryReply<'a> {
     pub payload: &'a [u8],
 }
 
-/// A soft limit that is passed.
+/// A soft limit that is passed. Of what the app takes of the machine it comes once when it is passed, and once, with no more used than
+/// [`SoftLimit::soft`], when it is kept again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoftLimit {
     /// Of which switch; 0 where it is of none.

@@ -84,6 +84,14 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
         hard: 100,
     };
     add("soft_limit", &|out| event::write::soft_limit(out, 15, &soft));
+    let memory = event::SoftLimit {
+        datapath: DatapathId(0),
+        quota: event::quota::MEMORY_KIB,
+        used: 61 << 10,
+        soft: 51 << 10,
+        hard: 64 << 10,
+    };
+    add("soft_limit", &|out| event::write::soft_limit(out, 16, &memory));
     all
 }
 

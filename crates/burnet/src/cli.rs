@@ -179,6 +179,9 @@ pub enum AppCommand {
     /// Show the apps of the running node: in which zone, since when, how often restarted and why
     #[command(after_help = APP_LIST_EXAMPLES)]
     List(AppListArgs),
+    /// Show live what the apps of the running node use, with their limits
+    #[command(after_help = APP_TOP_EXAMPLES)]
+    Top(AppTopArgs),
     /// Write a new app that compiles, with a test that passes
     #[command(after_help = APP_NEW_EXAMPLES)]
     New(AppNewArgs),
@@ -227,6 +230,23 @@ Examples:
 /// `burnet app list`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct AppListArgs {
+    /// How the node is reached, and how it is printed.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+const APP_TOP_EXAMPLES: &str = "\
+Examples:
+  burnet app top
+  burnet app top --once
+  burnet app top --json | jq -r '.apps[] | .status.app as $app | .samples[] | [$app, .unix_ms, .memory_bytes] | @csv'";
+
+/// `burnet app top`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct AppTopArgs {
+    /// Print it once, and end
+    #[arg(long)]
+    pub once: bool,
     /// How the node is reached, and how it is printed.
     #[command(flatten)]
     pub asking: Asking,

@@ -15,6 +15,7 @@ pub mod run;
 mod stage;
 pub mod switches;
 mod table;
+pub mod top;
 
 use crate::cli::{Asking, CommandError};
 use crate::config::Surroundings;

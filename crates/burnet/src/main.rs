@@ -2,7 +2,7 @@
 
 use burnet::cli::package::KeyCommand;
 use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
-use burnet::commands::{app, attack, bench, demo, emulate, flows, key, package, run, switches};
+use burnet::commands::{app, attack, bench, demo, emulate, flows, key, package, run, switches, top};
 use burnet::{completion, doctor, new_app, node, ofp};
 use clap::Parser;
 use monitor::Verb;
@@ -47,6 +47,7 @@ fn main() -> ExitCode {
 fn app_command(command: AppCommand) -> Result<String, CommandError> {
     match command {
         AppCommand::List(args) => app::list(&args),
+        AppCommand::Top(args) => top::show(&args),
         AppCommand::Restart(args) => app::ask_for(&args, Verb::Restart),
         AppCommand::Stop(args) => app::ask_for(&args, Verb::Stop),
         AppCommand::Start(args) => app::ask_for(&args, Verb::Start),

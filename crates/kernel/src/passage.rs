@@ -39,6 +39,9 @@ impl Kernel {
         if let Some(Some(zone)) = self.zones.get_mut(usize::from(zone.0)) {
             zone.counters.commands += 1;
             zone.counters.refusals += u64::from(decision.is_err());
+            let passed =
+                |it: &Decision<'_>| matches!(it, Decision::Send(Command { what: What::PacketOut(_), .. }));
+            zone.counters.packet_outs += u64::from(decision.as_ref().is_ok_and(passed));
         }
         decision.unwrap_or_else(Decision::Refuse)
     }

@@ -115,6 +115,8 @@ pub struct ZoneCounters {
     pub events: u64,
     /// Commands that it gave.
     pub commands: u64,
+    /// Packet-outs of it that passed.
+    pub packet_outs: u64,
     /// Commands that were refused.
     pub refusals: u64,
 }

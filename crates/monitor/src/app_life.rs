@@ -139,6 +139,10 @@ impl AppLife {
         }
     }
 
+    pub(crate) fn enforces(&self, limit: &str) -> bool {
+        !self.not_enforced.iter().any(|gap| gap.limit == limit)
+    }
+
     /// A process of this app may be alive.
     pub(crate) fn has_process(&self) -> bool {
         self.kind == ZoneKind::Process

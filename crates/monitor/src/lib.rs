@@ -27,7 +27,9 @@ pub mod child;
 mod children;
 mod output;
 pub mod protocol;
+mod resources;
 mod run;
+mod sampling;
 mod signals;
 pub mod supervisor;
 
@@ -38,6 +40,7 @@ pub use app::{
 };
 pub use backoff::Patience;
 pub use output::ZONE_REMARK;
+pub use resources::{NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
 pub use run::{Monitor, Outcome, Plan, Programs, RunError, Seat, ZoneProgram, run};
 pub use signals::shutdown_signals;
 pub use supervisor::Timing;

@@ -17,8 +17,10 @@ use ring::PortFds;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use zone::Limits;
+use zone::judge::Excess;
 
 use crate::app::{AppSource, AppStatus, KernelStatus, Verb};
+use crate::resources::{NodeUsage, ZoneCounts, ZoneUsage};
 
 /// Descriptors of one end of a port: the rings' memory and a wake-up each way.
 pub const PORT_FDS: usize = 3;
@@ -88,6 +90,22 @@ pub enum ToKernel {
         /// How the kernel process itself fares.
         kernel: KernelStatus,
     },
+    /// What zones and the node use; sent at every sample, and left out if the one before was not read yet: the next is as good.
+    Resources {
+        /// One for each zone that has run.
+        zones: Vec<ZoneUsage>,
+        /// The node's own processes.
+        node: NodeUsage,
+    },
+    /// Tell the app of this zone that it uses more of something than the soft limit, or does not any more.
+    SoftLimit {
+        /// The zone's id.
+        zone: u16,
+        /// Which start of the app is meant.
+        generation: u64,
+        /// What it uses; within the soft limit, if it does not use more any more.
+        excess: Excess,
+    },
     /// Close the switch sessions in order and exit with code 0.
     Shutdown,
 }
@@ -124,6 +142,11 @@ pub enum FromKernel {
         app: String,
         /// What is asked.
         verb: Verb,
+    },
+    /// What was counted of each zone; said about as often as it is measured.
+    Counts {
+        /// One for each zone that is attached.
+        zones: Vec<ZoneCounts>,
     },
     /// The kernel process cannot go on and is about to exit: a port in use, a missing certificate.
     Fatal {

@@ -8,21 +8,24 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
 
 use ring::{Port, Sizes};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
-use zone::NotEnforced;
 use zone::cgroup::{NodeGroups, ZoneGroups};
+use zone::judge::Verdict;
+use zone::{NotEnforced, Resource, Sample};
 
-use crate::app::{AppSpec, AppStatus, KernelStatus, PlanError, REASON_BYTES_MAX, ZoneKind, legible};
+use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, PlanError, REASON_BYTES_MAX, ZoneKind, legible};
 use crate::channel::{Channel, ChannelError, MESSAGE_BYTES_MAX, encode};
 use crate::children::Child;
 use crate::output::{Output, ZONE_REMARK};
 use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone, WORKERS_MAX};
+use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS, ZoneCounts};
+use crate::sampling;
 use crate::supervisor::{Command, Event, How, Severity, Supervisor, Timing, Who};
 
 /// Most messages that wait for the kernel process to read. More than all apps' attachments at once; a kernel that
@@ -200,6 +203,8 @@ pub struct Monitor {
     /// processes that Linux is taking away.
     left_groups: Vec<ZoneGroups>,
     heard: VecDeque<Event>,
+    resources: Resources,
+    next_sample_ms: u64,
     statuses_changed: bool,
     outcome: Option<Outcome>,
 }
@@ -225,6 +230,8 @@ impl Monitor {
             groups: own_groups(),
             left_groups: Vec::new(),
             heard: VecDeque::new(),
+            resources: Resources::new(port_bytes(port) * u64::from(workers)),
+            next_sample_ms: 0,
             statuses_changed: false,
             outcome: None,
         };
@@ -245,6 +252,12 @@ impl Monitor {
         self.supervisor.kernel_status(unix_ms_at_zero())
     }
 
+    /// What a zone used lately, oldest first: at most [`zone::usage::HISTORY_SAMPLES_MAX`] samples, those of processes that ended included.
+    #[must_use]
+    pub fn samples(&self, zone: u16) -> Vec<Sample> {
+        self.resources.history(zone)
+    }
+
     /// Waits until something happens, at most half a second, and deals with all of it. Returns the outcome when the
     /// node is over.
     ///
@@ -255,6 +268,7 @@ impl Monitor {
             self.attend(source);
         }
         self.log_left_out();
+        self.measure();
         self.left_groups.retain_mut(|groups| !groups.remove());
         self.heard.push_back(Event::Tick);
         self.decide();
@@ -266,7 +280,7 @@ impl Monitor {
         let (sources, mut fds): (Vec<Source>, Vec<PollFd<'_>>) = self.sources().into_iter().unzip();
         let now = now_ms();
         let outputs = self.zones.iter().filter_map(|zone| zone.output.next_wake_ms());
-        let wake = outputs.fold(self.supervisor.next_wake_ms(now), u64::min);
+        let wake = outputs.fold(self.supervisor.next_wake_ms(now), u64::min).min(self.next_sample_ms);
         match rustix::event::poll(&mut fds, Some(&timespec(wake.saturating_sub(now)))) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
@@ -472,7 +486,10 @@ impl Monitor {
             let Some(kernel) = &mut self.kernel else { return };
             let Some(channel) = &kernel.channel else { return };
             match channel.try_receive::<FromKernel>() {
-                Ok(received) => self.heard.push_back(event(received.message)),
+                Ok(received) => match event(received.message) {
+                    Heard::Event(event) => self.heard.push_back(event),
+                    Heard::Counts(counts) => self.resources.on_counts(&counts),
+                },
                 Err(ChannelError::NotNow) => return,
                 Err(ChannelError::Closed) => kernel.channel = None,
                 Err(error) => self.heard.push_back(Event::KernelFault { reason: error.to_string() }),
@@ -528,6 +545,7 @@ impl Monitor {
         lines.iter().for_each(|line| log_zone(&process.app, line));
         // If there was no app to say anything, the launcher says why.
         let last_line = said.or(reported);
+        self.resources.on_end(zone);
         if !process.groups.remove() {
             self.left_groups.push(std::mem::take(&mut process.groups));
         }
@@ -537,6 +555,58 @@ impl Monitor {
             Ok(None) => return,
             Err(error) => Event::StartFailed { who, reason: format!("it was lost: {error}") },
         });
+    }
+
+    /// Looks at what every process uses, if it is time to.
+    fn measure(&mut self) {
+        let now_ms = now_ms();
+        if now_ms < self.next_sample_ms {
+            return;
+        }
+        self.next_sample_ms = now_ms + SAMPLE_INTERVAL_MS;
+        let at = Moment { now_ms, unix_ms: unix_ms_at_zero() + now_ms };
+        for index in 0..self.zones.len() {
+            self.measure_zone(index, at);
+        }
+        let read = |pid| sampling::process(Path::new("/proc"), pid).unwrap_or_default();
+        let kernel = self.kernel.as_ref().map(|kernel| read(kernel.child.pid())).unwrap_or_default();
+        let node = self.resources.on_node(kernel, read(std::process::id()), at);
+        // What waits is older: this is for a kernel that reads.
+        if self.kernel.as_ref().is_some_and(|kernel| kernel.outbox.is_empty()) {
+            self.tell_kernel(&ToKernel::Resources { zones: self.resources.usages(), node }, Vec::new());
+        }
+    }
+
+    fn measure_zone(&mut self, index: usize, at: Moment) {
+        let ZoneProcess { zone, generation, child, .. } = &self.zones[index];
+        let (zone, generation) = (*zone, *generation);
+        let Some(reading) = sampling::zone(Path::new("/proc"), child.pid()) else { return };
+        let Some(spec) = self.supervisor.spec(zone) else { return };
+        let keeps_cpu = self.supervisor.enforces(zone, Resource::CpuPercent.key());
+        let measured = Measured { zone, generation, reading, limits: &spec.limits, keeps_cpu };
+        let (app, role) = (spec.name.clone(), spec.role);
+        for verdict in self.resources.on_reading(&measured, at) {
+            self.carry_out((&app, role), zone, generation, verdict);
+        }
+    }
+
+    fn carry_out(&mut self, (app, role): (&str, AppRole), zone: u16, generation: u64, verdict: Verdict) {
+        let what = if role == AppRole::Service { "service" } else { "app" };
+        let excess = match verdict {
+            Verdict::End(excess) => {
+                let (app, reason) = (app.to_owned(), excess.reason());
+                return self.heard.push_back(Event::ZoneFault { app, generation, reason });
+            }
+            Verdict::Passed(excess) => {
+                tracing::warn!("{what} {app} uses more than a soft limit: {excess}");
+                excess
+            }
+            Verdict::Within(excess) => {
+                tracing::info!("{what} {app} is within its soft limit again: {excess}");
+                excess
+            }
+        };
+        self.tell_kernel(&ToKernel::SoftLimit { zone, generation, excess }, Vec::new());
     }
 
     fn log_left_out(&mut self) {
@@ -605,11 +675,17 @@ fn welcome(
     channel.try_send(&welcome, &fds).map_err(io::Error::other)
 }
 
-/// What the kernel process said, as the supervisor hears it. Its words are shown to the operator, so they are made
-/// legible here.
-fn event(message: FromKernel) -> Event {
+/// What the kernel process said: to the supervisor, or of what was counted.
+enum Heard {
+    Event(Event),
+    Counts(Vec<ZoneCounts>),
+}
+
+/// Its words are shown to the operator, so they are made legible here.
+fn event(message: FromKernel) -> Heard {
     let phrase = |text: String| legible(&text, REASON_BYTES_MAX);
-    match message {
+    Heard::Event(match message {
+        FromKernel::Counts { zones } => return Heard::Counts(zones),
         FromKernel::Ready => Event::KernelReady,
         FromKernel::Alive => Event::KernelAlive,
         FromKernel::ZoneFault { app, generation, reason } => {
@@ -620,7 +696,7 @@ fn event(message: FromKernel) -> Event {
         FromKernel::Fatal { exit_code, message } => {
             Event::KernelFatal { exit_code, message: legible(&message, FATAL_BYTES_MAX) }
         }
-    }
+    })
 }
 
 fn read_pipe(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64) {
@@ -665,6 +741,15 @@ fn read_lines(
         }
     }
     lines
+}
+
+/// What one port takes of memory: its rings, and a few pages of indices.
+fn port_bytes(sizes: Sizes) -> u64 {
+    const INDICES: u64 = 64 << 10;
+    // Sizes of memory that is there.
+    [sizes.packets_bytes(), sizes.control_bytes(), sizes.from_app_bytes()]
+        .iter()
+        .fold(INDICES, |sum, bytes| sum.saturating_add(*bytes as u64))
 }
 
 /// The groups that this node may make; what cannot be read has none.

@@ -325,6 +325,12 @@ impl Supervisor {
         self.apps.iter().find(|app| app.zone == zone).map(|app| &app.spec)
     }
 
+    /// Whether this machine enforces a part of what an app was told to run as, by its name: nobody said that it does not.
+    #[must_use]
+    pub fn enforces(&self, zone: u16, limit: &str) -> bool {
+        self.apps.iter().any(|app| app.zone == zone && app.enforces(limit))
+    }
+
     /// How all apps are, in the operator's order. `unix_ms_at_zero` is the wall clock at zero of the clock whose times
     /// the events carry.
     #[must_use]

@@ -255,6 +255,11 @@ impl Producer {
         self.writer.free_bytes()
     }
 
+    /// Bytes that the consumer has taken since the ring began: while something waits and this stays the same, it does not read.
+    pub fn taken_bytes(&mut self) -> u64 {
+        self.writer.taken_bytes()
+    }
+
     /// Size of the ring in bytes.
     pub fn ring_bytes(&self) -> usize {
         self.writer.ring_bytes()

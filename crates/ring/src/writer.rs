@@ -70,6 +70,12 @@ impl Writer {
         self.free_words() as usize * WORD_BYTES
     }
 
+    /// Bytes that the consumer has taken since the beginning, length words included.
+    pub(crate) fn taken_bytes(&mut self) -> u64 {
+        self.look_at_read_index();
+        in_bytes(self.read)
+    }
+
     /// Shows the consumer all that was pushed. Whether it must be woken.
     #[must_use]
     pub(crate) fn publish(&mut self) -> bool {

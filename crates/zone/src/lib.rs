@@ -14,6 +14,7 @@ pub mod cores;
 pub mod fault;
 #[allow(unsafe_code, reason = "a C table is implemented with raw pointers")]
 pub mod guest;
+pub mod judge;
 #[cfg(feature = "host")]
 #[allow(unsafe_code, reason = "a system call that no library wraps safely")]
 pub mod landlock;
@@ -34,6 +35,7 @@ mod shares;
     reason = "a C table is called with raw pointers, and a shared object is loaded by its path"
 )]
 pub mod trusted;
+pub mod usage;
 
 pub use cores::Cores;
 #[cfg(feature = "host")]
@@ -44,3 +46,4 @@ pub use limits::Limits;
 #[cfg(feature = "host")]
 pub use port::ProcessPort;
 pub use sandbox::{NotEnforced, Sandbox};
+pub use usage::{Resource, Sample};

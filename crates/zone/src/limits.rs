@@ -1,23 +1,33 @@
 //! How much of the machine one process zone may have.
 //!
+//! ```text
+//!   memory_bytes = 67108864                                 a hard limit; four fifths of it are the soft one
+//!   memory_bytes = { soft = 50331648, hard = 67108864 }     both
+//! ```
+//!
 //! In: the operator's numbers (`[app.NAME.limits]` of `burnet.toml`), or the defaults.
-//! Out: [`Limits`], which the monitor hands to the launcher and the launcher enforces on itself (`launch`).
+//! Out: [`Limits`], which the monitor hands to the launcher and the launcher enforces on itself (`launch`), and against which what is used is
+//! judged ([`crate::judge`]).
 //! It never enforces anything.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Cores;
 
-/// The hard limits of one process zone. What lies beyond them fails inside the app (`ENOMEM`, `EMFILE`) or ends the
-/// app; it is never felt outside of its zone.
+/// The limits of one process zone. What lies beyond the hard ones fails inside the app (`ENOMEM`, `EMFILE`) or ends the
+/// app; it is never felt outside of its zone. Of what lies beyond the soft ones app and operator are told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(from = "Written", into = "Written")]
 pub struct Limits {
     /// Writable private memory (heap, stacks, copied-on-write pages), in bytes.
     pub memory_bytes: u64,
-    /// Open file descriptors at once, all counted: standard streams, the monitor's socket, three for every worker's
+    /// Open file descriptors of one process at once, all counted: standard streams, the monitor's socket, three for every worker's
     /// port.
     pub open_files: u32,
     /// Processes and threads of the app at once; `None` leaves them unlimited. Counted by a control group, or by the app's own user.
@@ -27,11 +37,28 @@ pub struct Limits {
     /// The largest core dump, in bytes. Zero, because a core holds whatever the app was told of the network.
     pub core_bytes: u64,
     /// Processor time, in hundredths of one core: 50 is half a core, 200 two; `None` leaves that to Linux.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_percent: Option<NonZeroU32>,
+    /// How long the app may leave what waits in its ring unread, in milliseconds; `None` is for ever.
+    pub lag_ms: Option<u32>,
     /// The cores of the machine that it runs on; `None` leaves that to Linux.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<Cores>,
+    /// The soft limits that were said; of the others [`crate::usage::Resource::soft`] knows.
+    pub soft: SoftLimits,
+}
+
+/// Soft limits, each not above its hard one. `None`: nobody said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SoftLimits {
+    /// Of [`Limits::memory_bytes`].
+    pub memory_bytes: Option<u64>,
+    /// Of [`Limits::open_files`].
+    pub open_files: Option<u32>,
+    /// Of [`Limits::processes`].
+    pub processes: Option<u32>,
+    /// Of [`Limits::cpu_percent`].
+    pub cpu_percent: Option<u32>,
+    /// Of [`Limits::lag_ms`].
+    pub lag_ms: Option<u32>,
 }
 
 impl Default for Limits {
@@ -46,9 +73,141 @@ impl Default for Limits {
             file_bytes: 64 << 20,
             core_bytes: 0,
             cpu_percent: None,
+            // Nothing that an app does for one packet takes so long, not on a machine that is busy with other things.
+            lag_ms: Some(30_000),
             cores: None,
+            soft: SoftLimits { lag_ms: Some(2_000), ..SoftLimits::default() },
         }
     }
+}
+
+/// As it stands in `burnet.toml`.
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Written {
+    memory_bytes: Amount<u64>,
+    open_files: Amount<u32>,
+    processes: Option<Amount<u32>>,
+    file_bytes: u64,
+    core_bytes: u64,
+    #[serde(deserialize_with = "some_time", skip_serializing_if = "Option::is_none")]
+    cpu_percent: Option<Amount<u32>>,
+    lag_ms: Option<Amount<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cores: Option<Cores>,
+}
+
+impl Default for Written {
+    fn default() -> Written {
+        Limits::default().into()
+    }
+}
+
+impl From<Limits> for Written {
+    fn from(limits: Limits) -> Written {
+        let Limits { soft, file_bytes, core_bytes, cores, .. } = limits;
+        let amount = |soft, hard: Option<u32>| hard.map(|hard| Amount { soft, hard });
+        Written {
+            memory_bytes: Amount { soft: soft.memory_bytes, hard: limits.memory_bytes },
+            open_files: Amount { soft: soft.open_files, hard: limits.open_files },
+            processes: amount(soft.processes, limits.processes),
+            file_bytes,
+            core_bytes,
+            cpu_percent: amount(soft.cpu_percent, limits.cpu_percent.map(NonZeroU32::get)),
+            lag_ms: amount(soft.lag_ms, limits.lag_ms),
+            cores,
+        }
+    }
+}
+
+impl From<Written> for Limits {
+    fn from(written: Written) -> Limits {
+        let Written { memory_bytes, open_files, processes, cpu_percent, lag_ms, .. } = written;
+        let soft = |amount: Option<Amount<u32>>| amount.and_then(|amount| amount.soft);
+        let hard = |amount: Option<Amount<u32>>| amount.map(|amount| amount.hard);
+        Limits {
+            memory_bytes: memory_bytes.hard,
+            open_files: open_files.hard,
+            processes: hard(processes),
+            file_bytes: written.file_bytes,
+            core_bytes: written.core_bytes,
+            cpu_percent: hard(cpu_percent).and_then(NonZeroU32::new),
+            lag_ms: hard(lag_ms),
+            cores: written.cores,
+            soft: SoftLimits {
+                memory_bytes: memory_bytes.soft,
+                open_files: open_files.soft,
+                processes: soft(processes),
+                cpu_percent: soft(cpu_percent),
+                lag_ms: soft(lag_ms),
+            },
+        }
+    }
+}
+
+/// A number, or `{ soft = NUMBER, hard = NUMBER }`; the soft one not above the hard one.
+#[derive(Debug, Clone, Copy)]
+struct Amount<N> {
+    soft: Option<N>,
+    hard: N,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Both<N> {
+    soft: N,
+    hard: N,
+}
+
+impl<N: Serialize + Copy> Serialize for Amount<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Amount { soft: None, hard } => hard.serialize(serializer),
+            Amount { soft: Some(soft), hard } => Both { soft, hard }.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, N: Deserialize<'de> + Copy + Ord + fmt::Display> Deserialize<'de> for Amount<N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AmountVisitor(PhantomData))
+    }
+}
+
+struct AmountVisitor<N>(PhantomData<N>);
+
+impl<'de, N: Deserialize<'de> + Copy + Ord + fmt::Display> Visitor<'de> for AmountVisitor<N> {
+    type Value = Amount<N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, or { soft = NUMBER, hard = NUMBER }")
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Self::Value, E> {
+        N::deserialize(number.into_deserializer()).map(|hard| Amount { soft: None, hard })
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
+        N::deserialize(number.into_deserializer()).map(|hard| Amount { soft: None, hard })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let Both { soft, hard } = Both::deserialize(MapAccessDeserializer::new(map))?;
+        if soft > hard {
+            let why =
+                format!("the soft limit {soft} is above the hard limit {hard}: nobody would be told in time");
+            return Err(A::Error::custom(why));
+        }
+        Ok(Amount { soft: Some(soft), hard })
+    }
+}
+
+fn some_time<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Amount<u32>>, D::Error> {
+    let amount = Option::<Amount<u32>>::deserialize(input)?;
+    if amount.is_some_and(|amount| amount.hard == 0) {
+        return Err(D::Error::custom("with no processor time at all no app runs: write 1 or more"));
+    }
+    Ok(amount)
 }
 
 #[cfg(test)]
@@ -68,11 +227,30 @@ mod tests {
         check(r#"{"memory": 1}"#, Err("unknown field `memory`"));
         check(r#"{"open_files": -1}"#, Err("-1"));
         check(r#"{"open_files": 4294967296}"#, Err("4294967296"));
+        check(r#"{"open_files": "many"}"#, Err("expected a number, or { soft = NUMBER, hard = NUMBER }"));
+        check(r#"{"cpu_percent": 0}"#, Err("write 1 or more"));
+        check(
+            r#"{"memory_bytes": {"soft": 2, "hard": 1}}"#,
+            Err("the soft limit 2 is above the hard limit 1"),
+        );
+        check(r#"{"memory_bytes": {"soft": 1}}"#, Err("missing field `hard`"));
+        check(r#"{"processes": {"hard": 1, "soft": -1}}"#, Err("-1"));
+        check(r#"{"lag_ms": {"hard": 1, "soft": 1, "firm": 1}}"#, Err("unknown field `firm`"));
     }
 
     #[test]
     fn what_is_not_said_keeps_its_default() {
         check("{}", Ok(Limits::default()));
         check(r#"{"open_files": 20}"#, Ok(Limits { open_files: 20, ..Limits::default() }));
+    }
+
+    #[test]
+    fn what_was_said_is_what_is_handed_on() {
+        let said = r#"{"memory_bytes": {"soft": 1, "hard": 2}, "processes": null, "cpu_percent": {"soft": 5, "hard": 50}}"#;
+        let limits: Limits = serde_json::from_str(said).unwrap();
+        assert_eq!((limits.soft.memory_bytes, limits.memory_bytes, limits.processes), (Some(1), 2, None));
+        assert_eq!((limits.soft.cpu_percent, limits.cpu_percent.map(NonZeroU32::get)), (Some(5), Some(50)));
+        let handed_on = serde_json::to_string(&limits).unwrap();
+        assert_eq!(serde_json::from_str::<Limits>(&handed_on).unwrap(), limits);
     }
 }

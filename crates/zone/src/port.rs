@@ -51,6 +51,26 @@ pub struct ProcessPort {
     shares: Shares,
     dropped: u64,
     told_dropped: u64,
+    unread: Unread,
+}
+
+/// Since when an app has left what waits in its ring unread.
+#[derive(Debug, Default)]
+struct Unread {
+    taken_bytes: u64,
+    since_ms: Option<u64>,
+}
+
+impl Unread {
+    /// What is seen now. An app that takes anything is not behind, however much waits: that it is too slow is what it drops.
+    fn look(&mut self, waiting: bool, taken_bytes: u64, now_ms: u64) -> u32 {
+        let stands_still = waiting && self.since_ms.is_some() && taken_bytes == self.taken_bytes;
+        if !stands_still {
+            *self = Unread { taken_bytes, since_ms: waiting.then_some(now_ms) };
+        }
+        let since_ms = self.since_ms.unwrap_or(now_ms);
+        u32::try_from(now_ms.saturating_sub(since_ms)).unwrap_or(u32::MAX)
+    }
 }
 
 impl ProcessPort {
@@ -70,6 +90,7 @@ impl ProcessPort {
             shares: Shares::new(ring_bytes),
             dropped: 0,
             told_dropped: 0,
+            unread: Unread::default(),
         })
     }
 
@@ -186,6 +207,16 @@ impl ProcessPort {
         self.dropped
     }
 
+    /// How long something has waited in the rings of which the app has taken nothing meanwhile, in milliseconds; as often as it is asked is how
+    /// exact it is.
+    pub fn lag_ms(&mut self, now_ms: u64) -> u32 {
+        let rings = [&mut self.end.packets, &mut self.end.control];
+        let seen = rings.map(|ring| (ring.free_bytes() < ring.ring_bytes(), ring.taken_bytes()));
+        let waiting = seen.iter().any(|(waiting, _)| *waiting);
+        let taken_bytes = seen.iter().fold(0, |sum: u64, (_, taken)| sum.saturating_add(*taken));
+        self.unread.look(waiting, taken_bytes, now_ms)
+    }
+
     /// Copies the app's next command frame into `buffer` and reads its header; `None` if there is none now. Costs at most the
     /// copying of one frame; how many to take in a turn is for the worker to say.
     pub fn take_command<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Result<Option<Frame<'b>>, ZoneFault> {
@@ -202,5 +233,26 @@ impl ProcessPort {
             }
             self.overflow.remove_oldest();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_reads_anything_does_not_lag() {
+        let mut unread = Unread::default();
+        let mut check = |waiting, taken_bytes, now_ms, expected| {
+            assert_eq!(unread.look(waiting, taken_bytes, now_ms), expected, "at {now_ms}");
+        };
+        check(true, 0, 1_000, 0);
+        check(true, 0, 1_500, 500);
+        check(true, 8, 2_000, 0);
+        check(true, 8, 1_900, 0);
+        check(true, 8, 9_000, 7_000);
+        check(false, 8, 9_500, 0);
+        check(true, 8, 9_600, 0);
+        check(true, 8, u64::MAX, u32::MAX);
     }
 }

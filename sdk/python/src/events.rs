@@ -314,13 +314,14 @@ impl QueryReply {
     }
 }
 
-/// A soft limit that is passed; what goes beyond the hard one is refused.
+/// A soft limit that is passed, or kept again if no more than it is used; what goes beyond the hard one is refused, or ends the app.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct SoftLimit {
     /// Of which switch; 0 where it is of none.
     datapath: u64,
-    /// 1 commands a second, 2 packet-outs a second, 3 the app's rules on one switch, 4 all entries in a switch's tables.
+    /// 1 commands a second, 2 packet-outs a second, 3 the app's rules on one switch, 4 all entries in a switch's tables; 5 processor time in
+    /// hundredths of a core, 6 memory in KiB, 7 open descriptors, 8 threads, 9 milliseconds for which the ring was left unread.
     quota: u16,
     /// How much is used; of a rate, the soft limit.
     used: u32,

@@ -49,7 +49,8 @@ pub trait App: Sized + 'static {
     /// So many packet-ins were dropped, since the app did not keep up.
     fn on_dropped(&mut self, _count: u64, _out: &mut Commands) {}
 
-    /// It uses more than the soft limit of a quota; beyond the hard limit commands are refused.
+    /// It uses more than a soft limit of a quota or of what it takes of the machine (`limit.quota` says which), or no more than that again.
+    /// Beyond the hard limit commands are refused, or the app is ended.
     fn on_soft_limit(&mut self, _limit: &SoftLimit, _out: &mut Commands) {}
 
     /// Something was published.

@@ -39,7 +39,7 @@ pub mod testing;
 
 pub use abi::event::{
     FlowRemoved, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply, SoftLimit, StatsReply,
-    SwitchError, SwitchUp, Topic,
+    SwitchError, SwitchUp, Topic, quota,
 };
 pub use abi::table::AppTable;
 pub use abi::{Outcome, Receipt, ZoneId};

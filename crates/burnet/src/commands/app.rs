@@ -57,7 +57,15 @@ fn listed(what: &str, apps: &[&AppView], now_ms: u64) -> String {
         what, "PACKAGE", "ZONE", "STATE", "PID", "SINCE", "RESTARTS", "EVENTS", "DROPPED", "COMMANDS",
         "REFUSED", "LAST END",
     ];
-    columns(headings, &rows) + &not_enforced(apps)
+    columns(headings, &rows) + &over(apps) + &not_enforced(apps)
+}
+
+/// One line for each soft limit that is passed.
+fn over(apps: &[&AppView]) -> String {
+    let lines = |app: &&AppView| -> Vec<String> {
+        app.over.iter().map(|excess| format!("{}: {excess}\n", app.status.app)).collect()
+    };
+    apps.iter().flat_map(lines).collect()
 }
 
 /// One line for each part of a zone that this machine does not enforce, with the apps that it is so for.
@@ -123,6 +131,8 @@ fn last_end(end: Option<&Ending>, now_ms: u64) -> String {
 mod tests {
     use super::*;
     use monitor::{AppStatus, ZoneKind};
+    use zone::Resource;
+    use zone::judge::Excess;
 
     #[test]
     fn the_list_says_what_happened_to_an_app() {
@@ -141,11 +151,22 @@ mod tests {
             last_end: Some(end),
             not_enforced: vec![zone::NotEnforced::new("own_user", "the node is not root's")],
         };
-        let mut app =
-            AppView { status, package: None, events: 7, dropped: 0, commands: 8, refusals: 0, trouble: None };
+        let excess =
+            Excess { resource: Resource::MemoryBytes, used: 61 << 20, soft: 51 << 20, hard: 64 << 20 };
+        let mut app = AppView {
+            status,
+            package: None,
+            events: 7,
+            dropped: 0,
+            commands: 8,
+            refusals: 0,
+            trouble: None,
+            over: vec![excess],
+        };
         let expected = "\
 APP  PACKAGE  ZONE     STATE    PID  SINCE  RESTARTS  EVENTS  DROPPED  COMMANDS  REFUSED  LAST END
 hub  -        process  running  42   4s     1         7       0        8         0        5s ago: killed by SIGKILL
+hub: memory_bytes: 61.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB
 hub: own_user is not enforced: the node is not root's
 ";
         assert_eq!(text(std::slice::from_ref(&app), 10_000), expected);

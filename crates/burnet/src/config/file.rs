@@ -282,8 +282,13 @@ mod tests {
         refused("[app.hub]\nzones = 'process'", "line 2: unknown key `zones`: did you mean `zone`?");
         refused(
             "[app.hub.limits]\nmemory = 1",
-            "line 2: unknown key `memory`: the keys here are memory_bytes, open_files, processes, file_bytes, core_bytes, cpu_percent, cores",
+            "line 2: unknown key `memory`: the keys here are memory_bytes, open_files, processes, file_bytes, core_bytes, cpu_percent, lag_ms, cores",
         );
+        refused(
+            "[app.hub.limits]\nmemory_bytes = { soft = 2, hard = 1 }",
+            "line 2: the soft limit 2 is above the hard limit 1: nobody would be told in time",
+        );
+        refused("[app.hub.limits]\nprocesses = { soft = 2 }", "line 2: missing field `hard`");
         refused("[app.hub.sandbox]\nspawns = true", "line 2: unknown key `spawns`: did you mean `spawn`?");
         refused(
             "[app.hub.sandbox]\nfs.read = ['data']",

@@ -9,6 +9,7 @@
 //! settings of the package where the file says nothing else. It changes nothing in the state folder.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use monitor::{AppSpec, ZoneKind};
@@ -144,12 +145,19 @@ fn fill_limits(limits: &mut zone::Limits, asked: &AskedLimits) {
     let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     if let Some(asked) = asked.memory_bytes.filter(|_| limits.memory_bytes == default.memory_bytes) {
         limits.memory_bytes = asked.hard;
+        limits.soft.memory_bytes = asked.soft;
     }
     if let Some(asked) = asked.open_files.filter(|_| limits.open_files == default.open_files) {
         limits.open_files = small(asked.hard);
+        limits.soft.open_files = asked.soft.map(small);
     }
     if let Some(asked) = asked.threads.filter(|_| limits.processes == default.processes) {
         limits.processes = Some(small(asked.hard));
+        limits.soft.processes = asked.soft.map(small);
+    }
+    if let Some(asked) = asked.cpu_percent.filter(|_| limits.cpu_percent.is_none()) {
+        limits.cpu_percent = NonZeroU32::new(small(asked.hard));
+        limits.soft.cpu_percent = asked.soft.map(small);
     }
     if let Some(asked) = asked.file_bytes.filter(|_| limits.file_bytes == default.file_bytes) {
         limits.file_bytes = asked.hard;

@@ -17,6 +17,7 @@ use super::operator_line::Operator;
 use super::owed::Owed;
 use super::packages::PackageDesk;
 use super::socket::OperatorSocket;
+use super::usage::{UsageDesk, soft_limit};
 use super::worker::{WAKER_TOKEN, Worker, WorkerSetup};
 use crate::apps;
 use crate::config::{AppGrant, Config, OpenFlowVersion, Role};
@@ -29,7 +30,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use monitor::channel::{Channel, ChannelError};
 use monitor::protocol::{ALIVE_INTERVAL_MS, FromKernel, ToKernel, split_ports};
-use monitor::{AppRole, AppStatus, KernelStatus, Verb};
+use monitor::{AppRole, AppStatus, KernelStatus, SAMPLE_INTERVAL_MS, Verb};
 use southbound::tls::{TlsFiles, load};
 use southbound::{Listeners, RoleWanted, Roster, SouthboundConfig, Versions};
 use std::collections::HashMap;
@@ -129,6 +130,8 @@ struct Control {
     desk: Desk,
     apps: Vec<AppStatus>,
     packages: PackageDesk,
+    usage: UsageDesk,
+    next_count_ms: u64,
     kernel: Option<KernelStatus>,
     turns_seen: Vec<u64>,
     to_monitor: Vec<FromKernel>,
@@ -172,6 +175,8 @@ impl Control {
             desk: Desk::default(),
             apps: Vec::new(),
             packages: PackageDesk::new(config.packages.clone()),
+            usage: UsageDesk::new(&config.apps, config.southbound.workers.into()),
+            next_count_ms: 0,
             kernel: None,
             to_monitor: vec![FromKernel::Ready],
             epoch,
@@ -217,6 +222,7 @@ impl Control {
                 self.packages.write_down();
                 self.to_monitor.push(FromKernel::Alive);
             }
+            self.count_zones();
             self.tell_monitor(channel);
         }
         self.socket.remove();
@@ -342,6 +348,18 @@ impl Control {
                 self.apps = apps;
                 self.kernel = Some(kernel);
             }
+            ToKernel::Resources { zones, node } => self.usage.on_usage(zones, node),
+            ToKernel::SoftLimit { zone, generation, excess } => {
+                // One of its ports is enough.
+                let limit = soft_limit(&excess);
+                if !self.owed.push(0, ToWorker::TellSoftLimit { zone: ZoneId(zone), generation, limit }) {
+                    tracing::warn!(
+                        zone,
+                        "the app is not told of its soft limit: its worker takes no letters"
+                    );
+                }
+                self.pay();
+            }
             ToKernel::Shutdown => self.end(),
         }
     }
@@ -411,9 +429,28 @@ impl Control {
                 FromWorker::Counts { ticket, sessions, zones, punts } => {
                     self.desk.on_counts(ticket, sessions, zones, punts)
                 }
+                FromWorker::ZonesCounted { worker, zones } => {
+                    if let Some(zones) = self.usage.on_counted(worker, zones)
+                        && self.to_monitor.is_empty()
+                    {
+                        self.to_monitor.push(FromKernel::Counts { zones });
+                    }
+                }
                 FromWorker::NoFlows { ticket, reason } => self.desk.on_trouble(ticket, &reason),
                 FromWorker::Ended => self.ended_workers += 1,
             }
+        }
+    }
+
+    /// Lets the workers count their zones, as often as the monitor measures.
+    fn count_zones(&mut self) {
+        if self.now_ms() < self.next_count_ms {
+            return;
+        }
+        self.next_count_ms = self.now_ms() + SAMPLE_INTERVAL_MS;
+        for line in &self.workers {
+            // A worker whose box is full is asked the next time.
+            let _ = line.send(ToWorker::CountZones);
         }
     }
 
@@ -498,6 +535,7 @@ impl Control {
                 self.tell_all(|| ToWorker::AskCounts { ticket });
                 None
             }
+            Question::Usage => Some(Answer::Usage(self.usage.view(&self.apps))),
             Question::Flows { datapath } => self.ask_flows(asker, datapath),
             Question::App { app, verb } => Some(self.ask_for_app(app, verb)),
         }
@@ -579,7 +617,10 @@ impl Control {
     /// Puts the names of apps in the place of the numbers of their zones, and their packages beside them.
     fn with_owners(&self, mut answer: Answer) -> Answer {
         if let Answer::Apps(apps) = &mut answer {
-            apps.iter_mut().for_each(|app| app.package = self.packages.view(&app.status.app));
+            for app in apps.iter_mut() {
+                app.package = self.packages.view(&app.status.app);
+                app.over = self.usage.over(app.status.zone);
+            }
         }
         let Answer::Flows(switches) = &mut answer else { return answer };
         for flow in switches.iter_mut().flat_map(|switch| &mut switch.flows) {

@@ -3,13 +3,12 @@
 //! In: a question, then counts and statistics as they come. Out: the answer when all is there, or when its time is over: then with what
 //! is there, and with what is missing named. What comes twice, or after it was given up, changes nothing. Never talks with anybody itself.
 
-use super::mail::ZoneCounts;
 use super::operator::{Answer, AppView, FlowView, FlowsView, PortView, SwitchView};
 use abi::event::{Event, StatsReply};
 use abi::{Frame, Outcome, ZoneId};
 use flow::DatapathId;
 use kernel::PuntCounters;
-use monitor::AppStatus;
+use monitor::{AppStatus, ZoneCounts};
 use openflow::message::{Body, FlowStats, Message, MultipartReply, ReplyBody};
 use southbound::session::State;
 use southbound::{SessionSnapshot, SwitchRecord};
@@ -300,6 +299,7 @@ fn app_view(status: AppStatus, counts: &[ZoneCounts], trouble: Option<String>) -
         trouble,
         // What is known of packages is put in by who knows it.
         package: None,
+        over: Vec::new(),
         status,
     }
 }

@@ -4,9 +4,11 @@
 //! never waits for the control thread (what does not fit is tried again in its next turn). Never carries packets.
 
 use abi::ZoneId;
+use abi::event::SoftLimit;
 use flow::DatapathId;
 use kernel::{Grant, PuntCounters};
 use mio::net::TcpStream;
+use monitor::ZoneCounts;
 use ring::PortFds;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -71,6 +73,17 @@ pub enum ToWorker {
         /// By which the answer is known.
         ticket: u64,
     },
+    /// How much do zones use? Said as often as it is measured, and lost if there is no room: the next is as good.
+    CountZones,
+    /// A zone is to hear that it passes a soft limit, or does not any more.
+    TellSoftLimit {
+        /// Which zone.
+        zone: ZoneId,
+        /// Which start of it.
+        generation: u64,
+        /// What.
+        limit: SoftLimit,
+    },
     /// The operator asks for what is counted.
     AskCounts {
         /// By which the answer is known.
@@ -111,6 +124,13 @@ pub enum FromWorker {
         /// Of each switch, what was dropped of its packet-ins.
         punts: Vec<(DatapathId, PuntCounters)>,
     },
+    /// What is counted of each zone at this worker.
+    ZonesCounted {
+        /// The worker's number.
+        worker: usize,
+        /// Of each zone that is attached.
+        zones: Vec<ZoneCounts>,
+    },
     /// The flow entries cannot be had.
     NoFlows {
         /// The question's.
@@ -120,21 +140,6 @@ pub enum FromWorker {
     },
     /// A worker has ended as it was told to.
     Ended,
-}
-
-/// What one worker counted of one zone.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ZoneCounts {
-    /// Which zone.
-    pub zone: u16,
-    /// Events that were its to hear.
-    pub events: u64,
-    /// Packet-ins that it did not take in time.
-    pub dropped: u64,
-    /// Commands that it gave.
-    pub commands: u64,
-    /// Commands that were refused, in all lives of the zone.
-    pub refusals: u64,
 }
 
 /// The control thread's way to one worker, and to know that it moves.

@@ -21,6 +21,7 @@ mod packages;
 mod questions;
 mod socket;
 mod unsent;
+mod usage;
 mod worker;
 mod zones;
 

@@ -5,6 +5,8 @@
 use flow::DatapathId;
 use monitor::{AppStatus, Verb};
 use serde::{Deserialize, Serialize};
+use zone::judge::Excess;
+use zone::{Resource, Sample};
 
 /// Longest line that is read of an operator. Questions are short.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
@@ -24,6 +26,8 @@ pub enum Question {
     },
     /// The apps.
     Apps,
+    /// What the node and its apps use of the machine.
+    Usage,
     /// Something for an app.
     App {
         /// Which.
@@ -45,6 +49,8 @@ pub enum Answer {
     Flows(Vec<FlowsView>),
     /// The apps, in the operator's order.
     Apps(Vec<AppView>),
+    /// What the node and its apps use.
+    Usage(UsageView),
     /// It is being done.
     Done,
     /// It is not done, and why.
@@ -181,6 +187,49 @@ pub struct AppView {
     pub refusals: u64,
     /// Why counts are missing from these sums, if any are.
     pub trouble: Option<String>,
+    /// What it uses more of than a soft limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over: Vec<Excess>,
+}
+
+/// What the node and its apps use of the machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UsageView {
+    /// How often it is measured, in milliseconds.
+    pub interval_ms: u64,
+    /// The apps, in the operator's order.
+    pub apps: Vec<AppUsageView>,
+    /// The kernel process, oldest sample first.
+    pub kernel: Vec<Sample>,
+    /// The monitor, oldest sample first.
+    pub monitor: Vec<Sample>,
+}
+
+/// What an app uses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppUsageView {
+    /// What the monitor says.
+    pub status: AppStatus,
+    /// Its limits, of each resource that has some.
+    pub limits: Vec<LimitView>,
+    /// What it uses more of than the soft limit.
+    pub over: Vec<Excess>,
+    /// What it used, oldest sample first; those of processes that have ended too. None of an app that runs trusted.
+    pub samples: Vec<Sample>,
+}
+
+/// The limits of one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitView {
+    /// Of what.
+    pub resource: Resource,
+    /// Beyond it app and operator are told.
+    pub soft: u64,
+    /// It is not passed, or ends the app.
+    pub hard: u64,
 }
 
 /// The package of an app.

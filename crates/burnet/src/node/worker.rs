@@ -10,7 +10,7 @@
 //! monitor, and shares nothing that is locked with another worker but the roster of switches: when one comes or goes, and when a command is
 //! for a switch of another worker.
 
-use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost, ZoneCounts};
+use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost};
 use super::questions::{self, Question};
 use super::unsent::Unsent;
 use super::zones::{Fault, ZoneEnd, ZoneEnds};
@@ -22,6 +22,7 @@ use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::{DatapathId, ErrorCode};
 use kernel::{Asked, Decision, Effect, Grant, Kernel, QuotaKind, Refusal, ZoneSet};
 use mio::{Events, Poll, Token};
+use monitor::ZoneCounts;
 use southbound::{Refused, Roster, Southbound, SouthboundConfig, SouthboundEvent, Tag};
 use std::collections::BTreeMap;
 use std::io;
@@ -532,6 +533,14 @@ impl Worker {
                 ToWorker::Forward { zone, frame } => self.execute_all(zone, &frame),
                 ToWorker::AskFlows { datapath, ticket } => self.ask_flows(datapath, ticket),
                 ToWorker::AskCounts { ticket } => self.count(ticket),
+                ToWorker::CountZones => {
+                    let zones = self.count_zones();
+                    // A box that is full has something better in it.
+                    let _ = self.control.send(FromWorker::ZonesCounted { worker: self.number, zones });
+                }
+                ToWorker::TellSoftLimit { zone, generation, limit } => {
+                    self.tell_soft_limit(zone, generation, &limit)
+                }
                 ToWorker::Shutdown => self.end(),
             }
         }
@@ -574,6 +583,19 @@ impl Worker {
     }
 
     fn count(&mut self, ticket: u64) {
+        let counts = FromWorker::Counts {
+            ticket,
+            zones: self.count_zones(),
+            sessions: self.southbound.sessions().collect(),
+            punts: self.dispatch.kernel.punt_counters().collect(),
+        };
+        self.unsent.push(counts);
+    }
+
+    fn count_zones(&mut self) -> Vec<ZoneCounts> {
+        let now_ms = self.now_ms;
+        let lags: BTreeMap<ZoneId, u32> =
+            self.dispatch.zones.iter().map(|(zone, end)| (zone, end.lag_ms(now_ms))).collect();
         let Dispatch { kernel, zones, .. } = &self.dispatch;
         let attached = zones.all().map(|(zone, end)| {
             let counters = kernel.zone(zone).map(|zone| zone.counters).unwrap_or_default();
@@ -582,7 +604,9 @@ impl Worker {
                 events: counters.events,
                 dropped: end.dropped(),
                 commands: counters.commands,
+                packet_outs: counters.packet_outs,
                 refusals: self.refusals(zone, end.app()),
+                lag_ms: lags.get(&zone).copied().unwrap_or_default(),
             }
         });
         let over = self.refused_before.iter().filter(|(zone, _)| kernel.zone(**zone).is_none());
@@ -591,13 +615,15 @@ impl Worker {
             refusals: *refusals,
             ..ZoneCounts::default()
         });
-        let counts = FromWorker::Counts {
-            ticket,
-            zones: attached.chain(over).collect(),
-            sessions: self.southbound.sessions().collect(),
-            punts: kernel.punt_counters().collect(),
-        };
-        self.unsent.push(counts);
+        attached.chain(over).collect()
+    }
+
+    /// What is said of a process that has ended is not its successor's.
+    fn tell_soft_limit(&mut self, zone: ZoneId, generation: u64, limit: &SoftLimit) {
+        let there = self.dispatch.zones.get(zone).map(|end| end.generation());
+        if there == Some(generation) {
+            self.tell(ZoneSet::only(zone), |out, sequence| write::soft_limit(out, sequence, limit));
+        }
     }
 
     fn end(&mut self) {

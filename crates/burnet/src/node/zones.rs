@@ -188,6 +188,14 @@ impl ZoneEnd {
         }
     }
 
+    /// How long something has waited in its ring of which it has taken nothing.
+    pub fn lag_ms(&mut self, now_ms: u64) -> u32 {
+        match self {
+            ZoneEnd::Process { port, .. } => port.lag_ms(now_ms),
+            ZoneEnd::Trusted { .. } => 0,
+        }
+    }
+
     /// Lets the worker's poll hear of it.
     pub fn register(&self, registry: &Registry, token: Token) -> std::io::Result<()> {
         match self {

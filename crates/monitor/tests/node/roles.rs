@@ -52,7 +52,11 @@ impl Kernel {
                 }
                 ToKernel::LoadTrusted { app, settings, .. } => self.load(app, &settings),
                 ToKernel::Shutdown => exit(0),
-                ToKernel::Configure { .. } | ToKernel::UnloadTrusted { .. } | ToKernel::Apps { .. } => {}
+                ToKernel::Configure { .. }
+                | ToKernel::UnloadTrusted { .. }
+                | ToKernel::Apps { .. }
+                | ToKernel::Resources { .. }
+                | ToKernel::SoftLimit { .. } => {}
             }
         }
     }

@@ -76,7 +76,10 @@ class App:
         """So many packet-ins were dropped, since the app did not keep up."""
 
     def on_soft_limit(self, limit: SoftLimit, out: Commands) -> None:
-        """It uses more than the soft limit of a quota; beyond the hard limit commands are refused."""
+        """It uses more than a soft limit, of a quota or of what it takes of the machine, or no more than that again.
+
+        Beyond the hard limit commands are refused, or the app is ended.
+        """
 
     def on_topic(self, topic: Topic, out: Commands) -> None:
         """Something was published."""

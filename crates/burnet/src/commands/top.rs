@@ -1,0 +1,285 @@
+//! `burnet app top`: what the apps of the running node use, again and again.
+//!
+//! ```text
+//!   node ──UsageView──> text, a table with a small curve of the last half minute ──> the terminal, drawn over what was there
+//! ```
+//!
+//! A table that is drawn over itself needs no library for that: lines are cut to the terminal, and Ctrl-C ends it. Never asks
+//! anything of the node but what it shows, and changes nothing.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use monitor::{AppState, AppStatus, ZoneKind};
+use zone::{Resource, Sample};
+
+use super::stage::StopSignal;
+use super::table::columns;
+use super::{ask, json, unexpected};
+use crate::cli::{AppTopArgs, CommandError};
+use crate::node::operator::{Answer, AppUsageView, Question, UsageView};
+
+/// Samples in a curve, one character each.
+const CURVE_SAMPLES: usize = 20;
+
+/// From nothing to all.
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// What a terminal that does not say its size has.
+const USUAL_SIZE: (usize, usize) = (80, 24);
+
+/// Shows it until Ctrl-C, or once: when asked to, and where nobody watches. What is left to print is given back.
+pub fn show(args: &AppTopArgs) -> Result<String, CommandError> {
+    let usage = usage(args)?;
+    if args.asking.json {
+        return json(&usage);
+    }
+    if args.once || !io::stdout().is_terminal() {
+        return Ok(text(&usage));
+    }
+    let stop = StopSignal::listen()?;
+    let mut screen = Screen::take()?;
+    screen.draw(&text(&usage))?;
+    while !stop.came_within(Duration::from_millis(usage.interval_ms.max(100))) {
+        // A node that is started again answers soon.
+        screen.draw(&self::usage(args).map_or_else(|error| format!("{error}\n"), |usage| text(&usage)))?;
+    }
+    Ok(String::new())
+}
+
+fn usage(args: &AppTopArgs) -> Result<UsageView, CommandError> {
+    match ask(&args.asking, &Question::Usage)? {
+        Answer::Usage(usage) => Ok(usage),
+        _ => Err(unexpected()),
+    }
+}
+
+/// The terminal, whose content comes back when this goes.
+struct Screen {
+    out: io::Stdout,
+}
+
+impl Screen {
+    fn take() -> io::Result<Screen> {
+        let mut out = io::stdout();
+        // The other screen, without a cursor.
+        out.write_all(b"\x1b[?1049h\x1b[?25l")?;
+        Ok(Screen { out })
+    }
+
+    fn draw(&mut self, text: &str) -> io::Result<()> {
+        let (width, height) = size();
+        let lines = text.lines().chain(["", "Ctrl-C ends it"]).take(height);
+        // Each line is cleared behind its end, and the screen behind the last.
+        let drawn: Vec<String> =
+            lines.map(|line| line.chars().take(width).collect::<String>() + "\x1b[K").collect();
+        write!(self.out, "\x1b[H{}\x1b[J", drawn.join("\r\n"))?;
+        self.out.flush()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // A terminal that is gone has nothing to come back to.
+        let _ = self.out.write_all(b"\x1b[?25h\x1b[?1049l");
+        let _ = self.out.flush();
+    }
+}
+
+fn size() -> (usize, usize) {
+    match rustix::termios::tcgetwinsize(io::stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+        _ => USUAL_SIZE,
+    }
+}
+
+fn text(usage: &UsageView) -> String {
+    let headings = [
+        "APP",
+        "STATE",
+        "RESTARTS",
+        "CPU",
+        "LIMIT",
+        "",
+        "MEMORY",
+        "LIMIT",
+        "",
+        "FILES",
+        "THREADS",
+        "LAG",
+        "EVENTS/S",
+        "DROPPED/S",
+        "COMMANDS/S",
+        "OUTS/S",
+        "REFUSED/S",
+    ];
+    let own = [("(kernel)", &usage.kernel), ("(monitor)", &usage.monitor)];
+    let rows: Vec<_> =
+        usage.apps.iter().map(app_row).chain(own.map(|(name, samples)| node_row(name, samples))).collect();
+    let over = |app: &AppUsageView| -> Vec<String> {
+        app.over.iter().map(|excess| format!("{}: {excess}\n", app.status.app)).collect()
+    };
+    let over: String = usage.apps.iter().flat_map(over).collect();
+    columns(headings, &rows) + &over
+}
+
+fn app_row(app: &AppUsageView) -> [String; 17] {
+    let AppStatus { app: name, state, restarts, pid, kind, .. } = &app.status;
+    // What is shown of an app that has no process is what it is now: nothing.
+    let now = app.samples.last().copied().filter(|_| pid.is_some());
+    let of = |resource: Resource| now.map_or_else(dash, |sample| app.used(resource, &sample));
+    let rate = |rate: fn(&Sample) -> u32| now.map_or_else(dash, |sample| rate(&sample).to_string());
+    [
+        name.clone(),
+        if *kind == ZoneKind::Trusted {
+            format!("{}, trusted", word(*state))
+        } else {
+            word(*state).to_owned()
+        },
+        restarts.to_string(),
+        of(Resource::CpuPercent),
+        app.hard(Resource::CpuPercent).map_or_else(dash, |hard| Resource::CpuPercent.amount(hard)),
+        curve(&app.samples, Resource::CpuPercent, app.hard(Resource::CpuPercent)),
+        of(Resource::MemoryBytes),
+        app.hard(Resource::MemoryBytes).map_or_else(dash, |hard| Resource::MemoryBytes.amount(hard)),
+        curve(&app.samples, Resource::MemoryBytes, app.hard(Resource::MemoryBytes)),
+        app.counted(Resource::OpenFiles, &of),
+        app.counted(Resource::Processes, &of),
+        of(Resource::LagMs),
+        rate(|sample| sample.events_per_s),
+        rate(|sample| sample.dropped_per_s),
+        rate(|sample| sample.commands_per_s),
+        rate(|sample| sample.packet_outs_per_s),
+        rate(|sample| sample.refusals_per_s),
+    ]
+}
+
+impl AppUsageView {
+    fn hard(&self, resource: Resource) -> Option<u64> {
+        self.limits.iter().find(|limit| limit.resource == resource).map(|limit| limit.hard)
+    }
+
+    /// With a mark where the soft limit is passed.
+    fn used(&self, resource: Resource, sample: &Sample) -> String {
+        let mark = if self.over.iter().any(|excess| excess.resource == resource) { "!" } else { "" };
+        resource.amount(resource.used(sample)) + mark
+    }
+
+    /// `17/64`.
+    fn counted(&self, resource: Resource, of: &impl Fn(Resource) -> String) -> String {
+        let hard = self.hard(resource).map(|hard| format!("/{hard}")).unwrap_or_default();
+        of(resource) + &hard
+    }
+}
+
+fn node_row(name: &str, samples: &[Sample]) -> [String; 17] {
+    let now = samples.last();
+    let of = |resource: Resource| now.map_or_else(dash, |sample| resource.amount(resource.used(sample)));
+    let mut row: [String; 17] = std::array::from_fn(|_| dash());
+    row[0] = name.to_owned();
+    row[3] = of(Resource::CpuPercent);
+    row[5] = curve(samples, Resource::CpuPercent, None);
+    row[6] = of(Resource::MemoryBytes);
+    row[8] = curve(samples, Resource::MemoryBytes, None);
+    row[9] = of(Resource::OpenFiles);
+    row[10] = of(Resource::Processes);
+    row
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn word(state: AppState) -> &'static str {
+    match state {
+        AppState::Starting => "starting",
+        AppState::Running => "running",
+        AppState::Ending => "ending",
+        AppState::BackingOff { .. } => "starts again",
+        AppState::Quarantined => "quarantined",
+        AppState::Stopped => "stopped",
+    }
+}
+
+/// The last samples as one line: as high as the hard limit, or as the most of them where there is none.
+fn curve(samples: &[Sample], resource: Resource, hard: Option<u64>) -> String {
+    let last = &samples[samples.len().saturating_sub(CURVE_SAMPLES)..];
+    let all =
+        hard.or_else(|| last.iter().map(|sample| resource.used(sample)).max()).unwrap_or_default().max(1);
+    let height = |sample: &Sample| {
+        let eighth = u128::from(resource.used(sample)) * HEIGHTS.len() as u128 / u128::from(all);
+        HEIGHTS[usize::try_from(eighth).unwrap_or(usize::MAX).min(HEIGHTS.len() - 1)]
+    };
+    last.iter().map(height).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::operator::LimitView;
+    use monitor::AppRole;
+    use zone::judge::Excess;
+
+    const MIB: u64 = 1 << 20;
+
+    fn memory(mib: &[u64]) -> Vec<Sample> {
+        mib.iter().map(|mib| Sample { memory_bytes: mib * MIB, ..Sample::default() }).collect()
+    }
+
+    #[test]
+    fn a_curve_is_as_high_as_the_limit_and_no_higher() {
+        let check = |samples: &[u64], hard, expected: &str| {
+            assert_eq!(curve(&memory(samples), Resource::MemoryBytes, hard), expected);
+        };
+        check(&[], None, "");
+        check(&[0], None, "▁");
+        check(&[0, 4, 8], None, "▁▅█");
+        check(&[0, 32, 63, 64, 500], Some(64 * MIB), "▁▅███");
+        check(&[1; 60], Some(u64::MAX), &"▁".repeat(CURVE_SAMPLES));
+        check(&[1], Some(0), "█");
+    }
+
+    #[test]
+    fn the_table_says_what_is_used_of_what() {
+        let status = AppStatus {
+            app: "leaky".into(),
+            role: AppRole::App,
+            zone: 1,
+            kind: ZoneKind::Process,
+            demoted: None,
+            state: AppState::Running,
+            since_unix_ms: 0,
+            restarts: 2,
+            generation: 3,
+            pid: Some(7),
+            last_end: None,
+            not_enforced: Vec::new(),
+        };
+        let excess =
+            Excess { resource: Resource::MemoryBytes, used: 60 * MIB, soft: 51 * MIB, hard: 64 * MIB };
+        let limits = vec![
+            LimitView { resource: Resource::MemoryBytes, soft: 51 * MIB, hard: 64 * MIB },
+            LimitView { resource: Resource::OpenFiles, soft: 51, hard: 64 },
+        ];
+        let last = Sample { open_files: 9, processes: 1, commands_per_s: 5, ..memory(&[60])[0] };
+        let samples = memory(&[8]).into_iter().chain([last]).collect();
+        let mut app = AppUsageView { status, limits, over: vec![excess], samples };
+        let mut usage = UsageView {
+            interval_ms: 500,
+            apps: vec![app.clone()],
+            kernel: memory(&[3]),
+            monitor: Vec::new(),
+        };
+        let expected = "\
+APP        STATE    RESTARTS  CPU  LIMIT      MEMORY     LIMIT         FILES  THREADS  LAG    EVENTS/S  DROPPED/S  COMMANDS/S  OUTS/S  REFUSED/S
+leaky      running  2         0 %  -      ▁▁  60.0 MiB!  64.0 MiB  ▂█  9/64   1        0.0 s  0         0          5           0       0
+(kernel)   -        -         0 %  -      ▁   3.0 MiB    -         █   0      0        -      -         -          -           -       -
+(monitor)  -        -         -    -          -          -             -      -        -      -         -          -           -       -
+leaky: memory_bytes: 60.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB
+";
+        assert_eq!(text(&usage), expected);
+        (app.status.pid, app.status.state, app.over) = (None, AppState::Quarantined, Vec::new());
+        usage.apps = vec![app];
+        assert!(text(&usage).contains("leaky      quarantined  2         -    -      ▁▁  -        64.0 MiB"));
+    }
+}

@@ -1,0 +1,170 @@
+//! What zones and the node use of the machine, as the operator is shown it, and what workers count on the way there.
+//!
+//! ```text
+//!   workers ──counts──> UsageDesk ──sums──> monitor        monitor ──samples──> UsageDesk ──> operator
+//! ```
+//!
+//! In: counts of each worker, samples of the monitor. Out: sums, views. Never measures and never judges.
+
+use std::collections::BTreeMap;
+
+use abi::event::{SoftLimit, quota};
+use flow::DatapathId;
+use monitor::{AppSpec, AppStatus, NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
+use zone::judge::Excess;
+use zone::usage::History;
+use zone::{Limits, Resource};
+
+use super::operator::{AppUsageView, LimitView, UsageView};
+
+/// What is known, and what is being counted.
+#[derive(Debug)]
+pub struct UsageDesk {
+    limits: BTreeMap<String, Limits>,
+    /// One for each zone that has run: as many as there are apps.
+    zones: BTreeMap<u16, (History, Vec<Excess>)>,
+    kernel: History,
+    monitor: History,
+    /// By worker; `None` if it has not answered yet.
+    counted: Vec<Option<Vec<ZoneCounts>>>,
+}
+
+impl UsageDesk {
+    /// Of these apps; nothing is known yet.
+    pub fn new(apps: &[AppSpec], workers: usize) -> UsageDesk {
+        UsageDesk {
+            limits: apps.iter().map(|app| (app.name.clone(), app.limits.clone())).collect(),
+            zones: BTreeMap::new(),
+            kernel: History::default(),
+            monitor: History::default(),
+            counted: vec![None; workers],
+        }
+    }
+
+    /// A worker's counts. The sums of all, once each has answered.
+    pub fn on_counted(&mut self, worker: usize, zones: Vec<ZoneCounts>) -> Option<Vec<ZoneCounts>> {
+        *self.counted.get_mut(worker)? = Some(zones);
+        if self.counted.iter().any(Option::is_none) {
+            return None;
+        }
+        let mut sums: BTreeMap<u16, ZoneCounts> = BTreeMap::new();
+        for counts in self.counted.iter_mut().filter_map(Option::take).flatten() {
+            let sum =
+                sums.entry(counts.zone).or_insert(ZoneCounts { zone: counts.zone, ..ZoneCounts::default() });
+            sum.events += counts.events;
+            sum.dropped += counts.dropped;
+            sum.commands += counts.commands;
+            sum.packet_outs += counts.packet_outs;
+            sum.refusals += counts.refusals;
+            // It has a ring at each worker, and reads none while it reads one of them.
+            sum.lag_ms = sum.lag_ms.max(counts.lag_ms);
+        }
+        Some(sums.into_values().collect())
+    }
+
+    /// The monitor's newest samples.
+    pub fn on_usage(&mut self, zones: Vec<ZoneUsage>, node: NodeUsage) {
+        for ZoneUsage { zone, sample, over } in zones {
+            let (history, of_zone) = self.zones.entry(zone).or_default();
+            // The monitor repeats the last sample of a zone in which nothing runs.
+            if history.last() != Some(&sample) {
+                history.push(sample);
+            }
+            *of_zone = over;
+        }
+        self.kernel.push(node.kernel);
+        self.monitor.push(node.monitor);
+    }
+
+    /// What a zone uses more of than a soft limit.
+    pub fn over(&self, zone: u16) -> Vec<Excess> {
+        self.zones.get(&zone).map(|(_, over)| over.clone()).unwrap_or_default()
+    }
+
+    /// All that is known.
+    pub fn view(&self, apps: &[AppStatus]) -> UsageView {
+        let samples = |history: &History| history.iter().copied().collect();
+        UsageView {
+            interval_ms: SAMPLE_INTERVAL_MS,
+            apps: apps.iter().map(|status| self.app_view(status)).collect(),
+            kernel: samples(&self.kernel),
+            monitor: samples(&self.monitor),
+        }
+    }
+
+    fn app_view(&self, status: &AppStatus) -> AppUsageView {
+        let history = self.zones.get(&status.zone).map(|(history, _)| history);
+        AppUsageView {
+            limits: self.limits.get(&status.app).map(limit_views).unwrap_or_default(),
+            over: self.over(status.zone),
+            samples: history.map(|history| history.iter().copied().collect()).unwrap_or_default(),
+            status: status.clone(),
+        }
+    }
+}
+
+fn limit_views(limits: &Limits) -> Vec<LimitView> {
+    let view = |resource: Resource| {
+        Some(LimitView { resource, soft: resource.soft(limits)?, hard: resource.hard(limits)? })
+    };
+    Resource::ALL.into_iter().filter_map(view).collect()
+}
+
+/// As an app hears it.
+pub fn soft_limit(excess: &Excess) -> SoftLimit {
+    let Excess { resource, used, soft, hard } = *excess;
+    let (quota, unit) = match resource {
+        Resource::CpuPercent => (quota::CPU_PERCENT, 1),
+        Resource::MemoryBytes => (quota::MEMORY_KIB, 1 << 10),
+        Resource::OpenFiles => (quota::OPEN_FILES, 1),
+        Resource::Processes => (quota::PROCESSES, 1),
+        Resource::LagMs => (quota::LAG_MS, 1),
+    };
+    let amount = |of: u64| u32::try_from(of / unit).unwrap_or(u32::MAX);
+    // Of no switch.
+    SoftLimit { datapath: DatapathId(0), quota, used: amount(used), soft: amount(soft), hard: amount(hard) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zone::Sample;
+
+    fn counts(zone: u16, commands: u64, lag_ms: u32) -> ZoneCounts {
+        ZoneCounts { zone, commands, lag_ms, ..ZoneCounts::default() }
+    }
+
+    #[test]
+    fn sums_wait_for_each_worker_and_for_nobody_else() {
+        let mut desk = UsageDesk::new(&[], 2);
+        assert_eq!(desk.on_counted(7, vec![counts(1, 5, 5)]), None);
+        assert_eq!(desk.on_counted(0, vec![counts(1, 5, 5)]), None);
+        assert_eq!(desk.on_counted(0, vec![counts(1, 6, 5)]), None);
+        assert_eq!(
+            desk.on_counted(1, vec![counts(1, 1, 900), counts(2, 1, 0)]),
+            Some(vec![counts(1, 7, 900), counts(2, 1, 0)])
+        );
+        assert_eq!(desk.on_counted(1, Vec::new()), None);
+    }
+
+    #[test]
+    fn a_zone_in_which_nothing_runs_makes_no_new_samples() {
+        let mut desk = UsageDesk::new(&[], 1);
+        let sample = |unix_ms| Sample { unix_ms, ..Sample::default() };
+        let usage = |unix_ms| vec![ZoneUsage { zone: 1, sample: sample(unix_ms), over: Vec::new() }];
+        for unix_ms in [1, 2, 2, 2, 3] {
+            desk.on_usage(usage(unix_ms), NodeUsage::default());
+        }
+        let seen: Vec<_> = desk.zones[&1].0.iter().map(|sample| sample.unix_ms).collect();
+        assert_eq!(seen, [1, 2, 3]);
+        assert!(desk.over(1).is_empty() && desk.over(9).is_empty());
+    }
+
+    #[test]
+    fn an_app_hears_of_its_memory_in_kib() {
+        let excess =
+            Excess { resource: Resource::MemoryBytes, used: 61 << 20, soft: 51 << 20, hard: u64::MAX };
+        let SoftLimit { quota: number, used, soft, hard, .. } = soft_limit(&excess);
+        assert_eq!((number, used, soft, hard), (quota::MEMORY_KIB, 61 << 10, 51 << 10, u32::MAX));
+    }
+}

@@ -1,0 +1,318 @@
+//! What each zone used lately, and what follows from it. Pure.
+//!
+//! ```text
+//!   Reading (from /proc) ──┐
+//!   ZoneCounts (kernel) ───┴──> Sample ──┬─> the last of them, for the operator and for who asks how a zone ended
+//!                                        └─> zone::judge ──> verdicts
+//! ```
+//!
+//! In: readings, counts and the time. Out: verdicts, and [`ZoneUsage`] for the kernel process. It never reads anything and ends nobody.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use zone::judge::{Excess, Judge, Verdict};
+use zone::usage::{History, Sample};
+use zone::{Limits, Resource};
+
+use crate::sampling::Reading;
+
+/// How often it is measured. A zone that leaks a gigabyte a second is stopped by Linux; this is for what Linux does not stop.
+pub const SAMPLE_INTERVAL_MS: u64 = 500;
+
+/// What the kernel process counted of a zone since it was attached, all workers together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ZoneCounts {
+    /// Which zone.
+    pub zone: u16,
+    /// Events that were its to hear.
+    pub events: u64,
+    /// Packet-ins that it did not take in time.
+    pub dropped: u64,
+    /// Commands that it gave.
+    pub commands: u64,
+    /// Packet-outs among them.
+    pub packet_outs: u64,
+    /// Commands that were refused, in all lives of the zone.
+    pub refusals: u64,
+    /// How long something has waited in one of its rings, of which it has read nothing meanwhile.
+    pub lag_ms: u32,
+}
+
+/// What a zone uses, as the kernel process shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ZoneUsage {
+    /// Which zone.
+    pub zone: u16,
+    /// The newest sample.
+    pub sample: Sample,
+    /// What it uses more of than the soft limit; at most one for each resource.
+    pub over: Vec<Excess>,
+}
+
+/// What the node's own processes use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeUsage {
+    /// The kernel process.
+    pub kernel: Sample,
+    /// The monitor.
+    pub monitor: Sample,
+}
+
+/// A time on both clocks, in milliseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Moment {
+    pub(crate) now_ms: u64,
+    pub(crate) unix_ms: u64,
+}
+
+/// What is measured, and of whom.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measured<'a> {
+    pub(crate) zone: u16,
+    pub(crate) generation: u64,
+    pub(crate) reading: Reading,
+    pub(crate) limits: &'a Limits,
+    /// Linux keeps the zone's processor time.
+    pub(crate) keeps_cpu: bool,
+}
+
+/// All zones; one entry for each that has ever run, so at most as many as there are apps.
+#[derive(Debug, Default)]
+pub(crate) struct Resources {
+    zones: BTreeMap<u16, Watched>,
+    counts: BTreeMap<u16, ZoneCounts>,
+    kernel: Pace,
+    monitor: Pace,
+    /// What a port takes of the memory that a zone shares with the kernel.
+    port_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Watched {
+    generation: u64,
+    pace: Pace,
+    judge: Judge,
+    history: History,
+    over: Vec<Excess>,
+}
+
+/// From totals to rates.
+#[derive(Debug, Default)]
+struct Pace {
+    at_ms: u64,
+    reading: Option<Reading>,
+    counts: Option<ZoneCounts>,
+}
+
+impl Resources {
+    /// `port_bytes`: what all ports of one zone take together.
+    pub(crate) fn new(port_bytes: u64) -> Resources {
+        Resources { port_bytes, ..Resources::default() }
+    }
+
+    /// What the kernel process counted; of a zone that it does not know any more, the last is kept.
+    pub(crate) fn on_counts(&mut self, counts: &[ZoneCounts]) {
+        for of_zone in counts.iter().filter(|of_zone| self.zones.contains_key(&of_zone.zone)) {
+            self.counts.insert(of_zone.zone, *of_zone);
+        }
+    }
+
+    /// One zone at one moment: what follows from it.
+    pub(crate) fn on_reading(&mut self, measured: &Measured<'_>, at: Moment) -> Vec<Verdict> {
+        let Measured { zone, generation, mut reading, limits, keeps_cpu } = *measured;
+        reading.shared_bytes = reading.shared_bytes.saturating_sub(self.port_bytes);
+        let watched = self.zones.entry(zone).or_default();
+        if watched.generation != generation {
+            // What the zone did before is not held against the new process; what it looked like stays to be seen.
+            let history = std::mem::take(&mut watched.history);
+            *watched = Watched { generation, history, ..Watched::default() };
+            self.counts.remove(&zone);
+        }
+        let counts = self.counts.get(&zone).copied();
+        let sample = Sample { generation, ..watched.pace.sample(reading, counts, at) };
+        watched.history.push(sample);
+        let verdicts = watched.judge.on_sample(&sample, limits, keeps_cpu);
+        watched.over =
+            watched.judge.passed().filter_map(|resource| excess(resource, &sample, limits)).collect();
+        verdicts
+    }
+
+    /// The kernel process and the monitor.
+    pub(crate) fn on_node(&mut self, kernel: Reading, monitor: Reading, at: Moment) -> NodeUsage {
+        NodeUsage {
+            kernel: self.kernel.sample(kernel, None, at),
+            monitor: self.monitor.sample(monitor, None, at),
+        }
+    }
+
+    /// Nothing runs in a zone: it exceeds nothing.
+    pub(crate) fn on_end(&mut self, zone: u16) {
+        if let Some(watched) = self.zones.get_mut(&zone) {
+            watched.over.clear();
+        }
+    }
+
+    /// What is known of the zones that have run, by number.
+    pub(crate) fn usages(&self) -> Vec<ZoneUsage> {
+        let usage = |(zone, watched): (&u16, &Watched)| {
+            let sample = *watched.history.last()?;
+            Some(ZoneUsage { zone: *zone, sample, over: watched.over.clone() })
+        };
+        self.zones.iter().filter_map(usage).collect()
+    }
+
+    /// The last samples of a zone, oldest first, those of processes that ended included.
+    pub(crate) fn history(&self, zone: u16) -> Vec<Sample> {
+        self.zones.get(&zone).map(|watched| watched.history.iter().copied().collect()).unwrap_or_default()
+    }
+}
+
+fn excess(resource: Resource, sample: &Sample, limits: &Limits) -> Option<Excess> {
+    let (soft, hard) = (resource.soft(limits)?, resource.hard(limits)?);
+    Some(Excess { resource, used: resource.used(sample), soft, hard })
+}
+
+impl Pace {
+    /// The first sample of something has no rates.
+    fn sample(&mut self, reading: Reading, counts: Option<ZoneCounts>, at: Moment) -> Sample {
+        let passed_ms = at.now_ms.saturating_sub(self.at_ms);
+        let per_s = |now: u64, before: u64| match passed_ms {
+            0 => 0,
+            _ => u32::try_from(now.saturating_sub(before).saturating_mul(1_000) / passed_ms)
+                .unwrap_or(u32::MAX),
+        };
+        let read_before = self.reading.unwrap_or(reading);
+        let now = counts.unwrap_or_default();
+        let before = self.counts.unwrap_or(now);
+        let sample = Sample {
+            unix_ms: at.unix_ms,
+            generation: 0,
+            // Milliseconds in a second are thousandths of a core.
+            cpu_percent: per_s(reading.cpu_ms, read_before.cpu_ms) / 10,
+            memory_bytes: reading.private_bytes.saturating_add(reading.shared_bytes),
+            open_files: reading.open_files,
+            processes: reading.threads,
+            lag_ms: now.lag_ms,
+            events_per_s: per_s(now.events, before.events),
+            dropped_per_s: per_s(now.dropped, before.dropped),
+            commands_per_s: per_s(now.commands, before.commands),
+            packet_outs_per_s: per_s(now.packet_outs, before.packet_outs),
+            refusals_per_s: per_s(now.refusals, before.refusals),
+        };
+        *self = Pace { at_ms: at.now_ms, reading: Some(reading), counts };
+        sample
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn at(now_ms: u64) -> Moment {
+        Moment { now_ms, unix_ms: 1_000_000 + now_ms }
+    }
+
+    fn small() -> Limits {
+        Limits { memory_bytes: 64 * MIB, ..Limits::default() }
+    }
+
+    fn measured(generation: u64, reading: Reading, limits: &Limits) -> Measured<'_> {
+        Measured { zone: 1, generation, reading, limits, keeps_cpu: false }
+    }
+
+    fn memory(mib: u64) -> Reading {
+        Reading { private_bytes: mib * MIB, ..Reading::default() }
+    }
+
+    #[test]
+    fn counts_of_a_zone_that_never_ran_are_not_kept() {
+        let mut resources = Resources::default();
+        resources.on_counts(&[ZoneCounts { zone: 9, events: 5, ..ZoneCounts::default() }]);
+        assert_eq!(resources.usages(), []);
+        assert!(resources.counts.is_empty() && resources.history(9).is_empty());
+    }
+
+    #[test]
+    fn totals_become_rates_whatever_the_clock_does() {
+        let limits = Limits::default();
+        let mut resources = Resources::default();
+        let cpu = |cpu_ms| Reading { cpu_ms, ..Reading::default() };
+        let percents: Vec<u32> =
+            [(0, 900), (500, 1_150), (500, 1_200), (400, 1_300), (1_400, 3_300), (1_900, 0)]
+                .map(|(now_ms, cpu_ms)| {
+                    resources.on_reading(&measured(1, cpu(cpu_ms), &limits), at(now_ms));
+                    resources.history(1).last().unwrap().cpu_percent
+                })
+                .to_vec();
+        assert_eq!(percents, [0, 50, 0, 0, 200, 0]);
+    }
+
+    #[test]
+    fn what_the_kernel_counted_goes_into_the_sample() {
+        let limits = Limits::default();
+        let mut resources = Resources::default();
+        let mut tell = |events, packet_outs, now_ms| {
+            let counts = ZoneCounts { zone: 1, events, packet_outs, lag_ms: 9, ..ZoneCounts::default() };
+            resources.on_counts(&[counts]);
+            resources.on_reading(&measured(1, Reading::default(), &limits), at(now_ms));
+        };
+        tell(0, 0, 0);
+        // What was counted before anybody looked is no rate.
+        tell(5_000, 0, 0);
+        tell(5_100, 7, 500);
+        let sample = *resources.history(1).last().unwrap();
+        assert_eq!((sample.events_per_s, sample.packet_outs_per_s, sample.lag_ms), (200, 14, 9));
+        assert_eq!(sample.unix_ms, 1_000_500);
+    }
+
+    #[test]
+    fn a_leak_is_told_of_and_then_ended_and_the_next_process_begins_anew() {
+        let limits = small();
+        let mut resources = Resources::new(2 * MIB);
+        assert_eq!(resources.on_reading(&measured(1, memory(10), &limits), at(0)), []);
+        let said = resources.on_reading(&measured(1, memory(60), &limits), at(500));
+        assert!(matches!(said[..], [Verdict::Passed(excess)] if excess.used == 60 * MIB), "{said:?}");
+        assert_eq!(resources.usages()[0].over.len(), 1);
+        let shared = Reading { shared_bytes: 7 * MIB, ..memory(60) };
+        let said = resources.on_reading(&measured(1, shared, &limits), at(1_000));
+        assert!(matches!(said[..], [Verdict::End(excess)] if excess.used == 65 * MIB), "{said:?}");
+        resources.on_end(1);
+        assert_eq!(resources.usages()[0].over, []);
+        assert_eq!(resources.on_reading(&measured(2, memory(1), &limits), at(1_500)), []);
+        let seen: Vec<_> =
+            resources.history(1).iter().map(|one| (one.generation, one.memory_bytes / MIB)).collect();
+        assert_eq!(seen, [(1, 10), (1, 60), (1, 65), (2, 1)]);
+    }
+
+    #[test]
+    fn the_most_of_all_zones_fits_into_one_message() {
+        let worst = Sample {
+            unix_ms: u64::MAX,
+            generation: u64::MAX,
+            memory_bytes: u64::MAX,
+            cpu_percent: u32::MAX,
+            open_files: u32::MAX,
+            processes: u32::MAX,
+            lag_ms: u32::MAX,
+            events_per_s: u32::MAX,
+            dropped_per_s: u32::MAX,
+            commands_per_s: u32::MAX,
+            packet_outs_per_s: u32::MAX,
+            refusals_per_s: u32::MAX,
+        };
+        let over =
+            Resource::ALL.map(|resource| Excess { resource, used: u64::MAX, soft: u64::MAX, hard: u64::MAX });
+        let usage = ZoneUsage { zone: u16::MAX, sample: worst, over: over.to_vec() };
+        let node = NodeUsage { kernel: worst, monitor: worst };
+        let zones = vec![usage; crate::APPS_MAX];
+        let message = crate::protocol::ToKernel::Resources { zones, node };
+        let bytes = serde_json::to_vec(&message).unwrap().len();
+        assert!(bytes <= crate::channel::MESSAGE_BYTES_MAX, "{bytes}");
+    }
+}

@@ -1,0 +1,217 @@
+//! Whether what a zone uses is within its limits: who is told, and who is ended. Pure.
+//!
+//! ```text
+//!   Sample, Limits ──> Judge::on_sample ──> Passed   once, when the soft limit is passed
+//!                                       ├─> Within   once, when it is not any more
+//!                                       └─> End      when the hard limit is passed for so long that it is no accident
+//! ```
+//!
+//! In: one sample after the other of one zone. Out: verdicts. It never measures, tells or ends anybody.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Limits;
+use crate::usage::{Resource, Sample};
+
+/// A soft limit that was passed counts as kept again when no more than so many hundredths of it are used: what goes up and down at the limit is
+/// told of once.
+const WITHIN_PERCENT: u64 = 90;
+
+/// Samples in a row that show more than a hard limit, until the zone is ended. Two seconds of processor time are an accident.
+const CPU_SAMPLES: u8 = 6;
+
+/// The same of what is counted, and may be counted while it changes.
+const COUNTED_SAMPLES: u8 = 2;
+
+/// What is to be done about a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Verdict {
+    /// It uses more than a soft limit: tell the app and the operator.
+    Passed(Excess),
+    /// It does not any more: tell them.
+    Within(Excess),
+    /// It uses more than a hard limit that nobody else keeps: end it.
+    End(Excess),
+}
+
+/// How much of what is used, and the limits of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Excess {
+    /// Of what.
+    pub resource: Resource,
+    /// How much is used.
+    pub used: u64,
+    /// The soft limit.
+    pub soft: u64,
+    /// The hard limit.
+    pub hard: u64,
+}
+
+impl Excess {
+    /// Why a zone is ended, as a phrase: `memory_bytes: it used 70.0 MiB, and its hard limit is 64.0 MiB`.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let Excess { resource, used, hard, .. } = *self;
+        let (used, hard) = (resource.amount(used), resource.amount(hard));
+        format!("{resource}: it used {used}, and its hard limit is {hard}")
+    }
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Excess { resource, used, soft, hard } = *self;
+        let [used, soft, hard] = [used, soft, hard].map(|amount| resource.amount(amount));
+        write!(f, "{resource}: {used}, with a soft limit of {soft} and a hard one of {hard}")
+    }
+}
+
+/// What is remembered of one life of one zone.
+#[derive(Clone, Debug, Default)]
+pub struct Judge {
+    of: [OfResource; Resource::ALL.len()],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct OfResource {
+    passed: bool,
+    /// Samples in a row above the hard limit.
+    over: u8,
+}
+
+impl Judge {
+    /// The next sample. `keeps_cpu`: Linux keeps the zone's processor time within its limit, so that what is measured beyond it is a matter of
+    /// measuring.
+    pub fn on_sample(&mut self, sample: &Sample, limits: &Limits, keeps_cpu: bool) -> Vec<Verdict> {
+        let mut verdicts = Vec::new();
+        for (resource, of) in Resource::ALL.into_iter().zip(&mut self.of) {
+            let (Some(soft), Some(hard)) = (resource.soft(limits), resource.hard(limits)) else { continue };
+            let excess = Excess { resource, used: resource.used(sample), soft, hard };
+            verdicts.extend(of.on_used(&excess));
+            let is_kept = resource == Resource::CpuPercent && keeps_cpu;
+            verdicts.extend(of.beyond_hard(&excess).filter(|_| !is_kept));
+        }
+        verdicts
+    }
+
+    /// The resources whose soft limit is passed now.
+    pub fn passed(&self) -> impl Iterator<Item = Resource> + '_ {
+        Resource::ALL.into_iter().zip(&self.of).filter(|(_, of)| of.passed).map(|(resource, _)| resource)
+    }
+}
+
+impl OfResource {
+    fn on_used(&mut self, excess: &Excess) -> Option<Verdict> {
+        let is_within = excess.used <= excess.soft.saturating_mul(WITHIN_PERCENT) / 100;
+        match self.passed {
+            false if excess.used > excess.soft => {
+                self.passed = true;
+                Some(Verdict::Passed(*excess))
+            }
+            true if is_within => {
+                self.passed = false;
+                Some(Verdict::Within(*excess))
+            }
+            _ => None,
+        }
+    }
+
+    fn beyond_hard(&mut self, excess: &Excess) -> Option<Verdict> {
+        self.over = if excess.used > excess.hard { self.over.saturating_add(1) } else { 0 };
+        let patience = match excess.resource {
+            Resource::CpuPercent => CPU_SAMPLES,
+            // What is taken once more is gone for others. A lag is as long as it is.
+            Resource::MemoryBytes | Resource::LagMs => 1,
+            Resource::OpenFiles | Resource::Processes => COUNTED_SAMPLES,
+        };
+        // Once: whoever is told ends the zone, and the next one begins anew.
+        (self.over == patience).then_some(Verdict::End(*excess))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn limits() -> Limits {
+        let said = r#"{"memory_bytes": {"soft": 10485760, "hard": 20971520}, "cpu_percent": {"soft": 50, "hard": 100}}"#;
+        serde_json::from_str(said).unwrap()
+    }
+
+    /// What is said of each sample: `+` passed, `-` within, `!` end.
+    fn check(samples: &[Sample], keeps_cpu: bool, expected: &str) {
+        let mut judge = Judge::default();
+        let word = |verdict: &Verdict| match verdict {
+            Verdict::Passed(_) => '+',
+            Verdict::Within(_) => '-',
+            Verdict::End(_) => '!',
+        };
+        let said = |sample| {
+            let said: String = judge.on_sample(sample, &limits(), keeps_cpu).iter().map(word).collect();
+            if said.is_empty() { ".".to_owned() } else { said }
+        };
+        assert_eq!(samples.iter().map(said).collect::<Vec<_>>().join(" "), expected);
+    }
+
+    fn memory(of_mib: &[u64]) -> Vec<Sample> {
+        of_mib.iter().map(|mib| Sample { memory_bytes: mib * MIB, ..Sample::default() }).collect()
+    }
+
+    fn cpu(percents: &[u32]) -> Vec<Sample> {
+        percents.iter().map(|percent| Sample { cpu_percent: *percent, ..Sample::default() }).collect()
+    }
+
+    #[test]
+    fn memory_beyond_its_hard_limit_ends_at_once() {
+        check(&memory(&[25]), false, "+!");
+        check(&memory(&[20, 21, 22]), false, "+ ! .");
+        check(&memory(&[25]), true, "+!");
+    }
+
+    #[test]
+    fn of_a_soft_limit_one_is_told_once_and_once_that_it_is_kept_again() {
+        check(&memory(&[10, 11, 12, 10, 11, 9, 8, 11]), false, ". + . . . - . +");
+    }
+
+    #[test]
+    fn processor_time_ends_a_zone_only_when_it_goes_on_and_nobody_else_keeps_it() {
+        check(&cpu(&[101, 101, 101, 101, 101, 100, 101]), false, "+ . . . . . .");
+        check(&cpu(&[400, 400, 400, 400, 400, 400, 400]), false, "+ . . . . ! .");
+        check(&cpu(&[110, 110, 110, 110, 110, 110, 110]), true, "+ . . . . . .");
+    }
+
+    #[test]
+    fn what_has_no_limit_is_not_judged() {
+        let idle = Sample { cpu_percent: 6_400, ..Sample::default() };
+        let mut judge = Judge::default();
+        assert_eq!(judge.on_sample(&idle, &Limits::default(), false), []);
+        assert_eq!(judge.passed().count(), 0);
+    }
+
+    #[test]
+    fn threads_are_counted_twice_and_a_lag_once() {
+        let threads = Sample { processes: 65, ..Sample::default() };
+        check(&[threads, Sample::default(), threads, threads], false, "+ - + !");
+        check(
+            &[Sample { lag_ms: 2_001, ..Sample::default() }, Sample { lag_ms: 30_001, ..Sample::default() }],
+            false,
+            "+ !",
+        );
+    }
+
+    #[test]
+    fn a_reason_names_the_resource_and_both_amounts() {
+        let excess =
+            Excess { resource: Resource::MemoryBytes, used: 70 * MIB, soft: 51 * MIB, hard: 64 * MIB };
+        assert_eq!(excess.reason(), "memory_bytes: it used 70.0 MiB, and its hard limit is 64.0 MiB");
+        assert_eq!(
+            excess.to_string(),
+            "memory_bytes: 70.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB"
+        );
+    }
+}

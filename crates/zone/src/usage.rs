@@ -1,0 +1,224 @@
+//! What a zone uses of the machine and of the node, at one moment and lately.
+//!
+//! In: numbers that somebody has measured. Out: [`Sample`], the soft and hard limit of each [`Resource`], and [`History`], of which the oldest
+//! goes when it is full. It never measures, and judges nothing ([`crate::judge`] does).
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Limits;
+
+/// Samples of a zone that are kept: half a minute's at two a second. The oldest goes for the newest.
+pub const HISTORY_SAMPLES_MAX: usize = 60;
+
+/// Of a hard limit that has no soft one beside it, so many hundredths are the soft one.
+const SOFT_PERCENT: u64 = 80;
+
+/// What has a soft and a hard limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    /// [`Limits::cpu_percent`].
+    CpuPercent,
+    /// [`Limits::memory_bytes`].
+    MemoryBytes,
+    /// [`Limits::open_files`].
+    OpenFiles,
+    /// [`Limits::processes`].
+    Processes,
+    /// [`Limits::lag_ms`].
+    LagMs,
+}
+
+impl Resource {
+    /// All of them.
+    pub const ALL: [Resource; 5] = [
+        Resource::CpuPercent,
+        Resource::MemoryBytes,
+        Resource::OpenFiles,
+        Resource::Processes,
+        Resource::LagMs,
+    ];
+
+    /// Its key in `[app.NAME.limits]`.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Resource::CpuPercent => "cpu_percent",
+            Resource::MemoryBytes => "memory_bytes",
+            Resource::OpenFiles => "open_files",
+            Resource::Processes => "processes",
+            Resource::LagMs => "lag_ms",
+        }
+    }
+
+    /// What of it may not be passed; `None`: there is no end.
+    #[must_use]
+    pub fn hard(self, limits: &Limits) -> Option<u64> {
+        match self {
+            Resource::CpuPercent => limits.cpu_percent.map(|percent| NonZeroU32::get(percent).into()),
+            Resource::MemoryBytes => Some(limits.memory_bytes),
+            Resource::OpenFiles => Some(limits.open_files.into()),
+            Resource::Processes => limits.processes.map(u64::from),
+            Resource::LagMs => limits.lag_ms.map(u64::from),
+        }
+    }
+
+    /// Beyond what app and operator are told: what was said, or four fifths of the hard limit.
+    #[must_use]
+    pub fn soft(self, limits: &Limits) -> Option<u64> {
+        let said = match self {
+            Resource::CpuPercent => limits.soft.cpu_percent.map(u64::from),
+            Resource::MemoryBytes => limits.soft.memory_bytes,
+            Resource::OpenFiles => limits.soft.open_files.map(u64::from),
+            Resource::Processes => limits.soft.processes.map(u64::from),
+            Resource::LagMs => limits.soft.lag_ms.map(u64::from),
+        };
+        let hard = self.hard(limits)?;
+        Some(said.unwrap_or(hard / 100 * SOFT_PERCENT + hard % 100 * SOFT_PERCENT / 100))
+    }
+
+    /// How much of it a sample shows.
+    #[must_use]
+    pub fn used(self, sample: &Sample) -> u64 {
+        match self {
+            Resource::CpuPercent => sample.cpu_percent.into(),
+            Resource::MemoryBytes => sample.memory_bytes,
+            Resource::OpenFiles => sample.open_files.into(),
+            Resource::Processes => sample.processes.into(),
+            Resource::LagMs => sample.lag_ms.into(),
+        }
+    }
+
+    /// An amount of it for the operator: `61.2 MiB`, `120 %`, `17`, `2.5 s`.
+    #[must_use]
+    pub fn amount(self, used: u64) -> String {
+        match self {
+            Resource::CpuPercent => format!("{used} %"),
+            Resource::MemoryBytes => bytes(used),
+            Resource::OpenFiles | Resource::Processes => used.to_string(),
+            Resource::LagMs => format!("{}.{} s", used / 1_000, used % 1_000 / 100),
+        }
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key())
+    }
+}
+
+fn bytes(number: u64) -> String {
+    const MIB: u64 = 1 << 20;
+    match number {
+        0..1024 => format!("{number} B"),
+        1024..MIB => format!("{} KiB", number >> 10),
+        _ => format!("{}.{} MiB", number / MIB, number % MIB * 10 / MIB),
+    }
+}
+
+/// What a zone used at one moment; rates are those since the sample before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sample {
+    /// When, in milliseconds since the Unix epoch.
+    pub unix_ms: u64,
+    /// Which start of the app it is of.
+    pub generation: u64,
+    /// Processor time, in hundredths of one core.
+    pub cpu_percent: u32,
+    /// Private memory of all its processes that is there, or was written out to swap.
+    pub memory_bytes: u64,
+    /// Open descriptors of that of its processes that has the most.
+    pub open_files: u32,
+    /// Threads of all its processes.
+    pub processes: u32,
+    /// How long something has waited in a ring of which the app has read nothing meanwhile.
+    pub lag_ms: u32,
+    /// Events that were its to hear, in a second.
+    pub events_per_s: u32,
+    /// Packet-ins that it lost because its ring was full, in a second.
+    pub dropped_per_s: u32,
+    /// Commands in a second.
+    pub commands_per_s: u32,
+    /// Packet-outs in a second.
+    pub packet_outs_per_s: u32,
+    /// Commands that were refused, in a second.
+    pub refusals_per_s: u32,
+}
+
+/// The last samples of a zone, oldest first; at most [`HISTORY_SAMPLES_MAX`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    samples: VecDeque<Sample>,
+}
+
+impl History {
+    /// Adds the newest; the oldest goes if there is no room.
+    pub fn push(&mut self, sample: Sample) {
+        if self.samples.len() >= HISTORY_SAMPLES_MAX {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
+    }
+
+    /// The newest.
+    #[must_use]
+    pub fn last(&self) -> Option<&Sample> {
+        self.samples.back()
+    }
+
+    /// All, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Sample> + ExactSizeIterator {
+        self.samples.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_sample_goes_for_the_newest() {
+        let mut history = History::default();
+        assert_eq!(history.last(), None);
+        for unix_ms in 0..200 {
+            history.push(Sample { unix_ms, ..Sample::default() });
+        }
+        let times: Vec<u64> = history.iter().map(|sample| sample.unix_ms).collect();
+        assert_eq!(times, (140..200).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_hard_limit_without_a_soft_one_has_four_fifths_of_it() {
+        let check = |json: &str, resource: Resource, expected: (Option<u64>, Option<u64>)| {
+            let limits: Limits = serde_json::from_str(json).unwrap();
+            assert_eq!((resource.soft(&limits), resource.hard(&limits)), expected, "{json}");
+        };
+        check("{}", Resource::CpuPercent, (None, None));
+        check(r#"{"processes": null}"#, Resource::Processes, (None, None));
+        check("{}", Resource::LagMs, (Some(2_000), Some(30_000)));
+        check(r#"{"memory_bytes": 67108864}"#, Resource::MemoryBytes, (Some(53_687_091), Some(67_108_864)));
+        check(
+            r#"{"memory_bytes": 18446744073709551615}"#,
+            Resource::MemoryBytes,
+            (Some(14_757_395_258_967_641_292), Some(u64::MAX)),
+        );
+        check(r#"{"open_files": {"soft": 7, "hard": 20}}"#, Resource::OpenFiles, (Some(7), Some(20)));
+        check(r#"{"cpu_percent": 1}"#, Resource::CpuPercent, (Some(0), Some(1)));
+    }
+
+    #[test]
+    fn an_amount_is_written_as_the_operator_reads_it() {
+        let check = |resource: Resource, used, expected: &str| assert_eq!(resource.amount(used), expected);
+        check(Resource::MemoryBytes, 1_023, "1023 B");
+        check(Resource::MemoryBytes, 3 << 10, "3 KiB");
+        check(Resource::MemoryBytes, (64 << 20) - 1, "63.9 MiB");
+        check(Resource::CpuPercent, 120, "120 %");
+        check(Resource::LagMs, 2_540, "2.5 s");
+        check(Resource::OpenFiles, 17, "17");
+    }
+}
