@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize};
 
 pub use app::{AppArgument, AppReference, NotAnApp};
 pub use file::{
-    AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, PackagesTable, SouthboundTable,
-    TlsTable,
+    AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, PackagesTable, PythonTable,
+    SouthboundTable, TlsTable,
 };
 pub use grant::AppGrant;
 pub use installed::{Installed, Packages};
@@ -57,6 +57,9 @@ pub struct Config {
     pub apps: Vec<AppSpec>,
     /// The packages that apps come from.
     pub packages: Packages,
+    /// What runs apps in Python.
+    #[serde(default)]
+    pub python: Python,
 }
 
 /// How switches connect.
@@ -128,6 +131,14 @@ pub struct Node {
     pub log: LogLevel,
     /// The first of the users that apps become where the node runs as root.
     pub app_user_base: u32,
+}
+
+/// What runs apps in Python.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Python {
+    /// The interpreter of all of them, if the operator names one.
+    pub interpreter: Option<PathBuf>,
 }
 
 /// A version of OpenFlow that is spoken.
@@ -275,8 +286,9 @@ impl Config {
         let node = Node { socket, log: args.log.or(file.node.log).unwrap_or_default(), app_user_base };
         let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
         let limits = NodeLimits::of(&file.limits);
+        let python = Python { interpreter: file.python.interpreter.clone() };
         let apps = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
-        Ok(Config { southbound, node, limits, apps, packages: Packages::default() })
+        Ok(Config { southbound, node, limits, apps, packages: Packages::default(), python })
     }
 
     /// Looks whether the files that are named can be used, so that a node does not start only to fail.
@@ -288,6 +300,9 @@ impl Config {
             usable("the certificate", &tls.certificate, Access::READ_OK)?;
             usable("the private key", &tls.private_key, Access::READ_OK)?;
             usable("the CA certificate", &tls.ca_certificate, Access::READ_OK)?;
+        }
+        if let Some(interpreter) = &self.python.interpreter {
+            usable("the interpreter", interpreter, Access::EXEC_OK)?;
         }
         for app in &self.apps {
             match &app.source {
@@ -422,10 +437,11 @@ fn merge_apps(
 
 fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec, ConfigError> {
     monitor::check_app_name(&name).or_else(|error| contradiction(error.to_string()))?;
-    let source = match table.path {
-        Some(path) => app::source(path),
-        None if built_in.contains(&name.as_str()) => AppSource::BuiltIn(name.clone()),
-        None => {
+    let source = match (table.path, table.packaged) {
+        (Some(path), _) => app::source(path),
+        (None, Some(packaged)) => packaged,
+        (None, None) if built_in.contains(&name.as_str()) => AppSource::BuiltIn(name.clone()),
+        (None, None) => {
             return contradiction(format!(
                 "there is no built-in app {name} (there are {}), and none of that name is installed: for one of your own \
                  give its path, --app ./{name}, or set app.{name}.path, or install it (burnet app install)",

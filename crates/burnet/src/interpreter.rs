@@ -1,27 +1,35 @@
 //! What runs an app in Python: which interpreter, and what it must be able to read.
 //!
-//! In: the app's file, and this process's `PATH`. Out: an [`Interpreter`], found by running it once, before the node starts and outside of any
-//! zone. It never runs the app's file.
+//! ```text
+//!   burnet.toml: python.interpreter ──┐
+//!   python3 in the operator's PATH ───┼─▶ asked once ──▶ Interpreter: its program, what it reads
+//!   python3 in /usr/bin … (packages) ─┘
+//! ```
+//!
+//! In: what the operator named, and folders to look in. Out: an [`Interpreter`], found by running it once, before the node starts and outside of
+//! any zone. It never opens the app's file: whoever wrote that would otherwise say what the node's user runs.
 
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What runs where no first line says otherwise.
-const DEFAULT: &str = "python3";
+/// What is looked up where the operator names none.
+const PROGRAM: &str = "python3";
 
-/// Longest first line that is looked at, in bytes; as Linux does (execve(2)).
-const FIRST_LINE_BYTES_MAX: u64 = 256;
+/// Where, if not in the operator's own path: folders in which only root puts programs.
+const SYSTEM_FOLDERS: &str = "/usr/bin:/usr/local/bin";
+
+/// All of the environment that it is asked in: what finds interpreters (pyenv's, for one) finds them by these.
+const VARIABLES: [&str; 2] = ["HOME", "PATH"];
 
 /// What a zone's interpreter runs with: output at once, so that the operator sees it; nothing of a user's home, which a zone has not.
 const FLAGS: [&str; 2] = ["-u", "-s"];
 
-/// Asked of the interpreter: where it really is, where its modules are, and whether `burnet` is among them. `-P` and `-E`, so that neither the
-/// folder in which the node was started nor its environment answers for a zone, which has neither.
-const QUESTION_FLAGS: [&str; 4] = ["-E", "-s", "-P", "-c"];
+/// Asked of the interpreter: where it really is, where its modules are, and whether `burnet` is among them. Isolated (`-I`), so that neither the
+/// folder in which the node was started nor its environment answers for a zone, which has neither; `-P` besides, which an interpreter before 3.11 does not know.
+const QUESTION_FLAGS: [&str; 3] = ["-I", "-P", "-c"];
 const QUESTION: &str = "\
 import importlib.util, json, sys
 print(json.dumps({'program': sys.executable, 'folders': [sys.prefix, sys.base_prefix, *sys.path],
@@ -48,18 +56,24 @@ struct OwnWords {
 }
 
 impl Interpreter {
-    /// The one that the file's first line names (`#!/path/to/python`, `#!/usr/bin/env NAME`), else `python3` in `PATH`.
+    /// The one that is `said`, else the first `python3` in the absolute folders of `path`, which may be empty: then in the system's.
     ///
     /// # Errors
-    /// It cannot be run, is older than Python 3.11, or has no module `burnet`; a sentence for the operator.
-    pub fn of(file: &Path) -> Result<Interpreter, String> {
-        let name = named_by(&first_line(file)?).unwrap_or_else(|| DEFAULT.into());
-        let own = ask(&name).map_err(|trouble| format!("{}: {trouble}", file.display()))?;
+    /// There is none, it cannot be run, is older than Python 3.11, or has no module `burnet`; a sentence for the operator.
+    pub fn find(said: Option<&Path>, path: &OsStr) -> Result<Interpreter, String> {
+        let folders = if path.is_empty() { OsStr::new(SYSTEM_FOLDERS) } else { path };
+        let program = match said {
+            Some(program) => program.to_owned(),
+            None => look_up(folders).ok_or_else(|| {
+                format!("there is no {PROGRAM} in {}: {ANOTHER}", folders.to_string_lossy())
+            })?,
+        };
+        let own = ask(&program)?;
         if !own.has_sdk {
-            let (file, program) = (file.display(), own.program.display());
-            return Err(format!("{file}: {program} has no module burnet: pip install its wheel there"));
+            let program = own.program.display();
+            return Err(format!("{program} has no module burnet: pip install its wheel there, or {ANOTHER}"));
         }
-        Ok(Interpreter { reads: folders(own.folders), program: own.program })
+        Ok(Interpreter { reads: folders_of(own.folders), program: own.program })
     }
 
     /// Its arguments for this file.
@@ -68,27 +82,21 @@ impl Interpreter {
     }
 }
 
-fn first_line(file: &Path) -> Result<String, String> {
-    let open = File::open(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
-    let mut line = Vec::new();
-    // What cannot be read or is no text names no interpreter; the interpreter will say what is wrong with it.
-    let _ = BufReader::new(open.take(FIRST_LINE_BYTES_MAX)).read_until(b'\n', &mut line);
-    Ok(String::from_utf8_lossy(&line).into_owned())
-}
+/// What an operator can do about an interpreter that will not do.
+const ANOTHER: &str = "set python.interpreter in burnet.toml to another";
 
-/// The program in a first line; behind `env` it is the first word that is neither an option nor a variable.
-fn named_by(line: &str) -> Option<PathBuf> {
-    let mut words = line.strip_prefix("#!")?.split_ascii_whitespace();
-    let program = Path::new(words.next()?);
-    if program.file_name().is_some_and(|name| name == "env") {
-        return words.find(|word| !word.starts_with('-') && !word.contains('=')).map(PathBuf::from);
-    }
-    Some(program.to_owned())
+/// Folders that are relative would be other ones wherever the node is started.
+fn look_up(folders: &OsStr) -> Option<PathBuf> {
+    let absolute = std::env::split_paths(folders).filter(|folder| folder.is_absolute());
+    absolute
+        .map(|folder| folder.join(PROGRAM))
+        .find(|program| program.is_file() && rustix::fs::access(program, Access::EXEC_OK).is_ok())
 }
 
 fn ask(name: &Path) -> Result<OwnWords, String> {
     let mut command = Command::new(name);
-    command.args(QUESTION_FLAGS).arg(QUESTION).stdin(Stdio::null());
+    command.args(QUESTION_FLAGS).arg(QUESTION).stdin(Stdio::null()).current_dir("/").env_clear();
+    command.envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     let shown = name.display();
     let output =
         command.output().map_err(|error| format!("its interpreter {shown} cannot be run: {error}"))?;
@@ -101,7 +109,7 @@ fn ask(name: &Path) -> Result<OwnWords, String> {
 }
 
 /// Those of the folders that are there and not within another.
-fn folders(mut said: Vec<PathBuf>) -> Vec<PathBuf> {
+fn folders_of(mut said: Vec<PathBuf>) -> Vec<PathBuf> {
     said.retain(|path| path.is_absolute() && path.exists());
     said.sort();
     said.dedup_by(|path, folder| path.starts_with(folder));
@@ -111,27 +119,12 @@ fn folders(mut said: Vec<PathBuf>) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(line: &str, expected: Option<&str>) {
-        assert_eq!(named_by(line), expected.map(PathBuf::from), "{line}");
-    }
-
-    #[test]
-    fn the_first_line_names_the_interpreter_or_none() {
-        check("", None);
-        check("#!", None);
-        check("#!/usr/bin/env", None);
-        check("#!/usr/bin/env -S", None);
-        check("import burnet", None);
-        check("#!/usr/bin/env python3\n", Some("python3"));
-        check("#! /usr/bin/env -S A=1 python3.12 -u\n", Some("python3.12"));
-        check("#!/opt/venv/bin/python -u\n", Some("/opt/venv/bin/python"));
-    }
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_folder_within_another_is_said_once() {
         let said = ["", "relative", "/no/such/folder", "/usr/lib", "/usr", "/usr", "/tmp"];
-        let kept = folders(said.iter().map(PathBuf::from).collect());
+        let kept = folders_of(said.iter().map(PathBuf::from).collect());
         assert_eq!(kept, [Path::new("/tmp"), Path::new("/usr")]);
     }
 
@@ -143,8 +136,36 @@ mod tests {
         assert!(refused("/bin/false").contains("is not a Python 3.11"));
     }
 
+    fn check_look_up(folders: &str, expected: Option<&str>) {
+        assert_eq!(look_up(OsStr::new(folders)), expected.map(PathBuf::from), "{folders}");
+    }
+
     #[test]
-    fn a_file_that_is_not_there_is_named() {
-        assert!(Interpreter::of(Path::new("/no/such/app.py")).unwrap_err().contains("/no/such/app.py"));
+    fn what_is_looked_up_is_an_executable_in_an_absolute_folder() {
+        let folder = std::env::temp_dir().join(format!("burnet-interpreter-{}", std::process::id()));
+        let place = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        for (name, mode) in [("sound", 0o755), ("no-program", 0o644)] {
+            let file = folder.join(name).join(PROGRAM);
+            std::fs::create_dir_all(folder.join(name)).unwrap();
+            std::fs::write(&file, "").unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        std::fs::create_dir_all(folder.join("a-folder").join(PROGRAM)).unwrap();
+        let sound = format!("{}/{PROGRAM}", place("sound"));
+        check_look_up("", None);
+        check_look_up(".:relative/bin:", None);
+        check_look_up(&format!("{}:{}", place("no-program"), place("a-folder")), None);
+        check_look_up(&format!("/nowhere:{}:{}", place("no-program"), place("sound")), Some(&sound));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn who_finds_none_is_told_where_was_looked_and_what_to_do() {
+        let refused = |said: Option<&str>, path: &str| {
+            Interpreter::find(said.map(Path::new), OsStr::new(path)).unwrap_err()
+        };
+        let expected = "there is no python3 in /nowhere: set python.interpreter in burnet.toml to another";
+        assert_eq!(refused(None, "/nowhere"), expected);
+        assert!(refused(Some("/no/such/python"), "/usr/bin").starts_with("its interpreter /no/such/python"));
     }
 }

@@ -137,7 +137,12 @@ impl Node {
             app,
             "--socket",
         ]);
-        command.arg(&socket).env("BURNET_STATE", world.0.join("state")).stdin(Stdio::null());
+        command.arg(&socket);
+        let config = world.0.join("burnet.toml");
+        if config.exists() {
+            command.arg("--config").arg(config);
+        }
+        command.env("BURNET_STATE", world.0.join("state")).stdin(Stdio::null());
         let node = Node(command.spawn().unwrap(), socket);
         node.wait("the app has begun", until);
         node
@@ -448,32 +453,68 @@ fn python_with_the_sdk(world: &World) -> PathBuf {
     folder.join("bin/python3")
 }
 
-/// A Python program is a script that its first line starts; it sees the other files of its package, and no more of the state folder.
-#[test]
-fn a_python_program_runs_from_its_package() {
-    if !Path::new("/usr/bin/python3").exists() {
-        return eprintln!("left out: there is no /usr/bin/python3");
-    }
-    let world = World::new();
-    let python = python_with_the_sdk(&world);
-    let script = format!(
-        "#!{}\nimport os, sys\nhere = os.path.dirname(sys.argv[0])\n\
-         print(open(here + '/words.txt').read(), os.path.exists(here + '/../../../trust.toml'), flush=True)\n",
-        python.display()
-    );
+/// A package whose entry is `main.py` with this text, installed; the interpreter of the node is an environment with the SDK.
+fn install_py(world: &World, kind: &str, script: &str) {
+    let python = python_with_the_sdk(world);
+    let config = format!("[python]\ninterpreter = '{}'\n", python.display());
+    fs::write(world.0.join("burnet.toml"), config).unwrap();
     let program = world.0.join("app/main.py");
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(world.0.join("app/words.txt"), "from the package").unwrap();
-    let manifest = "name = 'my-py'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'python'\nabi = 1\nentry.any = 'main.py'\n\
-                    [files]\n'words.txt' = 'words.txt'\n";
+    let manifest = format!(
+        "name = 'my-py'\nversion = '1.0.0'\ndescription = 'It.'\nkind = '{kind}'\nabi = 1\nentry.any = 'main.py'\n\
+         [files]\n'words.txt' = 'words.txt'\n"
+    );
     fs::write(world.0.join("app/app.toml"), manifest).unwrap();
     world.done("app build $/app");
     world.done("app sign my-py-1.0.0.burnet --key alice");
     world.done("app install my-py-1.0.0.burnet");
-    let node = Node::start_until(&world, "my-py", |app| app.status.last_end.is_some());
-    let said = node.app().unwrap().status.last_end.unwrap().last_line.unwrap_or_default();
-    assert_eq!(said, "from the package False");
+}
+
+/// The last line of its first life.
+fn last_line(world: &World) -> String {
+    let node = Node::start_until(world, "my-py", |app| app.status.last_end.is_some());
+    node.app().unwrap().status.last_end.unwrap().last_line.unwrap_or_default()
+}
+
+fn has_debians_python() -> bool {
+    let has = Path::new("/usr/bin/python3").exists();
+    if !has {
+        eprintln!("left out: there is no /usr/bin/python3");
+    }
+    has
+}
+
+/// It sees the other files of its package, and no more of the state folder.
+#[test]
+fn a_python_program_runs_from_its_package() {
+    if !has_debians_python() {
+        return;
+    }
+    let world = World::new();
+    let script = "import os, sys\nhere = os.path.dirname(sys.argv[0])\n\
+                  print(open(here + '/words.txt').read(), os.path.exists(here + '/../../../trust.toml'), flush=True)\n";
+    install_py(&world, "python", script);
+    assert_eq!(last_line(&world), "from the package False");
+}
+
+/// Whatever its first line names would run as the node's user, outside of every zone.
+#[test]
+fn what_a_packages_file_names_is_never_run_outside_of_its_zone() {
+    if !has_debians_python() {
+        return;
+    }
+    for kind in ["python", "native"] {
+        let world = World::new();
+        let (named, trace) = (world.0.join("named"), world.0.join("trace"));
+        fs::write(&named, format!("#!/bin/sh\ntouch {}\n", trace.display())).unwrap();
+        fs::set_permissions(&named, fs::Permissions::from_mode(0o755)).unwrap();
+        install_py(&world, kind, &format!("#!{}\nprint('it ran')\n", named.display()));
+        let line = last_line(&world);
+        assert_eq!(line.contains("it ran"), kind == "python", "{kind}: {line}");
+        assert!(!trace.exists(), "{kind}");
+    }
 }
 
 #[test]

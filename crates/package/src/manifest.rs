@@ -148,7 +148,7 @@ impl fmt::Display for AppName {
 pub enum Kind {
     /// A program for the machine.
     Native,
-    /// A Python program, started by its first line.
+    /// A Python program, which an interpreter of the operator's runs.
     Python,
     /// A shared object with the app's C table; the only kind that can run trusted.
     SharedObject,

@@ -137,9 +137,12 @@ def test_the_zone_shows_an_app_in_python_nothing_but_what_it_runs_from(tmp_path:
 def test_an_interpreter_without_the_module_is_named(tmp_path: Path) -> None:
     bare = tmp_path / "python3"
     bare.symlink_to(shutil.which("true") or "/bin/true")
-    file = app_file(tmp_path, f"#!{bare}\n")
+    config = tmp_path / "burnet.toml"
+    config.write_text(f'[python]\ninterpreter = "{bare}"\n')
+    file = app_file(tmp_path, "")
+    words = ["--config", config, "--socket", tmp_path / "n.sock", "--listen", "127.0.0.1:0", "--app", file]
     ended = subprocess.run(
-        [BINARY, "run", "--socket", tmp_path / "n.sock", "--listen", "127.0.0.1:0", "--app", file],
+        [BINARY, "run", *words],
         capture_output=True,
         text=True,
         check=False,

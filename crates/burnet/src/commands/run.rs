@@ -13,7 +13,7 @@ use monitor::{AppSource, AppSpec, Plan, Programs, RunError, Seat, Timing, ZONE_R
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use zone::launch::{Code, confine, hand_over_streams};
 use zone::{Confinement, Limits, NotEnforced, Sandbox};
@@ -102,10 +102,24 @@ fn users_of(config: &Config) -> BTreeMap<String, u32> {
 /// Once for the node's life: an app that is started anew finds the same.
 fn interpreters_of(config: &Config) -> Result<BTreeMap<String, Interpreter>, CommandError> {
     let of = |app: &AppSpec| match &app.source {
-        AppSource::Python(file) => Some(Interpreter::of(file).map(|it| (app.name.clone(), it))),
+        AppSource::Python(file) => Some(interpreter_of(config, app, file).map(|it| (app.name.clone(), it))),
         _ => None,
     };
     config.apps.iter().filter_map(of).collect::<Result<_, _>>().map_err(CommandError::CannotBe)
+}
+
+fn interpreter_of(config: &Config, app: &AppSpec, file: &Path) -> Result<Interpreter, String> {
+    let said = config.python.interpreter.as_deref();
+    let from_a_package = config.packages.apps.contains_key(&app.name);
+    let path = std::env::var_os("PATH").filter(|_| !from_a_package).unwrap_or_default();
+    let of_the_app = |trouble| format!("the app {}: {trouble}", app.name);
+    let interpreter = Interpreter::find(said, &path).map_err(of_the_app)?;
+    let mut sandbox = app.sandbox.clone();
+    grant(&mut sandbox, interpreter.reads.clone(), file);
+    match sandbox.flaw() {
+        Some(flaw) => Err(of_the_app(format!("what its interpreter reads: {flaw}"))),
+        None => Ok(interpreter),
+    }
 }
 
 fn zone_program(own: &OsString, launch: &ZoneLaunch) -> Vec<OsString> {
@@ -198,8 +212,12 @@ fn code(source: &AppSource, interpreter: Option<Interpreter>, sandbox: &mut Sand
             let Some(Interpreter { program, reads }) = interpreter else {
                 return Code::Program { path: file.clone(), args: Vec::new() };
             };
-            sandbox.fs.read.extend(reads.into_iter().chain([file.clone()]));
+            grant(sandbox, reads, file);
             Code::Program { path: program, args: Interpreter::args(file) }
         }
     }
+}
+
+fn grant(sandbox: &mut Sandbox, reads: Vec<PathBuf>, file: &Path) {
+    sandbox.fs.read.extend(reads.into_iter().chain([file.to_owned()]));
 }

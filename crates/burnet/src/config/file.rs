@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use monitor::ZoneKind;
 use monitor::protocol::WORKERS_MAX;
+use monitor::{AppSource, ZoneKind};
 use package::manifest::{Capabilities, Quotas};
 use package::toml_text::{self, Fault};
 use package::trust::Require;
@@ -40,6 +40,8 @@ pub struct ConfigFile {
     pub node: NodeTable,
     /// `[packages]`.
     pub packages: PackagesTable,
+    /// `[python]`.
+    pub python: PythonTable,
     /// `[limits]`.
     pub limits: LimitsTable,
     #[serde(rename = "app")]
@@ -117,6 +119,14 @@ pub struct PackagesTable {
     pub require: Require,
 }
 
+/// `[python]`: what runs apps in Python.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PythonTable {
+    /// The interpreter of all of them.
+    pub interpreter: Option<PathBuf>,
+}
+
 /// `[app.NAME]`: an app to run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -125,6 +135,9 @@ pub struct AppTable {
     pub zone: Option<ZoneKind>,
     /// Its program or shared object; a built-in app has none.
     pub path: Option<PathBuf>,
+    /// What its package says that it is; the ending of a path says it of any other.
+    #[serde(skip)]
+    pub packaged: Option<AppSource>,
     /// `[app.NAME.limits]`.
     pub limits: Limits,
     /// `[app.NAME.capabilities]`; without it the app gets what an app gets.
@@ -198,7 +211,7 @@ impl ConfigFile {
         let TlsTable { certificate, private_key, ca_certificate, .. } = &mut self.southbound.tls;
         let app_paths = self.apps.values_mut().map(|app| &mut app.path);
         let NodeTable { socket, state, .. } = &mut self.node;
-        let paths = [certificate, private_key, ca_certificate, socket, state];
+        let paths = [certificate, private_key, ca_certificate, socket, state, &mut self.python.interpreter];
         for path in paths.into_iter().chain(app_paths).flatten() {
             *path = folder.join(&*path);
         }
@@ -366,11 +379,12 @@ mod tests {
     #[test]
     fn paths_are_relative_to_the_folder_of_the_file() {
         let mut file =
-            parse("[southbound.tls]\ncertificate = 'c.pem'\nprivate_key = '/k.pem'\n[app.x]\npath = 'bin/x'")
+            parse("[southbound.tls]\ncertificate = 'c.pem'\nprivate_key = '/k.pem'\n[python]\ninterpreter = 'py'\n[app.x]\npath = 'bin/x'")
                 .unwrap();
         file.resolve(Path::new("/etc/burnet"));
         assert_eq!(file.southbound.tls.certificate.as_deref(), Some(Path::new("/etc/burnet/c.pem")));
         assert_eq!(file.southbound.tls.private_key.as_deref(), Some(Path::new("/k.pem")));
+        assert_eq!(file.python.interpreter.as_deref(), Some(Path::new("/etc/burnet/py")));
         assert_eq!(file.apps().remove(0).1.path.as_deref(), Some(Path::new("/etc/burnet/bin/x")));
     }
 

@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use monitor::{AppSpec, ZoneKind};
+use monitor::{AppSource, AppSpec, ZoneKind};
 use package::digest::Digest;
 use package::install::Record;
 use package::manifest::system::PlainPath;
-use package::manifest::{AppName, Limits as AskedLimits, Manifest, System};
+use package::manifest::{AppName, Kind, Limits as AskedLimits, Manifest, System};
 use package::moment::Moment;
 use package::state::{State, read_unpacked};
 use package::trust::{Opinion, Require, Standing, require};
@@ -95,7 +95,7 @@ pub fn resolve(
             return contradiction(format!("the app {app} has no program for this machine"));
         };
         let table = file.app_table(name);
-        table.path = Some(unpacked.folder.join(entry.as_str()));
+        table.packaged = Some(source(manifest.kind, unpacked.folder.join(entry.as_str())));
         fill(table, manifest, &record);
         // Its files, beside its program.
         table.sandbox.fs.read.push(unpacked.folder.clone());
@@ -112,6 +112,15 @@ pub fn resolve(
         found.insert(name.clone(), Found { installed, record });
     }
     Ok(found)
+}
+
+/// The manifest says what the entry is, and its file's name says nothing: a name cannot have the file run by what it was not meant for.
+fn source(kind: Kind, entry: PathBuf) -> AppSource {
+    match kind {
+        Kind::Native => AppSource::Executable(entry),
+        Kind::Python => AppSource::Python(entry),
+        Kind::SharedObject => AppSource::SharedObject(entry),
+    }
 }
 
 /// Whose signatures count.
