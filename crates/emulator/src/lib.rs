@@ -54,7 +54,7 @@ pub use link::{LinkQuality, NotALinkQuality};
 pub use network::{CannotChange, Change, Channel, FlowId, LinkCounters, Network, NetworkEffects};
 pub use run::{
     Bridge, Clock, Emulation, EmulationCounters, Event, Handle, NotConnected, Observer, PingOutcome,
-    PingReport, TooLarge,
+    PingReport, TooLarge, check_this_machine,
 };
 pub use simulation::Simulation;
 pub use switch::{ControllerId, Effects, FailMode, Parting, Switch, SwitchCounters, SwitchOptions, Versions};

@@ -229,6 +229,8 @@ fn rehearse(
             "a scenario in virtual time has no connections: leave out {option}"
         )));
     }
+    emulator::check_this_machine(&asked.topology, &asked.options)
+        .map_err(|too_large| CommandError::CannotBe(too_large.to_string()))?;
     asked.notes.iter().for_each(|note| eprintln!("burnet: {note}"));
     let scenario = Scenario { spanning_tree: asked.spanning_tree, ..scenario.clone() };
     let rehearsal = scenario.rehearse(|| stop.came_within(Duration::ZERO));

@@ -49,7 +49,7 @@ impl fmt::Display for TooLarge {
 impl std::error::Error for TooLarge {}
 
 /// What a network takes before there are rules, in bytes.
-pub fn footprint_bytes(topology: &Topology, options: &SwitchOptions) -> u64 {
+fn footprint_bytes(topology: &Topology, options: &SwitchOptions) -> u64 {
     let switch = SWITCH_BYTES + TABLE_BYTES * u64::from(options.n_tables);
     let all = [
         (topology.switches.len(), switch),
@@ -64,7 +64,7 @@ pub fn footprint_bytes(topology: &Topology, options: &SwitchOptions) -> u64 {
 ///
 /// # Errors
 /// It does: with the size.
-pub fn check_footprint(
+fn check_footprint(
     topology: &Topology,
     options: &SwitchOptions,
     available_bytes: u64,
@@ -77,8 +77,17 @@ pub fn check_footprint(
     Ok(())
 }
 
+/// Refuses a network that takes more than its share of what is free on this machine. One that does not say what is free refuses nothing.
+///
+/// # Errors
+/// As [`check_footprint`].
+pub fn check_this_machine(topology: &Topology, options: &SwitchOptions) -> Result<(), TooLarge> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    available_bytes(&meminfo).map_or(Ok(()), |available| check_footprint(topology, options, available))
+}
+
 /// What is free, of what `/proc/meminfo` says.
-pub(crate) fn available_bytes(meminfo: &str) -> Option<u64> {
+fn available_bytes(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }

@@ -22,7 +22,7 @@ mod reactor;
 
 pub use capture::{Captured, Tap};
 pub use event::{Event, Observer};
-pub use footprint::{TooLarge, check_footprint, footprint_bytes};
+pub use footprint::{TooLarge, check_this_machine};
 pub use interfaces::Bridge;
 pub use ping_all::{PingOutcome, PingReport, dropped_percent};
 
@@ -308,12 +308,8 @@ impl Emulation {
         bridges: &[Bridge],
         audience: Option<event::Audience>,
     ) -> io::Result<Handle> {
-        // Where the machine does not say what is free, the network is made all the same.
-        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        if let Some(available) = footprint::available_bytes(&meminfo) {
-            check_footprint(topology, options, available)
-                .map_err(|too_large| io::Error::new(io::ErrorKind::OutOfMemory, too_large))?;
-        }
+        check_this_machine(topology, options)
+            .map_err(|too_large| io::Error::new(io::ErrorKind::OutOfMemory, too_large))?;
         let (commands, inbox) = channel();
         let counters = Arc::new(Counters::default());
         let mut reactor = Reactor::new(topology, controllers, options, clock, inbox, counters.clone())?;
