@@ -202,9 +202,11 @@ fn limit_of(controller: &str) -> &'static str {
 
 fn lacks(controller: &str, why: &str) -> NotEnforced {
     let instead = match controller {
-        "memory" => "each process of the app is limited, but not all of them together",
+        "memory" => {
+            "each process of the app is limited, and the monitor ends it when it sees that all of them together are beyond"
+        }
         "pids" => "the app's user is limited, if it has one of its own",
-        _ => "nothing else limits it",
+        _ => "the monitor ends the app when it goes on beyond it",
     };
     NotEnforced::new(limit_of(controller), format!("{why}; {instead}"))
 }
