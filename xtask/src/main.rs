@@ -5,6 +5,7 @@
 //! It never runs as part of Burnet, and it starts everything else, so it stays small: one dependency.
 
 mod demo;
+mod experiment;
 mod fuzz;
 mod instructions;
 mod packages;
@@ -26,7 +27,7 @@ struct Chore {
     run: fn(&[String]) -> Result<ExitCode, String>,
 }
 
-const CHORES: [Chore; 6] = [
+const CHORES: [Chore; 7] = [
     Chore {
         name: "test",
         about: "run every check and test; --quick leaves out the slow ones",
@@ -46,6 +47,11 @@ const CHORES: [Chore; 6] = [
         name: "instructions",
         about: "count what a packet-in costs on its way to a flow mod; needs Valgrind",
         run: instructions::run,
+    },
+    Chore {
+        name: "experiment",
+        about: "repeat a paper's experiments: experiment rosemary NAME|all [--short]",
+        run: experiment::run,
     },
     Chore { name: "wheel", about: "build the wheel of the Python SDK", run: wheel::run },
     Chore { name: "fuzz", about: "run the fuzz targets: fuzz [TARGET] [--seconds N]", run: fuzz::run },
@@ -104,5 +110,6 @@ mod tests {
         check("wheel", "--fast");
         check("fuzz", "--minutes");
         check("instructions", "--fast");
+        check("experiment", "onos");
     }
 }

@@ -42,6 +42,18 @@ fn absent() -> impl Iterator<Item = &'static Tool> {
     TOOLS.iter().filter(|tool| process::find(tool.program).is_none())
 }
 
+/// Installs a package of Debian's for a program, if that is missing and this is root.
+pub fn install_for(program: &str, package: &str) -> Result<(), String> {
+    if process::find(program).is_some() {
+        return Ok(());
+    }
+    if !process::is_root() || process::find("apt-get").is_none() {
+        return Err(format!("{program} is missing, and this cannot install it: install {package}"));
+    }
+    apt(&["update"])?;
+    apt(&["install", "--yes", "--no-install-recommends", package])
+}
+
 /// Installs what is missing; an error says what could not be had and what to do.
 pub fn install() -> Result<(), String> {
     let mut packages: Vec<&str> = absent().map(|tool| tool.package).collect();

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 /// The project's crates and which others each may build on. A crate that is missing here fails the check, so
 /// that a new one is thought about. `dev` edges are free: a test may bring its own peer.
-const MAY_KNOW: [(&str, &[&str]); 13] = [
+const MAY_KNOW: [(&str, &[&str]); 14] = [
     ("flow", &[]),
     ("abi", &["flow"]),
     ("openflow", &["flow"]),
@@ -26,7 +26,8 @@ const MAY_KNOW: [(&str, &[&str]); 13] = [
     // monitor for its socket: an app in a process zone gets its port from there. zone because it
     // makes the C table that a trusted app is called through.
     ("burnet-sdk", &["flow", "abi", "ring", "zone", "monitor"]),
-    // These two look at Burnet from outside, as an operator does.
+    // These look at Burnet from outside, as an operator does; the experiments with emulated switches around it.
+    ("experiments", &["emulator"]),
     ("xtask", &[]),
     ("system-tests", &[]),
 ];

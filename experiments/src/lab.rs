@@ -1,0 +1,59 @@
+//! What every experiment is given: the programs under test, how long to take, and how to say how far it is.
+//!
+//! Never measures anything itself.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What an experiment may use.
+#[derive(Debug)]
+pub struct Lab {
+    /// The binary under test.
+    pub burnet: PathBuf,
+    /// Whether times are short: to see that all works, not for figures.
+    pub short: bool,
+    began: Instant,
+}
+
+impl Lab {
+    /// With the binary at this path.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn new(burnet: &Path, short: bool) -> Result<Lab, String> {
+        let burnet = std::fs::canonicalize(burnet).map_err(|error| {
+            format!("{} cannot be used ({error}): build it, or name another with --burnet", burnet.display())
+        })?;
+        Ok(Lab { burnet, short, began: Instant::now() })
+    }
+
+    /// A file that Cargo puts beside the binary, if it is there.
+    pub fn beside(&self, name: &str) -> Option<PathBuf> {
+        self.burnet.parent().map(|folder| folder.join(name)).filter(|path| path.is_file())
+    }
+
+    /// The misbehaving app as a shared object.
+    ///
+    /// # Errors
+    /// It was not built.
+    pub fn misbehaving(&self) -> Result<PathBuf, String> {
+        self.beside("examples/libmisbehaving_shared.so").ok_or_else(|| {
+            "the misbehaving app is not there as a shared object: cargo build -p experiments --examples, in the binary's profile".to_owned()
+        })
+    }
+
+    /// A time, or the shorter one.
+    pub fn time(&self, full_s: f64, short_s: f64) -> Duration {
+        Duration::from_secs_f64(if self.short { short_s } else { full_s })
+    }
+
+    /// How often, or less often.
+    pub fn times(&self, full: usize, short: usize) -> usize {
+        if self.short { short } else { full }
+    }
+
+    /// Says how far it is, to whoever waits.
+    pub fn say(&self, line: &str) {
+        eprintln!("{:7.1}s  {line}", self.began.elapsed().as_secs_f64());
+    }
+}

@@ -1,0 +1,21 @@
+//! The papers' experiments, repeated: each figure by one command, the paper's beside ours.
+//!
+//! ```text
+//!   burnet run, burnet bench ──operator's socket, JSON──┐
+//!   emulated switches and hosts ────────────────────────┼──> an experiment ──> Outcome (JSON) and Figure (SVG, PNG)
+//!   /proc of the node's processes ──────────────────────┘         ▲
+//!   the paper's numbers (rosemary/paper.json) ────────────────────┘
+//! ```
+//!
+//! It looks at Burnet from outside, as an operator does: the binary, its socket, the processes. It knows none of the node's crates, and
+//! never touches a node that it did not start.
+
+pub mod lab;
+pub mod machine;
+pub mod node;
+pub mod outcome;
+pub mod pings;
+pub mod plot;
+pub mod png;
+pub mod processes;
+pub mod rosemary;

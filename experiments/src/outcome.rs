@@ -1,0 +1,151 @@
+//! What an experiment found: the claims that were held against it, and all that was measured.
+//!
+//! ```text
+//!   Outcome ──> results/NAME.json
+//!   all outcomes ──> results/README.md, a table
+//! ```
+//!
+//! Pure: it neither measures nor writes a file.
+
+use crate::machine::Machine;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// All of one experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Its name on the command line.
+    pub experiment: String,
+    /// What it is about.
+    pub title: String,
+    /// Each with what was measured.
+    pub claims: Vec<Claim>,
+    /// What was measured, for whoever wants to draw it differently.
+    pub data: Value,
+    /// On what.
+    pub machine: Machine,
+    /// When it began, in seconds since the Unix epoch.
+    pub unix_s: u64,
+    /// How long it took.
+    pub took_s: f64,
+    /// Whether times were short, so that these are no figures.
+    pub short: bool,
+}
+
+/// One thing that was to be seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// What it is.
+    pub what: String,
+    /// What the paper says of it.
+    pub paper: Option<String>,
+    /// What is asked of Burnet.
+    pub asked: Option<String>,
+    /// What was measured.
+    pub measured: String,
+    /// Whether that is as asked; nothing if nothing is asked.
+    pub holds: Option<bool>,
+}
+
+impl Claim {
+    /// Something that was seen, of which nothing is asked.
+    pub fn seen(what: &str, measured: impl Into<String>) -> Claim {
+        Claim { what: what.to_owned(), paper: None, asked: None, measured: measured.into(), holds: None }
+    }
+
+    /// Something that is asked.
+    pub fn asked(what: &str, asked: &str, measured: impl Into<String>, holds: bool) -> Claim {
+        Claim { asked: Some(asked.to_owned()), holds: Some(holds), ..Claim::seen(what, measured) }
+    }
+
+    /// With what the paper says.
+    #[must_use]
+    pub fn beside(self, paper: &str) -> Claim {
+        Claim { paper: Some(paper.to_owned()), ..self }
+    }
+
+    fn holds_in_a_word(&self) -> &'static str {
+        match self.holds {
+            Some(true) => "yes",
+            Some(false) => "**no**",
+            None => "–",
+        }
+    }
+}
+
+/// The page of results: a table and the plots, from nothing but the outcomes. `source` says whose figures they stand beside.
+pub fn page(source: &str, outcomes: &[Outcome]) -> String {
+    let mut text = "# Results\n\nWritten by the command that measured them (`cargo xtask experiment rosemary all`); what each means is said \
+                    in [the page of the experiments](../README.md).\n"
+        .to_owned();
+    let mut machines: Vec<&Machine> = Vec::new();
+    for outcome in outcomes {
+        if !machines.iter().any(|known| known.line() == outcome.machine.line()) {
+            machines.push(&outcome.machine);
+        }
+    }
+    text.push_str(&format!("\n{source}\n"));
+    machines.iter().for_each(|machine| text.push_str(&format!("\n{}\n", machine.line())));
+    if outcomes.iter().any(|outcome| outcome.short) {
+        text.push_str("\n**With short times, to see that all works: these are no figures.**\n");
+    }
+    for outcome in outcomes {
+        text.push_str(&format!(
+            "\n## {}\n\n| what | the paper | asked | measured | as asked |\n|---|---|---|---|---|\n",
+            outcome.title
+        ));
+        outcome.claims.iter().for_each(|claim| text.push_str(&row(claim)));
+        text.push_str(&format!("\n![{}]({}.svg)\n", outcome.title, outcome.experiment));
+    }
+    text
+}
+
+fn row(claim: &Claim) -> String {
+    let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+    let or_dash = |text: &Option<String>| text.as_deref().map_or("–".to_owned(), cell);
+    format!(
+        "| {} | {} | {} | {} | {} |\n",
+        cell(&claim.what),
+        or_dash(&claim.paper),
+        or_dash(&claim.asked),
+        cell(&claim.measured),
+        claim.holds_in_a_word()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(claims: Vec<Claim>, short: bool) -> Outcome {
+        Outcome {
+            experiment: "fig0".to_owned(),
+            title: "Nothing".to_owned(),
+            claims,
+            data: Value::Null,
+            machine: Machine::default(),
+            unix_s: 0,
+            took_s: 0.0,
+            short,
+        }
+    }
+
+    #[test]
+    fn what_does_not_hold_stands_out_and_a_bar_stays_in_its_cell() {
+        let claim = Claim::asked("a|b", ">= 90 %", "12 %", false).beside("none");
+        assert_eq!(row(&claim), "| a\\|b | none | >= 90 % | 12 % | **no** |\n");
+        assert_eq!(row(&Claim::seen("c", "1")), "| c | – | – | 1 | – |\n");
+    }
+
+    #[test]
+    fn a_page_of_short_runs_says_that_it_has_no_figures() {
+        assert!(page("", &[outcome(vec![], true)]).contains("no figures"));
+        assert!(!page("", &[outcome(vec![], false)]).contains("no figures"));
+    }
+
+    #[test]
+    fn one_machine_is_told_once() {
+        let text = page("", &[outcome(vec![], false), outcome(vec![], false)]);
+        assert_eq!(text.matches("cores").count(), 1, "{text}");
+    }
+}

@@ -1,0 +1,255 @@
+//! How soon what was killed is noticed and back. The paper has a table of reactions (table 1) and measures none of them.
+//!
+//! ```text
+//!   kill -9 of an app's process      ──> noticed (the monitor's word) ──> back: it has subscribed again
+//!   kill -9 of the kernel's process  ──> all of 16 emulated switches connected again; pings by the rules in the switches meanwhile
+//! ```
+
+use super::{Found, axis, panel, series, spread_point, spread_text};
+use crate::lab::Lab;
+use crate::node::{Kind, Node, app_in, serves};
+use crate::outcome::Claim;
+use crate::pings::{Pinging, count};
+use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style};
+use emulator::{Emulation, Handle, SwitchOptions, Versions};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
+use serde_json::json;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const SWITCHES: usize = 16;
+const PINGS_EVERY: Duration = Duration::from_millis(20);
+const PING_PATIENCE: Duration = Duration::from_millis(1000);
+
+/// Times of one kind of death, in milliseconds.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Seen {
+    what: &'static str,
+    /// Until the monitor knew; nothing where it does not say.
+    noticed_ms: Vec<f64>,
+    back_ms: Vec<f64>,
+    pings: usize,
+    answered: usize,
+    /// Whether all rules that were in the switches still were.
+    rules_whole: bool,
+}
+
+pub(super) fn run(lab: &Lab) -> Result<Found, String> {
+    let times = lab.times(5, 2);
+    let mut seen = vec![Seen { what: "app", rules_whole: true, ..Seen::default() }];
+    for number in 0..times {
+        lab.say(&format!("recovery: an app, {} of {times}", number + 1));
+        kill_an_app(lab, &mut seen[0])?;
+    }
+    seen.push(Seen { what: "kernel, 16 switches", rules_whole: true, ..Seen::default() });
+    for number in 0..times {
+        lab.say(&format!("recovery: the kernel, {} of {times}", number + 1));
+        kill_the_kernel(lab, &mut seen[1])?;
+    }
+    Ok(Found { claims: claims(&seen), data: json!(seen), figure: figure(&seen) })
+}
+
+fn kill(pid: u64) -> Result<(), String> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("there is no process to kill")?;
+    kill_process(pid, Signal::KILL).map_err(|error| format!("the process cannot be killed: {error}"))
+}
+
+fn unix_ms() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0
+}
+
+fn topology(text: &str) -> Result<emulator::Topology, String> {
+    text.parse().map_err(|error| format!("{error}"))
+}
+
+fn network(text: &str, controller: std::net::SocketAddr) -> Result<Handle, String> {
+    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+    let network = Emulation::start(&topology(text)?, controller, &options)
+        .map_err(|error| format!("no network: {error}"))?;
+    network.wait_connected(PATIENCE).map_err(|error| error.to_string())?;
+    Ok(network)
+}
+
+/// A node each time: the first restart comes at once, and that is what is measured.
+fn kill_an_app(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
+    let node = Node::start(lab, Kind::Burnet, "[node]\nlog = \"error\"\n[app.hub]\n")?;
+    node.wait(&["hub"])?;
+    let before = node.app("hub").ok_or("the app is not there")?;
+    let mut line = node.line()?;
+    let (began, began_unix_ms) = (Instant::now(), unix_ms());
+    kill(before["status"]["pid"].as_u64().unwrap_or(0))?;
+    while began.elapsed() < PATIENCE {
+        let app = app_in(line.ask(&json!("apps"))?, "hub").ok_or("the app is not there")?;
+        if app["status"]["generation"] != before["status"]["generation"] && serves(&app) {
+            seen.back_ms.push(began.elapsed().as_secs_f64() * 1000.0);
+            // Both clocks are this machine's; the monitor's word is in whole milliseconds.
+            let noticed =
+                app["status"]["last_end"]["unix_ms"].as_f64().map(|at| (at - began_unix_ms).max(0.0));
+            seen.noticed_ms.extend(noticed);
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    Err("the app did not come back".to_owned())
+}
+
+fn kill_the_kernel(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
+    let node = Node::start(lab, Kind::Burnet, "[node]\nlog = \"error\"\n[app.learning-switch]\n")?;
+    let controller = node.wait(&["learning-switch"])?;
+    let network = network(&format!("linear,{SWITCHES}"), controller)?;
+    // Both ways, so that the rules of both are there.
+    wait_for_a_ping(&network, ("h1", "h16"))?;
+    wait_for_a_ping(&network, ("h16", "h1"))?;
+    let rules: usize = network.switch_views().iter().map(|view| view.flow_entries).sum();
+    let pid = node.ask(&json!("node"))?["node"]["pid"].as_u64().unwrap_or(0);
+    let before = network.counters().connections;
+    let began = Instant::now();
+    let mut pinging = Pinging::new(&network, &[("h1", "h16")], PINGS_EVERY, PING_PATIENCE, began);
+    kill(pid)?;
+    let mut fewest = rules;
+    while network.counters().connections < before + SWITCHES as u64 {
+        if began.elapsed() > PATIENCE {
+            return Err("the switches did not come back".to_owned());
+        }
+        pinging.go_on();
+        fewest = fewest.min(network.switch_views().iter().map(|view| view.flow_entries).sum());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    seen.back_ms.push(began.elapsed().as_secs_f64() * 1000.0);
+    let pings = pinging.finish();
+    let (sent, answered) = count(&pings, 0, 0.0);
+    seen.pings += sent;
+    seen.answered += answered;
+    seen.rules_whole &= fewest >= rules;
+    network.stop();
+    Ok(())
+}
+
+fn wait_for_a_ping(network: &Handle, (from, to): (&str, &str)) -> Result<(), String> {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        let report =
+            network.begin_ping(from, to, Duration::from_secs(2)).map_err(|error| error.to_string())?;
+        if report.recv().is_ok_and(|report| report.is_complete()) {
+            return Ok(());
+        }
+    }
+    Err(format!("{from} does not reach {to}"))
+}
+
+/// What is asked: noticed and back, in milliseconds.
+fn asked_ms(what: &str) -> (Option<f64>, f64) {
+    if what == "app" { (Some(10.0), 100.0) } else { (None, 1000.0) }
+}
+
+fn claims(all: &[Seen]) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for seen in all {
+        let (noticed_asked, back_asked) = asked_ms(seen.what);
+        if let Some(asked) = noticed_asked {
+            let ms = super::median(&seen.noticed_ms);
+            let holds = !seen.noticed_ms.is_empty() && ms <= asked;
+            claims.push(Claim::asked(
+                &format!("{} killed: noticed", seen.what),
+                &format!("<= {asked} ms"),
+                spread_text(&seen.noticed_ms, "ms", 1),
+                holds,
+            ));
+        }
+        let ms = super::median(&seen.back_ms);
+        let holds = !seen.back_ms.is_empty() && ms <= back_asked;
+        claims.push(
+            Claim::asked(
+                &format!("{} killed: back", seen.what),
+                &format!("<= {back_asked} ms"),
+                spread_text(&seen.back_ms, "ms", 1),
+                holds,
+            )
+            .beside("restarted; not measured"),
+        );
+        if seen.pings > 0 {
+            let text = format!("{} of {} pings answered", seen.answered, seen.pings);
+            claims.push(Claim::asked(
+                "kernel killed: hosts with rules in the switches meanwhile",
+                "no ping lost",
+                text,
+                seen.answered == seen.pings,
+            ));
+            let text = if seen.rules_whole { "all there, all the time" } else { "some went" };
+            claims.push(Claim::asked(
+                "kernel killed: rules in the switches",
+                "untouched",
+                text,
+                seen.rules_whole,
+            ));
+        }
+    }
+    claims
+}
+
+fn figure(all: &[Seen]) -> Figure {
+    let names = Scale::Names(all.iter().map(|seen| seen.what.to_owned()).collect());
+    let bars = |of: fn(&Seen) -> &[f64]| {
+        let drawn = all.iter().enumerate().filter(|(_, seen)| !of(seen).is_empty());
+        drawn.map(|(place, seen)| spread_point(place as f64, of(seen))).collect::<Vec<Point>>()
+    };
+    let chart = Chart {
+        x: axis("killed with SIGKILL", names),
+        y: axis("milliseconds", Scale::Decades(0.1, 10_000.0)),
+        series: vec![
+            series("noticed", Shape::Bars, Style::Other, bars(|seen| &seen.noticed_ms)),
+            series("back", Shape::Bars, Style::Ours, bars(|seen| &seen.back_ms)),
+        ],
+        marks: vec![
+            Mark::Horizontal(100.0, "asked of an app: 100 ms".to_owned()),
+            Mark::Horizontal(1000.0, "asked of the kernel: 1 s".to_owned()),
+        ],
+    };
+    Figure {
+        title: "How soon what was killed is back".to_owned(),
+        panels: vec![panel("Burnet", Content::Chart(chart))],
+        notes: vec![
+            "Not in the paper. An app is back when it has said anew what it wants to hear; the kernel when all 16 switches are connected \
+             again. Each time with a node of its own."
+                .to_owned(),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(noticed_ms: &[f64], back_ms: &[f64], expected: [bool; 2]) {
+        let seen = Seen {
+            what: "app",
+            noticed_ms: noticed_ms.to_vec(),
+            back_ms: back_ms.to_vec(),
+            ..Seen::default()
+        };
+        let claims = claims(&[seen]);
+        assert_eq!([claims[0].holds, claims[1].holds], expected.map(Some));
+    }
+
+    #[test]
+    fn what_never_came_back_is_not_in_time() {
+        check(&[], &[], [false, false]);
+        check(&[12.0], &[120.0], [false, false]);
+        check(&[2.0], &[60.0, 61.0, 900.0], [true, true]);
+    }
+
+    #[test]
+    fn one_lost_ping_or_rule_is_enough() {
+        let seen = Seen {
+            what: "kernel",
+            back_ms: vec![1.0],
+            pings: 5,
+            answered: 4,
+            rules_whole: false,
+            ..Seen::default()
+        };
+        let held: Vec<_> = claims(&[seen]).into_iter().map(|claim| claim.holds).collect();
+        assert_eq!(held, [Some(true), Some(false), Some(false)]);
+    }
+}
