@@ -15,7 +15,7 @@ pub struct SouthboundConfig {
     pub role: RoleWanted,
     /// A switch that was silent for so long is asked for an echo.
     pub echo_interval_ms: u64,
-    /// A switch that was silent for so long is given up; any byte counts as life.
+    /// A switch that was silent for so long is given up; any byte counts as life. So is one that took nothing for so long of what waits for it.
     pub echo_timeout_ms: u64,
     /// Each step of the handshake must be done after so long, or the connection is ended.
     pub handshake_timeout_ms: u64,
@@ -27,11 +27,13 @@ pub struct SouthboundConfig {
     pub max_connections: usize,
     /// Connections from one address that have not finished their handshake; one more is closed as soon as it is accepted.
     pub max_half_open_per_address: usize,
-    /// Bytes waiting to be taken by one switch. From half of it on, packet-outs are refused; beyond it the session is ended.
+    /// Bytes waiting to be taken by one switch. From half of it on, packet-outs are refused, and from three quarters on whatever apps command;
+    /// beyond it the session is ended.
     pub max_output_bytes: usize,
-    /// Commands of one session that wait for their barrier; one more is refused.
+    /// Commands of one session that wait for their barrier. One zone has at most as many as are left for the others; one more is refused.
     pub max_outstanding: usize,
-    /// Statistics requests of one session that wait for their answer; one more is refused.
+    /// Statistics requests of one session that wait for their answer. One zone has at most as many as are left for the others; one more is
+    /// refused.
     pub max_requests: usize,
     /// Bytes read from one connection before the others get their turn.
     pub read_bytes_per_turn: usize,
@@ -55,8 +57,8 @@ impl Default for SouthboundConfig {
             // A test bed of a few hundred switches on one machine comes up at once, from one address.
             max_half_open_per_address: 256,
             max_output_bytes: 4 << 20,
-            max_outstanding: 1_024,
-            max_requests: 64,
+            max_outstanding: 2_048,
+            max_requests: 128,
             read_bytes_per_turn: 256 << 10,
             tls: None,
             tls_required: false,

@@ -52,6 +52,8 @@ pub struct Connection {
     transport: Transport,
     inbox: Inbox,
     accepted_ms: u64,
+    /// When nothing waited for the peer, or it last took something.
+    took_ms: u64,
     /// Whether our hello is out.
     opened: bool,
     /// Whether it is in the worker's list of connections to flush.
@@ -76,6 +78,7 @@ impl Connection {
             transport: if config.tls.is_some() { Transport::Undecided } else { Transport::Plain },
             inbox: Inbox::default(),
             accepted_ms: now_ms,
+            took_ms: now_ms,
             opened: false,
             dirty: false,
             backlogged: false,
@@ -179,10 +182,15 @@ impl Connection {
             self.with_turn(lent, |session, turn| session.on_turn_end(turn));
         }
         let Connection { transport, stream, outbox, .. } = self;
-        transport
+        let waiting = outbox.len();
+        let flushed = transport
             .push(stream)
             .and_then(|()| outbox.flush(|bytes| transport.write(stream, bytes)))
-            .map_err(|error| broken(&error))
+            .map_err(|error| broken(&error));
+        if outbox.len() < waiting {
+            self.took_ms = lent.now_ms;
+        }
+        flushed
     }
 
     /// Time went by.
@@ -199,7 +207,23 @@ impl Connection {
             self.open(lent);
         }
         self.with_turn(lent, |session, turn| session.on_tick(turn))?;
+        self.check_that_it_takes(lent)?;
         check_output(self.outbox.len(), lent.config)
+    }
+
+    /// Apps' commands are refused long before there are too many bytes for a switch that takes none, and what it sends keeps it alive.
+    fn check_that_it_takes(&mut self, lent: &Lent<'_>) -> Result<(), SessionEnd> {
+        if self.outbox.is_empty() {
+            self.took_ms = lent.now_ms;
+        }
+        let waited_ms = lent.now_ms.saturating_sub(self.took_ms);
+        if waited_ms < lent.config.echo_timeout_ms {
+            return Ok(());
+        }
+        let waiting = self.outbox.len();
+        let reason =
+            format!("the switch took nothing for {waited_ms} ms of the {waiting} bytes that wait for it");
+        Err(SessionEnd::new(Fault::Switch, reason))
     }
 
     /// The session has ended: the last words are sent. Whether the connection is to be kept for a while so that they arrive.

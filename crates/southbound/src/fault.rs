@@ -72,7 +72,7 @@ pub enum Refused {
     Unwritable(openflow::Unwritable),
     /// The bytes that the app gave are damaged.
     Malformed(BadInput),
-    /// The switch does not take its bytes fast enough for packet-outs.
+    /// The switch does not take its bytes as fast as apps command.
     SlowReader,
     /// So many commands wait for their barrier already.
     TooManyOutstanding(usize),
@@ -91,7 +91,7 @@ impl fmt::Display for Refused {
             Refused::Unwritable(refused) => refused.fmt(f),
             Refused::Malformed(bad) => bad.fmt(f),
             Refused::SlowReader => {
-                f.write_str("the switch does not take its bytes fast enough; packet-outs wait for nobody")
+                f.write_str("the switch does not take its bytes as fast as apps command it; try again later")
             }
             Refused::TooManyOutstanding(count) => {
                 write!(f, "{count} commands to this switch wait for their receipts already; try again later")

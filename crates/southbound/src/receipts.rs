@@ -29,6 +29,61 @@ const FEW: usize = 16;
 /// Explicit barriers that may wait at once. One more is sent all the same, but its reply is not waited for.
 const MAX_BARRIERS: usize = 1024;
 
+/// How many zones are told apart: as many as a node has, with the node itself. Those beyond share the last place.
+const ZONES: usize = 64;
+
+/// How much is kept free of what several zones share: for the node's own, and for whoever asks next.
+pub const KEPT: usize = 8;
+
+/// How many each zone has of something that all share.
+///
+/// A zone may have as many as are left for the others: one alone half of all, a second one half of the rest, and so on. So whoever comes
+/// next finds room, whatever those before it took. The node itself may have all that is left.
+#[derive(Debug)]
+pub struct Shares {
+    of_zones: [u16; ZONES],
+    total: usize,
+    max: usize,
+}
+
+impl Shares {
+    /// Nobody has anything yet.
+    pub fn new(max: usize) -> Self {
+        Shares { of_zones: [0; ZONES], total: 0, max }
+    }
+
+    /// Whether this zone may have one more.
+    #[inline]
+    pub fn has_room(&self, zone: ZoneId) -> bool {
+        let left = self.max.saturating_sub(self.total);
+        match zone {
+            ZoneId::KERNEL => left > 0,
+            _ => usize::from(self.of_zones[place(zone)]) + KEPT < left,
+        }
+    }
+
+    /// It has.
+    pub fn take(&mut self, zone: ZoneId) {
+        self.total += 1;
+        self.of_zones[place(zone)] = self.of_zones[place(zone)].saturating_add(1);
+    }
+
+    /// It has one less.
+    pub fn give_back(&mut self, zone: ZoneId) {
+        self.total = self.total.saturating_sub(1);
+        self.of_zones[place(zone)] = self.of_zones[place(zone)].saturating_sub(1);
+    }
+
+    /// Nobody has anything any more.
+    pub fn clear(&mut self) {
+        *self = Shares::new(self.max);
+    }
+}
+
+fn place(zone: ZoneId) -> usize {
+    usize::from(zone.0).min(ZONES - 1)
+}
+
 /// A place in the order in which messages went out. Its low 32 bits are the xid.
 type Serial = u64;
 
@@ -53,7 +108,7 @@ pub struct Receipts {
     barriers: VecDeque<Barrier>,
     /// Whether something is pending that no barrier covers yet.
     uncovered: bool,
-    max_pending: usize,
+    shares: Shares,
 }
 
 /// The command that an error answers.
@@ -74,7 +129,7 @@ impl Receipts {
             pending: VecDeque::new(),
             barriers: VecDeque::new(),
             uncovered: false,
-            max_pending,
+            shares: Shares::new(max_pending),
         }
     }
 
@@ -85,10 +140,10 @@ impl Receipts {
         self.last as u32
     }
 
-    /// Whether one more command can be promised a receipt.
+    /// Whether one more command of this zone can be promised a receipt.
     #[inline]
-    pub fn has_room(&self) -> bool {
-        self.pending.len() < self.max_pending
+    pub fn has_room(&self, zone: ZoneId) -> bool {
+        self.shares.has_room(zone)
     }
 
     /// How many commands wait for their receipt.
@@ -107,6 +162,7 @@ impl Receipts {
         self.recent[self.last as usize % places] = Some(command);
         if wants_receipt {
             self.pending.push_back(command);
+            self.shares.take(tag.zone);
             self.uncovered = true;
         }
     }
@@ -156,7 +212,9 @@ impl Receipts {
     pub fn on_error(&mut self, xid: u32) -> Option<Culprit> {
         let serial = self.serial_of(xid)?;
         if let Ok(index) = self.pending.binary_search_by_key(&serial, |pending| pending.serial) {
-            return self.pending.remove(index).map(|pending| Culprit { tag: pending.tag, awaited: true });
+            let Pending { tag, .. } = self.pending.remove(index)?;
+            self.shares.give_back(tag.zone);
+            return Some(Culprit { tag, awaited: true });
         }
         let recent = self.place_of(serial).copied().flatten()?;
         (recent.serial == serial).then_some(Culprit { tag: recent.tag, awaited: false })
@@ -176,12 +234,14 @@ impl Receipts {
     pub fn on_end(&mut self, mut lost: impl FnMut(Tag)) {
         self.barriers.clear();
         self.uncovered = false;
+        self.shares.clear();
         self.pending.drain(..).for_each(|pending| lost(pending.tag));
     }
 
     fn take_before(&mut self, serial: Serial, mut take: impl FnMut(Tag)) {
         while let Some(first) = self.pending.front().copied().filter(|first| first.serial <= serial) {
             self.pending.pop_front();
+            self.shares.give_back(first.tag.zone);
             take(first.tag);
         }
     }
@@ -278,11 +338,34 @@ mod tests {
 
     #[test]
     fn promises_are_bounded() {
-        let mut receipts = Receipts::new(2);
-        send(&mut receipts, 1, true);
-        assert!(receipts.has_room());
+        let mut receipts = Receipts::new(100);
+        let mut fill = |zone: ZoneId| {
+            let mut taken = 0;
+            while receipts.has_room(zone) {
+                receipts.next_xid();
+                receipts.sent(Tag { zone, ticket: 0 }, true);
+                taken += 1;
+            }
+            taken
+        };
+        // Who comes later finds room, whatever the first took; the node itself last of all.
+        assert_eq!([1, 2, 3].map(|zone| fill(ZoneId(zone))), [46, 23, 12]);
+        assert_eq!((fill(ZoneId::KERNEL), fill(ZoneId(4))), (19, 0));
+        let barrier = barrier(&mut receipts);
+        assert_eq!(done_by(&mut receipts, barrier).len(), 100);
+        assert!(receipts.has_room(ZoneId(1)));
+    }
+
+    #[test]
+    fn an_error_and_the_end_give_room_back() {
+        let mut receipts = Receipts::new(KEPT + 2);
+        let command = send(&mut receipts, 1, true);
+        assert!(!receipts.has_room(ZoneId(1)));
+        receipts.on_error(command);
+        assert!(receipts.has_room(ZoneId(1)));
         send(&mut receipts, 2, true);
-        assert!(!receipts.has_room());
+        receipts.on_end(|_| {});
+        assert!(receipts.has_room(ZoneId(1)));
     }
 
     #[test]

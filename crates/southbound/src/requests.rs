@@ -2,7 +2,8 @@
 //!
 //! Never keeps a part: each is handed on as it comes. Bounded in number, in parts, in bytes and in time.
 
-use crate::receipts::Tag;
+use crate::receipts::{Shares, Tag};
+use abi::ZoneId;
 
 /// Parts of one answer. A full table of a million entries comes in fewer; whoever sends more does not mean to end.
 pub const MAX_PARTS: u32 = 16_384;
@@ -48,18 +49,18 @@ pub enum Part {
 #[derive(Debug)]
 pub struct Requests {
     waiting: Vec<Request>,
-    max: usize,
+    shares: Shares,
 }
 
 impl Requests {
     /// Nothing asked yet.
     pub fn new(max: usize) -> Self {
-        Requests { waiting: Vec::new(), max }
+        Requests { waiting: Vec::new(), shares: Shares::new(max) }
     }
 
-    /// Whether one more can be asked.
-    pub fn has_room(&self) -> bool {
-        self.waiting.len() < self.max
+    /// Whether this zone may ask one more.
+    pub fn has_room(&self, zone: ZoneId) -> bool {
+        self.shares.has_room(zone)
     }
 
     /// How many wait for their answer.
@@ -70,6 +71,7 @@ impl Requests {
     /// A request went out.
     pub fn sent(&mut self, xid: u32, asked: Asked, multipart: u16, now_ms: u64) {
         let Asked { tag, wants_receipt } = asked;
+        self.shares.take(tag.zone);
         self.waiting.push(Request {
             xid,
             tag,
@@ -100,19 +102,24 @@ impl Requests {
         };
         if !more || part != Part::Wanted(asked) {
             self.waiting.swap_remove(index);
+            self.shares.give_back(asked.tag.zone);
         }
         part
     }
 
     /// Gives up what this asker waits for under this ticket.
     pub fn forget(&mut self, tag: Tag) {
+        let before = self.waiting.len();
         self.waiting.retain(|request| request.tag != tag);
+        (self.waiting.len()..before).for_each(|_| self.shares.give_back(tag.zone));
     }
 
     /// An error of the switch answers a request, if one has this id.
     pub fn on_error(&mut self, xid: u32) -> Option<Asked> {
         let index = self.waiting.iter().position(|request| request.xid == xid)?;
-        Some(self.waiting.swap_remove(index).asked())
+        let asked = self.waiting.swap_remove(index).asked();
+        self.shares.give_back(asked.tag.zone);
+        Some(asked)
     }
 
     /// Hands over the requests to which nothing has come for `timeout_ms`.
@@ -120,6 +127,7 @@ impl Requests {
         self.waiting.retain(|request| {
             let late = now_ms.saturating_sub(request.last_ms) >= timeout_ms;
             if late {
+                self.shares.give_back(request.tag.zone);
                 lost(request.tag);
             }
             !late
@@ -128,6 +136,7 @@ impl Requests {
 
     /// Hands over everything that is not answered: the session has ended.
     pub fn on_end(&mut self, mut lost: impl FnMut(Tag)) {
+        self.shares.clear();
         self.waiting.drain(..).for_each(|request| lost(request.tag));
     }
 }
@@ -141,13 +150,12 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abi::ZoneId;
 
     const FLOW: u16 = 1;
     const ASKED: Asked = Asked { tag: Tag { zone: ZoneId(3), ticket: 9 }, wants_receipt: false };
 
     fn asked_once() -> Requests {
-        let mut requests = Requests::new(1);
+        let mut requests = Requests::new(crate::receipts::KEPT + 2);
         requests.sent(7, ASKED, FLOW, 0);
         requests
     }
@@ -171,16 +179,30 @@ mod tests {
             assert_eq!(requests.on_part(7, FLOW, true, 1, 0), Part::Wanted(ASKED));
         }
         assert_eq!(requests.on_part(7, FLOW, true, 1, 0), Part::TooMuch(ASKED));
-        assert!(requests.has_room());
+        assert!(requests.has_room(ASKED.tag.zone));
     }
 
     #[test]
     fn the_last_part_makes_room() {
         let mut requests = asked_once();
-        assert!(!requests.has_room());
+        assert!(!requests.has_room(ASKED.tag.zone));
         assert_eq!(requests.on_part(7, FLOW, true, 100, 0), Part::Wanted(ASKED));
         assert_eq!(requests.on_part(7, FLOW, false, 100, 0), Part::Wanted(ASKED));
-        assert!(requests.has_room());
+        assert!(requests.has_room(ASKED.tag.zone));
+    }
+
+    #[test]
+    fn whatever_ends_a_request_makes_room() {
+        let check = |end: fn(&mut Requests)| {
+            let mut requests = asked_once();
+            end(&mut requests);
+            assert!(requests.has_room(ASKED.tag.zone));
+        };
+        check(|requests| assert!(matches!(requests.on_part(7, 0, true, 0, 0), Part::WrongType(_))));
+        check(|requests| assert!(requests.on_error(7).is_some()));
+        check(|requests| requests.forget(ASKED.tag));
+        check(|requests| requests.on_tick(100, 100, |_| {}));
+        check(|requests| requests.on_end(|_| {}));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::receipts::Tag;
 use crate::requests::Asked;
 use crate::translate::command;
 use crate::turn::Turn;
-use abi::Command;
 use abi::command::What;
+use abi::{Command, ZoneId};
 
 impl Session {
     /// Appends a command for the switch, of which `waiting` bytes have not been taken yet. A flow mod gets this cookie.
@@ -24,24 +24,32 @@ impl Session {
         waiting: usize,
         turn: &mut Turn<'_>,
     ) -> Result<(), Refused> {
-        let sent = self.check_room(command, waiting).and_then(|()| self.append(command, cookie, tag, turn));
+        let sent = self
+            .check_room(command, tag.zone, waiting)
+            .and_then(|()| self.append(command, cookie, tag, waiting, turn));
         self.counters.refused += u64::from(sent.is_err());
         sent
     }
 
     #[inline]
-    fn check_room(&self, command: &Command<'_>, waiting: usize) -> Result<(), Refused> {
+    fn check_room(&self, command: &Command<'_>, zone: ZoneId, waiting: usize) -> Result<(), Refused> {
         match command.what {
             What::PacketOut(_) if waiting > self.limits.max_output_bytes / 2 => Err(Refused::SlowReader),
-            What::StatsRequest(_) if !self.requests.has_room() => {
+            What::StatsRequest(_) if !self.requests.has_room(zone) => {
                 Err(Refused::TooManyRequests(self.requests.waiting()))
             }
             What::StatsRequest(_) => Ok(()),
-            _ if command.wants_receipt && !self.receipts.has_room() => {
+            _ if command.wants_receipt && !self.receipts.has_room(zone) => {
                 Err(Refused::TooManyOutstanding(self.receipts.outstanding()))
             }
             _ => Ok(()),
         }
+    }
+
+    /// How many bytes may wait with an app's command: the rest is kept for the node's own words, so that no app can make them the ones that
+    /// are too many and end the session.
+    fn for_apps_bytes(&self) -> usize {
+        self.limits.max_output_bytes / 4 * 3
     }
 
     fn append(
@@ -49,11 +57,16 @@ impl Session {
         command: &Command<'_>,
         cookie: u64,
         tag: Tag,
+        waiting: usize,
         turn: &mut Turn<'_>,
     ) -> Result<(), Refused> {
         let before = turn.out.len();
         let xid = self.receipts.next_xid();
         command::append(self.version, xid, &command.what, cookie, turn.out)?;
+        if tag.zone != ZoneId::KERNEL && waiting + turn.out.len() - before > self.for_apps_bytes() {
+            turn.out.truncate(before);
+            return Err(Refused::SlowReader);
+        }
         self.counted_out(turn.out.len() - before);
         let wants_receipt = command.wants_receipt;
         match command.what {

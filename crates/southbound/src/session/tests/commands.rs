@@ -73,11 +73,16 @@ fn what_is_for_no_switch_is_refused() {
 fn promises_of_receipts_are_bounded() {
     let config = SouthboundConfig::default();
     let mut bench = Bench::up(Version::V1_3);
-    for ticket in 0..config.max_outstanding as u64 {
+    // Half of all, but for what is kept.
+    let share = config.max_outstanding / 2 - 4;
+    for ticket in 0..share as u64 {
         add(&mut bench, ticket, true).unwrap();
     }
-    assert_eq!(add(&mut bench, 0, true), Err(Refused::TooManyOutstanding(config.max_outstanding)));
+    assert_eq!(add(&mut bench, 0, true), Err(Refused::TooManyOutstanding(share)));
     assert_eq!(add(&mut bench, 0, false), Ok(()));
+    let command = Command { datapath: DATAPATH, ticket: 1, wants_receipt: true, what: What::Barrier };
+    let other = Tag { zone: ZoneId(ZONE.0 + 1), ticket: 1 };
+    assert_eq!(bench.turn(|session, turn| session.send(&command, 0, other, 0, turn)), Ok(()));
 }
 
 #[test]
@@ -85,14 +90,23 @@ fn packet_outs_do_not_wait_for_a_slow_switch_and_rules_do() {
     let mut bench = Bench::up(Version::V1_3);
     let packet = command::PacketOut { buffer_id: None, in_port: PortNo::CONTROLLER, actions: &[], data: &[] };
     let half = SouthboundConfig::default().max_output_bytes / 2;
-    let tag = Tag { zone: ZONE, ticket: 1 };
-    let mut send = |what, waiting| {
+    let mut send = |zone, what, waiting| {
         let command = Command { datapath: DATAPATH, ticket: 1, wants_receipt: false, what };
-        bench.turn(|session, turn| session.send(&command, 0, tag, waiting, turn))
+        bench.turn(|session, turn| session.send(&command, 0, Tag { zone, ticket: 1 }, waiting, turn))
     };
-    assert_eq!(send(What::PacketOut(packet), half), Ok(()));
-    assert_eq!(send(What::PacketOut(packet), half + 1), Err(Refused::SlowReader));
-    assert_eq!(send(What::FlowMod(command::FlowMod::ADD), half + 1), Ok(()));
+    assert_eq!(send(ZONE, What::PacketOut(packet), half), Ok(()));
+    assert_eq!(send(ZONE, What::PacketOut(packet), half + 1), Err(Refused::SlowReader));
+    let (rule, for_apps) = (What::FlowMod(command::FlowMod::ADD), half / 2 * 3);
+    assert_eq!(send(ZONE, rule, half + 1), Ok(()));
+    // An empty rule is 56 bytes long.
+    assert_eq!(send(ZONE, rule, for_apps - 56), Ok(()));
+    for what in [rule, What::Barrier] {
+        assert_eq!(send(ZONE, what, for_apps), Err(Refused::SlowReader));
+        assert_eq!(send(ZoneId::KERNEL, what, for_apps), Ok(()));
+    }
+    assert_eq!(send(ZONE, rule, for_apps - 55), Err(Refused::SlowReader));
+    let (sent, refused) = (bench.said().len(), bench.session.counters().refused);
+    assert_eq!((sent, refused), (5, 4), "of what is refused nothing is left behind");
 }
 
 #[test]
@@ -344,8 +358,12 @@ fn a_refused_request_is_told_to_its_asker() {
 #[test]
 fn requests_are_bounded() {
     let mut bench = Bench::up(Version::V1_3);
-    let max = SouthboundConfig::default().max_requests;
-    let mut ask = || bench.send(What::StatsRequest(StatsRequest { multipart: 3, body: &[] }), 4, false);
-    (0..max).for_each(|_| ask().unwrap());
-    assert_eq!(ask(), Err(Refused::TooManyRequests(max)));
+    // Half of all, but for what is kept: the other half is for other zones.
+    let share = SouthboundConfig::default().max_requests / 2 - 4;
+    let request = What::StatsRequest(StatsRequest { multipart: 3, body: &[] });
+    (0..share).for_each(|_| bench.send(request, 4, false).unwrap());
+    assert_eq!(bench.send(request, 4, false), Err(Refused::TooManyRequests(share)));
+    let command = Command { datapath: DATAPATH, ticket: 1, wants_receipt: false, what: request };
+    let other = Tag { zone: ZoneId(ZONE.0 + 1), ticket: 1 };
+    assert_eq!(bench.turn(|session, turn| session.send(&command, 0, other, 0, turn)), Ok(()));
 }
