@@ -91,6 +91,50 @@ pub fn rewrite(after: &mut Match, action: &Action) {
     }
 }
 
+/// Whether an action may write this field, in OpenFlow's name for it or in another class's. What is not understood may.
+///
+/// ```
+/// use flow::{Field, rewrite::may_set, text::parse_actions};
+/// let writes = |text: &str| may_set(&parse_actions(text).unwrap()[0], Field::InPort);
+/// assert!(writes("set_field:3->in_port") && writes("load:3->NXM_OF_IN_PORT[]"));
+/// assert!(!writes("set_field:10.0.0.1->ip_dst") && !writes("load:3->NXM_NX_REG0[]"));
+/// ```
+pub fn may_set(action: &Action, wanted: Field) -> bool {
+    match action {
+        Action::SetField { field, .. } => *field == wanted,
+        Action::SetUnknownField { header, .. } => may_be(*header, wanted),
+        Action::Experimenter { experimenter: NICIRA, body } => {
+            let header_at = |at: usize| body.get(at..).and_then(|bytes| bytes.first_chunk()).copied();
+            let target = match body.get(..2) {
+                // load and pop, move, multipath: ovs-actions(7) and its nicira-ext.h say where the field stands that is written.
+                Some([0, 7 | 28]) => header_at(4),
+                Some([0, 6]) => header_at(12),
+                Some([0, 10]) => header_at(20),
+                // set_tunnel, set_queue, pop_queue, note, set_tunnel64, exit, dec_ttl, controller, push, output with a length, ct_clear.
+                Some([0, 2 | 4 | 5 | 8 | 9 | 17 | 18 | 20 | 21 | 27 | 37 | 39 | 43]) => return false,
+                // resubmit with a table looks it up under another port, and no more; in what table is another question.
+                Some([0, 14]) => return false,
+                _ => None,
+            };
+            target.is_none_or(|header| may_be(u32::from_be_bytes(header), wanted))
+        }
+        Action::Experimenter { .. } => true,
+        // Each of the others writes a field of the frame, and those that are beside the frame stay.
+        _ => !matches!(wanted, Field::InPort | Field::InPhyPort | Field::Metadata | Field::TunnelId),
+    }
+}
+
+/// OpenFlow's class, in which a header names a field by its number.
+const OPENFLOW_BASIC: u32 = 0x8000;
+
+/// Whether a header of any class may mean this field. Nicira's registers are the only ones that are nobody else's.
+fn may_be(header: u32, wanted: Field) -> bool {
+    match header >> 16 {
+        OPENFLOW_BASIC => header >> 9 & 0x7f == wanted as u32,
+        _ => header >> 9 & !0xf != NICIRA_REGISTERS,
+    }
+}
+
 /// Sets a field of packets that have it for certain; of others it is unknown.
 fn set(after: &mut Match, field: Field, value: u128) {
     let there = |(needed, values): &(Field, &[u128])| match values {

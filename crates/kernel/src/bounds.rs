@@ -8,6 +8,9 @@
 //! in the switch's tables. In doubt the answer is no: an action that is not understood, a field that a switch might pass over, a packet
 //! that lies in the switch. Ownership of groups and meters is [`crate::owned`]'s.
 //!
+//! A comparison with a large flowspace takes long. So the packets are compared once after each change and not at each output, a command may
+//! change packets [`MAX_CHANGES`] times, and what was compared is counted, so that whoever calls can bound a turn by it.
+//!
 //! In: a command whose bytes were found readable. Never allocates once its [`Scratch`] has grown, except where a rule lies within several
 //! matches of the flowspace only together, and for fields and actions of other classes than OpenFlow's.
 
@@ -17,8 +20,8 @@ use abi::command::{FlowMod, GroupMod, PacketOut};
 use flow::canonical::{actions_raw, buckets_raw, has_prerequisites, instructions_raw, read_match_into};
 use flow::frame::FrameFields;
 use flow::reach::{Way, way_of};
-use flow::relation::{covers, within};
-use flow::rewrite::rewrite;
+use flow::relation::{MAX_PIECES, covers, within};
+use flow::rewrite::{may_set, rewrite};
 use flow::{Action, DatapathId, Field, Match, PortNo};
 
 /// `ofp_flow_mod_command`.
@@ -30,16 +33,45 @@ pub(crate) mod command {
 }
 
 /// OFPTT_ALL: every table, in a delete.
-const ALL_TABLES: u8 = 0xff;
+pub(crate) const ALL_TABLES: u8 = 0xff;
 
 /// `ofp_group_mod_command` OFPGC_DELETE: its buckets mean nothing.
 const GROUP_DELETE: u16 = 2;
+
+/// How often the actions of one command may change packets that are bounded by a flowspace; one more is refused. What rewrites a header for
+/// each of a few dozen ports fits.
+pub const MAX_CHANGES: u32 = 64;
 
 /// Memory that is used again for each command.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     rule: Match,
     after: Match,
+    /// Changes of packets in this command.
+    changes: u32,
+    /// Whether packets were changed since they were last compared.
+    unchecked: bool,
+    /// Matches that were compared, since somebody last asked.
+    compared: u64,
+}
+
+impl Scratch {
+    /// How many matches were compared since this was last asked: what the decisions cost.
+    pub fn take_compared(&mut self) -> u64 {
+        std::mem::take(&mut self.compared)
+    }
+
+    /// Another command.
+    fn begin(&mut self) {
+        (self.changes, self.unchecked) = (0, false);
+    }
+
+    /// An action changes packets.
+    fn count_change(&mut self) -> Result<(), Excess> {
+        self.changes += 1;
+        self.unchecked = true;
+        if self.changes > MAX_CHANGES { Err(Excess::TooManyChanges(MAX_CHANGES)) } else { Ok(()) }
+    }
 }
 
 /// A capability's bounds, and what else of the grant bears on them.
@@ -61,6 +93,7 @@ impl Reaches<'_> {
         it: &FlowMod<'_>,
         scratch: &mut Scratch,
     ) -> Result<(), Excess> {
+        scratch.begin();
         self.check_datapath(datapath)?;
         let deletes = matches!(it.command, command::DELETE | command::DELETE_STRICT);
         // A loose delete reaches the app's own rules only, and those are within bounds since they were let in.
@@ -77,9 +110,7 @@ impl Reaches<'_> {
         if deletes {
             return Ok(());
         }
-        if let (Some(id), Some(_)) = (it.buffer_id, &self.bounds.flowspace) {
-            return Err(Excess::Buffer(id));
-        }
+        self.check_buffer(it.buffer_id)?;
         self.check_instructions(it.instructions, scratch)
     }
 
@@ -90,6 +121,7 @@ impl Reaches<'_> {
         it: &GroupMod<'_>,
         scratch: &mut Scratch,
     ) -> Result<(), Excess> {
+        scratch.begin();
         self.check_datapath(datapath)?;
         if it.command == GROUP_DELETE {
             return Ok(());
@@ -108,12 +140,11 @@ impl Reaches<'_> {
         it: &PacketOut<'_>,
         scratch: &mut Scratch,
     ) -> Result<(), Excess> {
+        scratch.begin();
         self.check_datapath(datapath)?;
+        self.check_buffer(it.buffer_id)?;
         scratch.after.clear();
         if let Some(flowspace) = &self.bounds.flowspace {
-            if let Some(id) = it.buffer_id {
-                return Err(Excess::Buffer(id));
-            }
             let fields = FrameFields::read(it.data).from_port(it.in_port);
             if !flowspace.iter().any(|space| space.matches(&fields)) {
                 return Err(Excess::Frame);
@@ -122,7 +153,7 @@ impl Reaches<'_> {
         } else {
             scratch.after.set(Field::InPort, it.in_port.0.into());
         }
-        self.check_list(it.actions, scratch).map(drop)
+        self.check_list(it.actions, scratch)
     }
 
     /// A switch.
@@ -139,6 +170,12 @@ impl Reaches<'_> {
             Some(granted) if !granted.contains(&port) => Err(Excess::Port(port)),
             _ => Ok(()),
         }
+    }
+
+    /// Of a packet in the switch nobody here knows what it is, nor where it came in and so where IN_PORT leads.
+    fn check_buffer(&self, buffer_id: Option<u32>) -> Result<(), Excess> {
+        let bounds_packets = self.bounds.flowspace.is_some() || self.bounds.ports.is_some();
+        buffer_id.filter(|_| bounds_packets).map_or(Ok(()), |id| Err(Excess::Buffer(id)))
     }
 
     fn check_table(&self, table_id: u8) -> Result<(), Excess> {
@@ -167,13 +204,14 @@ impl Reaches<'_> {
         if !has_prerequisites(&scratch.rule) {
             return Err(Excess::Prerequisite);
         }
-        if within(&scratch.rule, flowspace) { Ok(()) } else { Err(Excess::Match) }
+        let Scratch { rule, compared, .. } = scratch;
+        if lies_within(rule, flowspace, compared) { Ok(()) } else { Err(Excess::Match) }
     }
 
     /// In the order in which a switch carries them out (1.3.5, 5.9), whatever order they stand in.
     fn check_instructions(&self, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
         scratch.after.copy_from(&scratch.rule);
-        let (mut applied, mut metadata) = (false, None);
+        let mut metadata = None;
         for raw in instructions_raw(bytes).map_while(Result::ok) {
             if raw.is_experimenter() {
                 return Err(Excess::NotUnderstood);
@@ -182,7 +220,7 @@ impl Reaches<'_> {
             } else if let Some(written) = raw.write_metadata() {
                 metadata = Some(written);
             } else if raw.is_apply() {
-                applied |= self.check_list(raw.bytes.get(8..).unwrap_or_default(), scratch)?;
+                self.check_list(raw.bytes.get(8..).unwrap_or_default(), scratch)?;
             }
         }
         for raw in instructions_raw(bytes).map_while(Result::ok) {
@@ -192,29 +230,27 @@ impl Reaches<'_> {
         }
         if let Some((value, mask)) = metadata {
             write_metadata(&mut scratch.after, value, mask);
-            applied = true;
+            scratch.unchecked = true;
         }
         // Whoever has put an output into the action set before, or is in the next table, gets the packet as it is now.
-        if applied { self.check_after(&scratch.after) } else { Ok(()) }
+        self.check_after(scratch)
     }
 
-    /// A list of actions, carried out in order on the packets of `scratch.after`. Says whether it changed them.
-    fn check_list(&self, actions: &[u8], scratch: &mut Scratch) -> Result<bool, Excess> {
-        let mut changed = false;
+    /// A list of actions, carried out in order on the packets of `scratch.after`. The last changes may be unchecked afterwards.
+    fn check_list(&self, actions: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
         for raw in actions_raw(actions).map_while(Result::ok) {
             let action = raw.read().map_err(|_| Excess::NotUnderstood)?;
             if let Some(way) = way_of(&action) {
                 self.check_way(way, &scratch.after)?;
-                if changed {
-                    self.check_after(&scratch.after)?;
-                }
+                self.check_after(scratch)?;
             }
+            self.check_in_port(&action)?;
             if self.bounds.flowspace.is_some() && changes_packets(&action) {
+                scratch.count_change()?;
                 rewrite(&mut scratch.after, &action);
-                changed = true;
             }
         }
-        Ok(changed)
+        Ok(())
     }
 
     /// An action set is carried out at the end of the pipeline, after other tables' actions and merged with other sets. So each action by
@@ -226,9 +262,12 @@ impl Reaches<'_> {
                 // Nothing is known of where the packets came in but what the flowspace says; a port IN_PORT is not looked up there.
                 self.check_way(way, &Match::any())?;
             }
+            self.check_in_port(&action)?;
             let Some(flowspace) = self.bounds.flowspace.as_ref().filter(|_| changes_packets(&action)) else {
                 continue;
             };
+            scratch.count_change()?;
+            scratch.compared += flowspace.len() as u64;
             for space in flowspace {
                 scratch.rule.copy_from(space);
                 rewrite(&mut scratch.rule, &action);
@@ -240,10 +279,24 @@ impl Reaches<'_> {
         Ok(())
     }
 
-    fn check_after(&self, after: &Match) -> Result<(), Excess> {
+    /// Where packets were changed since they were last compared, compares them.
+    fn check_after(&self, scratch: &mut Scratch) -> Result<(), Excess> {
+        let Scratch { after, unchecked, compared, .. } = scratch;
+        if !std::mem::take(unchecked) {
+            return Ok(());
+        }
         match &self.bounds.flowspace {
-            Some(flowspace) if !within(after, flowspace) => Err(Excess::Rewrite),
+            Some(flowspace) if !lies_within(after, flowspace, compared) => Err(Excess::Rewrite),
             _ => Ok(()),
+        }
+    }
+
+    /// Where ports are bounded, a packet keeps the one that it came in by: by another it would go where it may not, as out of IN_PORT.
+    fn check_in_port(&self, action: &Action) -> Result<(), Excess> {
+        if self.bounds.ports.is_some() && may_set(action, Field::InPort) {
+            Err(Excess::InPort)
+        } else {
+            Ok(())
         }
     }
 
@@ -264,6 +317,16 @@ impl Reaches<'_> {
             Way::Anywhere => Err(Excess::NotUnderstood),
         }
     }
+}
+
+/// [`within`], with a count of what it may have compared: pieces only where no single match of the flowspace covers the rule.
+fn lies_within(rule: &Match, flowspace: &[Match], compared: &mut u64) -> bool {
+    *compared += flowspace.len() as u64;
+    if flowspace.iter().any(|space| covers(space, rule)) {
+        return true;
+    }
+    *compared += if flowspace.len() > 1 { MAX_PIECES as u64 } else { 0 };
+    flowspace.len() > 1 && within(rule, flowspace)
 }
 
 /// Whether an action makes another packet of a packet. An experimenter's may; what it is, is asked of `rewrite`.

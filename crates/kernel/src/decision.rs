@@ -93,6 +93,8 @@ pub enum Refusal {
     Beyond(Capability, Excess),
     /// It holds it, but not for this name.
     NotFor(Capability),
+    /// It may do nothing to this switch, so that it has nothing to wait for there either.
+    NothingToDoThere(DatapathId),
     /// It would replace or take away the kernel's own rule, by which switches send up what nothing else matches.
     KernelsRule,
     /// It has had as much of this as its quota allows.
@@ -127,6 +129,9 @@ impl fmt::Display for Refusal {
             Refusal::Needs(capability) => write!(f, "the app does not hold the capability {capability}"),
             Refusal::Beyond(capability, excess) => write!(f, "{capability}: {excess}"),
             Refusal::NotFor(capability) => write!(f, "{capability}: it is not granted for this name"),
+            Refusal::NothingToDoThere(datapath) => {
+                write!(f, "the app holds no capability to command or ask {datapath}")
+            }
             Refusal::KernelsRule => f.write_str(
                 "rule.write.others: the rule of priority 0 for every packet in table 0 is the kernel's, and brings packets up",
             ),

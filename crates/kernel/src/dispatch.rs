@@ -145,6 +145,13 @@ impl Kernel {
         self.hearers.get(usize::from(kind)).copied().unwrap_or_default()
     }
 
+    /// How many matches were compared for decisions since this was last asked: what bounds a worker's turn, since one command may need
+    /// thousands.
+    #[inline]
+    pub fn take_compared(&mut self) -> u64 {
+        self.scratch.take_compared()
+    }
+
     /// Limits what is taken of the packet-ins of switches and ports.
     pub fn limit_punts(&mut self, limits: PuntLimits) {
         self.punt_limits = limits;

@@ -25,6 +25,10 @@ pub enum Excess {
     Rewrite,
     /// An action in an action set may make such packets once a later table has had its say.
     RewriteLater,
+    /// More changes of packets than one command may make.
+    TooManyChanges(u32),
+    /// An action writes where the packet came in, and so where IN_PORT leads.
+    InPort,
     /// The frame of a packet-out is outside the flowspace.
     Frame,
     /// A packet that lies in the switch, so that nobody can look at it.
@@ -41,6 +45,8 @@ pub enum Excess {
     Meter(u32),
     /// All groups or all meters at once, those of others among them.
     AllAtOnce,
+    /// A group or meter of the switch's own, by which it treats the packets of all apps.
+    Reserved,
     /// More groups and meters than one app may have.
     TooManyOwned(usize),
 }
@@ -64,9 +70,13 @@ impl fmt::Display for Excess {
             Excess::RewriteLater => f.write_str(
                 "an action in the action set makes packets outside the granted flowspace of some inside it",
             ),
+            Excess::TooManyChanges(most) => {
+                write!(f, "a command may change packets of a flowspace {most} times")
+            }
+            Excess::InPort => f.write_str("an action may write in_port, and the ports are bounded"),
             Excess::Frame => f.write_str("the frame is outside the granted flowspace"),
             Excess::Buffer(id) => {
-                write!(f, "what is in the switch's buffer {id} cannot be compared with the granted flowspace")
+                write!(f, "what is in the switch's buffer {id} cannot be compared with what was granted")
             }
             Excess::Port(port) => write!(f, "port {port} is not among the granted ports"),
             Excess::Controller => f.write_str("sending to the controller needs packet.in as well"),
@@ -74,6 +84,7 @@ impl fmt::Display for Excess {
             Excess::Group(id) => write!(f, "group {id} is not the app's own"),
             Excess::Meter(id) => write!(f, "meter {id} is not the app's own"),
             Excess::AllAtOnce => f.write_str("those of others would be deleted as well"),
+            Excess::Reserved => f.write_str("a group or meter that is the switch's own concerns every app"),
             Excess::TooManyOwned(most) => write!(f, "an app may have {most} groups and meters"),
         }
     }

@@ -28,6 +28,11 @@ const ALL_METERS: u32 = 0xffff_ffff;
 const ADD: u16 = 0;
 const DELETE: u16 = 2;
 
+/// OFPG_MAX and OFPM_MAX (1.3.5, 7.3.4.2 and 7.3.4.3): numbers above are the switch's own, among them OFPM_SLOWPATH and OFPM_CONTROLLER,
+/// which meter what it sends up for every app.
+const MAX_GROUP: u32 = 0xffff_ff00;
+const MAX_METER: u32 = 0xffff_0000;
+
 /// OFPAT_GROUP (1.3.5, 7.2.5).
 const GROUP_ACTION: u16 = 22;
 
@@ -39,6 +44,14 @@ enum Thing {
 }
 
 impl Thing {
+    /// Whether it is the switch's own, and concerns everybody.
+    fn is_reserved(self) -> bool {
+        match self {
+            Thing::Group(id) => id > MAX_GROUP,
+            Thing::Meter(id) => id > MAX_METER,
+        }
+    }
+
     fn excess(self) -> Excess {
         match self {
             Thing::Group(id) => Excess::Group(id),
@@ -54,6 +67,8 @@ pub struct Asker {
     pub zone: ZoneId,
     /// Whether its `rule.write` is bounded.
     pub bounded: bool,
+    /// Whether it holds `rule.write.others`.
+    pub others_too: bool,
 }
 
 /// The groups and meters that have an owner.
@@ -140,6 +155,9 @@ impl Owned {
         thing: Thing,
         command: u16,
     ) -> Result<(), Excess> {
+        if thing.is_reserved() && !asker.others_too {
+            return Err(Excess::Reserved);
+        }
         if command == ADD && !self.owners.contains_key(&(datapath, thing)) {
             if self.owners.values().filter(|owner| **owner == asker.zone).count() >= MAX_OWNED {
                 return Err(Excess::TooManyOwned(MAX_OWNED));
@@ -176,9 +194,9 @@ mod tests {
 
     const SWITCH: DatapathId = DatapathId(1);
     const ELSEWHERE: DatapathId = DatapathId(2);
-    const ONE: Asker = Asker { zone: ZoneId(1), bounded: false };
-    const OTHER: Asker = Asker { zone: ZoneId(2), bounded: false };
-    const BOUNDED: Asker = Asker { zone: ZoneId(3), bounded: true };
+    const ONE: Asker = Asker { zone: ZoneId(1), bounded: false, others_too: false };
+    const OTHER: Asker = Asker { zone: ZoneId(2), bounded: false, others_too: false };
+    const BOUNDED: Asker = Asker { zone: ZoneId(3), bounded: true, others_too: false };
     const MODIFY: u16 = 1;
 
     fn group(command: u16, group_id: u32) -> GroupMod<'static> {
@@ -229,6 +247,28 @@ mod tests {
         assert_eq!(owned.check_instructions(BOUNDED, ELSEWHERE, &bytes), Err(Excess::Meter(5)));
         owned.on_meter_mod(OTHER, SWITCH, &meter(ADD, 5)).unwrap();
         assert_eq!(owned.check_instructions(ONE, SWITCH, &bytes), Err(Excess::Meter(5)));
+    }
+
+    #[test]
+    fn what_a_switch_meters_for_everybody_is_nobodys() {
+        let others_too = Asker { others_too: true, ..ONE };
+        for command in [ADD, MODIFY, DELETE] {
+            for id in [0xffff_0001, 0xffff_fffd, 0xffff_fffe] {
+                let mut owned = Owned::default();
+                for asker in [ONE, BOUNDED] {
+                    let asked = owned.on_meter_mod(asker, SWITCH, &meter(command, id));
+                    assert_eq!(asked, Err(Excess::Reserved), "{command} {id:#x}");
+                }
+                assert!(owned.is_empty());
+                assert_eq!(owned.on_meter_mod(others_too, SWITCH, &meter(command, id)), Ok(()));
+            }
+            let group = group(command, 0xffff_ff01);
+            assert_eq!(owned().on_group_mod(ONE, SWITCH, &group), Err(Excess::Reserved), "{command}");
+        }
+        for last in [0xffff_0000, 1] {
+            assert_eq!(owned().on_meter_mod(ONE, SWITCH, &meter(ADD, last)), Ok(()));
+        }
+        assert_eq!(owned().on_group_mod(ONE, SWITCH, &group(ADD, MAX_GROUP)), Ok(()));
     }
 
     #[test]

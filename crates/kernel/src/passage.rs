@@ -2,17 +2,18 @@
 //!
 //! Never changes what an app asked for but for one thing: the upper bits of a cookie are the owner's.
 
-use crate::bounds::{Reaches, Scratch, command as flow_command};
+use crate::bounds::{ALL_TABLES, Reaches, Scratch, command as flow_command};
 use crate::capability::Capability;
 use crate::decision::{Decision, Effect, Refusal};
 use crate::dispatch::{Kernel, needed_to_hear};
 use crate::excess::Excess;
+use crate::grant::Bounds;
 use crate::owned::Asker;
 use crate::quota::{QuotaKind, Rate, Use};
 use crate::subscription::Subscription;
 use crate::visible::needed_to_ask;
 use crate::wellformed;
-use crate::zones::ZoneSet;
+use crate::zones::{Zone, ZoneSet};
 use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, Subscribe, What};
 use abi::event::kind;
 use abi::zone_id::COOKIE_MASK;
@@ -90,7 +91,10 @@ impl Kernel {
                 }
                 self.send(command)
             }
-            What::Barrier => self.send(command),
+            What::Barrier => {
+                self.check_barrier(zone, command.datapath)?;
+                self.send(command)
+            }
             What::Publish(publish) => {
                 self.require_for(zone, Capability::Publish, publish.topic)?;
                 Ok(Decision::Publish { to: self.hearers_of_topic(zone, publish.topic), publish })
@@ -137,8 +141,12 @@ impl Kernel {
         it: &FlowMod<'_>,
     ) -> Result<(), Refusal> {
         wellformed::flow_mod(it)?;
-        if it.priority == 0 && it.table_id == 0 && self.is_kernels_own(it) {
+        // Table 255 of a delete is every table, and 1.0 has one table whatever number is said.
+        if it.priority == 0 && matches!(it.table_id, 0 | ALL_TABLES) && self.is_kernels_own(it) {
             self.require(zone, Capability::RuleWriteOthers).map_err(|_| Refusal::KernelsRule)?;
+        }
+        if it.buffer_id.is_some() && it.command < flow_command::DELETE {
+            self.require(zone, Capability::PacketIn)?;
         }
         let asker = self.asker(zone);
         if asker.bounded {
@@ -169,12 +177,17 @@ impl Kernel {
         it: &PacketOut<'_>,
     ) -> Result<(), Refusal> {
         wellformed::actions(it.actions)?;
+        if it.buffer_id.is_some() {
+            // What waits in the switch was sent up to those who may hear it.
+            self.require(zone, Capability::PacketIn)?;
+        }
         self.check_bounds(zone, Capability::PacketOut, |reaches, scratch| {
             reaches.check_packet_out(datapath, it, scratch)
         })?;
         let bounded = self.zone(zone).is_some_and(|zone| zone.grant.is_bounded(Capability::PacketOut));
         if bounded || !self.owned.is_empty() {
-            let owned = self.owned.check_actions(Asker { zone, bounded }, datapath, it.actions);
+            let asker = Asker { bounded, ..self.asker(zone) };
+            let owned = self.owned.check_actions(asker, datapath, it.actions);
             owned.map_err(|excess| Refusal::Beyond(Capability::PacketOut, excess))?;
         }
         Ok(())
@@ -190,8 +203,7 @@ impl Kernel {
         self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
             reaches.check_group_mod(datapath, it, scratch)
         })?;
-        let owned = self.owned.on_group_mod(self.asker(zone), datapath, it);
-        owned.map_err(|excess| Refusal::Beyond(Capability::RuleWrite, excess))
+        self.owned.on_group_mod(self.asker(zone), datapath, it).map_err(beyond)
     }
 
     fn check_meter_mod(
@@ -200,9 +212,22 @@ impl Kernel {
         datapath: DatapathId,
         it: &MeterMod<'_>,
     ) -> Result<(), Refusal> {
+        wellformed::meter_mod(it)?;
         self.check_bounds(zone, Capability::RuleWrite, |reaches, _| reaches.check_datapath(datapath))?;
-        let owned = self.owned.on_meter_mod(self.asker(zone), datapath, it);
-        owned.map_err(|excess| Refusal::Beyond(Capability::RuleWrite, excess))
+        self.owned.on_meter_mod(self.asker(zone), datapath, it).map_err(beyond)
+    }
+
+    /// A barrier is for whoever may do something at the switch of which one could want to know that it is done.
+    fn check_barrier(&self, zone: ZoneId, datapath: DatapathId) -> Result<(), Refusal> {
+        let Some(Zone { grant, .. }) = self.zone(zone) else { return Ok(()) };
+        let reaches = |capability, bounds: &Bounds| {
+            grant.holds(capability) && bounds.datapaths.as_ref().is_none_or(|those| those.contains(&datapath))
+        };
+        let has_business = grant.holds(Capability::StatsRead)
+            || reaches(Capability::RuleWrite, grant.rules())
+            || reaches(Capability::PacketOut, grant.packets_out())
+            || reaches(Capability::PortWrite, grant.ports());
+        if has_business { Ok(()) } else { Err(Refusal::NothingToDoThere(datapath)) }
     }
 
     /// Looks at a command only if the capability is held within bounds.
@@ -233,8 +258,12 @@ impl Kernel {
 
     #[inline]
     fn asker(&self, zone: ZoneId) -> Asker {
-        let bounded = self.zone(zone).is_some_and(|zone| zone.grant.is_bounded(Capability::RuleWrite));
-        Asker { zone, bounded }
+        let Some(Zone { grant, .. }) = self.zone(zone) else {
+            return Asker { zone, bounded: true, others_too: false };
+        };
+        let (bounded, others_too) =
+            (grant.is_bounded(Capability::RuleWrite), grant.holds(Capability::RuleWriteOthers));
+        Asker { zone, bounded, others_too }
     }
 
     #[inline]
@@ -329,6 +358,15 @@ fn matches_everything(matching: &[u8]) -> bool {
     let Ok(rule) = read_match(matching) else { return false };
     let says_nothing = |entry: &MatchEntry| matches!(entry, MatchEntry::Field { mask: Some(0), .. });
     rule.entries().iter().all(says_nothing) || !has_prerequisites(&rule)
+}
+
+/// What a group mod or meter mod is beyond, with the capability that would let it pass.
+#[cold]
+fn beyond(excess: Excess) -> Refusal {
+    match excess {
+        Excess::Reserved => Refusal::Beyond(Capability::RuleWriteOthers, excess),
+        _ => Refusal::Beyond(Capability::RuleWrite, excess),
+    }
 }
 
 /// One use of something that may be limited.

@@ -22,7 +22,8 @@ mod multipart {
 }
 
 /// What a statistics request needs besides `stats.read`: what cannot be cut down to the app's own rules shows those of others, and
-/// table features with a body change the switch (1.3.5, 7.3.5.5).
+/// table features with a body change the switch (1.3.5, 7.3.5.5), and an
+/// experimenter's may do anything.
 pub(crate) fn needed_to_ask(request: &StatsRequest<'_>) -> Option<Capability> {
     match request.multipart {
         multipart::AGGREGATE
@@ -31,7 +32,7 @@ pub(crate) fn needed_to_ask(request: &StatsRequest<'_>) -> Option<Capability> {
         | multipart::METER
         | multipart::METER_CONFIG => Some(Capability::RuleRead),
         multipart::TABLE_FEATURES if !request.body.is_empty() => Some(Capability::RuleWriteOthers),
-        experimenters if experimenters > multipart::PORT_DESC => Some(Capability::RuleRead),
+        experimenters if experimenters > multipart::PORT_DESC => Some(Capability::RuleWriteOthers),
         _ => None,
     }
 }

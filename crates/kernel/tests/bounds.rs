@@ -90,6 +90,30 @@ fn damage_is_refused_whatever_was_granted() {
     assert_eq!(node.command(APP, What::PacketOut(packet)), "malformed actions at offset 2: len");
     let group = GroupMod { command: 0, group_type: 0, group_id: 1, buckets: &[0, 24, 0, 0] };
     assert_eq!(node.command(APP, What::GroupMod(group)), "malformed buckets at offset 0: len");
+    let drop_band = [0, 1, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mut check = |bands: &[u8], expected: &str| {
+        let meter = MeterMod { command: 0, flags: 1, meter_id: 1, bands };
+        assert_eq!(node.command(APP, What::MeterMod(meter)), expected, "{bands:02x?}");
+    };
+    check(&[0, 1, 0], "malformed bands at offset 0: len");
+    check(&[0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "malformed bands at offset 2: len");
+    check(&[0, 1, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "malformed bands at offset 2: len");
+    check(&[&drop_band[..], &[0, 1]].concat(), "malformed bands at offset 16: len");
+    check(&drop_band, "sent");
+    let meter = MeterMod { command: 3, flags: 1, meter_id: 1, bands: &[] };
+    assert_eq!(node.command(APP, What::MeterMod(meter)), "malformed meter mod at offset 0: command");
+}
+
+#[test]
+fn no_app_limits_what_a_switch_sends_up_for_all() {
+    let one_a_second = [0, 1, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let meter =
+        What::MeterMod(MeterMod { command: 0, flags: 1, meter_id: 0xffff_fffe, bands: &one_a_second });
+    let refused = "rule.write.others: a group or meter that is the switch's own concerns every app";
+    assert_eq!(Node::with_rules(flowspace(&["ip,nw_dst=10.0.0.1"])).command(APP, meter), refused);
+    assert_eq!(Node::with(Grant::of_an_app()).command(APP, meter), refused);
+    let others_too = Grant::of_an_app().with(Capability::RuleWriteOthers);
+    assert_eq!(Node::with(others_too).command(APP, meter), "sent");
 }
 
 #[test]
@@ -251,12 +275,88 @@ fn a_delete_of_everything_reaches_the_apps_own_rules_only() {
 #[test]
 fn a_packet_that_lies_in_the_switch_cannot_be_compared() {
     let buffered = FlowMod { buffer_id: Some(5), ..ADD };
-    let what = "what is in the switch's buffer 5 cannot be compared with the granted flowspace";
+    let what = "what is in the switch's buffer 5 cannot be compared with what was granted";
     let grant = Grant::nothing().with_rules(flowspace(&["arp"])).with_packets_out(flowspace(&["arp"]));
-    let mut node = Node::with(grant);
+    let mut node = Node::with(grant.with(Capability::PacketIn));
     assert_eq!(node.rule("arp", "output:1", buffered), format!("rule.write: {what}"));
     let packet = PacketOut { buffer_id: Some(5), in_port: PortNo(1), actions: &[], data: &[] };
     assert_eq!(node.command(APP, What::PacketOut(packet)), format!("packet.out: {what}"));
+}
+
+#[test]
+fn a_packet_that_lies_in_the_switch_is_for_those_who_hear_packets() {
+    let packet = PacketOut { buffer_id: Some(5), in_port: PortNo(1), actions: &[], data: &[] };
+    let buffered = FlowMod { buffer_id: Some(5), ..ADD };
+    let grant = Grant::nothing().with(Capability::RuleWrite).with(Capability::PacketOut);
+    let mut deaf = Node::with(grant.clone());
+    let needs = "the app does not hold the capability packet.in";
+    assert_eq!(deaf.command(APP, What::PacketOut(packet)), needs);
+    assert_eq!(deaf.rule("arp", "output:1", buffered), needs);
+    assert_eq!(deaf.rule("arp", "", FlowMod { command: 3, ..buffered }), "sent");
+    let mut hears = Node::with(grant.with(Capability::PacketIn));
+    assert_eq!(hears.command(APP, What::PacketOut(packet)), "sent");
+    assert_eq!(hears.rule("arp", "output:1", buffered), "sent");
+    let bounded = |bounds| Node::with(Grant::nothing().with_rules(bounds).with(Capability::PacketIn));
+    let what = "rule.write: what is in the switch's buffer 5 cannot be compared with what was granted";
+    let ports = Bounds { ports: Some(vec![PortNo(1)]), ..Bounds::default() };
+    assert_eq!(bounded(ports).rule("arp", "output:1", buffered), what);
+    let tables = Bounds { tables: Some([0].into_iter().collect()), ..Bounds::default() };
+    assert_eq!(bounded(tables).rule("arp", "output:1", buffered), "sent");
+}
+
+#[test]
+fn a_packet_whose_ports_are_bounded_keeps_the_port_that_it_came_in_by() {
+    let bounds = Bounds { ports: Some(vec![PortNo(1)]), ..Bounds::default() };
+    let mut node = Node::with_rules(bounds.clone());
+    let mut check = |instructions: &str, expected: &str| {
+        assert_eq!(node.rule("in_port=1", instructions, ADD), expected, "{instructions}");
+    };
+    let set = "rule.write: an action may write in_port, and the ports are bounded";
+    check("set_field:3->in_port,in_port", set);
+    check("load:3->NXM_OF_IN_PORT[],in_port", set);
+    check("move:NXM_NX_REG0[0..15]->NXM_OF_IN_PORT[],in_port", set);
+    check("write_actions(set_field:3->in_port,in_port)", set);
+    check("load:3->NXM_NX_REG0[],in_port", "sent");
+    check("set_field:3->metadata,set_field:10.0.0.1->ip_dst,in_port", "sent");
+    let mut out = Node::with(Grant::nothing().with_packets_out(bounds));
+    let escape = out.packet_out(&frame([8, 6]), "set_field:3->in_port,in_port");
+    assert_eq!(escape, "packet.out: an action may write in_port, and the ports are bounded");
+}
+
+#[test]
+fn a_barrier_is_for_those_who_may_do_something_there() {
+    let elsewhere = || Bounds { datapaths: Some(vec![DatapathId(2)]), ..Bounds::default() };
+    let check = |grant: Grant, expected: &str| {
+        assert_eq!(Node::with(grant).command(APP, What::Barrier), expected);
+    };
+    let nothing = "the app holds no capability to command or ask of:0000000000000001";
+    check(Grant::nothing(), nothing);
+    check(Grant::nothing().with(Capability::PacketIn).with(Capability::ViewRead), nothing);
+    check(Grant::nothing().with_rules(elsewhere()).with_packets_out(elsewhere()), nothing);
+    for one in [Capability::RuleWrite, Capability::PacketOut, Capability::PortWrite, Capability::StatsRead] {
+        check(Grant::nothing().with(one), "sent");
+    }
+}
+
+#[test]
+fn what_one_command_costs_is_bounded_and_counted() {
+    let spaces: Vec<String> = (0..256).map(|last| format!("ip,nw_dst=10.0.0.{last}")).collect();
+    let spaces: Vec<&str> = spaces.iter().map(String::as_str).collect();
+    let mut node = Node::with_rules(flowspace(&spaces));
+    let mut cost = |instructions: &str, expected: &str| {
+        assert_eq!(node.rule("ip,nw_dst=10.0.0.7", instructions, ADD), expected, "{instructions}");
+        node.0.take_compared()
+    };
+    let once = cost("set_field:10.0.0.9->ip_dst,output:1", "sent");
+    let outputs = "output:1,".repeat(500);
+    assert_eq!(cost(&format!("set_field:10.0.0.9->ip_dst,{outputs}"), "sent"), once);
+    let changes = |count| "set_field:10.0.0.9->ip_dst,output:1,".repeat(count);
+    assert!(cost(&changes(64), "sent") > 32 * once);
+    let many = "rule.write: a command may change packets of a flowspace 64 times";
+    cost(&changes(65), many);
+    cost(&format!("write_actions({})", "set_field:1->ip_dscp,".repeat(65)), many);
+    let halves = format!("{}write_actions({})", changes(33), "set_field:1->ip_dscp,".repeat(32));
+    cost(&halves, many);
 }
 
 /// A frame of this EtherType, long enough to be ARP.
@@ -370,7 +470,7 @@ fn the_rules_of_others_are_not_shown() {
     let mut node = Node::with(Grant::nothing().with(Capability::StatsRead).with(Capability::ViewRead));
     let ask = |multipart, body| What::StatsRequest(StatsRequest { multipart, body });
     let needs = "the app does not hold the capability rule.read";
-    for of_all in [2, 6, 7, 9, 10, 0xffff] {
+    for of_all in [2, 6, 7, 9, 10] {
         assert_eq!(node.command(APP, ask(of_all, &[])), needs, "{of_all}");
     }
     for harmless in [0, 1, 3, 4, 5, 8, 11, 12, 13] {
@@ -379,6 +479,9 @@ fn the_rules_of_others_are_not_shown() {
     let sets = "the app does not hold the capability rule.write.others";
     assert_eq!(node.command(APP, ask(12, &[0; 64])), sets);
     assert_eq!(node.command(OTHER, ask(12, &[0; 64])), sets);
+    for experimenters in [14, 0xffff] {
+        assert_eq!(node.command(OTHER, ask(experimenters, &[])), sets, "{experimenters}");
+    }
 }
 
 #[test]

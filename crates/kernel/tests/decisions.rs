@@ -268,6 +268,9 @@ fn nobody_replaces_the_rule_that_brings_packets_up() {
             let flow_mod = FlowMod { command, matching, ..FlowMod::ADD };
             assert_eq!(node.command(APP, What::FlowMod(flow_mod)), own, "{command} {matching:02x?}");
         }
+        // Every table; 1.0 has no other, and sends a strict delete to the one rule of this match whoever's it is.
+        let everywhere = FlowMod { command: 4, table_id: 255, matching, ..FlowMod::ADD };
+        assert_eq!(node.command(APP, What::FlowMod(everywhere)), own, "{matching:02x?}");
     }
     let from_port_1 = [0x80, 0, 0, 4, 0, 0, 0, 1];
     let others = [
