@@ -119,10 +119,6 @@ const ALLOWED: &[i64] = &[
     libc::SYS_recvfrom,
     libc::SYS_recvmmsg,
     libc::SYS_recvmsg,
-    libc::SYS_sendmmsg,
-    libc::SYS_sendmsg,
-    libc::SYS_sendto,
-    libc::SYS_setsockopt,
     libc::SYS_shutdown,
     // Threads and itself.
     libc::SYS_capget,
@@ -323,6 +319,9 @@ const CLONE_NEW: i32 = libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET;
 
+/// `MSG_FASTOPEN`: send to an address, and connect to it on the way (tcp(7)).
+const FAST_OPEN: u64 = word(libc::MSG_FASTOPEN);
+
 /// The lower four bits of socket(2)'s type; above them are flags.
 const SOCKET_TYPE_BITS: u64 = 0xf;
 
@@ -458,6 +457,17 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
         // Memory is written or executed, never both, and never one after the other.
         (libc::SYS_mmap, vec![all([without(2, execute)?])?, all([without(2, write)?])?]),
         (libc::SYS_mprotect, vec![all([without(2, execute)?])?]),
+        // TCP can connect without connect(2), which the launcher answers: by sending, and by an option.
+        (libc::SYS_sendto, vec![all([without(3, FAST_OPEN)?])?]),
+        (libc::SYS_sendmsg, vec![all([without(2, FAST_OPEN)?])?]),
+        (libc::SYS_sendmmsg, vec![all([without(3, FAST_OPEN)?])?]),
+        (
+            libc::SYS_setsockopt,
+            vec![
+                all([is_not(1, word(libc::IPPROTO_TCP))?])?,
+                all([is_not(2, word(libc::TCP_FASTOPEN_CONNECT))?])?,
+            ],
+        ),
         // Threads, and processes for whom it is granted; never a namespace.
         (libc::SYS_clone, vec![all([masked(0, cloned.0, cloned.1)?])?]),
         (libc::SYS_kill, vec![all([is(0, own_pid)?])?]),
@@ -517,8 +527,8 @@ fn without(argument: u8, bits: u64) -> Result<SeccompCondition, seccompiler::Err
 }
 
 /// A constant of Linux, none of which is negative, or a process id.
-fn word(constant: i32) -> u64 {
-    u64::from(constant.unsigned_abs())
+const fn word(constant: i32) -> u64 {
+    constant.unsigned_abs() as u64
 }
 
 #[cfg(test)]

@@ -33,6 +33,17 @@ const DENIED: &[Attempt] = &[
     ("a netlink socket", || socket(libc::AF_NETLINK, libc::SOCK_RAW), To(libc::EPERM)),
     ("a Unix socket", || socket(libc::AF_UNIX, libc::SOCK_STREAM), To(libc::EPERM)),
     ("a pair that addresses others", || pair(libc::SOCK_DGRAM), To(libc::EPERM)),
+    ("connecting by sending", || send(libc::SYS_sendto, 4), To(libc::EPERM)),
+    ("connecting by sending a message", || send(libc::SYS_sendmsg, 3), To(libc::EPERM)),
+    ("connecting by sending messages", || send(libc::SYS_sendmmsg, 4), To(libc::EPERM)),
+    (
+        "connecting by an option",
+        || {
+            let option = [libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT].map(i64::from);
+            call(libc::SYS_setsockopt, [0, option[0], option[1], 0, 0])
+        },
+        To(libc::EPERM),
+    ),
     // Processes.
     ("a fork", || call(libc::SYS_clone, [i64::from(libc::SIGCHLD), 0, 0, 0, 0]), To(libc::EPERM)),
     ("a shell", || Command::new("/bin/sh").status().map(drop), To(libc::EPERM)),
@@ -166,6 +177,13 @@ fn socket(family: i32, kind: i32) -> io::Result<()> {
 fn pair(kind: i32) -> io::Result<()> {
     let mut fds = [0_i32; 2];
     call(libc::SYS_socketpair, [libc::AF_UNIX.into(), kind.into(), 0, fds.as_mut_ptr() as i64, 0])
+}
+
+/// Sends nothing to nobody by descriptor 0, with the flags as the last of so many arguments.
+fn send(number: i64, arguments: usize) -> io::Result<()> {
+    let mut all = [0; 5];
+    all[arguments - 1] = libc::MSG_FASTOPEN.into();
+    call(number, all)
 }
 
 fn execute(path: &std::ffi::CStr) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -237,14 +238,33 @@ fn deserted() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
+/// An address at which nobody is accepted: whoever connects waits. It stays so for as long as the sockets are there.
+fn crowded() -> (SocketAddr, Vec<OwnedFd>) {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    let socket =
+        || socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
+    let listener = socket();
+    rustix::net::bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let address = SocketAddr::try_from(rustix::net::getsockname(&listener).unwrap()).unwrap();
+    let mut sockets = vec![listener];
+    for _ in 0..4 {
+        sockets.push(socket());
+        // The first are connected at once, those behind them wait.
+        let _ = rustix::net::connect(sockets.last().unwrap(), &address);
+    }
+    (address, sockets)
+}
+
 fn connections_go_where_they_are_granted_and_nowhere_else() {
     let (granted, other, deserted) = (echo(), echo(), deserted());
+    let (crowded, _crowd) = crowded();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["live", "connect"])
-        .env("BURNET_TEST_PLACES", format!("{granted} {other} {deserted}"))
+        .env("BURNET_TEST_PLACES", format!("{granted} {other} {deserted} {crowded}"))
         .output()
         .unwrap();
-    let expected = "granted: hello\nwithout waiting: hello\nfrom a thread: hello\nother: PermissionDenied\n\
+    let expected = "granted: hello\nwithout waiting: hello\nfrom a thread: hello\nother: PermissionDenied\nother, by sending: Err(PermissionDenied)\n\
                     deserted: ConnectionRefused\ndatagrams: PermissionDenied\nlistening: PermissionDenied\n";
     let complaints = String::from_utf8(output.stderr).unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{complaints}");
@@ -257,15 +277,16 @@ fn connections_go_where_they_are_granted_and_nowhere_else() {
 fn connect() {
     let places = std::env::var("BURNET_TEST_PLACES").unwrap();
     let places: Vec<SocketAddr> = places.split(' ').map(|place| place.parse().unwrap()).collect();
-    let [granted, other, deserted] = places[..] else { panic!("{places:?}") };
+    let [granted, other, deserted, crowded] = places[..] else { panic!("{places:?}") };
     let mut confinement = nothing_granted();
-    confinement.sandbox.net.connect = vec![granted, deserted];
+    confinement.sandbox.net.connect = vec![granted, deserted, crowded];
     close(&confinement);
     println!("granted: {}", hello(TcpStream::connect(granted).unwrap()));
     println!("without waiting: {}", hello(connect_without_waiting(granted)));
     let from_a_thread = std::thread::spawn(move || hello(TcpStream::connect(granted).unwrap()));
     println!("from a thread: {}", from_a_thread.join().unwrap());
     println!("other: {:?}", TcpStream::connect(other).unwrap_err().kind());
+    println!("other, by sending: {:?}", connect_by_sending(crowded, other).map_err(|errno| errno.kind()));
     println!("deserted: {:?}", TcpStream::connect(deserted).unwrap_err().kind());
     println!("datagrams: {:?}", UdpSocket::bind("127.0.0.1:0").unwrap_err().kind());
     println!("listening: {:?}", TcpListener::bind("127.0.0.1:0").unwrap_err().kind());
@@ -276,6 +297,18 @@ fn hello(mut connection: TcpStream) -> String {
     let mut word = String::new();
     connection.read_to_string(&mut word).unwrap();
     word
+}
+
+/// TCP's fast open, on the launcher's socket when its connection was given up.
+fn connect_by_sending(given_up: SocketAddr, to: SocketAddr) -> rustix::io::Result<usize> {
+    use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType};
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    assert_eq!(rustix::net::connect(&socket, &given_up), Err(rustix::io::Errno::INPROGRESS));
+    rustix::net::shutdown(&socket, Shutdown::Both)?;
+    rustix::io::ioctl_fionbio(&socket, false)?;
+    let flags = SendFlags::from_bits_retain(libc::MSG_FASTOPEN.unsigned_abs());
+    rustix::net::sendto(&socket, b"hello", flags, &to)
 }
 
 fn connect_without_waiting(to: SocketAddr) -> TcpStream {
