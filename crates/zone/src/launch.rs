@@ -55,6 +55,9 @@ const ADDRESS_ROOM_BYTES: u64 = 512 << 20;
 /// Before this Linux the processes of a user are counted for the whole machine, also in a user namespace.
 const COUNTS_PROCESSES_BY_NAMESPACE: (u32, u32) = (5, 14);
 
+/// Before this Linux a call that waited for an answer cannot go on.
+const GOES_ON_WHEN_ASKED: (u32, u32) = (5, 5);
+
 /// All that is to be said of one zone.
 #[derive(Debug, Clone)]
 pub struct Confinement {
@@ -167,10 +170,11 @@ pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
     let must_ask = !confinement.sandbox.net.connect.is_empty();
     let calls = filter::Calls { spawn, must_ask, own_pid, execute_fd };
     match filter::install(&calls, entered.to_launcher) {
-        Ok(()) => {}
+        Ok(asks) => gaps.extend((!asks && confinement.executes_once()).then(spawn_gap)),
         Err(error) if must_ask || enforce == Enforce::Strict => return Err(other("seccomp")(error)),
         Err(error) => gaps.push(NotEnforced::new("seccomp", error)),
     }
+    strictly(enforce, &gaps)?;
     Ok(Confined { not_enforced: gaps, executable })
 }
 
@@ -184,12 +188,23 @@ pub fn hand_over_streams() -> io::Result<()> {
 }
 
 impl Confinement {
+    /// Whether its program is executed, and nothing after it.
+    fn executes_once(&self) -> bool {
+        !self.sandbox.spawn && matches!(self.code, Code::Program { .. })
+    }
+
     /// The files from which the app's process runs, all of which it must be able to see.
     fn code_files(&self) -> Vec<PathBuf> {
         // The node's own binary: a built-in app runs from it, and every panic reads it for the names in its backtrace.
         let own = std::env::current_exe().ok();
         self.code.path().into_iter().chain(own).collect()
     }
+}
+
+/// Where nobody answers for `execveat`, it is judged by its descriptor, which does not count if the path is absolute (execveat(2)).
+fn spawn_gap() -> NotEnforced {
+    let why = "Linux asks no launcher here; the app may execute again what Landlock lets it, the loader of programs among it";
+    NotEnforced::new("spawn", why)
 }
 
 /// What the app has of its own.
@@ -276,7 +291,7 @@ fn limit_processes(confinement: &Confinement, own: Own) -> Result<Option<NotEnfo
     let Some(processes) = confinement.limits.processes else { return Ok(None) };
     let counted_by_group = confinement.cgroups.iter().any(|folder| folder.join("pids.max").exists());
     let root = own.user.is_none() && rustix::process::geteuid().is_root();
-    let alone = own.user.is_some() || (own.walls.namespaces && counts_by_namespace());
+    let alone = own.user.is_some() || (own.walls.namespaces && is_linux(COUNTS_PROCESSES_BY_NAMESPACE));
     if !root && alone {
         // Init is counted too, and the launcher where it is of the same user.
         let waiting = if own.user.is_some() { 2 } else { 1 };
@@ -287,11 +302,11 @@ fn limit_processes(confinement: &Confinement, own: Own) -> Result<Option<NotEnfo
     Ok((!counted_by_group).then(|| NotEnforced::new("processes", why)))
 }
 
-fn counts_by_namespace() -> bool {
+fn is_linux(least: (u32, u32)) -> bool {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= COUNTS_PROCESSES_BY_NAMESPACE,
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= least,
         _ => false,
     }
 }

@@ -5,7 +5,7 @@
 //!       ◀─a connected socket in place of its own─────┘   then it connects, outside of the zone
 //! ```
 //!
-//! In: calls of `socket`, `connect` and `execve`. Out: answers; a line on standard error for each refusal, which the monitor logs
+//! In: calls of `socket`, `connect`, `execve` and `execveat`. Out: answers; a line on standard error for each refusal, which the monitor logs
 //! with the app's name.
 //! The address is copied once and then judged and used, so an app cannot change it in between; the socket that connects is the
 //! launcher's own, so an app cannot prepare it. It never waits for a peer: a connection under way is polled.
@@ -21,7 +21,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use super::notify::{Answer, Call, Listener};
 
 /// What is asked of the launcher instead of Linux.
-const ASKED: [i64; 3] = [libc::SYS_socket, libc::SYS_connect, libc::SYS_execve];
+const ASKED: [i64; 4] = [libc::SYS_socket, libc::SYS_connect, libc::SYS_execve, libc::SYS_execveat];
 
 /// The same for an app that may start programs, which nobody has to be asked about then.
 const ASKED_WITH_SPAWN: [i64; 2] = [libc::SYS_socket, libc::SYS_connect];
@@ -45,6 +45,8 @@ pub(super) struct Broker {
     grants: Vec<SocketAddr>,
     /// Whence the listener comes, as soon as the app's process has made it.
     handover: Option<OwnedFd>,
+    /// The app's program is still to be executed, by the process that closed the zone and before any code of the app ran.
+    awaits_program: bool,
     listener: Option<Listener>,
     under_way: Vec<UnderWay>,
     complaints: Complaints,
@@ -58,9 +60,16 @@ struct UnderWay {
 }
 
 impl Broker {
-    pub(super) fn new(grants: Vec<SocketAddr>, handover: OwnedFd) -> Broker {
+    pub(super) fn new(grants: Vec<SocketAddr>, handover: OwnedFd, awaits_program: bool) -> Broker {
         let complaints = Complaints { since: Instant::now(), lines: 0, unsaid: 0 };
-        Broker { grants, handover: Some(handover), listener: None, under_way: Vec::new(), complaints }
+        Broker {
+            grants,
+            handover: Some(handover),
+            awaits_program,
+            listener: None,
+            under_way: Vec::new(),
+            complaints,
+        }
     }
 
     /// What to wait for.
@@ -102,6 +111,11 @@ impl Broker {
             let answer = match call.number {
                 libc::SYS_socket => Some(self.socket(&call)),
                 libc::SYS_connect => self.connect(&listener, call),
+                libc::SYS_execveat if self.awaits_program => {
+                    // One that a signal interrupted comes again.
+                    self.awaits_program = !listener.answer(&call, Answer::Continue);
+                    None
+                }
                 _ => Some(self.refuse("starting a program is not granted: spawn is false")),
             };
             if let Some(answer) = answer {

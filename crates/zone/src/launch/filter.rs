@@ -8,8 +8,8 @@
 //! | kind | what happens | which |
 //! |---|---|---|
 //! | allowed | it goes to Linux | what native programs and Python live on |
-//! | judged | by its arguments: allowed or `EPERM` | `clone`, `mmap`, `prctl`, `kill`, `socketpair`, `execveat` … |
-//! | asked | the launcher answers ([`broker`]) | `socket`, `connect`, `execve` |
+//! | judged | by its arguments: allowed or `EPERM` | `clone`, `mmap`, `prctl`, `kill`, `socketpair`, `openat`, `chmod`, `sendto` … |
+//! | asked | the launcher answers ([`broker`]) | `socket`, `connect`, `execve`, `execveat` |
 //! | absent | `ENOSYS`, so that libraries take the older call, which can be judged | `clone3`, io_uring, what is newer than this list |
 //! | hostile | the process is killed | what no app has an innocent reason for: `ptrace`, `mount`, `bpf`, `init_module` … |
 //!
@@ -23,7 +23,7 @@ use seccompiler::{
     TargetArch,
 };
 
-use super::{broker, notify};
+use super::{GOES_ON_WHEN_ASKED, broker, is_linux, notify};
 
 /// What the operator and the launcher decide about system calls.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ pub(super) struct Calls {
     pub(super) must_ask: bool,
     /// The process id of the app, the only one that it may signal if it has no others.
     pub(super) own_pid: i32,
-    /// The descriptor that it may execute, once: a number beyond those that the app can ever have.
+    /// The descriptor that is executed, a number beyond those that the app can ever have; it is looked at only where nobody can be asked.
     pub(super) execute_fd: Option<i32>,
 }
 
@@ -329,8 +329,8 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Puts the filters for an app into force. The calling process must not gain privileges any more.
 ///
-/// The listener for the calls that the launcher answers goes over the socket to the launcher; nobody here keeps it.
-pub(super) fn install(calls: &Calls, to_launcher: Option<OwnedFd>) -> Result<(), seccompiler::Error> {
+/// The listener for the calls that the launcher answers goes over the socket to the launcher; nobody here keeps it. Out: whether there is one.
+pub(super) fn install(calls: &Calls, to_launcher: Option<OwnedFd>) -> Result<bool, seccompiler::Error> {
     let hostile = HOSTILE.iter().map(|number| (*number, Vec::new())).collect();
     install_one(hostile, SeccompAction::Allow, SeccompAction::KillProcess)?;
     let absent = absent().map(|number| (number, Vec::new())).collect();
@@ -341,7 +341,8 @@ pub(super) fn install(calls: &Calls, to_launcher: Option<OwnedFd>) -> Result<(),
         answer => answer.is_some_and(|asked| asked.is_ok()),
     };
     // Last, because it does not allow to install filters. Of several filters the strictest answer counts (seccomp(2)).
-    install_one(allowed(calls, asks)?, SeccompAction::Errno(errno(libc::EPERM)), SeccompAction::Allow)
+    install_one(allowed(calls, asks)?, SeccompAction::Errno(errno(libc::EPERM)), SeccompAction::Allow)?;
+    Ok(asks)
 }
 
 /// Leaves to the calling process only what waiting for children takes; everything else fails.
@@ -427,6 +428,9 @@ fn errno(number: i32) -> u32 {
 
 /// The launcher answers for some calls from here on.
 fn ask(calls: &Calls, to_launcher: &OwnedFd) -> Result<(), seccompiler::Error> {
+    if !is_linux(GOES_ON_WHEN_ASKED) {
+        return Err(seccompiler::Error::Seccomp(std::io::ErrorKind::Unsupported.into()));
+    }
     let listener = notify::install(broker::asked(calls.spawn))?;
     let handed = broker::hand_over(&listener, to_launcher);
     handed.map_err(|errno| seccompiler::Error::Seccomp(errno.into()))

@@ -24,7 +24,7 @@ pub(super) struct Call {
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// Linux does it as it was made. Only for calls that point to nothing.
+    /// Linux does it as it was made. Only for calls that point to nothing, and those that no app can have made.
     Continue,
     /// It returns zero.
     Done,
@@ -142,8 +142,8 @@ impl Listener {
         checked(done)
     }
 
-    /// A caller that has gone meanwhile needs no answer.
-    pub(super) fn answer(&self, call: &Call, answer: Answer) {
+    /// A caller that has gone meanwhile needs no answer; then it is `false`.
+    pub(super) fn answer(&self, call: &Call, answer: Answer) -> bool {
         let (error, flags) = match answer {
             Answer::Continue => {
                 (0, u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).unwrap_or_default())
@@ -153,7 +153,9 @@ impl Listener {
         };
         let answer = libc::seccomp_notif_resp { id: call.id, val: 0, error, flags };
         // SAFETY: Linux reads one structure of the type that this operation is defined with.
-        let _ = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
+        let done =
+            unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
+        done == 0
     }
 }
 

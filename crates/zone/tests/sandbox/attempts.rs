@@ -48,6 +48,7 @@ const DENIED: &[Attempt] = &[
     ("a fork", || call(libc::SYS_clone, [i64::from(libc::SIGCHLD), 0, 0, 0, 0]), To(libc::EPERM)),
     ("a shell", || Command::new("/bin/sh").status().map(drop), To(libc::EPERM)),
     ("becoming a shell", || execute(c"/bin/sh"), To(libc::EPERM)),
+    ("becoming a shell by execveat", || execute_at(libc::AT_FDCWD, c"/bin/sh"), To(libc::EPERM)),
     (
         "a thread in another namespace",
         || call(libc::SYS_clone, [namespace_thread(), 0, 0, 0, 0]),
@@ -188,6 +189,14 @@ fn send(number: i64, arguments: usize) -> io::Result<()> {
 
 fn execute(path: &std::ffi::CStr) -> io::Result<()> {
     call(libc::SYS_execve, [path.as_ptr() as i64, 0, 0, 0, 0])
+}
+
+pub(crate) fn execute_at(folder: i32, path: &std::ffi::CStr) -> io::Result<()> {
+    let words = [c"loader".as_ptr(), c"/bin/echo".as_ptr(), c"executed again".as_ptr(), std::ptr::null()];
+    let nothing: [*const libc::c_char; 1] = [std::ptr::null()];
+    let (words, nothing) = (words.as_ptr() as i64, nothing.as_ptr() as i64);
+    let flags = i64::from(libc::AT_EMPTY_PATH);
+    call(libc::SYS_execveat, [folder.into(), path.as_ptr() as i64, words, nothing, flags])
 }
 
 fn namespace_thread() -> i64 {

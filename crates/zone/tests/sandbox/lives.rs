@@ -77,11 +77,22 @@ fn numbers(folder: &str) -> String {
 
 fn a_program_is_executed_once_and_no_other_after_it() {
     assert_eq!(said("become the probe"), "executed\n");
+    assert_eq!(said("become the probe, and more"), "refused 1\n");
     // What a shell says of itself when it can neither fork nor execute.
     for (name, code) in [("a shell that forks", 2), ("a shell that executes", 126)] {
         let End { status, said } = run("live", name);
         assert_eq!((ended_by(status), said.as_str()), ((Some(code), None), "it runs\n"), "{name}");
     }
+}
+
+/// By the descriptor that the launcher executed, which does not count beside an absolute path; the loader executes what it is told.
+pub(crate) fn execute_again() {
+    let loaders = [c"/lib64/ld-linux-x86-64.so.2", c"/lib/ld-linux-aarch64.so.1"];
+    let is_there = |loader: &&&std::ffi::CStr| fs::exists(loader.to_str().unwrap()).unwrap();
+    let loader = loaders.iter().find(is_there).expect("the loader that loaded this");
+    let number = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap();
+    let error = crate::attempts::execute_at(i32::try_from(number).unwrap(), loader).unwrap_err();
+    println!("refused {}", error.raw_os_error().unwrap());
 }
 
 fn the_end_of_the_app_is_what_the_monitor_sees() {
@@ -358,6 +369,10 @@ pub(crate) fn play(name: &str) {
         "describe" => describe(),
         "become the probe" => {
             confinement.code = program(std::env::current_exe().unwrap(), &["probe"]);
+            panic!("{}", close(&confinement).r#become());
+        }
+        "become the probe, and more" => {
+            confinement.code = program(std::env::current_exe().unwrap(), &["probe", "again"]);
             panic!("{}", close(&confinement).r#become());
         }
         "a shell that forks" => become_shell("(echo a child)"),

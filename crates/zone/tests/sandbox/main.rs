@@ -36,6 +36,7 @@ fn main() {
         ["attempt", name] => return attempts::play(name),
         ["live", name] => return lives::play(name),
         ["probe"] => return println!("executed"),
+        ["probe", "again"] => return lives::execute_again(),
         _ => {}
     }
     attempts::what_an_app_must_not_do_is_denied();
