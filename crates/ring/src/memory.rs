@@ -44,6 +44,7 @@ pub(crate) mod mapping {
     use rustix::fs::{
         MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
     };
+    use rustix::io::Errno;
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
     use crate::atomic::{AtomicU64, Ordering};
@@ -55,7 +56,12 @@ pub(crate) mod mapping {
 
     /// Makes the memory of a fresh port: sized, sealed, its opening written, everything else zero.
     pub(crate) fn create(sizes: Sizes) -> io::Result<OwnedFd> {
-        let fd = memfd_create(c"burnet-port", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        // No program: before Linux 6.3 that cannot be said.
+        let fd = match memfd_create(c"burnet-port", flags | MemfdFlags::NOEXEC_SEAL) {
+            Err(Errno::INVAL) => memfd_create(c"burnet-port", flags)?,
+            made => made?,
+        };
         ftruncate(&fd, sizes.memory_bytes() as u64)?;
         fcntl_add_seals(&fd, SEALS)?;
         let mapping = Mapping::new(fd.as_fd(), sizes.memory_bytes())?;

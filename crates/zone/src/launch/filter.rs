@@ -458,8 +458,14 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
     let thread = word(libc::CLONE_THREAD);
     let cloned = if calls.spawn { (word(CLONE_NEW), 0) } else { (word(CLONE_NEW) | thread, thread) };
     let mut rules = Rules::from([
-        // Memory is written or executed, never both, and never one after the other.
-        (libc::SYS_mmap, vec![all([without(2, execute)?])?, all([without(2, write)?])?]),
+        // A mapping is written or executed, never both, and never one after the other; nor does one execute what another writes to.
+        (
+            libc::SYS_mmap,
+            vec![
+                all([without(2, execute)?])?,
+                all([without(2, write)?, without(3, word(libc::MAP_SHARED))?])?,
+            ],
+        ),
         (libc::SYS_mprotect, vec![all([without(2, execute)?])?]),
         // TCP can connect without connect(2), which the launcher answers: by sending, and by an option.
         (libc::SYS_sendto, vec![all([without(3, FAST_OPEN)?])?]),

@@ -86,7 +86,16 @@ const DENIED: &[Attempt] = &[
     ("a namespace", || call(libc::SYS_unshare, [i64::from(libc::CLONE_NEWUSER), 0, 0, 0, 0]), ToItsDeath),
     ("a file by its handle", || call(libc::SYS_open_by_handle_at, [-100, 0, 0, 0, 0]), ToItsDeath),
     // Memory.
-    ("memory to write and execute", || map(libc::PROT_WRITE | libc::PROT_EXEC), To(libc::EPERM)),
+    (
+        "memory to write and execute",
+        || map(libc::PROT_WRITE | libc::PROT_EXEC, libc::MAP_PRIVATE),
+        To(libc::EPERM),
+    ),
+    (
+        "executing what another mapping writes to",
+        || map(libc::PROT_READ | libc::PROT_EXEC, libc::MAP_SHARED),
+        To(libc::EPERM),
+    ),
     ("executing what was written", made_executable, To(libc::EPERM)),
     (
         "memory that no limit counts",
@@ -126,7 +135,8 @@ const ALLOWED: &[Attempt] = &[
         || std::thread::spawn(|| ()).join().map_err(|_| io::Error::other("it did not end")),
         Through,
     ),
-    ("memory", || map(libc::PROT_READ | libc::PROT_WRITE), Through),
+    ("memory", || map(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE), Through),
+    ("memory to share", || map(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED), Through),
     ("a pair of sockets", || pair(libc::SOCK_STREAM), Through),
     ("a library", || read("/usr/lib"), Through),
     ("random numbers", || read("/dev/urandom"), Through),
@@ -207,8 +217,8 @@ fn read(path: &str) -> io::Result<()> {
     File::open(path).map(drop)
 }
 
-fn map(protection: i32) -> io::Result<()> {
-    let flags = i64::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+fn map(protection: i32, kind: i32) -> io::Result<()> {
+    let flags = i64::from(kind | libc::MAP_ANONYMOUS);
     call(libc::SYS_mmap, [0, 4096, protection.into(), flags, -1])
 }
 
