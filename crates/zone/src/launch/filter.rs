@@ -10,7 +10,7 @@
 //! | allowed | it goes to Linux | what native programs and Python live on |
 //! | judged | by its arguments: allowed or `EPERM` | `clone`, `mmap`, `prctl`, `kill`, `socketpair`, `openat`, `chmod`, `sendto` … |
 //! | asked | the launcher answers ([`broker`]) | `socket`, `connect`, `execve`, `execveat` |
-//! | absent | `ENOSYS`, so that libraries take the older call, which can be judged | `clone3`, io_uring, what is newer than this list |
+//! | absent | `ENOSYS`, so that libraries take the older call, which can be judged | `clone3`, `openat2`, io_uring, what is newer than this list |
 //! | hostile | the process is killed | what no app has an innocent reason for: `ptrace`, `mount`, `bpf`, `init_module` … |
 //!
 //! Everything else is `EPERM`.
@@ -62,8 +62,6 @@ const ALLOWED: &[i64] = &[
     libc::SYS_fadvise64,
     libc::SYS_fallocate,
     libc::SYS_fchdir,
-    libc::SYS_fchmod,
-    libc::SYS_fchmodat,
     libc::SYS_fdatasync,
     libc::SYS_flock,
     libc::SYS_fstat,
@@ -76,8 +74,6 @@ const ALLOWED: &[i64] = &[
     libc::SYS_lseek,
     libc::SYS_mkdirat,
     libc::SYS_newfstatat,
-    libc::SYS_openat,
-    libc::SYS_openat2,
     libc::SYS_pipe2,
     libc::SYS_pread64,
     libc::SYS_preadv,
@@ -188,8 +184,6 @@ const ALLOWED_OF_OLD: &[i64] = &[
     libc::SYS_access,
     libc::SYS_alarm,
     libc::SYS_arch_prctl,
-    libc::SYS_chmod,
-    libc::SYS_creat,
     libc::SYS_dup2,
     libc::SYS_epoll_create,
     libc::SYS_epoll_wait,
@@ -200,7 +194,6 @@ const ALLOWED_OF_OLD: &[i64] = &[
     libc::SYS_link,
     libc::SYS_lstat,
     libc::SYS_mkdir,
-    libc::SYS_open,
     libc::SYS_pause,
     libc::SYS_pipe,
     libc::SYS_poll,
@@ -281,6 +274,15 @@ const HOSTILE: &[i64] = &[
     libc::SYS_setdomainname,
 ];
 
+/// Answered as absent, so that libraries take the older call: these have their arguments where no filter looks.
+const ABSENT: [i64; 5] = [
+    libc::SYS_clone3,
+    libc::SYS_openat2,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
+
 /// The first number that was given out after this list was made, and how many of the next are answered as absent. From 424 on
 /// numbers are the same on every kind of machine.
 const NEWER: std::ops::Range<i64> = 453..512;
@@ -318,6 +320,12 @@ const CLONE_NEW: i32 = libc::CLONE_NEWNS
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET;
+
+/// `S_ISUID` and `S_ISGID`.
+const SET_ID: u64 = 0o6000;
+
+/// With one of these open(2) makes a file. `O_TMPFILE` holds the bit of `O_DIRECTORY`, which makes none.
+const MAKES_A_FILE: u64 = word(libc::O_CREAT) | word(libc::O_TMPFILE & !libc::O_DIRECTORY);
 
 /// `MSG_FASTOPEN`: send to an address, and connect to it on the way (tcp(7)).
 const FAST_OPEN: u64 = word(libc::MSG_FASTOPEN);
@@ -417,9 +425,7 @@ fn install_one(
 }
 
 fn absent() -> impl Iterator<Item = i64> {
-    [libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register]
-        .into_iter()
-        .chain(NEWER)
+    ABSENT.into_iter().chain(NEWER)
 }
 
 fn errno(number: i32) -> u32 {
@@ -478,6 +484,11 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
                 all([is_not(2, word(libc::TCP_FASTOPEN_CONNECT))?])?,
             ],
         ),
+        // No file runs as whoever made it: others see what is written to `fs.write`, without the mount that takes it away here.
+        (libc::SYS_fchmod, vec![all([without(1, SET_ID)?])?]),
+        (libc::SYS_fchmodat, vec![all([without(2, SET_ID)?])?]),
+        (libc::SYS_fchmodat2, vec![all([without(2, SET_ID)?])?]),
+        (libc::SYS_openat, opening(2)?),
         // Threads, and processes for whom it is granted; never a namespace.
         (libc::SYS_clone, vec![all([masked(0, cloned.0, cloned.1)?])?]),
         (libc::SYS_kill, vec![all([is(0, own_pid)?])?]),
@@ -501,6 +512,12 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
             PRCTL.iter().map(|operation| all([is(0, word(*operation))?])).collect::<Result<_, _>>()?,
         ),
     ]);
+    #[cfg(target_arch = "x86_64")]
+    rules.extend([
+        (libc::SYS_chmod, vec![all([without(1, SET_ID)?])?]),
+        (libc::SYS_creat, vec![all([without(1, SET_ID)?])?]),
+        (libc::SYS_open, opening(1)?),
+    ]);
     // An app may tie itself to its parent, and not untie itself.
     let tied = all([is(0, word(libc::PR_SET_PDEATHSIG))?, is(1, word(libc::SIGKILL))?])?;
     rules.entry(libc::SYS_prctl).or_default().push(tied);
@@ -508,6 +525,11 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
         rules.insert(libc::SYS_execveat, vec![all([is(0, word(fd))?, is(4, word(libc::AT_EMPTY_PATH))?])?]);
     }
     Ok(rules)
+}
+
+/// The mode is the argument behind the flags, and means nothing unless a file is made.
+fn opening(flags: u8) -> Result<Vec<SeccompRule>, seccompiler::Error> {
+    Ok(vec![all([without(flags, MAKES_A_FILE)?])?, all([without(flags + 1, SET_ID)?])?])
 }
 
 /// A pair of connected sockets of a type with which no other can be addressed.

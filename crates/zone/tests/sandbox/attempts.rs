@@ -79,6 +79,16 @@ const DENIED: &[Attempt] = &[
         || call(libc::SYS_mknodat, [-100, c"/usr/x".as_ptr() as i64, 0o20666, 0x101, 0]),
         To(libc::EPERM),
     ),
+    ("a file for others to be its user by", || chmod(0o4755), To(libc::EPERM)),
+    ("a file for others to be its group by", || chmod(0o2755), To(libc::EPERM)),
+    ("the same by its descriptor", || call(libc::SYS_fchmod, [-1, 0o4755, 0, 0, 0]), To(libc::EPERM)),
+    ("the same when it is made", || open(libc::O_CREAT | libc::O_WRONLY, 0o4755), To(libc::EPERM)),
+    ("the same without a name", || open(libc::O_TMPFILE | libc::O_WRONLY, 0o2755), To(libc::EPERM)),
+    (
+        "the newest way to open a file",
+        || call(libc::SYS_openat2, [-100, c"/usr".as_ptr() as i64, 0, 0, 0]),
+        To(libc::ENOSYS),
+    ),
     ("another owner", || call(libc::SYS_fchownat, [-100, c"/".as_ptr() as i64, 0, 0, 0]), To(libc::EPERM)),
     ("another root", || call(libc::SYS_chroot, [c"/usr".as_ptr() as i64, 0, 0, 0, 0]), To(libc::EPERM)),
     ("a mount", || call(libc::SYS_mount, [0; 5]), ToItsDeath),
@@ -136,6 +146,8 @@ const ALLOWED: &[Attempt] = &[
         Through,
     ),
     ("memory", || map(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE), Through),
+    ("opening with a mode that means nothing", || open(libc::O_RDONLY, 0o7777), Through),
+    ("a mode without another's rights", || chmod(0o1755), To(libc::EROFS)),
     ("memory to share", || map(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED), Through),
     ("a pair of sockets", || pair(libc::SOCK_STREAM), Through),
     ("a library", || read("/usr/lib"), Through),
@@ -207,6 +219,14 @@ pub(crate) fn execute_at(folder: i32, path: &std::ffi::CStr) -> io::Result<()> {
     let (words, nothing) = (words.as_ptr() as i64, nothing.as_ptr() as i64);
     let flags = i64::from(libc::AT_EMPTY_PATH);
     call(libc::SYS_execveat, [folder.into(), path.as_ptr() as i64, words, nothing, flags])
+}
+
+fn chmod(mode: i64) -> io::Result<()> {
+    call(libc::SYS_fchmodat, [-100, c"/".as_ptr() as i64, mode, 0, 0])
+}
+
+fn open(flags: i32, mode: i64) -> io::Result<()> {
+    call(libc::SYS_openat, [-100, c"/usr".as_ptr() as i64, flags.into(), mode, 0])
 }
 
 fn namespace_thread() -> i64 {
