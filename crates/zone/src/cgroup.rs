@@ -164,7 +164,8 @@ impl Hierarchy {
                 continue;
             }
             if let Err(error) = fs::write(folder.join(file), value) {
-                gaps.push(lacks(controller, &format!("{}: {error}", folder.join(file).display())));
+                let why = format!("{}: {error}", folder.join(file).display());
+                gaps.extend(gap(controller, file, &why, || has_swap(&fs::read_to_string("/proc/swaps"))));
             }
         }
         gaps
@@ -172,8 +173,18 @@ impl Hierarchy {
 
     fn settings(&self, limits: &Limits) -> Vec<(&'static str, &'static str, String)> {
         let memory = limits.memory_bytes.saturating_add(GROUP_ROOM_BYTES);
-        let file = if self.unified { "memory.max" } else { "memory.limit_in_bytes" };
-        let mut settings = vec![("memory", file, memory.to_string())];
+        // Memory and what of it is swapped out together: in version 1 after the first, since it may not be less.
+        let mut settings = match self.unified {
+            true => vec![
+                ("memory", "memory.max", memory.to_string()),
+                ("memory", SWAP, "0".to_owned()),
+                ("memory", ALL_TOGETHER, "1".to_owned()),
+            ],
+            false => vec![
+                ("memory", "memory.limit_in_bytes", memory.to_string()),
+                ("memory", SWAP_OF_VERSION_1, memory.to_string()),
+            ],
+        };
         if let Some(processes) = limits.processes {
             settings.push(("pids", "pids.max", processes.saturating_add(WAITING_PROCESSES).to_string()));
         }
@@ -186,6 +197,29 @@ impl Hierarchy {
         }
         settings
     }
+}
+
+/// What may be swapped out: nothing, since it would not count as memory.
+const SWAP: &str = "memory.swap.max";
+const SWAP_OF_VERSION_1: &str = "memory.memsw.limit_in_bytes";
+
+/// When the memory is used up, the whole zone ends, and not whichever of its processes Linux picks. A Linux before 4.19, and version 1, pick one.
+const ALL_TOGETHER: &str = "memory.oom.group";
+
+/// What it means that a file of a group could not be written.
+fn gap(controller: &str, file: &str, why: &str, has_swap: impl FnOnce() -> bool) -> Option<NotEnforced> {
+    match file {
+        ALL_TOGETHER => None,
+        SWAP | SWAP_OF_VERSION_1 => has_swap().then(|| {
+            NotEnforced::new(limit_of(controller), format!("{why}; what is swapped out is not counted"))
+        }),
+        _ => Some(lacks(controller, why)),
+    }
+}
+
+/// From `/proc/swaps`: a heading, and a line for each. Where it cannot be read there may be some.
+fn has_swap(swaps: &io::Result<String>) -> bool {
+    swaps.as_ref().map_or(true, |swaps| swaps.lines().count() > 1)
 }
 
 /// Launcher and init are in the group, and are not the app's.
@@ -346,8 +380,34 @@ mod tests {
         assert_eq!(gaps, []);
         assert_eq!(groups.folders().len(), 1);
         assert_eq!(read("hub.1/memory.max"), (96 << 20).to_string());
+        assert_eq!(read("hub.1/memory.swap.max"), "0");
+        assert_eq!(read("hub.1/memory.oom.group"), "1");
         assert_eq!(read("hub.1/pids.max"), "10");
         assert_eq!(read("hub.1/cpu.max"), "150000 100000");
+    }
+
+    #[test]
+    fn version_1_counts_memory_and_swap_together() {
+        let folder = Folder::new("v1");
+        let mounts = format!("cgroup {} cgroup rw,memory 0 0\n", folder.0.display());
+        let node = NodeGroups::find(&mounts, "4:memory:/\n", std::process::id()).make();
+        let (groups, _) = node.zone("hub.1", &Limits { memory_bytes: 64 << 20, ..Limits::default() });
+        let read = |file: &str| fs::read_to_string(groups.folders()[0].join(file)).unwrap();
+        assert_eq!(read("memory.memsw.limit_in_bytes"), (96 << 20).to_string());
+    }
+
+    #[test]
+    fn swap_that_cannot_be_bounded_is_a_gap_where_there_is_some() {
+        let words = |file, has_swap: bool| gap("memory", file, "x", || has_swap).map(|gap| gap.why);
+        assert_eq!(words("memory.swap.max", false), None);
+        let expected = "x; what is swapped out is not counted";
+        assert_eq!(words("memory.swap.max", true).as_deref(), Some(expected));
+        assert_eq!(words("memory.memsw.limit_in_bytes", true).as_deref(), Some(expected));
+        assert_eq!(words("memory.oom.group", true), None);
+        assert!(words("memory.max", false).unwrap().contains("each process of the app is limited"));
+        assert!(!has_swap(&Ok("Filename Type Size Used Priority\n".to_owned())));
+        assert!(has_swap(&Ok("Filename\n/dev/sda2 partition 1 0 -2\n".to_owned())));
+        assert!(has_swap(&Err(io::ErrorKind::NotFound.into())));
     }
 
     #[test]
