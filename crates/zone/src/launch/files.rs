@@ -17,7 +17,8 @@ use crate::sandbox::{NotEnforced, Sandbox};
 /// The newest rules that we ask for; an older Linux enforces those that it knows.
 const NEWEST: ABI = ABI::V6;
 
-/// The first ABI that knows connections (Linux 6.7), and the first that knows signals and abstract sockets (Linux 6.12).
+/// The first ABI that knows truncate(2) (Linux 6.2), connections (Linux 6.7), and signals and abstract sockets (Linux 6.12).
+const KNOWS_TRUNCATING: u32 = 3;
 const KNOWS_CONNECTIONS: u32 = 4;
 const KNOWS_SIGNALS: u32 = 6;
 
@@ -79,17 +80,17 @@ pub(super) fn restrict(
 
 /// What Landlock does not know here and nothing else stops.
 fn unknown(known: u32, walls: Walls) -> Vec<NotEnforced> {
-    if walls.namespaces {
-        return Vec::new();
-    }
     let needs = |limit, abi| {
         NotEnforced::new(limit, format!("Landlock's ABI is {known} here; {abi} is the first to"))
     };
     let mut gaps = Vec::new();
-    if known < KNOWS_CONNECTIONS {
+    if known < KNOWS_TRUNCATING && !walls.root {
+        gaps.push(needs("landlock truncating", KNOWS_TRUNCATING));
+    }
+    if known < KNOWS_CONNECTIONS && !walls.namespaces {
         gaps.push(needs("landlock connections", KNOWS_CONNECTIONS));
     }
-    if known < KNOWS_SIGNALS {
+    if known < KNOWS_SIGNALS && !walls.namespaces {
         gaps.push(needs("landlock signals", KNOWS_SIGNALS));
     }
     gaps
@@ -138,17 +139,20 @@ fn writing() -> BitFlags<AccessFs> {
 mod tests {
     use super::*;
 
-    fn check(known: u32, namespaces: bool, expected: &[&str]) {
-        let gaps = unknown(known, Walls { namespaces, root: namespaces });
+    fn check(known: u32, walls: Walls, expected: &[&str]) {
+        let gaps = unknown(known, walls);
         assert_eq!(gaps.iter().map(|gap| gap.limit.as_str()).collect::<Vec<_>>(), expected);
     }
 
     #[test]
-    fn what_an_older_landlock_lacks_is_a_gap_only_where_no_namespace_stands_in() {
-        check(1, false, &["landlock connections", "landlock signals"]);
-        check(4, false, &["landlock signals"]);
-        check(7, false, &[]);
-        check(1, true, &[]);
+    fn what_an_older_landlock_lacks_is_a_gap_only_where_nothing_stands_in() {
+        let (none, all) = (Walls::default(), Walls { namespaces: true, root: true });
+        check(1, none, &["landlock truncating", "landlock connections", "landlock signals"]);
+        check(3, none, &["landlock connections", "landlock signals"]);
+        check(4, none, &["landlock signals"]);
+        check(7, none, &[]);
+        check(2, Walls { root: false, ..all }, &["landlock truncating"]);
+        check(1, all, &[]);
     }
 
     #[test]

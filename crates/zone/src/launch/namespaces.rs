@@ -89,7 +89,10 @@ fn as_first_process(
         .map_err(failed("die with the launcher"))?;
     rustix::system::sethostname(HOST_NAME).map_err(failed("names"))?;
     let root = match root::build(&confinement.sandbox, code) {
-        Ok(()) => true,
+        Ok(unrestricted) => {
+            gaps.extend(unrestricted);
+            true
+        }
         Err(root::NotBuilt::Refused(errno)) => {
             let why = format!("Linux lets nobody mount here ({errno})");
             gaps.push(NotEnforced::new("root", why));

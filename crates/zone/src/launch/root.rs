@@ -18,7 +18,7 @@
 use std::ffi::CString;
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ use rustix::mount::{
 
 use super::LaunchError;
 use super::files::{DEVICES, LOADER_CACHE, SYSTEM_FOLDERS};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{NotEnforced, Sandbox};
 
 /// A folder that every system has. The new root is mounted over it for a moment, and hides nothing in the end.
 const PLACES: [&str; 2] = ["/tmp", "/usr"];
@@ -56,8 +56,8 @@ impl From<LaunchError> for NotBuilt {
     }
 }
 
-/// Builds it and moves into it.
-pub(super) fn build(sandbox: &Sandbox, code: &[PathBuf]) -> Result<(), NotBuilt> {
+/// Builds it and moves into it; says what in it could not be restricted.
+pub(super) fn build(sandbox: &Sandbox, code: &[PathBuf]) -> Result<Vec<NotEnforced>, NotBuilt> {
     // Nothing that is mounted from here on is seen elsewhere.
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(NotBuilt::Refused)?;
@@ -67,9 +67,10 @@ pub(super) fn build(sandbox: &Sandbox, code: &[PathBuf]) -> Result<(), NotBuilt>
     // What is made here is for the app's user too.
     let umask = rustix::process::umask(Mode::from_raw_mode(0o022));
     enter(place)?;
-    fill(sandbox, code)?;
+    let gaps = fill(sandbox, code)?;
     rustix::process::umask(umask);
-    Ok(leave_old()?)
+    leave_old()?;
+    Ok(gaps)
 }
 
 /// The place becomes the root, and the old root a folder in it.
@@ -84,37 +85,41 @@ fn leave_old() -> Result<(), LaunchError> {
     unmount(OLD, UnmountFlags::DETACH).map_err(on("root", OLD))?;
     fs::remove_dir(OLD).map_err(at("root", OLD))?;
     // Not what is mounted beneath: some of that is to be written.
-    set(Path::new("/"), libc::MOUNT_ATTR_RDONLY, 0)
+    match set_attributes(Path::new("/"), libc::MOUNT_ATTR_RDONLY, 0) {
+        Err(Errno::NOSYS) => remount(Path::new("/"), libc::MOUNT_ATTR_RDONLY).map_err(on("root", "/")),
+        done => done.map_err(on("root", "/")),
+    }
 }
 
-fn fill(sandbox: &Sandbox, code: &[PathBuf]) -> Result<(), LaunchError> {
+fn fill(sandbox: &Sandbox, code: &[PathBuf]) -> Result<Vec<NotEnforced>, LaunchError> {
     const KEEP_OUT: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
     const DATA: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
     const DEVICE: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
+    let mut gaps = Vec::new();
     for folder in SYSTEM_FOLDERS {
-        system_folder(folder, KEEP_OUT)?;
+        gaps.extend(system_folder(folder, KEEP_OUT)?);
     }
-    show_if_there(Path::new(LOADER_CACHE), KEEP_OUT)?;
+    gaps.extend(show_if_there(Path::new(LOADER_CACHE), KEEP_OUT)?);
     for device in DEVICES {
-        show_if_there(Path::new(device), DEVICE)?;
+        gaps.extend(show_if_there(Path::new(device), DEVICE)?);
     }
     own_proc();
     for path in code {
-        show(path, KEEP_OUT).map_err(|error| error.of("the app's code"))?;
+        gaps.extend(show(path, KEEP_OUT).map_err(|error| error.of("the app's code"))?);
     }
     for path in &sandbox.fs.read {
-        show(path, KEEP_OUT).map_err(|error| error.of("fs.read"))?;
+        gaps.extend(show(path, KEEP_OUT).map_err(|error| error.of("fs.read"))?);
     }
     for path in &sandbox.fs.write {
-        show(path, DATA).map_err(|error| error.of("fs.write"))?;
+        gaps.extend(show(path, DATA).map_err(|error| error.of("fs.write"))?);
     }
-    Ok(())
+    Ok(gaps)
 }
 
 /// Most systems have `/lib` as a link to `/usr/lib`.
-fn system_folder(folder: &str, attributes: u64) -> Result<(), LaunchError> {
+fn system_folder(folder: &str, attributes: u64) -> Result<Vec<NotEnforced>, LaunchError> {
     match fs::read_link(old(Path::new(folder))) {
-        Ok(target) => symlink(target, folder).map_err(at("root", folder)),
+        Ok(target) => symlink(target, folder).map(|()| Vec::new()).map_err(at("root", folder)),
         Err(_) => show_if_there(Path::new(folder), attributes),
     }
 }
@@ -126,12 +131,12 @@ fn own_proc() {
         .map(|()| mount("proc", "/proc", "proc", flags, c"subset=pid,hidepid=invisible"));
 }
 
-fn show_if_there(path: &Path, attributes: u64) -> Result<(), LaunchError> {
-    if old(path).exists() { show(path, attributes) } else { Ok(()) }
+fn show_if_there(path: &Path, attributes: u64) -> Result<Vec<NotEnforced>, LaunchError> {
+    if old(path).exists() { show(path, attributes) } else { Ok(Vec::new()) }
 }
 
 /// Puts a file or folder of the old root to the same path of the new one.
-fn show(path: &Path, attributes: u64) -> Result<(), LaunchError> {
+fn show(path: &Path, attributes: u64) -> Result<Vec<NotEnforced>, LaunchError> {
     let source = resolved(path).map_err(at("root", path))?;
     let is_folder = source.is_dir();
     make_place(path, is_folder).map_err(at("root", path))?;
@@ -194,17 +199,59 @@ fn components(path: &Path) -> Vec<std::ffi::OsString> {
     kept.map(|part| part.as_os_str().to_owned()).rev().collect()
 }
 
-/// Restricts a mount and all beneath it.
-fn restrict(path: &Path, attributes: u64) -> Result<(), LaunchError> {
-    set(path, attributes, libc::AT_RECURSIVE)
+/// Restricts a mount and all beneath it; says what beneath it stays as it was.
+fn restrict(path: &Path, attributes: u64) -> Result<Vec<NotEnforced>, LaunchError> {
+    match set_attributes(path, attributes, libc::AT_RECURSIVE) {
+        // Before Linux 5.12 each mount is restricted by itself.
+        Err(Errno::NOSYS) => {
+            remount(path, attributes).map_err(on("root", path))?;
+            Ok(restrict_beneath(path, attributes))
+        }
+        done => done.map(|()| Vec::new()).map_err(on("root", path)),
+    }
 }
 
-fn set(path: &Path, attributes: u64, flags: libc::c_int) -> Result<(), LaunchError> {
-    match set_attributes(path, attributes, flags) {
-        // Before Linux 5.12 only the mount itself can be restricted.
-        Err(Errno::NOSYS) => mount_remount(path, remount_flags(attributes), c"").map_err(on("root", path)),
-        done => done.map_err(on("root", path)),
+fn restrict_beneath(path: &Path, attributes: u64) -> Vec<NotEnforced> {
+    let mounts = match fs::read_to_string(old(Path::new("/proc/self/mountinfo"))) {
+        Ok(mounts) => mounts,
+        Err(error) => {
+            return vec![unrestricted(path, &format!("what is mounted beneath is not known: {error}"))];
+        }
+    };
+    let refused =
+        |mount: PathBuf| remount(&mount, attributes).err().map(|errno| unrestricted(&mount, &errno));
+    mounts_beneath(&mounts, path).into_iter().filter_map(refused).collect()
+}
+
+fn unrestricted(mount: &Path, why: &dyn std::fmt::Display) -> NotEnforced {
+    let mount = mount.display();
+    NotEnforced::new(
+        "root",
+        format!("{mount} is mounted as it is for others ({why}): this Linux cannot restrict it"),
+    )
+}
+
+/// From mountinfo (proc_pid_mountinfo(5)), whose fifth word is where something is mounted.
+fn mounts_beneath(mounts: &str, folder: &Path) -> Vec<PathBuf> {
+    let place = |line: &str| line.split(' ').nth(4).map(unescaped);
+    mounts.lines().filter_map(place).filter(|place| place != folder && place.starts_with(folder)).collect()
+}
+
+/// Blanks, line ends and backslashes are a backslash and three octal digits.
+fn unescaped(word: &str) -> PathBuf {
+    let mut bytes = Vec::new();
+    let mut rest = word.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        let octal = behind.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = octal.filter(|_| first == b'\\').and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        bytes.push(code.unwrap_or(first));
+        rest = if code.is_some() { &behind[3..] } else { behind };
     }
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+fn remount(path: &Path, attributes: u64) -> Result<(), Errno> {
+    mount_remount(path, remount_flags(attributes), c"")
 }
 
 fn remount_flags(attributes: u64) -> MountFlags {
@@ -248,4 +295,21 @@ fn at<P: AsRef<Path>>(stage: &'static str, path: P) -> impl FnOnce(io::Error) ->
 
 fn on<P: AsRef<Path>>(stage: &'static str, path: P) -> impl FnOnce(Errno) -> LaunchError {
     move |errno| at(stage, path)(errno.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_beneath_a_folder_are_found_by_their_place() {
+        let mounts = "22 1 0:20 / / rw - tmpfs tmpfs rw\n\
+                      23 22 8:1 /x /data rw,nosuid - ext4 /dev/sda1 rw\n\
+                      24 23 8:2 / /data/a\\040b\\134c rw - ext4 /dev/sda2 rw\n\
+                      25 22 8:3 / /database rw - ext4 /dev/sda3 rw\n\
+                      damaged\n";
+        assert_eq!(mounts_beneath(mounts, Path::new("/data")), [Path::new("/data/a b\\c")]);
+        assert!(mounts_beneath(mounts, Path::new("/database")).is_empty());
+        assert_eq!(unescaped("a\\04"), Path::new("a\\04"));
+    }
 }
