@@ -2,6 +2,7 @@
 //!
 //! Never starts one: the monitor starts processes, and a worker loads what is trusted.
 
+mod port_echo;
 mod scribbler;
 
 use crate::services;
@@ -20,7 +21,7 @@ struct BuiltIn {
     run: fn() -> ExitCode,
 }
 
-const BUILT_IN: [BuiltIn; 5] = [
+const BUILT_IN: [BuiltIn; 6] = [
     BuiltIn {
         name: "firewall",
         table: Some(burnet_sdk::table::<firewall::Firewall>()),
@@ -35,6 +36,12 @@ const BUILT_IN: [BuiltIn; 5] = [
     // These two are for `burnet attack`.
     BuiltIn { name: "misbehaving", table: None, run: burnet_sdk::run::<misbehaving::Misbehaving> },
     BuiltIn { name: "misbehaving-ring", table: None, run: scribbler::run },
+    // And this for `burnet bench`.
+    BuiltIn {
+        name: "port-echo",
+        table: Some(burnet_sdk::table::<port_echo::PortEcho>()),
+        run: burnet_sdk::run::<port_echo::PortEcho>,
+    },
 ];
 
 /// The names of the apps within the binary.

@@ -59,7 +59,7 @@ impl Default for SouthboundConfig {
             max_output_bytes: 4 << 20,
             max_outstanding: 2_048,
             max_requests: 128,
-            read_bytes_per_turn: 256 << 10,
+            read_bytes_per_turn: 64 << 10,
             tls: None,
             tls_required: false,
         }

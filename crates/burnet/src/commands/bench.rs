@@ -15,6 +15,7 @@ mod compare;
 mod machine;
 mod measurement;
 mod memory;
+mod overload;
 mod sink;
 mod southbound;
 mod suite;

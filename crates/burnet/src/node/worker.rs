@@ -199,34 +199,45 @@ impl Worker {
     fn turn(&mut self, events: &Events) {
         self.post.turn();
         self.dispatch.zones.iter().for_each(|(_, zone)| zone.begin_turn());
-        self.read_switches(events);
+        self.read_ready(events);
         self.read_letters();
         self.serve_zones();
         self.tick();
         self.write();
+        // Those that flood come last, when what others have said is with the apps and what apps have commanded is with the switches.
+        if self.southbound.has_backlog() {
+            self.read_waiting();
+            self.write();
+        }
         self.report();
     }
 
-    /// What the switches have sent goes to the zones that hear it: first those that waited for their turn, in their order, then those
-    /// that are newly ready. Whoever is beyond [`READS_PER_TURN`] or [`EVENTS_PER_TURN`] waits.
-    fn read_switches(&mut self, events: &Events) {
-        let (mut reads, mut waiting) = (0, READS_PER_TURN);
+    /// What newly ready switches have sent goes to the zones that hear it. Whoever is beyond half of [`READS_PER_TURN`] or of
+    /// [`EVENTS_PER_TURN`] waits.
+    fn read_ready(&mut self, events: &Events) {
+        let mut reads = 0;
         self.dispatch.heard = 0;
-        while reads < waiting && self.dispatch.heard < EVENTS_PER_TURN {
-            let Worker { southbound, dispatch, now_ms, .. } = self;
-            // Whoever comes to wait meanwhile waits for the next turn.
-            waiting = waiting.min(reads + southbound.resume(*now_ms, &mut |event| dispatch.hear(event)));
-            reads += 1;
-            self.serve_trusted();
-        }
         for event in events.iter().filter(|event| southbound_owns(event.token())) {
             let Worker { southbound, dispatch, now_ms, .. } = self;
-            if reads >= READS_PER_TURN || dispatch.heard >= EVENTS_PER_TURN {
+            if reads >= READS_PER_TURN / 2 || dispatch.heard >= EVENTS_PER_TURN / 2 {
                 southbound.postpone(event.token(), event.into());
                 continue;
             }
             reads += 1;
             southbound.on_ready(event.token(), event.into(), *now_ms, &mut |event| dispatch.hear(event));
+            self.serve_trusted();
+        }
+    }
+
+    /// Those that wait for their turn since they have sent much have it now, in their order: at least one of them, and no more than the turn
+    /// has room for.
+    fn read_waiting(&mut self) {
+        let (mut reads, mut waiting) = (0, READS_PER_TURN / 2);
+        while reads < waiting && (reads == 0 || self.dispatch.heard < EVENTS_PER_TURN) {
+            let Worker { southbound, dispatch, now_ms, .. } = self;
+            // Whoever comes to wait meanwhile waits for the next turn.
+            waiting = waiting.min(reads + southbound.resume(*now_ms, &mut |event| dispatch.hear(event)));
+            reads += 1;
             self.serve_trusted();
         }
     }

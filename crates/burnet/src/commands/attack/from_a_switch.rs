@@ -8,6 +8,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use flow::{DatapathId, Field, MacAddr, Match, PortNo};
@@ -70,6 +71,29 @@ pub fn act(attack: SwitchAttack, address: SocketAddr, time: Duration) -> io::Res
     Ok(is_closed(&mut stream, Instant::now() + PATIENCE, attack == SwitchAttack::SlowReader))
 }
 
+/// Comes up as a switch and sends packet-ins as fast as they go, until it is over.
+///
+/// # Errors
+/// The node closed the connection, or could not be connected to.
+pub fn flood_until(address: SocketAddr, over: &AtomicBool) -> io::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_write_timeout(Some(Duration::from_millis(200)))?;
+    stream.write_all(&before(SwitchAttack::PacketInFlood))?;
+    let (bytes, mut room) = (packet_in().repeat(BATCH), vec![0; 64 << 10]);
+    let mut written = 0;
+    while !over.load(Ordering::Relaxed) {
+        match stream.write(&bytes[written..]) {
+            Ok(count) => written = (written + count) % bytes.len(),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+        if drained(&mut stream, &mut room) {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(())
+}
+
 /// Writes the same again and again, and reads what comes, unless it is one that does not read.
 fn go_on(attack: SwitchAttack, stream: &mut TcpStream, bytes: &[u8], until: Instant) {
     let mut room = vec![0; 64 << 10];
@@ -121,11 +145,13 @@ fn said(version: Version, body: Body) -> Vec<u8> {
     bytes
 }
 
-fn hello() -> Vec<u8> {
+/// Of OpenFlow 1.0.
+pub fn hello() -> Vec<u8> {
     said(Version::V1_0, Body::Hello(Hello::default()))
 }
 
-fn features(version: Version, datapath_id: DatapathId) -> Vec<u8> {
+/// Of a switch without ports.
+pub fn features(version: Version, datapath_id: DatapathId) -> Vec<u8> {
     let features = FeaturesReply {
         datapath_id,
         n_buffers: 256,
@@ -204,23 +230,25 @@ fn removed() -> FlowRemoved {
 
 /// A hundred new ports, the highest numbers that a port may have among them.
 fn ports() -> Vec<u8> {
-    let status = |number: u32| {
-        let port = Port {
-            port_no: PortNo(number),
-            hw_addr: MacAddr([2, 0xbb, 0, 1, 0, 0]),
-            name: "false".to_owned(),
-            config: 0,
-            state: 0,
-            curr: 0,
-            advertised: 0,
-            supported: 0,
-            peer: 0,
-            curr_speed_kbps: 0,
-            max_speed_kbps: 0,
-        };
-        said(Version::V1_0, Body::PortStatus(PortStatus { reason: 0, port }))
+    (0xfe9c..0xff00).flat_map(port_status).collect()
+}
+
+/// Of a port that is new.
+pub fn port_status(number: u32) -> Vec<u8> {
+    let port = Port {
+        port_no: PortNo(number),
+        hw_addr: MacAddr([2, 0xbb, 0, 1, 0, 0]),
+        name: "false".to_owned(),
+        config: 0,
+        state: 0,
+        curr: 0,
+        advertised: 0,
+        supported: 0,
+        peer: 0,
+        curr_speed_kbps: 0,
+        max_speed_kbps: 0,
     };
-    (0xfe9c..0xff00).flat_map(status).collect()
+    said(Version::V1_0, Body::PortStatus(PortStatus { reason: 0, port }))
 }
 
 #[cfg(test)]
