@@ -8,6 +8,7 @@
 //! It does nothing of what is asked. Exit codes are the same for all commands: 0 done, 1 it did not work, 2 what was
 //! asked cannot be ([`CommandError`]).
 
+pub mod incidents;
 pub mod package;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use emulator::Topology;
 use flow::DatapathId;
 use monitor::protocol::WORKERS_MAX;
 
+use self::incidents::{AppLogsArgs, AppQuarantineArgs, IncidentsArgs, SafeModeArgs};
 use self::package::{
     AppBuildArgs, AppInstallArgs, AppShowArgs, AppSignArgs, AppVerifyArgs, GrantArgs, InstalledArgs, KeyArgs,
 };
@@ -64,6 +66,11 @@ pub enum Commanded {
     Bench(BenchArgs),
     /// Make, package, sign, install, list and steer apps
     App(AppArgs),
+    /// Show what went wrong on this machine's node, who did it, and what was seen
+    #[command(after_help = incidents::EXAMPLES)]
+    Incidents(IncidentsArgs),
+    /// Show whether the running node is in safe mode, or leave it
+    SafeMode(SafeModeArgs),
     /// Make keys, and say whose signatures on packages count
     Key(KeyArgs),
     /// Show the switches that are connected to the running node
@@ -133,6 +140,12 @@ pub struct RunArgs {
     /// The state folder, with keys and installed apps [default: $BURNET_STATE, else /var/lib/burnet for root]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// Begin in safe mode: only the services and the apps of safe_mode.apps, all in process zones
+    #[arg(long)]
+    pub safe_mode: bool,
+    /// Keep incidents and logs in this folder instead of the state folder; for programs that run a node of their own
+    #[arg(long, hide = true, value_name = "DIR")]
+    pub records: Option<PathBuf>,
     /// End when the process that started it ends; for programs that run a node of their own
     #[arg(long, hide = true)]
     pub die_with_parent: bool,
@@ -191,6 +204,11 @@ pub enum AppCommand {
     Stop(AppVerbArgs),
     /// Start an app that was stopped or quarantined
     Start(AppVerbArgs),
+    /// End an app; it stays stopped, with the reason, until it is restarted
+    Quarantine(AppQuarantineArgs),
+    /// Show what an app printed, ended lives included
+    #[command(after_help = incidents::LOGS_EXAMPLES)]
+    Logs(AppLogsArgs),
     /// Make a package of a folder with an app.toml
     #[command(after_help = APP_BUILD_EXAMPLES)]
     Build(AppBuildArgs),

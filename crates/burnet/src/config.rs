@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 pub use app::{AppArgument, AppReference, NotAnApp};
 pub use file::{
     AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, PackagesTable, PythonTable,
-    SouthboundTable, TlsTable,
+    SafeModeTable, SouthboundTable, TlsTable,
 };
 pub use grant::AppGrant;
 pub use installed::{Installed, Packages};
@@ -53,6 +53,9 @@ pub struct Config {
     /// What switches and apps may have of it.
     #[serde(default)]
     pub limits: NodeLimits,
+    /// What of it runs in safe mode.
+    #[serde(default)]
+    pub safe_mode: SafeMode,
     /// The apps, in the order in which they are started.
     pub apps: Vec<AppSpec>,
     /// The packages that apps come from.
@@ -131,6 +134,19 @@ pub struct Node {
     pub log: LogLevel,
     /// The first of the users that apps become where the node runs as root.
     pub app_user_base: u32,
+    /// Where incidents and what apps print are kept; nowhere if there is no state folder.
+    #[serde(default)]
+    pub records: Option<PathBuf>,
+}
+
+/// Safe mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SafeMode {
+    /// The apps that run in it, in the order in which they are started; each is one of the node's.
+    pub apps: Vec<String>,
+    /// The node begins in it.
+    pub from_start: bool,
 }
 
 /// What runs apps in Python.
@@ -283,12 +299,21 @@ impl Config {
     ) -> Result<Config, ConfigError> {
         let socket = around.socket(args.socket.as_deref(), file.node.socket.as_deref())?;
         let app_user_base = file.node.app_user_base.unwrap_or(users::BASE);
-        let node = Node { socket, log: args.log.or(file.node.log).unwrap_or_default(), app_user_base };
+        let records = match &args.records {
+            Some(folder) => Some(around.current_dir.join(folder)),
+            // Only without a state folder for this user is nothing kept, which a node can do without.
+            None => around.state(args.state.as_deref(), file.node.state.as_deref()).ok(),
+        };
+        let log = args.log.or(file.node.log).unwrap_or_default();
+        let node = Node { socket, log, app_user_base, records };
         let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
         let limits = NodeLimits::of(&file.limits);
         let python = Python { interpreter: file.python.interpreter.clone() };
+        let listed = file.safe_mode.apps.clone();
         let apps = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
-        Ok(Config { southbound, node, limits, apps, packages: Packages::default(), python })
+        let safe_mode = SafeMode { apps: check_safe_mode(listed, &apps)?, from_start: args.safe_mode };
+        let packages = Packages::default();
+        Ok(Config { southbound, node, limits, safe_mode, apps, packages, python })
     }
 
     /// Looks whether the files that are named can be used, so that a node does not start only to fail.
@@ -403,6 +428,21 @@ fn elsewhere(file: &ConfigFile, arguments: &[AppArgument], built_in: &[&str]) ->
         }
     }
     names
+}
+
+/// A name that is misspelt would be missed in the hour of need.
+fn check_safe_mode(listed: Vec<String>, apps: &[AppSpec]) -> Result<Vec<String>, ConfigError> {
+    for (index, name) in listed.iter().enumerate() {
+        if !apps.iter().any(|app| app.name == *name) {
+            return contradiction(format!(
+                "safe_mode.apps names {name}, which is no app of this node: write [app.{name}], or leave it out"
+            ));
+        }
+        if listed[..index].contains(name) {
+            return contradiction(format!("safe_mode.apps names {name} twice: leave one out"));
+        }
+    }
+    Ok(listed)
 }
 
 fn merge_apps(

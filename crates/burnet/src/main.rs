@@ -2,7 +2,9 @@
 
 use burnet::cli::package::KeyCommand;
 use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
-use burnet::commands::{app, attack, bench, demo, emulate, flows, key, package, run, switches, top};
+use burnet::commands::{
+    app, attack, bench, demo, emulate, flows, incidents, key, logs, package, run, safe_mode, switches, top,
+};
 use burnet::{completion, doctor, new_app, node, ofp};
 use clap::Parser;
 use monitor::Verb;
@@ -24,6 +26,8 @@ fn main() -> ExitCode {
             .map(|()| ExitCode::SUCCESS)
             .map_err(CommandError::from),
         Commanded::App(args) => app_command(args.command).and_then(print),
+        Commanded::Incidents(args) => incidents::incidents(&args).and_then(print),
+        Commanded::SafeMode(args) => safe_mode::safe_mode(&args.command).and_then(print),
         Commanded::Key(args) => match args.command {
             KeyCommand::New(args) => key::new(&args),
             KeyCommand::List(args) => key::list(&args),
@@ -51,6 +55,9 @@ fn app_command(command: AppCommand) -> Result<String, CommandError> {
         AppCommand::Restart(args) => app::ask_for(&args, Verb::Restart),
         AppCommand::Stop(args) => app::ask_for(&args, Verb::Stop),
         AppCommand::Start(args) => app::ask_for(&args, Verb::Start),
+        AppCommand::Quarantine(args) => app::quarantine(&args),
+        // It prints by itself.
+        AppCommand::Logs(args) => logs::logs(&args, &mut std::io::stdout().lock()).map(|()| String::new()),
         AppCommand::New(args) => new_app::new_app(&args),
         AppCommand::Build(args) => package::build(&args),
         AppCommand::Sign(args) => package::sign(&args),

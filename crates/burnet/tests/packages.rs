@@ -433,7 +433,8 @@ fn a_node_starts_what_is_installed_and_finds_tampering_at_the_next_start() {
     fs::remove_file(&library).unwrap();
     fs::write(&library, bytes).unwrap();
     fs::set_permissions(&library, fs::Permissions::from_mode(0o755)).unwrap();
-    client::ask(&node.1, &Question::App { app: "my-hub".to_owned(), verb: Verb::Restart }).unwrap();
+    client::ask(&node.1, &Question::App { app: "my-hub".to_owned(), verb: Verb::Restart, why: None })
+        .unwrap();
     let altered = "its package was altered on disk: lib/hub.so has another content";
     node.wait("its start is refused", |app| {
         let end = app.status.last_end.as_ref();

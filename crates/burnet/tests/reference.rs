@@ -80,9 +80,16 @@ fn each_key_is_in_the_reference() {
         assert!(reference.contains(&format!("| `{key}` |")), "configuration.md does not say what {key} is");
     }
     // The example itself has all of them: what the code says to a key that is like none is the list of its keys.
-    for table in
-        ["southbound", "southbound.tls", "node", "packages", "app.x", "app.x.limits", "app.x.sandbox"]
-    {
+    for table in [
+        "southbound",
+        "southbound.tls",
+        "node",
+        "packages",
+        "safe_mode",
+        "app.x",
+        "app.x.limits",
+        "app.x.sandbox",
+    ] {
         let text = format!("[{table}]\nqqqqqqqqq = 1");
         let refusal = ConfigFile::parse(&text, Path::new("x")).unwrap_err().to_string();
         let (_, known) = refusal.split_once("the keys here are ").unwrap();

@@ -121,10 +121,12 @@ pub enum AppState {
         /// Milliseconds since the Unix epoch.
         until_unix_ms: u64,
     },
-    /// It ended too often; it stays stopped until the operator says `restart`.
+    /// It ended too often, or the operator said so; it stays stopped until the operator says `restart`.
     Quarantined,
     /// The operator stopped it.
     Stopped,
+    /// The node is in safe mode, in which it does not run.
+    Held,
 }
 
 /// Why and when something ended.
@@ -195,6 +197,8 @@ pub enum Verb {
     Stop,
     /// Start it if it is not running.
     Start,
+    /// End it; it stays stopped, as one that ended too often does.
+    Quarantine,
 }
 
 /// What the operator wants of the node cannot be run.
@@ -415,7 +419,9 @@ mod tests {
             restarts: u64::MAX,
             last_end: Some(ending()),
         };
-        let message = crate::protocol::ToKernel::Apps { apps: vec![status; APPS_MAX], kernel };
+        let apps = vec![status; APPS_MAX];
+        let safe_mode = Some(Ending { last_line: None, ..ending() });
+        let message = crate::protocol::ToKernel::Apps { apps, kernel, safe_mode };
         let bytes = serde_json::to_vec(&message).unwrap().len();
         assert!(bytes <= crate::channel::MESSAGE_BYTES_MAX, "{bytes}");
     }

@@ -14,12 +14,16 @@
 //!     └──────── operator: restart ◀─── Quarantined ◀                 ▼
 //!                                                                 Stopped
 //! ```
+//!
+//! In safe mode an app that is not to run then is Held where it would have been started.
 
 use crate::app::{
     AppRole, AppSpec, AppState, AppStatus, Ending, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX,
     REASON_BYTES_MAX, Verb, ZoneKind, legible,
 };
 use crate::backoff::{Backoff, Patience, Verdict};
+use crate::incident::{Evidence, Incident, What};
+use crate::process_end::ProcessEnd;
 use crate::protocol::ToKernel;
 use crate::supervisor::{Command, How, Severity, Who};
 use zone::NotEnforced;
@@ -37,6 +41,19 @@ pub(crate) struct Situation {
     pub(crate) closing: bool,
     /// From TERM to KILL.
     pub(crate) end_grace_ms: u64,
+    /// Only what the node must run is started, and nothing trusted.
+    pub(crate) safe_mode: bool,
+}
+
+/// What became of an app whose process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Became {
+    /// It failed, and is started again.
+    Restarted,
+    /// It failed, and is not.
+    GivenUp,
+    /// It was asked to.
+    Asked,
 }
 
 /// Why and when something ended, on the monitor's clock.
@@ -70,6 +87,8 @@ enum Then {
     /// It goes on with a new generation; nothing counts.
     Again,
     Stop,
+    /// The operator's word; it stays stopped.
+    Quarantine,
 }
 
 #[derive(Debug, Clone)]
@@ -88,6 +107,8 @@ enum Phase {
     },
     Quarantined,
     Stopped,
+    /// Safe mode keeps it from running.
+    Held,
 }
 
 #[derive(Debug)]
@@ -96,6 +117,8 @@ pub(crate) struct AppLife {
     pub(crate) zone: u16,
     kind: ZoneKind,
     demoted: Option<Past>,
+    /// It runs in safe mode too.
+    essential: bool,
     phase: Phase,
     since_ms: u64,
     generation: u64,
@@ -115,6 +138,7 @@ impl AppLife {
             spec,
             zone,
             demoted: None,
+            essential: false,
             phase: Phase::Waiting,
             since_ms: 0,
             generation: 0,
@@ -170,6 +194,10 @@ impl AppLife {
 
     /// The kernel process is gone and the ports with it. `demote` says why a trusted app is not run trusted again.
     pub(crate) fn kernel_lost(&mut self, reason: &str, demote: bool, at: Situation, out: &mut Vec<Command>) {
+        if matches!(self.phase, Phase::Ending { .. }) {
+            // What was to become of it stays: one that the operator stopped does not come back with the kernel.
+            return self.detach(reason, at, out);
+        }
         if self.has_process() {
             return self.end(Then::Again, How::Term, reason, at, out);
         }
@@ -194,25 +222,28 @@ impl AppLife {
     pub(crate) fn exited(
         &mut self,
         how: &str,
+        end: Option<ProcessEnd>,
         last_line: Option<String>,
         at: Situation,
         out: &mut Vec<Command>,
-    ) {
+    ) -> Became {
         if !self.has_process() {
-            return;
+            return Became::Asked;
         }
         self.pid = None;
-        let (reason, then) = match &self.phase {
-            Phase::Ending { reason, then, .. } => (reason.clone(), *then),
-            _ => (how.to_owned(), Then::Fail),
+        let (reason, then, what) = match &self.phase {
+            Phase::Ending { reason, then, .. } => (reason.clone(), *then, What::ZoneFault),
+            _ => (how.to_owned(), Then::Fail, What::AppEnded),
         };
         self.detach(&reason, at, out);
         self.remember_end(&reason, last_line, at.now_ms);
         match then {
-            Then::Fail => self.fail(&reason, at, out),
+            Then::Fail => return self.fail(what, &reason, Evidence::of(end), at, out),
             Then::Again => self.start(at, out),
             Then::Stop => self.enter(Phase::Stopped, at.now_ms),
+            Then::Quarantine => self.enter(Phase::Quarantined, at.now_ms),
         }
+        Became::Asked
     }
 
     /// The kernel says that the zone broke the rules of its port.
@@ -230,16 +261,20 @@ impl AppLife {
         self.unload(reason, at, out);
         self.remember_end(reason, None, at.now_ms);
         self.demote(reason, at.now_ms, out);
-        self.fail(reason, at, out);
+        self.fail(What::Demoted, reason, Evidence::default(), at, out);
     }
 
-    pub(crate) fn operator(&mut self, verb: Verb, at: Situation, out: &mut Vec<Command>) {
+    /// `why` are the operator's own words, if there are any.
+    pub(crate) fn operator(&mut self, verb: Verb, why: Option<&str>, at: Situation, out: &mut Vec<Command>) {
+        // Who starts an app by hand in safe mode wants it there.
+        self.essential |= matches!(verb, Verb::Restart | Verb::Start);
         match verb {
-            Verb::Stop if self.spec.role == AppRole::Service => {
+            Verb::Stop | Verb::Quarantine if self.spec.role == AppRole::Service => {
                 self.say(Severity::Warn, "is a service of the node and is not stopped", out);
             }
             Verb::Restart => self.restart(at, out),
             Verb::Stop => self.stop("the operator stopped it", at, out),
+            Verb::Quarantine => self.quarantine(why, at, out),
             Verb::Start => match self.phase {
                 Phase::Waiting | Phase::Starting | Phase::Running => {}
                 Phase::Ending { then: Then::Again | Then::Fail, .. } => {}
@@ -249,14 +284,74 @@ impl AppLife {
     }
 
     pub(crate) fn stop(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
-        if self.has_process() {
-            return self.end(Then::Stop, How::Term, reason, at, out);
+        self.stop_for(Then::Stop, Phase::Stopped, reason, at, out);
+    }
+
+    fn quarantine(&mut self, why: Option<&str>, at: Situation, out: &mut Vec<Command>) {
+        if matches!(self.phase, Phase::Quarantined | Phase::Ending { then: Then::Quarantine, .. }) {
+            return;
         }
-        if matches!(self.phase, Phase::Running) {
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        let reason = format!("the operator quarantined it{why}");
+        let then = format!("it is stopped until you say: burnet app restart {}", self.spec.name);
+        self.say(Severity::Warn, &format!("is quarantined ({reason}); {then}"), out);
+        let mut incident = self.incident(What::Quarantined, &reason, at);
+        incident.then = then;
+        incident.finding.culprit = None;
+        incident.finding.sentence = "nobody; it is the operator's word".to_owned();
+        out.push(Command::Incident(Box::new(incident)));
+        self.stop_for(Then::Quarantine, Phase::Quarantined, &reason, at, out);
+    }
+
+    fn stop_for(&mut self, then: Then, rest: Phase, reason: &str, at: Situation, out: &mut Vec<Command>) {
+        if self.has_process() {
+            return self.end(then, How::Term, reason, at, out);
+        }
+        let runs = matches!(self.phase, Phase::Running);
+        if runs {
             self.unload(reason, at, out);
+        }
+        if runs || then == Then::Quarantine {
             self.remember_end(reason, None, at.now_ms);
         }
-        self.enter(Phase::Stopped, at.now_ms);
+        self.enter(rest, at.now_ms);
+    }
+
+    /// The node goes into safe mode; `essential` if the app runs then.
+    pub(crate) fn safe_mode_begins(&mut self, essential: bool, now_ms: u64) {
+        self.essential = essential;
+        if !essential && matches!(self.phase, Phase::Waiting | Phase::BackingOff { .. }) {
+            self.enter(Phase::Held, now_ms);
+        }
+    }
+
+    /// The node leaves safe mode: who was held starts, and who runs in a process zone for safe mode alone is trusted again.
+    pub(crate) fn safe_mode_ends(&mut self, at: Situation, out: &mut Vec<Command>) {
+        self.essential = false;
+        if matches!(self.phase, Phase::Held) {
+            return self.start(at, out);
+        }
+        let kept_down = self.kind != self.wanted_kind(at);
+        if kept_down && matches!(self.phase, Phase::Starting | Phase::Running) {
+            self.end(Then::Again, How::Term, "safe mode is over, and it runs trusted again", at, out);
+        }
+    }
+
+    /// The node is started anew with all its services, those that were given up included.
+    pub(crate) fn another_chance(&mut self, now_ms: u64) {
+        self.backoff.forget();
+        if matches!(self.phase, Phase::Quarantined | Phase::BackingOff { .. }) {
+            self.enter(Phase::Waiting, now_ms);
+        }
+    }
+
+    /// It runs inside the kernel process now.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.kind == ZoneKind::Trusted && matches!(self.phase, Phase::Running)
+    }
+
+    fn wanted_kind(&self, at: Situation) -> ZoneKind {
+        if at.safe_mode || self.demoted.is_some() { ZoneKind::Process } else { self.spec.kind }
     }
 
     /// No more patience: the process is killed now if there is one.
@@ -298,6 +393,7 @@ impl AppLife {
                 Phase::BackingOff { until_ms } => AppState::BackingOff { until_unix_ms: unix(until_ms) },
                 Phase::Quarantined => AppState::Quarantined,
                 Phase::Stopped => AppState::Stopped,
+                Phase::Held => AppState::Held,
             },
             since_unix_ms: unix(self.since_ms),
             restarts: self.generation.saturating_sub(1),
@@ -321,10 +417,14 @@ impl AppLife {
         if at.closing {
             return self.enter(Phase::Stopped, at.now_ms);
         }
+        if at.safe_mode && !self.essential {
+            return self.enter(Phase::Held, at.now_ms);
+        }
         if !at.kernel_ready {
             return self.enter(Phase::Waiting, at.now_ms);
         }
         self.generation += 1;
+        self.kind = self.wanted_kind(at);
         self.not_enforced.clear();
         self.backoff.started(at.now_ms);
         match self.kind {
@@ -381,30 +481,49 @@ impl AppLife {
         self.enter(Phase::Ending { reason: reason.to_owned(), then, kill_at_ms }, at.now_ms);
     }
 
-    fn fail(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
-        match self.backoff.failed(at.now_ms) {
-            _ if at.closing => self.enter(Phase::Stopped, at.now_ms),
+    fn fail(
+        &mut self,
+        what: What,
+        reason: &str,
+        evidence: Evidence,
+        at: Situation,
+        out: &mut Vec<Command>,
+    ) -> Became {
+        if at.closing {
+            self.enter(Phase::Stopped, at.now_ms);
+            return Became::Asked;
+        }
+        let mut incident = self.incident(what, reason, at);
+        incident.evidence = evidence;
+        let verdict = self.backoff.failed(at.now_ms);
+        let (severity, became) = match verdict {
+            Verdict::RestartAfter(_) => (Severity::Warn, Became::Restarted),
+            Verdict::Exhausted => (Severity::Error, Became::GivenUp),
+        };
+        incident.then = match verdict {
+            Verdict::RestartAfter(0) => "it is started again now".to_owned(),
+            Verdict::RestartAfter(delay_ms) => format!("it is started again in {delay_ms} ms"),
             Verdict::Exhausted => {
-                let line = format!(
-                    "ended too often ({reason}); it is quarantined until the operator says: burnet app restart {}",
-                    self.spec.name
-                );
-                self.say(Severity::Error, &line, out);
-                self.enter(Phase::Quarantined, at.now_ms);
+                incident.what = What::Quarantined;
+                let name = &self.spec.name;
+                format!("it is quarantined until the operator says: burnet app restart {name}")
             }
-            Verdict::RestartAfter(0) => {
-                self.say(Severity::Warn, &format!("ended ({reason}); it is started again now"), out);
-                self.start(at, out);
-            }
+        };
+        let ended = if became == Became::GivenUp { "ended too often" } else { "ended" };
+        self.say(severity, &format!("{ended} ({reason}); {}", incident.then), out);
+        out.push(Command::Incident(Box::new(incident)));
+        match verdict {
+            Verdict::RestartAfter(0) => self.start(at, out),
             Verdict::RestartAfter(delay_ms) => {
-                self.say(
-                    Severity::Warn,
-                    &format!("ended ({reason}); it is started again in {delay_ms} ms"),
-                    out,
-                );
                 self.enter(Phase::BackingOff { until_ms: at.now_ms.saturating_add(delay_ms) }, at.now_ms);
             }
+            Verdict::Exhausted => self.enter(Phase::Quarantined, at.now_ms),
         }
+        became
+    }
+
+    fn incident(&self, what: What, reason: &str, at: Situation) -> Incident {
+        Incident::of_app(what, &self.spec.name, self.generation, reason, at.now_ms)
     }
 
     fn demote(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {

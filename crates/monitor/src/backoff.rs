@@ -12,7 +12,7 @@ pub struct Patience {
     pub first_delay_ms: u64,
     /// Each delay is twice the one before, up to this.
     pub longest_delay_ms: u64,
-    /// So many restarts within `window_ms` are allowed, and not one more.
+    /// So many restarts within `window_ms` are allowed, and not one more; with 0 nothing is ever started again.
     pub restarts_max: usize,
     /// The window in which restarts are counted.
     pub window_ms: u64,

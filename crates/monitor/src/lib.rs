@@ -10,9 +10,9 @@
 //!                           supervisor (pure)
 //! ```
 //!
-//! The monitor is outside of all that it watches (Rosemary, section 3.2, item 5): it has one thread, reads no network
-//! input and nothing that an app says but its output, waits for nobody, and so outlives whatever they do. A trusted app
-//! that takes the kernel down is started again in a process zone.
+//! The monitor is outside of all that it watches (Rosemary, section 3.2, item 5): it has one thread that decides and acts, reads no
+//! network input and nothing that an app says but its output, waits for nobody, and so outlives whatever they do. A second thread only writes
+//! to the disk what is to be kept. A trusted app that takes the kernel down is started again in a process zone.
 //!
 //! The two other ends of its sockets are here too, for the kernel process and the SDK: [`channel::Channel`],
 //! [`protocol`], [`child::die_with_parent`].
@@ -25,13 +25,20 @@ mod backoff;
 pub mod channel;
 pub mod child;
 mod children;
+mod event;
+pub mod incident;
+mod keeper;
 mod output;
+mod process_end;
 pub mod protocol;
+pub mod records;
 mod resources;
 mod run;
+mod safe_mode;
 mod sampling;
 mod signals;
 pub mod supervisor;
+mod witness;
 
 pub use app::{
     APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Ending, KernelStatus,
@@ -42,5 +49,6 @@ pub use backoff::Patience;
 pub use output::ZONE_REMARK;
 pub use resources::{NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
 pub use run::{Monitor, Outcome, Plan, Programs, RunError, Seat, ZoneProgram, run};
+pub use safe_mode::{Intensity, SafeModePlan};
 pub use signals::shutdown_signals;
 pub use supervisor::Timing;

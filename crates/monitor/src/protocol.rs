@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use zone::Limits;
 use zone::judge::Excess;
 
-use crate::app::{AppSource, AppStatus, KernelStatus, Verb};
+use crate::app::{AppSource, AppStatus, Ending, KernelStatus, Verb};
 use crate::resources::{NodeUsage, ZoneCounts, ZoneUsage};
 
 /// Descriptors of one end of a port: the rings' memory and a wake-up each way.
@@ -32,7 +32,8 @@ pub const WORKERS_MAX: u16 = 32;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ToKernel {
-    /// Always the first message, once: the node's configuration, whose form is the caller's.
+    /// Always the first message, once: the node's configuration, whose form is the caller's. The descriptor with it is a
+    /// [`ring::Board`], on which each worker notes which trusted app it calls.
     Configure {
         /// What `Plan::config` held.
         config: Value,
@@ -89,6 +90,8 @@ pub enum ToKernel {
         apps: Vec<AppStatus>,
         /// How the kernel process itself fares.
         kernel: KernelStatus,
+        /// Why and since when the node is in safe mode, if it is.
+        safe_mode: Option<Ending>,
     },
     /// What zones and the node use; sent at every sample, and left out if the one before was not read yet: the next is as good.
     Resources {
@@ -142,12 +145,17 @@ pub enum FromKernel {
         app: String,
         /// What is asked.
         verb: Verb,
+        /// Why, in the operator's words.
+        #[serde(default)]
+        why: Option<String>,
     },
     /// What was counted of each zone; said about as often as it is measured.
     Counts {
         /// One for each zone that is attached.
         zones: Vec<ZoneCounts>,
     },
+    /// The operator wants the node to leave safe mode.
+    LeaveSafeMode,
     /// The kernel process cannot go on and is about to exit: a port in use, a missing certificate.
     Fatal {
         /// The code it exits with; 2 for what the operator must change.
@@ -210,7 +218,7 @@ mod tests {
     #[test]
     fn a_message_with_something_unknown_in_it_is_refused_by_name() {
         check::<FromKernel>(r#"{"operator":{"app":"hub","verb":"explode"}}"#, "unknown variant `explode`");
-        check::<FromKernel>(r#"{"operator":{"app":"hub","verb":"stop","why":1}}"#, "unknown field `why`");
+        check::<FromKernel>(r#"{"operator":{"app":"hub","verb":"stop","when":1}}"#, "unknown field `when`");
         check::<FromKernel>(r#"{"fatal":{"exit_code":256,"message":""}}"#, "invalid value: integer `256`");
         check::<FromKernel>(r#""party""#, "unknown variant `party`");
         check::<ToZone>(r#"{"welcome":{"zone":1}}"#, "missing field");
@@ -222,7 +230,7 @@ mod tests {
         check::<FromKernel>(r#""alive""#, "Alive");
         check::<FromKernel>(
             r#"{"operator":{"app":"hub","verb":"stop"}}"#,
-            "Operator { app: \"hub\", verb: Stop }",
+            "Operator { app: \"hub\", verb: Stop, why: None }",
         );
         let said = ToKernel::Configure { config: serde_json::json!({"listen": ["127.0.0.1:6653"]}) };
         let heard: ToKernel = serde_json::from_slice(&serde_json::to_vec(&said).unwrap()).unwrap();

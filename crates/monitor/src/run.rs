@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
 
-use ring::{Port, Sizes};
+use ring::{Board, Port, Sizes};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
 use zone::cgroup::{NodeGroups, ZoneGroups};
@@ -22,9 +22,12 @@ use zone::{NotEnforced, Resource, Sample};
 use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, PlanError, REASON_BYTES_MAX, ZoneKind, legible};
 use crate::channel::{Channel, ChannelError, MESSAGE_BYTES_MAX, encode};
 use crate::children::Child;
+use crate::incident::{Incident, LAST_LINES_MAX};
+use crate::keeper::Keeper;
 use crate::output::{Output, ZONE_REMARK};
 use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone, WORKERS_MAX};
 use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS, ZoneCounts};
+use crate::safe_mode::SafeModePlan;
 use crate::sampling;
 use crate::supervisor::{Command, Event, How, Severity, Supervisor, Timing, Who};
 
@@ -53,6 +56,9 @@ const CONFIG_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1_024;
 
 /// Longest sentence of a kernel that cannot run, in bytes.
 const FATAL_BYTES_MAX: usize = 1_000;
+
+/// Longest line of an app's output in an incident, in bytes; what is longer is cut there.
+const INCIDENT_LINE_BYTES_MAX: usize = 500;
 
 /// Most bytes of a launcher's report in one turn; what an app can bring about in it is little.
 const REPORT_BYTES_PER_TURN_MAX: usize = 4 << 10;
@@ -98,6 +104,10 @@ pub struct Plan {
     pub programs: Programs,
     /// The monitor's patience.
     pub timing: Timing,
+    /// What the operator wants of safe mode.
+    pub safe_mode: SafeModePlan,
+    /// The folder in which incidents and what apps print are kept ([`crate::records`]); without it they are not.
+    pub records: Option<PathBuf>,
 }
 
 /// How the node ended.
@@ -160,6 +170,8 @@ struct KernelProcess {
     /// `None` once the kernel closed its end; its exit follows.
     channel: Option<Channel>,
     outbox: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+    /// Where its workers write which trusted zone they call.
+    board: Board,
 }
 
 struct ZoneProcess {
@@ -171,10 +183,24 @@ struct ZoneProcess {
     _channel: Channel,
     pipe: Option<io::PipeReader>,
     output: Output,
+    last_lines: LastLines,
     /// Of the launcher; an app has no hand on it.
     report_pipe: Option<io::PipeReader>,
     report: Output,
     groups: ZoneGroups,
+}
+
+/// What an app printed last, for its incidents: at most [`LAST_LINES_MAX`] lines of [`INCIDENT_LINE_BYTES_MAX`].
+#[derive(Debug, Default)]
+struct LastLines(VecDeque<String>);
+
+impl LastLines {
+    fn push(&mut self, line: &str) {
+        if self.0.len() >= LAST_LINES_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(legible(line, INCIDENT_LINE_BYTES_MAX));
+    }
 }
 
 /// What a poll waits for.
@@ -202,6 +228,9 @@ pub struct Monitor {
     /// Groups of zones that are over, in which somebody was still ending. Each turn they are tried again; there are no more of them than
     /// processes that Linux is taking away.
     left_groups: Vec<ZoneGroups>,
+    keeper: Keeper,
+    /// Of the zone that was reaped last, until what became of it is decided: its app, generation and last lines.
+    reaped: Option<(String, u64, LastLines)>,
     heard: VecDeque<Event>,
     resources: Resources,
     next_sample_ms: u64,
@@ -214,21 +243,24 @@ impl Monitor {
     /// ([`crate::shutdown_signals`]).
     ///
     /// # Errors
-    /// [`PlanError`] if the plan cannot be run; nothing has been started then.
-    pub fn start(plan: Plan, stop: OwnedFd) -> Result<Monitor, PlanError> {
+    /// [`RunError::Plan`] if the plan cannot be run; nothing has been started then. [`RunError::Io`] if the system has no threads left.
+    pub fn start(plan: Plan, stop: OwnedFd) -> Result<Monitor, RunError> {
         check_plan(&plan)?;
-        let Plan { apps, workers, port, config, programs, timing } = plan;
+        let Plan { apps, workers, port, config, programs, timing, safe_mode, records } = plan;
+        let supervisor = Supervisor::new(apps, timing)?.with_safe_mode(safe_mode);
         let mut monitor = Monitor {
             workers,
             port,
             config,
             programs,
-            supervisor: Supervisor::new(apps, timing)?,
+            supervisor,
             stop: Some(stop),
             kernel: None,
             zones: Vec::new(),
             groups: own_groups(),
             left_groups: Vec::new(),
+            keeper: Keeper::new(records)?,
+            reaped: None,
             heard: VecDeque::new(),
             resources: Resources::new(port_bytes(port) * u64::from(workers)),
             next_sample_ms: 0,
@@ -350,11 +382,28 @@ impl Monitor {
             Command::End { who, how } => self.end(who, how),
             Command::TellKernel(message) => self.tell_kernel(&message, Vec::new()),
             Command::PublishApps => self.statuses_changed = true,
+            Command::Incident(incident) => self.keep_incident(incident),
             Command::Log { severity: Severity::Info, line } => tracing::info!("{line}"),
             Command::Log { severity: Severity::Warn, line } => tracing::warn!("{line}"),
             Command::Log { severity: Severity::Error, line } => tracing::error!("{line}"),
             Command::Exit { code, message } => self.outcome = Some(Outcome { code, message }),
         }
+    }
+
+    /// Adds what is known here alone, and hands it to the keeper.
+    fn keep_incident(&mut self, mut incident: Box<Incident>) {
+        incident.on_the_wall(unix_ms_at_zero());
+        if let Some(app) = &incident.app {
+            let same = |name: &str, generation| name == app && generation == incident.generation;
+            let alive = self.zones.iter().find(|zone| same(&zone.app, zone.generation));
+            let reaped = self.reaped.as_ref().filter(|(app, generation, _)| same(app, *generation));
+            let lines = alive.map(|zone| &zone.last_lines).or(reaped.map(|(.., lines)| lines));
+            let zone = self.statuses().iter().find(|status| status.app == *app).map(|status| status.zone);
+            incident.evidence.samples = zone.map(|zone| self.resources.history(zone)).unwrap_or_default();
+            incident.evidence.last_lines =
+                lines.map(|lines| lines.0.iter().cloned().collect()).unwrap_or_default();
+        }
+        self.keeper.incident(incident);
     }
 
     fn report_start(&mut self, who: Who, started: io::Result<u32>) {
@@ -366,11 +415,12 @@ impl Monitor {
 
     fn start_kernel(&mut self, generation: u64) -> io::Result<u32> {
         let (channel, theirs) = Channel::pair()?;
+        let (board, board_fd) = Board::create()?;
         let child = Child::start_kernel(&self.programs.kernel, theirs)?;
         let pid = child.pid();
-        self.kernel =
-            Some(KernelProcess { generation, child, channel: Some(channel), outbox: VecDeque::new() });
-        self.tell_kernel(&ToKernel::Configure { config: self.config.clone() }, Vec::new());
+        let (channel, outbox) = (Some(channel), VecDeque::new());
+        self.kernel = Some(KernelProcess { generation, child, channel, outbox, board });
+        self.tell_kernel(&ToKernel::Configure { config: self.config.clone() }, vec![board_fd]);
         Ok(pid)
     }
 
@@ -401,6 +451,7 @@ impl Monitor {
             _channel: channel,
             pipe: Some(pipe),
             output: Output::default(),
+            last_lines: LastLines::default(),
             report_pipe: Some(report_pipe),
             report: Output::default(),
             groups,
@@ -449,10 +500,9 @@ impl Monitor {
     fn flush(&mut self) {
         if self.statuses_changed && self.kernel.as_ref().is_some_and(|kernel| kernel.outbox.is_empty()) {
             self.statuses_changed = false;
-            self.tell_kernel(
-                &ToKernel::Apps { apps: self.statuses(), kernel: self.kernel_status() },
-                Vec::new(),
-            );
+            let safe_mode = self.supervisor.safe_mode_status(unix_ms_at_zero());
+            let (apps, kernel) = (self.statuses(), self.kernel_status());
+            self.tell_kernel(&ToKernel::Apps { apps, kernel, safe_mode }, Vec::new());
         }
         let Some(kernel) = &mut self.kernel else { return };
         let Some(channel) = &kernel.channel else { return kernel.outbox.clear() };
@@ -507,6 +557,9 @@ impl Monitor {
             Ok(Some(end)) => {
                 // What it said last explains its end.
                 self.read_kernel(MESSAGES_AFTER_END_MAX);
+                if let Some(kernel) = &self.kernel {
+                    self.heard.push_back(Event::KernelCalled { zones: called(&kernel.board) });
+                }
                 self.heard.push_back(Event::Exited { who, end, last_line: None });
             }
             Err(error) => {
@@ -519,7 +572,7 @@ impl Monitor {
     fn read_output(&mut self, zone: u16) {
         let now = now_ms();
         let Some(process) = self.zones.iter_mut().find(|process| process.zone == zone) else { return };
-        read_pipe(process, OUTPUT_BYTES_PER_TURN_MAX, now);
+        read_pipe(process, OUTPUT_BYTES_PER_TURN_MAX, now, &mut self.keeper);
     }
 
     fn read_report(&mut self, zone: u16) {
@@ -538,10 +591,10 @@ impl Monitor {
         };
         let mut process = self.zones.swap_remove(index);
         self.heard.extend(read_report(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now));
-        read_pipe(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now);
-        let (lines, said) = process.output.finish();
-        lines.iter().for_each(|line| log_output(&process.app, line));
-        let (lines, reported) = process.report.finish();
+        read_pipe(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now, &mut self.keeper);
+        let (lines, said) = std::mem::take(&mut process.output).finish();
+        lines.iter().for_each(|line| print(&mut process, line, &mut self.keeper));
+        let (lines, reported) = std::mem::take(&mut process.report).finish();
         lines.iter().for_each(|line| log_zone(&process.app, line));
         // If there was no app to say anything, the launcher says why.
         let last_line = said.or(reported);
@@ -550,6 +603,7 @@ impl Monitor {
             self.left_groups.push(std::mem::take(&mut process.groups));
         }
         let who = Who::Zone { zone, generation: process.generation };
+        self.reaped = Some((process.app, process.generation, process.last_lines));
         self.heard.push_back(match ended {
             Ok(Some(end)) => Event::Exited { who, end, last_line },
             Ok(None) => return,
@@ -613,7 +667,7 @@ impl Monitor {
         let now = now_ms();
         for process in &mut self.zones {
             if let Some(line) = process.output.tick(now) {
-                log_output(&process.app, &line);
+                print(process, &line, &mut self.keeper);
             }
             if let Some(line) = process.report.tick(now) {
                 log_zone(&process.app, &line);
@@ -692,16 +746,29 @@ fn event(message: FromKernel) -> Heard {
             Event::ZoneFault { app, generation, reason: phrase(reason) }
         }
         FromKernel::TrustedFault { app, reason } => Event::TrustedFault { app, reason: phrase(reason) },
-        FromKernel::Operator { app, verb } => Event::Operator { app, verb },
+        FromKernel::Operator { app, verb, why } => Event::Operator { app, verb, why: why.map(phrase) },
+        FromKernel::LeaveSafeMode => Event::LeaveSafeMode,
         FromKernel::Fatal { exit_code, message } => {
             Event::KernelFatal { exit_code, message: legible(&message, FATAL_BYTES_MAX) }
         }
     })
 }
 
-fn read_pipe(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64) {
+/// The zones that the kernel process was calling when it ended. A slot that holds what cannot be a zone says nothing.
+fn called(board: &Board) -> Vec<u16> {
+    board.read().into_iter().filter_map(|word| u16::try_from(word).ok()).filter(|zone| *zone > 0).collect()
+}
+
+fn read_pipe(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64, keeper: &mut Keeper) {
     let lines = read_lines(&mut process.pipe, &mut process.output, bytes_max, now_ms);
-    lines.iter().for_each(|line| log_output(&process.app, line));
+    lines.iter().for_each(|line| print(process, line, keeper));
+}
+
+/// A line of an app goes into the log, into the app's own, and is remembered for its incidents.
+fn print(process: &mut ZoneProcess, line: &str, keeper: &mut Keeper) {
+    log_output(&process.app, line);
+    process.last_lines.push(line);
+    keeper.line(&process.app, process.generation, unix_ms_at_zero().saturating_add(now_ms()), line);
 }
 
 /// What the launcher says: of a gap the supervisor hears, everything else is logged.

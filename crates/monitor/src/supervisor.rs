@@ -11,15 +11,24 @@
 //! | a service's process ends, unasked | as an app's, but with less delay, and it is given up later |
 //! | a zone breaks the rules of its port | killed, then as above |
 //! | a trusted app panics | caught by the kernel; the app runs in a process zone from then on |
-//! | the kernel ends, unasked, or its workers stand still | restarted; every zone too, with fresh ports; all trusted apps run in process zones from then on |
+//! | the kernel ends, unasked, or its workers stand still | restarted; every zone too, with fresh ports; the trusted apps that it was calling run in process zones from then on, or all of them if it was calling none |
 //! | the kernel says at its first start that it cannot run | the node ends with the kernel's exit code and sentence |
-//! | the kernel ends too often | the node gives up with exit code 1 |
+//! | several services fail within a short time, or one is given up | kernel and zones are started anew, and if it happens again, in safe mode |
+//! | the kernel ends too often | kernel and zones are started anew in safe mode; if it ends too often then, the node gives up with exit code 1 |
+//!
+//! Each of these is an incident: what happened, who did it as far as one can tell, and what was seen before.
 
-use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, PlanError, Verb, check_specs};
-use crate::app_life::{AppLife, Past, Situation};
+use crate::app::{AppRole, AppSpec, AppStatus, Ending, KernelStatus, PlanError, check_specs};
+use crate::app_life::{AppLife, Became, Past, Situation};
 use crate::backoff::{Backoff, Patience, Verdict};
+use crate::incident::{Evidence, Incident, What};
 use crate::protocol::ToKernel;
+use crate::safe_mode::{Consequence, Intensity, SafeMode, SafeModePlan};
+use crate::witness::{KernelEnd, Witness};
 use zone::NotEnforced;
+
+pub use crate::event::{Command, Event, How, Severity, Who};
+pub use crate::process_end::{ProcessEnd, describe};
 
 /// The monitor polls at least this often while a kernel runs, in milliseconds.
 const LONGEST_SLEEP_MS: u64 = 500;
@@ -41,6 +50,8 @@ pub struct Timing {
     pub service: Patience,
     /// Restarts of the kernel.
     pub kernel: Patience,
+    /// When the failure of services is the node's.
+    pub node: Intensity,
     /// From the start of the kernel process to its `Ready`; it only has to open its ports.
     pub kernel_start_ms: u64,
     /// A kernel whose workers stood still for so long hangs: thirty missed heartbeats.
@@ -55,184 +66,12 @@ impl Default for Timing {
             app: Patience::APP,
             service: Patience::SERVICE,
             kernel: Patience::KERNEL,
+            node: Intensity::NODE,
             kernel_start_ms: 10_000,
             kernel_silence_ms: 3_000,
             end_grace_ms: 2_000,
         }
     }
-}
-
-/// One life of one child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Who {
-    /// The kernel process.
-    Kernel {
-        /// Counts its starts.
-        generation: u64,
-    },
-    /// The process of an app.
-    Zone {
-        /// The zone's id.
-        zone: u16,
-        /// Counts the app's starts.
-        generation: u64,
-    },
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProcessEnd {
-    /// It exited with this code.
-    Code(i32),
-    /// A signal ended it.
-    Signal {
-        /// The signal's number.
-        number: i32,
-        /// It left a core dump.
-        core_dumped: bool,
-    },
-}
-
-/// How a process is ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// Asked: SIGTERM.
-    Term,
-    /// Killed: SIGKILL, to its process group.
-    Kill,
-}
-
-/// How loud a line of the log is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    /// The course of things.
-    Info,
-    /// Something failed and is being put right.
-    Warn,
-    /// Something stays broken or changed until the operator acts.
-    Error,
-}
-
-/// What the supervisor hears.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// The node begins; said once and first.
-    Begin,
-    /// A child has been started.
-    Started {
-        /// Which.
-        who: Who,
-        /// Its process id.
-        pid: u32,
-    },
-    /// A child could not be started.
-    StartFailed {
-        /// Which.
-        who: Who,
-        /// What the system said.
-        reason: String,
-    },
-    /// A child ended and has been reaped.
-    Exited {
-        /// Which.
-        who: Who,
-        /// How.
-        end: ProcessEnd,
-        /// The last line of its output.
-        last_line: Option<String>,
-    },
-    /// The launcher of a zone says what it cannot enforce.
-    NotEnforced {
-        /// Which.
-        who: Who,
-        /// What, and why.
-        gap: NotEnforced,
-    },
-    /// The kernel listens.
-    KernelReady,
-    /// The kernel's workers move.
-    KernelAlive,
-    /// The kernel is about to exit and says why.
-    KernelFatal {
-        /// The code it will exit with.
-        exit_code: u8,
-        /// The sentence for the operator.
-        message: String,
-    },
-    /// The kernel process does not keep to the protocol, or does not read what it is told.
-    KernelFault {
-        /// What it did.
-        reason: String,
-    },
-    /// The kernel says that a zone broke the rules of its port.
-    ZoneFault {
-        /// The app's name.
-        app: String,
-        /// The generation it was attached with.
-        generation: u64,
-        /// What it did.
-        reason: String,
-    },
-    /// The kernel says that a trusted app failed.
-    TrustedFault {
-        /// The app's name.
-        app: String,
-        /// What it did.
-        reason: String,
-    },
-    /// The operator asks something for an app.
-    Operator {
-        /// The app's name.
-        app: String,
-        /// What is asked.
-        verb: Verb,
-    },
-    /// Time has passed.
-    Tick,
-    /// The operator or the system wants the node to end; a second one wants it now.
-    ShutdownAsked,
-}
-
-/// What is to be done.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Command {
-    /// Start the kernel process and send it its configuration.
-    StartKernel {
-        /// Counts its starts.
-        generation: u64,
-    },
-    /// Start the app's process with fresh ports, send it its `Welcome` and the kernel its `AttachZone`.
-    StartZone {
-        /// The zone's id.
-        zone: u16,
-        /// Counts the app's starts.
-        generation: u64,
-    },
-    /// End this process.
-    End {
-        /// Which.
-        who: Who,
-        /// How.
-        how: How,
-    },
-    /// Send this to the kernel process.
-    TellKernel(ToKernel),
-    /// The apps' statuses changed: send them to the kernel process.
-    PublishApps,
-    /// Write this to the log.
-    Log {
-        /// How loud.
-        severity: Severity,
-        /// What.
-        line: String,
-    },
-    /// End the monitor. The last command of all.
-    Exit {
-        /// The exit code.
-        code: u8,
-        /// The sentence for the operator if the node did not end as asked.
-        message: Option<String>,
-    },
 }
 
 #[derive(Debug, Clone)]
@@ -246,6 +85,8 @@ enum KernelPhase {
     Ending {
         reason: String,
         kill_at_ms: Option<u64>,
+        /// Nobody who runs in it has done anything.
+        blameless: bool,
     },
     BackingOff {
         until_ms: u64,
@@ -282,6 +123,10 @@ pub struct Supervisor {
     ever_ready: bool,
     /// What the kernel said before exiting.
     fatal: Option<(u8, String)>,
+    /// The trusted apps that it was calling when it ended.
+    called: Vec<String>,
+    safe_mode: SafeMode,
+    witness: Witness,
     course: Course,
     last_event_ms: u64,
 }
@@ -305,6 +150,8 @@ impl Supervisor {
         let apps = (1u16..).zip(specs).map(life).collect();
         Ok(Supervisor {
             kernel_backoff: Backoff::new(timing.kernel.clone()),
+            safe_mode: SafeMode::new(SafeModePlan::default(), timing.node.clone()),
+            witness: Witness::default(),
             timing,
             apps,
             kernel: KernelPhase::Gone,
@@ -314,9 +161,23 @@ impl Supervisor {
             kernel_last_end: None,
             ever_ready: false,
             fatal: None,
+            called: Vec::new(),
             course: Course::Running,
             last_event_ms: 0,
         })
+    }
+
+    /// What the operator wants of safe mode. To be said before [`Event::Begin`].
+    #[must_use]
+    pub fn with_safe_mode(mut self, plan: SafeModePlan) -> Supervisor {
+        self.safe_mode = SafeMode::new(plan, self.timing.node.clone());
+        self
+    }
+
+    /// Why and since when the node is in safe mode, if it is; the clock as in [`Supervisor::statuses`].
+    #[must_use]
+    pub fn safe_mode_status(&self, unix_ms_at_zero: u64) -> Option<Ending> {
+        self.safe_mode.status(unix_ms_at_zero)
     }
 
     /// What an app was told to run as.
@@ -378,6 +239,7 @@ impl Supervisor {
         let quiet = matches!(event, Event::KernelAlive | Event::Tick);
         self.dispatch(event, now_ms, &mut out);
         self.leave_when_empty(now_ms, &mut out);
+        self.witness.attend(&mut out, now_ms);
         let kernel_hears = matches!(self.kernel, KernelPhase::Running { .. });
         if kernel_hears && !(quiet && out.is_empty()) && !matches!(self.course, Course::Left) {
             out.push(Command::PublishApps);
@@ -414,12 +276,14 @@ impl Supervisor {
                     app.trusted_fault(&reason, at, out);
                 }
             }
-            Event::Operator { app, verb } => {
+            Event::Operator { app, verb, why } => {
                 let at = self.situation(now_ms);
                 if let Some(app) = self.app(&app) {
-                    app.operator(verb, at, out);
+                    app.operator(verb, why.as_deref(), at, out);
                 }
             }
+            Event::LeaveSafeMode => self.leave_safe_mode(now_ms, out),
+            Event::KernelCalled { zones } => self.called = self.loaded(|zone| zones.contains(&zone)),
             Event::Tick => self.tick(now_ms, out),
             Event::ShutdownAsked => self.shutdown_asked(now_ms, out),
         }
@@ -431,7 +295,14 @@ impl Supervisor {
             kernel_ready: matches!(self.kernel, KernelPhase::Running { .. }),
             closing: !matches!(self.course, Course::Running),
             end_grace_ms: self.timing.end_grace_ms,
+            safe_mode: self.safe_mode.is_on(),
         }
+    }
+
+    /// The names of the apps that run inside the kernel process, of those zones that count.
+    fn loaded(&self, counts: impl Fn(u16) -> bool) -> Vec<String> {
+        let loaded = self.apps.iter().filter(|app| app.is_loaded() && counts(app.zone));
+        loaded.map(|app| app.spec.name.clone()).collect()
     }
 
     fn app(&mut self, name: &str) -> Option<&mut AppLife> {
@@ -440,6 +311,9 @@ impl Supervisor {
 
     fn begin(&mut self, now_ms: u64, out: &mut Vec<Command>) {
         if self.kernel_generation == 0 && matches!(self.course, Course::Running) {
+            if self.safe_mode.from_start() {
+                self.safe_mode_begins("the operator asked for it", now_ms, out);
+            }
             self.start_kernel(now_ms, out);
         }
     }
@@ -493,8 +367,11 @@ impl Supervisor {
             Who::Kernel { .. } => {}
             Who::Zone { zone, generation } => {
                 let app = self.apps.iter_mut().find(|app| app.zone == zone && app.is_current(generation));
-                if let Some(app) = app {
-                    app.exited(how, last_line, at, out);
+                let Some(app) = app else { return };
+                let became = app.exited(how, end, last_line, at, out);
+                if app.spec.role == AppRole::Service && became != Became::Asked {
+                    let service = app.spec.name.clone();
+                    self.service_failed(&service, became == Became::GivenUp, now_ms, out);
                 }
             }
         }
@@ -514,13 +391,22 @@ impl Supervisor {
         self.ever_ready = true;
         self.kernel = KernelPhase::Running { alive_ms: now_ms };
         let at = self.situation(now_ms);
-        // Services first: what they are there for begins with the apps.
-        for role in [AppRole::Service, AppRole::App] {
-            self.apps
-                .iter_mut()
-                .filter(|app| app.spec.role == role)
-                .for_each(|app| app.kernel_ready(at, out));
+        for index in self.order_of_start() {
+            self.apps[index].kernel_ready(at, out);
         }
+    }
+
+    /// Services first, since what they are there for begins with the apps; then as the operator wrote them, and in safe mode as the
+    /// operator's list for it says.
+    fn order_of_start(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.apps.len()).collect();
+        order.sort_by_key(|index| {
+            let AppSpec { name, role, .. } = &self.apps[*index].spec;
+            // Those that are not on the list are held, whenever their turn comes.
+            let place = self.safe_mode.is_on().then(|| self.safe_mode.place_of(name).unwrap_or(usize::MAX));
+            (*role == AppRole::App, place)
+        });
+        order
     }
 
     fn kernel_ended(&mut self, how: &str, end: Option<ProcessEnd>, now_ms: u64, out: &mut Vec<Command>) {
@@ -546,10 +432,25 @@ impl Supervisor {
         }
         self.kernel_last_end = Some(Past::new(&why, None, now_ms));
         let reason = format!("the kernel process ended: {why}");
+        let called = std::mem::take(&mut self.called);
         // Whoever runs inside the kernel may have done this, unless the kernel gave a reason of its own.
-        let demote = fatal.is_none();
+        let by_us = matches!(before, KernelPhase::Ending { blameless: true, .. });
+        let blameless = by_us || fatal.is_some();
+        let trusted = self.loaded(|_| true);
+        let demoted = |app: &String| !blameless && (called.is_empty() || called.contains(app));
+        if !by_us {
+            let killed_by_us = matches!(before, KernelPhase::Ending { .. });
+            let said = fatal.is_some();
+            let kernel = KernelEnd { end, said, killed_by_us, called: &called, trusted: &trusted };
+            let mut incident = Incident::of_node(What::KernelEnded, &why, now_ms);
+            incident.finding = self.witness.of_kernel(&kernel, now_ms);
+            incident.evidence = Evidence { called: called.clone(), ..Evidence::of(end) };
+            incident.then = after_kernel(&trusted.into_iter().filter(demoted).collect::<Vec<_>>());
+            out.push(Command::Incident(Box::new(incident)));
+        }
         let at = self.situation(now_ms);
         for app in &mut self.apps {
+            let demote = demoted(&app.spec.name);
             app.kernel_lost(&reason, demote, at, out);
         }
         self.restart_kernel(&reason, now_ms, out);
@@ -557,12 +458,26 @@ impl Supervisor {
 
     fn restart_kernel(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
         match self.kernel_backoff.failed(now_ms) {
+            // A monitor that is to restart nothing has nothing to go into safe mode with.
+            Verdict::Exhausted if !self.safe_mode.is_on() && self.timing.kernel.restarts_max > 0 => {
+                let Patience { restarts_max, window_ms, .. } = self.timing.kernel;
+                let seconds = window_ms / 1_000;
+                let why = format!("{reason}; that was after {restarts_max} restarts within {seconds} s");
+                self.enter_safe_mode(&why, now_ms, out);
+                self.start_kernel(now_ms, out);
+            }
             Verdict::Exhausted => {
                 let Patience { restarts_max, window_ms, .. } = self.timing.kernel;
+                let mode = if self.safe_mode.is_on() { " in safe mode" } else { "" };
                 let message = format!(
-                    "{reason}; that was after {restarts_max} restarts within {} s, so the node gives up",
+                    "{reason}; that was after {restarts_max} restarts within {} s{mode}, so the node gives up; \
+                     burnet incidents says what went before",
                     window_ms / 1_000
                 );
+                let mut incident = Incident::of_node(What::GaveUp, reason, now_ms);
+                incident.finding = self.witness.of_safe_mode(now_ms);
+                incident.then = "the node ended with exit code 1".to_owned();
+                out.push(Command::Incident(Box::new(incident)));
                 self.close(1, Some(message), now_ms, out);
             }
             Verdict::RestartAfter(0) => {
@@ -578,11 +493,86 @@ impl Supervisor {
         }
     }
 
+    /// Safe mode, since something went wrong.
+    fn enter_safe_mode(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
+        self.safe_mode_begins(reason, now_ms, out);
+        let mut incident = Incident::of_node(What::SafeMode, reason, now_ms);
+        incident.finding = self.witness.of_safe_mode(now_ms);
+        incident.then =
+            "only the services and the apps of safe_mode.apps run, all in process zones, until you say: \
+                         burnet safe-mode leave"
+                .to_owned();
+        out.push(Command::Incident(Box::new(incident)));
+    }
+
+    fn safe_mode_begins(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
+        self.safe_mode.enter(reason, now_ms);
+        self.kernel_backoff.forget();
+        for app in &mut self.apps {
+            let listed = self.safe_mode.place_of(&app.spec.name).is_some();
+            app.safe_mode_begins(listed || app.spec.role == AppRole::Service, now_ms);
+        }
+        let line = format!("the node is in safe mode ({reason}) until you say: burnet safe-mode leave");
+        out.push(Command::Log { severity: Severity::Error, line });
+    }
+
+    /// Beside its own restart, which was decided already.
+    fn service_failed(&mut self, service: &str, given_up: bool, now_ms: u64, out: &mut Vec<Command>) {
+        let (failed, safe_mode) = match self.safe_mode.service_failed(service, given_up, now_ms) {
+            Consequence::Nothing => return,
+            Consequence::RestartNode(failed) => (failed, false),
+            Consequence::Enter(failed) => (failed, true),
+        };
+        let names = failed.join(", ");
+        let reason = match failed.as_slice() {
+            [_] => format!("the service {names} ended too often"),
+            _ => format!("several services failed within a short time: {names}"),
+        };
+        let mut incident = Incident::of_node(What::NodeRestarted, &reason, now_ms);
+        incident.finding = self.witness.of_services(&failed, now_ms);
+        incident.then = "the kernel process and all zones are started anew".to_owned();
+        out.push(Command::Incident(Box::new(incident)));
+        for app in self.apps.iter_mut().filter(|app| app.spec.role == AppRole::Service) {
+            app.another_chance(now_ms);
+        }
+        if safe_mode {
+            self.enter_safe_mode(&format!("{reason}, and again after a restart of the node"), now_ms, out);
+        }
+        self.restart_node(&reason, out);
+    }
+
+    /// The kernel process ends, and what follows from that starts everything anew.
+    fn restart_node(&mut self, reason: &str, out: &mut Vec<Command>) {
+        let line = format!("kernel and all zones are started anew: {reason}");
+        out.push(Command::Log { severity: Severity::Error, line });
+        if matches!(self.kernel, KernelPhase::Starting { .. } | KernelPhase::Running { .. }) {
+            let reason = format!("the node is started anew: {reason}");
+            self.kernel = KernelPhase::Ending { reason, kill_at_ms: None, blameless: true };
+            self.end_kernel(How::Kill, out);
+        }
+    }
+
+    fn leave_safe_mode(&mut self, now_ms: u64, out: &mut Vec<Command>) {
+        if !self.safe_mode.is_on() || !matches!(self.course, Course::Running) {
+            return;
+        }
+        self.safe_mode.leave();
+        self.kernel_backoff.forget();
+        self.witness.forget_kernel_ends();
+        let line = "the node leaves safe mode: the operator said so".to_owned();
+        out.push(Command::Log { severity: Severity::Info, line });
+        let at = self.situation(now_ms);
+        for app in &mut self.apps {
+            app.safe_mode_ends(at, out);
+        }
+    }
+
     fn kill_kernel(&mut self, reason: &str, out: &mut Vec<Command>) {
         if matches!(self.kernel, KernelPhase::Starting { .. } | KernelPhase::Running { .. }) {
             let line = format!("the kernel process is killed: {reason}");
             out.push(Command::Log { severity: Severity::Error, line });
-            self.kernel = KernelPhase::Ending { reason: reason.to_owned(), kill_at_ms: None };
+            self.kernel =
+                KernelPhase::Ending { reason: reason.to_owned(), kill_at_ms: None, blameless: false };
             self.end_kernel(How::Kill, out);
         }
     }
@@ -640,7 +630,11 @@ impl Supervisor {
         match self.kernel {
             KernelPhase::Starting { .. } | KernelPhase::Running { .. } => {
                 out.push(Command::TellKernel(ToKernel::Shutdown));
-                self.kernel = KernelPhase::Ending { reason: reason.to_owned(), kill_at_ms: Some(kill_at_ms) };
+                self.kernel = KernelPhase::Ending {
+                    reason: reason.to_owned(),
+                    kill_at_ms: Some(kill_at_ms),
+                    blameless: true,
+                };
             }
             KernelPhase::BackingOff { .. } => self.kernel = KernelPhase::Gone,
             KernelPhase::Ending { .. } | KernelPhase::Gone => {}
@@ -702,48 +696,13 @@ fn cannot_run(fatal: Option<&(u8, String)>, end: Option<ProcessEnd>) -> Option<(
     }
 }
 
-/// A process's end as a phrase: `exit code 3`, `killed by SIGSEGV (core dumped)`.
-#[must_use]
-pub fn describe(end: ProcessEnd) -> String {
-    match end {
-        ProcessEnd::Code(0) => "exit code 0, unasked".to_owned(),
-        // What the Rust runtime exits with.
-        ProcessEnd::Code(101) => "exit code 101 (a panic)".to_owned(),
-        ProcessEnd::Code(code) => format!("exit code {code}"),
-        ProcessEnd::Signal { number, core_dumped } => {
-            let core = match (number, core_dumped) {
-                // seccomp(2), SECCOMP_RET_KILL_PROCESS.
-                (SIGSYS, _) => " (it made a system call that no app may make)",
-                (_, true) => " (core dumped)",
-                _ => "",
-            };
-            format!("killed by {}{core}", signal_name(number))
+/// What is done about a kernel process that ended.
+fn after_kernel(demoted: &[String]) -> String {
+    match demoted {
+        [] => "it and all zones are started again".to_owned(),
+        demoted => {
+            let names = demoted.join(", ");
+            format!("it and all zones are started again; no longer trusted, and in process zones: {names}")
         }
     }
-}
-
-/// The signal of whom the filter of system calls kills.
-const SIGSYS: i32 = 31;
-
-fn signal_name(number: i32) -> String {
-    let name = match number {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        5 => "SIGTRAP",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        24 => "SIGXCPU",
-        25 => "SIGXFSZ",
-        SIGSYS => "SIGSYS",
-        other => return format!("signal {other}"),
-    };
-    name.to_owned()
 }

@@ -44,6 +44,8 @@
 #![cfg_attr(loom, allow(dead_code, reason = "without descriptors part of the algorithm has no caller"))]
 
 mod atomic;
+#[cfg(not(loom))]
+mod board;
 mod fault;
 mod lanes;
 mod layout;
@@ -60,6 +62,8 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+#[cfg(not(loom))]
+pub use board::{BOARD_SLOTS, Board};
 pub use fault::{Full, PeerFault, PortFault};
 pub use lanes::Lane;
 pub use layout::{MAX_FRAME_BYTES, Sizes};

@@ -71,6 +71,27 @@ pub(crate) mod mapping {
         Ok(fd)
     }
 
+    /// Makes sealed memory of zeros.
+    pub(crate) fn create_plain(bytes: usize) -> io::Result<OwnedFd> {
+        let fd = memfd_create(c"burnet-board", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&fd, bytes as u64)?;
+        fcntl_add_seals(&fd, SEALS)?;
+        Ok(fd)
+    }
+
+    /// Maps sealed memory of exactly this size.
+    pub(crate) fn open_plain(fd: BorrowedFd<'_>, bytes: usize) -> Result<Mapping, PortFault> {
+        let seals = fcntl_get_seals(fd).map_err(|_| PortFault::NotSealed)?;
+        if !seals.contains(SEALS) {
+            return Err(PortFault::NotSealed);
+        }
+        let found = fstat(fd).map_err(io::Error::from)?.st_size;
+        if u64::try_from(found).ok() != u64::try_from(bytes).ok() {
+            return Err(PortFault::NotAPort);
+        }
+        Ok(Mapping::new(fd, bytes)?)
+    }
+
     /// Maps memory that says that it is a port's, and returns the sizes in which it may be used.
     pub(crate) fn open(fd: BorrowedFd<'_>) -> Result<(Mapping, Sizes), PortFault> {
         // Only a memfd (or a file of tmpfs) knows seals; anything else refuses the question.

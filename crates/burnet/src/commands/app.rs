@@ -1,6 +1,7 @@
 //! `burnet app list`, `restart`, `stop`, `start`: the apps of the running node.
 
-use super::{ago, ask, json, table::columns, unexpected};
+use super::{ago, ask, json, safe_mode, table::columns, unexpected};
+use crate::cli::incidents::AppQuarantineArgs;
 use crate::cli::{AppListArgs, AppVerbArgs, CommandError};
 use crate::node::operator::{Answer, AppView, PackageView, Question};
 use monitor::{AppRole, AppState, Ending, Verb};
@@ -9,17 +10,33 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// What `burnet app list` prints.
 pub fn list(args: &AppListArgs) -> Result<String, CommandError> {
     let Answer::Apps(apps) = ask(&args.asking, &Question::Apps)? else { return Err(unexpected()) };
-    if args.asking.json { json(&apps) } else { Ok(text(&apps, unix_ms())) }
+    if args.asking.json {
+        return json(&apps);
+    }
+    let Answer::Node(node) = ask(&args.asking, &Question::Node)? else { return Err(unexpected()) };
+    let safe_mode = node.safe_mode.is_some().then(|| safe_mode::text(&node)).unwrap_or_default();
+    Ok(text(&apps, unix_ms()) + &safe_mode)
 }
 
 /// What the commands print that ask something for an app.
 pub fn ask_for(args: &AppVerbArgs, verb: Verb) -> Result<String, CommandError> {
-    let question = Question::App { app: args.name.clone(), verb };
+    ask_for_because(args, verb, None)
+}
+
+/// What `burnet app quarantine` prints.
+pub fn quarantine(args: &AppQuarantineArgs) -> Result<String, CommandError> {
+    let AppQuarantineArgs { name, why, asking } = args.clone();
+    ask_for_because(&AppVerbArgs { name, asking }, Verb::Quarantine, why)
+}
+
+fn ask_for_because(args: &AppVerbArgs, verb: Verb, why: Option<String>) -> Result<String, CommandError> {
+    let question = Question::App { app: args.name.clone(), verb, why };
     let Answer::Done = ask(&args.asking, &question)? else { return Err(unexpected()) };
     let doing = match verb {
         Verb::Restart => "is being restarted",
         Verb::Stop => "is being stopped",
         Verb::Start => "is being started",
+        Verb::Quarantine => "is being quarantined",
     };
     if args.asking.json {
         json(&serde_json::json!({ "app": args.name, "asked": verb }))
@@ -118,6 +135,7 @@ fn state(state: AppState, now_ms: u64) -> String {
         }
         AppState::Quarantined => "quarantined".to_owned(),
         AppState::Stopped => "stopped".to_owned(),
+        AppState::Held => "held by safe mode".to_owned(),
     }
 }
 

@@ -84,6 +84,8 @@ impl OwnNode {
             std::env::current_exe().map_err(|error| trouble("the program cannot find itself", error))?;
         let mut command = Command::new(own);
         command.args(["run", "--die-with-parent", "--socket"]).arg(&socket).stdin(Stdio::null());
+        // What goes wrong on it is no concern of the node of this machine.
+        command.arg("--records").arg(folder.join("records"));
         arguments(&mut command);
         let child = command.spawn().map_err(|error| trouble("the node cannot be started", error))?;
         Ok(OwnNode { child, folder, socket })

@@ -16,6 +16,7 @@ pub use grants::{grant, remove, revoke, trust, untrust};
 pub use install::{install, verify};
 pub use show::show;
 
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use package::install::Node;
@@ -49,6 +50,11 @@ pub fn now() -> Moment {
 pub fn state(args: &StateArgs) -> Result<State, CommandError> {
     let around = Surroundings::of_this_process()?;
     Ok(State::at(around.state(args.state.as_deref(), None)?))
+}
+
+/// The path of the state folder that is meant.
+pub fn state_folder(command_line: Option<&Path>) -> Result<PathBuf, CommandError> {
+    Ok(Surroundings::of_this_process()?.state(command_line, None)?)
 }
 
 /// The state folder that is meant, and whose signature is required.

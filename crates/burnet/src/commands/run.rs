@@ -9,7 +9,7 @@ use crate::cli::{CommandError, LaunchArgs, RunArgs};
 use crate::config::{Config, Installed, Surroundings, users};
 use crate::interpreter::Interpreter;
 use crate::logging;
-use monitor::{AppSource, AppSpec, Plan, Programs, RunError, Seat, Timing, ZONE_REMARK};
+use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Seat, Timing, ZONE_REMARK};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -91,6 +91,8 @@ fn plan(config: Config) -> Result<Plan, CommandError> {
         config: handed_on,
         programs,
         timing: Timing::default(),
+        safe_mode: SafeModePlan { apps: config.safe_mode.apps, from_start: config.safe_mode.from_start },
+        records: config.node.records,
     })
 }
 

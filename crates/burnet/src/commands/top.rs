@@ -198,6 +198,7 @@ fn word(state: AppState) -> &'static str {
         AppState::BackingOff { .. } => "starts again",
         AppState::Quarantined => "quarantined",
         AppState::Stopped => "stopped",
+        AppState::Held => "held",
     }
 }
 

@@ -44,6 +44,8 @@ pub struct ConfigFile {
     pub python: PythonTable,
     /// `[limits]`.
     pub limits: LimitsTable,
+    /// `[safe_mode]`.
+    pub safe_mode: SafeModeTable,
     #[serde(rename = "app")]
     apps: BTreeMap<Spanned<String>, AppTable>,
 }
@@ -125,6 +127,14 @@ pub struct PackagesTable {
 pub struct PythonTable {
     /// The interpreter of all of them.
     pub interpreter: Option<PathBuf>,
+}
+
+/// `[safe_mode]`: what runs when the node keeps to what it must.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SafeModeTable {
+    /// The apps, in the order in which they are started.
+    pub apps: Vec<String>,
 }
 
 /// `[app.NAME]`: an app to run.

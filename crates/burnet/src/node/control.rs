@@ -12,6 +12,7 @@
 use super::accepting::Accepting;
 use super::desk::{Asker, Desk};
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine};
+use super::mark::Mark;
 use super::operator::{Answer, NodeView, Question};
 use super::operator_line::Operator;
 use super::owed::Owed;
@@ -30,7 +31,8 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use monitor::channel::{Channel, ChannelError};
 use monitor::protocol::{ALIVE_INTERVAL_MS, FromKernel, ToKernel, split_ports};
-use monitor::{AppRole, AppStatus, KernelStatus, SAMPLE_INTERVAL_MS, Verb};
+use monitor::{AppRole, AppStatus, Ending, KernelStatus, SAMPLE_INTERVAL_MS, Verb};
+use ring::Board;
 use southbound::tls::{TlsFiles, load};
 use southbound::{Listeners, RoleWanted, Roster, SouthboundConfig, Versions};
 use std::collections::HashMap;
@@ -107,10 +109,12 @@ fn start(channel: &Channel) -> Result<Control, Fatal> {
     let ToKernel::Configure { config } = received.message else {
         return Err(Fatal(1, "the monitor did not begin with the configuration".to_owned()));
     };
+    // Without one everything else works, and the monitor does not know whom a crash was in.
+    let board = received.fds.first().and_then(|fd| Board::open(fd).ok()).map(Arc::new);
     let config: Config = serde_json::from_value(config)
         .map_err(|error| Fatal(1, format!("the configuration cannot be read: {error}")))?;
     crate::logging::start(config.node.log);
-    Control::new(&config)
+    Control::new(&config, board)
 }
 
 struct Control {
@@ -133,6 +137,8 @@ struct Control {
     usage: UsageDesk,
     next_count_ms: u64,
     kernel: Option<KernelStatus>,
+    safe_mode: Option<Ending>,
+    mark: Mark,
     turns_seen: Vec<u64>,
     to_monitor: Vec<FromKernel>,
     epoch: Instant,
@@ -141,7 +147,7 @@ struct Control {
 }
 
 impl Control {
-    fn new(config: &Config) -> Result<Control, Fatal> {
+    fn new(config: &Config, board: Option<Arc<Board>>) -> Result<Control, Fatal> {
         let southbound = southbound_config(config)?;
         let specs: Vec<_> = config.southbound.listen.iter().map(|place| place.0).collect();
         let mut listeners = Listeners::bind(&specs).map_err(|error| Fatal(2, error.to_string()))?;
@@ -154,7 +160,7 @@ impl Control {
         let roster = Arc::new(Roster::new(southbound.max_connections, southbound.max_half_open_per_address));
         let epoch = Instant::now();
         let (workers, threads) =
-            start_workers(config, &southbound, &roster, &control_line, epoch).map_err(ours)?;
+            start_workers(config, &southbound, &roster, &control_line, epoch, &board).map_err(ours)?;
         for address in listeners.addresses() {
             tracing::info!("listening for switches on {address}");
         }
@@ -178,6 +184,8 @@ impl Control {
             usage: UsageDesk::new(&config.apps, config.southbound.workers.into()),
             next_count_ms: 0,
             kernel: None,
+            safe_mode: None,
+            mark: Mark::of_control(board),
             to_monitor: vec![FromKernel::Ready],
             epoch,
             ending: None,
@@ -323,7 +331,8 @@ impl Control {
                 self.tell_all(|| ToWorker::DetachZone { zone: ZoneId(zone), generation });
             }
             ToKernel::LoadTrusted { zone, app, source, settings, grant } => {
-                let checked = self.packages.check(&app).and_then(|()| apps::trusted_code(&source));
+                let load = || self.mark.calling(ZoneId(zone), || apps::trusted_code(&source));
+                let checked = self.packages.check(&app).and_then(|()| load());
                 match checked.and_then(|code| Ok((code, AppGrant::read(grant)?))) {
                     Ok((code, grant)) => {
                         let grant = Box::new(grant.to_kernel());
@@ -343,8 +352,9 @@ impl Control {
                 tracing::info!("app {app} is unloaded: {reason}");
                 self.tell_all(|| ToWorker::DetachZone { zone: ZoneId(zone), generation: 0 });
             }
-            ToKernel::Apps { apps, kernel } => {
+            ToKernel::Apps { apps, kernel, safe_mode } => {
                 self.packages.on_apps(&apps);
+                self.safe_mode = safe_mode;
                 self.apps = apps;
                 self.kernel = Some(kernel);
             }
@@ -537,7 +547,8 @@ impl Control {
             }
             Question::Usage => Some(Answer::Usage(self.usage.view(&self.apps))),
             Question::Flows { datapath } => self.ask_flows(asker, datapath),
-            Question::App { app, verb } => Some(self.ask_for_app(app, verb)),
+            Question::App { app, verb, why } => Some(self.ask_for_app(app, verb, why)),
+            Question::LeaveSafeMode => Some(self.leave_safe_mode()),
         }
     }
 
@@ -553,6 +564,7 @@ impl Control {
             kernel_last_end: kernel.and_then(|kernel| kernel.last_end.as_ref()).map(|end| end.reason.clone()),
             switches: self.roster.switches().len(),
             connections: self.roster.connections(),
+            safe_mode: self.safe_mode.clone(),
         }
     }
 
@@ -578,18 +590,26 @@ impl Control {
         None
     }
 
-    fn ask_for_app(&mut self, app: String, verb: Verb) -> Answer {
+    fn leave_safe_mode(&mut self) -> Answer {
+        if self.safe_mode.is_none() {
+            return Answer::Refused("the node is not in safe mode".to_owned());
+        }
+        self.to_monitor.push(FromKernel::LeaveSafeMode);
+        Answer::Done
+    }
+
+    fn ask_for_app(&mut self, app: String, verb: Verb, why: Option<String>) -> Answer {
         let Some(status) = self.apps.iter().find(|status| status.app == app) else {
             return Answer::Refused(format!(
                 "there is no app {app} on this node; `burnet app list` lists those that are"
             ));
         };
-        if status.role == AppRole::Service && verb == Verb::Stop {
+        if status.role == AppRole::Service && matches!(verb, Verb::Stop | Verb::Quarantine) {
             return Answer::Refused(format!(
                 "{app} is a service of the node and is not stopped while the node runs; `burnet app restart {app}` starts it anew"
             ));
         }
-        self.to_monitor.push(FromKernel::Operator { app, verb });
+        self.to_monitor.push(FromKernel::Operator { app, verb, why });
         Answer::Done
     }
 
@@ -645,6 +665,7 @@ fn start_workers(
     roster: &Arc<Roster>,
     control: &ControlLine,
     epoch: Instant,
+    board: &Option<Arc<Board>>,
 ) -> io::Result<(Vec<WorkerLine>, Threads)> {
     let mut polls = Vec::new();
     let mut lines = Vec::new();
@@ -659,9 +680,11 @@ fn start_workers(
         let (southbound, roster, control, peers) =
             (southbound.clone(), roster.clone(), control.clone(), lines.clone());
         let limits = config.limits;
+        let mark = Mark::of_worker(board.clone(), number);
         let body = move || {
             pin(number);
-            let setup = WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch, limits };
+            let setup =
+                WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch, limits, mark };
             Worker::new(setup)?.run()
         };
         threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(body)?);

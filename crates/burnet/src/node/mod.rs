@@ -14,6 +14,7 @@ pub mod client;
 mod control;
 mod desk;
 mod mail;
+mod mark;
 pub mod operator;
 mod operator_line;
 mod owed;

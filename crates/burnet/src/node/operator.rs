@@ -3,7 +3,7 @@
 //! In: lines of at most [`LINE_BYTES_MAX`]. Out: a line for each, in the order in which they came. Never holds a socket.
 
 use flow::DatapathId;
-use monitor::{AppStatus, Verb};
+use monitor::{AppStatus, Ending, Verb};
 use serde::{Deserialize, Serialize};
 use zone::judge::Excess;
 use zone::{Resource, Sample};
@@ -34,7 +34,12 @@ pub enum Question {
         app: String,
         /// What.
         verb: Verb,
+        /// Why, in the operator's words.
+        #[serde(default)]
+        why: Option<String>,
     },
+    /// That the node leaves safe mode.
+    LeaveSafeMode,
 }
 
 /// An answer.
@@ -78,6 +83,8 @@ pub struct NodeView {
     pub switches: usize,
     /// Connections, those that are not up yet included.
     pub connections: usize,
+    /// Why and since when the node is in safe mode, if it is.
+    pub safe_mode: Option<Ending>,
 }
 
 /// A switch.
@@ -272,7 +279,7 @@ mod tests {
         check(r#"{"flows":{"datapath":"1"}}"#, Ok(Question::Flows { datapath: Some(DatapathId(1)) }));
         check(
             r#"{"app":{"app":"hub","verb":"stop"}}"#,
-            Ok(Question::App { app: "hub".into(), verb: Verb::Stop }),
+            Ok(Question::App { app: "hub".into(), verb: Verb::Stop, why: None }),
         );
     }
 }

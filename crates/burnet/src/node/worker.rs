@@ -11,6 +11,7 @@
 //! for a switch of another worker.
 
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost};
+use super::mark::Mark;
 use super::questions::{self, Question};
 use super::unsent::Unsent;
 use super::zones::{Fault, ZoneEnd, ZoneEnds};
@@ -77,6 +78,8 @@ pub struct WorkerSetup {
     pub epoch: Instant,
     /// What the kernel lets switches and apps have.
     pub limits: NodeLimits,
+    /// Where it notes which trusted app it calls.
+    pub mark: Mark,
 }
 
 /// The token with which the waker is registered.
@@ -121,13 +124,15 @@ pub struct Worker {
     /// Of each zone that is over, whose it was and how many commands it was refused: an app that is ended for what it does is
     /// attached for moments only, and its refusals are what the operator wants to see then. One for each zone id.
     refused_before: BTreeMap<ZoneId, (String, u64)>,
+    mark: Mark,
     ending: bool,
 }
 
 impl Worker {
     /// A worker that has not begun. Fails when the system has no descriptors left.
     pub fn new(setup: WorkerSetup) -> io::Result<Self> {
-        let WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch, limits } = setup;
+        let WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch, limits, mark } =
+            setup;
         let mut kernel = Kernel::new();
         kernel.fill_tables_to(limits.table_fill_percent);
         kernel.limit_punts(limits.punts());
@@ -166,6 +171,7 @@ impl Worker {
             scratch: Vec::new(),
             punt,
             refused_before: BTreeMap::new(),
+            mark,
             ending: false,
         })
     }
@@ -508,6 +514,8 @@ impl Worker {
             // Before the kernel forgets what it counted.
             let refusals = self.refusals(zone, end.app());
             self.refused_before.insert(zone, (end.app().to_owned(), refusals));
+            // What is dropped may be a trusted app, which is called for it.
+            self.mark.calling(zone, || drop(end));
         }
         for (asker, ticket) in self.dispatch.kernel.detach(zone) {
             self.answer(asker, ticket, NO_SUCH_SERVICE, false, &[]);
@@ -524,17 +532,17 @@ impl Worker {
                 ToWorker::AttachZone { zone, app, generation, port, grant } => {
                     self.attach(zone, app, generation, port, grant)
                 }
-                ToWorker::LoadTrusted { zone, app, code, settings, grant } => match code.start(&settings) {
-                    Ok(instance) => {
-                        let end = ZoneEnd::Trusted {
-                            app: app.clone(),
-                            instance: Box::new(instance),
-                            events: Vec::new(),
-                        };
-                        self.put(zone, &app, end, grant);
+                ToWorker::LoadTrusted { zone, app, code, settings, grant } => {
+                    match self.mark.calling(zone, || code.start(&settings)) {
+                        Ok(instance) => {
+                            let (instance, events) = (Box::new(instance), Vec::new());
+                            let mark = self.mark.clone();
+                            let end = ZoneEnd::Trusted { app: app.clone(), instance, events, zone, mark };
+                            self.put(zone, &app, end, grant);
+                        }
+                        Err(fault) => self.dispatch.faults.push((zone, Fault::Trusted { app, fault })),
                     }
-                    Err(fault) => self.dispatch.faults.push((zone, Fault::Trusted { app, fault })),
-                },
+                }
                 ToWorker::DetachZone { zone, generation } => {
                     let there = self.dispatch.zones.get(zone).map(|end| end.generation());
                     if there == Some(generation) {

@@ -2,6 +2,7 @@
 //!
 //! Never decides who hears an event or whether a command may pass; that is the kernel's.
 
+use super::mark::Mark;
 use abi::ZoneId;
 use abi::event::write;
 use kernel::punt::{Class, class_of};
@@ -59,6 +60,10 @@ pub enum ZoneEnd {
         instance: Box<TrustedApp>,
         /// Events that it has not been handed yet.
         events: Vec<u8>,
+        /// Its number.
+        zone: ZoneId,
+        /// Where it is noted that it is called.
+        mark: Mark,
     },
 }
 
@@ -113,11 +118,11 @@ impl ZoneEnd {
 
     /// Lets a trusted app hear what waits for it; a process zone hears by itself.
     pub fn run(&mut self) -> Result<(), Fault> {
-        let ZoneEnd::Trusted { app, instance, events } = self else { return Ok(()) };
+        let ZoneEnd::Trusted { app, instance, events, zone, mark } = self else { return Ok(()) };
         if events.is_empty() {
             return Ok(());
         }
-        let heard = instance.on_events(events);
+        let heard = mark.calling(*zone, || instance.on_events(events));
         events.clear();
         heard.map_err(|fault| Fault::Trusted { app: app.clone(), fault })
     }

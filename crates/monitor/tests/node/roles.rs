@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use monitor::channel::{Channel, ChannelError};
 use monitor::protocol::{FromKernel, ToKernel, ToZone, split_ports};
-use ring::{AppEnd, KernelEnd};
+use ring::{AppEnd, Board, KernelEnd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
 use zone::launch::{self, Code};
@@ -22,6 +22,7 @@ struct Kernel {
     channel: Channel,
     config: Value,
     ports: Vec<(String, u64, KernelEnd)>,
+    board: Board,
 }
 
 impl Kernel {
@@ -50,7 +51,11 @@ impl Kernel {
                 ToKernel::DetachZone { app, generation, .. } => {
                     self.ports.retain(|(name, attached, _)| (name, *attached) != (&app, generation));
                 }
-                ToKernel::LoadTrusted { app, settings, .. } => self.load(app, &settings),
+                ToKernel::LoadTrusted { zone, app, settings, .. } => {
+                    self.board.write(1, zone.into());
+                    self.load(app, &settings);
+                    self.board.write(1, 0);
+                }
                 ToKernel::Shutdown => exit(0),
                 ToKernel::Configure { .. }
                 | ToKernel::UnloadTrusted { .. }
@@ -94,7 +99,8 @@ pub fn kernel() {
     assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0, "the socket is still on standard input");
     let received = channel.receive::<ToKernel>().unwrap();
     let ToKernel::Configure { config } = received.message else { panic!("{received:?}") };
-    let mut kernel = Kernel { channel, config, ports: Vec::new() };
+    let board = Board::open(&received.fds[0]).unwrap();
+    let mut kernel = Kernel { channel, config, ports: Vec::new(), board };
     if let Some(path) = kernel.config.get("pid_file").and_then(Value::as_str) {
         stage::write(path, &std::process::id().to_string());
     }

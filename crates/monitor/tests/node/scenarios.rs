@@ -24,6 +24,9 @@ pub const ALL: &[Scenario] = scenarios![
     the_zone_inherits_no_environment_and_no_port,
     a_kernel_killed_with_9_comes_back_with_fresh_ports,
     a_trusted_app_that_aborts_the_kernel_runs_in_a_process_afterwards,
+    only_the_trusted_app_that_was_called_when_the_kernel_ended_is_demoted,
+    what_an_app_printed_and_how_it_ended_is_kept,
+    a_kernel_that_always_ends_brings_the_node_into_safe_mode,
     a_trusted_app_that_hangs_the_kernel_runs_in_a_process_afterwards,
     a_trusted_app_that_panics_runs_in_a_process_afterwards,
     a_stopped_kernel_process_is_killed,
@@ -317,4 +320,59 @@ fn children_die_with_a_killed_monitor() {
     kill(node.id(), Signal::KILL);
     node.wait().unwrap();
     wait_until("the kernel and the app end", || !lives(kernel) && !sleeps(app));
+}
+
+fn only_the_trusted_app_that_was_called_when_the_kernel_ended_is_demoted() {
+    let records = stage::Records::new();
+    let mut plan = stage::plan(vec![
+        app("good", ZoneKind::Trusted, json!({})),
+        app("bad", ZoneKind::Trusted, json!({"trusted": "abort"})),
+    ]);
+    plan.records = Some(records.0.clone());
+    let mut node = Node::start(plan);
+    node.until("the bad one runs in a process zone", |node| {
+        node.runs("bad", 2) && node.status("bad").kind == ZoneKind::Process && node.runs("good", 2)
+    });
+    assert_eq!((node.status("good").kind, node.status("good").demoted), (ZoneKind::Trusted, None));
+    drop(node);
+    let incident = monitor::records::incident(&records.0, 1).unwrap();
+    assert_eq!((incident.subject(), incident.finding.culprit.as_deref()), ("(kernel)", Some("bad")));
+    assert_eq!((incident.evidence.signal, incident.evidence.called), (Some(6), vec!["bad".to_owned()]));
+}
+
+fn what_an_app_printed_and_how_it_ended_is_kept() {
+    let records = stage::Records::new();
+    let mut plan = stage::plan(vec![script("hub", "echo one; echo 'panicked at x.rs:1:2:' >&2; exit 3")]);
+    plan.records = Some(records.0.clone());
+    let mut node = Node::start(plan);
+    node.until("it ended twice", |node| node.status("hub").restarts >= 1 && !node.runs("hub", 1));
+    drop(node);
+    let incident = monitor::records::incident(&records.0, 1).unwrap();
+    assert_eq!((incident.reason.as_str(), incident.evidence.exit_code), ("exit code 3", Some(3)));
+    assert_eq!(incident.evidence.last_lines, ["one", "panicked at x.rs:1:2:"]);
+    assert_eq!(incident.evidence.where_it_failed().collect::<Vec<_>>(), ["panicked at x.rs:1:2:"]);
+    let facts = &incident.evidence.facts;
+    assert!(facts.iter().any(|fact| fact.line.starts_with("app hub: its process is")), "{facts:?}");
+    let [log, _] = monitor::records::log_files(&records.0, "hub");
+    let log = std::fs::read_to_string(log).unwrap();
+    // Of both lives.
+    assert!(log.contains("Z 1 one\n") && log.contains("Z 2 one\n"), "{log}");
+}
+
+fn a_kernel_that_always_ends_brings_the_node_into_safe_mode() {
+    let records = stage::Records::new();
+    let bad = |name| app(name, ZoneKind::Trusted, json!({"trusted": "abort"}));
+    let mut plan = stage::plan(vec![greeter("hub"), bad("other"), bad("bad")]);
+    plan.timing.kernel.restarts_max = 1;
+    plan.safe_mode.apps = vec!["hub".into()];
+    plan.records = Some(records.0.clone());
+    let mut node = Node::start(plan);
+    node.until("the app of the list runs, and the others are held", |node| {
+        node.runs("hub", 1) && ["other", "bad"].iter().all(|app| node.status(app).state == AppState::Held)
+    });
+    drop(node);
+    let numbers = monitor::records::incident_numbers(&records.0).unwrap();
+    let whats =
+        numbers.iter().map(|number| monitor::records::incident(&records.0, *number).unwrap().what.words());
+    assert_eq!(whats.collect::<Vec<_>>(), ["ended", "ended", "safe mode"]);
 }

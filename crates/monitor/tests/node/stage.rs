@@ -50,6 +50,8 @@ pub fn plan(apps: Vec<AppSpec>) -> Plan {
         config: json!({}),
         programs: Programs { kernel, zone: Box::new(zone) },
         timing: Timing { end_grace_ms: 300, ..Timing::default() },
+        safe_mode: Default::default(),
+        records: None,
     }
 }
 
@@ -156,6 +158,21 @@ pub fn write(path: &str, text: &str) {
 
 pub fn kill(pid: u32, signal: Signal) {
     rustix::process::kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), signal).unwrap();
+}
+
+/// A folder for what a node keeps, gone when the test is.
+pub struct Records(pub PathBuf);
+
+impl Records {
+    pub fn new() -> Records {
+        Records(scratch("records"))
+    }
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// It runs; a process that ended and was not reaped does not.

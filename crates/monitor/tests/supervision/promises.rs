@@ -34,7 +34,7 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let verb = prop_oneof![Just(Verb::Restart), Just(Verb::Stop), Just(Verb::Start)];
+    let verb = prop_oneof![Just(Verb::Restart), Just(Verb::Stop), Just(Verb::Start), Just(Verb::Quarantine)];
     let who = prop_oneof![
         (0..5u64).prop_map(|generation| Who::Kernel { generation }),
         (0..5u16, 0..5u64).prop_map(|(zone, generation)| Who::Zone { zone, generation }),
@@ -50,7 +50,9 @@ fn event() -> impl Strategy<Value = Event> {
             Event::ZoneFault { app, generation, reason: "garbage".into() }
         }),
         3 => name().prop_map(|app| Event::TrustedFault { app, reason: "panic".into() }),
-        6 => (name(), verb).prop_map(|(app, verb)| Event::Operator { app, verb }),
+        6 => (name(), verb).prop_map(|(app, verb)| Event::Operator { app, verb, why: None }),
+        1 => Just(Event::LeaveSafeMode),
+        1 => prop::collection::vec(0..5u16, 0..3).prop_map(|zones| Event::KernelCalled { zones }),
         2 => (who, 1..9u32).prop_map(|(who, pid)| Event::Started { who, pid }),
         1 => Just(Event::ShutdownAsked),
     ]
@@ -107,7 +109,7 @@ proptest! {
             return Ok(());
         }
         for status in world.supervisor.statuses(0) {
-            let rests = matches!(status.state, AppState::Running | AppState::Quarantined | AppState::Stopped);
+            let rests = matches!(status.state, AppState::Running | AppState::Quarantined | AppState::Stopped | AppState::Held);
             prop_assert!(rests, "{:?}", status);
             let process = world.alive.iter().any(|alive| alive.starts_with(&format!("zone {}.", status.zone)));
             let expected = status.state == AppState::Running && status.kind == ZoneKind::Process;

@@ -305,19 +305,20 @@ fn a_failure_never_ends_the_node_with_the_code_of_success() {
 }
 
 #[test]
-fn a_kernel_that_crashes_six_times_in_a_minute_ends_the_node() {
+fn a_kernel_that_crashes_six_times_in_a_minute_and_six_times_in_safe_mode_ends_the_node() {
     let mut world = World::running();
     let mut crashes = 0;
     while world.exit.is_none() {
+        assert_eq!(world.supervisor.safe_mode_status(0).is_some(), crashes >= 6);
         world.kernel_ends(CRASHED);
         crashes += 1;
         world.wait_ms(1_000);
         world.hear(Event::KernelReady);
     }
-    assert_eq!(crashes, 6);
+    assert_eq!(crashes, 12);
     let (code, message) = world.exit.clone().unwrap();
     assert_eq!(code, 1);
-    assert!(message.unwrap().contains("after 5 restarts within 60 s, so the node gives up"));
+    assert!(message.unwrap().contains("after 5 restarts within 60 s in safe mode, so the node gives up"));
     assert_eq!((world.alive.len(), world.broken.len()), (0, 0));
 }
 

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use monitor::incident::Incident;
 use monitor::protocol::ToKernel;
 use monitor::supervisor::{Command, Event, How, ProcessEnd, Supervisor, Who};
-use monitor::{AppSource, AppSpec, AppState, AppStatus, Timing, Verb, ZoneKind};
+use monitor::{AppSource, AppSpec, AppState, AppStatus, SafeModePlan, Timing, Verb, ZoneKind};
 
 pub const KILLED: ProcessEnd = ProcessEnd::Signal { number: 9, core_dumped: false };
 pub const CRASHED: ProcessEnd = ProcessEnd::Signal { number: 11, core_dumped: false };
@@ -28,6 +29,8 @@ pub struct World {
     pub obedient: bool,
     /// The machine holds every process, even when killed.
     pub held: bool,
+    /// All of them.
+    pub incidents: Vec<Incident>,
     apps: usize,
     dying: Vec<Event>,
 }
@@ -55,9 +58,14 @@ pub fn app(name: &str, kind: ZoneKind) -> AppSpec {
 impl World {
     /// A node whose kernel has just been started.
     pub fn new(apps: Vec<AppSpec>) -> World {
+        World::with_safe_mode(apps, SafeModePlan::default())
+    }
+
+    /// One of which the operator wants this of safe mode.
+    pub fn with_safe_mode(apps: Vec<AppSpec>, safe_mode: SafeModePlan) -> World {
         let count = apps.len();
         let mut world = World {
-            supervisor: Supervisor::new(apps, Timing::default()).unwrap(),
+            supervisor: Supervisor::new(apps, Timing::default()).unwrap().with_safe_mode(safe_mode),
             now_ms: 1_000_000,
             alive: BTreeSet::new(),
             commands: Vec::new(),
@@ -67,6 +75,7 @@ impl World {
             kernel_ready: false,
             obedient: true,
             held: false,
+            incidents: Vec::new(),
             apps: count,
             dying: Vec::new(),
         };
@@ -145,6 +154,7 @@ impl World {
             }
             Command::TellKernel(message) => self.tell(message),
             Command::PublishApps | Command::Log { .. } => {}
+            Command::Incident(incident) => self.incidents.push(*incident),
             Command::Exit { code, message } => self.exit = Some((code, message)),
         }
     }
@@ -163,6 +173,9 @@ impl World {
             ToKernel::LoadTrusted { app, .. } => {
                 if self.status(&app).demoted.is_some() {
                     self.broken.push(format!("{app} was demoted and is loaded again"));
+                }
+                if self.supervisor.safe_mode_status(0).is_some() {
+                    self.broken.push(format!("{app} is loaded in safe mode"));
                 }
                 format!("load {app}")
             }
@@ -206,8 +219,17 @@ impl World {
         }
     }
 
+    /// The incidents since last asked, as short words: what, whom it happened to, who did it, and what followed.
+    pub fn take_incidents(&mut self) -> Vec<String> {
+        let words = |incident: Incident| {
+            let culprit = incident.finding.culprit.as_deref().unwrap_or("nobody");
+            format!("{} {} by {culprit}; {}", incident.subject(), incident.what.words(), incident.then)
+        };
+        std::mem::take(&mut self.incidents).into_iter().map(words).collect()
+    }
+
     pub fn operator(&mut self, verb: Verb, app: &str) {
-        self.hear(Event::Operator { app: app.to_owned(), verb });
+        self.hear(Event::Operator { app: app.to_owned(), verb, why: None });
     }
 
     /// Time passes, and the kernel's workers move if it is ready.

@@ -1,0 +1,24 @@
+//! An app as a shared object that takes its whole process along with the first packet that it hears: for tests of what a trusted app can do.
+//!
+//! Never does anything useful.
+
+use burnet_sdk::{App, Commands, Interests, PacketIn, Settings};
+
+/// Does nothing until a packet comes.
+struct Abort;
+
+impl App for Abort {
+    fn new(_: &Settings) -> Result<Self, String> {
+        Ok(Abort)
+    }
+
+    fn interests(&self) -> Interests {
+        Interests::none().packets()
+    }
+
+    fn on_packet_in(&mut self, _: &PacketIn, _: &mut Commands) {
+        std::process::abort();
+    }
+}
+
+burnet_sdk::shared_object!(Abort);

@@ -1,0 +1,111 @@
+//! `burnet incidents`, `burnet safe-mode`, `burnet app quarantine` and `burnet app logs`: what may be asked of what went wrong.
+
+use clap::{Args, Subcommand};
+
+use super::Asking;
+use super::package::StateArgs;
+
+/// Of `burnet incidents`.
+pub const EXAMPLES: &str = "\
+Examples:
+  burnet incidents                what went wrong, newest last
+  burnet incidents show 12        one of them, with all that was seen
+  burnet incidents --json | jq -r '.[].finding.culprit'
+
+It reads the state folder, so that it answers with the node down too.";
+
+/// Of `burnet app logs`.
+pub const LOGS_EXAMPLES: &str = "\
+Examples:
+  burnet app logs my-app --lines 20
+  burnet app logs my-app --follow
+
+Each line: the time, which start of the app it was, what it printed. The node's own log has the same lines.";
+
+/// `burnet incidents`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct IncidentsArgs {
+    /// What is asked; the list if nothing is.
+    #[command(subcommand)]
+    pub command: Option<IncidentsCommand>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Where the node keeps them.
+    #[command(flatten)]
+    pub state: IncidentsFolder,
+}
+
+/// Where incidents are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct IncidentsFolder {
+    /// The state folder of the node [default: $BURNET_STATE, else /var/lib/burnet for root and $XDG_STATE_HOME/burnet for others]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub state: Option<std::path::PathBuf>,
+}
+
+/// What may be asked about incidents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Subcommand)]
+pub enum IncidentsCommand {
+    /// List them
+    List,
+    /// Show one with all that was seen
+    Show {
+        /// Its number, as in the list
+        number: u64,
+    },
+}
+
+/// `burnet safe-mode`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct SafeModeArgs {
+    /// What is asked.
+    #[command(subcommand)]
+    pub command: SafeModeCommand,
+}
+
+/// What may be asked about safe mode.
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum SafeModeCommand {
+    /// Say whether the node is in safe mode, since when and why
+    Show {
+        /// How the node is reached, and how its answer is printed.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Leave safe mode: all apps run again, and those that did nothing are trusted again
+    Leave {
+        /// How the node is reached, and how its answer is printed.
+        #[command(flatten)]
+        asking: Asking,
+    },
+}
+
+/// `burnet app quarantine`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct AppQuarantineArgs {
+    /// The app's name, as in burnet app list
+    pub name: String,
+    /// Why; burnet app list and burnet incidents show it
+    #[arg(long, value_name = "TEXT")]
+    pub why: Option<String>,
+    /// How the node is reached, and how its answer is printed.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+/// `burnet app logs`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct AppLogsArgs {
+    /// The app's name, as in burnet app list
+    pub name: String,
+    /// Go on and print each line as it comes
+    #[arg(long)]
+    pub follow: bool,
+    /// Print so many lines, the last ones
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub lines: usize,
+    /// Where the node keeps them.
+    #[command(flatten)]
+    pub state: StateArgs,
+}

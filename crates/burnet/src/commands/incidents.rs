@@ -1,0 +1,152 @@
+//! `burnet incidents`: what went wrong, who did it, and what was seen.
+//!
+//! In: the state folder. Out: text or JSON. It asks no node, so that it answers when there is none, and changes nothing.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use monitor::incident::Incident;
+use monitor::records::{self, time_text};
+
+use super::json;
+use super::package::state_folder;
+use super::table::columns;
+use crate::cli::CommandError;
+use crate::cli::incidents::{IncidentsArgs, IncidentsCommand};
+
+/// What `burnet incidents` prints.
+pub fn incidents(args: &IncidentsArgs) -> Result<String, CommandError> {
+    let folder = state_folder(args.state.state.as_deref())?;
+    match args.command {
+        None | Some(IncidentsCommand::List) => list(&folder, args.json),
+        Some(IncidentsCommand::Show { number }) => show(&folder, number, args.json),
+    }
+}
+
+fn list(folder: &Path, as_json: bool) -> Result<String, CommandError> {
+    let shown = folder.display();
+    let numbers = records::incident_numbers(folder).map_err(|error| {
+        CommandError::DidNotWork(format!("the incidents in {shown} cannot be read: {error}"))
+    })?;
+    let read: Vec<_> = numbers.iter().map(|number| (*number, records::incident(folder, *number))).collect();
+    if as_json {
+        // One that is damaged says nothing.
+        let whole: Vec<Incident> = read.into_iter().filter_map(|(_, incident)| incident.ok()).collect();
+        return json(&whole);
+    }
+    if read.is_empty() {
+        return Ok(format!("no incident is kept in {shown}\n"));
+    }
+    let rows: Vec<_> = read
+        .iter()
+        .map(|(number, incident)| match incident {
+            Ok(incident) => row(incident),
+            Err(error) => {
+                let trouble = format!("it cannot be read: {error}");
+                [number.to_string(), "-".into(), "-".into(), "-".into(), trouble, "-".into()]
+            }
+        })
+        .collect();
+    Ok(columns(["NUMBER", "TIME", "WHO", "WHAT", "REASON", "CULPRIT"], &rows))
+}
+
+fn row(incident: &Incident) -> [String; 6] {
+    [
+        incident.number.to_string(),
+        time_text(incident.unix_ms),
+        incident.subject().to_owned(),
+        incident.what.words().to_owned(),
+        incident.reason.clone(),
+        incident.finding.culprit.clone().unwrap_or_else(|| "-".to_owned()),
+    ]
+}
+
+fn show(folder: &Path, number: u64, as_json: bool) -> Result<String, CommandError> {
+    let incident = match records::incident(folder, number) {
+        Ok(incident) => incident,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let why = "burnet incidents lists those that are kept";
+            return Err(CommandError::CannotBe(format!("there is no incident {number}: {why}")));
+        }
+        Err(error) => {
+            return Err(CommandError::DidNotWork(format!("incident {number} cannot be read: {error}")));
+        }
+    };
+    if as_json { json(&incident) } else { Ok(text(&incident)) }
+}
+
+fn text(incident: &Incident) -> String {
+    let Incident { number, generation, reason, then, finding, evidence, .. } = incident;
+    let life = if *generation > 0 { format!(", start {generation}") } else { String::new() };
+    let mut text = format!(
+        "incident {number}: {} {}, {}{life}\n  reason   {reason}\n  then     {then}\n  finding  {}\n",
+        incident.subject(),
+        incident.what.words(),
+        time_text(incident.unix_ms),
+        finding.sentence
+    );
+    if let Some(code) = evidence.exit_code {
+        text += &format!("  exit     code {code}\n");
+    }
+    if let Some(signal) = evidence.signal {
+        let core = if evidence.core_dumped { ", a core dump was left" } else { ", no core dump" };
+        text += &format!("  exit     signal {signal}{core}\n");
+    }
+    if !evidence.called.is_empty() {
+        text += &format!("  called   {}\n", evidence.called.join(", "));
+    }
+    let samples = evidence.samples.iter().map(|sample| {
+        format!(
+            "{}  cpu {} %, memory {} KiB, files {}, threads {}, commands {}/s, refused {}/s, lag {} ms",
+            time_text(sample.unix_ms),
+            sample.cpu_percent,
+            sample.memory_bytes >> 10,
+            sample.open_files,
+            sample.processes,
+            sample.commands_per_s,
+            sample.refusals_per_s,
+            sample.lag_ms
+        )
+    });
+    let facts = evidence.facts.iter().map(|fact| format!("{}  {}", time_text(fact.unix_ms), fact.line));
+    text += &section("where it failed", evidence.where_it_failed().map(str::to_owned));
+    text += &section("what it printed last", evidence.last_lines.iter().cloned());
+    text += &section("what it used", samples);
+    text + &section("what went before", facts)
+}
+
+fn section(heading: &str, lines: impl Iterator<Item = String>) -> String {
+    let lines: String = lines.map(|line| format!("  {line}\n")).collect();
+    if lines.is_empty() { lines } else { format!("{heading}:\n{lines}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_incident_is_shown_with_all_that_was_seen_and_nothing_that_was_not() {
+        let incident: Incident = serde_json::from_str(
+            r#"{"number":12,"unix_ms":0,"what":"app_ended","app":"hub","generation":3,"reason":"exit code 101 (a panic)",
+                "then":"it is started again now","finding":{"culprit":"hub","sentence":"hub itself"},
+                "evidence":{"exit_code":101,"last_lines":["learnt 3","panicked at src/main.rs:7:9:"],
+                "facts":[{"unix_ms":5,"line":"app hub: its process is 77"}]}}"#,
+        )
+        .unwrap();
+        let expected = "\
+incident 12: hub ended, 1970-01-01T00:00:00.000Z, start 3
+  reason   exit code 101 (a panic)
+  then     it is started again now
+  finding  hub itself
+  exit     code 101
+where it failed:
+  panicked at src/main.rs:7:9:
+what it printed last:
+  learnt 3
+  panicked at src/main.rs:7:9:
+what went before:
+  1970-01-01T00:00:00.005Z  app hub: its process is 77
+";
+        assert_eq!(text(&incident), expected);
+    }
+}

@@ -1,0 +1,223 @@
+//! An incident: something that went wrong, who did it as far as one can tell, and what was seen.
+//!
+//! In: what the supervisor knows of an end or a fault. Out: a value that is kept as JSON and shown to the operator.
+//! Nothing here decides, reads or writes.
+
+use serde::{Deserialize, Serialize};
+use zone::Sample;
+
+use crate::app::{REASON_BYTES_MAX, legible};
+use crate::supervisor::ProcessEnd;
+
+/// Most lines of an app's output that an incident keeps: a panic with a short backtrace.
+pub const LAST_LINES_MAX: usize = 40;
+
+/// Most facts from before an incident that it keeps; older ones are forgotten.
+pub const FACTS_MAX: usize = 64;
+
+/// Longest fact, in bytes; what is longer is cut.
+pub(crate) const FACT_BYTES_MAX: usize = 400;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// The process of an app ended, unasked.
+    AppEnded,
+    /// The kernel found that a zone broke the rules of its port.
+    ZoneFault,
+    /// A trusted app failed, and is trusted no more.
+    Demoted,
+    /// An app is stopped until the operator says otherwise.
+    Quarantined,
+    /// The kernel process ended, unasked.
+    KernelEnded,
+    /// All of the node was started anew.
+    NodeRestarted,
+    /// The node runs only what it must.
+    SafeMode,
+    /// The node ended by itself.
+    GaveUp,
+}
+
+impl What {
+    /// In words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            What::AppEnded => "ended",
+            What::ZoneFault => "broke its port",
+            What::Demoted => "demoted",
+            What::Quarantined => "quarantined",
+            What::KernelEnded => "ended",
+            What::NodeRestarted => "restarted",
+            What::SafeMode => "safe mode",
+            What::GaveUp => "gave up",
+        }
+    }
+}
+
+/// Who did it, and why one thinks so.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The app that did it, if one can be named.
+    pub culprit: Option<String>,
+    /// A sentence.
+    pub sentence: String,
+}
+
+/// Something that the monitor saw or said before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// When, in milliseconds since the Unix epoch.
+    pub unix_ms: u64,
+    /// What, as in the log.
+    pub line: String,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Evidence {
+    /// The code with which the process exited.
+    pub exit_code: Option<i32>,
+    /// The number of the signal that ended it.
+    pub signal: Option<i32>,
+    /// It left a core dump.
+    pub core_dumped: bool,
+    /// The trusted apps that the kernel process was calling when it ended.
+    pub called: Vec<String>,
+    /// The last lines that the process printed; at most [`LAST_LINES_MAX`].
+    pub last_lines: Vec<String>,
+    /// What happened on the node before, oldest first; at most [`FACTS_MAX`].
+    pub facts: Vec<Fact>,
+    /// What the app used before, oldest first; at most [`zone::usage::HISTORY_SAMPLES_MAX`].
+    pub samples: Vec<Sample>,
+}
+
+impl Evidence {
+    pub(crate) fn of(end: Option<ProcessEnd>) -> Evidence {
+        match end {
+            Some(ProcessEnd::Code(code)) => Evidence { exit_code: Some(code), ..Evidence::default() },
+            Some(ProcessEnd::Signal { number, core_dumped }) => {
+                Evidence { signal: Some(number), core_dumped, ..Evidence::default() }
+            }
+            None => Evidence::default(),
+        }
+    }
+
+    /// Those of the last lines that say where it failed: a panic, an assertion, an address, a frame of a backtrace.
+    pub fn where_it_failed(&self) -> impl Iterator<Item = &str> {
+        self.last_lines.iter().map(String::as_str).filter(|line| says_where(line))
+    }
+}
+
+fn says_where(line: &str) -> bool {
+    let line = line.trim_start();
+    let frame = line.split_once(": ").is_some_and(|(number, _)| number.parse::<u16>().is_ok());
+    let words = ["panicked at", "Assertion", "assertion", "SIGSEGV", "Segmentation", "Traceback", "0x"];
+    frame
+        || line.starts_with("at ")
+        || line.starts_with("File \"")
+        || words.iter().any(|word| line.contains(word))
+}
+
+/// Something that went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Incident {
+    /// By which the operator names it: counts the incidents of a state folder, from 1. It is 0 until it is kept.
+    #[serde(default)]
+    pub number: u64,
+    /// When, in milliseconds since the Unix epoch.
+    pub unix_ms: u64,
+    /// What.
+    pub what: What,
+    /// Which app it happened to; nobody if it was the kernel process or the node.
+    #[serde(default)]
+    pub app: Option<String>,
+    /// Which start of it.
+    #[serde(default)]
+    pub generation: u64,
+    /// Why, as a phrase.
+    pub reason: String,
+    /// What the monitor did about it.
+    pub then: String,
+    /// Who did it.
+    #[serde(default)]
+    pub finding: Finding,
+    /// What was seen.
+    #[serde(default)]
+    pub evidence: Evidence,
+}
+
+impl Incident {
+    /// One of an app, `at_ms` on the monitor's clock, which becomes the wall clock's when it is kept.
+    pub(crate) fn of_app(what: What, app: &str, generation: u64, reason: &str, at_ms: u64) -> Incident {
+        Incident {
+            app: Some(app.to_owned()),
+            generation,
+            finding: Finding { culprit: Some(app.to_owned()), sentence: String::new() },
+            ..Incident::of_node(what, reason, at_ms)
+        }
+    }
+
+    /// One of the kernel process or the node.
+    pub(crate) fn of_node(what: What, reason: &str, at_ms: u64) -> Incident {
+        Incident {
+            number: 0,
+            unix_ms: at_ms,
+            what,
+            app: None,
+            generation: 0,
+            reason: legible(reason, 2 * REASON_BYTES_MAX),
+            then: String::new(),
+            finding: Finding::default(),
+            evidence: Evidence::default(),
+        }
+    }
+
+    /// Whom it happened to, as the operator calls it.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        match (&self.app, self.what) {
+            (Some(app), _) => app,
+            (None, What::KernelEnded) => "(kernel)",
+            (None, _) => "(node)",
+        }
+    }
+
+    /// Moves all its times from the monitor's clock to the wall clock.
+    pub(crate) fn on_the_wall(&mut self, unix_ms_at_zero: u64) {
+        self.unix_ms = self.unix_ms.saturating_add(unix_ms_at_zero);
+        for fact in &mut self.evidence.facts {
+            fact.unix_ms = fact.unix_ms.saturating_add(unix_ms_at_zero);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_say_where_it_failed_are_found_among_the_others() {
+        let check = |line: &str, expected: bool| assert_eq!(says_where(line), expected, "{line}");
+        check("", false);
+        check("learnt 12 hosts: 3 new", false);
+        check("10.0.0.1: hello", false);
+        check("thread 'main' panicked at src/main.rs:7:9:", true);
+        check("  12: core::panicking::panic", true);
+        check("             at ./src/main.rs:7:9", true);
+        check("  File \"app.py\", line 3, in on_packet_in", true);
+        check("a.out[12]: segfault at 0x10", true);
+    }
+
+    #[test]
+    fn an_incident_of_an_older_node_can_be_read_and_of_a_newer_one_too() {
+        let old = r#"{"unix_ms":5,"what":"kernel_ended","reason":"r","then":"t"}"#;
+        let incident: Incident = serde_json::from_str(old).unwrap();
+        assert_eq!((incident.subject(), &incident.evidence), ("(kernel)", &Evidence::default()));
+        let new = r#"{"unix_ms":5,"what":"safe_mode","reason":"r","then":"t","evidence":{"weather":"bad"}}"#;
+        assert_eq!(serde_json::from_str::<Incident>(new).unwrap().subject(), "(node)");
+    }
+}

@@ -1,0 +1,385 @@
+//! Writes down what the operator may want to read later: incidents, and what apps print.
+//!
+//! ```text
+//!   monitor ──Letter──> keeper's thread ──> files (records)
+//! ```
+//!
+//! It has a thread of its own, because a disk may hold whoever writes to it, and the monitor waits for nobody. Between the two is a
+//! queue of [`LETTERS_MAX`]; what does not fit is left out and counted. It decides nothing, and a disk that is full changes nothing but
+//! that less is kept.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use crate::incident::Incident;
+use crate::records::{
+    INCIDENTS_MAX, LOG_BYTES_MAX, LOGS_MAX, incident, incident_file, incident_numbers, incidents_folder,
+    log_files, logs_folder, time_text,
+};
+
+/// Most letters that wait for the disk: what all apps may print in half a second.
+const LETTERS_MAX: usize = 4_096;
+
+/// How long the end of the node waits for the disk.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// Most log files that are open; one more closes all, which are opened again as they are needed.
+const OPEN_MAX: usize = 64;
+
+/// How often another node may have taken the number of an incident before this one gives up.
+const TRIES_MAX: u64 = 100;
+
+#[derive(Debug)]
+enum Letter {
+    Line { app: String, generation: u64, unix_ms: u64, line: String },
+    Incident(Box<Incident>),
+}
+
+/// The monitor's end.
+#[derive(Debug, Default)]
+pub(crate) struct Keeper {
+    letters: Option<SyncSender<Letter>>,
+    done: Option<Receiver<()>>,
+    left_out: u64,
+}
+
+impl Keeper {
+    /// One that writes into this folder, or nowhere.
+    pub(crate) fn new(records: Option<PathBuf>) -> io::Result<Keeper> {
+        let Some(records) = records else { return Ok(Keeper::default()) };
+        let (letters, inbox) = sync_channel(LETTERS_MAX);
+        let (finished, done) = sync_channel(1);
+        let body = move || {
+            let mut files = Files::new(records);
+            for letter in inbox {
+                files.keep(letter);
+            }
+            // Nobody may be waiting.
+            let _ = finished.send(());
+        };
+        std::thread::Builder::new().name("keeper".to_owned()).spawn(body)?;
+        Ok(Keeper { letters: Some(letters), done: Some(done), left_out: 0 })
+    }
+
+    /// An app printed a line.
+    pub(crate) fn line(&mut self, app: &str, generation: u64, unix_ms: u64, line: &str) {
+        if self.letters.is_some() {
+            self.send(Letter::Line { app: app.to_owned(), generation, unix_ms, line: line.to_owned() });
+        }
+    }
+
+    /// Something went wrong.
+    pub(crate) fn incident(&mut self, incident: Box<Incident>) {
+        self.send(Letter::Incident(incident));
+    }
+
+    fn send(&mut self, letter: Letter) {
+        let Some(letters) = &self.letters else { return };
+        match letters.try_send(letter) {
+            Ok(()) if self.left_out == 0 => {}
+            Ok(()) => {
+                let left_out = std::mem::take(&mut self.left_out);
+                tracing::warn!("the disk was slow: {left_out} lines of apps and incidents were not kept");
+            }
+            Err(TrySendError::Full(_)) => self.left_out += 1,
+            Err(TrySendError::Disconnected(_)) => self.letters = None,
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.letters = None;
+        if let Some(done) = self.done.take() {
+            // A disk that holds it longer holds not the node.
+            let _ = done.recv_timeout(GOODBYE);
+        }
+    }
+}
+
+/// The keeper's side.
+struct Files {
+    records: PathBuf,
+    logs: HashMap<String, Log>,
+    /// Whose each incident is, by number. `None` until the folder has been looked at.
+    incidents: Option<BTreeMap<u64, String>>,
+    complained: bool,
+}
+
+struct Log {
+    file: File,
+    bytes: u64,
+}
+
+impl Files {
+    fn new(records: PathBuf) -> Files {
+        Files { records, logs: HashMap::new(), incidents: None, complained: false }
+    }
+
+    fn keep(&mut self, letter: Letter) {
+        let kept = match letter {
+            Letter::Line { app, generation, unix_ms, line } => {
+                self.keep_line(&app, &format!("{} {generation} {line}\n", time_text(unix_ms)))
+            }
+            Letter::Incident(incident) => self.keep_incident(*incident),
+        };
+        match kept {
+            Ok(()) => self.complained = false,
+            Err(error) if !self.complained => {
+                self.complained = true;
+                let shown = self.records.display();
+                tracing::warn!("neither incidents nor apps' output can be kept in {shown}: {error}");
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn keep_line(&mut self, app: &str, line: &str) -> io::Result<()> {
+        let length = u64::try_from(line.len()).unwrap_or(u64::MAX);
+        let log = self.log(app)?;
+        log.file.write_all(line.as_bytes())?;
+        log.bytes = log.bytes.saturating_add(length);
+        if log.bytes >= LOG_BYTES_MAX {
+            self.logs.remove(app);
+            let [now, before] = log_files(&self.records, app);
+            fs::rename(now, before)?;
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, app: &str) -> io::Result<&mut Log> {
+        if !self.logs.contains_key(app) {
+            if self.logs.len() >= OPEN_MAX {
+                self.logs.clear();
+            }
+            make_folder(&logs_folder(&self.records))?;
+            let [path, _] = log_files(&self.records, app);
+            let known = path.exists();
+            let mut options = OpenOptions::new();
+            let file = options.append(true).create(true).mode(0o640).open(&path)?;
+            let bytes = file.metadata()?.len();
+            self.logs.insert(app.to_owned(), Log { file, bytes });
+            if !known {
+                forget_a_log(&self.records);
+            }
+        }
+        self.logs.get_mut(app).ok_or_else(|| io::Error::other("no log"))
+    }
+
+    fn keep_incident(&mut self, mut incident: Incident) -> io::Result<()> {
+        make_folder(&incidents_folder(&self.records))?;
+        let known = self.known()?;
+        let first = known.last_key_value().map_or(1, |(last, _)| last + 1);
+        let (subject, what, sentence) =
+            (incident.subject().to_owned(), incident.what.words(), incident.finding.sentence.clone());
+        for number in first..first + TRIES_MAX {
+            incident.number = number;
+            match write_new(&self.records, &incident) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    tracing::info!("incident {number}: {subject} {what}: {sentence}");
+                    self.known()?.insert(number, subject);
+                    return self.forget_incidents();
+                }
+            }
+        }
+        Err(io::Error::other("every number of an incident is taken"))
+    }
+
+    /// A node before this one may have left some.
+    fn known(&mut self) -> io::Result<&mut BTreeMap<u64, String>> {
+        if self.incidents.is_none() {
+            let whose = |number| {
+                let subject = incident(&self.records, number).map(|incident| incident.subject().to_owned());
+                (number, subject.unwrap_or_default())
+            };
+            let numbers = incident_numbers(&self.records)?;
+            self.incidents = Some(numbers.into_iter().map(whose).collect());
+        }
+        Ok(self.incidents.get_or_insert_default())
+    }
+
+    fn forget_incidents(&mut self) -> io::Result<()> {
+        while self.known()?.len() > INCIDENTS_MAX {
+            let Some(number) = least_missed(self.known()?) else { break };
+            self.known()?.remove(&number);
+            // Another node may have deleted it.
+            let _ = fs::remove_file(incident_file(&self.records, number));
+        }
+        Ok(())
+    }
+}
+
+/// The oldest of whoever has most.
+fn least_missed(incidents: &BTreeMap<u64, String>) -> Option<u64> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for subject in incidents.values() {
+        *counts.entry(subject).or_default() += 1;
+    }
+    let most = counts.values().copied().max()?;
+    let has_most = |subject: &String| counts.get(subject.as_str()) == Some(&most);
+    incidents.iter().find(|(_, subject)| has_most(subject)).map(|(number, _)| *number)
+}
+
+/// Under another name first, and linked to its own when it is whole and on the disk: nobody sees half of it, and nobody's is overwritten.
+fn write_new(records: &Path, incident: &Incident) -> io::Result<()> {
+    let path = incident_file(records, incident.number);
+    let draft = incidents_folder(records).join(format!(".new-{}", std::process::id()));
+    // What a crash left.
+    let _ = fs::remove_file(&draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o640).open(&draft)?;
+    let linked = serde_json::to_vec_pretty(incident)
+        .map_err(io::Error::other)
+        .and_then(|text| file.write_all(&text))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::hard_link(&draft, &path));
+    fs::remove_file(&draft)?;
+    linked
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)
+}
+
+/// Beyond [`LOGS_MAX`] the log goes that was written to longest ago.
+fn forget_a_log(records: &Path) {
+    let Ok(entries) = fs::read_dir(logs_folder(records)) else { return };
+    let current = |entry: io::Result<fs::DirEntry>| {
+        let path = entry.ok()?.path();
+        let is_log = path.extension().is_some_and(|extension| extension == "log");
+        let written = path.metadata().ok()?.modified().ok()?;
+        is_log.then_some((written, path))
+    };
+    let mut logs: Vec<_> = entries.filter_map(current).collect();
+    if logs.len() > LOGS_MAX {
+        logs.sort();
+        for (_, path) in logs.drain(..1) {
+            let _ = fs::remove_file(path.with_extension("log.1"));
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::incident::What;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let path = std::env::temp_dir().join(format!("burnet-keeper-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn ended(app: &str) -> Letter {
+        Letter::Incident(Box::new(Incident::of_app(What::AppEnded, app, 1, "exit code 3", 5)))
+    }
+
+    fn line(app: &str, line: &str) -> Letter {
+        Letter::Line { app: app.to_owned(), generation: 2, unix_ms: 0, line: line.to_owned() }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_costs_only_what_would_be_in_it() {
+        let folder = Folder::new("file");
+        let file = folder.0.join("file");
+        fs::write(&file, "").unwrap();
+        let mut files = Files::new(file);
+        files.keep(ended("hub"));
+        files.keep(line("hub", "x"));
+        assert!(files.complained);
+    }
+
+    #[test]
+    fn incidents_are_numbered_on_from_those_that_are_there() {
+        let folder = Folder::new("numbers");
+        let mut files = Files::new(folder.0.clone());
+        files.keep(ended("hub"));
+        let mut another = Files::new(folder.0.clone());
+        another.keep(ended("switch"));
+        // The first does not know of the second's, and takes the next number all the same.
+        files.keep(ended("hub"));
+        assert_eq!(incident_numbers(&folder.0).unwrap(), [1, 2, 3]);
+        let apps: Vec<_> = (1..=3).map(|number| incident(&folder.0, number).unwrap().app.unwrap()).collect();
+        assert_eq!(apps, ["hub", "switch", "hub"]);
+    }
+
+    #[test]
+    fn a_damaged_incident_is_an_error_and_stands_in_nobodys_way() {
+        let folder = Folder::new("damaged");
+        fs::create_dir_all(incidents_folder(&folder.0)).unwrap();
+        fs::write(incident_file(&folder.0, 7), "{\"unix_ms\":").unwrap();
+        let mut files = Files::new(folder.0.clone());
+        files.keep(ended("hub"));
+        assert!(incident(&folder.0, 7).is_err());
+        assert_eq!(incident(&folder.0, 8).unwrap().number, 8);
+        assert!(incident(&folder.0, 9).is_err());
+    }
+
+    #[test]
+    fn who_has_most_incidents_loses_the_oldest() {
+        let folder = Folder::new("most");
+        let mut files = Files::new(folder.0.clone());
+        files.keep(ended("rare"));
+        for _ in 0..=INCIDENTS_MAX {
+            files.keep(ended("hub"));
+        }
+        let numbers = incident_numbers(&folder.0).unwrap();
+        assert_eq!(numbers.len(), INCIDENTS_MAX);
+        assert_eq!(numbers[..2], [1, 4]);
+    }
+
+    #[test]
+    fn a_log_is_begun_anew_when_it_is_full_and_one_before_it_is_kept() {
+        let folder = Folder::new("rotated");
+        let mut files = Files::new(folder.0.clone());
+        let long = "x".repeat(64 << 10);
+        for _ in 0..40 {
+            files.keep(line("hub", &long));
+        }
+        files.keep(line("hub", "last"));
+        let [now, before] = log_files(&folder.0, "hub").map(|path| fs::read_to_string(path).unwrap());
+        assert!(now.ends_with("\n1970-01-01T00:00:00.000Z 2 last\n"), "{:?}", &now[now.len() - 60..]);
+        let most = usize::try_from(LOG_BYTES_MAX).unwrap() + long.len() + 100;
+        assert!(before.len() <= most && now.len() <= most);
+        assert_eq!(fs::read_dir(logs_folder(&folder.0)).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn the_logs_of_many_apps_are_not_all_kept() {
+        let folder = Folder::new("many");
+        let mut files = Files::new(folder.0.clone());
+        for number in 0..LOGS_MAX + 9 {
+            files.keep(line(&format!("app-{number}"), "hello"));
+        }
+        assert_eq!(fs::read_dir(logs_folder(&folder.0)).unwrap().count(), LOGS_MAX);
+    }
+
+    #[test]
+    fn what_was_given_to_the_keeper_is_on_the_disk_when_it_is_dropped() {
+        let folder = Folder::new("dropped");
+        let mut keeper = Keeper::new(Some(folder.0.clone())).unwrap();
+        keeper.line("hub", 1, 0, "hello");
+        keeper.incident(Box::new(Incident::of_node(What::SafeMode, "r", 0)));
+        drop(keeper);
+        assert_eq!(incident(&folder.0, 1).unwrap().subject(), "(node)");
+        let [now, _] = log_files(&folder.0, "hub");
+        assert_eq!(fs::read_to_string(now).unwrap(), "1970-01-01T00:00:00.000Z 1 hello\n");
+    }
+}

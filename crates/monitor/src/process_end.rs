@@ -1,0 +1,63 @@
+//! How a process ended, as a value and as a phrase.
+//!
+//! In: what Linux says of a process that was reaped. Out: words for the operator. It waits for nobody.
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessEnd {
+    /// It exited with this code.
+    Code(i32),
+    /// A signal ended it.
+    Signal {
+        /// The signal's number.
+        number: i32,
+        /// It left a core dump.
+        core_dumped: bool,
+    },
+}
+
+/// A process's end as a phrase: `exit code 3`, `killed by SIGSEGV (core dumped)`.
+#[must_use]
+pub fn describe(end: ProcessEnd) -> String {
+    match end {
+        ProcessEnd::Code(0) => "exit code 0, unasked".to_owned(),
+        // What the Rust runtime exits with.
+        ProcessEnd::Code(101) => "exit code 101 (a panic)".to_owned(),
+        ProcessEnd::Code(code) => format!("exit code {code}"),
+        ProcessEnd::Signal { number, core_dumped } => {
+            let core = match (number, core_dumped) {
+                // seccomp(2), SECCOMP_RET_KILL_PROCESS.
+                (SIGSYS, _) => " (it made a system call that no app may make)",
+                (_, true) => " (core dumped)",
+                _ => "",
+            };
+            format!("killed by {}{core}", signal_name(number))
+        }
+    }
+}
+
+/// The signal of whom the filter of system calls kills.
+const SIGSYS: i32 = 31;
+
+fn signal_name(number: i32) -> String {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        SIGSYS => "SIGSYS",
+        other => return format!("signal {other}"),
+    };
+    name.to_owned()
+}

@@ -1,0 +1,173 @@
+//! When the node is to be started anew, and when in safe mode. Pure.
+//!
+//! ```text
+//!   services that fail, a kernel that ends too often ──> SafeMode ──> nothing, the whole node anew, or safe mode
+//! ```
+//!
+//! It remembers at most [`FAILURES_MAX`] failures, and starts and ends nothing itself.
+
+use std::collections::VecDeque;
+
+use crate::app::Ending;
+use crate::app_life::Past;
+
+/// Most failures of services that are remembered; there are fewer services.
+const FAILURES_MAX: usize = 16;
+
+/// What the operator wants of safe mode.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SafeModePlan {
+    /// The apps that run in it, in the order in which they are started.
+    pub apps: Vec<String>,
+    /// The node begins in it.
+    pub from_start: bool,
+}
+
+/// How many services may fail before it is the node that has failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intensity {
+    /// So many different services that fail within the window are the node's failure. One that is given up is too.
+    pub services: usize,
+    /// The window, in milliseconds.
+    pub window_ms: u64,
+    /// If the node fails again within so many milliseconds of its restart, it goes into safe mode.
+    pub again_ms: u64,
+}
+
+impl Intensity {
+    /// Two services within ten seconds, which one app's doing or a common cause explains better than chance; and ten minutes,
+    /// which is longer than any service takes to be given up.
+    pub const NODE: Intensity = Intensity { services: 2, window_ms: 10_000, again_ms: 600_000 };
+}
+
+/// What follows from a service's failure, beside its own restart.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Consequence {
+    Nothing,
+    /// Kernel and all zones are started anew. Who failed.
+    RestartNode(Vec<String>),
+    /// The same, in safe mode.
+    Enter(Vec<String>),
+}
+
+/// Safe mode, on or off.
+#[derive(Debug)]
+pub(crate) struct SafeMode {
+    plan: SafeModePlan,
+    intensity: Intensity,
+    on: Option<Past>,
+    failures: VecDeque<(u64, String)>,
+    restarted_ms: Option<u64>,
+}
+
+impl SafeMode {
+    pub(crate) fn new(plan: SafeModePlan, intensity: Intensity) -> SafeMode {
+        SafeMode { plan, intensity, on: None, failures: VecDeque::new(), restarted_ms: None }
+    }
+
+    pub(crate) fn from_start(&self) -> bool {
+        self.plan.from_start
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.on.is_some()
+    }
+
+    pub(crate) fn enter(&mut self, reason: &str, now_ms: u64) {
+        self.on = Some(Past::new(reason, None, now_ms));
+        self.failures.clear();
+    }
+
+    /// All is forgotten that led into it.
+    pub(crate) fn leave(&mut self) {
+        self.on = None;
+        self.failures.clear();
+        self.restarted_ms = None;
+    }
+
+    /// The place of an app in safe mode; `None` if it does not run then.
+    pub(crate) fn place_of(&self, app: &str) -> Option<usize> {
+        self.plan.apps.iter().position(|wanted| wanted == app)
+    }
+
+    /// Why and since when it is on.
+    pub(crate) fn status(&self, unix_ms_at_zero: u64) -> Option<Ending> {
+        self.on.as_ref().map(|past| past.ending(unix_ms_at_zero))
+    }
+
+    /// A service failed; `given_up` if it is not started again.
+    pub(crate) fn service_failed(&mut self, service: &str, given_up: bool, now_ms: u64) -> Consequence {
+        let window_ms = self.intensity.window_ms;
+        self.failures.retain(|(at_ms, name)| now_ms.saturating_sub(*at_ms) < window_ms && name != service);
+        if self.failures.len() >= FAILURES_MAX {
+            self.failures.pop_front();
+        }
+        self.failures.push_back((now_ms, service.to_owned()));
+        // In safe mode there is nothing left to restart with less; each service has its own patience.
+        if self.is_on() || (self.failures.len() < self.intensity.services && !given_up) {
+            return Consequence::Nothing;
+        }
+        let failed = self.failures.drain(..).map(|(_, name)| name).collect();
+        let before = self.restarted_ms.replace(now_ms);
+        match before.is_some_and(|before_ms| now_ms.saturating_sub(before_ms) < self.intensity.again_ms) {
+            true => Consequence::Enter(failed),
+            false => Consequence::RestartNode(failed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each step is (milliseconds since the one before, which service fails, whether for good, what follows).
+    fn check(steps: &[(u64, &str, bool, &str)]) {
+        let mut safe_mode = SafeMode::new(SafeModePlan::default(), Intensity::NODE);
+        let mut now_ms = 1_000_000;
+        for (number, (wait_ms, service, given_up, expected)) in steps.iter().enumerate() {
+            now_ms += wait_ms;
+            let got = match safe_mode.service_failed(service, *given_up, now_ms) {
+                Consequence::Nothing => "-".to_owned(),
+                Consequence::RestartNode(failed) => format!("restart {}", failed.join(" ")),
+                Consequence::Enter(failed) => format!("safe mode {}", failed.join(" ")),
+            };
+            assert_eq!(got, *expected, "step {number}");
+        }
+    }
+
+    #[test]
+    fn one_service_that_fails_again_and_again_is_its_own_affair() {
+        check(&[(0, "audit", false, "-"), (1, "audit", false, "-"), (1, "audit", false, "-")]);
+    }
+
+    #[test]
+    fn two_services_within_the_window_are_the_nodes_and_again_is_safe_mode() {
+        check(&[
+            (0, "audit", false, "-"),
+            (9_999, "security", false, "restart audit security"),
+            (1, "audit", false, "-"),
+            (0, "resource", false, "safe mode audit resource"),
+        ]);
+    }
+
+    #[test]
+    fn two_services_that_fail_far_apart_are_chance() {
+        check(&[(0, "audit", false, "-"), (10_000, "security", false, "-"), (10_000, "audit", false, "-")]);
+    }
+
+    #[test]
+    fn a_service_that_is_given_up_is_the_nodes_failure_too() {
+        check(&[(0, "audit", true, "restart audit"), (599_999, "audit", true, "safe mode audit")]);
+        check(&[(0, "audit", true, "restart audit"), (600_000, "audit", true, "restart audit")]);
+    }
+
+    #[test]
+    fn in_safe_mode_services_have_only_their_own_patience() {
+        let mut safe_mode = SafeMode::new(SafeModePlan::default(), Intensity::NODE);
+        safe_mode.enter("asked for", 0);
+        assert_eq!(safe_mode.service_failed("audit", true, 1), Consequence::Nothing);
+        assert_eq!(safe_mode.service_failed("security", true, 2), Consequence::Nothing);
+        safe_mode.leave();
+        assert_eq!(safe_mode.service_failed("audit", false, 3), Consequence::Nothing);
+    }
+}
