@@ -107,6 +107,10 @@ pub struct TableFact {
 /// Entries that may be added before a table is looked at again: looking costs more than adding.
 const LEASE_MAX: u32 = 256;
 
+/// Entries that are added to a switch before it has said how large its tables are: what an app may well add at once when a switch comes up, and
+/// about what a small table of hardware holds. One more is refused until the answer is there.
+const UNSIZED_MAX: u32 = 1024;
+
 /// What is to be asked of a switch before the next entry, or why there is no next entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
@@ -128,15 +132,27 @@ pub enum Lease {
         /// Whether the operator is to hear of it now.
         tell: bool,
     },
+    /// None yet: the switch has been asked how large its tables are, and has not answered.
+    Unsized,
 }
 
 /// How full a switch's tables are. Costs a switch with few rules nothing: the tables are asked about after `LEASE_MAX` adds.
 #[derive(Clone, Debug, Default)]
 pub struct Fill {
     adds: u32,
-    limits_asked: bool,
-    /// By table, sorted; empty while the switch has not said how large they are.
+    sizes: Sizes,
+    /// By table; empty while the switch has not said how large they are.
     tables: Vec<TableFill>,
+}
+
+/// Whether the switch has said how large its tables are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sizes {
+    #[default]
+    NotAsked,
+    AskedAt(u64),
+    /// It has, or will not.
+    Settled,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -163,12 +179,7 @@ impl Fill {
     /// Whoever adds an entry asks first; a question for the switch is given to `ask`.
     pub fn lease(&mut self, table_id: u8, now_ms: u64, ask: &mut impl FnMut(Question)) -> Lease {
         let Some(table) = self.tables.iter_mut().find(|table| table.table_id == table_id) else {
-            if self.adds >= LEASE_MAX && !self.limits_asked {
-                self.limits_asked = true;
-                ask(Question::TableSizes);
-            }
-            self.adds = self.adds.saturating_add(LEASE_MAX);
-            return Lease::Granted(LEASE_MAX);
+            return self.lease_unsized(now_ms, ask);
         };
         let (limit, used) = (table.limit, table.entries.used());
         let is_scarce = used >= limit - limit / 10;
@@ -185,6 +196,28 @@ impl Fill {
         }
         table.entries.add(count);
         if tell { Lease::Scarce { count, used, limit } } else { Lease::Granted(count) }
+    }
+
+    /// Of a table of which nobody knows how large it is.
+    fn lease_unsized(&mut self, now_ms: u64, ask: &mut impl FnMut(Question)) -> Lease {
+        match self.sizes {
+            Sizes::NotAsked if self.adds >= LEASE_MAX => {
+                self.sizes = Sizes::AskedAt(now_ms);
+                ask(Question::TableSizes);
+            }
+            Sizes::AskedAt(asked) if now_ms.saturating_sub(asked) >= ANSWER_TIMEOUT_MS => {
+                self.sizes = Sizes::Settled;
+            }
+            Sizes::AskedAt(_) if self.adds >= UNSIZED_MAX => return Lease::Unsized,
+            _ => {}
+        }
+        self.adds = self.adds.saturating_add(LEASE_MAX);
+        Lease::Granted(LEASE_MAX)
+    }
+
+    /// The switch has said all that it will say of how large its tables are.
+    pub fn on_sizes(&mut self) {
+        self.sizes = Sizes::Settled;
     }
 
     /// What is left of a lease.
@@ -208,7 +241,10 @@ impl Fill {
         // At most a hundred hundredths of a 32-bit number.
         let limit = (u64::from(fact.entries) * u64::from(percent.min(100)) / 100) as u32;
         self.tables.retain(|table| table.table_id != fact.table_id);
-        let (table_id, entries) = (fact.table_id, Estimate::default());
+        // All that was added may be in this table.
+        let mut entries = Estimate::default();
+        entries.add(self.adds);
+        let table_id = fact.table_id;
         // A table that says that it holds nothing is one that does not say.
         if fact.entries > 0 {
             self.tables.push(TableFill { table_id, limit: limit.max(1), entries, tell_from_ms: 0 });
@@ -278,6 +314,37 @@ mod tests {
         assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![]));
         assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![Question::TableSizes]));
         assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![]));
+    }
+
+    /// Adds until it is to wait. How many.
+    fn flood(fill: &mut Fill, now_ms: u64) -> u32 {
+        let mut granted = 0;
+        while let Lease::Granted(count) | Lease::Scarce { count, .. } = lease(fill, 0, now_ms).0 {
+            granted += count;
+            assert!(granted <= 2 * UNSIZED_MAX, "nobody stops it");
+        }
+        granted
+    }
+
+    #[test]
+    fn a_flood_does_not_overtake_the_answer_how_large_the_table_is() {
+        let mut fill = Fill::default();
+        assert_eq!(flood(&mut fill, 0), UNSIZED_MAX);
+        assert_eq!(lease(&mut fill, 0, ANSWER_TIMEOUT_MS - 1).0, Lease::Unsized);
+        fill.on_size(TableFact { table_id: 0, entries: 2000 }, 90);
+        fill.on_sizes();
+        assert_eq!(flood(&mut fill, 0), 1800 - UNSIZED_MAX, "what was added before counts");
+    }
+
+    #[test]
+    fn a_switch_that_does_not_say_how_large_its_tables_are_is_not_waited_for_for_ever() {
+        let mut silent = Fill::default();
+        flood(&mut silent, 0);
+        assert_eq!(lease(&mut silent, 0, ANSWER_TIMEOUT_MS).0, Lease::Granted(LEASE_MAX));
+        let mut unable = Fill::default();
+        flood(&mut unable, 0);
+        unable.on_sizes();
+        assert_eq!(lease(&mut unable, 0, 0).0, Lease::Granted(LEASE_MAX));
     }
 
     #[test]

@@ -104,6 +104,8 @@ pub enum Refusal {
         /// The hard limit.
         hard: u32,
     },
+    /// The switch has not said yet how large its tables are, and many entries have been added meanwhile.
+    TablesUnsized(DatapathId),
     /// A match, an action or an instruction in it cannot be read.
     MalformedPart {
         /// What cannot be read.
@@ -136,6 +138,11 @@ impl fmt::Display for Refusal {
                 "rule.write.others: the rule of priority 0 for every packet in table 0 is the kernel's, and brings packets up",
             ),
             Refusal::Quota { kind, hard } => write!(f, "quota {kind}: the hard limit {hard} is reached"),
+            Refusal::TablesUnsized(datapath) => write!(
+                f,
+                "quota {}: {datapath} has not said yet how large its tables are; ask again in a moment",
+                QuotaKind::TableEntries
+            ),
             Refusal::MalformedPart { part, offset, field } => {
                 write!(f, "malformed {part} at offset {offset}: {field}")
             }

@@ -100,6 +100,9 @@ impl Entries {
         match asked {
             Asked::TableSizes => {
                 table_sizes(reply.body).for_each(|fact| self.fill.on_size(fact, percent));
+                if !reply.more {
+                    self.fill.on_sizes();
+                }
             }
             Asked::TableCounts => table_counts(reply.body).for_each(|fact| self.fill.on_count(fact, now_ms)),
             Asked::RulesOf(zone) => {
@@ -204,6 +207,7 @@ impl Kernel {
                 }
                 return Err(Refusal::Quota { kind, hard: limit });
             }
+            Lease::Unsized => return Err(Refusal::TablesUnsized(datapath)),
             Lease::Scarce { count, used, limit } => {
                 tell(used, limit);
                 self.lease = Some(EntryLease { datapath, table_id, left: count - 1 });
@@ -265,8 +269,11 @@ impl Kernel {
 
     /// A question of the kernel's own is not answered this time: it is asked again when there is reason to.
     pub fn on_no_answer(&mut self, datapath: DatapathId, asked: Asked, now_ms: u64) {
-        if let (Some(there), Asked::RulesOf(zone)) = (self.datapaths.get_mut(&datapath), asked) {
-            there.entries.rules_of(zone).rules.on_no_answer(now_ms);
+        let Some(there) = self.datapaths.get_mut(&datapath) else { return };
+        match asked {
+            Asked::RulesOf(zone) => there.entries.rules_of(zone).rules.on_no_answer(now_ms),
+            Asked::TableSizes => there.entries.fill.on_sizes(),
+            Asked::TableCounts => {}
         }
     }
 }

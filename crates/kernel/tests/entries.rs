@@ -175,6 +175,20 @@ fn a_table_is_filled_to_nine_tenths_and_the_operator_hears_of_it() {
 }
 
 #[test]
+fn a_flood_waits_for_the_switch_to_say_how_large_its_tables_are() {
+    let mut node = Node::new(Grant::of_an_app());
+    assert_eq!(node.adds(20_000), 1024);
+    assert_eq!(
+        node.add(FlowMod::ADD),
+        "quota table entries: of:0000000000000001 has not said yet how large its tables are; ask again in a moment"
+    );
+    assert_eq!(node.add(FlowMod { command: 3, ..FlowMod::ADD }), "sent", "a delete adds nothing");
+    // A switch that cannot say it is not limited, as before.
+    node.kernel.on_no_answer(SWITCH, Asked::TableSizes, 0);
+    assert_eq!(node.adds(20_000), 20_000);
+}
+
+#[test]
 fn answers_to_others_questions_are_not_the_kernels() {
     let mut node = Node::with_budget(1, 5);
     let mut bytes = Vec::new();
