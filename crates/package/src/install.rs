@@ -152,8 +152,8 @@ pub enum Plan {
     Same,
 }
 
-/// What is installed: its record and the manifest that belongs to it.
-pub type Installed<'a> = Option<(&'a Record, &'a Manifest)>;
+/// What is installed: its record, and the manifest that belongs to it unless its files are damaged.
+pub type Installed<'a> = Option<(&'a Record, Option<&'a Manifest>)>;
 
 /// Whether a package may take the place of what is installed.
 ///
@@ -168,7 +168,7 @@ pub fn plan(
 ) -> Result<Plan, String> {
     fits(new, node)?;
     let Some((record, before)) = installed else { return Ok(Plan::New(new.asks())) };
-    if record.digest == *digest {
+    if let (true, Some(_)) = (record.digest == *digest, before) {
         return Ok(Plan::Same);
     }
     if new.version.cmp_precedence(&record.version).is_lt() && !allow_downgrade {
@@ -178,6 +178,8 @@ pub fn plan(
             new.name, new.version, record.version
         ));
     }
+    // Of files that are damaged nobody knows what they asked for.
+    let Some(before) = before else { return Ok(Plan::New(new.asks())) };
     let more = new.asks_beyond(before);
     Ok(if more.is_empty() { Plan::Update } else { Plan::More(more) })
 }
@@ -236,9 +238,12 @@ mod tests {
 
     fn refused(new: &Manifest, installed: Option<&str>, expected: &str) {
         let record = record(installed.unwrap_or("0.0.0"));
-        let installed = installed.map(|_| (&record, new));
-        let why = plan(new, &Digest::of(b"new"), installed, NODE, false).unwrap_err();
-        assert!(why.contains(expected), "{why}");
+        // Whether what is installed can be read makes no difference.
+        for manifest in [Some(new), None] {
+            let installed = installed.map(|_| (&record, manifest));
+            let why = plan(new, &Digest::of(b"new"), installed, NODE, false).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        }
     }
 
     #[test]
@@ -261,7 +266,7 @@ mod tests {
             manifest("a", "1.0.1", &format!("{PLAIN}{now}")),
         );
         let record = record("1.0.0");
-        let plan = plan(&new, &Digest::of(b"new"), Some((&record, &old)), NODE, false).unwrap();
+        let plan = plan(&new, &Digest::of(b"new"), Some((&record, Some(&old))), NODE, false).unwrap();
         assert!(expected(&plan), "{plan:?}");
     }
 
@@ -280,8 +285,10 @@ mod tests {
     fn the_same_again_changes_nothing_and_an_older_one_can_be_meant() {
         let new = manifest("a", "1.0.0", PLAIN);
         let (same, later) = (record("1.0.0"), record("2.0.0"));
-        assert_eq!(plan(&new, &same.digest, Some((&same, &new)), NODE, false), Ok(Plan::Same));
-        assert_eq!(plan(&new, &Digest::of(b"new"), Some((&later, &new)), NODE, true), Ok(Plan::Update));
+        assert_eq!(plan(&new, &same.digest, Some((&same, Some(&new))), NODE, false), Ok(Plan::Same));
+        assert_eq!(plan(&new, &Digest::of(b"new"), Some((&later, Some(&new))), NODE, true), Ok(Plan::Update));
+        let damaged = plan(&new, &same.digest, Some((&same, None)), NODE, false);
+        assert_eq!(damaged, Ok(Plan::New(new.asks())));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use monitor::{AppSource, AppSpec, ZoneKind};
 use package::digest::Digest;
 use package::install::Record;
 use package::manifest::system::PlainPath;
-use package::manifest::{AppName, Kind, Limits as AskedLimits, Manifest, System};
+use package::manifest::{Amount, AppName, Kind, Limits as AskedLimits, Manifest, System};
 use package::moment::Moment;
 use package::state::{State, read_unpacked};
 use package::trust::{Opinion, Require, Standing, require};
@@ -25,6 +25,13 @@ use serde_json::Value;
 use zone::Sandbox;
 
 use super::{AppTable, ConfigError, ConfigFile, contradiction};
+
+/// Commands a second, at each worker, of an app from a package for which neither it nor the operator says a number, or whose ask was not
+/// granted: that it does not ask must not mean that nothing holds it. More than any app of one network needs.
+const COMMANDS_PER_S: u64 = 100_000;
+
+/// And packet-outs, of which each costs the switch as well.
+const PACKET_OUTS_PER_S: u64 = 50_000;
 
 /// The packages of a node's apps. Handed to the kernel process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,8 +145,11 @@ fn fill(table: &mut AppTable, manifest: &Manifest, record: &Record) {
         table.capabilities = Some(manifest.capabilities.only(granted));
     }
     let quotas = manifest.quotas.only(granted);
-    table.quotas.commands_per_s = table.quotas.commands_per_s.or(quotas.commands_per_s);
-    table.quotas.packet_outs_per_s = table.quotas.packet_outs_per_s.or(quotas.packet_outs_per_s);
+    let of_every_app = |hard| Some(Amount { soft: None, hard });
+    table.quotas.commands_per_s =
+        table.quotas.commands_per_s.or(quotas.commands_per_s).or(of_every_app(COMMANDS_PER_S));
+    table.quotas.packet_outs_per_s =
+        table.quotas.packet_outs_per_s.or(quotas.packet_outs_per_s).or(of_every_app(PACKET_OUTS_PER_S));
     table.quotas.store_bytes = table.quotas.store_bytes.or(quotas.store_bytes);
     fill_limits(&mut table.limits, &manifest.limits.only(granted));
     fill_sandbox(&mut table.sandbox, &manifest.system.only(granted));
@@ -214,4 +224,38 @@ pub fn settle(
         apps.insert(name, installed);
     }
     Ok(apps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(written: &str, asked: &str, granted: &[&str], expected: (u64, u64)) {
+        let manifest = format!(
+            "name = 'a'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 1\nentry.x86_64 = 'a'\n[quotas]\n{asked}"
+        );
+        let manifest = Manifest::parse(&manifest).unwrap();
+        let record = Record {
+            version: manifest.version.clone(),
+            digest: Digest::of(b"a"),
+            granted: granted.iter().map(|name| (*name).to_owned()).collect(),
+            trusted: None,
+            fall: None,
+        };
+        let file = format!("[app.a.quotas]\n{written}");
+        let mut file = ConfigFile::parse(&file, std::path::Path::new("t")).unwrap();
+        let table = file.app_table("a");
+        fill(table, &manifest, &record);
+        let hard = |amount: Option<Amount>| amount.map_or(u64::MAX, |amount| amount.hard);
+        let found = (hard(table.quotas.commands_per_s), hard(table.quotas.packet_outs_per_s));
+        assert_eq!(found, expected, "{written} {asked} {granted:?}");
+    }
+
+    #[test]
+    fn a_package_that_asks_for_no_quota_or_lost_it_has_the_nodes() {
+        check("", "", &[], (COMMANDS_PER_S, PACKET_OUTS_PER_S));
+        check("", "commands_per_s = 9", &[], (COMMANDS_PER_S, PACKET_OUTS_PER_S));
+        check("", "commands_per_s = 9", &["quotas.commands_per_s"], (9, PACKET_OUTS_PER_S));
+        check("packet_outs_per_s = 1000000", "packet_outs_per_s = 9", &[], (COMMANDS_PER_S, 1_000_000));
+    }
 }

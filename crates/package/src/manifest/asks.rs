@@ -19,6 +19,10 @@ pub(super) trait Asked: PartialEq {
     fn words(&self, name: &str) -> String;
     /// Whether it lets the app do nothing that the other does not.
     fn lies_within(&self, wider: &Self) -> bool;
+    /// What an app may do that asks for this no more, where it is a limit and no right: the node's own limit may be wider. `None`: nothing.
+    fn without(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Is shown everything that can be asked for: what is asked for now, and what was before.
@@ -44,7 +48,11 @@ pub(super) struct Beyond(pub Vec<Ask>);
 impl Visit for Beyond {
     fn visit<T: Asked>(&mut self, name: &'static str, now: &Option<T>, before: &Option<T>) {
         let words = match (now, before) {
-            (None, _) => return,
+            (None, None) => return,
+            (None, Some(before)) => match before.without() {
+                None => return,
+                Some(words) => format!("{words} (before: {})", before.words(name)),
+            },
             (Some(now), Some(before)) if now.lies_within(before) => return,
             (Some(now), Some(before)) => format!("{} (before: {})", now.words(name), before.words(name)),
             (Some(now), None) => now.words(name),
@@ -73,5 +81,9 @@ impl Asked for Amount {
     /// Only the hard limit is enforced.
     fn lies_within(&self, wider: &Amount) -> bool {
         self.hard <= wider.hard
+    }
+
+    fn without(&self) -> Option<String> {
+        Some("have as much as the node gives every app".to_owned())
     }
 }

@@ -238,6 +238,13 @@ fn what_is_wider_than_before_is_found() {
     );
     beyond("[limits]\nthreads = 1", "[limits]\nthreads = 2", &["limits.threads"]);
     beyond("", "[quotas]\nstore_bytes = 1", &["quotas.store_bytes"]);
+    // The node's own limit may be wider than the one that is left out.
+    beyond("[quotas]\ncommands_per_s = 10", "", &["quotas.commands_per_s"]);
+    beyond(
+        "[limits]\nmemory_bytes = 64",
+        "[limits]\nthreads = 1",
+        &["limits.memory_bytes", "limits.threads"],
+    );
 }
 
 #[test]

@@ -86,12 +86,13 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     let name = &manifest.name;
     let lock = state.lock()?;
     let old = state.record(name)?;
-    // What is there may be damaged; then its manifest does not count, and all is to be granted anew.
-    let before = old.as_ref().and_then(|record| Some((record, state.installed(name, record).ok()?.manifest)));
+    // What is there may be damaged; then its manifest does not count, and all is to be granted anew. Its version counts all the same.
+    let before =
+        old.as_ref().map(|record| (record, state.installed(name, record).ok().map(|found| found.manifest)));
     let plan = plan(
         manifest,
         &package.digest(),
-        before.as_ref().map(|(record, manifest)| (*record, manifest)),
+        before.as_ref().map(|(record, manifest)| (*record, manifest.as_ref())),
         this_node(),
         args.allow_downgrade,
     )
@@ -108,7 +109,8 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
         let terminal = stdin.is_terminal();
         granted(&question, args.grant_all, terminal, &mut stdin.lock(), &mut std::io::stderr())?;
     }
-    let granted_before = before.as_ref().map(|(record, _)| record.granted.clone()).unwrap_or_default();
+    let readable = before.as_ref().filter(|(_, manifest)| manifest.is_some());
+    let granted_before = readable.map(|(record, _)| record.granted.clone()).unwrap_or_default();
     let record = Record {
         version: manifest.version.clone(),
         digest: package.digest(),
