@@ -329,7 +329,8 @@ pub struct Query<'a> {
 pub struct QueryReply<'a> {
     /// The query's ticket.
     pub ticket: u64,
-    /// 0: answered. Anything else is the service's own, but for [`NO_SUCH_SERVICE`].
+    /// 0: answered. Anything else is the service's own, but for [`NO_SUCH_SERVICE`], [`SERVICE_BUSY`] and
+    /// [`ANSWER_LOST`].
     pub status: u16,
     /// Whether another part follows.
     pub more: bool,
@@ -355,6 +356,12 @@ pub struct SoftLimit {
 
 /// The status of a query whose service is not there.
 pub const NO_SUCH_SERVICE: u16 = 0xffff;
+
+/// The status of a query that its service did not get, since it does not keep up; ask again later.
+pub const SERVICE_BUSY: u16 = 0xfffe;
+
+/// The status of a query of whose answer a part was lost, since the asker does not keep up; nothing more of it comes.
+pub const ANSWER_LOST: u16 = 0xfffd;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]

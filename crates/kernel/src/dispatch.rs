@@ -96,6 +96,11 @@ impl Kernel {
         self.queries.forget(zone)
     }
 
+    /// A query could not be handed over, or its answer: it is over. The ticket is the kernel's own.
+    pub fn close_query(&mut self, ticket: u64) {
+        self.queries.close(ticket);
+    }
+
     /// What is known of a zone.
     #[inline]
     pub fn zone(&self, zone: ZoneId) -> Option<&Zone> {

@@ -43,6 +43,11 @@ impl Queries {
         Some((open.asker, open.askers_ticket))
     }
 
+    /// The query of this ticket is over, if it is open.
+    pub fn close(&mut self, ticket: u64) {
+        self.open.remove(&ticket);
+    }
+
     /// A zone is gone: what it asked is forgotten, and what it was asked comes back as the askers with their tickets.
     pub fn forget(&mut self, zone: ZoneId) -> Vec<(ZoneId, u64)> {
         let unanswered = self.open.values().filter(|open| open.service == zone && open.asker != zone);
@@ -78,6 +83,16 @@ mod tests {
         }
         assert_eq!(queries.open(ASKER, 999, SERVICE), None);
         assert!(queries.open(STRANGER, 1, SERVICE).is_some());
+    }
+
+    #[test]
+    fn what_is_closed_is_answered_no_more_and_makes_room() {
+        let mut queries = Queries::default();
+        let tickets: Vec<u64> =
+            (0..MAX_OPEN_PER_ZONE as u64).filter_map(|ticket| queries.open(ASKER, ticket, SERVICE)).collect();
+        queries.close(tickets[0]);
+        assert_eq!(queries.answer(SERVICE, tickets[0], false), None);
+        assert!(queries.open(ASKER, 999, SERVICE).is_some());
     }
 
     #[test]

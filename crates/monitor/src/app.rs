@@ -251,7 +251,8 @@ pub fn check_specs(specs: &[AppSpec]) -> Result<(), PlanError> {
 
 /// Text from outside made fit for a terminal and a status: control characters are spelt out, and it is cut after
 /// `bytes_max`.
-pub(crate) fn legible(text: &str, bytes_max: usize) -> String {
+#[must_use]
+pub fn legible(text: &str, bytes_max: usize) -> String {
     let mut legible = String::new();
     for character in text.chars() {
         let piece =

@@ -26,6 +26,9 @@ use crate::shares::{Candidate, Shares};
 /// Of packet-ins that were dropped an app is told while this part of the ring for control events is free: one in so many.
 const FREE_PART: usize = 8;
 
+/// Of the ring for control events what other apps make leaves this part free, for what the node says: one in so many.
+const KEPT_FROM_APPS_PART: usize = 4;
+
 /// What a frame takes of a ring beside its bytes, filled up to whole words.
 const PER_FRAME_BYTES: usize = 8;
 
@@ -35,7 +38,7 @@ const MIN_RING_BYTES: usize = 2 * MAX_FRAME_BYTES;
 const _: () =
     assert!(abi::header::MAX_FRAME_LEN <= MAX_FRAME_BYTES, "every frame of the app boundary fits a ring");
 
-/// What became of a packet-in.
+/// What became of a frame that may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// The app gets it with the next [`ProcessPort::flush`].
@@ -51,6 +54,7 @@ pub struct ProcessPort {
     shares: Shares,
     dropped: u64,
     told_dropped: u64,
+    undelivered: u64,
     unread: Unread,
 }
 
@@ -90,6 +94,7 @@ impl ProcessPort {
             shares: Shares::new(ring_bytes),
             dropped: 0,
             told_dropped: 0,
+            undelivered: 0,
             unread: Unread::default(),
         })
     }
@@ -167,6 +172,22 @@ impl ProcessPort {
         } else {
             Err(ZoneFault::StoppedReading { waiting_bytes: self.overflow.waiting_bytes() })
         }
+    }
+
+    /// Gives to the app what another app made: something published, a query, an answer. It must leave a part of the ring free, and waits for
+    /// nobody: so that no app can make another look as if it had stopped reading, and whoever made it is to be told that it is gone.
+    pub fn deliver_from_app(&mut self, frame: &[u8]) -> Delivery {
+        let kept_bytes = self.end.control.ring_bytes() / KEPT_FROM_APPS_PART;
+        if self.overflow.is_empty() && self.end.control.push_keeping(kept_bytes, &[frame]).is_ok() {
+            return Delivery::Delivered;
+        }
+        self.undelivered += 1;
+        Delivery::Dropped
+    }
+
+    /// How much of what other apps made was dropped in this port's life.
+    pub fn undelivered(&self) -> u64 {
+        self.undelivered
     }
 
     /// Shows the app everything delivered in this turn, with at most one wake-up, after moving on what waited; asks to be woken

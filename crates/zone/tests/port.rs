@@ -268,3 +268,19 @@ fn an_app_that_writes_over_its_port_is_found_out_from_either_side() {
     let fault = port.flush().err();
     assert!(matches!(fault, Some(ZoneFault::BrokePort(PeerFault::ReadMoreThanWritten { .. }))), "{fault:?}");
 }
+
+#[test]
+fn what_other_apps_make_is_dropped_before_the_app_could_look_stopped() {
+    let (mut port, mut app) = port();
+    let delivered = (0..100_000).filter(|_| port.deliver_from_app(&frame(1)) == Delivery::Delivered).count();
+    assert_eq!(delivered, 192, "three quarters of the ring");
+    assert_eq!((port.undelivered(), port.dropped()), (100_000 - 192, 0));
+    // What the node itself says still has its room, and what waits beside the ring is not overtaken.
+    (0..65).for_each(|_| port.deliver_control(&frame(2)).unwrap());
+    assert_eq!(port.deliver_from_app(&frame(3)), Delivery::Dropped);
+    port.flush().unwrap();
+    assert_eq!(marks(&mut app).len(), 192 + 64);
+    port.flush().unwrap();
+    assert_eq!(marks(&mut app), [2]);
+    assert_eq!(port.deliver_from_app(&frame(3)), Delivery::Delivered);
+}

@@ -6,18 +6,28 @@
 use abi::ZoneId;
 use abi::event::SoftLimit;
 use flow::DatapathId;
+use kernel::zones::MAX_ZONE;
 use kernel::{Grant, PuntCounters};
 use mio::net::TcpStream;
 use monitor::ZoneCounts;
 use ring::PortFds;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SendError, SyncSender, TrySendError, sync_channel};
 use zone::trusted::TrustedCode;
 
 /// Letters that may wait for one worker. Connections make most of them: this many may come in while a worker does one turn.
 const WORKER_INBOX: usize = 4096;
+
+/// Of these, commands that zones gave to other workers; the rest is for connections, zones and the operator.
+const FORWARDED_MAX: u32 = WORKER_INBOX as u32 / 4 * 3;
+
+/// How much of them one zone may have waiting, in bytes of its commands; one alone may be longer.
+const FORWARDED_BYTES_PER_ZONE: u32 = 512 << 10;
+
+/// What a letter costs its zone beside the command's bytes, so that many short ones are bounded too.
+const PER_LETTER_BYTES: u32 = 1 << 10;
 
 /// Letters that may wait for the control thread.
 const CONTROL_INBOX: usize = 1024;
@@ -148,14 +158,58 @@ pub struct WorkerLine {
     letters: SyncSender<ToWorker>,
     waker: Arc<mio::Waker>,
     turns: Arc<AtomicU64>,
+    forwarded: Arc<Forwarded>,
+}
+
+/// What waits in a worker's box of commands that zones gave to other workers. Counted without a lock by all of them.
+#[derive(Debug)]
+struct Forwarded {
+    letters: AtomicU32,
+    bytes_of_zones: [AtomicU32; MAX_ZONE as usize + 1],
+}
+
+impl Forwarded {
+    fn new() -> Self {
+        Forwarded {
+            letters: AtomicU32::new(0),
+            bytes_of_zones: [const { AtomicU32::new(0) }; MAX_ZONE as usize + 1],
+        }
+    }
+
+    /// Takes room for a command of this zone, if it has any left.
+    fn take(&self, zone: ZoneId, frame: &[u8]) -> bool {
+        let Some(of_zone) = self.bytes_of_zones.get(usize::from(zone.0)) else { return false };
+        let cost = cost_of(frame);
+        let (before, letters) =
+            (of_zone.fetch_add(cost, Ordering::Relaxed), self.letters.fetch_add(1, Ordering::Relaxed));
+        let fits = before == 0 || before.saturating_add(cost) <= FORWARDED_BYTES_PER_ZONE;
+        if fits && letters < FORWARDED_MAX {
+            return true;
+        }
+        self.give_back(zone, frame);
+        false
+    }
+
+    fn give_back(&self, zone: ZoneId, frame: &[u8]) {
+        if let Some(of_zone) = self.bytes_of_zones.get(usize::from(zone.0)) {
+            of_zone.fetch_sub(cost_of(frame), Ordering::Relaxed);
+            self.letters.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A frame's length is 32 bits at most, and far less in truth.
+fn cost_of(frame: &[u8]) -> u32 {
+    u32::try_from(frame.len()).unwrap_or(u32::MAX / 2).saturating_add(PER_LETTER_BYTES)
 }
 
 impl WorkerLine {
     /// A line to a worker whose poll has this waker.
     pub fn new(waker: Arc<mio::Waker>) -> (WorkerLine, WorkerPost) {
         let (letters, inbox) = sync_channel(WORKER_INBOX);
-        let turns = Arc::new(AtomicU64::new(0));
-        (WorkerLine { letters, waker, turns: turns.clone() }, WorkerPost { inbox, turns })
+        let (turns, forwarded) = (Arc::new(AtomicU64::new(0)), Arc::new(Forwarded::new()));
+        let post = WorkerPost { inbox, turns: turns.clone(), forwarded: forwarded.clone() };
+        (WorkerLine { letters, waker, turns, forwarded }, post)
     }
 
     /// Sends a letter, or gives it back if the worker's box is full or it is gone.
@@ -168,6 +222,19 @@ impl WorkerLine {
         Ok(())
     }
 
+    /// Sends a command of a zone's for a switch that the worker serves: whether it went. A zone that has its share waiting there has to wait,
+    /// and takes no room from others.
+    pub fn forward(&self, zone: ZoneId, frame: &[u8]) -> bool {
+        if !self.forwarded.take(zone, frame) {
+            return false;
+        }
+        let sent = self.send(ToWorker::Forward { zone, frame: frame.to_vec() }).is_ok();
+        if !sent {
+            self.forwarded.give_back(zone, frame);
+        }
+        sent
+    }
+
     /// How many turns the worker has done.
     pub fn turns(&self) -> u64 {
         self.turns.load(Ordering::Relaxed)
@@ -178,12 +245,17 @@ impl WorkerLine {
 pub struct WorkerPost {
     inbox: Receiver<ToWorker>,
     turns: Arc<AtomicU64>,
+    forwarded: Arc<Forwarded>,
 }
 
 impl WorkerPost {
     /// The next letter, if there is one.
     pub fn next(&self) -> Option<ToWorker> {
-        self.inbox.try_recv().ok()
+        let letter = self.inbox.try_recv().ok()?;
+        if let ToWorker::Forward { zone, frame } = &letter {
+            self.forwarded.give_back(*zone, frame);
+        }
+        Some(letter)
     }
 
     /// The worker has begun another turn.
@@ -220,5 +292,47 @@ impl ControlLine {
         self.letters.send(letter)?;
         let _ = self.waker.wake();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> (WorkerLine, WorkerPost, mio::Poll) {
+        let poll = mio::Poll::new().unwrap();
+        let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
+        let (line, post) = WorkerLine::new(waker);
+        (line, post, poll)
+    }
+
+    fn forwarded(line: &WorkerLine, zone: u16, frame: &[u8]) -> usize {
+        (0..10_000).take_while(|_| line.forward(ZoneId(zone), frame)).count()
+    }
+
+    #[test]
+    fn no_zone_takes_anothers_room_in_a_workers_box() {
+        let (line, post, _poll) = line();
+        assert_eq!(forwarded(&line, 1, &[0; 24]), 500);
+        assert_eq!(forwarded(&line, 2, &[0; 24]), 500);
+        assert_eq!(forwarded(&line, 64, &[0; 24]), 0, "there is no such zone");
+        assert!(matches!(post.next(), Some(ToWorker::Forward { zone: ZoneId(1), .. })));
+        assert_eq!(forwarded(&line, 1, &[0; 24]), 1);
+    }
+
+    #[test]
+    fn all_zones_together_leave_room_for_what_the_node_says() {
+        let (line, post, _poll) = line();
+        let all: usize = (1..=MAX_ZONE).map(|zone| forwarded(&line, zone, &[])).sum();
+        assert_eq!(all, FORWARDED_MAX as usize);
+        assert!(line.send(ToWorker::AskCounts { ticket: 1 }).is_ok());
+        while post.next().is_some() {}
+        assert_eq!(forwarded(&line, 1, &[]), 512);
+    }
+
+    #[test]
+    fn a_command_that_is_longer_than_a_share_goes_alone() {
+        let (line, _post, _poll) = line();
+        assert_eq!(forwarded(&line, 1, &vec![0; 1 << 20]), 1);
     }
 }

@@ -10,14 +10,17 @@
 //! monitor, and shares nothing that is locked with another worker but the roster of switches: when one comes or goes, and when a command is
 //! for a switch of another worker.
 
+use super::log_lines::{LINES_PER_S_MAX, LogLines};
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost};
 use super::mark::Mark;
 use super::questions::{self, Question};
 use super::unsent::Unsent;
 use super::zones::{Fault, ZoneEnd, ZoneEnds};
 use crate::config::NodeLimits;
-use abi::command::{Command, FlowMod, StatsRequest, What};
-use abi::event::{NO_SUCH_SERVICE, Query, QueryReply, SoftLimit, Topic, kind, write};
+use abi::command::{Command, FlowMod, QueryAnswer, StatsRequest, What};
+use abi::event::{
+    ANSWER_LOST, NO_SUCH_SERVICE, Query, QueryReply, SERVICE_BUSY, SoftLimit, Topic, kind, write,
+};
 use abi::header::FLAG_RECEIPT;
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::{DatapathId, ErrorCode};
@@ -45,6 +48,16 @@ const READS_PER_TURN: usize = 64;
 /// Events after which no further connection is read in a turn: one read brings up to 800 packet-ins. With sixteen reads an app's ring was
 /// full before the app had begun, and three packet-ins of four were lost to an app that was quick enough for all of them.
 const EVENTS_PER_TURN: usize = 1024;
+
+/// Letters that are read in one turn; more wait for the next, which follows at once. Other workers' apps write as fast as this one reads.
+const LETTERS_PER_TURN: usize = 256;
+
+/// What deciding on a zone's commands may cost in one turn, in matches that are compared, but for the last command: some ten milliseconds.
+/// The rest waits for the next turn. One command is bounded to five times that; see [`kernel::Kernel::take_compared`].
+const COMPARED_PER_TURN: u64 = 50_000;
+
+/// Memory for the commands of one turn that is kept for the next.
+const COMMANDS_KEPT_BYTES: usize = 2 << 20;
 
 /// A worker that has nothing to do still turns as often, so that the monitor sees that it lives.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
@@ -125,6 +138,11 @@ pub struct Worker {
     /// attached for moments only, and its refusals are what the operator wants to see then. One for each zone id.
     refused_before: BTreeMap<ZoneId, (String, u64)>,
     mark: Mark,
+    log_lines: LogLines,
+    /// What zones commanded beyond what one turn may cost, for the next: of each at most what one turn takes from it.
+    left: BTreeMap<ZoneId, Vec<u8>>,
+    /// Whether letters wait for the next turn.
+    has_letters: bool,
     ending: bool,
 }
 
@@ -172,6 +190,9 @@ impl Worker {
             punt,
             refused_before: BTreeMap::new(),
             mark,
+            log_lines: LogLines::default(),
+            left: BTreeMap::new(),
+            has_letters: false,
             ending: false,
         })
     }
@@ -195,7 +216,7 @@ impl Worker {
     }
 
     fn how_long_to_sleep(&mut self) -> Duration {
-        let mut asleep = !self.southbound.has_backlog();
+        let mut asleep = !self.southbound.has_backlog() && self.left.is_empty() && !self.has_letters;
         for (_, zone) in self.dispatch.zones.iter() {
             asleep &= zone.about_to_sleep();
         }
@@ -266,24 +287,42 @@ impl Worker {
         let Some(end) = self.dispatch.zones.get(zone) else { return };
         let mut commands = std::mem::take(&mut self.commands);
         let heard = end.run();
-        let taken = end.take_commands(&mut commands, &mut self.scratch);
-        self.execute_all(zone, &commands);
+        let taken = match self.left.remove(&zone) {
+            Some(left) => {
+                commands.clear();
+                commands.extend_from_slice(&left);
+                Ok(())
+            }
+            None => end.take_commands(&mut commands, &mut self.scratch),
+        };
+        let (left, _) = self.execute_all(zone, &commands);
+        if !left.is_empty() && self.dispatch.zones.get(zone).is_some() {
+            self.left.insert(zone, left.to_vec());
+        }
+        if commands.capacity() > COMMANDS_KEPT_BYTES {
+            commands.clear();
+            commands.shrink_to(COMMANDS_KEPT_BYTES);
+        }
         self.commands = commands;
         if let Err(fault) = heard.and(taken) {
             self.dispatch.faults.push((zone, fault));
         }
     }
 
-    fn execute_all(&mut self, zone: ZoneId, mut commands: &[u8]) {
-        while !commands.is_empty() {
+    /// Carries out commands until a turn of this zone has cost enough: what is left of them, and what they cost.
+    fn execute_all<'c>(&mut self, zone: ZoneId, mut commands: &'c [u8]) -> (&'c [u8], u64) {
+        let mut compared = 0;
+        while !commands.is_empty() && compared < COMPARED_PER_TURN {
             // A trusted app's frames are first looked at here; a process zone's were when they were taken.
             let Ok((frame, rest)) = Frame::split(commands) else {
                 tracing::warn!(%zone, "the app gave bytes that are no command; what follows them is lost");
-                return;
+                return (&[], compared);
             };
             self.execute(zone, &frame);
+            compared += self.dispatch.kernel.take_compared();
             commands = rest;
         }
+        (commands, compared)
     }
 
     /// One command: the kernel decides, and here it is done.
@@ -293,15 +332,32 @@ impl Worker {
             Decision::Subscribed => {}
             Decision::Publish { to, publish } => {
                 let topic = Topic { topic: publish.topic, publisher: zone, payload: publish.payload };
-                self.tell(to, |out, sequence| write::topic(out, sequence, &topic));
+                let missed = self.pass(to, |out, sequence| write::topic(out, sequence, &topic));
+                if missed > 0 {
+                    self.refuse(
+                        zone,
+                        frame,
+                        &format!("{missed} who listen do not keep up, and did not get it"),
+                    );
+                }
             }
             Decision::Ask { to, ticket, ask } => {
                 let query = Query { ticket, asker: zone, service: ask.service, payload: ask.payload };
-                self.tell(ZoneSet::only(to), |out, sequence| write::query(out, sequence, &query));
+                if self.pass(ZoneSet::only(to), |out, sequence| write::query(out, sequence, &query)) > 0 {
+                    self.dispatch.kernel.close_query(ticket);
+                    self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
+                }
             }
             Decision::NoSuchService { ticket } => self.answer(zone, ticket, NO_SUCH_SERVICE, false, &[]),
             Decision::Answer { to, ticket, answer } => {
-                self.answer(to, ticket, answer.status, answer.more, answer.payload);
+                let QueryAnswer { status, more, payload } = answer;
+                let reply = QueryReply { ticket, status, more, payload };
+                if self.pass(ZoneSet::only(to), |out, sequence| write::query_reply(out, sequence, &reply)) > 0
+                {
+                    self.dispatch.kernel.close_query(frame.header.sequence.get());
+                    self.answer(to, ticket, ANSWER_LOST, false, &[]);
+                    self.refuse(zone, frame, "who asked does not keep up; the query is over");
+                }
             }
             Decision::Log(log) => self.log(zone, log.level, log.text),
             Decision::Refuse(refusal @ Refusal::NoSuchSwitch(datapath)) => {
@@ -334,7 +390,7 @@ impl Worker {
         }
         let elsewhere = self.roster.worker_of(datapath).filter(|worker| *worker != self.number);
         let line = self.peers.get(elsewhere?)?;
-        Some(line.send(ToWorker::Forward { zone, frame: frame.bytes.to_vec() }).is_ok())
+        Some(line.forward(zone, frame.bytes))
     }
 
     fn refuse(&mut self, zone: ZoneId, frame: &Frame<'_>, reason: &str) {
@@ -359,6 +415,7 @@ impl Worker {
     }
 
     fn log(&mut self, zone: ZoneId, level: u8, text: &str) {
+        let Some(text) = self.log_lines.line(zone, text, self.now_ms) else { return };
         let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
         match level {
             0 => tracing::error!(target: "app", "{app}: {text}"),
@@ -375,6 +432,17 @@ impl Worker {
         if event(&mut self.scratch, self.sequence) {
             to.for_each(|zone| self.dispatch.deliver_control(zone, &self.scratch));
         }
+    }
+
+    /// Hands what an app made to other zones, as far as they keep up: how many do not, and so do not get it.
+    fn pass(&mut self, to: ZoneSet, event: impl FnOnce(&mut Vec<u8>, u64) -> bool) -> usize {
+        self.sequence += 1;
+        self.scratch.clear();
+        if !event(&mut self.scratch, self.sequence) {
+            return 0;
+        }
+        let Worker { dispatch, scratch, .. } = self;
+        to.filter(|zone| dispatch.zones.get(*zone).is_some_and(|end| !end.deliver_from_app(scratch))).count()
     }
 
     fn carry_out_effects(&mut self) {
@@ -465,6 +533,13 @@ impl Worker {
         southbound.on_tick(*now_ms, &mut |event| dispatch.hear(event));
         let (hearers, now_ms) = (self.dispatch.kernel.hearers_of(kind::TICK), self.now_ms);
         self.tell(hearers, |out, sequence| write::tick(out, sequence, now_ms));
+        for (zone, left_out) in self.log_lines.take_left_out() {
+            let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
+            tracing::warn!(
+                app,
+                "{left_out} more lines are not shown; at most {LINES_PER_S_MAX} a second are"
+            );
+        }
         for (zone, end) in self.dispatch.zones.iter() {
             if let Err(fault) = end.tell_dropped(&mut self.scratch) {
                 self.dispatch.faults.push((zone, fault));
@@ -509,6 +584,7 @@ impl Worker {
     }
 
     fn detach(&mut self, zone: ZoneId) {
+        self.left.remove(&zone);
         if let Some(end) = self.dispatch.zones.put(zone, None) {
             end.deregister(self.poll.registry());
             // Before the kernel forgets what it counted.
@@ -523,7 +599,15 @@ impl Worker {
     }
 
     fn read_letters(&mut self) {
-        while let Some(letter) = self.post.next() {
+        let (mut read, mut compared) = (0, 0);
+        self.has_letters = false;
+        loop {
+            if read >= LETTERS_PER_TURN || compared >= COMPARED_PER_TURN {
+                self.has_letters = true;
+                return;
+            }
+            let Some(letter) = self.post.next() else { return };
+            read += 1;
             match letter {
                 ToWorker::Adopt(stream, peer) => {
                     // Why it was not is in the log already.
@@ -549,7 +633,7 @@ impl Worker {
                         self.detach(zone);
                     }
                 }
-                ToWorker::Forward { zone, frame } => self.execute_all(zone, &frame),
+                ToWorker::Forward { zone, frame } => compared += self.execute_all(zone, &frame).1,
                 ToWorker::AskFlows { datapath, ticket } => self.ask_flows(datapath, ticket),
                 ToWorker::AskCounts { ticket } => self.count(ticket),
                 ToWorker::CountZones => {
@@ -714,3 +798,7 @@ impl Dispatch {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "worker_tests.rs"]
+mod tests;

@@ -10,7 +10,7 @@ use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use std::os::fd::{AsFd, AsRawFd};
 use zone::ZoneFault;
-use zone::port::ProcessPort;
+use zone::port::{Delivery, ProcessPort};
 use zone::trusted::{TrustedApp, TrustedFault};
 
 /// Events that wait for a trusted app are handed over at the latest when they are so many bytes: what one read brings.
@@ -19,6 +19,12 @@ const TRUSTED_BATCH_BYTES: usize = 256 << 10;
 /// Commands of one process zone in one turn, so that none keeps the worker from the others: about what a full ring holds of
 /// flow mods.
 const COMMANDS_PER_TURN: usize = 4096;
+
+/// And so many bytes, or little more: a few long commands are as much as many short ones, and what they made of others is bounded too.
+const COMMAND_BYTES_PER_TURN: usize = 1 << 20;
+
+/// What other apps made and a trusted app has not heard yet, at most; more is dropped.
+const FROM_APPS_BYTES: usize = 4 * TRUSTED_BATCH_BYTES;
 
 /// What a zone did that ends it.
 #[derive(Debug)]
@@ -106,6 +112,20 @@ impl ZoneEnd {
         }
     }
 
+    /// Hands over what another app made, if the zone keeps up: whether it gets it.
+    pub fn deliver_from_app(&mut self, frame: &[u8]) -> bool {
+        match self {
+            ZoneEnd::Process { port, .. } => port.deliver_from_app(frame) == Delivery::Delivered,
+            ZoneEnd::Trusted { events, .. } => {
+                let has_room = events.len() + frame.len() <= FROM_APPS_BYTES;
+                if has_room {
+                    events.extend_from_slice(frame);
+                }
+                has_room
+            }
+        }
+    }
+
     /// Whether its app runs here, and hears only when it is run.
     pub fn is_trusted(&self) -> bool {
         matches!(self, ZoneEnd::Trusted { .. })
@@ -137,6 +157,9 @@ impl ZoneEnd {
             ZoneEnd::Process { app, generation, port } => {
                 frames.clear();
                 for _ in 0..COMMANDS_PER_TURN {
+                    if frames.len() >= COMMAND_BYTES_PER_TURN {
+                        break;
+                    }
                     match port.take_command(scratch) {
                         Ok(Some(frame)) => frames.extend_from_slice(frame.bytes),
                         Ok(None) => break,
@@ -185,10 +208,10 @@ impl ZoneEnd {
         self.deliver_control(scratch)
     }
 
-    /// How many packet-ins were dropped since it was attached.
+    /// How many packet-ins, and events that other apps made, were dropped since it was attached.
     pub fn dropped(&self) -> u64 {
         match self {
-            ZoneEnd::Process { port, .. } => port.dropped(),
+            ZoneEnd::Process { port, .. } => port.dropped() + port.undelivered(),
             ZoneEnd::Trusted { .. } => 0,
         }
     }

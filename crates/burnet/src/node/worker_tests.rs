@@ -1,0 +1,230 @@
+//! A worker without switches, and apps that are nothing but the other end of their rings.
+
+use super::*;
+use abi::command::{Ask, Log, Publish, Subscribe, write as command};
+use abi::event::Event;
+use flow::canonical::{write_instructions, write_match};
+use flow::text::{parse_instructions, parse_match};
+use kernel::{Bounds, Capability};
+use ring::{AppEnd, Port, Sizes};
+
+const VICTIM: ZoneId = ZoneId(1);
+const ATTACKER: ZoneId = ZoneId(2);
+const RING_BYTES: usize = 1 << 20;
+
+/// A worker of a node that has so many.
+struct Bench {
+    worker: Worker,
+    line: WorkerLine,
+    reports: std::sync::mpsc::Receiver<FromWorker>,
+    events: Events,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let poll = Poll::new().unwrap();
+        let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER_TOKEN).unwrap());
+        let (line, post) = WorkerLine::new(waker.clone());
+        let (control, reports) = ControlLine::new(waker);
+        let setup = WorkerSetup {
+            number: 0,
+            poll,
+            southbound: SouthboundConfig::default(),
+            roster: Arc::new(Roster::new(8, 8)),
+            post,
+            control,
+            peers: vec![line.clone()],
+            epoch: Instant::now(),
+            limits: NodeLimits::default(),
+            mark: Mark::default(),
+        };
+        Bench { worker: Worker::new(setup).unwrap(), line, reports, events: Events::with_capacity(8) }
+    }
+
+    fn turn(&mut self) {
+        self.worker.turn(&self.events);
+    }
+
+    /// An app with this grant; the other end of its port.
+    fn attach(&mut self, zone: ZoneId, app: &str, grant: Grant) -> App {
+        let port = Port::create(Sizes::new(RING_BYTES, RING_BYTES, RING_BYTES).unwrap()).unwrap();
+        let (app, grant) = (app.to_owned(), Box::new(grant));
+        let letter = ToWorker::AttachZone { zone, app, generation: 1, port: port.kernel, grant };
+        assert!(self.line.send(letter).is_ok());
+        self.turn();
+        App { end: AppEnd::attach(port.app).unwrap() }
+    }
+
+    /// The zones that were found at fault.
+    fn faults(&self) -> usize {
+        self.reports.try_iter().filter(|report| matches!(report, FromWorker::ZoneFault { .. })).count()
+    }
+}
+
+struct App {
+    end: AppEnd,
+}
+
+impl App {
+    /// Commands as often as the ring takes it, up to so many times.
+    fn command(&mut self, times: usize, what: What<'_>) -> usize {
+        let mut bytes = Vec::new();
+        let command = Command { datapath: DatapathId(1), ticket: 7, wants_receipt: true, what };
+        assert!(command::command(&mut bytes, &command));
+        let pushed = (0..times).take_while(|_| self.end.producer.push(&[&bytes]).is_ok()).count();
+        self.end.producer.publish();
+        pushed
+    }
+
+    /// What it hears, as far as `look` wants it.
+    fn hear<T>(&mut self, look: impl Fn(&Event<'_>) -> Option<T>) -> Vec<T> {
+        let (mut buffer, mut heard) = (Vec::new(), Vec::new());
+        while self.end.pop_into(&mut buffer).unwrap().is_some() {
+            heard.extend(look(&Event::read(&Frame::read(&buffer).unwrap()).unwrap()));
+        }
+        self.end.release();
+        heard
+    }
+}
+
+fn refusals(event: &Event<'_>) -> Option<String> {
+    match event {
+        Event::Receipt(_, receipt) => Some(receipt.reason.to_owned()),
+        _ => None,
+    }
+}
+
+#[test]
+fn no_app_ends_another_by_publishing_more_than_it_reads() {
+    let mut bench = Bench::new();
+    let mut victim = bench.attach(VICTIM, "victim", Grant::of_an_app());
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::of_an_app());
+    let topics = Subscribe { events: kind::bit(kind::TOPIC), packets: &[] };
+    assert_eq!(victim.command(1, What::Subscribe(topics)), 1);
+    bench.turn();
+    let publish = What::Publish(Publish { topic: "noise", payload: &[0; 60_000] });
+    let mut refused = Vec::new();
+    for _ in 0..10 {
+        attacker.command(100, publish);
+        bench.turn();
+        refused.extend(attacker.hear(refusals));
+    }
+    assert_eq!(bench.faults(), 0);
+    assert!(refused.len() > 100, "{}", refused.len());
+    assert!(refused.iter().all(|why| why == "1 who listen do not keep up, and did not get it"));
+    let heard = victim.hear(|event| matches!(event, Event::Topic(_)).then_some(()));
+    assert!((1..20).contains(&heard.len()), "{}", heard.len());
+}
+
+#[test]
+fn no_app_ends_a_service_by_asking_more_than_it_answers() {
+    let mut bench = Bench::new();
+    let mut service = bench.attach(VICTIM, "paths", Grant::of_an_app());
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::of_an_app());
+    let mut statuses = Vec::new();
+    for _ in 0..10 {
+        attacker.command(100, What::Query(Ask { service: "paths", payload: &[0; 60_000] }));
+        bench.turn();
+        statuses.extend(attacker.hear(|event| match event {
+            Event::QueryReply(reply) => Some(reply.status),
+            _ => None,
+        }));
+    }
+    assert_eq!(bench.faults(), 0);
+    assert!(statuses.len() > 100 && statuses.iter().all(|status| *status == SERVICE_BUSY));
+    let asked = service.hear(|event| match event {
+        Event::Query(query) => Some(query.ticket),
+        _ => None,
+    });
+    assert!((1..20).contains(&asked.len()), "{}", asked.len());
+}
+
+#[test]
+fn no_service_ends_who_asked_it_by_answering_without_end() {
+    let mut bench = Bench::new();
+    let mut asker = bench.attach(VICTIM, "asker", Grant::of_an_app());
+    let mut service = bench.attach(ATTACKER, "paths", Grant::of_an_app());
+    asker.command(1, What::Query(Ask { service: "paths", payload: b"?" }));
+    bench.turn();
+    let tickets = service.hear(|event| match event {
+        Event::Query(query) => Some(query.ticket),
+        _ => None,
+    });
+    let mut bytes = Vec::new();
+    let part = QueryAnswer { status: 0, more: true, payload: &[0; 60_000] };
+    let what = What::QueryAnswer(part);
+    let command = Command { datapath: DatapathId(0), ticket: tickets[0], wants_receipt: false, what };
+    assert!(command::command(&mut bytes, &command));
+    for _ in 0..10 {
+        while service.end.producer.push(&[&bytes]).is_ok() {}
+        service.end.producer.publish();
+        bench.turn();
+    }
+    assert_eq!(bench.faults(), 0);
+    let replies = asker.hear(|event| match event {
+        Event::QueryReply(reply) => Some((reply.status, reply.more)),
+        _ => None,
+    });
+    assert_eq!(replies.iter().filter(|(status, _)| *status == ANSWER_LOST).count(), 1);
+    assert_eq!(replies.last(), Some(&(ANSWER_LOST, false)));
+}
+
+#[test]
+fn what_a_zone_commands_beyond_its_turns_cost_waits_for_the_next_and_is_not_lost() {
+    let mut bench = Bench::new();
+    let flowspace = (0..=255u8).map(|last| parse_match(&format!("ip,nw_dst=10.0.{last}.0/24")).unwrap());
+    let bounds = Bounds { flowspace: Some(flowspace.collect()), ..Bounds::default() };
+    let mut app = bench.attach(ATTACKER, "attacker", Grant::nothing().with_rules(bounds));
+    let (mut matching, mut instructions) = (Vec::new(), Vec::new());
+    write_match(&parse_match("ip,nw_dst=10.0.0.0/16").unwrap(), &mut matching);
+    write_instructions(&parse_instructions("drop").unwrap(), &mut instructions).unwrap();
+    let rule = FlowMod { matching: &matching, instructions: &instructions, ..FlowMod::ADD };
+    assert_eq!(app.command(100, What::FlowMod(rule)), 100);
+    bench.turn();
+    let first = app.hear(refusals).len();
+    assert!((1..20).contains(&first), "{first}");
+    assert_eq!(bench.worker.how_long_to_sleep(), Duration::ZERO);
+    let mut turns = 1;
+    let mut all = first;
+    while all < 100 {
+        assert!(turns < 100, "{all} of 100");
+        bench.turn();
+        all += app.hear(refusals).len();
+        turns += 1;
+    }
+    assert!(turns > 5);
+    bench.turn();
+    assert_eq!(bench.worker.how_long_to_sleep(), LONGEST_SLEEP);
+    assert_eq!(app.hear(refusals).len(), 0, "each is carried out once");
+}
+
+#[test]
+fn a_turn_reads_so_many_letters_and_no_more() {
+    let mut bench = Bench::new();
+    for ticket in 0..1_000 {
+        assert!(bench.line.send(ToWorker::AskCounts { ticket }).is_ok());
+    }
+    let counts = |bench: &mut Bench| {
+        bench.turn();
+        bench.reports.try_iter().filter(|report| matches!(report, FromWorker::Counts { .. })).count()
+    };
+    assert_eq!(counts(&mut bench), LETTERS_PER_TURN);
+    assert_eq!(bench.worker.how_long_to_sleep(), Duration::ZERO);
+    assert_eq!((1..5).map(|_| counts(&mut bench)).sum::<usize>(), 1_000 - LETTERS_PER_TURN);
+    assert_eq!(bench.worker.how_long_to_sleep(), LONGEST_SLEEP);
+}
+
+#[test]
+fn a_turn_takes_a_mebibyte_of_a_zones_commands() {
+    let mut bench = Bench::new();
+    let grant = Grant::nothing().with(Capability::PacketOut);
+    let mut app = bench.attach(ATTACKER, "attacker", grant);
+    let log = What::Log(Log { level: 3, text: &"x".repeat(60_000) });
+    let mut taken = 0;
+    for _ in 0..20 {
+        taken += app.command(100, log);
+        bench.turn();
+    }
+    assert!(taken > 200, "{taken}");
+    assert!(bench.worker.commands.capacity() <= COMMANDS_KEPT_BYTES);
+}
