@@ -35,6 +35,8 @@ pub mod kind {
     pub const QUERY_ANSWER: u16 = 11;
     /// Write a line into the log.
     pub const LOG: u16 = 12;
+    /// Say what follows from what zones use.
+    pub const RULINGS: u16 = 14;
 }
 
 /// A command with what its header says.
@@ -77,6 +79,8 @@ pub enum What<'a> {
     QueryAnswer(QueryAnswer<'a>),
     /// Write a line into the log.
     Log(Log<'a>),
+    /// Say what follows from what zones use.
+    Rulings(Rulings<'a>),
 }
 
 /// Which events to hear. A later one replaces it.
@@ -237,6 +241,13 @@ pub struct Log<'a> {
     pub text: &'a str,
 }
 
+/// What a service says of what it was told by [`crate::event::Observed`]: one for each of these, empty ones too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rulings<'a> {
+    /// A JSON list with one object for each verdict.
+    pub rulings: &'a str,
+}
+
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct PacketOutFixed {
@@ -344,6 +355,7 @@ impl<'a> What<'a> {
                 let (status, more) = (fixed.number.get(), fixed.flag != 0);
                 What::QueryAnswer(QueryAnswer { status, more, payload: body.rest() })
             }
+            kind::RULINGS => What::Rulings(Rulings { rulings: body.rest_as_text()? }),
             kind::LOG => {
                 let level = body.fixed::<SmallFixed>()?.flag;
                 What::Log(Log { level, text: body.rest_as_text()? })
@@ -468,6 +480,9 @@ pub mod write {
                 &small(it.status, it.more.into()),
                 &[it.payload],
             ),
+            What::Rulings(it) => {
+                frame::write(out, header(kind::RULINGS), &[0u8; 0], &[it.rulings.as_bytes()])
+            }
             What::Log(it) => frame::write(out, header(kind::LOG), &small(0, it.level), &[it.text.as_bytes()]),
         }
     }

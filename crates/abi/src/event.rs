@@ -42,6 +42,8 @@ pub mod kind {
     pub const SHUTDOWN: u16 = 14;
     /// A soft limit of this app is passed, or one that was passed is kept again.
     pub const SOFT_LIMIT: u16 = 15;
+    /// What zones use, for the service that judges it.
+    pub const OBSERVED: u16 = 17;
 
     /// The bit of a kind in a subscription.
     pub const fn bit(kind: u16) -> u64 {
@@ -55,7 +57,8 @@ pub mod kind {
         | bit(PORT_STATUS)
         | bit(FLOW_REMOVED)
         | bit(TOPIC)
-        | bit(TICK);
+        | bit(TICK)
+        | bit(OBSERVED);
 }
 
 /// The numbers of the quotas that [`kind::SOFT_LIMIT`] speaks of.
@@ -116,6 +119,8 @@ pub enum Event<'a> {
     Shutdown,
     /// A soft limit is passed, or kept again; what goes beyond the hard one is refused, or ends the app.
     SoftLimit(SoftLimit),
+    /// What zones use.
+    Observed(Observed<'a>),
     /// A kind that is newer than this code; to be passed over.
     Newer(u16),
 }
@@ -354,6 +359,13 @@ pub struct SoftLimit {
     pub hard: u32,
 }
 
+/// What all zones of a node used at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed<'a> {
+    /// A JSON list with one object for each zone.
+    pub zones: &'a str,
+}
+
 /// The status of a query whose service is not there.
 pub const NO_SUCH_SERVICE: u16 = 0xffff;
 
@@ -494,6 +506,7 @@ impl<'a> Event<'a> {
             kind::TICK => Event::Tick { now_ms: body.fixed::<U64>()?.get() },
             kind::SHUTDOWN => Event::Shutdown,
             kind::SOFT_LIMIT => Event::SoftLimit(soft_limit(datapath, body.fixed()?)),
+            kind::OBSERVED => Event::Observed(Observed { zones: body.rest_as_text()? }),
             newer => Event::Newer(newer),
         })
     }
@@ -731,6 +744,11 @@ pub mod write {
             hard: it.hard.into(),
         };
         frame::write(out, header(kind::SOFT_LIMIT, it.datapath, sequence), &fixed, &[])
+    }
+
+    /// [`Event::Observed`].
+    pub fn observed(out: &mut Vec<u8>, sequence: u64, it: &Observed<'_>) -> bool {
+        frame::write(out, header(kind::OBSERVED, NO_SWITCH, sequence), &[0u8; 0], &[it.zones.as_bytes()])
     }
 
     fn answer(ticket: u64, error: flow::ErrorCode, outcome: u8) -> AnswerFixed {

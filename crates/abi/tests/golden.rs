@@ -92,6 +92,7 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
         hard: 64 << 10,
     };
     add("soft_limit", &|out| event::write::soft_limit(out, 16, &memory));
+    add("observed", &|out| event::write::observed(out, 17, &event::Observed { zones: "[]" }));
     all
 }
 
@@ -149,6 +150,7 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ("query", What::Query(command::Ask { service: "paths", payload: b"?" })),
         ("query_answer", What::QueryAnswer(command::QueryAnswer { status: 1, more: true, payload: b"!" })),
         ("log", What::Log(command::Log { level: 2, text: "hello" })),
+        ("rulings", What::Rulings(command::Rulings { rulings: "[]" })),
     ];
     let write = |(name, what)| {
         let mut bytes = Vec::new();

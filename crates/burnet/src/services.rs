@@ -7,6 +7,7 @@
 //! In: what the node was configured with. Out: which services it needs, and how each of them is confined. It starts none.
 
 use crate::config::{AppGrant, Config};
+use kernel::Capability;
 use monitor::{AppRole, AppSource, AppSpec, ZoneKind};
 use package::manifest::Capabilities;
 use std::process::ExitCode;
@@ -38,7 +39,18 @@ pub struct Need {
 }
 
 /// All of them.
-const SERVICES: [Service; 0] = [];
+static SERVICES: [Service; 1] =
+    [Service { name: "resource", run: burnet_sdk::run::<resource::Resource>, need: needs_resource }];
+
+/// Whoever runs apps watches what they take.
+fn needs_resource(config: &Config) -> Option<Need> {
+    let system = vec![Capability::SystemResource.name().to_owned()];
+    let limits = Limits { memory_bytes: RESOURCE_MEMORY_BYTES, ..Limits::default() };
+    (!config.apps.is_empty()).then(|| Need { system, limits, ..Need::default() })
+}
+
+/// A few numbers for each zone, and the text of one observation.
+const RESOURCE_MEMORY_BYTES: u64 = 64 << 20;
 
 /// The service of this name.
 pub fn named(name: &str) -> Option<&'static Service> {
@@ -68,7 +80,6 @@ fn spec(name: &str, need: Need) -> AppSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::Capability;
 
     #[test]
     fn a_service_holds_what_it_was_given_and_nothing_else() {

@@ -232,6 +232,23 @@ fn who_leaves_its_ring_unread_is_told_when_it_reads_and_ended_when_it_does_not()
 }
 
 #[test]
+fn limits_hold_also_while_the_service_that_judges_is_killed_again_and_again() {
+    let limits = "memory_bytes = 67108864";
+    let node = Node::start("killed", "what = 'family'\nbefore = 40", limits, "spawn = true", false);
+    node.wait("the service has been killed, and the zone has been ended", |node| {
+        let pid = node.app("resource").and_then(|service| service.status.pid);
+        if let Some(pid) = pid.and_then(|pid| rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)) {
+            // It may have ended by itself, or not have begun again.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        node.last_end().is_some() && node.app("resource").is_some_and(|service| service.status.restarts > 0)
+    });
+    let reason = node.last_end().unwrap();
+    assert!(reason.starts_with("memory_bytes: it used "), "{reason}");
+    node.others_are_unharmed();
+}
+
+#[test]
 fn what_is_used_is_shown_once_where_nobody_watches() {
     let node = Node::start("top", "what = 'files'\nbefore = 1", "", "", true);
     let top = |arguments: &[&str]| {
@@ -249,6 +266,7 @@ fn what_is_used_is_shown_once_where_nobody_watches() {
     for name in ["APP ", "learning-switch ", "glutton ", "(kernel) ", "(monitor) "] {
         assert!(text.lines().any(|line| line.starts_with(name)), "{text}");
     }
+    assert!(text.lines().any(|line| line.starts_with("resource ")), "the service is watched too: {text}");
     let usage: UsageView = serde_json::from_str(&top(&["--json"])).unwrap();
     assert_eq!(usage.apps.len(), node.usage().apps.len());
     let memory =

@@ -80,6 +80,8 @@ pub enum Decision<'a> {
     },
     /// It goes into the log.
     Log(Log<'a>),
+    /// The service that judges what zones use says this.
+    Rulings(&'a str),
     /// It does not pass.
     Refuse(Refusal),
 }

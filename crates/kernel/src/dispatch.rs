@@ -278,6 +278,7 @@ pub(crate) fn needed_to_hear(kind: u16) -> Capability {
     match kind {
         kind::PACKET_IN => Capability::PacketIn,
         kind::TOPIC => Capability::Subscribe,
+        kind::OBSERVED => Capability::SystemResource,
         _ => Capability::ViewRead,
     }
 }

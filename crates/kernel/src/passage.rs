@@ -109,6 +109,7 @@ impl Kernel {
                 Ok(Decision::Answer { to, ticket, answer })
             }
             What::Log(log) => Ok(Decision::Log(log)),
+            What::Rulings(it) => Ok(Decision::Rulings(it.rulings)),
         }
     }
 
@@ -406,6 +407,7 @@ fn needed_for(what: &What<'_>) -> Option<Capability> {
         What::StatsRequest(_) => Some(Capability::StatsRead),
         What::Publish(_) => Some(Capability::Publish),
         What::Query(_) => Some(Capability::Query),
+        What::Rulings(_) => Some(Capability::SystemResource),
         What::Subscribe(_) | What::Barrier | What::QueryAnswer(_) | What::Log(_) => None,
     }
 }

@@ -17,7 +17,7 @@ use ring::PortFds;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use zone::Limits;
-use zone::judge::Excess;
+use zone::judge::{Excess, Ruling};
 
 use crate::app::{AppSource, AppStatus, Ending, KernelStatus, Verb};
 use crate::resources::{NodeUsage, ZoneCounts, ZoneUsage};
@@ -156,6 +156,11 @@ pub enum FromKernel {
     },
     /// The operator wants the node to leave safe mode.
     LeaveSafeMode,
+    /// What the service that judges says of the newest samples, if only that there is nothing to do.
+    Rulings {
+        /// Verdicts, and on whom.
+        rulings: Vec<Ruling>,
+    },
     /// The kernel process cannot go on and is about to exit: a port in use, a missing certificate.
     Fatal {
         /// The code it exits with; 2 for what the operator must change.

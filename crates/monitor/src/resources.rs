@@ -3,15 +3,17 @@
 //! ```text
 //!   Reading (from /proc) ──┐
 //!   ZoneCounts (kernel) ───┴──> Sample ──┬─> the last of them, for the operator and for who asks how a zone ended
-//!                                        └─> zone::judge ──> verdicts
+//!                                        └─> zone::judge ──> verdicts, if nobody else judges
 //! ```
+//!
+//! The service `resource` judges; its rulings come by the kernel process. While none come, the monitor does, by the same code.
 //!
 //! In: readings, counts and the time. Out: verdicts, and [`ZoneUsage`] for the kernel process. It never reads anything and ends nobody.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use zone::judge::{Excess, Judge, Verdict};
+use zone::judge::{Excess, Judge, Ruling, Verdict};
 use zone::usage::{History, Sample};
 use zone::{Limits, Resource};
 
@@ -19,6 +21,9 @@ use crate::sampling::Reading;
 
 /// How often it is measured. A zone that leaks a gigabyte a second is stopped by Linux; this is for what Linux does not stop.
 pub const SAMPLE_INTERVAL_MS: u64 = 500;
+
+/// After a ruling the monitor leaves it to the service for so long: three samples that it may miss.
+const RULED_MS: u64 = 3 * SAMPLE_INTERVAL_MS;
 
 /// What the kernel process counted of a zone since it was attached, all workers together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +90,8 @@ pub(crate) struct Measured<'a> {
 pub(crate) struct Resources {
     zones: BTreeMap<u16, Watched>,
     counts: BTreeMap<u16, ZoneCounts>,
+    /// Until then somebody else judges.
+    ruled_until_ms: u64,
     kernel: Pace,
     monitor: Pace,
     /// What a port takes of the memory that a zone shares with the kernel.
@@ -97,6 +104,8 @@ struct Watched {
     pace: Pace,
     judge: Judge,
     history: History,
+    /// The soft limits that the operator was told are passed, and not that they are kept again.
+    told: BTreeSet<Resource>,
     over: Vec<Excess>,
 }
 
@@ -121,7 +130,13 @@ impl Resources {
         }
     }
 
-    /// One zone at one moment: what follows from it.
+    /// Somebody else has judged, if only that there is nothing to say.
+    pub(crate) fn on_rulings(&mut self, now_ms: u64) {
+        self.ruled_until_ms = now_ms.saturating_add(RULED_MS);
+    }
+
+    /// One zone at one moment: what follows from it. What somebody else says is left to them, but for what is over: who judges since a moment
+    /// does not know that anything ever was.
     pub(crate) fn on_reading(&mut self, measured: &Measured<'_>, at: Moment) -> Vec<Verdict> {
         let Measured { zone, generation, mut reading, limits, keeps_cpu } = *measured;
         reading.shared_bytes = reading.shared_bytes.saturating_sub(self.port_bytes);
@@ -135,10 +150,41 @@ impl Resources {
         let counts = self.counts.get(&zone).copied();
         let sample = Sample { generation, ..watched.pace.sample(reading, counts, at) };
         watched.history.push(sample);
-        let verdicts = watched.judge.on_sample(&sample, limits, keeps_cpu);
-        watched.over =
-            watched.judge.passed().filter_map(|resource| excess(resource, &sample, limits)).collect();
+        let told = watched.told.iter();
+        watched.over = told.filter_map(|resource| excess(*resource, &sample, limits)).collect();
+        let ruled = at.now_ms < self.ruled_until_ms;
+        let mut verdicts = watched.judge.on_sample(&sample, limits, keeps_cpu);
+        verdicts.retain(|verdict| match verdict {
+            Verdict::Passed(_) => false,
+            Verdict::Within(_) => true,
+            Verdict::End(_) => !ruled,
+        });
+        // Also what was passed when somebody else was to say so and did not.
+        let untold = watched.judge.passed().filter(|resource| !ruled && !watched.told.contains(resource));
+        verdicts.extend(untold.filter_map(|resource| excess(resource, &sample, limits)).map(Verdict::Passed));
         verdicts
+    }
+
+    /// Whether there is something to do about a verdict, whoever gave it: nobody is told twice of the same, and none is judged by what an
+    /// earlier process did.
+    pub(crate) fn takes(&mut self, ruling: &Ruling) -> bool {
+        let Ruling { zone, generation, verdict } = ruling;
+        let Some(watched) = self.zones.get_mut(zone).filter(|watched| watched.generation == *generation)
+        else {
+            return false;
+        };
+        match verdict {
+            Verdict::Passed(excess) if watched.told.insert(excess.resource) => {
+                watched.over.push(*excess);
+                true
+            }
+            Verdict::Within(excess) if watched.told.remove(&excess.resource) => {
+                watched.over.retain(|over| over.resource != excess.resource);
+                true
+            }
+            Verdict::End(_) => true,
+            _ => false,
+        }
     }
 
     /// The kernel process and the monitor.
@@ -153,6 +199,7 @@ impl Resources {
     pub(crate) fn on_end(&mut self, zone: u16) {
         if let Some(watched) = self.zones.get_mut(&zone) {
             watched.over.clear();
+            watched.told.clear();
         }
     }
 
@@ -278,9 +325,12 @@ mod tests {
         assert_eq!(resources.on_reading(&measured(1, memory(10), &limits), at(0)), []);
         let said = resources.on_reading(&measured(1, memory(60), &limits), at(500));
         assert!(matches!(said[..], [Verdict::Passed(excess)] if excess.used == 60 * MIB), "{said:?}");
+        let ruling = |generation| Ruling { zone: 1, generation, verdict: said[0] };
+        assert!(!resources.takes(&ruling(7)) && resources.takes(&ruling(1)) && !resources.takes(&ruling(1)));
         assert_eq!(resources.usages()[0].over.len(), 1);
         let shared = Reading { shared_bytes: 7 * MIB, ..memory(60) };
         let said = resources.on_reading(&measured(1, shared, &limits), at(1_000));
+        assert_eq!(resources.usages()[0].over[0].used, 65 * MIB);
         assert!(matches!(said[..], [Verdict::End(excess)] if excess.used == 65 * MIB), "{said:?}");
         resources.on_end(1);
         assert_eq!(resources.usages()[0].over, []);
@@ -288,6 +338,33 @@ mod tests {
         let seen: Vec<_> =
             resources.history(1).iter().map(|one| (one.generation, one.memory_bytes / MIB)).collect();
         assert_eq!(seen, [(1, 10), (1, 60), (1, 65), (2, 1)]);
+    }
+
+    #[test]
+    fn while_somebody_else_judges_the_monitor_says_only_what_is_over() {
+        let limits = small();
+        let mut resources = Resources::default();
+        let mut said = |mib, now_ms, rules: bool| {
+            if rules {
+                resources.on_rulings(now_ms);
+            }
+            let verdicts = resources.on_reading(&measured(1, memory(mib), &limits), at(now_ms));
+            verdicts
+                .iter()
+                .map(|verdict| match verdict {
+                    Verdict::Passed(_) => '+',
+                    Verdict::Within(_) => '-',
+                    Verdict::End(_) => '!',
+                })
+                .collect::<String>()
+        };
+        assert_eq!(said(60, 0, true), "");
+        assert_eq!(said(70, 500, true), "");
+        assert_eq!(said(10, 1_000, true), "-");
+        assert_eq!(said(70, 1_500, true), "");
+        assert_eq!(said(70, 2_999, false), "");
+        // Nothing has come for too long.
+        assert_eq!(said(70, 3_000, false), "!+");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use ring::{Board, Port, Sizes};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
 use zone::cgroup::{NodeGroups, ZoneGroups};
-use zone::judge::Verdict;
+use zone::judge::{Ruling, Verdict};
 use zone::{NotEnforced, Resource, Sample};
 
 use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, PlanError, REASON_BYTES_MAX, ZoneKind, legible};
@@ -539,12 +539,19 @@ impl Monitor {
                 Ok(received) => match event(received.message) {
                     Heard::Event(event) => self.heard.push_back(event),
                     Heard::Counts(counts) => self.resources.on_counts(&counts),
+                    Heard::Rulings(rulings) => self.on_rulings(&rulings),
                 },
                 Err(ChannelError::NotNow) => return,
                 Err(ChannelError::Closed) => kernel.channel = None,
                 Err(error) => self.heard.push_back(Event::KernelFault { reason: error.to_string() }),
             }
         }
+    }
+
+    /// The service that judges says so, by the kernel process.
+    fn on_rulings(&mut self, rulings: &[Ruling]) {
+        self.resources.on_rulings(now_ms());
+        rulings.iter().for_each(|ruling| self.carry_out(ruling));
     }
 
     fn reap_kernel(&mut self) {
@@ -638,17 +645,22 @@ impl Monitor {
         let Some(spec) = self.supervisor.spec(zone) else { return };
         let keeps_cpu = self.supervisor.enforces(zone, Resource::CpuPercent.key());
         let measured = Measured { zone, generation, reading, limits: &spec.limits, keeps_cpu };
-        let (app, role) = (spec.name.clone(), spec.role);
         for verdict in self.resources.on_reading(&measured, at) {
-            self.carry_out((&app, role), zone, generation, verdict);
+            self.carry_out(&Ruling { zone, generation, verdict });
         }
     }
 
-    fn carry_out(&mut self, (app, role): (&str, AppRole), zone: u16, generation: u64, verdict: Verdict) {
-        let what = if role == AppRole::Service { "service" } else { "app" };
+    /// Whoever judged.
+    fn carry_out(&mut self, ruling: &Ruling) {
+        if !self.resources.takes(ruling) {
+            return;
+        }
+        let Ruling { zone, generation, verdict } = *ruling;
+        let Some(AppSpec { name: app, role, .. }) = self.supervisor.spec(zone) else { return };
+        let what = if *role == AppRole::Service { "service" } else { "app" };
         let excess = match verdict {
             Verdict::End(excess) => {
-                let (app, reason) = (app.to_owned(), excess.reason());
+                let (app, reason) = (app.clone(), excess.reason());
                 return self.heard.push_back(Event::ZoneFault { app, generation, reason });
             }
             Verdict::Passed(excess) => {
@@ -729,10 +741,11 @@ fn welcome(
     channel.try_send(&welcome, &fds).map_err(io::Error::other)
 }
 
-/// What the kernel process said: to the supervisor, or of what was counted.
+/// What the kernel process said: to the supervisor, of what was counted, or what follows from it.
 enum Heard {
     Event(Event),
     Counts(Vec<ZoneCounts>),
+    Rulings(Vec<Ruling>),
 }
 
 /// Its words are shown to the operator, so they are made legible here.
@@ -740,6 +753,7 @@ fn event(message: FromKernel) -> Heard {
     let phrase = |text: String| legible(&text, REASON_BYTES_MAX);
     Heard::Event(match message {
         FromKernel::Counts { zones } => return Heard::Counts(zones),
+        FromKernel::Rulings { rulings } => return Heard::Rulings(rulings),
         FromKernel::Ready => Event::KernelReady,
         FromKernel::Alive => Event::KernelAlive,
         FromKernel::ZoneFault { app, generation, reason } => {

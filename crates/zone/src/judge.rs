@@ -6,8 +6,10 @@
 //!                                       └─> End      when the hard limit is passed for so long that it is no accident
 //! ```
 //!
-//! In: one sample after the other of one zone. Out: verdicts. It never measures, tells or ends anybody.
+//! In: one sample after the other of one zone, or of many ([`Judges`]). Out: verdicts. It never measures, tells or ends anybody.
+//! The service `resource` judges by this, and the monitor while there is no such service.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -73,6 +75,52 @@ impl fmt::Display for Excess {
     }
 }
 
+/// One zone at one moment, with all that it is judged by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Observation {
+    /// Which zone.
+    pub zone: u16,
+    /// What it used; of which start, too.
+    pub sample: Sample,
+    /// What it may.
+    pub limits: Limits,
+    /// Linux keeps its processor time.
+    pub keeps_cpu: bool,
+}
+
+/// A verdict, and on whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ruling {
+    /// Which zone.
+    pub zone: u16,
+    /// Which start of it.
+    pub generation: u64,
+    /// What is to be done.
+    pub verdict: Verdict,
+}
+
+/// A judge for each zone: as many as there are zone ids that were observed.
+#[derive(Clone, Debug, Default)]
+pub struct Judges {
+    of: BTreeMap<u16, (u64, Judge)>,
+}
+
+impl Judges {
+    /// The next observation of a zone. What a process did before is not held against its successor.
+    pub fn on_observation(&mut self, seen: &Observation) -> Vec<Ruling> {
+        let Observation { zone, sample, limits, keeps_cpu } = seen;
+        let generation = sample.generation;
+        let (judged, judge) = self.of.entry(*zone).or_default();
+        if *judged != generation {
+            (*judged, *judge) = (generation, Judge::default());
+        }
+        let verdicts = judge.on_sample(sample, limits, *keeps_cpu);
+        verdicts.into_iter().map(|verdict| Ruling { zone: *zone, generation, verdict }).collect()
+    }
+}
+
 /// What is remembered of one life of one zone.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
@@ -131,8 +179,8 @@ impl OfResource {
             Resource::MemoryBytes | Resource::LagMs => 1,
             Resource::OpenFiles | Resource::Processes => COUNTED_SAMPLES,
         };
-        // Once: whoever is told ends the zone, and the next one begins anew.
-        (self.over == patience).then_some(Verdict::End(*excess))
+        // Again and again until it has ended: whoever was to end it may have ended first.
+        (self.over >= patience).then_some(Verdict::End(*excess))
     }
 }
 
@@ -173,7 +221,7 @@ mod tests {
     #[test]
     fn memory_beyond_its_hard_limit_ends_at_once() {
         check(&memory(&[25]), false, "+!");
-        check(&memory(&[20, 21, 22]), false, "+ ! .");
+        check(&memory(&[20, 21, 22, 15]), false, "+ ! ! .");
         check(&memory(&[25]), true, "+!");
     }
 
@@ -185,8 +233,21 @@ mod tests {
     #[test]
     fn processor_time_ends_a_zone_only_when_it_goes_on_and_nobody_else_keeps_it() {
         check(&cpu(&[101, 101, 101, 101, 101, 100, 101]), false, "+ . . . . . .");
-        check(&cpu(&[400, 400, 400, 400, 400, 400, 400]), false, "+ . . . . ! .");
+        check(&cpu(&[400, 400, 400, 400, 400, 400, 400]), false, "+ . . . . ! !");
         check(&cpu(&[110, 110, 110, 110, 110, 110, 110]), true, "+ . . . . . .");
+    }
+
+    #[test]
+    fn a_successor_is_not_judged_by_what_came_before_it() {
+        let mut judges = Judges::default();
+        let mut rulings = |zone, generation| {
+            let sample = Sample { generation, memory_bytes: 15 * MIB, ..Sample::default() };
+            let seen = Observation { zone, sample, limits: limits(), keeps_cpu: true };
+            judges.on_observation(&seen).len()
+        };
+        let said =
+            [(1, 1), (1, 1), (2, 1), (1, 2), (1, 2)].map(|(zone, generation)| rulings(zone, generation));
+        assert_eq!(said, [1, 0, 1, 1, 0]);
     }
 
     #[test]
@@ -194,7 +255,6 @@ mod tests {
         let idle = Sample { cpu_percent: 6_400, ..Sample::default() };
         let mut judge = Judge::default();
         assert_eq!(judge.on_sample(&idle, &Limits::default(), false), []);
-        assert_eq!(judge.passed().count(), 0);
     }
 
     #[test]

@@ -84,7 +84,8 @@ impl Instance {
             Event::Tick { now_ms } => app.call_method1("on_tick", (now_ms, out)),
             Event::Shutdown => app.call_method1("on_shutdown", (out,)),
             // A newer kernel may tell more than this app was built to hear.
-            Event::Newer(_) => return Ok(()),
+            // What zones use is for a service of the node.
+            Event::Observed(_) | Event::Newer(_) => return Ok(()),
         }
         .map(drop)
     }

@@ -6,8 +6,8 @@ use crate::commands::Commands;
 use crate::settings::Settings;
 use abi::Receipt;
 use abi::event::{
-    FlowRemoved, PacketIn, PortStatus, Query, QueryReply, SoftLimit, StatsReply, SwitchError, SwitchUp,
-    Topic, kind,
+    FlowRemoved, Observed, PacketIn, PortStatus, Query, QueryReply, SoftLimit, StatsReply, SwitchError,
+    SwitchUp, Topic, kind,
 };
 use flow::{DatapathId, Match};
 
@@ -52,6 +52,9 @@ pub trait App: Sized + 'static {
     /// It uses more than a soft limit of a quota or of what it takes of the machine (`limit.quota` says which), or no more than that again.
     /// Beyond the hard limit commands are refused, or the app is ended.
     fn on_soft_limit(&mut self, _limit: &SoftLimit, _out: &mut Commands) {}
+
+    /// What zones use, for the service of the node that judges it; no app hears it.
+    fn on_observed(&mut self, _observed: &Observed, _out: &mut Commands) {}
 
     /// Something was published.
     fn on_topic(&mut self, _topic: &Topic, _out: &mut Commands) {}
@@ -116,6 +119,11 @@ impl Interests {
     /// What others publish.
     pub fn topics(self) -> Self {
         self.with(kind::TOPIC)
+    }
+
+    /// What zones use; only a service of the node is told.
+    pub fn observations(self) -> Self {
+        self.with(kind::OBSERVED)
     }
 
     /// The time, about once a second.

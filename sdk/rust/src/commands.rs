@@ -3,8 +3,8 @@
 //! Never sends: the zone does, when the handler has returned.
 
 use abi::command::{
-    Ask, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, StatsRequest, Subscribe, What,
-    write,
+    Ask, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, Rulings, StatsRequest, Subscribe,
+    What, write,
 };
 use abi::event::PacketIn;
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match};
@@ -99,6 +99,11 @@ impl Commands {
     /// Writes a line into the node's log, under the app's name.
     pub fn log(&mut self, level: Level, text: &str) {
         self.plain(What::Log(Log { level: level as u8, text }));
+    }
+
+    /// Says what follows from what zones use, as a JSON list; for the service of the node that judges it.
+    pub fn rulings(&mut self, rulings: &str) {
+        self.plain(What::Rulings(Rulings { rulings }));
     }
 
     /// What was commanded so far, as frames one after the other; for what puts a zone together by hand.

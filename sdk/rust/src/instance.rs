@@ -46,6 +46,7 @@ impl<A: App> Instance<A> {
             Event::Receipt(datapath, receipt) => app.on_receipt(datapath, &receipt, out),
             Event::Dropped(count) => app.on_dropped(count, out),
             Event::SoftLimit(limit) => app.on_soft_limit(&limit, out),
+            Event::Observed(observed) => app.on_observed(&observed, out),
             Event::Topic(topic) => app.on_topic(&topic, out),
             Event::Query(query) => app.on_query(&query, out),
             Event::QueryReply(reply) => app.on_query_reply(&reply, out),

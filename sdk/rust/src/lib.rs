@@ -38,8 +38,8 @@ mod settings;
 pub mod testing;
 
 pub use abi::event::{
-    FlowRemoved, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply, SoftLimit, StatsReply,
-    SwitchError, SwitchUp, Topic, quota,
+    FlowRemoved, Observed, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply, SoftLimit,
+    StatsReply, SwitchError, SwitchUp, Topic, quota,
 };
 pub use abi::table::AppTable;
 pub use abi::{Outcome, Receipt, ZoneId};
@@ -52,6 +52,9 @@ pub use process::{Asleep, GaveUp, run, run_guest, serve_guest};
 pub use settings::Settings;
 #[doc(hidden)]
 pub use zone::export_app;
+/// For the service of the node that judges what zones use.
+#[doc(hidden)]
+pub use zone::judge;
 
 /// Makes a shared object (`crate-type = ["cdylib"]`) of an app, to be run with `burnet run --app PATH.so=trusted`.
 #[macro_export]

@@ -54,6 +54,9 @@ const FIRST_OPERATOR: usize = 1024;
 /// Operators at once. One more is closed when it comes.
 const OPERATORS_MAX: usize = 64;
 
+/// Messages for the monitor that may wait before what comes again is left out.
+const TO_MONITOR_MAX: usize = 256;
+
 /// How long workers may take to say goodbye to their switches.
 const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -358,7 +361,11 @@ impl Control {
                 self.apps = apps;
                 self.kernel = Some(kernel);
             }
-            ToKernel::Resources { zones, node } => self.usage.on_usage(zones, node),
+            ToKernel::Resources { zones, node } => {
+                let observed = self.usage.on_usage(zones, node, &self.apps);
+                // A worker whose box is full misses one.
+                let _ = self.workers[0].send(ToWorker::Observe(observed));
+            }
             ToKernel::SoftLimit { zone, generation, excess } => {
                 // One of its ports is enough.
                 let limit = soft_limit(&excess);
@@ -446,8 +453,26 @@ impl Control {
                         self.to_monitor.push(FromKernel::Counts { zones });
                     }
                 }
+                FromWorker::Rulings { app, generation, rulings } => {
+                    self.hear_rulings(app, generation, &rulings)
+                }
                 FromWorker::NoFlows { ticket, reason } => self.desk.on_trouble(ticket, &reason),
                 FromWorker::Ended => self.ended_workers += 1,
+            }
+        }
+    }
+
+    /// A service that says what cannot be read is at fault as an app would be.
+    fn hear_rulings(&mut self, app: String, generation: u64, rulings: &str) {
+        match serde_json::from_str(rulings) {
+            Ok(rulings) if self.to_monitor.len() < TO_MONITOR_MAX => {
+                self.to_monitor.push(FromKernel::Rulings { rulings });
+            }
+            // The monitor takes nothing, and will judge by itself.
+            Ok(_) => {}
+            Err(error) => {
+                let reason = format!("its rulings cannot be read: {error}");
+                self.to_monitor.push(FromKernel::ZoneFault { app, generation, reason });
             }
         }
     }

@@ -85,6 +85,8 @@ pub enum ToWorker {
     },
     /// How much do zones use? Said as often as it is measured, and lost if there is no room: the next is as good.
     CountZones,
+    /// What zones use, for the service that judges it, as JSON. Lost if there is no room: the next is as good.
+    Observe(String),
     /// A zone is to hear that it passes a soft limit, or does not any more.
     TellSoftLimit {
         /// Which zone.
@@ -140,6 +142,15 @@ pub enum FromWorker {
         worker: usize,
         /// Of each zone that is attached.
         zones: Vec<ZoneCounts>,
+    },
+    /// What the service that judges says.
+    Rulings {
+        /// The service.
+        app: String,
+        /// Which start of it.
+        generation: u64,
+        /// JSON.
+        rulings: String,
     },
     /// The flow entries cannot be had.
     NoFlows {

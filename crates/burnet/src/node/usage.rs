@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use abi::event::{SoftLimit, quota};
 use flow::DatapathId;
 use monitor::{AppSpec, AppStatus, NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
-use zone::judge::Excess;
+use zone::judge::{Excess, Observation};
 use zone::usage::History;
 use zone::{Limits, Resource};
 
@@ -62,18 +62,27 @@ impl UsageDesk {
         Some(sums.into_values().collect())
     }
 
-    /// The monitor's newest samples.
-    pub fn on_usage(&mut self, zones: Vec<ZoneUsage>, node: NodeUsage) {
+    /// The monitor's newest samples. What there is to judge comes back, as JSON.
+    pub fn on_usage(&mut self, zones: Vec<ZoneUsage>, node: NodeUsage, apps: &[AppStatus]) -> String {
+        let mut observed = Vec::new();
         for ZoneUsage { zone, sample, over } in zones {
             let (history, of_zone) = self.zones.entry(zone).or_default();
-            // The monitor repeats the last sample of a zone in which nothing runs.
-            if history.last() != Some(&sample) {
-                history.push(sample);
-            }
             *of_zone = over;
+            // The monitor repeats the last sample of a zone in which nothing runs.
+            if history.last() == Some(&sample) {
+                continue;
+            }
+            history.push(sample);
+            let Some(status) = apps.iter().find(|status| status.zone == zone) else { continue };
+            let Some(limits) = self.limits.get(&status.app).cloned() else { continue };
+            let cpu = Resource::CpuPercent.key();
+            let keeps_cpu = !status.not_enforced.iter().any(|gap| gap.limit == cpu);
+            observed.push(Observation { zone, sample, limits, keeps_cpu });
         }
         self.kernel.push(node.kernel);
         self.monitor.push(node.monitor);
+        // Numbers and names: they can be written.
+        serde_json::to_string(&observed).unwrap_or_default()
     }
 
     /// What a zone uses more of than a soft limit.
@@ -153,7 +162,8 @@ mod tests {
         let sample = |unix_ms| Sample { unix_ms, ..Sample::default() };
         let usage = |unix_ms| vec![ZoneUsage { zone: 1, sample: sample(unix_ms), over: Vec::new() }];
         for unix_ms in [1, 2, 2, 2, 3] {
-            desk.on_usage(usage(unix_ms), NodeUsage::default());
+            let observed = desk.on_usage(usage(unix_ms), NodeUsage::default(), &[]);
+            assert_eq!(observed, "[]", "of an app that is not known nothing is judged");
         }
         let seen: Vec<_> = desk.zones[&1].0.iter().map(|sample| sample.unix_ms).collect();
         assert_eq!(seen, [1, 2, 3]);

@@ -19,7 +19,7 @@ use super::zones::{Fault, ZoneEnd, ZoneEnds};
 use crate::config::NodeLimits;
 use abi::command::{Command, FlowMod, QueryAnswer, StatsRequest, What};
 use abi::event::{
-    ANSWER_LOST, NO_SUCH_SERVICE, Query, QueryReply, SERVICE_BUSY, SoftLimit, Topic, kind, write,
+    ANSWER_LOST, NO_SUCH_SERVICE, Observed, Query, QueryReply, SERVICE_BUSY, SoftLimit, Topic, kind, write,
 };
 use abi::header::FLAG_RECEIPT;
 use abi::{Frame, Outcome, Receipt, ZoneId};
@@ -360,6 +360,7 @@ impl Worker {
                 }
             }
             Decision::Log(log) => self.log(zone, log.level, log.text),
+            Decision::Rulings(rulings) => self.pass_rulings_on(zone, rulings),
             Decision::Refuse(refusal @ Refusal::NoSuchSwitch(datapath)) => {
                 match self.pass_on(zone, datapath, frame) {
                     Some(true) => {}
@@ -407,6 +408,13 @@ impl Worker {
         };
         let datapath = frame.datapath();
         self.tell(ZoneSet::only(zone), |out, sequence| write::receipt(out, sequence, datapath, &receipt));
+    }
+
+    fn pass_rulings_on(&mut self, zone: ZoneId, rulings: &str) {
+        let Some(end) = self.dispatch.zones.get(zone) else { return };
+        let (app, generation) = (end.app().to_owned(), end.generation());
+        // A box that is full has something better in it: the monitor judges if none come.
+        let _ = self.control.send(FromWorker::Rulings { app, generation, rulings: rulings.to_owned() });
     }
 
     fn answer(&mut self, to: ZoneId, ticket: u64, status: u16, more: bool, payload: &[u8]) {
@@ -640,6 +648,11 @@ impl Worker {
                     let zones = self.count_zones();
                     // A box that is full has something better in it.
                     let _ = self.control.send(FromWorker::ZonesCounted { worker: self.number, zones });
+                }
+                ToWorker::Observe(zones) => {
+                    let hearers = self.dispatch.kernel.hearers_of(kind::OBSERVED);
+                    let observed = Observed { zones: &zones };
+                    self.tell(hearers, |out, sequence| write::observed(out, sequence, &observed));
                 }
                 ToWorker::TellSoftLimit { zone, generation, limit } => {
                     self.tell_soft_limit(zone, generation, &limit)

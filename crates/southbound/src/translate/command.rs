@@ -28,9 +28,12 @@ pub fn append(
             write::barrier_request(version, xid, out);
             Ok(())
         }
-        What::Subscribe(_) | What::Publish(_) | What::Query(_) | What::QueryAnswer(_) | What::Log(_) => {
-            Err(Refused::NotForSwitches)
-        }
+        What::Subscribe(_)
+        | What::Publish(_)
+        | What::Query(_)
+        | What::QueryAnswer(_)
+        | What::Log(_)
+        | What::Rulings(_) => Err(Refused::NotForSwitches),
     }
 }
 
