@@ -36,7 +36,7 @@ pub use grant::AppGrant;
 pub use installed::{Installed, Packages};
 pub use limits::{LimitsTable, NodeLimits};
 pub use listen::ListenAddress;
-pub use surroundings::Surroundings;
+pub use surroundings::{Surroundings, shared_folder};
 
 use crate::cli::RunArgs;
 use crate::commands::package::now;

@@ -111,9 +111,14 @@ impl Surroundings {
         match runtime_dir {
             _ if self.uid == 0 => PathBuf::from("/run/burnet/burnet.sock"),
             Some(runtime_dir) => runtime_dir.join("burnet.sock"),
-            None => PathBuf::from(format!("/tmp/burnet-{}/burnet.sock", self.uid)),
+            None => shared_folder(self.uid).join("burnet.sock"),
         }
     }
+}
+
+/// Of a user who has no other. Everybody can make a folder of this name before the user does, so it is looked at before it is used.
+pub fn shared_folder(uid: u32) -> PathBuf {
+    PathBuf::from(format!("/tmp/burnet-{uid}"))
 }
 
 #[cfg(test)]

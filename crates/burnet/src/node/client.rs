@@ -3,6 +3,8 @@
 //! Never starts a node. A node that is not there is said to be, with what to do.
 
 use super::operator::{Answer, Question};
+use super::socket;
+use crate::config::shared_folder;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -13,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Asks, and waits for the answer. An error is a sentence for the operator.
 pub fn ask(socket: &Path, question: &Question) -> Result<Answer, String> {
+    check_place(socket)?;
     let stream = UnixStream::connect(socket).map_err(|error| {
         format!(
             "no node answers at {} ({error}): start one with `burnet run`, or name its socket with --socket PATH",
@@ -32,4 +35,13 @@ pub fn ask(socket: &Path, question: &Question) -> Result<Answer, String> {
     serde_json::from_str(&answer).map_err(|error| {
         format!("the node at {} is of another version than this program: {error}", socket.display())
     })
+}
+
+/// Whoever made the folder of a user who has none answers in it. A folder that is not there is nobody's; any other is the operator's own word.
+fn check_place(path: &Path) -> Result<(), String> {
+    let shared = shared_folder(rustix::process::geteuid().as_raw());
+    match path.parent() {
+        Some(folder) if folder == shared && folder.exists() => socket::check_folder(folder),
+        _ => Ok(()),
+    }
 }

@@ -1,13 +1,15 @@
 //! The operator's socket in the file system: bound in place of one that a dead node left, and taken away at the end.
 //!
-//! In: a path. Out: a listening socket for its owner and group only. Never removes what is no socket, what somebody listens at, or at the end what
+//! In: a path. Out: a listening socket for its owner and group only, in a folder in which nobody else can put another. Never removes what is no socket, what somebody listens at, or at the end what
 //! another has put in its place.
 
 use mio::net::{UnixListener, UnixStream};
-use rustix::fs::Mode;
+use rustix::fs::{FileType, Mode};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{getegid, geteuid, umask};
+use std::fs::DirBuilder;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// A socket that is bound.
@@ -29,10 +31,11 @@ impl OperatorSocket {
             let path = path.display();
             format!("the operator's socket {path} cannot be had ({error}): name another with --socket PATH")
         };
-        make_room(path)?;
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(cannot)?;
+            DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder).map_err(cannot)?;
+            check_folder(folder)?;
         }
+        make_room(path)?;
         let listener = listen(path).map_err(cannot)?;
         let file = identity(path).map_err(cannot)?;
         Ok(OperatorSocket { listener, path: path.to_owned(), file })
@@ -47,6 +50,44 @@ impl OperatorSocket {
     }
 }
 
+/// Of a folder that is made for it: as the socket itself, nothing for others.
+const FOLDER_MODE: u32 = 0o750;
+
+/// Looks at who may change the folder of a socket: whoever can rename or remove it can put another in its place, and be taken for the node.
+///
+/// # Errors
+/// One sentence for the operator, which ends with what to do.
+pub fn check_folder(folder: &Path) -> Result<(), String> {
+    let cannot = |error: io::Error| format!("{} cannot be looked at: {error}", folder.display());
+    // A link first, then what it leads to.
+    for found in [std::fs::symlink_metadata(folder), std::fs::metadata(folder)] {
+        let found = found.map_err(cannot)?;
+        let own = (geteuid().as_raw(), getegid().as_raw());
+        if let Some(flaw) = flaw((found.uid(), found.gid()), found.mode(), own) {
+            return Err(format!(
+                "{} {flaw}, who could put another socket in the place of the node's: name another with --socket PATH",
+                folder.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with a folder, or a link to one, of this owner and mode, for a process of this user and group. Root may do everything anyway.
+fn flaw((uid, gid): (u32, u32), mode: u32, (own_uid, own_gid): (u32, u32)) -> Option<String> {
+    let (kind, mode) = (FileType::from_raw_mode(mode), Mode::from_raw_mode(mode));
+    // In a folder with this bit everybody can take away only his own (inode(7)). The mode of a link means nothing.
+    let is_kept = mode.contains(Mode::SVTX) || kind == FileType::Symlink;
+    if uid != own_uid && uid != 0 {
+        return Some(format!("belongs to the user {uid}"));
+    }
+    if mode.contains(Mode::WOTH) && !is_kept {
+        return Some("can be changed by everybody".to_owned());
+    }
+    let others = gid != own_gid && gid != 0;
+    (others && mode.contains(Mode::WGRP) && !is_kept).then(|| format!("can be changed by the group {gid}"))
+}
+
 /// Operators that wait to be accepted; one more is refused by the system.
 const BACKLOG: i32 = 64;
 
@@ -54,11 +95,12 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     let owner_and_group = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // Before it has a name: between bind and a chmod of the file, others could connect.
-    rustix::fs::fchmod(&socket, owner_and_group)?;
-    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-    // The process's mask may have taken the group's part away.
-    rustix::fs::chmod(path, owner_and_group)?;
+    let address = SocketAddrUnix::new(path)?;
+    // It has its mode when it gets its name: before a chmod others could connect, and put another file where the chmod goes.
+    let before = umask(Mode::from_raw_mode(0o777) - owner_and_group);
+    let bound = rustix::net::bind(&socket, &address);
+    umask(before);
+    bound?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(UnixListener::from_std(std::os::unix::net::UnixListener::from(socket)))
 }
@@ -115,6 +157,39 @@ mod tests {
     fn check_refused(place: &Place, why: &str) {
         let said = OperatorSocket::bind(&place.0).err().unwrap_or_default();
         assert!(said.contains(why) && said.contains("--socket PATH"), "{said}");
+    }
+
+    #[test]
+    fn a_folder_in_which_another_could_put_a_socket_is_refused() {
+        let check = |owner, mode: u32, expected: Option<&str>| {
+            assert_eq!(flaw(owner, 0o40_000 | mode, (1000, 100)).as_deref(), expected, "{owner:?} {mode:o}");
+        };
+        check((1001, 100), 0o700, Some("belongs to the user 1001"));
+        check((1000, 100), 0o707, Some("can be changed by everybody"));
+        check((1000, 101), 0o770, Some("can be changed by the group 101"));
+        check((1000, 100), 0o770, None);
+        check((0, 0), 0o755, None);
+        check((0, 0), 0o1777, None);
+        assert_eq!(flaw((1001, 100), 0o120_777, (1000, 100)).as_deref(), Some("belongs to the user 1001"));
+        assert_eq!(flaw((0, 0), 0o120_777, (1000, 100)), None);
+    }
+
+    #[test]
+    fn a_socket_is_not_put_into_a_folder_that_everybody_can_change() {
+        let place = Place::new("open");
+        let folder = place.0.parent().unwrap();
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+        check_refused(&place, "can be changed by everybody");
+        assert!(!place.0.exists());
+    }
+
+    #[test]
+    fn a_folder_that_is_made_is_nothing_for_others() {
+        let place = Place::new("made");
+        let folder = place.0.parent().unwrap().join("new");
+        let socket = OperatorSocket::bind(&folder.join("node.sock")).unwrap();
+        assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o007, 0);
+        socket.remove();
     }
 
     #[test]
