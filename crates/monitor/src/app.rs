@@ -201,6 +201,18 @@ pub enum Verb {
     Quarantine,
 }
 
+impl Verb {
+    /// As the operator types it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verb::Restart => "restart",
+            Verb::Stop => "stop",
+            Verb::Start => "start",
+            Verb::Quarantine => "quarantine",
+        }
+    }
+}
+
 /// What the operator wants of the node cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanError(pub(crate) String);

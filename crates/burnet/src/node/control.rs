@@ -14,7 +14,7 @@ use super::desk::{Asker, Desk};
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine};
 use super::mark::Mark;
 use super::operator::{Answer, NodeView, Question};
-use super::operator_line::Operator;
+use super::operator_line::{Operator, Peer};
 use super::owed::Owed;
 use super::packages::PackageDesk;
 use super::socket::OperatorSocket;
@@ -524,7 +524,8 @@ impl Control {
             return;
         }
         self.next_operator += 1;
-        self.operators.insert(token, Operator::new(stream));
+        let peer = Peer::of(&stream);
+        self.operators.insert(token, Operator::new(stream, peer));
     }
 
     fn hear_operator(&mut self, asker: Asker) {
@@ -572,8 +573,14 @@ impl Control {
             }
             Question::Usage => Some(Answer::Usage(self.usage.view(&self.apps))),
             Question::Flows { datapath } => self.ask_flows(asker, datapath),
-            Question::App { app, verb, why } => Some(self.ask_for_app(app, verb, why)),
-            Question::LeaveSafeMode => Some(self.leave_safe_mode()),
+            Question::App { app, verb, why } => {
+                let peer = self.peer(asker);
+                Some(self.ask_for_app(app, verb, why, peer))
+            }
+            Question::LeaveSafeMode => {
+                let peer = self.peer(asker);
+                Some(self.leave_safe_mode(peer))
+            }
         }
     }
 
@@ -615,15 +622,20 @@ impl Control {
         None
     }
 
-    fn leave_safe_mode(&mut self) -> Answer {
+    fn peer(&self, asker: Asker) -> Peer {
+        self.operators.get(&asker).map(|operator| operator.peer).unwrap_or_default()
+    }
+
+    fn leave_safe_mode(&mut self, peer: Peer) -> Answer {
         if self.safe_mode.is_none() {
             return Answer::Refused("the node is not in safe mode".to_owned());
         }
+        tracing::info!("safe mode is left by the operator ({peer})");
         self.to_monitor.push(FromKernel::LeaveSafeMode);
         Answer::Done
     }
 
-    fn ask_for_app(&mut self, app: String, verb: Verb, why: Option<String>) -> Answer {
+    fn ask_for_app(&mut self, app: String, verb: Verb, why: Option<String>, peer: Peer) -> Answer {
         let Some(status) = self.apps.iter().find(|status| status.app == app) else {
             return Answer::Refused(format!(
                 "there is no app {app} on this node; `burnet app list` lists those that are"
@@ -634,6 +646,7 @@ impl Control {
                 "{app} is a service of the node and is not stopped while the node runs; `burnet app restart {app}` starts it anew"
             ));
         }
+        tracing::info!("app {app}: {} by the operator ({peer})", verb.as_str());
         self.to_monitor.push(FromKernel::Operator { app, verb, why });
         Answer::Done
     }

@@ -3,14 +3,44 @@
 //! Never waits, and never looks into a question. An operator who reads no answers, or writes a line without end, is parted with.
 
 use super::operator::{Answer, LINE_BYTES_MAX};
+use nix::sys::socket::{getsockopt, sockopt};
+use std::fmt;
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
 
 /// Bytes of answers that one operator may leave unread before its connection is closed.
 const UNREAD_BYTES_MAX: usize = 256 << 20;
 
+/// Who connected, as Linux saw it then (`SO_PEERCRED`, unix(7)). A process may have handed the connection on since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// The user, if Linux says.
+    pub uid: Option<u32>,
+    /// The process; one that this node cannot see has no number here.
+    pub pid: Option<u32>,
+}
+
+impl Peer {
+    /// Of a connection.
+    pub fn of(stream: &impl AsFd) -> Peer {
+        let Ok(said) = getsockopt(stream, sockopt::PeerCredentials) else { return Peer::default() };
+        let pid = u32::try_from(said.pid()).ok().filter(|pid| *pid != 0);
+        Peer { uid: Some(said.uid()), pid }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |number: Option<u32>| number.map_or_else(|| "unknown".to_owned(), |it| it.to_string());
+        write!(f, "user {}, process {}", number(self.uid), number(self.pid))
+    }
+}
+
 /// An operator.
 pub struct Operator<Stream = mio::net::UnixStream> {
     stream: Stream,
+    /// Who that is.
+    pub peer: Peer,
     /// At most a line's length and what one read brings: whole lines that wait for their turn, and the beginning of one.
     read: Vec<u8>,
     /// Whether there is more to read than there was room for.
@@ -25,9 +55,10 @@ pub struct Operator<Stream = mio::net::UnixStream> {
 
 impl<Stream: Read + Write> Operator<Stream> {
     /// One that has said nothing yet.
-    pub fn new(stream: Stream) -> Self {
+    pub fn new(stream: Stream, peer: Peer) -> Self {
         Operator {
             stream,
+            peer,
             read: Vec::new(),
             crowded: false,
             unread: Vec::new(),
@@ -133,21 +164,21 @@ mod tests {
     use std::collections::VecDeque;
     use std::io;
 
-    /// A peer that has said something, and takes so many bytes at each write.
+    /// The other end: it has said something, and takes so many bytes at each write.
     #[derive(Default)]
-    struct Peer {
+    struct Other {
         says: VecDeque<u8>,
         takes: VecDeque<usize>,
         heard: Vec<u8>,
     }
 
-    impl Read for Peer {
+    impl Read for Other {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
             if self.says.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { self.says.read(into) }
         }
     }
 
-    impl Write for Peer {
+    impl Write for Other {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let takes = self.takes.pop_front().ok_or(ErrorKind::WouldBlock)?.min(bytes.len());
             self.heard.extend_from_slice(&bytes[..takes]);
@@ -159,10 +190,19 @@ mod tests {
         }
     }
 
-    fn operator(says: &[u8]) -> Operator<Peer> {
-        let peer =
-            Peer { says: says.iter().copied().collect(), takes: [1 << 20; 9].into(), ..Peer::default() };
-        Operator::new(peer)
+    fn operator(says: &[u8]) -> Operator<Other> {
+        let other =
+            Other { says: says.iter().copied().collect(), takes: [1 << 20; 9].into(), ..Other::default() };
+        Operator::new(other, Peer::default())
+    }
+
+    #[test]
+    fn who_asks_is_said_by_linux() {
+        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let own = format!("user {}, process {}", rustix::process::geteuid().as_raw(), std::process::id());
+        assert_eq!(Peer::of(&one).to_string(), own);
+        let (no_socket, _) = std::io::pipe().unwrap();
+        assert_eq!(Peer::of(&no_socket).to_string(), "user unknown, process unknown");
     }
 
     #[test]
