@@ -137,6 +137,9 @@ pub struct Node {
     /// Where incidents and what apps print are kept; nowhere if there is no state folder.
     #[serde(default)]
     pub records: Option<PathBuf>,
+    /// The state folder, if this user has one; it need not be there.
+    #[serde(default)]
+    pub state: Option<PathBuf>,
 }
 
 /// Safe mode.
@@ -305,7 +308,8 @@ impl Config {
             None => around.state(args.state.as_deref(), file.node.state.as_deref()).ok(),
         };
         let log = args.log.or(file.node.log).unwrap_or_default();
-        let node = Node { socket, log, app_user_base, records };
+        let state = around.state(args.state.as_deref(), file.node.state.as_deref()).ok();
+        let node = Node { socket, log, app_user_base, records, state };
         let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
         let limits = NodeLimits::of(&file.limits);
         let python = Python { interpreter: file.python.interpreter.clone() };

@@ -423,6 +423,10 @@ fn a_node_starts_what_is_installed_and_finds_tampering_at_the_next_start() {
     let package = app.package.unwrap();
     assert_eq!((package.version.as_str(), package.signed.as_str()), ("1.0.0", "developer alice"));
     assert_eq!(app.refusals, 0);
+    if rustix::process::geteuid().is_root() {
+        let users = fs::read_to_string(world.0.join("state/users.toml")).unwrap();
+        assert!(users.contains("my-hub = 19000"), "{users}");
+    }
     let listed = world.done("app list --socket $/node.sock");
     assert!(listed.contains(&format!("1.0.0 {} (developer alice)", &package.digest[..12])), "{listed}");
 

@@ -3,6 +3,7 @@
 //! ```text
 //!   STATE/lock                    held by who changes something
 //!   STATE/trust.toml              TrustStore
+//!   STATE/users.toml              the user and group id of each app, where the node runs as root
 //!   STATE/keys/NAME.key, .pub     PrivateKey (mode 0600), NamedKey
 //!   STATE/apps/NAME/record.toml   Record
 //!   STATE/apps/NAME/DIGEST/       the package's files as they were signed, its list and its signatures
@@ -13,10 +14,11 @@
 
 mod folder;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub use folder::{Unpacked, read_unpacked};
@@ -26,10 +28,17 @@ use crate::file::Package;
 use crate::install::{RECORD_BYTES_MAX, Record};
 use crate::key::{KEY_FILE_BYTES_MAX, KeyName, NamedKey, PrivateKey};
 use crate::manifest::AppName;
+use crate::toml_text;
 use crate::trust::{TRUST_BYTES_MAX, TrustStore};
 
 /// Most apps that are listed; a node runs fewer.
 const APPS_MAX: usize = 1024;
+
+/// Longest list of the apps' users, in bytes: some thousands of names.
+const USERS_BYTES_MAX: usize = 1 << 20;
+
+/// How often a file is looked at anew that is replaced while it is opened, as a command that changes it does.
+const LOOKS_MAX: usize = 8;
 
 /// Something in the state folder that cannot be used: one sentence, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +133,31 @@ impl State {
     /// It cannot be written; then the old one is still there.
     pub fn keep_trust(&self, store: &TrustStore, _: &Lock) -> Result<(), StateError> {
         write_file(&self.root.join("trust.toml"), store.to_text().as_bytes(), 0o644)
+    }
+
+    /// Whether there is such a folder.
+    pub fn is_there(&self) -> bool {
+        self.root.is_dir()
+    }
+
+    /// The user and group id that each app was given, by the app's name.
+    ///
+    /// # Errors
+    /// The list cannot be read: another id would leave an app without its files.
+    pub fn users(&self) -> Result<BTreeMap<String, u32>, StateError> {
+        let path = self.root.join("users.toml");
+        let Some(text) = read_text(&path, USERS_BYTES_MAX)? else { return Ok(BTreeMap::new()) };
+        toml_text::parse(&text).map_err(|fault| StateError(format!("{}, {fault}", path.display())))
+    }
+
+    /// Keeps them.
+    ///
+    /// # Errors
+    /// They cannot be written; then the old ones are still there.
+    pub fn keep_users(&self, users: &BTreeMap<String, u32>, _: &Lock) -> Result<(), StateError> {
+        // Names and numbers: there is nothing that TOML could not say.
+        let text = toml::to_string(users).unwrap_or_default();
+        write_file(&self.root.join("users.toml"), text.as_bytes(), 0o644)
     }
 
     /// Keeps a new key: its private half for its owner alone. Out: where its public half is.
@@ -274,7 +308,8 @@ impl State {
 /// # Errors
 /// It cannot be read, or is larger than a package may be.
 pub fn read_package_file(path: &Path) -> Result<Vec<u8>, StateError> {
-    match read_bounded(path, PACKAGE_BYTES_MAX) {
+    // The operator's own word may be a link.
+    match fs::canonicalize(path).and_then(|path| read_bounded(&path, PACKAGE_BYTES_MAX)) {
         Ok(Some(bytes)) => Ok(bytes),
         Ok(None) => {
             failed(format!("{} has more than the {PACKAGE_BYTES_MAX} bytes of a package", path.display()))
@@ -288,7 +323,9 @@ pub fn read_package_file(path: &Path) -> Result<Vec<u8>, StateError> {
 /// # Errors
 /// It cannot be read, or is none.
 pub fn read_public_key(path: &Path) -> Result<NamedKey, StateError> {
-    let text = read_text(path, KEY_FILE_BYTES_MAX)?;
+    // The operator's own word may be a link.
+    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let text = read_text(&place, KEY_FILE_BYTES_MAX)?;
     let text = text.ok_or_else(|| StateError(format!("{} is not there: check its path", path.display())))?;
     NamedKey::parse(&text).map_err(|fault| StateError(format!("{}, {fault}", path.display())))
 }
@@ -369,16 +406,30 @@ fn read_text(path: &Path, bytes_max: usize) -> Result<Option<String>, StateError
         .map_err(|_| StateError(format!("{} is not UTF-8: it is not what it should be", path.display())))
 }
 
-/// The bytes of a plain file; `None` if they are more than this.
+/// The bytes of a plain file; `None` if they are more than this. A link is no plain file.
 fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
-    // Looked at before it is opened: opening a pipe would wait for its other end.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
-    }
+    let file = open_plain(path)?;
     let mut bytes = Vec::new();
     let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
-    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    file.take(most).read_to_end(&mut bytes)?;
     Ok((bytes.len() <= bytes_max).then_some(bytes))
+}
+
+fn open_plain(path: &Path) -> io::Result<File> {
+    for _ in 0..LOOKS_MAX {
+        // Looked at before it is opened: opening a pipe would wait for its other end.
+        let there = fs::symlink_metadata(path)?;
+        if !there.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+        }
+        let file = File::open(path)?;
+        let opened = file.metadata()?;
+        // Else another file came into its place in between, or a link to one.
+        if (opened.dev(), opened.ino()) == (there.dev(), there.ino()) {
+            return Ok(file);
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is replaced again and again"))
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ use crate::config::{Config, Installed, Surroundings, users};
 use crate::interpreter::Interpreter;
 use crate::logging;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Seat, Timing, ZONE_REMARK};
+use package::state::State;
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -65,7 +67,7 @@ fn plan(config: Config) -> Result<Plan, CommandError> {
         .into_os_string();
     let packages = config.packages.apps.clone();
     let kernel = vec![own.clone(), OsString::from("kernel")];
-    let users = users_of(&config);
+    let users = users_of(&config)?;
     let interpreters = interpreters_of(&config)?;
     let zone = move |app: &AppSpec, seat: &Seat| {
         let launch = ZoneLaunch {
@@ -96,9 +98,22 @@ fn plan(config: Config) -> Result<Plan, CommandError> {
     })
 }
 
-fn users_of(config: &Config) -> BTreeMap<String, u32> {
-    let ids = users::of_apps(config.node.app_user_base, config.apps.iter().map(|app| app.name.as_str()));
-    config.apps.iter().map(|app| app.name.clone()).zip(ids).collect()
+/// Root's node gives each app a user, and remembers in the state folder whom it gave which.
+fn users_of(config: &Config) -> Result<BTreeMap<String, u32>, CommandError> {
+    let state = config.node.state.clone().map(State::at);
+    let state = state.filter(|state| geteuid().is_root() && state.is_there());
+    let kept = state.as_ref().map_or_else(|| Ok(BTreeMap::new()), State::users);
+    let kept = kept.map_err(|error| {
+        CommandError::CannotBe(format!("{error}: mend it, or remove it and see to the files that apps wrote"))
+    })?;
+    let names = config.apps.iter().map(|app| app.name.as_str());
+    let given = users::of_apps(config.node.app_user_base, &kept, names);
+    if let (Some(state), Some(all)) = (state, users::to_keep(&kept, &given)) {
+        let done = state.lock().and_then(|lock| state.keep_users(&all, &lock));
+        // The next start gives the same again, if nothing else has come between.
+        done.unwrap_or_else(|error| tracing::warn!("which user each app has is not kept: {error}"));
+    }
+    Ok(given)
 }
 
 /// Once for the node's life: an app that is started anew finds the same.

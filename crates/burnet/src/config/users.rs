@@ -1,31 +1,60 @@
 //! Which user each app becomes where the node runs as root.
 //!
-//! In: the first number of a range, and the apps' names. Out: a user and group id for each name. An app has the same one for as long as
-//! it has its name, whatever is installed beside it, because files that it wrote belong to that user.
+//! In: the first number of a range, what earlier nodes gave, and the apps' names. Out: a user and group id for each name. An app has the same
+//! one for as long as the state folder keeps it, whatever is installed beside it, because files that it wrote belong to that user.
 //! It looks up no user: the range is meant to be nobody else's.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The first id of the range, if the operator says no other: systemd and its containers give out none of these
 /// (systemd.io/UIDS-GIDS).
 pub const BASE: u32 = 1_900_000_000;
 
-/// How many ids the range has: enough that two names of 63 fall onto one id in three of a hundred nodes, and then the second has the next.
+/// How many ids the range has: names of 63 apps fall onto one id in three of a hundred nodes, and then the second has the next that is free.
 pub const IDS: u32 = 1 << 16;
+
+/// Names that are kept; beyond them those of apps that the node has no more are forgotten.
+const KEPT_MAX: usize = 4_096;
 
 /// The highest first id with which the whole range is there; the last id of all means none.
 pub const BASE_MAX: u32 = u32::MAX - IDS;
 
-/// The id of each app, in their order.
+/// The id of each app: the one that is kept for it, else one that nobody has.
 #[must_use]
-pub fn of_apps<'n>(base: u32, names: impl IntoIterator<Item = &'n str>) -> Vec<u32> {
-    let mut taken: Vec<u32> = Vec::new();
+pub fn of_apps<'n>(
+    base: u32,
+    kept: &BTreeMap<String, u32>,
+    names: impl IntoIterator<Item = &'n str>,
+) -> BTreeMap<String, u32> {
+    let range = base..base.saturating_add(IDS);
+    let mut taken: BTreeSet<u32> = kept.values().copied().collect();
+    let mut given: BTreeMap<String, u32> = BTreeMap::new();
     for name in names {
-        let wanted = hash(name) % IDS;
-        // Fewer apps than ids, so one is free.
-        let free = (0..IDS).map(|step| base.saturating_add((wanted + step) % IDS));
-        let id = free.into_iter().find(|id| !taken.contains(id)).unwrap_or(base);
-        taken.push(id);
+        // What was edited by hand may be anything; two apps of a node share none.
+        let is_own = |id: &u32| range.contains(id) && !given.values().any(|other| other == id);
+        let id = kept.get(name).copied().filter(is_own).unwrap_or_else(|| free(base, &taken, name));
+        taken.insert(id);
+        given.insert(name.to_owned(), id);
     }
-    taken
+    given
+}
+
+fn free(base: u32, taken: &BTreeSet<u32>, name: &str) -> u32 {
+    let wanted = hash(name) % IDS;
+    let ids = (0..IDS).map(|step| base.saturating_add((wanted + step) % IDS));
+    // Fewer are kept than there are ids, so one is free.
+    ids.into_iter().find(|id| !taken.contains(id)).unwrap_or(base)
+}
+
+/// What is to be kept from now on; `None` if it is what is kept already.
+#[must_use]
+pub fn to_keep(kept: &BTreeMap<String, u32>, given: &BTreeMap<String, u32>) -> Option<BTreeMap<String, u32>> {
+    let mut all = kept.clone();
+    all.extend(given.clone());
+    if all.len() > KEPT_MAX {
+        all.retain(|name, _| given.contains_key(name));
+    }
+    (all != *kept).then_some(all)
 }
 
 /// FNV-1a in 32 bits: it must stay the same from release to release, which the standard library's does not promise.
@@ -37,26 +66,60 @@ fn hash(name: &str) -> u32 {
 mod tests {
     use super::*;
 
+    fn fresh<const N: usize>(names: [&str; N]) -> BTreeMap<String, u32> {
+        of_apps(BASE, &BTreeMap::new(), names)
+    }
+
     #[test]
     fn nobody_shares_a_user_though_the_hashes_meet() {
         let names: Vec<String> = (0..1000).map(|number| format!("app-{number}")).collect();
-        let mut ids = of_apps(BASE, names.iter().map(String::as_str));
-        ids.sort_unstable();
-        ids.dedup();
+        let given = of_apps(BASE, &BTreeMap::new(), names.iter().map(String::as_str));
+        let ids: BTreeSet<u32> = given.values().copied().collect();
         assert_eq!(ids.len(), names.len());
         assert!(ids.iter().all(|id| (BASE..BASE + IDS).contains(id)));
     }
 
     #[test]
     fn the_end_of_the_range_is_an_id() {
-        assert!(of_apps(BASE_MAX, ["hub"])[0] < u32::MAX);
+        assert!(of_apps(BASE_MAX, &BTreeMap::new(), ["hub"])["hub"] < u32::MAX);
     }
 
     #[test]
     fn an_app_keeps_its_user_whoever_else_is_there() {
-        let alone = of_apps(BASE, ["hub"]);
-        assert_eq!(of_apps(BASE, ["learning-switch", "firewall", "hub"])[2], alone[0]);
+        let alone = fresh(["hub"]);
+        assert_eq!(fresh(["learning-switch", "firewall", "hub"])["hub"], alone["hub"]);
         // Files in the field belong to it.
-        assert_eq!(alone, [1_900_025_836]);
+        assert_eq!(alone["hub"], 1_900_025_836);
+    }
+
+    #[test]
+    fn an_app_whose_hash_meets_another_keeps_its_user_when_that_comes_or_goes() {
+        let met = |name: &str| {
+            (0..).map(|number| format!("app-{number}")).find(|other| hash(other) % IDS == hash(name) % IDS)
+        };
+        let other = met("hub").unwrap();
+        let first = fresh(["hub"]);
+        let both = of_apps(BASE, &first, [other.as_str(), "hub"]);
+        assert_eq!(both["hub"], first["hub"]);
+        assert_ne!(both[&other], both["hub"]);
+        let kept = to_keep(&first, &both).unwrap();
+        assert_eq!(of_apps(BASE, &kept, [other.as_str()])[&other], both[&other]);
+        assert_eq!(to_keep(&kept, &both), None);
+    }
+
+    #[test]
+    fn what_is_kept_is_used_only_as_far_as_it_can_be() {
+        let kept = BTreeMap::from([("a".to_owned(), 0), ("b".to_owned(), BASE), ("c".to_owned(), BASE)]);
+        let given = of_apps(BASE, &kept, ["a", "b", "c"]);
+        let ids: BTreeSet<u32> = given.values().copied().collect();
+        assert_eq!((given["b"], ids.len()), (BASE, 3));
+        assert!(!ids.contains(&0));
+    }
+
+    #[test]
+    fn names_of_apps_that_are_gone_are_forgotten_when_there_are_too_many() {
+        let kept: BTreeMap<_, _> = (0..KEPT_MAX).map(|number| (format!("gone-{number}"), BASE)).collect();
+        let given = fresh(["hub"]);
+        assert_eq!(to_keep(&kept, &given), Some(given));
     }
 }

@@ -200,3 +200,38 @@ fn what_cannot_be_installed_leaves_what_was_installed() {
     assert!(state.install(&newer, &record, &state.lock().unwrap()).is_err());
     assert!(state.installed(&name, &state.record(&name).unwrap().unwrap()).is_ok());
 }
+
+#[test]
+fn a_link_in_the_state_folder_is_not_followed() {
+    let Scratch(state) = &Scratch::new();
+    drop(state.lock().unwrap());
+    let elsewhere = state.root.join("elsewhere");
+    fs::write(&elsewhere, "").unwrap();
+    for name in ["trust.toml", "users.toml"] {
+        symlink(&elsewhere, state.root.join(name)).unwrap();
+    }
+    assert!(state.trust().unwrap_err().to_string().contains("trust.toml cannot be read: it is no file"));
+    assert!(state.users().unwrap_err().to_string().contains("users.toml cannot be read: it is no file"));
+}
+
+#[test]
+fn what_the_operator_names_may_be_a_link() {
+    let Scratch(state) = &Scratch::new();
+    drop(state.lock().unwrap());
+    let (file, link) = (state.root.join("file"), state.root.join("link"));
+    fs::write(&file, "a package").unwrap();
+    symlink("file", &link).unwrap();
+    assert_eq!(read_package_file(&link), Ok(b"a package".to_vec()));
+}
+
+#[test]
+fn users_of_apps_are_kept_by_name() {
+    let Scratch(state) = &Scratch::new();
+    assert_eq!(state.users(), Ok(BTreeMap::new()));
+    let lock = state.lock().unwrap();
+    let users = BTreeMap::from([("hub".to_owned(), 7), ("my.app-2".to_owned(), u32::MAX)]);
+    state.keep_users(&users, &lock).unwrap();
+    assert_eq!(state.users(), Ok(users));
+    fs::write(state.root.join("users.toml"), "hub = 1\nmine = 'root'\n").unwrap();
+    assert!(state.users().unwrap_err().to_string().contains("users.toml, line 2: "));
+}
