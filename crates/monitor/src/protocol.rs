@@ -8,12 +8,14 @@
 //!                                                   output)
 //! ```
 //!
-//! Each message is one JSON object in one SEQPACKET datagram (`channel`). Unknown fields and messages are refused:
-//! both ends are the same binary, so a difference is a fault and not an older version.
+//! Each message is one JSON object in one SEQPACKET datagram (`channel`). Unknown fields and messages are refused
+//! between monitor and kernel: both are the same binary, so a difference is a fault and not an older version. An app is not always.
 
+use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 
 use ring::PortFds;
+use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use zone::Limits;
@@ -173,9 +175,10 @@ pub enum FromKernel {
 /// How often the kernel process says [`FromKernel::Alive`].
 pub const ALIVE_INTERVAL_MS: u64 = 100;
 
-/// From the monitor to a process zone.
+/// From the monitor to a process zone. The app may have been built with another version of the SDK than the node: what it does not know it
+/// passes over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub enum ToZone {
     /// The first and only message; it carries the zone's ends of its ports, in the workers' order.
     Welcome {
@@ -186,12 +189,22 @@ pub enum ToZone {
         /// The zone's generation.
         generation: u64,
         /// What the zone was limited to, so that the app can size itself.
+        #[serde(deserialize_with = "known_limits")]
         limits: Limits,
         /// The app's own settings.
         settings: Map<String, Value>,
         /// How many ports follow; [`PORT_FDS`] descriptors each.
         ports: u16,
     },
+}
+
+/// Without those that a newer node has. In `burnet.toml` they are refused, and this is none.
+fn known_limits<'de, D: Deserializer<'de>>(input: D) -> Result<Limits, D::Error> {
+    let every = Limits { cpu_percent: NonZeroU32::new(1), cores: "0".parse().ok(), ..Limits::default() };
+    let known = serde_json::to_value(every).map_err(D::Error::custom)?;
+    let mut said = Map::deserialize(input)?;
+    said.retain(|name, _| known.get(name).is_some());
+    serde_json::from_value(Value::Object(said)).map_err(D::Error::custom)
 }
 
 /// The descriptors that came with a message, as ports.
@@ -228,6 +241,18 @@ mod tests {
         check::<FromKernel>(r#""party""#, "unknown variant `party`");
         check::<ToZone>(r#"{"welcome":{"zone":1}}"#, "missing field");
         check::<ToKernel>(r#"{"detach_zone":{"zone":65536}}"#, "invalid value: integer `65536`");
+    }
+
+    #[test]
+    fn an_app_passes_over_what_a_newer_node_says() {
+        let limits =
+            Limits { cpu_percent: NonZeroU32::new(50), cores: "0".parse().ok(), ..Limits::default() };
+        let (app, settings) = ("hub".to_owned(), Map::new());
+        let said = ToZone::Welcome { zone: 1, app, generation: 2, limits, settings, ports: 3 };
+        let mut newer = serde_json::to_value(&said).unwrap();
+        newer["welcome"]["weather"] = "fine".into();
+        newer["welcome"]["limits"]["weather"] = "fine".into();
+        assert_eq!(serde_json::from_value::<ToZone>(newer).unwrap(), said);
     }
 
     #[test]
