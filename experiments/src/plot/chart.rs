@@ -24,6 +24,8 @@ const BELOW: f64 = 44.0;
 const LEGEND_LINE: f64 = 17.0;
 /// Beyond so many points a line has no markers: they would only make it thick.
 const MARKED_POINTS: usize = 24;
+/// A bar that is higher holds its number.
+const FOOT: f64 = 18.0;
 /// Bars of one x take so much of its room.
 const BAR_ROOM: f64 = 0.72;
 /// Names that are longer than their room are set askew by being cut; what is cut ends so.
@@ -161,7 +163,16 @@ fn draw_bars(chart: &Chart, series: &Series, (place, of): (usize, usize), plot: 
         spread(point, left + width / 2.0, &chart.y.scale, plot, svg);
         let text = short(point.y);
         if SMALL.width_of(&text) <= width + 8.0 {
-            svg.text((left + width / 2.0, top - 4.0), SMALL, Anchor::Middle, &text);
+            // At the foot of the bar, where neither its spread nor a mark's word is; a low bar has it above.
+            let foot = plot.y + plot.height;
+            let is_high = foot - top > FOOT;
+            let font = if is_high { Font { colour: "#ffffff", ..SMALL } } else { SMALL };
+            svg.text(
+                (left + width / 2.0, if is_high { foot - 5.0 } else { top - 4.0 }),
+                font,
+                Anchor::Middle,
+                &text,
+            );
         }
     }
 }

@@ -13,6 +13,7 @@ mod limits;
 mod memory;
 mod paper;
 mod recovery;
+mod safe_mode;
 mod table_budget;
 mod throughput;
 mod zone;
@@ -54,7 +55,7 @@ pub fn source() -> Result<String, String> {
 }
 
 /// All, in the order of the paper.
-pub const EXPERIMENTS: [Experiment; 13] = [
+pub const EXPERIMENTS: [Experiment; 14] = [
     Experiment {
         name: "fig16",
         about: "an app crashes; the firewall goes on blocking, and hosts reach each other",
@@ -80,6 +81,11 @@ pub const EXPERIMENTS: [Experiment; 13] = [
         name: "recovery",
         about: "how soon a killed app and a killed kernel are noticed and back",
         run: recovery::run,
+    },
+    Experiment {
+        name: "safe-mode",
+        about: "a kernel that ends again and again, and a trusted app that takes it down",
+        run: safe_mode::run,
     },
     Experiment {
         name: "limits",

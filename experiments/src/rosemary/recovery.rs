@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   kill -9 of an app's process      ──> noticed (the monitor's word) ──> back: it has subscribed again
+//!   kill -9 of a service's process  ──> the same
 //!   kill -9 of the kernel's process  ──> all of 16 emulated switches connected again; pings by the rules in the switches meanwhile
 //! ```
 
@@ -42,10 +43,20 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
         lab.say(&format!("recovery: an app, {} of {times}", number + 1));
         kill_an_app(lab, &mut seen[0])?;
     }
-    seen.push(Seen { what: "kernel, 16 switches", rules_whole: true, ..Seen::default() });
+    let mut kernel = Seen { what: "kernel, 16 switches", rules_whole: true, ..Seen::default() };
     for number in 0..times {
         lab.say(&format!("recovery: the kernel, {} of {times}", number + 1));
-        kill_the_kernel(lab, &mut seen[1])?;
+        kill_the_kernel(lab, &mut kernel)?;
+    }
+    seen.push(kernel);
+    let mut service = Seen { what: "service", rules_whole: true, ..Seen::default() };
+    for number in 0..times {
+        lab.say(&format!("recovery: a service, {} of {times}", number + 1));
+        kill_a_service(lab, &mut service)?;
+    }
+    // A node without a service has none that could be killed.
+    if !service.back_ms.is_empty() {
+        seen.push(service);
     }
     Ok(Found { claims: claims(&seen), data: json!(seen), figure: figure(&seen) })
 }
@@ -75,12 +86,35 @@ fn network(text: &str, controller: std::net::SocketAddr) -> Result<Handle, Strin
 fn kill_an_app(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
     let node = Node::start(lab, Kind::Burnet, "[node]\nlog = \"error\"\n[app.hub]\n")?;
     node.wait(&["hub"])?;
-    let before = node.app("hub").ok_or("the app is not there")?;
+    kill_one(&node, "hub", seen)
+}
+
+/// The first service that the node has, if it has one.
+fn kill_a_service(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
+    let node = Node::start(lab, Kind::Burnet, "[node]\nlog = \"error\"\n[app.hub]\n")?;
+    node.wait(&["hub"])?;
+    let apps = node.ask(&json!("apps"))?;
+    let all = apps["apps"].as_array().cloned().unwrap_or_default();
+    let service = all.iter().find(|app| app["status"]["role"] == "service");
+    let Some(name) = service.and_then(|app| app["status"]["app"].as_str()) else { return Ok(()) };
+    let began = Instant::now();
+    while !node.serves(name) {
+        if began.elapsed() > PATIENCE {
+            return Err(format!("the service {name} does not serve"));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_one(&node, name, seen)
+}
+
+/// Kills the process of an app or service that serves, and waits until it serves again.
+fn kill_one(node: &Node, name: &str, seen: &mut Seen) -> Result<(), String> {
+    let before = node.app(name).ok_or("the app is not there")?;
     let mut line = node.line()?;
     let (began, began_unix_ms) = (Instant::now(), unix_ms());
     kill(before["status"]["pid"].as_u64().unwrap_or(0))?;
     while began.elapsed() < PATIENCE {
-        let app = app_in(line.ask(&json!("apps"))?, "hub").ok_or("the app is not there")?;
+        let app = app_in(line.ask(&json!("apps"))?, name).ok_or("the app is not there")?;
         if app["status"]["generation"] != before["status"]["generation"] && serves(&app) {
             seen.back_ms.push(began.elapsed().as_secs_f64() * 1000.0);
             // Both clocks are this machine's; the monitor's word is in whole milliseconds.
@@ -140,7 +174,11 @@ fn wait_for_a_ping(network: &Handle, (from, to): (&str, &str)) -> Result<(), Str
 
 /// What is asked: noticed and back, in milliseconds.
 fn asked_ms(what: &str) -> (Option<f64>, f64) {
-    if what == "app" { (Some(10.0), 100.0) } else { (None, 1000.0) }
+    match what {
+        "app" => (Some(10.0), 100.0),
+        "service" => (Some(10.0), 300.0),
+        _ => (None, 1000.0),
+    }
 }
 
 fn claims(all: &[Seen]) -> Vec<Claim> {
@@ -203,7 +241,8 @@ fn figure(all: &[Seen]) -> Figure {
         ],
         marks: vec![
             Mark::Horizontal(100.0, "asked of an app: 100 ms".to_owned()),
-            Mark::Horizontal(1000.0, "asked of the kernel: 1 s".to_owned()),
+            Mark::Horizontal(300.0, "of a service: 300 ms".to_owned()),
+            Mark::Horizontal(1000.0, "of the kernel: 1 s".to_owned()),
         ],
     };
     Figure {
