@@ -238,6 +238,39 @@ fn what_is_published_comes_to_the_others_who_listen() {
 }
 
 #[test]
+fn only_the_service_that_judges_hears_what_zones_use_and_says_what_follows() {
+    let mut node = Node::new();
+    node.kernel.detach(OTHER);
+    assert!(node.kernel.attach(OTHER, "resource", Grant::nothing().with(Capability::SystemResource), 0));
+    for zone in [APP, OTHER] {
+        node.subscribe(zone, &[kind::OBSERVED]);
+    }
+    assert_eq!(zones(node.kernel.hearers_of(kind::OBSERVED)), [2]);
+    let rulings = || What::Rulings(command::Rulings { rulings: "[]" });
+    let refusal = "refuse: the app does not hold the capability system.resource";
+    assert_eq!(node.command(APP, rulings()), refusal);
+    assert_eq!(node.command(OTHER, rulings()), "Rulings(\"[]\")");
+}
+
+#[test]
+fn packet_outs_are_counted_when_they_pass() {
+    let mut node = Node::with_switch();
+    let out = |data| {
+        let actions = &[0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+        What::PacketOut(command::PacketOut { buffer_id: None, in_port: PortNo::CONTROLLER, actions, data })
+    };
+    node.command(APP, out(&[0; 60]));
+    node.command(APP, out(&[0; 60]));
+    node.command(APP, What::Barrier);
+    let counters = node.kernel.zone(APP).unwrap().counters;
+    assert_eq!((counters.packet_outs, counters.commands), (2, 3));
+    node.kernel.detach(OTHER);
+    assert!(node.kernel.attach(OTHER, "mute", Grant::nothing(), 0));
+    node.command(OTHER, out(&[0; 60]));
+    assert_eq!(node.kernel.zone(OTHER).unwrap().counters.packet_outs, 0);
+}
+
+#[test]
 fn there_is_no_zone_beyond_the_last_and_none_is_the_kernel() {
     let mut kernel = Kernel::new();
     assert!(!kernel.attach(ZoneId::KERNEL, "kernel", Grant::of_an_app(), 0));

@@ -171,6 +171,27 @@ mod tests {
     }
 
     #[test]
+    fn what_the_most_zones_use_fits_into_one_frame() {
+        let all = u64::MAX;
+        let most = Sample {
+            unix_ms: all,
+            generation: all,
+            memory_bytes: all,
+            cpu_percent: u32::MAX,
+            ..Sample::default()
+        };
+        let soft = r#"{"soft": 4294967294, "hard": 4294967295}"#;
+        let limits = format!(
+            r#"{{"memory_bytes": {soft}, "open_files": {soft}, "processes": {soft}, "cpu_percent": {soft}, "lag_ms": {soft}}}"#
+        );
+        let limits: Limits = serde_json::from_str(&limits).unwrap();
+        let seen = Observation { zone: u16::MAX, sample: most, limits, keeps_cpu: false };
+        let zones = serde_json::to_string(&vec![seen; monitor::APPS_MAX]).unwrap();
+        let mut frame = Vec::new();
+        assert!(abi::event::write::observed(&mut frame, 1, &abi::event::Observed { zones: &zones }));
+    }
+
+    #[test]
     fn an_app_hears_of_its_memory_in_kib() {
         let excess =
             Excess { resource: Resource::MemoryBytes, used: 61 << 20, soft: 51 << 20, hard: u64::MAX };
