@@ -203,7 +203,12 @@ impl Worker {
                 session.send(&command, cookie, tag, waiting, &mut turn).unwrap();
             }
         }
-        effects.clear();
+        // What the kernel would ask the switch it does without, as of one that cannot be asked.
+        for effect in effects.drain(..) {
+            if let kernel::Effect::Ask { datapath, asked } = effect {
+                kernel.on_no_answer(datapath, asked, 0);
+            }
+        }
     }
 }
 
