@@ -1,6 +1,6 @@
 //! Which zone: the number by which the kernel knows an app, and by which a rule knows its owner.
 //!
-//! Never reused while a node lives: an app keeps its number through restarts.
+//! Not reused: an app keeps its number through its restarts, and through the node's where the node keeps records.
 
 use std::fmt;
 

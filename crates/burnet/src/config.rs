@@ -497,6 +497,7 @@ fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec,
     let grant =
         AppGrant { capabilities: table.capabilities, quotas: table.quotas, system: Vec::new() }.to_json();
     Ok(AppSpec {
+        zone: None,
         name,
         role: AppRole::App,
         kind,

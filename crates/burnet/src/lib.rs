@@ -21,3 +21,4 @@ pub mod new_app;
 pub mod node;
 pub mod ofp;
 pub mod services;
+mod zone_numbers;

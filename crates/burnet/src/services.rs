@@ -66,6 +66,7 @@ fn spec(name: &str, need: Need) -> AppSpec {
     let Need { system, capabilities, limits, sandbox, settings } = need;
     let grant = AppGrant { capabilities: Some(capabilities), system, ..AppGrant::default() };
     AppSpec {
+        zone: None,
         name: name.to_owned(),
         role: AppRole::Service,
         kind: ZoneKind::Process,

@@ -82,6 +82,9 @@ pub struct AppSpec {
     /// What it is to the node.
     #[serde(default)]
     pub role: AppRole,
+    /// The number that its zone is to have; `None`: the lowest that is free. A rule in a switch is known as an app's by it.
+    #[serde(default)]
+    pub zone: Option<u16>,
     /// The kind of zone that the operator asked for.
     pub kind: ZoneKind,
     /// Where its code is.
@@ -248,6 +251,7 @@ pub fn check_specs(specs: &[AppSpec]) -> Result<(), PlanError> {
                 spec.name
             )));
         }
+        check_zone(spec, &specs[..index])?;
         if spec.kind == ZoneKind::Trusted && matches!(spec.source, AppSource::Executable(_)) {
             let why = "is a program of its own and cannot run trusted; build it as a shared object, or leave out =trusted";
             return Err(PlanError(format!("the app {} {why}", spec.name)));
@@ -259,6 +263,20 @@ pub fn check_specs(specs: &[AppSpec]) -> Result<(), PlanError> {
         check_settings(spec)?;
     }
     Ok(())
+}
+
+fn check_zone(spec: &AppSpec, before: &[AppSpec]) -> Result<(), PlanError> {
+    let Some(zone) = spec.zone else { return Ok(()) };
+    let name = &spec.name;
+    if zone == 0 || usize::from(zone) > APPS_MAX {
+        return Err(PlanError(format!(
+            "the app {name} cannot have the number {zone}: it is 1 to {APPS_MAX}"
+        )));
+    }
+    match before.iter().find(|other| other.zone == Some(zone)) {
+        Some(other) => Err(PlanError(format!("the apps {} and {name} have one number, {zone}", other.name))),
+        None => Ok(()),
+    }
 }
 
 /// Text from outside made fit for a terminal and a status: control characters are spelt out, and it is cut after
@@ -338,6 +356,7 @@ mod tests {
 
     fn spec(name: &str, kind: ZoneKind, source: AppSource) -> AppSpec {
         AppSpec {
+            zone: None,
             name: name.to_owned(),
             role: AppRole::App,
             kind,

@@ -132,8 +132,8 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// A node with these apps; nothing runs before [`Event::Begin`]. Zone ids are given in the order of the list,
-    /// from 1.
+    /// A node with these apps; nothing runs before [`Event::Begin`]. An app whose number is not said has the lowest that is
+    /// free, in the order of the list.
     ///
     /// # Errors
     /// [`PlanError`] if the list cannot be run.
@@ -147,7 +147,7 @@ impl Supervisor {
             let patience = patience(&spec);
             AppLife::new(zone, spec, patience)
         };
-        let apps = (1u16..).zip(specs).map(life).collect();
+        let apps = numbers(&specs).into_iter().zip(specs).map(life).collect();
         Ok(Supervisor {
             kernel_backoff: Backoff::new(timing.kernel.clone()),
             safe_mode: SafeMode::new(SafeModePlan::default(), timing.node.clone()),
@@ -705,4 +705,11 @@ fn after_kernel(demoted: &[String]) -> String {
             format!("it and all zones are started again; no longer trusted, and in process zones: {names}")
         }
     }
+}
+
+/// Each app's number: its own, or the lowest that is free.
+fn numbers(specs: &[AppSpec]) -> Vec<u16> {
+    let mut free = (1..).filter(|number| specs.iter().all(|spec| spec.zone != Some(*number)));
+    // There are more numbers of 16 bits than apps.
+    specs.iter().map(|spec| spec.zone.or_else(|| free.next()).unwrap_or_default()).collect()
 }

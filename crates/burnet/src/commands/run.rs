@@ -3,12 +3,14 @@
 //! Never decides what runs: the configuration says it, and the monitor does it.
 
 mod baseline;
+mod numbering;
 
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
 use crate::config::{Config, Installed, Surroundings, users};
 use crate::interpreter::Interpreter;
 use crate::logging;
+use crate::zone_numbers::PassedOn;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Seat, Timing, ZONE_REMARK};
 use package::state::State;
 use rustix::process::geteuid;
@@ -38,8 +40,9 @@ struct ZoneLaunch {
 
 /// `burnet run`: this process becomes the monitor.
 pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
-    let config = Config::load(args, &Surroundings::of_this_process()?, &apps::NAMES)?;
+    let mut config = Config::load(args, &Surroundings::of_this_process()?, &apps::NAMES)?;
     logging::start(config.node.log);
+    give_numbers(&mut config)?;
     if args.die_with_parent {
         monitor::child::die_with_parent().map_err(|error| {
             CommandError::DidNotWork(format!("the node cannot be tied to its parent: {error}"))
@@ -59,6 +62,19 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
         Err(RunError::Plan(error)) => Err(CommandError::CannotBe(error.to_string())),
         Err(error) => Err(CommandError::DidNotWork(error.to_string())),
     }
+}
+
+/// An app is known in switches by its number, and keeps it for longer than the node lives. Where nothing is kept it is its place in the list.
+fn give_numbers(config: &mut Config) -> Result<(), CommandError> {
+    let Some(folder) = &config.node.records else { return Ok(()) };
+    let passed_on = numbering::give_numbers(folder, &mut config.apps).map_err(CommandError::CannotBe)?;
+    for PassedOn { number, from, to } in passed_on {
+        tracing::warn!(
+            "the app {to} has the number {number}, which was {from}'s, since all numbers were given: rules of {from} that are still in \
+             switches are {to}'s now"
+        );
+    }
+    Ok(())
 }
 
 fn plan(config: Config) -> Result<Plan, CommandError> {

@@ -20,6 +20,7 @@ pub fn app(name: &str, kind: ZoneKind, settings: Value) -> AppSpec {
     let Value::Object(settings) = settings else { panic!("{settings}") };
     let source = AppSource::BuiltIn("greeter".into());
     AppSpec {
+        zone: None,
         name: name.into(),
         role: Default::default(),
         kind,

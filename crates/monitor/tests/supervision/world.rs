@@ -44,6 +44,7 @@ pub fn name(who: Who) -> String {
 
 pub fn app(name: &str, kind: ZoneKind) -> AppSpec {
     AppSpec {
+        zone: None,
         name: name.to_owned(),
         role: Default::default(),
         kind,

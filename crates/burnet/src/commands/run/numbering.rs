@@ -1,0 +1,115 @@
+//! The numbers that a node's apps have as zones, kept in the folder of its records.
+//!
+//! In: the folder and the apps. Out: the apps with their numbers, and the file as it is to be next time. It decides on no number: that is
+//! [`crate::zone_numbers`]'s.
+
+use crate::zone_numbers::{PassedOn, TEXT_BYTES_MAX, ZoneNumbers};
+use monitor::AppSpec;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::Duration;
+
+/// The file, within the folder: a line `NUMBER NAME` for each.
+const FILE: &str = "zones";
+
+/// How often another node that is giving numbers in the same folder is waited for, and how long each time. Giving takes milliseconds.
+const TRIES: usize = 40;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Gives each app its number, and keeps it. Out: the numbers that another app had before.
+///
+/// # Errors
+/// What is kept cannot be read or written: a sentence. Then no app has a number yet.
+pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Vec<PassedOn>, String> {
+    let path = folder.join(FILE);
+    let trouble = |error: io::Error| {
+        format!("the numbers of apps are kept in {}, which cannot be used: {error}", path.display())
+    };
+    fs::create_dir_all(folder).map_err(trouble)?;
+    let _lock = lock(folder).map_err(trouble)?;
+    let text = read(&path).map_err(trouble)?;
+    let mut numbers = ZoneNumbers::parse(&text).map_err(|why| {
+        format!(
+            "{}, {why}: by these numbers rules in switches are known as an app's; put the file back as it was, or remove it if \
+             no switch has rules of this node's",
+            path.display()
+        )
+    })?;
+    let names: Vec<&str> = apps.iter().map(|app| app.name.as_str()).collect();
+    let passed_on = numbers.give(&names);
+    let kept = numbers.to_text();
+    if kept != text {
+        package::state::write_file(&path, kept.as_bytes(), 0o644).map_err(|error| error.to_string())?;
+    }
+    for app in apps {
+        app.zone = numbers.number_of(&app.name);
+    }
+    Ok(passed_on)
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        file => file?,
+    };
+    let mut text = String::new();
+    // One byte more shows that there is more.
+    file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(io::Error::other(format!("it has more than {TEXT_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+/// Held until it is dropped. Two nodes with one folder must not give one number twice.
+fn lock(folder: &Path) -> io::Result<File> {
+    let file = File::options().create(true).append(true).open(folder.join(format!("{FILE}.lock")))?;
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(fs::TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Err(io::Error::other("another node is giving numbers there, and does not end"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use monitor::{AppRole, AppSource, ZoneKind};
+
+    fn app(name: &str) -> AppSpec {
+        AppSpec {
+            name: name.to_owned(),
+            role: AppRole::App,
+            zone: None,
+            kind: ZoneKind::Process,
+            source: AppSource::BuiltIn(name.to_owned()),
+            limits: zone::Limits::default(),
+            sandbox: zone::Sandbox::default(),
+            settings: serde_json::Map::new(),
+            grant: serde_json::Value::Null,
+        }
+    }
+
+    fn numbers(folder: &Path, names: &[&str]) -> Result<Vec<Option<u16>>, String> {
+        let mut apps: Vec<AppSpec> = names.iter().map(|name| app(name)).collect();
+        give_numbers(folder, &mut apps).map(|_| apps.iter().map(|app| app.zone).collect())
+    }
+
+    #[test]
+    fn numbers_outlive_the_node_and_are_given_to_nobody_else() {
+        let folder = std::env::temp_dir().join(format!("burnet-numbering-{}", std::process::id()));
+        assert_eq!(numbers(&folder, &["firewall", "hub"]), Ok(vec![Some(1), Some(2)]));
+        assert_eq!(numbers(&folder, &["attacker", "hub"]), Ok(vec![Some(3), Some(2)]));
+        assert_eq!(numbers(&folder, &["firewall"]), Ok(vec![Some(1)]));
+        fs::write(folder.join(FILE), "1 firewall\n1 hub\n").unwrap();
+        assert!(numbers(&folder, &["hub"]).unwrap_err().contains("zones, line 2: the number"));
+        fs::write(folder.join(FILE), "x".repeat(TEXT_BYTES_MAX + 1)).unwrap();
+        assert!(numbers(&folder, &["hub"]).unwrap_err().contains("more than"));
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(numbers(Path::new("/proc/no-such-folder"), &["hub"]).is_err());
+    }
+}
