@@ -95,6 +95,8 @@ pub enum Refusal {
     Beyond(Capability, Excess),
     /// It holds it, but not for this name.
     NotFor(Capability),
+    /// Its ticket is one of the kernel's own.
+    Ticket,
     /// It may do nothing to this switch, so that it has nothing to wait for there either.
     NothingToDoThere(DatapathId),
     /// It would replace or take away the kernel's own rule, by which switches send up what nothing else matches.
@@ -133,6 +135,7 @@ impl fmt::Display for Refusal {
             Refusal::Needs(capability) => write!(f, "the app does not hold the capability {capability}"),
             Refusal::Beyond(capability, excess) => write!(f, "{capability}: {excess}"),
             Refusal::NotFor(capability) => write!(f, "{capability}: it is not granted for this name"),
+            Refusal::Ticket => f.write_str("tickets from 2^63 on are the kernel's own: take a smaller one"),
             Refusal::NothingToDoThere(datapath) => {
                 write!(f, "the app holds no capability to command or ask {datapath}")
             }

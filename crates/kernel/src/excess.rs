@@ -43,6 +43,8 @@ pub enum Excess {
     Group(u32),
     /// A meter that is not the app's own.
     Meter(u32),
+    /// A group or meter that the app asked for, while the switch has not said that it has it.
+    NotYet,
     /// All groups or all meters at once, those of others among them.
     AllAtOnce,
     /// A group or meter of the switch's own, by which it treats the packets of all apps.
@@ -83,6 +85,9 @@ impl fmt::Display for Excess {
             Excess::NotUnderstood => f.write_str("it is not known what an action or instruction in it does"),
             Excess::Group(id) => write!(f, "group {id} is not the app's own"),
             Excess::Meter(id) => write!(f, "meter {id} is not the app's own"),
+            Excess::NotYet => {
+                f.write_str("the switch has not confirmed this group or meter yet; wait for its receipt")
+            }
             Excess::AllAtOnce => f.write_str("those of others would be deleted as well"),
             Excess::Reserved => f.write_str("a group or meter that is the switch's own concerns every app"),
             Excess::TooManyOwned(most) => write!(f, "an app may have {most} groups and meters"),

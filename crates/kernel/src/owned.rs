@@ -4,9 +4,11 @@
 //!   group mod, meter mod, the groups and meters that a rule refers to ──> Ok, or whose they are not (Excess)
 //! ```
 //!
-//! Whoever first asks for one has it, until that zone deletes it; a switch that says no to the first one does not change that. What was
-//! made before this kernel began is nobody's, and nobody whose grant is bounded may touch it. Kept while a switch is away, since its
-//! groups are too; not across workers, so a switch that comes back at another worker begins anew.
+//! Whoever first asks for one has it, until that zone deletes it. What was made before this kernel began, or by another controller, is nobody's,
+//! and nobody whose grant is bounded may touch it. So for such a one a claim counts only once the switch has said that the command is done:
+//! an error of the switch, that the group is there already, or no answer takes the claim back. Until then it may not be changed,
+//! deleted or referred to. Kept while a switch is away, since its groups are too; not across workers, so a switch that comes back at
+//! another worker begins anew.
 //!
 //! Never sends anything, and never asks a switch what it has.
 
@@ -71,10 +73,32 @@ pub struct Asker {
     pub others_too: bool,
 }
 
+/// Tickets of commands that wait for the switch to say that a claim holds have these bits, and no app's may.
+pub const CLAIM_TICKET: u64 = 3 << 62;
+
+/// A command that claims something: how the app knows it, which is not how the switch's answer is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claimant {
+    /// The app's ticket.
+    pub ticket: u64,
+    /// Whether it wants a receipt.
+    pub wants_receipt: bool,
+}
+
+/// Whose something is, and the claim if the switch has not said yet that it holds.
+#[derive(Clone, Copy, Debug)]
+struct Owner {
+    zone: ZoneId,
+    pending: Option<(u64, Claimant)>,
+}
+
 /// The groups and meters that have an owner.
 #[derive(Clone, Debug, Default)]
 pub struct Owned {
-    owners: BTreeMap<(DatapathId, Thing), ZoneId>,
+    owners: BTreeMap<(DatapathId, Thing), Owner>,
+    last_claim: u64,
+    /// How many claims wait for their switch.
+    pending: usize,
 }
 
 impl Owned {
@@ -84,33 +108,55 @@ impl Owned {
         self.owners.is_empty()
     }
 
-    /// A change of a group. If it may be, it is remembered.
+    /// Whether claims wait for their switch.
+    #[inline]
+    pub fn has_pending(&self) -> bool {
+        self.pending > 0
+    }
+
+    /// What became of the command of a claim: whose it was. `None` if nothing waits for that ticket.
+    pub fn settle(&mut self, ticket: u64, is_done: bool) -> Option<(ZoneId, Claimant)> {
+        let waits = |owner: &Owner| owner.pending.is_some_and(|(number, _)| number == ticket);
+        let (key, owner) = self.owners.iter_mut().find(|(_, owner)| waits(owner))?;
+        let (key, zone) = (*key, owner.zone);
+        let (_, claimant) = owner.pending.take()?;
+        self.pending = self.pending.saturating_sub(1);
+        if !is_done {
+            self.owners.remove(&key);
+        }
+        Some((zone, claimant))
+    }
+
+    /// A change of a group. If it may be, it is remembered. Gives the ticket under which it is to be sent if it is a claim that the switch must
+    /// confirm.
     pub fn on_group_mod(
         &mut self,
         asker: Asker,
         datapath: DatapathId,
         it: &GroupMod<'_>,
-    ) -> Result<(), Excess> {
+        claimant: Claimant,
+    ) -> Result<Option<u64>, Excess> {
         if it.command == DELETE && it.group_id == ALL_GROUPS {
             return self.delete_all(asker, datapath, |thing| matches!(thing, Thing::Group(_)));
         }
         for bucket in buckets_raw(it.buckets).map_while(Result::ok) {
             self.check_actions(asker, datapath, bucket.actions)?;
         }
-        self.on_change(asker, datapath, Thing::Group(it.group_id), it.command)
+        self.on_change(asker, datapath, Thing::Group(it.group_id), it.command, claimant)
     }
 
-    /// A change of a meter. If it may be, it is remembered.
+    /// A change of a meter, as [`Self::on_group_mod`].
     pub fn on_meter_mod(
         &mut self,
         asker: Asker,
         datapath: DatapathId,
         it: &MeterMod<'_>,
-    ) -> Result<(), Excess> {
+        claimant: Claimant,
+    ) -> Result<Option<u64>, Excess> {
         if it.command == DELETE && it.meter_id == ALL_METERS {
             return self.delete_all(asker, datapath, |thing| matches!(thing, Thing::Meter(_)));
         }
-        self.on_change(asker, datapath, Thing::Meter(it.meter_id), it.command)
+        self.on_change(asker, datapath, Thing::Meter(it.meter_id), it.command, claimant)
     }
 
     /// What the instructions of a rule refer to.
@@ -142,7 +188,10 @@ impl Owned {
 
     fn check(&self, asker: Asker, datapath: DatapathId, thing: Thing) -> Result<(), Excess> {
         match self.owners.get(&(datapath, thing)) {
-            Some(owner) if *owner == asker.zone => Ok(()),
+            Some(owner) if owner.zone == asker.zone && asker.bounded && owner.pending.is_some() => {
+                Err(Excess::NotYet)
+            }
+            Some(owner) if owner.zone == asker.zone => Ok(()),
             None if !asker.bounded => Ok(()),
             _ => Err(thing.excess()),
         }
@@ -154,22 +203,31 @@ impl Owned {
         datapath: DatapathId,
         thing: Thing,
         command: u16,
-    ) -> Result<(), Excess> {
+        claimant: Claimant,
+    ) -> Result<Option<u64>, Excess> {
         if thing.is_reserved() && !asker.others_too {
             return Err(Excess::Reserved);
         }
         if command == ADD && !self.owners.contains_key(&(datapath, thing)) {
-            if self.owners.values().filter(|owner| **owner == asker.zone).count() >= MAX_OWNED {
+            if self.owners.values().filter(|owner| owner.zone == asker.zone).count() >= MAX_OWNED {
                 return Err(Excess::TooManyOwned(MAX_OWNED));
             }
-            self.owners.insert((datapath, thing), asker.zone);
-            return Ok(());
+            let claim = asker.bounded.then(|| self.next_claim());
+            let pending = claim.map(|ticket| (ticket, claimant));
+            self.owners.insert((datapath, thing), Owner { zone: asker.zone, pending });
+            return Ok(claim);
         }
         self.check(asker, datapath, thing)?;
         if command == DELETE {
             self.owners.remove(&(datapath, thing));
         }
-        Ok(())
+        Ok(None)
+    }
+
+    fn next_claim(&mut self) -> u64 {
+        self.last_claim += 1;
+        self.pending += 1;
+        CLAIM_TICKET | self.last_claim
     }
 
     fn delete_all(
@@ -177,14 +235,15 @@ impl Owned {
         asker: Asker,
         datapath: DatapathId,
         is_meant: impl Fn(Thing) -> bool,
-    ) -> Result<(), Excess> {
+    ) -> Result<Option<u64>, Excess> {
         let mut meant = self.owners.iter().filter(|((at, thing), _)| *at == datapath && is_meant(*thing));
         // Those that nobody owns may be anybody's.
-        if asker.bounded || meant.any(|(_, owner)| *owner != asker.zone) {
+        if asker.bounded || meant.any(|(_, owner)| owner.zone != asker.zone) {
             return Err(Excess::AllAtOnce);
         }
         self.owners.retain(|(at, thing), _| *at != datapath || !is_meant(*thing));
-        Ok(())
+        // An unbounded zone's claims need no word of the switch.
+        Ok(None)
     }
 }
 
@@ -198,6 +257,7 @@ mod tests {
     const OTHER: Asker = Asker { zone: ZoneId(2), bounded: false, others_too: false };
     const BOUNDED: Asker = Asker { zone: ZoneId(3), bounded: true, others_too: false };
     const MODIFY: u16 = 1;
+    const CLAIMANT: Claimant = Claimant { ticket: 7, wants_receipt: false };
 
     fn group(command: u16, group_id: u32) -> GroupMod<'static> {
         GroupMod { command, group_type: 0, group_id, buckets: &[] }
@@ -209,29 +269,33 @@ mod tests {
 
     fn owned() -> Owned {
         let mut owned = Owned::default();
-        owned.on_group_mod(ONE, SWITCH, &group(ADD, 7)).unwrap();
+        owned.on_group_mod(ONE, SWITCH, &group(ADD, 7), CLAIMANT).unwrap();
         owned
     }
 
     #[test]
     fn only_who_made_a_group_may_change_or_delete_it() {
         for command in [ADD, MODIFY, DELETE] {
-            let by_others = owned().on_group_mod(OTHER, SWITCH, &group(command, 7));
+            let by_others = owned().on_group_mod(OTHER, SWITCH, &group(command, 7), CLAIMANT);
             assert_eq!(by_others, Err(Excess::Group(7)), "{command}");
-            assert_eq!(owned().on_group_mod(ONE, SWITCH, &group(command, 7)), Ok(()), "{command}");
+            assert_eq!(
+                owned().on_group_mod(ONE, SWITCH, &group(command, 7), CLAIMANT),
+                Ok(None),
+                "{command}"
+            );
         }
-        assert_eq!(owned().on_group_mod(OTHER, ELSEWHERE, &group(DELETE, 7)), Ok(()));
-        assert_eq!(owned().on_meter_mod(OTHER, SWITCH, &meter(DELETE, 7)), Ok(()));
+        assert_eq!(owned().on_group_mod(OTHER, ELSEWHERE, &group(DELETE, 7), CLAIMANT), Ok(None));
+        assert_eq!(owned().on_meter_mod(OTHER, SWITCH, &meter(DELETE, 7), CLAIMANT), Ok(None));
     }
 
     #[test]
     fn nobody_deletes_the_groups_of_all() {
         let all = group(DELETE, ALL_GROUPS);
-        assert_eq!(owned().on_group_mod(OTHER, SWITCH, &all), Err(Excess::AllAtOnce));
-        assert_eq!(owned().on_group_mod(BOUNDED, ELSEWHERE, &all), Err(Excess::AllAtOnce));
-        assert_eq!(owned().on_meter_mod(OTHER, SWITCH, &meter(DELETE, ALL_METERS)), Ok(()));
+        assert_eq!(owned().on_group_mod(OTHER, SWITCH, &all, CLAIMANT), Err(Excess::AllAtOnce));
+        assert_eq!(owned().on_group_mod(BOUNDED, ELSEWHERE, &all, CLAIMANT), Err(Excess::AllAtOnce));
+        assert_eq!(owned().on_meter_mod(OTHER, SWITCH, &meter(DELETE, ALL_METERS), CLAIMANT), Ok(None));
         let mut owned = owned();
-        owned.on_group_mod(ONE, SWITCH, &all).unwrap();
+        owned.on_group_mod(ONE, SWITCH, &all, CLAIMANT).unwrap();
         assert!(owned.is_empty());
     }
 
@@ -245,7 +309,7 @@ mod tests {
         assert_eq!(owned.check_instructions(ONE, SWITCH, &bytes), Ok(()));
         assert_eq!(owned.check_instructions(OTHER, SWITCH, &bytes), Err(Excess::Group(7)));
         assert_eq!(owned.check_instructions(BOUNDED, ELSEWHERE, &bytes), Err(Excess::Meter(5)));
-        owned.on_meter_mod(OTHER, SWITCH, &meter(ADD, 5)).unwrap();
+        owned.on_meter_mod(OTHER, SWITCH, &meter(ADD, 5), CLAIMANT).unwrap();
         assert_eq!(owned.check_instructions(ONE, SWITCH, &bytes), Err(Excess::Meter(5)));
     }
 
@@ -256,37 +320,72 @@ mod tests {
             for id in [0xffff_0001, 0xffff_fffd, 0xffff_fffe] {
                 let mut owned = Owned::default();
                 for asker in [ONE, BOUNDED] {
-                    let asked = owned.on_meter_mod(asker, SWITCH, &meter(command, id));
+                    let asked = owned.on_meter_mod(asker, SWITCH, &meter(command, id), CLAIMANT);
                     assert_eq!(asked, Err(Excess::Reserved), "{command} {id:#x}");
                 }
                 assert!(owned.is_empty());
-                assert_eq!(owned.on_meter_mod(others_too, SWITCH, &meter(command, id)), Ok(()));
+                assert_eq!(owned.on_meter_mod(others_too, SWITCH, &meter(command, id), CLAIMANT), Ok(None));
             }
             let group = group(command, 0xffff_ff01);
-            assert_eq!(owned().on_group_mod(ONE, SWITCH, &group), Err(Excess::Reserved), "{command}");
+            assert_eq!(
+                owned().on_group_mod(ONE, SWITCH, &group, CLAIMANT),
+                Err(Excess::Reserved),
+                "{command}"
+            );
         }
         for last in [0xffff_0000, 1] {
-            assert_eq!(owned().on_meter_mod(ONE, SWITCH, &meter(ADD, last)), Ok(()));
+            assert_eq!(owned().on_meter_mod(ONE, SWITCH, &meter(ADD, last), CLAIMANT), Ok(None));
         }
-        assert_eq!(owned().on_group_mod(ONE, SWITCH, &group(ADD, MAX_GROUP)), Ok(()));
+        assert_eq!(owned().on_group_mod(ONE, SWITCH, &group(ADD, MAX_GROUP), CLAIMANT), Ok(None));
     }
 
     #[test]
     fn no_app_takes_every_number() {
         let mut owned = Owned::default();
         for id in 0..MAX_OWNED as u32 {
-            owned.on_group_mod(ONE, SWITCH, &group(ADD, id)).unwrap();
+            owned.on_group_mod(ONE, SWITCH, &group(ADD, id), CLAIMANT).unwrap();
         }
-        let one_more = owned.on_meter_mod(ONE, SWITCH, &meter(ADD, 1));
+        let one_more = owned.on_meter_mod(ONE, SWITCH, &meter(ADD, 1), CLAIMANT);
         assert_eq!(one_more, Err(Excess::TooManyOwned(MAX_OWNED)));
-        assert_eq!(owned.on_meter_mod(OTHER, SWITCH, &meter(ADD, 1)), Ok(()));
+        assert_eq!(owned.on_meter_mod(OTHER, SWITCH, &meter(ADD, 1), CLAIMANT), Ok(None));
+    }
+
+    #[test]
+    fn what_a_bounded_app_claims_is_its_own_once_the_switch_says_so() {
+        let mut owned = Owned::default();
+        let claim = owned.on_group_mod(BOUNDED, SWITCH, &group(ADD, 9), CLAIMANT).unwrap().unwrap();
+        assert!(owned.has_pending() && claim & CLAIM_TICKET == CLAIM_TICKET);
+        for command in [ADD, MODIFY, DELETE] {
+            let early = owned.on_group_mod(BOUNDED, SWITCH, &group(command, 9), CLAIMANT);
+            assert_eq!(early, Err(Excess::NotYet), "{command}");
+            let others = owned.on_group_mod(ONE, SWITCH, &group(command, 9), CLAIMANT);
+            assert_eq!(others, Err(Excess::Group(9)), "{command}");
+        }
+        assert_eq!(owned.settle(claim + 1, true), None);
+        assert_eq!(owned.settle(claim, true), Some((BOUNDED.zone, CLAIMANT)));
+        assert_eq!(owned.settle(claim, false), None, "once");
+        assert!(!owned.has_pending());
+        assert_eq!(owned.on_group_mod(BOUNDED, SWITCH, &group(MODIFY, 9), CLAIMANT), Ok(None));
+    }
+
+    #[test]
+    fn what_was_there_before_is_nobodys_whoever_claims_it() {
+        let mut owned = Owned::default();
+        let claim = owned.on_meter_mod(BOUNDED, SWITCH, &meter(ADD, 9), CLAIMANT).unwrap().unwrap();
+        // The switch says that it is there already.
+        assert_eq!(owned.settle(claim, false), Some((BOUNDED.zone, CLAIMANT)));
+        assert!(owned.is_empty() && !owned.has_pending());
+        for command in [MODIFY, DELETE] {
+            let theirs = owned.on_meter_mod(BOUNDED, SWITCH, &meter(command, 9), CLAIMANT);
+            assert_eq!(theirs, Err(Excess::Meter(9)), "{command}");
+        }
     }
 
     #[test]
     fn what_was_deleted_is_the_next_ones_who_asks() {
         let mut owned = owned();
-        owned.on_group_mod(ONE, SWITCH, &group(DELETE, 7)).unwrap();
-        owned.on_group_mod(OTHER, SWITCH, &group(ADD, 7)).unwrap();
-        assert_eq!(owned.on_group_mod(ONE, SWITCH, &group(MODIFY, 7)), Err(Excess::Group(7)));
+        owned.on_group_mod(ONE, SWITCH, &group(DELETE, 7), CLAIMANT).unwrap();
+        owned.on_group_mod(OTHER, SWITCH, &group(ADD, 7), CLAIMANT).unwrap();
+        assert_eq!(owned.on_group_mod(ONE, SWITCH, &group(MODIFY, 7), CLAIMANT), Err(Excess::Group(7)));
     }
 }

@@ -6,9 +6,10 @@ use crate::bounds::{ALL_TABLES, Reaches, Scratch, command as flow_command};
 use crate::capability::Capability;
 use crate::decision::{Decision, Effect, Refusal};
 use crate::dispatch::{Kernel, needed_to_hear};
+use crate::entries::OWN_TICKET;
 use crate::excess::Excess;
 use crate::grant::Bounds;
-use crate::owned::Asker;
+use crate::owned::{Asker, Claimant};
 use crate::quota::{QuotaKind, Rate, Use};
 use crate::subscription::Subscription;
 use crate::visible::needed_to_ask;
@@ -17,7 +18,7 @@ use crate::zones::{Zone, ZoneSet};
 use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, Subscribe, What};
 use abi::event::kind;
 use abi::zone_id::COOKIE_MASK;
-use abi::{Frame, ZoneId};
+use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::canonical::{has_prerequisites, read_match};
 use flow::{DatapathId, MatchEntry};
 
@@ -54,6 +55,9 @@ impl Kernel {
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<Decision<'a>, Refusal> {
+        if command.ticket >= OWN_TICKET {
+            return Err(Refusal::Ticket);
+        }
         if let Some(capability) = needed_for(&command.what) {
             self.require(zone, capability)?;
         }
@@ -72,12 +76,12 @@ impl Kernel {
                 self.send(command)
             }
             What::GroupMod(group_mod) => {
-                self.check_group_mod(zone, command.datapath, &group_mod)?;
-                self.send(command)
+                let claim = self.check_group_mod(zone, &command, &group_mod)?;
+                self.send(claimed(command, claim))
             }
             What::MeterMod(meter_mod) => {
-                self.check_meter_mod(zone, command.datapath, &meter_mod)?;
-                self.send(command)
+                let claim = self.check_meter_mod(zone, &command, &meter_mod)?;
+                self.send(claimed(command, claim))
             }
             What::PortMod(port_mod) => {
                 self.check_bounds(zone, Capability::PortWrite, |it, _| {
@@ -197,25 +201,52 @@ impl Kernel {
     fn check_group_mod(
         &mut self,
         zone: ZoneId,
-        datapath: DatapathId,
+        command: &Command<'_>,
         it: &GroupMod<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Option<u64>, Refusal> {
+        let datapath = command.datapath;
         wellformed::group_mod(it)?;
         self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
             reaches.check_group_mod(datapath, it, scratch)
         })?;
-        self.owned.on_group_mod(self.asker(zone), datapath, it).map_err(beyond)
+        self.check_here(datapath)?;
+        self.owned.on_group_mod(self.asker(zone), datapath, it, claimant(command)).map_err(beyond)
     }
 
     fn check_meter_mod(
         &mut self,
         zone: ZoneId,
-        datapath: DatapathId,
+        command: &Command<'_>,
         it: &MeterMod<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Option<u64>, Refusal> {
+        let datapath = command.datapath;
         wellformed::meter_mod(it)?;
         self.check_bounds(zone, Capability::RuleWrite, |reaches, _| reaches.check_datapath(datapath))?;
-        self.owned.on_meter_mod(self.asker(zone), datapath, it).map_err(beyond)
+        self.check_here(datapath)?;
+        self.owned.on_meter_mod(self.asker(zone), datapath, it, claimant(command)).map_err(beyond)
+    }
+
+    /// Of a switch that is not here nothing is remembered.
+    fn check_here(&self, datapath: DatapathId) -> Result<(), Refusal> {
+        if self.datapaths.contains_key(&datapath) { Ok(()) } else { Err(Refusal::NoSuchSwitch(datapath)) }
+    }
+
+    /// Whether claims of groups or meters wait for what their switch says: then receipts for apps are to be shown to [`Self::on_receipt`].
+    #[inline]
+    pub fn has_claims(&self) -> bool {
+        self.owned.has_pending()
+    }
+
+    /// A receipt for an app, before the app hears it. `Some` if it settles a claim: as the app is to hear it, if it is to.
+    pub fn on_receipt<'r>(&mut self, receipt: &Receipt<'r>) -> Option<Option<Receipt<'r>>> {
+        let is_done = receipt.outcome == Outcome::Programmed;
+        let (_, Claimant { ticket, wants_receipt }) = self.owned.settle(receipt.ticket, is_done)?;
+        Some((wants_receipt || !is_done).then_some(Receipt { ticket, ..*receipt }))
+    }
+
+    /// A command was not sent after all. What it would have claimed is nobody's.
+    pub fn on_not_sent(&mut self, ticket: u64) {
+        self.owned.settle(ticket, false);
     }
 
     /// A barrier is for whoever may do something at the switch of which one could want to know that it is done.
@@ -359,6 +390,18 @@ fn matches_everything(matching: &[u8]) -> bool {
     let Ok(rule) = read_match(matching) else { return false };
     let says_nothing = |entry: &MatchEntry| matches!(entry, MatchEntry::Field { mask: Some(0), .. });
     rule.entries().iter().all(says_nothing) || !has_prerequisites(&rule)
+}
+
+/// A claim as it is to be sent: the kernel wants its receipt, whether the app does or not.
+fn claimed(command: Command<'_>, claim: Option<u64>) -> Command<'_> {
+    match claim {
+        Some(ticket) => Command { ticket, wants_receipt: true, ..command },
+        None => command,
+    }
+}
+
+fn claimant(command: &Command<'_>) -> Claimant {
+    Claimant { ticket: command.ticket, wants_receipt: command.wants_receipt }
 }
 
 /// What a group mod or meter mod is beyond, with the capability that would let it pass.

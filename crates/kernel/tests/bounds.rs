@@ -4,7 +4,7 @@
 
 use abi::command::{self, Command, FlowMod, GroupMod, MeterMod, PacketOut, PortMod, StatsRequest, What};
 use abi::event::{self, FlowRemoved, PacketIn, StatsReply, SwitchUp, kind};
-use abi::{Frame, ZoneId};
+use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::canonical::{write_actions, write_instructions, write_match};
 use flow::text::{parse_actions, parse_instructions, parse_match};
 use flow::{DatapathId, MacAddr, Match, PortNo};
@@ -22,7 +22,8 @@ fn flowspace(texts: &[&str]) -> Bounds {
     Bounds { flowspace: matches(texts), ..Bounds::default() }
 }
 
-struct Node(Kernel);
+/// The kernel, and the ticket under which it last let a command be sent.
+struct Node(Kernel, u64);
 
 impl Node {
     /// A node with one switch, an app with this grant and one that may everything an app may.
@@ -34,7 +35,7 @@ impl Node {
         let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, ports: &[] };
         event::write::switch_up(&mut bytes, 1, &up);
         kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
-        Node(kernel)
+        Node(kernel, 0)
     }
 
     fn with_rules(bounds: Bounds) -> Node {
@@ -51,10 +52,20 @@ impl Node {
         let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: true, what };
         assert!(command::write::command(&mut bytes, &command));
         match self.0.on_command(zone, &Frame::read(&bytes).unwrap(), now_ms, effects) {
-            Decision::Send(_) => "sent".to_owned(),
+            Decision::Send(sent) => {
+                self.1 = sent.ticket;
+                "sent".to_owned()
+            }
             Decision::Refuse(refusal) => refusal.to_string(),
             other => format!("{other:?}"),
         }
+    }
+
+    /// What the kernel makes of the receipt of what was sent last: the ticket that the app hears of, if it hears of it.
+    fn receipt(&mut self, outcome: Outcome) -> Option<Option<u64>> {
+        let error = flow::ErrorCode { kind: 0, code: 0 };
+        let receipt = Receipt { ticket: self.1, outcome, error, reason: "" };
+        self.0.on_receipt(&receipt).map(|heard| heard.map(|receipt| receipt.ticket))
     }
 
     fn rule(&mut self, matching: &str, instructions: &str, rest: FlowMod<'_>) -> String {
@@ -441,8 +452,51 @@ fn groups_and_meters_are_whose_who_made_them() {
     let mut bounded = Node::with_rules(flowspace(&["arp"]));
     assert_eq!(bounded.rule("arp", "group:8", ADD), "rule.write: group 8 is not the app's own");
     assert_eq!(bounded.rule("arp", "meter:8", ADD), "rule.write: meter 8 is not the app's own");
+    let early = "rule.write: the switch has not confirmed this group or meter yet; wait for its receipt";
     assert_eq!(bounded.command(APP, group(0)), "sent");
+    assert_eq!(bounded.rule("arp", "group:7", ADD), early);
+    assert_eq!(bounded.command(APP, group(2)), early);
+    assert_eq!(bounded.receipt(Outcome::Programmed), Some(Some(7)));
+    assert_eq!(bounded.receipt(Outcome::Programmed), None);
     assert_eq!(bounded.rule("arp", "group:7", ADD), "sent");
+    // It was there already: what is left of the claim is nothing.
+    let other = |command| What::GroupMod(GroupMod { command, group_type: 0, group_id: 9, buckets: &[] });
+    assert_eq!(bounded.command(APP, other(0)), "sent");
+    assert_eq!(bounded.receipt(Outcome::Failed), Some(Some(7)));
+    assert_eq!(bounded.command(APP, other(2)), "rule.write: group 9 is not the app's own");
+    // It did not go out.
+    assert_eq!(bounded.command(APP, other(0)), "sent");
+    bounded.0.on_not_sent(bounded.1);
+    assert_eq!(bounded.command(APP, other(1)), "rule.write: group 9 is not the app's own");
+}
+
+#[test]
+fn no_app_has_the_kernels_tickets() {
+    let mut node = Node::with(Grant::of_an_app());
+    let mut bytes = Vec::new();
+    let command = Command { datapath: SWITCH, ticket: 3 << 62 | 1, wants_receipt: true, what: What::Barrier };
+    assert!(command::write::command(&mut bytes, &command));
+    let decided = node.0.on_command(APP, &Frame::read(&bytes).unwrap(), 0, &mut Vec::new());
+    assert!(matches!(decided, Decision::Refuse(kernel::Refusal::Ticket)), "{decided:?}");
+}
+
+#[test]
+fn of_a_switch_that_is_not_here_nobody_has_groups() {
+    let mut node = Node::with(Grant::of_an_app());
+    let mut bytes = Vec::new();
+    let what = What::GroupMod(GroupMod { command: 0, group_type: 0, group_id: 7, buckets: &[] });
+    let command = Command { datapath: DatapathId(9), ticket: 7, wants_receipt: true, what };
+    assert!(command::write::command(&mut bytes, &command));
+    let decided = node.0.on_command(OTHER, &Frame::read(&bytes).unwrap(), 0, &mut Vec::new());
+    assert!(matches!(decided, Decision::Refuse(kernel::Refusal::NoSuchSwitch(DatapathId(9)))));
+    let mut bytes = Vec::new();
+    let up = SwitchUp { datapath: DatapathId(9), n_buffers: 0, n_tables: 8, ports: &[] };
+    event::write::switch_up(&mut bytes, 1, &up);
+    node.0.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+    let mut bytes = Vec::new();
+    assert!(command::write::command(&mut bytes, &command));
+    let decided = node.0.on_command(APP, &Frame::read(&bytes).unwrap(), 0, &mut Vec::new());
+    assert!(matches!(decided, Decision::Send(_)), "{decided:?}");
 }
 
 #[test]

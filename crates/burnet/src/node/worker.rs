@@ -19,7 +19,8 @@ use super::zones::{Fault, ZoneEnd, ZoneEnds};
 use crate::config::NodeLimits;
 use abi::command::{Command, FlowMod, QueryAnswer, StatsRequest, What};
 use abi::event::{
-    ANSWER_LOST, NO_SUCH_SERVICE, Observed, Query, QueryReply, SERVICE_BUSY, SoftLimit, Topic, kind, write,
+    ANSWER_LOST, Event, NO_SUCH_SERVICE, Observed, Query, QueryReply, SERVICE_BUSY, SoftLimit, Topic, kind,
+    write,
 };
 use abi::header::FLAG_RECEIPT;
 use abi::{Frame, Outcome, Receipt, ZoneId};
@@ -380,6 +381,7 @@ impl Worker {
         };
         let tag = Tag { zone, ticket: command.ticket };
         if let Err(refused) = self.southbound.send(command.datapath, command, cookie, tag) {
+            self.dispatch.kernel.on_not_sent(command.ticket);
             self.refuse(zone, frame, &refused.to_string());
         }
     }
@@ -767,12 +769,31 @@ impl Dispatch {
                 }
             }
             SouthboundEvent::ToZone { zone, frame } => {
+                if self.kernel.has_claims() && self.hear_of_claim(zone, frame) {
+                    return;
+                }
                 let mut cut_down = std::mem::take(&mut self.cut_down);
                 let visible = self.kernel.cut_down(zone, frame, &mut cut_down).unwrap_or(frame);
                 self.deliver_control(zone, visible);
                 self.cut_down = cut_down;
             }
         }
+    }
+
+    /// Whether it is the receipt of a claim, of which the app hears what it wants to hear and under its own ticket.
+    fn hear_of_claim(&mut self, zone: ZoneId, bytes: &[u8]) -> bool {
+        let Ok(frame) = Frame::read(bytes) else { return false };
+        let Ok(Event::Receipt(datapath, receipt)) = Event::read(&frame) else { return false };
+        let Some(heard) = self.kernel.on_receipt(&receipt) else { return false };
+        if let Some(receipt) = heard {
+            let mut told = std::mem::take(&mut self.cut_down);
+            told.clear();
+            if write::receipt(&mut told, frame.header.sequence.get(), datapath, &receipt) {
+                self.deliver_control(zone, &told);
+            }
+            self.cut_down = told;
+        }
+        true
     }
 
     fn hear_frame(&mut self, bytes: &[u8]) {
