@@ -6,7 +6,7 @@
 //!                                 └─> network  what is commanded of switches and asked of services
 //! ```
 //!
-//! What it tried and what came of it goes into the node's log, a line each: `tried WHAT: denied: WHY`, or `tried WHAT: it worked`. Where a
+//! That it begins it says on its own error output, so that one that never returns has said it too. What it tried and what came of it goes into the node's log, a line each: `tried WHAT: denied: WHY`, or `tried WHAT: it worked`. Where a
 //! barrier is missing it still does no lasting harm: signals are those that nobody minds, the clock is set to what it says, mounts
 //! change nothing, and what it takes is bounded. It never runs without an attack in its settings.
 
@@ -14,7 +14,9 @@ mod body;
 mod machine;
 mod network;
 
-use burnet_sdk::{App, Commands, DatapathId, Interests, Level, Outcome, PortNo, Receipt, Settings, SwitchUp};
+use burnet_sdk::{
+    App, Commands, DatapathId, Interests, Level, Outcome, PortNo, QueryReply, Receipt, Settings, SwitchUp,
+};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -59,6 +61,9 @@ pub enum Attack {
     Uninvited,
     Malformed,
     RewriteEscape,
+    SilenceAll,
+    OutputFlood,
+    AskFlood,
 }
 
 /// What stands under `[app.misbehaving.settings]`.
@@ -76,6 +81,9 @@ pub struct MisbehavingSettings {
     /// Processes that are not its own, for `read-memory`, `ptrace` and `signals`.
     #[serde(default)]
     pub processes: Vec<i32>,
+    /// A file with the numbers of more of them, which are known only once the node runs: it begins when there is something in it.
+    #[serde(default)]
+    pub processes_file: Option<PathBuf>,
     /// Seconds in which it behaves, before it begins; 0: it begins at its first tick.
     #[serde(default)]
     pub quiet_s: u32,
@@ -115,35 +123,74 @@ impl App for Misbehaving {
         if self.settings.attack == Attack::Uninvited { interests.packets().topics() } else { interests }
     }
 
+    /// Whoever may hear nothing has no tick either.
+    fn on_start(&mut self, out: &mut Commands) {
+        if self.settings.attack == Attack::Uninvited {
+            self.switches = (1..=3).map(DatapathId).collect();
+            self.begin(out);
+        }
+    }
+
     fn on_switch_up(&mut self, up: &SwitchUp, _: &mut Commands) {
         self.switches.push(up.datapath);
     }
 
     fn on_tick(&mut self, _: u64, out: &mut Commands) {
         // By the first tick the switches that were there are known.
+        if !self.knows_its_processes() {
+            return;
+        }
         self.ticks = self.ticks.saturating_add(1);
         let quiet = self.settings.quiet_s;
         if self.ticks > quiet && (self.settings.again || self.ticks - quiet == 1) {
             self.begin(out);
-        } else if self.refused + self.programmed > 0 {
-            let text = format!("tried commands: {} denied, {} worked", self.refused, self.programmed);
-            out.log(Level::Warning, &text);
-            (self.refused, self.programmed) = (0, 0);
+        } else {
+            self.tell_what_came(out);
         }
     }
 
-    fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, _: &mut Commands) {
+    /// Of its questions, as the receipt of a command: an answer says that it came through.
+    fn on_query_reply(&mut self, reply: &QueryReply, _: &mut Commands) {
+        if reply.status == 0 { self.programmed += 1 } else { self.refused += 1 }
+    }
+
+    fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, out: &mut Commands) {
         body::on_receipt(self.settings.attack);
         match receipt.outcome {
             Outcome::Refused => self.refused += 1,
             Outcome::Programmed => self.programmed += 1,
             _ => {}
         }
+        if self.settings.attack == Attack::Uninvited {
+            self.tell_what_came(out);
+        }
     }
 }
 
 impl Misbehaving {
+    fn tell_what_came(&mut self, out: &mut Commands) {
+        if self.refused + self.programmed > 0 {
+            let text = format!("tried commands: {} denied, {} worked", self.refused, self.programmed);
+            out.log(Level::Warning, &text);
+            (self.refused, self.programmed) = (0, 0);
+        }
+    }
+
+    /// Takes the processes from their file, if there is one, as soon as they are in it.
+    fn knows_its_processes(&mut self) -> bool {
+        let Some(path) = &self.settings.processes_file else { return true };
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let numbers: Vec<i32> = text.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+        let known = !numbers.is_empty();
+        if known {
+            self.settings.processes.extend(numbers);
+            self.settings.processes_file = None;
+        }
+        known
+    }
+
     fn begin(&mut self, out: &mut Commands) {
+        eprintln!("begins");
         let settings = &self.settings;
         match settings.attack {
             Attack::RestartStorm => {}
@@ -165,7 +212,10 @@ impl Misbehaving {
             | Attack::PacketOutFlood
             | Attack::Uninvited
             | Attack::Malformed
-            | Attack::RewriteEscape => network::attack(settings.attack, &self.switches, out),
+            | Attack::RewriteEscape
+            | Attack::SilenceAll
+            | Attack::OutputFlood
+            | Attack::AskFlood => network::attack(settings.attack, &self.switches, out),
             _ => machine::attack(settings, out),
         }
     }

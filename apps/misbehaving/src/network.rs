@@ -3,13 +3,24 @@
 //! Never sends a packet that a host would answer.
 
 use super::{Attack, NOWHERE};
-use burnet_sdk::{Commands, DatapathId, Field};
+use burnet_sdk::{Ask, Commands, DatapathId, Field, MeterMod, What};
 
 /// A switch that does not exist.
 const NO_SUCH_SWITCH: DatapathId = DatapathId(0xbad);
 
 /// Rules of a flood of rules, one after the other, and packets of a flood of packets: some times what a table of a real switch holds.
 const FLOOD: u16 = 20_000;
+
+/// Questions of a flood of questions, and how long each is: many times what may wait for an app.
+const ASKS: u32 = 400;
+const ASK_BYTES: usize = 48 << 10;
+
+/// Long rules, and how many: some times what may wait for a switch. Not as long as a message can be, so that the switch can still show them.
+const LONG_RULES: u16 = 600;
+const LONG_RULE_OUTPUTS: usize = 1_000;
+
+/// OFPM_SLOWPATH and OFPM_CONTROLLER (1.3.5, 7.3.4.3): the meters of what a switch sends up.
+const METERS_OF_ALL: [u32; 2] = [0xffff_fffd, 0xffff_fffe];
 
 /// The upper bits of a cookie are its owner's number; the first zones are the apps that stand first in the configuration.
 const OWNER_SHIFT: u32 = 48;
@@ -21,6 +32,10 @@ pub(crate) fn attack(attack: Attack, switches: &[DatapathId], out: &mut Commands
         }),
         // Commands are refused one by one; the subscription was refused before.
         Attack::Uninvited => uninvited(switches, out),
+        Attack::AskFlood => (0..ASKS).for_each(|_| {
+            let ask = Ask { service: "learning-switch", payload: &[0x55; ASK_BYTES] };
+            out.command(DatapathId(0), What::Query(ask));
+        }),
         _ => switches.iter().for_each(|datapath| on_switch(attack, *datapath, out)),
     }
 }
@@ -58,6 +73,8 @@ fn on_switch(attack: Attack, datapath: DatapathId, out: &mut Commands) {
         Attack::PacketOutFlood => (0..FLOOD).for_each(|_| {
             out.packet_out(datapath).frame(&[0x02; 60]).output(NOWHERE).send();
         }),
+        Attack::SilenceAll => silence(datapath, out),
+        Attack::OutputFlood => (0..LONG_RULES).for_each(|_| long_rule(datapath, out)),
         Attack::Malformed => malformed(datapath, out),
         Attack::RewriteEscape => escape(datapath, out),
         _ => {}
@@ -93,6 +110,29 @@ fn uninvited(switches: &[DatapathId], out: &mut Commands) {
     }
     out.publish("host.moved", b"not so");
     out.query("paths", b"all of them");
+}
+
+/// Lets a switch send one packet a second up, whoever hears it.
+fn silence(datapath: DatapathId, out: &mut Commands) {
+    let drop_beyond_one_a_second = [0, 1, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    for meter_id in METERS_OF_ALL {
+        // OFPMF_PKTPS.
+        let meter = MeterMod { command: 0, flags: 2, meter_id, bands: &drop_beyond_one_a_second };
+        out.command(datapath, What::MeterMod(meter));
+    }
+}
+
+/// A long rule of its own; the same again takes its place, so that the tables stay small.
+fn long_rule(datapath: DatapathId, out: &mut Commands) {
+    let rule = out.rule(datapath).priority(1).matching(|m| {
+        m.field(Field::EthDst, 0x0200_0000_0000u64);
+    });
+    rule.apply(|a| {
+        (0..LONG_RULE_OUTPUTS).for_each(|_| {
+            a.output(NOWHERE, 0);
+        });
+    })
+    .send_with_receipt();
 }
 
 /// Match and instructions that are none.

@@ -37,6 +37,7 @@ mod process;
 mod settings;
 pub mod testing;
 
+pub use abi::command::{Ask, GroupMod, MeterMod, What};
 pub use abi::event::{
     FlowRemoved, Observed, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply, SoftLimit,
     StatsReply, SwitchError, SwitchUp, Topic, quota,

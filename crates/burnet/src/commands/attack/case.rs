@@ -36,8 +36,14 @@ pub enum Must {
     End(&'static [&'static str]),
     /// Each try of the system is denied, or the first ends the app by SIGSYS.
     BeDenied,
-    /// The kernel refuses its commands, every one or most.
+    /// The kernel refuses its commands, every one.
     BeRefused,
+    /// The kernel refuses its commands beyond a quota.
+    BeLimited,
+    /// What it logs is cut short, and how much that was is said.
+    BeCutShort,
+    /// Its rules are its own, whatever it said.
+    OwnItsRules,
     /// It may go on, and hurts nobody.
     HurtNobody,
     /// The node closes the attacker's connection.
@@ -86,7 +92,7 @@ pub const CASES: &[Case] = &[
     app("descriptor-leak", "opens files without end", Must::BeDenied),
     bounded("thread-bomb", "starts threads without end", SMALL, Must::BeDenied),
     app("disk-fill", "writes files without end, wherever one might", Must::BeDenied),
-    app("log-flood", "writes 220,000 lines into the log", Must::HurtNobody),
+    app("log-flood", "writes 220,000 lines into the log", Must::BeCutShort),
     app("read-files", "reads the password file and the node's own files", Must::BeDenied),
     app("read-memory", "reads the memory of the kernel and of other apps", Must::BeDenied),
     app("ptrace", "traces the kernel and other apps", Must::BeDenied),
@@ -104,11 +110,11 @@ pub const CASES: &[Case] = &[
         must: Must::End(&["broke the rules of its port"]),
     },
     app("forged-datapath", "commands a switch that does not exist", Must::BeRefused),
-    app("forged-cookie", "writes rules with others' owner in the cookie", Must::HurtNobody),
+    app("forged-cookie", "writes rules with others' owner in the cookie", Must::OwnItsRules),
     app("change-others", "changes the firewall's rule", Must::HurtNobody),
     app("delete-others", "deletes the firewall's rule", Must::HurtNobody),
     app("clear-tables", "deletes every rule in every table", Must::HurtNobody),
-    bounded("table-flood", "adds 20,000 rules to each switch", FEW_RULES, Must::BeRefused),
+    bounded("table-flood", "adds 20,000 rules to each switch", FEW_RULES, Must::BeLimited),
     app("rule-flood", "adds the same rule 20,000 times to each switch", Must::HurtNobody),
     app("packet-out-flood", "sends 20,000 packets from each switch", Must::HurtNobody),
     bounded(
@@ -124,6 +130,9 @@ pub const CASES: &[Case] = &[
         BOUNDED,
         Must::BeRefused,
     ),
+    bounded("silence-all", "meters what switches send up for every app", BOUNDED, Must::BeRefused),
+    app("output-flood", "adds a rule of 16 KB 600 times to each switch at once", Must::HurtNobody),
+    app("ask-flood", "asks another app faster than that one reads", Must::BeLimited),
     switch("no-hello", "says a packet-in before any hello", SwitchAttack::NoHello, Must::BeCutOff),
     switch(
         "wrong-version",

@@ -55,6 +55,9 @@ pub fn act(attack: SwitchAttack, address: SocketAddr, time: Duration) -> io::Res
     let until = Instant::now() + time;
     if attack == SwitchAttack::HalfOpen {
         let held: Vec<TcpStream> = (0..HALF_OPEN).map_while(|_| TcpStream::connect(address).ok()).collect();
+        if held.len() < HALF_OPEN {
+            return Err(io::Error::other(format!("only {} connections could be opened", held.len())));
+        }
         std::thread::sleep(time);
         drop(held);
         return Ok(false);

@@ -9,7 +9,7 @@
 //! The one place of an attack that acts. It never judges: that is `verdict`.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use emulator::{Emulation, Handle, SwitchOptions, Versions};
 
 use super::case::{By, Case, Must};
 use super::from_a_switch;
-use super::verdict::Evidence;
+use super::verdict::{ATTACKER, Evidence};
 use crate::cli::CommandError;
 use crate::commands::own_node::OwnNode;
 use crate::node::client;
@@ -55,14 +55,20 @@ pub fn hold(case: &Case) -> Result<Evidence, CommandError> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(trouble("no server for the trial"))?;
     listener.set_nonblocking(true).map_err(trouble("no server for the trial"))?;
     let address = listener.local_addr().map_err(trouble("no server for the trial"))?;
-    let mut node = OwnNode::start_configured(|folder| configuration(case, folder, address))?;
+    let mut processes_file = PathBuf::new();
+    let mut node = OwnNode::start_configured(|folder| {
+        processes_file = folder.join("processes");
+        configuration(case, folder, address)
+    })?;
     let controller = node.wait_until_it_listens_with(&["firewall", "learning-switch"])?;
     let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
     let topology = "tree,2".parse().map_err(|error| CommandError::DidNotWork(format!("{error}")))?;
     let network = Emulation::start(&topology, controller, &options).map_err(trouble("no network"))?;
     network.wait_connected(START_PATIENCE).map_err(|error| CommandError::DidNotWork(error.to_string()))?;
     wait_until(|| firewall_is_everywhere(&node, &network))?;
+    let aims = if is_at_processes(case) { aim(&node, &processes_file)? } else { Vec::new() };
     let mut seen = watch(case, &node, &network, controller);
+    seen.aims = aims;
     seen.connections_taken = std::iter::from_fn(|| listener.accept().ok()).count();
     look_back(&node, &network, &mut seen);
     network.stop();
@@ -94,6 +100,29 @@ fn trouble(what: &'static str) -> impl Fn(std::io::Error) -> CommandError {
     move |error| CommandError::DidNotWork(format!("{what}: {error}"))
 }
 
+/// Whether it is at other processes, which have numbers only once the node runs.
+fn is_at_processes(case: &Case) -> bool {
+    ["read-memory", "ptrace", "signals"].contains(&case.name)
+}
+
+/// Tells the attacker the kernel's process and an innocent app's, and says how its tries name them.
+fn aim(node: &OwnNode, file: &Path) -> Result<Vec<String>, CommandError> {
+    let mut pids = Vec::new();
+    if let Ok(Answer::Node(view)) = client::ask(node.socket(), &Question::Node) {
+        pids.push(view.pid);
+    }
+    if let Ok(Answer::Apps(apps)) = client::ask(node.socket(), &Question::Apps) {
+        let firewall = apps.iter().find(|app| app.status.app == "firewall");
+        pids.extend(firewall.and_then(|app| app.status.pid));
+    }
+    if pids.len() < 2 {
+        return Err(CommandError::DidNotWork("the node does not say which processes are its own".to_owned()));
+    }
+    let text = pids.iter().map(|pid| format!("{pid}\n")).collect::<String>();
+    std::fs::write(file, text).map_err(trouble("the attacker cannot be told of processes"))?;
+    Ok(pids.iter().map(ToString::to_string).collect())
+}
+
 /// The node's configuration: the innocents, and the attacker if it is an app.
 fn configuration(case: &Case, folder: &Path, server: SocketAddr) -> String {
     let innocents = format!("{FIREWALL}[app.learning-switch]\n");
@@ -103,13 +132,26 @@ fn configuration(case: &Case, folder: &Path, server: SocketAddr) -> String {
         By::Switch(_) => innocents,
         By::Ring => format!("{innocents}[app.misbehaving-ring]\n"),
         By::App(lines) => format!(
-            "{innocents}[app.misbehaving]\n{lines}[app.misbehaving.settings]\nattack = \"{}\"\naddress = \"{server}\"\n\
-             processes = [{own}, {parent}]\nfiles = [\"/etc/passwd\", \"/etc/shadow\", \"{}\", \"{}\"]\n",
+            "{innocents}[app.misbehaving]\n{lines}{}[app.misbehaving.settings]\nattack = \"{}\"\naddress = \"{server}\"\n\
+             {}processes = [{own}, {parent}]\nfiles = [\"/etc/passwd\", \"/etc/shadow\", \"{}\", \"{}\"]\n",
+            if is_at_processes(case) { may_read(&folder.join("processes")) } else { String::new() },
             case.name,
+            if is_at_processes(case) { processes_in(&folder.join("processes")) } else { String::new() },
             folder.join("burnet.toml").display(),
             folder.join("node.log").display(),
         ),
     }
+}
+
+/// What may be read must be there when the zone is made: empty, for now.
+fn may_read(file: &Path) -> String {
+    // If it cannot be made, neither can the zone, and the trial says so.
+    let _ = std::fs::write(file, "");
+    format!("[app.misbehaving.sandbox]\nfs.read = [\"{}\"]\n", file.display())
+}
+
+fn processes_in(file: &Path) -> String {
+    format!("processes_file = \"{}\"\n", file.display())
 }
 
 /// Pings, attacks and looks at the same time.
@@ -119,45 +161,103 @@ fn watch(case: &Case, node: &OwnNode, network: &Handle, controller: SocketAddr) 
         let pings = scope.spawn(|| ping(network, &over));
         let apps = scope.spawn(|| look(node.socket(), &over));
         let switch = scope.spawn(|| match case.by {
-            By::Switch(attack) => from_a_switch::act(attack, controller, WATCH).unwrap_or(false),
-            _ => false,
+            By::Switch(attack) => Some(from_a_switch::act(attack, controller, WATCH)),
+            _ => None,
         });
+        wait_for(|| has_begun(case, node));
         std::thread::sleep(WATCH);
-        wait_for_what_must_come(case, node);
-        let cut_off = switch.join().unwrap_or(false);
+        wait_for(|| has_come(case, node));
+        let acted = switch.join().unwrap_or_default();
         over.store(true, Ordering::Relaxed);
         let (pings, lost, got_through) = pings.join().unwrap_or_default();
         let mut seen = apps.join().unwrap_or_default();
-        (seen.pings, seen.lost, seen.got_through, seen.cut_off) = (pings, lost, got_through, cut_off);
+        (seen.pings, seen.lost, seen.got_through) = (pings, lost, got_through);
+        match acted {
+            Some(Ok(cut_off)) => (seen.began, seen.cut_off) = (true, cut_off),
+            Some(Err(error)) => seen.not_tried = Some(error.to_string()),
+            None => {}
+        }
         seen
     })
 }
 
-/// Watches on while what must come of the attack has not come: a machine that is busy is slow, and that decides nothing.
-fn wait_for_what_must_come(case: &Case, node: &OwnNode) {
+/// Watches on while what must come has not come: a machine that is busy is slow, and that decides nothing.
+fn wait_for(come: impl Fn() -> bool) {
     let began = std::time::Instant::now();
-    while began.elapsed() < START_PATIENCE && !has_come(case, node) {
+    while began.elapsed() < START_PATIENCE && !come() {
         std::thread::sleep(LOOK);
     }
 }
 
+/// Whether an app that attacks has begun, or has ended, which some do at once.
+fn has_begun(case: &Case, node: &OwnNode) -> bool {
+    !matches!(case.by, By::App(_)) || says(node, BEGINS) || has_ended(node)
+}
+
+fn has_ended(node: &OwnNode) -> bool {
+    attacker(node).is_some_and(|app| app.status.last_end.is_some())
+}
+
+fn attacker(node: &OwnNode) -> Option<AppView> {
+    let Ok(Answer::Apps(apps)) = client::ask(node.socket(), &Question::Apps) else { return None };
+    apps.into_iter().find(|app| app.status.app.starts_with(ATTACKER))
+}
+
+/// What the attacker says when it begins, in the node's log.
+const BEGINS: &str = "misbehaving: begins";
+
+/// Whether this stands in the node's log.
+fn says(node: &OwnNode, wanted: &str) -> bool {
+    log_of(node).contains(wanted)
+}
+
+fn log_of(node: &OwnNode) -> String {
+    let bytes = std::fs::read(node.log()).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// How many of the attacker's commands were denied and how many worked, as it says in the log.
+fn came_of_commands(log: &str) -> (u64, u64) {
+    let told = log.lines().filter_map(|line| line.split_once("misbehaving: tried commands: "));
+    told.fold((0, 0), |(denied, worked), (_, came)| {
+        let mut numbers = came.split(|c: char| !c.is_ascii_digit()).filter_map(|it| it.parse::<u64>().ok());
+        (denied + numbers.next().unwrap_or(0), worked + numbers.next().unwrap_or(0))
+    })
+}
+
 fn has_come(case: &Case, node: &OwnNode) -> bool {
-    let Ok(Answer::Apps(apps)) = client::ask(node.socket(), &Question::Apps) else { return false };
-    let attacker = apps.iter().find(|app| app.status.app.starts_with("misbehaving"));
-    let ended = attacker.is_some_and(|app| app.status.last_end.is_some());
     match case.must {
-        Must::End(_) => ended,
-        Must::BeRefused => attacker.is_some_and(|app| app.refusals > 0),
-        Must::BeDenied => ended || tried(node),
+        Must::End(_) => has_ended(node),
+        Must::BeRefused => came_of_commands(&log_of(node)).0 > 0,
+        Must::BeLimited => {
+            attacker(node).is_some_and(|app| app.refusals > 0) || came_of_commands(&log_of(node)).0 > 0
+        }
+        Must::BeDenied => has_ended(node) || says(node, "misbehaving: tried "),
+        Must::BeCutShort => lines_left_out(node),
+        Must::OwnItsRules => !owners(node).is_empty(),
         Must::HurtNobody | Must::BeCutOff => true,
     }
 }
 
-/// Whether the attacker has said that it tried something.
-fn tried(node: &OwnNode) -> bool {
-    let text = std::fs::read(node.log()).unwrap_or_default();
-    String::from_utf8_lossy(&text).contains("misbehaving: tried ")
+/// Whether the node says of the attacker that lines are left out, both of what it prints and of what it logs.
+fn lines_left_out(node: &OwnNode) -> bool {
+    let text = log_of(node);
+    let left_out =
+        text.lines().filter(|line| line.contains("more lines are not shown") && line.contains(ATTACKER));
+    left_out.take(2).count() == 2
 }
+
+/// Whose the rules are that send to where only the attacker sends, by the word of the switches.
+fn owners(node: &OwnNode) -> Vec<String> {
+    let Ok(Answer::Flows(switches)) = client::ask(node.socket(), &Question::Flows { datapath: None }) else {
+        return Vec::new();
+    };
+    let flows = switches.into_iter().flat_map(|switch| switch.flows);
+    flows.filter(|flow| flow.actions.contains(NOWHERE)).map(|flow| flow.owner).collect()
+}
+
+/// The port that the attacker sends to, `misbehaving`'s own, as it stands in a rule.
+const NOWHERE: &str = "output:65261";
 
 /// Rounds of pings until it is over: how many, which of them were lost, and how many got through that should not have.
 fn ping(network: &Handle, over: &AtomicBool) -> (usize, Vec<String>, usize) {
@@ -191,7 +291,7 @@ fn look(socket: &Path, over: &AtomicBool) -> Evidence {
 
 fn note(app: &AppView, seen: &mut Evidence) {
     let status = &app.status;
-    if !status.app.starts_with("misbehaving") {
+    if !status.app.starts_with(ATTACKER) {
         if status.restarts > 0 && !seen.innocents_restarted.contains(&status.app) {
             seen.innocents_restarted.push(status.app.clone());
         }
@@ -213,11 +313,17 @@ fn look_back(node: &OwnNode, network: &Handle, seen: &mut Evidence) {
         seen.node_answers = true;
         seen.kernel_restarts = view.kernel_restarts;
     }
+    // A switch that was given much to do answers when it has done it.
+    wait_for(|| firewall_is_everywhere(node, network));
     seen.firewall_rules_whole = firewall_is_everywhere(node, network);
+    seen.owners = owners(node);
+    seen.lines_left_out = lines_left_out(node);
     let log = node.log();
     seen.log_bytes = std::fs::metadata(&log).map_or(0, |metadata| metadata.len());
     let text = std::fs::read(&log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
+    seen.began |= text.contains(BEGINS);
+    (seen.denied, seen.worked) = came_of_commands(&text);
     let tries =
         text.lines().filter_map(|line| line.split_once("misbehaving: tried ")).map(|(_, tried)| tried);
     seen.tries = tries.map(str::to_owned).collect();

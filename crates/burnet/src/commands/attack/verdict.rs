@@ -29,6 +29,19 @@ pub struct Evidence {
     pub restarts: u64,
     /// Commands that the kernel refused it.
     pub refusals: u64,
+    /// Whether it was seen to begin; of a switch, that it was connected and said something.
+    pub began: bool,
+    /// Why it could not be tried.
+    pub not_tried: Option<String>,
+    /// Of its commands, those that came to nothing and those that worked, as it says itself.
+    pub denied: u64,
+    pub worked: u64,
+    /// Whose the rules are that it wrote, by the word of the switches.
+    pub owners: Vec<String>,
+    /// Whether the node said that lines of it are left out of the log.
+    pub lines_left_out: bool,
+    /// What its tries must be about, or they show nothing.
+    pub aims: Vec<String>,
     /// What it said that it tried, and what came of it.
     pub tries: Vec<String>,
     /// Connections that a server on this machine took from it.
@@ -39,25 +52,66 @@ pub struct Evidence {
     pub cut_off: bool,
 }
 
+/// The attacker's name as an app.
+pub const ATTACKER: &str = "misbehaving";
+
 /// Starts of an app that ends at once, in the few seconds of a trial: with a wait that doubles there are few.
 const RESTARTS_MAX: u64 = 20;
+
+/// Rules that an attacker with a quota of a hundred has on the three switches of a trial.
+const RULES_MAX: usize = 300;
 
 /// What a node may log in a trial. An app that writes more than that fills a disk by way of the log.
 const LOG_BYTES_MAX: u64 = 32 << 20;
 
 /// Whether it held, and by what; or what did not.
 pub fn judge(case: &Case, seen: &Evidence) -> Result<String, String> {
+    was_tried(case, seen)?;
     hurt_nobody(seen)?;
     match case.must {
         Must::End(reasons) => ended(seen, reasons),
         Must::BeDenied => denied(seen),
-        Must::BeRefused => match seen.refusals {
-            0 => Err("the kernel refused nothing".to_owned()),
-            refusals => Ok(format!("{refusals} commands refused")),
-        },
+        Must::BeRefused if seen.worked > 0 => Err(format!("{} commands worked", seen.worked)),
+        Must::BeRefused | Must::BeLimited if seen.refusals + seen.denied == 0 => {
+            Err("the kernel refused nothing".to_owned())
+        }
+        Must::BeRefused if seen.denied == 0 => Err("it heard of no refusal, so nothing is shown".to_owned()),
+        Must::BeLimited if seen.owners.len() > RULES_MAX => {
+            Err(format!("the switches have {} rules of its", seen.owners.len()))
+        }
+        Must::BeRefused | Must::BeLimited => {
+            Ok(format!("{} commands refused", seen.refusals.max(seen.denied)))
+        }
+        Must::BeCutShort if seen.lines_left_out => Ok("the rest of its lines is left out".to_owned()),
+        Must::BeCutShort => Err("the node left nothing out of the log".to_owned()),
+        Must::OwnItsRules => owned(seen),
         Must::HurtNobody => Ok("nobody else noticed".to_owned()),
         Must::BeCutOff if seen.cut_off => Ok("the connection was closed".to_owned()),
         Must::BeCutOff => Err("the connection was left open".to_owned()),
+    }
+}
+
+/// A barrier that nobody ran against held nothing.
+fn was_tried(case: &Case, seen: &Evidence) -> Result<(), String> {
+    match &seen.not_tried {
+        Some(why) => Err(format!("it could not be tried: {why}")),
+        // The end of an app that did nothing else is what it tried.
+        None if seen.began || matches!(case.must, Must::End(_)) => Ok(()),
+        None => Err("it was never seen to begin, so nothing is shown".to_owned()),
+    }
+}
+
+/// Whether a line names this number, and not only one that holds its digits.
+fn names(line: &str, number: &str) -> bool {
+    line.split(|character: char| !character.is_ascii_digit()).any(|found| found == number)
+}
+
+/// Whose its rules are.
+fn owned(seen: &Evidence) -> Result<String, String> {
+    match seen.owners.iter().find(|owner| *owner != ATTACKER) {
+        Some(other) => Err(format!("a rule that it wrote is {other}'s")),
+        None if seen.owners.is_empty() => Err("no switch has a rule of its, so nothing is shown".to_owned()),
+        None => Ok("its rules are its own in every switch".to_owned()),
     }
 }
 
@@ -101,6 +155,9 @@ fn denied(seen: &Evidence) -> Result<String, String> {
     if let Some(killed) = seen.endings.iter().find(|ending| ending.contains("SIGSYS")) {
         return Ok(format!("ended at the first try ({killed})"));
     }
+    if let Some(aim) = seen.aims.iter().find(|aim| !seen.tries.iter().any(|line| names(line, aim))) {
+        return Err(format!("nothing was seen of a try at {aim}"));
+    }
     match (seen.tries.len(), seen.tries.last()) {
         (tries, Some(last)) => Ok(format!("{tries} denied: {last}")),
         (_, None) => Err("nothing was seen of a try".to_owned()),
@@ -113,7 +170,13 @@ mod tests {
     use crate::commands::attack::case::By;
 
     fn quiet() -> Evidence {
-        Evidence { pings: 10, node_answers: true, firewall_rules_whole: true, ..Evidence::default() }
+        Evidence {
+            pings: 10,
+            node_answers: true,
+            firewall_rules_whole: true,
+            began: true,
+            ..Evidence::default()
+        }
     }
 
     fn check(must: Must, seen: Evidence, expected: Result<&str, &str>) {
@@ -139,6 +202,69 @@ mod tests {
         check(Must::HurtNobody, Evidence { kernel_restarts: 1, ..quiet() }, Err("the kernel went down"));
         check(Must::HurtNobody, Evidence { restarts: 21, ..quiet() }, Err("it was started anew 21 times"));
         check(Must::HurtNobody, quiet(), Ok("nobody else noticed"));
+    }
+
+    #[test]
+    fn what_was_not_tried_shows_nothing() {
+        let never = || Evidence { began: false, ..quiet() };
+        check(Must::HurtNobody, never(), Err("it was never seen to begin, so nothing is shown"));
+        check(Must::BeRefused, never(), Err("it was never seen to begin, so nothing is shown"));
+        let failed = Evidence { not_tried: Some("no route".to_owned()), ..quiet() };
+        check(Must::HurtNobody, failed.clone(), Err("it could not be tried: no route"));
+        check(Must::BeCutOff, failed, Err("it could not be tried: no route"));
+        let ended = Evidence { endings: vec!["exit code 7".to_owned()], ..never() };
+        check(Must::End(&["exit code 7"]), ended, Ok("it ended (exit code 7), nobody else noticed"));
+    }
+
+    #[test]
+    fn one_command_that_worked_is_enough_to_fail() {
+        let came = |refusals, denied, worked| Evidence { refusals, denied, worked, ..quiet() };
+        check(Must::BeRefused, came(0, 0, 0), Err("the kernel refused nothing"));
+        check(Must::BeRefused, came(9, 9, 1), Err("1 commands worked"));
+        check(Must::BeRefused, came(9, 0, 0), Err("it heard of no refusal, so nothing is shown"));
+        check(Must::BeRefused, came(9, 9, 0), Ok("9 commands refused"));
+        check(Must::BeLimited, came(9, 0, 1), Ok("9 commands refused"));
+        let full = |rules| Evidence { owners: vec![ATTACKER.to_owned(); rules], ..came(9, 9, 1) };
+        check(Must::BeLimited, full(300), Ok("9 commands refused"));
+        check(Must::BeLimited, full(301), Err("the switches have 301 rules of its"));
+    }
+
+    #[test]
+    fn a_rule_that_is_anothers_is_enough_to_fail() {
+        let owners = |owners: &[&str]| Evidence {
+            owners: owners.iter().map(|o| (*o).to_owned()).collect(),
+            ..quiet()
+        };
+        check(Must::OwnItsRules, owners(&[]), Err("no switch has a rule of its, so nothing is shown"));
+        check(
+            Must::OwnItsRules,
+            owners(&["misbehaving", "firewall"]),
+            Err("a rule that it wrote is firewall's"),
+        );
+        check(Must::OwnItsRules, owners(&["misbehaving"]), Ok("its rules are its own in every switch"));
+    }
+
+    #[test]
+    fn a_log_that_is_whole_was_not_flooded() {
+        check(Must::BeCutShort, quiet(), Err("the node left nothing out of the log"));
+        let cut = Evidence { lines_left_out: true, ..quiet() };
+        check(Must::BeCutShort, cut, Ok("the rest of its lines is left out"));
+    }
+
+    #[test]
+    fn tries_at_somebody_else_show_nothing() {
+        let tried =
+            |line: &str| Evidence { tries: vec![line.to_owned()], aims: vec!["77".to_owned()], ..quiet() };
+        check(
+            Must::BeDenied,
+            tried("to signal process 771: denied: x"),
+            Err("nothing was seen of a try at 77"),
+        );
+        check(
+            Must::BeDenied,
+            tried("to signal process 77: denied: x"),
+            Ok("1 denied: to signal process 77: denied: x"),
+        );
     }
 
     #[test]
