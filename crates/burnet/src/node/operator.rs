@@ -219,7 +219,7 @@ pub struct UsageView {
 pub struct AppUsageView {
     /// What the monitor says.
     pub status: AppStatus,
-    /// Its limits, of each resource that has some.
+    /// Its limits, of each resource that has some; none of an app that runs trusted.
     pub limits: Vec<LimitView>,
     /// What it uses more of than the soft limit.
     pub over: Vec<Excess>,

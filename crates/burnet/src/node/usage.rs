@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use abi::event::{SoftLimit, quota};
 use flow::DatapathId;
-use monitor::{AppSpec, AppStatus, NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
+use monitor::{AppSpec, AppStatus, NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneKind, ZoneUsage};
 use zone::judge::{Excess, Observation};
 use zone::usage::History;
 use zone::{Limits, Resource};
@@ -103,8 +103,10 @@ impl UsageDesk {
 
     fn app_view(&self, status: &AppStatus) -> AppUsageView {
         let history = self.zones.get(&status.zone).map(|(history, _)| history);
+        let limits = self.limits.get(&status.app).filter(|_| status.kind == ZoneKind::Process);
         AppUsageView {
-            limits: self.limits.get(&status.app).map(limit_views).unwrap_or_default(),
+            // They do not bind an app that runs inside the kernel.
+            limits: limits.map(limit_views).unwrap_or_default(),
             over: self.over(status.zone),
             samples: history.map(|history| history.iter().copied().collect()).unwrap_or_default(),
             status: status.clone(),
