@@ -8,7 +8,7 @@
 //! front would own the rules of the next. There are [`APPS_MAX`] numbers. Once all were given, a new app gets the one whose app was not
 //! run for longest, and the operator is told: rules of that one may still be in switches. It reads and writes no file.
 
-use monitor::APPS_MAX;
+use monitor::{APPS_MAX, SERVICES};
 
 /// Largest text of all numbers: a line of 64 bytes and a bit for each.
 pub const TEXT_BYTES_MAX: usize = 8 << 10;
@@ -50,7 +50,8 @@ impl ZoneNumbers {
             let Some(number) = number.parse().ok().filter(|number| is_a_zones(*number)) else {
                 return wrong("no number of a zone");
             };
-            if monitor::check_app_name(name).is_err() {
+            // The names of services are no app's, and they have numbers as well.
+            if !SERVICES.contains(&name) && monitor::check_app_name(name).is_err() {
                 return wrong("no name of an app");
             }
             if given.iter().any(|other| other.number == number || other.name == name) {
@@ -139,6 +140,13 @@ mod tests {
         assert_eq!((later.number_of("attacker"), later.number_of("hub")), (Some(3), Some(2)));
         assert_eq!(later.number_of("firewall"), Some(1), "nobody else gets it");
         assert_eq!(later.to_text(), "1 firewall\n2 hub\n3 attacker\n");
+    }
+
+    #[test]
+    fn services_have_numbers_too_and_they_are_read_again() {
+        let mut numbers = ZoneNumbers::default();
+        numbers.give(&[&["hub"], SERVICES.as_slice()].concat());
+        assert_eq!(ZoneNumbers::parse(&numbers.to_text()), Ok(numbers));
     }
 
     #[test]
