@@ -53,6 +53,7 @@ pub enum Attack {
     ForgedDatapath,
     ForgedCookie,
     ChangeOthers,
+    ReplaceOthers,
     DeleteOthers,
     ClearTables,
     TableFlood,
@@ -205,6 +206,7 @@ impl Misbehaving {
             Attack::ForgedDatapath
             | Attack::ForgedCookie
             | Attack::ChangeOthers
+            | Attack::ReplaceOthers
             | Attack::DeleteOthers
             | Attack::ClearTables
             | Attack::TableFlood

@@ -61,6 +61,16 @@ fn on_switch(attack: Attack, datapath: DatapathId, out: &mut Commands) {
             .modify()
             .send_with_receipt();
         }
+        // The same as an add, which a switch puts in place of the rule that is there; once more in another order of fields.
+        Attack::ReplaceOthers => {
+            for matching in [blocked as fn(&mut burnet_sdk::MatchWriter<'_>), blocked_in_another_order] {
+                let rule = out.rule(datapath).priority(60_000).matching(matching);
+                rule.apply(|a| {
+                    a.output(burnet_sdk::PortNo::FLOOD, 0);
+                })
+                .send_with_receipt();
+            }
+        }
         Attack::DeleteOthers => {
             out.rule(datapath).priority(60_000).matching(blocked).delete().send_with_receipt();
         }
@@ -86,6 +96,14 @@ fn blocked(m: &mut burnet_sdk::MatchWriter<'_>) {
     m.field(Field::EthType, 0x0800u16)
         .field(Field::Ipv4Src, 0x0a00_0001u32)
         .field(Field::Ipv4Dst, 0x0a00_0004u32);
+}
+
+/// The same packets, by a match that looks different.
+fn blocked_in_another_order(m: &mut burnet_sdk::MatchWriter<'_>) {
+    m.field(Field::EthType, 0x0800u16)
+        .masked(Field::Ipv4Dst, 0x0a00_0004u32, u32::MAX)
+        .masked(Field::EthDst, 0u64, 0u64)
+        .field(Field::Ipv4Src, 0x0a00_0001u32);
 }
 
 /// Rules that differ in their match fill a table; the same rule again and again fills the way to the switch.

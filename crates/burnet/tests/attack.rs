@@ -57,6 +57,7 @@ holds! {
     forged_datapath: "forged-datapath",
     forged_cookie: "forged-cookie",
     change_others: "change-others",
+    replace_others: "replace-others",
     delete_others: "delete-others",
     clear_tables: "clear-tables",
     table_flood: "table-flood",

@@ -28,6 +28,7 @@ use flow::{Action, DatapathId, Field, Match, PortNo};
 pub(crate) mod command {
     pub const ADD: u8 = 0;
     pub const MODIFY: u8 = 1;
+    pub const MODIFY_STRICT: u8 = 2;
     pub const DELETE: u8 = 3;
     pub const DELETE_STRICT: u8 = 4;
 }

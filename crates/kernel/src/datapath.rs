@@ -4,6 +4,7 @@
 
 use crate::entries::Entries;
 use crate::punt::Punts;
+use crate::rules::Sought;
 use abi::event::{PortRecord, PortStatus, SwitchUp};
 use flow::DatapathId;
 
@@ -15,6 +16,7 @@ pub struct Datapath {
     ports: Vec<PortRecord>,
     pub(crate) entries: Entries,
     pub(crate) punts: Punts,
+    pub(crate) sought: Sought,
 }
 
 /// A switch cannot have more ports here: what more it announces is not told to zones that come later. The number is what one
@@ -33,6 +35,7 @@ impl Datapath {
             ports,
             entries: Entries::default(),
             punts: Punts::default(),
+            sought: Sought::default(),
         }
     }
 

@@ -101,6 +101,8 @@ pub enum Refusal {
     NothingToDoThere(DatapathId),
     /// It would replace or take away the kernel's own rule, by which switches send up what nothing else matches.
     KernelsRule,
+    /// It would replace, change or take away a rule of this zone's.
+    OthersRule(ZoneId),
     /// It has had as much of this as its quota allows.
     Quota {
         /// Of what.
@@ -141,6 +143,11 @@ impl fmt::Display for Refusal {
             }
             Refusal::KernelsRule => f.write_str(
                 "rule.write.others: the rule of priority 0 for every packet in table 0 is the kernel's, and brings packets up",
+            ),
+            Refusal::OthersRule(owner) => write!(
+                f,
+                "rule.write.others: a rule with this table, priority and match belongs to app number {owner}; the switch is asked whether it \
+                 is still there: try again later, or with another priority"
             ),
             Refusal::Quota { kind, hard } => write!(f, "quota {kind}: the hard limit {hard} is reached"),
             Refusal::TablesUnsized(datapath) => write!(

@@ -12,13 +12,14 @@ use crate::owned::Owned;
 use crate::punt::{PuntCounters, PuntLimits};
 use crate::query::Queries;
 use crate::quota::Rate;
+use crate::rules::{RuleKey, Rules};
 use crate::subscription::Subscription;
 use crate::zones::{MAX_ZONE, Zone, ZoneCounters, ZoneSet};
 use abi::event::{Event, PacketIn, SwitchUp, kind};
 use abi::{Frame, Malformed, ZoneId};
 use flow::canonical::find_field;
 use flow::frame::FrameFields;
-use flow::{DatapathId, Field};
+use flow::{DatapathId, Field, Match};
 use std::collections::BTreeMap;
 
 /// How many kinds of event there can be.
@@ -36,6 +37,9 @@ pub struct Kernel {
     pub(crate) last_commanded: Option<DatapathId>,
     pub(crate) queries: Queries,
     pub(crate) owned: Owned,
+    pub(crate) rules: Rules,
+    /// Memory for a match.
+    pub(crate) rule: Match,
     pub(crate) lease: Option<EntryLease>,
     pub(crate) table_fill_percent: u8,
     punt_limits: PuntLimits,
@@ -61,6 +65,8 @@ impl Kernel {
             last_commanded: None,
             queries: Queries::default(),
             owned: Owned::default(),
+            rules: Rules::default(),
+            rule: Match::any(),
             lease: None,
             table_fill_percent: TABLE_FILL_PERCENT,
             punt_limits: PuntLimits::default(),
@@ -218,6 +224,16 @@ impl Kernel {
             Event::FlowRemoved(removed) => {
                 if let Some(datapath) = self.datapaths.get_mut(&removed.datapath) {
                     datapath.entries.on_removed(removed.owner(), removed.table_id);
+                }
+                let key = RuleKey::of(
+                    removed.datapath,
+                    removed.table_id,
+                    removed.priority,
+                    removed.matching,
+                    &mut self.rule,
+                );
+                if let Some(key) = key {
+                    self.rules.forget(key, removed.owner());
                 }
             }
             _ => {}

@@ -13,6 +13,7 @@ use crate::datapath::Datapath;
 use crate::decision::{Effect, Refusal};
 use crate::dispatch::Kernel;
 use crate::quota::QuotaKind;
+use crate::rules::{RuleKey, Wanted};
 use abi::event::{Event, StatsReply};
 use abi::{Frame, ZoneId};
 use flow::DatapathId;
@@ -29,6 +30,8 @@ pub enum Asked {
     TableSizes,
     /// How many entries its tables have: OFPMP_TABLE.
     TableCounts,
+    /// Whether it has the rule that [`Kernel::wanted_rule`] says: OFPMP_FLOW.
+    Rule,
 }
 
 impl Asked {
@@ -37,6 +40,7 @@ impl Asked {
         match self {
             Asked::TableSizes => OWN_TICKET | 1 << 16,
             Asked::TableCounts => OWN_TICKET | 2 << 16,
+            Asked::Rule => OWN_TICKET | 3 << 16,
             Asked::RulesOf(zone) => OWN_TICKET | zone.0 as u64,
         }
     }
@@ -46,6 +50,7 @@ impl Asked {
         match (number >> 16, u16::try_from(number & 0xffff)) {
             (1, Ok(0)) => Some(Asked::TableSizes),
             (2, Ok(0)) => Some(Asked::TableCounts),
+            (3, Ok(0)) => Some(Asked::Rule),
             (0, Ok(zone)) => Some(Asked::RulesOf(ZoneId(zone))),
             _ => None,
         }
@@ -104,6 +109,8 @@ impl Entries {
                     self.fill.on_sizes();
                 }
             }
+            // Which rule is whose is not counted here.
+            Asked::Rule => {}
             Asked::TableCounts => table_counts(reply.body).for_each(|fact| self.fill.on_count(fact, now_ms)),
             Asked::RulesOf(zone) => {
                 let count = match reply.multipart {
@@ -258,7 +265,9 @@ impl Kernel {
         match reply {
             Some(reply) => {
                 let percent = self.table_fill_percent;
-                if let Some(there) = self.datapaths.get_mut(&frame.datapath()) {
+                if asked == Asked::Rule {
+                    self.on_rules(&reply);
+                } else if let Some(there) = self.datapaths.get_mut(&frame.datapath()) {
                     there.entries.on_answer(asked, &reply, percent, now_ms);
                 }
             }
@@ -274,6 +283,27 @@ impl Kernel {
             Asked::RulesOf(zone) => there.entries.rules_of(zone).rules.on_no_answer(now_ms),
             Asked::TableSizes => there.entries.fill.on_sizes(),
             Asked::TableCounts => {}
+            Asked::Rule => there.sought.on_no_answer(),
+        }
+    }
+
+    /// The rule of which a switch is to be asked whether it has it.
+    pub fn wanted_rule(&self, datapath: DatapathId) -> Option<&Wanted> {
+        self.datapaths.get(&datapath)?.sought.wanted()
+    }
+
+    /// Rules that a switch has, in answer to what it was asked. One that is not among them is gone.
+    fn on_rules(&mut self, reply: &StatsReply<'_>) {
+        let Kernel { datapaths, rules, rule, .. } = self;
+        let Some(there) = datapaths.get_mut(&reply.datapath) else { return };
+        for entry in crate::visible::entries(reply.body) {
+            let key = RuleKey::of(reply.datapath, entry.table_id, entry.priority, entry.matching, rule);
+            key.into_iter().for_each(|key| there.sought.on_rule(key));
+        }
+        if !reply.more
+            && let Some((key, owner)) = there.sought.on_end()
+        {
+            rules.forget(key, owner);
         }
     }
 }
@@ -284,10 +314,10 @@ mod tests {
 
     #[test]
     fn a_ticket_says_what_was_asked() {
-        for asked in [Asked::TableSizes, Asked::TableCounts, Asked::RulesOf(ZoneId(63))] {
+        for asked in [Asked::TableSizes, Asked::TableCounts, Asked::Rule, Asked::RulesOf(ZoneId(63))] {
             assert_eq!(Asked::from_ticket(asked.ticket()), Some(asked));
         }
-        for other in [0, 7, OWN_TICKET - 1, OWN_TICKET | 3 << 16, u64::MAX] {
+        for other in [0, 7, OWN_TICKET - 1, OWN_TICKET | 4 << 16, u64::MAX] {
             assert_eq!(Asked::from_ticket(other), None, "{other:#x}");
         }
     }

@@ -24,6 +24,7 @@ mod passage;
 pub mod punt;
 mod query;
 pub mod quota;
+pub mod rules;
 pub mod subscription;
 mod visible;
 mod wellformed;

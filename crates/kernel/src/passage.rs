@@ -6,11 +6,12 @@ use crate::bounds::{ALL_TABLES, Reaches, Scratch, command as flow_command};
 use crate::capability::Capability;
 use crate::decision::{Decision, Effect, Refusal};
 use crate::dispatch::{Kernel, needed_to_hear};
-use crate::entries::OWN_TICKET;
+use crate::entries::{Asked, OWN_TICKET};
 use crate::excess::Excess;
 use crate::grant::Bounds;
 use crate::owned::{Asker, Claimant};
 use crate::quota::{QuotaKind, Rate, Use};
+use crate::rules::RuleKey;
 use crate::subscription::Subscription;
 use crate::visible::needed_to_ask;
 use crate::wellformed;
@@ -65,10 +66,12 @@ impl Kernel {
             What::Subscribe(subscribe) => self.decide_subscription(zone, &subscribe, effects),
             What::FlowMod(flow_mod) => {
                 self.check_flow_mod(zone, command.datapath, &flow_mod)?;
+                let key = self.check_owner(zone, command.datapath, &flow_mod, now_ms, effects)?;
                 if flow_mod.command < flow_command::DELETE {
                     self.take_entry(zone, command.datapath, flow_mod.table_id, now_ms, effects)?;
                 }
                 let stamped = self.stamp(zone, flow_mod);
+                self.note_owner(zone, command.datapath, flow_mod.command, key);
                 self.send(Command { what: What::FlowMod(stamped), ..command })
             }
             What::PacketOut(packet_out) => {
@@ -164,6 +167,52 @@ impl Kernel {
             owned.map_err(|excess| Refusal::Beyond(Capability::RuleWrite, excess))?;
         }
         Ok(())
+    }
+
+    /// The rule that a strict command means, unless that is another's. Of one that is refused the switch is asked whether it has it still.
+    #[inline]
+    fn check_owner(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        it: &FlowMod<'_>,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<RuleKey>, Refusal> {
+        if matches!(it.command, flow_command::MODIFY | flow_command::DELETE) {
+            return Ok(None);
+        }
+        let key = RuleKey::of(datapath, it.table_id, it.priority, it.matching, &mut self.rule);
+        let owner = key.and_then(|key| self.rules.owner(key)).filter(|owner| *owner != zone);
+        let (Some(key), Some(owner)) = (key, owner) else { return Ok(key) };
+        if self.require(zone, Capability::RuleWriteOthers).is_ok() {
+            return Ok(Some(key));
+        }
+        if let Some(there) = self.datapaths.get_mut(&datapath)
+            && there.sought.seek(key, it.table_id, owner, it.matching, now_ms)
+        {
+            effects.push(Effect::Ask { datapath, asked: Asked::Rule });
+        }
+        Err(Refusal::OthersRule(owner))
+    }
+
+    /// Whose rule it is once the command has been sent.
+    #[inline]
+    fn note_owner(&mut self, zone: ZoneId, datapath: DatapathId, command: u8, key: Option<RuleKey>) {
+        let Some(key) = key else { return };
+        match command {
+            // 1.0's modify adds what it does not find.
+            flow_command::ADD | flow_command::MODIFY_STRICT => {
+                self.rules.note(key, zone);
+                // An answer that is under way may be older than this rule.
+                if let Some(there) =
+                    self.datapaths.get_mut(&datapath).filter(|it| it.sought.wanted().is_some())
+                {
+                    there.sought.on_rule(key);
+                }
+            }
+            _ => self.rules.forget(key, zone),
+        }
     }
 
     /// Whether it means the rule by which switches send up what nothing else matches. An add would replace it, and 1.0 cannot keep a strict

@@ -67,6 +67,36 @@ fn own_entries(zone: ZoneId, entries: &[u8], own: &mut Vec<u8>) {
     for_own(zone, entries, |entry| own.extend_from_slice(entry));
 }
 
+/// Where an entry's table, priority and match are, and the match's own header (1.3.5, 7.2.3.1).
+const ENTRY_TABLE_AT: usize = 2;
+const ENTRY_PRIORITY_AT: usize = 12;
+const ENTRY_MATCH_AT: usize = 48;
+const MATCH_HEADER_LEN: usize = 4;
+
+/// A flow entry of an answer, as far as it says which it is.
+pub(crate) struct EntryFound<'a> {
+    pub table_id: u8,
+    pub priority: u16,
+    pub matching: &'a [u8],
+}
+
+/// The flow entries of an answer. What does not look like an entry ends them.
+pub(crate) fn entries(mut entries: &[u8]) -> impl Iterator<Item = EntryFound<'_>> {
+    let short = |bytes: &[u8], at: usize| {
+        bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map(|bytes| u16::from_be_bytes(*bytes))
+    };
+    std::iter::from_fn(move || {
+        let (entry, rest) = entry_len(entries).and_then(|length| entries.split_at_checked(length))?;
+        entries = rest;
+        let match_len = usize::from(short(entry, ENTRY_MATCH_AT + 2)?);
+        Some(EntryFound {
+            table_id: *entry.get(ENTRY_TABLE_AT)?,
+            priority: short(entry, ENTRY_PRIORITY_AT)?,
+            matching: entry.get(ENTRY_MATCH_AT + MATCH_HEADER_LEN..ENTRY_MATCH_AT + match_len)?,
+        })
+    })
+}
+
 fn for_own(zone: ZoneId, mut entries: &[u8], mut take: impl FnMut(&[u8])) {
     while let Some((entry, rest)) = entry_len(entries).and_then(|length| entries.split_at_checked(length)) {
         let cookie = entry.get(ENTRY_COOKIE_AT..).and_then(|bytes| bytes.first_chunk());

@@ -5,6 +5,7 @@
 use abi::ZoneId;
 use abi::zone_id::COOKIE_MASK;
 use kernel::Asked;
+use kernel::rules::Wanted;
 
 /// `ofp_multipart_type`.
 mod multipart {
@@ -19,29 +20,44 @@ pub type Question = (u16, Vec<u8>);
 
 /// All flow entries of a switch.
 pub fn all_flows() -> Question {
-    (multipart::FLOW, flows(0, 0))
+    (multipart::FLOW, flows(ALL_TABLES, 0, 0, &[]))
 }
 
-/// What the kernel wants to know.
-pub fn of_the_kernel(asked: Asked) -> Question {
+/// What the kernel wants to know; of a rule, of which.
+pub fn of_the_kernel(asked: Asked, wanted: Option<&Wanted>) -> Question {
     match asked {
         Asked::TableSizes => (multipart::TABLE_FEATURES, Vec::new()),
         Asked::TableCounts => (multipart::TABLE, Vec::new()),
         Asked::RulesOf(zone) => (multipart::AGGREGATE, owned_by(zone)),
+        Asked::Rule => match wanted {
+            Some(rule) => {
+                let cookie = rule.owner.stamp(0);
+                (multipart::FLOW, flows(rule.table_id, cookie, !COOKIE_MASK, &rule.matching))
+            }
+            None => all_flows(),
+        },
     }
 }
 
 fn owned_by(zone: ZoneId) -> Vec<u8> {
-    flows(zone.stamp(0), !COOKIE_MASK)
+    flows(ALL_TABLES, zone.stamp(0), !COOKIE_MASK, &[])
 }
 
-/// All tables, any out port, any group, any match, and these cookies (`ofp_flow_stats_request`, 7.3.5.2).
-fn flows(cookie: u64, cookie_mask: u64) -> Vec<u8> {
-    let mut body = vec![0xff, 0, 0, 0];
+/// OFPTT_ALL.
+const ALL_TABLES: u8 = 0xff;
+
+/// Of this table, with these cookies and within this match, whatever their out port and group (`ofp_flow_stats_request`, 7.3.5.2).
+fn flows(table_id: u8, cookie: u64, cookie_mask: u64, matching: &[u8]) -> Vec<u8> {
+    let mut body = vec![table_id, 0, 0, 0];
     body.extend([0xff; 8]);
     body.extend([0; 4]);
     body.extend(cookie.to_be_bytes());
     body.extend(cookie_mask.to_be_bytes());
-    body.extend([0, 1, 0, 4, 0, 0, 0, 0]);
+    // OFPMT_OXM, its length without the padding, and that (7.2.3.1). A match that a flow mod had fits 16 bits.
+    let length = u16::try_from(4 + matching.len()).unwrap_or(u16::MAX);
+    body.extend([0, 1]);
+    body.extend(length.to_be_bytes());
+    body.extend_from_slice(matching);
+    body.resize(body.len().next_multiple_of(8), 0);
     body
 }

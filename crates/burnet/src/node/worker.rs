@@ -474,10 +474,12 @@ impl Worker {
         let ticket = asked.ticket();
         let barrier = Command { datapath, ticket, wants_receipt: false, what: What::Barrier };
         let tag = Tag { zone: ZoneId::KERNEL, ticket };
+        let wanted = self.dispatch.kernel.wanted_rule(datapath);
+        let question = questions::of_the_kernel(asked, wanted);
         let asked_now = self.southbound.send(datapath, &barrier, 0, tag).is_ok()
-            && (self.ask(datapath, ticket, &questions::of_the_kernel(asked)).is_ok()
+            && (self.ask(datapath, ticket, &question).is_ok()
                 // 1.0 cannot ask for cookies: all of its rules are looked through.
-                || matches!(asked, Asked::RulesOf(_))
+                || matches!(asked, Asked::RulesOf(_) | Asked::Rule)
                     && self.ask(datapath, ticket, &questions::all_flows()).is_ok());
         if !asked_now {
             self.dispatch.kernel.on_no_answer(datapath, asked, self.now_ms);

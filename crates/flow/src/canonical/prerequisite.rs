@@ -43,8 +43,13 @@ pub fn check_prerequisites(rule: &Match) -> Result<(), BadInput> {
 /// Whether each field has its prerequisites, wherever in the match they stand: without them OpenFlow 1.0 passes a field over, and its rule
 /// is wider than it says. Never allocates.
 pub fn has_prerequisites(rule: &Match) -> bool {
+    rule.entries().iter().all(|entry| entry_has_prerequisites(rule, entry))
+}
+
+/// Whether one field of a match has its prerequisites in it. Never allocates.
+pub fn entry_has_prerequisites(rule: &Match, entry: &MatchEntry) -> bool {
     let value_of = |wanted| rule.get(wanted).map(|(value, mask)| value & mask);
-    rule.entries().iter().all(|entry| match entry {
+    match entry {
         MatchEntry::Field { field: Field::InPhyPort, .. } => value_of(Field::InPort).is_some(),
         MatchEntry::Field { field: Field::VlanPcp, .. } => {
             value_of(Field::VlanVid).is_some_and(|vid| vid & VLAN_PRESENT != 0)
@@ -53,7 +58,7 @@ pub fn has_prerequisites(rule: &Match) -> bool {
             .iter()
             .all(|(needed, values)| value_of(*needed).is_some_and(|value| values.contains(&value))),
         MatchEntry::Unknown { .. } => true,
-    })
+    }
 }
 
 /// One thing that a field needs: another field with one of one or two values.

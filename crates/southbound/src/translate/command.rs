@@ -52,6 +52,10 @@ fn flow_mod(
     cookie: u64,
     out: &mut Vec<u8>,
 ) -> Result<(), Refused> {
+    // An add would land in the one table all the same, beside or in place of what is there.
+    if version == Version::V1_0 && it.table_id != 0 && it.command < DELETE {
+        only_1_3(version, "table beyond the first")?;
+    }
     let fields = FlowModFields {
         cookie,
         cookie_mask: cookie_mask(version, it),
@@ -70,6 +74,7 @@ fn flow_mod(
 
 /// `ofp_flow_mod_command`: the commands that mean the one rule of exactly this match and priority.
 const MODIFY_STRICT: u8 = 2;
+const DELETE: u8 = 3;
 const DELETE_STRICT: u8 = 4;
 
 /// 1.0 cannot restrict a command by cookie. A strict one means one rule, so there the owner's bits are left out; a loose one would reach the

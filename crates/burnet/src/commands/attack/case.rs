@@ -112,6 +112,7 @@ pub const CASES: &[Case] = &[
     app("forged-datapath", "commands a switch that does not exist", Must::BeRefused),
     app("forged-cookie", "writes rules with others' owner in the cookie", Must::OwnItsRules),
     app("change-others", "changes the firewall's rule", Must::HurtNobody),
+    app("replace-others", "adds a rule in place of the firewall's", Must::BeRefused),
     app("delete-others", "deletes the firewall's rule", Must::HurtNobody),
     app("clear-tables", "deletes every rule in every table", Must::HurtNobody),
     bounded("table-flood", "adds 20,000 rules to each switch", FEW_RULES, Must::BeLimited),

@@ -1,0 +1,299 @@
+//! Whose a rule is, by what makes two rules one for a switch: its table, its priority and its match.
+//!
+//! ```text
+//!   add, strict modify, strict delete ──> RuleKey ──> Rules: nobody's that is known, the asker's, or another's (refused)
+//!                                                       └─> Sought: the switch is asked whether that one is still there
+//! ```
+//!
+//! An add replaces the equal rule of whoever has it (OpenFlow 1.3.5, 6.4), and no cookie keeps it from that. So the kernel remembers whose the
+//! last rules are, eight bytes each: [`REMEMBERED`] for each worker, and never more. Rules fall into buckets of [`WAYS`]; in a full one the oldest
+//! rule of whoever has most there is forgotten. So an app that adds without end pushes out its own rules, and not those of an app that has few.
+//! A rule that was forgotten, or that was there before this kernel, can be replaced.
+//!
+//! What is remembered may be gone from the switch: a time-out needs no word. So who is refused has the switch asked, once a second for each
+//! switch at most, and what it does not have any more is forgotten.
+//!
+//! In: rules, and what the switch answered. Out: an owner. Never sends anything; allocates its memory with the first rule, and for a question.
+
+use abi::ZoneId;
+use flow::canonical::{entry_has_prerequisites, read_match_into};
+use flow::{DatapathId, Match, MatchEntry};
+
+/// Rules whose owners are remembered.
+pub const REMEMBERED: usize = BUCKETS * WAYS;
+
+const BUCKETS: usize = 1 << 14;
+
+/// Rules of a bucket: as many as one line of the processor's cache holds.
+const WAYS: usize = 8;
+
+/// Bits of a place that hold the owner: a zone's number is at most 63, and 0 is nobody.
+const OWNER_BITS: u32 = 6;
+const OWNER_MASK: u64 = (1 << OWNER_BITS) - 1;
+
+/// A switch is asked about a rule as often as this.
+const SEEK_INTERVAL_MS: u64 = 1_000;
+
+/// An answer that has not come after so long is not waited for any more.
+const ANSWER_TIMEOUT_MS: u64 = 10_000;
+
+/// What makes two rules of two switches one, as a number. Two that differ have the same one in 2^58.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleKey(u64);
+
+impl RuleKey {
+    /// Of a rule whose match was found readable. `scratch` is memory for it. Fields may stand in any order; what says nothing, by its mask or
+    /// since 1.0 would pass it over, counts for nothing.
+    pub fn of(
+        datapath: DatapathId,
+        table_id: u8,
+        priority: u16,
+        matching: &[u8],
+        scratch: &mut Match,
+    ) -> Option<RuleKey> {
+        read_match_into(matching, scratch).ok()?;
+        let place = u64::from(table_id) << 16 | u64::from(priority);
+        let begun = mixed(mixed(datapath.0) ^ place);
+        let rule = &*scratch;
+        let fields =
+            rule.entries().iter().filter(|entry| entry_has_prerequisites(rule, entry)).map(number_of);
+        // A sum, so that the order does not matter.
+        Some(RuleKey(mixed(fields.fold(begun, u64::wrapping_add))))
+    }
+
+    fn bucket(self) -> usize {
+        // Fewer than there are buckets.
+        (self.0 >> OWNER_BITS) as usize % BUCKETS
+    }
+
+    fn owned_by(self, owner: ZoneId) -> u64 {
+        self.0 & !OWNER_MASK | u64::from(owner.0) & OWNER_MASK
+    }
+}
+
+/// What a field says, as a number; 0 if it says nothing.
+fn number_of(entry: &MatchEntry) -> u64 {
+    match entry {
+        MatchEntry::Field { mask: Some(0), .. } => 0,
+        MatchEntry::Field { field, value, mask } => {
+            let mask = mask.unwrap_or(field.full_mask());
+            // Both halves of each.
+            [*value, mask].iter().fold(mixed(u64::from(field.number()) + 1), |number, it| {
+                mixed(mixed(number ^ *it as u64) ^ (*it >> 64) as u64)
+            })
+        }
+        MatchEntry::Unknown { header, body } => {
+            body.iter().fold(mixed(u64::from(*header)), |number, byte| mixed(number ^ u64::from(*byte)))
+        }
+    }
+}
+
+/// Spreads a number over all bits (the last step of SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
+
+/// The owners of the last rules.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// In each bucket the newest first; 0: free. Nothing until there is a rule.
+    places: Vec<u64>,
+}
+
+impl Rules {
+    fn bucket(&mut self, key: RuleKey) -> Option<&mut [u64]> {
+        self.places.chunks_exact_mut(WAYS).nth(key.bucket())
+    }
+
+    /// Whose it is, as far as it is known.
+    #[inline]
+    pub fn owner(&self, key: RuleKey) -> Option<ZoneId> {
+        let bucket = self.places.chunks_exact(WAYS).nth(key.bucket())?;
+        let place =
+            bucket.iter().find(|place| **place & !OWNER_MASK == key.0 & !OWNER_MASK && **place != 0)?;
+        // Six bits.
+        Some(ZoneId((place & OWNER_MASK) as u16))
+    }
+
+    /// It is this zone's from now on.
+    pub fn note(&mut self, key: RuleKey, owner: ZoneId) {
+        if self.places.is_empty() {
+            self.places = vec![0; REMEMBERED];
+        }
+        let Some(bucket) = self.bucket(key) else { return };
+        let same = bucket.iter().position(|place| *place & !OWNER_MASK == key.0 & !OWNER_MASK);
+        let gives_way = same
+            .or_else(|| bucket.iter().position(|place| *place == 0))
+            .unwrap_or_else(|| oldest_of_most(bucket));
+        bucket[..=gives_way].rotate_right(1);
+        bucket[0] = key.owned_by(owner);
+    }
+
+    /// It is gone, if it was this zone's.
+    pub fn forget(&mut self, key: RuleKey, owner: ZoneId) {
+        let its = key.owned_by(owner);
+        if let Some(place) =
+            self.bucket(key).and_then(|bucket| bucket.iter_mut().find(|place| **place == its))
+        {
+            *place = 0;
+        }
+    }
+}
+
+/// The place in a full bucket of the oldest rule of whoever has most in it.
+fn oldest_of_most(bucket: &[u64]) -> usize {
+    let count = |place: &u64| bucket.iter().filter(|other| *other & OWNER_MASK == place & OWNER_MASK).count();
+    let most = bucket.iter().map(count).max().unwrap_or_default();
+    bucket.iter().rposition(|place| count(place) == most).unwrap_or_default()
+}
+
+/// A rule of which a switch is asked whether it has it.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Its table.
+    pub table_id: u8,
+    /// Whose it was.
+    pub owner: ZoneId,
+    /// Its match as canonical bytes.
+    pub matching: Vec<u8>,
+    key: RuleKey,
+}
+
+/// What a switch is asked about its rules: one at a time.
+#[derive(Clone, Debug, Default)]
+pub struct Sought {
+    wanted: Option<Wanted>,
+    is_there: bool,
+    asked_ms: Option<u64>,
+}
+
+impl Sought {
+    /// Whether it is time to ask about this rule; if so, it is taken to be asked now.
+    pub fn seek(&mut self, key: RuleKey, table_id: u8, owner: ZoneId, matching: &[u8], now_ms: u64) -> bool {
+        let patience = if self.wanted.is_some() { ANSWER_TIMEOUT_MS } else { SEEK_INTERVAL_MS };
+        if self.asked_ms.is_some_and(|asked| now_ms.saturating_sub(asked) < patience) {
+            return false;
+        }
+        let wanted = Wanted { table_id, owner, matching: matching.to_vec(), key };
+        *self = Sought { wanted: Some(wanted), is_there: false, asked_ms: Some(now_ms) };
+        true
+    }
+
+    /// What is asked about.
+    pub fn wanted(&self) -> Option<&Wanted> {
+        self.wanted.as_ref()
+    }
+
+    /// The switch has this rule, or has just been given it.
+    pub fn on_rule(&mut self, key: RuleKey) {
+        self.is_there |= self.wanted.as_ref().is_some_and(|wanted| wanted.key == key);
+    }
+
+    /// The answer is whole: the rule that is not there any more, and whose it was.
+    pub fn on_end(&mut self) -> Option<(RuleKey, ZoneId)> {
+        let wanted = self.wanted.take()?;
+        (!self.is_there).then_some((wanted.key, wanted.owner))
+    }
+
+    /// There is no answer this time.
+    pub fn on_no_answer(&mut self) {
+        self.wanted = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::canonical::write_match;
+    use flow::text::parse_match;
+
+    const ONE: ZoneId = ZoneId(1);
+    const OTHER: ZoneId = ZoneId(63);
+
+    fn key_in(datapath: u64, table_id: u8, priority: u16, matching: &str) -> RuleKey {
+        let mut bytes = Vec::new();
+        write_match(&parse_match(matching).unwrap(), &mut bytes);
+        RuleKey::of(DatapathId(datapath), table_id, priority, &bytes, &mut Match::any()).unwrap()
+    }
+
+    fn key(number: u64) -> RuleKey {
+        RuleKey(mixed(number))
+    }
+
+    #[test]
+    fn a_rule_is_another_by_switch_table_priority_and_match() {
+        let rule = key_in(1, 0, 5, "ip,nw_dst=10.0.0.1");
+        for (datapath, table_id, priority, matching) in [
+            (2, 0, 5, "ip,nw_dst=10.0.0.1"),
+            (1, 1, 5, "ip,nw_dst=10.0.0.1"),
+            (1, 0, 6, "ip,nw_dst=10.0.0.1"),
+            (1, 0, 5, "ip,nw_dst=10.0.0.2"),
+            (1, 0, 5, "ip,nw_dst=10.0.0.0/31"),
+            (1, 0, 5, "ip,nw_src=10.0.0.1"),
+            (1, 0, 5, "ip"),
+        ] {
+            assert_ne!(key_in(datapath, table_id, priority, matching), rule, "{matching}");
+        }
+    }
+
+    #[test]
+    fn a_rule_is_the_same_however_its_match_is_written() {
+        let check = |one: &Match, other: &Match| {
+            let key = |rule: &Match| {
+                let mut bytes = Vec::new();
+                write_match(rule, &mut bytes);
+                RuleKey::of(DatapathId(1), 0, 5, &bytes, &mut Match::any()).unwrap()
+            };
+            assert_eq!(key(one), key(other), "{one:?} {other:?}");
+        };
+        use flow::Field::{EthDst, EthType, Ipv4Dst, Metadata, TcpDst};
+        let plain = Match::any().with(EthType, 0x800u16).with(Ipv4Dst, 10u32);
+        check(&plain, &Match::any().with(Ipv4Dst, 10u32).with(EthType, 0x800u16));
+        check(&plain, &Match::any().with(EthType, 0x800u16).with_masked(Ipv4Dst, 10u32, u32::MAX));
+        check(&plain, &plain.clone().with_masked(Metadata, 0u64, 0u64));
+        check(&plain, &plain.clone().with_masked(EthDst, 0u64, 0u64));
+        check(&plain, &plain.clone().with(TcpDst, 80u16));
+    }
+
+    #[test]
+    fn the_last_to_add_a_rule_has_it_until_it_is_gone() {
+        let mut rules = Rules::default();
+        assert_eq!(rules.owner(key(1)), None);
+        rules.note(key(1), ONE);
+        assert_eq!((rules.owner(key(1)), rules.owner(key(2))), (Some(ONE), None));
+        rules.forget(key(1), OTHER);
+        assert_eq!(rules.owner(key(1)), Some(ONE));
+        rules.note(key(1), OTHER);
+        assert_eq!(rules.owner(key(1)), Some(OTHER));
+        rules.forget(key(1), OTHER);
+        assert_eq!(rules.owner(key(1)), None);
+    }
+
+    #[test]
+    fn who_adds_without_end_pushes_out_its_own_rules_only() {
+        let mut rules = Rules::default();
+        (0..1_000).for_each(|number| rules.note(key(number), ONE));
+        (1_000..1_000_000).for_each(|number| rules.note(key(number), OTHER));
+        assert!((0..1_000).all(|number| rules.owner(key(number)) == Some(ONE)));
+        let left = (1_000..1_000_000).filter(|number| rules.owner(key(*number)).is_some()).count();
+        assert!((REMEMBERED * 9 / 10..=REMEMBERED).contains(&left), "{left}");
+        assert_eq!(rules.places.len(), REMEMBERED);
+    }
+
+    #[test]
+    fn a_switch_is_asked_about_one_rule_at_a_time_and_seldom() {
+        let mut sought = Sought::default();
+        let seek = |sought: &mut Sought, number, now_ms| sought.seek(key(number), 0, ONE, &[], now_ms);
+        assert!(seek(&mut sought, 1, 0) && !seek(&mut sought, 2, 5_000));
+        sought.on_rule(key(2));
+        assert_eq!(sought.on_end(), Some((key(1), ONE)));
+        assert!(seek(&mut sought, 2, 5_000) && !seek(&mut sought, 1, 5_900));
+        sought.on_rule(key(2));
+        assert_eq!(sought.on_end(), None);
+        assert!(!seek(&mut sought, 1, 5_999) && seek(&mut sought, 1, 6_000));
+        assert!(seek(&mut sought, 2, 16_000), "who does not answer is not waited for without end");
+    }
+}

@@ -1,0 +1,184 @@
+//! An add that would take the place of another app's rule is refused, for as long as the switch has that rule.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use abi::command::{self, Command, FlowMod, What};
+use abi::event::{self, FlowRemoved, StatsReply, SwitchUp};
+use abi::{Frame, ZoneId};
+use flow::DatapathId;
+use flow::canonical::write_match;
+use flow::text::parse_match;
+use kernel::{Asked, Decision, Effect, Grant, Kernel};
+
+const SWITCH: DatapathId = DatapathId(1);
+const ONE: ZoneId = ZoneId(1);
+const OTHER: ZoneId = ZoneId(2);
+const RULE: &str = "ip,nw_src=10.0.0.1";
+
+const ADD: u8 = 0;
+const MODIFY_STRICT: u8 = 2;
+const DELETE: u8 = 3;
+const DELETE_STRICT: u8 = 4;
+
+struct Node {
+    kernel: Kernel,
+    effects: Vec<Effect>,
+    now_ms: u64,
+}
+
+fn canonical(matching: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_match(&parse_match(matching).unwrap(), &mut bytes);
+    bytes
+}
+
+impl Node {
+    fn new() -> Node {
+        let mut node = Node { kernel: Kernel::new(), effects: Vec::new(), now_ms: 0 };
+        for zone in [ONE, OTHER] {
+            node.kernel.attach(zone, "app", Grant::of_an_app(), 0);
+        }
+        node.event(|out| {
+            event::write::switch_up(
+                out,
+                1,
+                &SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 2, ports: &[] },
+            )
+        });
+        node
+    }
+
+    fn event(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let mut bytes = Vec::new();
+        assert!(write(&mut bytes));
+        self.kernel.on_event(&Frame::read(&bytes).unwrap(), self.now_ms, &mut self.effects).unwrap();
+    }
+
+    /// Whether the command passes.
+    fn passes(&mut self, zone: ZoneId, command: u8, matching: &str) -> bool {
+        let matching = canonical(matching);
+        let what = What::FlowMod(FlowMod { command, priority: 7, matching: &matching, ..FlowMod::ADD });
+        let mut bytes = Vec::new();
+        command::write::command(
+            &mut bytes,
+            &Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what },
+        );
+        match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), self.now_ms, &mut self.effects) {
+            Decision::Send(_) => true,
+            Decision::Refuse(refusal) => {
+                assert!(refusal.to_string().contains("belongs to app number"), "{refusal}");
+                false
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn is_asked(&mut self) -> bool {
+        let asks = |effect: Effect| matches!(effect, Effect::Ask { asked: Asked::Rule, .. });
+        self.effects.drain(..).any(asks)
+    }
+
+    /// The switch answers, with entries of these matches.
+    fn answer(&mut self, entries: &[&str], more: bool) {
+        let body: Vec<u8> = entries.iter().flat_map(|matching| entry(matching)).collect();
+        let ticket = Asked::Rule.ticket();
+        let reply = StatsReply { datapath: SWITCH, ticket, multipart: 1, more, body: &body };
+        let mut bytes = Vec::new();
+        event::write::stats_reply(&mut bytes, 9, &reply);
+        assert!(self.kernel.on_own_answer(&bytes, self.now_ms));
+    }
+}
+
+/// `ofp_flow_stats` (1.3.5, 7.3.5.2) of table 0 and priority 7.
+fn entry(matching: &str) -> Vec<u8> {
+    let matching = canonical(matching);
+    let mut bytes = vec![0; 48];
+    bytes[13] = 7;
+    bytes.extend([0, 1, 0, u8::try_from(4 + matching.len()).unwrap()]);
+    bytes.extend(matching);
+    bytes.resize(bytes.len().next_multiple_of(8).max(56), 0);
+    bytes[1] = u8::try_from(bytes.len()).unwrap();
+    bytes
+}
+
+#[test]
+fn nobody_replaces_changes_or_deletes_the_rule_of_another() {
+    let mut node = Node::new();
+    assert!(node.passes(ONE, ADD, RULE) && node.passes(ONE, ADD, RULE));
+    for command in [ADD, MODIFY_STRICT, DELETE_STRICT] {
+        assert!(!node.passes(OTHER, command, RULE), "{command}");
+    }
+    assert!(node.passes(OTHER, DELETE, RULE), "a loose one reaches its own only");
+    assert!(node.passes(OTHER, ADD, "ip,nw_src=10.0.0.2"));
+    assert!(node.passes(ONE, DELETE_STRICT, RULE));
+    assert!(node.passes(OTHER, ADD, RULE) && !node.passes(ONE, ADD, RULE));
+}
+
+#[test]
+fn who_may_write_the_rules_of_others_may() {
+    let mut node = Node::new();
+    let grant = Grant::of_an_app().with(kernel::Capability::RuleWriteOthers);
+    node.kernel.attach(OTHER, "other", grant, 0);
+    assert!(node.passes(ONE, ADD, RULE) && node.passes(OTHER, ADD, RULE));
+    assert!(!node.passes(ONE, ADD, RULE), "it is the other's now");
+}
+
+#[test]
+fn a_rule_that_was_removed_is_nobodys() {
+    let mut node = Node::new();
+    node.passes(ONE, ADD, RULE);
+    let matching = canonical(RULE);
+    let removed = |owner: ZoneId| FlowRemoved {
+        datapath: SWITCH,
+        cookie: owner.stamp(0),
+        duration_s: 0,
+        duration_ns: 0,
+        packet_count: 0,
+        byte_count: 0,
+        priority: 7,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        reason: 0,
+        table_id: 0,
+        matching: &matching,
+    };
+    node.event(|out| event::write::flow_removed(out, 2, &removed(OTHER)));
+    assert!(!node.passes(OTHER, ADD, RULE), "what was removed was another rule");
+    node.event(|out| event::write::flow_removed(out, 3, &removed(ONE)));
+    assert!(node.passes(OTHER, ADD, RULE));
+}
+
+#[test]
+fn a_rule_that_timed_out_without_a_word_is_found_out() {
+    let mut node = Node::new();
+    node.passes(ONE, ADD, RULE);
+    assert!(!node.passes(OTHER, ADD, RULE) && node.is_asked());
+    assert!(!node.passes(OTHER, ADD, RULE) && !node.is_asked(), "it is asked already");
+    node.answer(&["ip,nw_src=10.0.0.0/31", RULE], true);
+    node.answer(&[], false);
+    assert!(!node.passes(OTHER, ADD, RULE) && !node.is_asked(), "it is there");
+    node.now_ms = 1_000;
+    assert!(!node.passes(OTHER, ADD, RULE) && node.is_asked());
+    node.answer(&["ip,nw_src=10.0.0.0/31"], false);
+    assert!(node.passes(OTHER, ADD, RULE));
+}
+
+#[test]
+fn a_rule_that_comes_while_the_switch_is_asked_stays() {
+    let mut node = Node::new();
+    node.passes(ONE, ADD, RULE);
+    assert!(!node.passes(OTHER, ADD, RULE) && node.is_asked());
+    assert!(node.passes(ONE, ADD, RULE));
+    node.answer(&[], false);
+    assert!(!node.passes(OTHER, ADD, RULE));
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_asked_for_again() {
+    let mut node = Node::new();
+    node.passes(ONE, ADD, RULE);
+    assert!(!node.passes(OTHER, ADD, RULE) && node.is_asked());
+    node.kernel.on_no_answer(SWITCH, Asked::Rule, 0);
+    node.now_ms = 1_000;
+    assert!(!node.passes(OTHER, ADD, RULE) && node.is_asked());
+}
