@@ -8,6 +8,9 @@ use std::net::IpAddr;
 
 /// Lines of one address in [`SPAN_MS`]: a test bed of a hundred switches can come and go; rubbish without end cannot fill a disk.
 const LINES: u32 = 256;
+
+/// Lines about connections that were refused at once: each says the same.
+const LINES_OF_REFUSALS: u32 = 8;
 const SPAN_MS: u64 = 10_000;
 
 /// Addresses that are counted at once. At one more, all are forgotten and counted anew, which lets a few more lines through.
@@ -20,12 +23,24 @@ struct Counted {
 }
 
 /// The lines that each address has caused of late.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LineLimit {
+    lines: u32,
     addresses: HashMap<IpAddr, Counted>,
 }
 
+impl Default for LineLimit {
+    fn default() -> Self {
+        LineLimit { lines: LINES, addresses: HashMap::new() }
+    }
+}
+
 impl LineLimit {
+    /// For connections that are refused at once.
+    pub fn of_refusals() -> Self {
+        LineLimit { lines: LINES_OF_REFUSALS, ..LineLimit::default() }
+    }
+
     /// Whether a line about this address may be written: `Some`, with how many were kept back before it.
     pub fn pass(&mut self, address: IpAddr, now_ms: u64) -> Option<u32> {
         if self.addresses.len() >= MAX_ADDRESSES && !self.addresses.contains_key(&address) {
@@ -34,11 +49,11 @@ impl LineLimit {
         let counted = self.addresses.entry(address).or_insert(Counted { began_ms: now_ms, lines: 0 });
         let mut kept_back = 0;
         if now_ms.saturating_sub(counted.began_ms) >= SPAN_MS {
-            kept_back = counted.lines.saturating_sub(LINES);
+            kept_back = counted.lines.saturating_sub(self.lines);
             *counted = Counted { began_ms: now_ms, lines: 0 };
         }
         counted.lines = counted.lines.saturating_add(1);
-        (counted.lines <= LINES).then_some(kept_back)
+        (counted.lines <= self.lines).then_some(kept_back)
     }
 }
 
@@ -57,6 +72,14 @@ mod tests {
         assert_eq!(limit.pass(loud, SPAN_MS - 1), None);
         assert_eq!(limit.pass(quiet, 1), Some(0));
         assert_eq!(limit.pass(loud, SPAN_MS), Some(2));
+    }
+
+    #[test]
+    fn connections_that_are_refused_at_once_leave_few_lines() {
+        let (mut limit, peer) = (LineLimit::of_refusals(), IpAddr::from([10, 0, 0, 1]));
+        let lines = (0..1_000).filter(|now_ms| limit.pass(peer, *now_ms).is_some()).count();
+        assert_eq!(lines, 8);
+        assert_eq!(limit.pass(peer, SPAN_MS), Some(992));
     }
 
     #[test]

@@ -18,6 +18,8 @@ struct Request {
     tag: Tag,
     wants_receipt: bool,
     multipart: u16,
+    /// The type by which the switch was asked and will answer.
+    on_the_wire: u16,
     last_ms: u64,
     parts: u32,
     bytes: u64,
@@ -30,6 +32,8 @@ pub struct Asked {
     pub tag: Tag,
     /// Whether a receipt is owed besides the answer.
     pub wants_receipt: bool,
+    /// `ofp_multipart_type` as it was asked.
+    pub multipart: u16,
 }
 
 /// What a part of an answer is.
@@ -68,15 +72,16 @@ impl Requests {
         self.waiting.len()
     }
 
-    /// A request went out.
-    pub fn sent(&mut self, xid: u32, asked: Asked, multipart: u16, now_ms: u64) {
-        let Asked { tag, wants_receipt } = asked;
+    /// A request went out, by this type.
+    pub fn sent(&mut self, xid: u32, asked: Asked, on_the_wire: u16, now_ms: u64) {
+        let Asked { tag, wants_receipt, multipart } = asked;
         self.shares.take(tag.zone);
         self.waiting.push(Request {
             xid,
             tag,
             wants_receipt,
             multipart,
+            on_the_wire,
             last_ms: now_ms,
             parts: 0,
             bytes: 0,
@@ -93,7 +98,7 @@ impl Requests {
         request.parts += 1;
         request.bytes += bytes as u64;
         request.last_ms = now_ms;
-        let part = if request.multipart != multipart {
+        let part = if request.on_the_wire != multipart {
             Part::WrongType(asked)
         } else if request.parts > MAX_PARTS || request.bytes > MAX_BYTES {
             Part::TooMuch(asked)
@@ -143,7 +148,7 @@ impl Requests {
 
 impl Request {
     fn asked(&self) -> Asked {
-        Asked { tag: self.tag, wants_receipt: self.wants_receipt }
+        Asked { tag: self.tag, wants_receipt: self.wants_receipt, multipart: self.multipart }
     }
 }
 
@@ -152,7 +157,8 @@ mod tests {
     use super::*;
 
     const FLOW: u16 = 1;
-    const ASKED: Asked = Asked { tag: Tag { zone: ZoneId(3), ticket: 9 }, wants_receipt: false };
+    const ASKED: Asked =
+        Asked { tag: Tag { zone: ZoneId(3), ticket: 9 }, wants_receipt: false, multipart: 1 };
 
     fn asked_once() -> Requests {
         let mut requests = Requests::new(crate::receipts::KEPT + 2);

@@ -54,6 +54,7 @@ pub struct Southbound {
     buffer: ReadBuffer,
     frame: Vec<u8>,
     limit: LineLimit,
+    limit_of_refusals: LineLimit,
     /// The time of the last call that told it.
     now_ms: u64,
 }
@@ -114,6 +115,7 @@ impl Southbound {
             buffer: ReadBuffer::new(),
             frame: Vec::new(),
             limit: LineLimit::default(),
+            limit_of_refusals: LineLimit::of_refusals(),
             now_ms: 0,
         }
     }
@@ -131,7 +133,7 @@ impl Southbound {
             })
         });
         if let Err(refused) = &adopted {
-            report::not_adopted(&mut self.limit, now_ms, peer, refused);
+            report::not_adopted(&mut self.limit_of_refusals, now_ms, peer, refused);
         }
         adopted
     }

@@ -6,7 +6,7 @@ use super::Session;
 use crate::fault::Refused;
 use crate::receipts::Tag;
 use crate::requests::Asked;
-use crate::translate::command;
+use crate::translate::{command, statistics};
 use crate::turn::Turn;
 use abi::command::What;
 use abi::{Command, ZoneId};
@@ -72,7 +72,9 @@ impl Session {
         match command.what {
             What::StatsRequest(request) => {
                 self.receipts.sent(tag, false);
-                self.requests.sent(xid, Asked { tag, wants_receipt }, request.multipart, turn.now_ms);
+                let multipart = request.multipart;
+                let on_the_wire = statistics::on_the_wire(self.version, multipart);
+                self.requests.sent(xid, Asked { tag, wants_receipt, multipart }, on_the_wire, turn.now_ms);
             }
             What::Barrier => {
                 self.receipts.sent(tag, wants_receipt);

@@ -217,8 +217,8 @@ impl Session {
     ) -> Result<(), BadInput> {
         let (datapath, mut sequence, Tag { zone, ticket }) =
             (self.identity.datapath, self.sequence, asked.tag);
-        let handed = statistics::in_words_of_1_3(message, part, |body, more| {
-            let reply = abi::event::StatsReply { datapath, ticket, multipart: part.multipart, more, body };
+        let handed = statistics::in_words_of_1_3(message, part, asked.multipart, |body, more| {
+            let reply = abi::event::StatsReply { datapath, ticket, multipart: asked.multipart, more, body };
             sequence += 1;
             turn.tell(zone, |frame| write::stats_reply(frame, sequence, &reply));
         });

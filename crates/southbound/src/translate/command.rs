@@ -3,7 +3,7 @@
 //! What 1.0 cannot say is refused with the reason, never said otherwise.
 
 use crate::fault::Refused;
-use crate::translate::statistics::BODY_AT;
+use crate::translate::statistics::{BODY_AT, on_the_wire};
 use abi::command::{FlowMod, GroupMod, MeterMod, PacketOut, PortMod, StatsRequest, What};
 use abi::zone_id::COOKIE_MASK;
 use openflow::message::{self, FlowModFields, NO_BUFFER};
@@ -52,10 +52,6 @@ fn flow_mod(
     cookie: u64,
     out: &mut Vec<u8>,
 ) -> Result<(), Refused> {
-    // An add would land in the one table all the same, beside or in place of what is there.
-    if version == Version::V1_0 && it.table_id != 0 && it.command < DELETE {
-        only_1_3(version, "table beyond the first")?;
-    }
     let fields = FlowModFields {
         cookie,
         cookie_mask: cookie_mask(version, it),
@@ -74,7 +70,6 @@ fn flow_mod(
 
 /// `ofp_flow_mod_command`: the commands that mean the one rule of exactly this match and priority.
 const MODIFY_STRICT: u8 = 2;
-const DELETE: u8 = 3;
 const DELETE_STRICT: u8 = 4;
 
 /// 1.0 cannot restrict a command by cookie. A strict one means one rule, so there the owner's bits are left out; a loose one would reach the
@@ -155,7 +150,7 @@ fn stats_request(
     out: &mut Vec<u8>,
 ) -> Result<(), Refused> {
     const { assert!(BODY_AT == HEADER_LEN + 8) };
-    let [kind_high, kind_low] = it.multipart.to_be_bytes();
+    let [kind_high, kind_low] = on_the_wire(version, it.multipart).to_be_bytes();
     let start = out.len();
     let fixed = [kind_high, kind_low, 0, 0, 0, 0, 0, 0];
     let request = from_parts(kind::MULTIPART_REQUEST, xid, fixed, it.body, out)?;

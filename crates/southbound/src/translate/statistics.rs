@@ -2,7 +2,7 @@
 
 use flow::BadInput;
 use openflow::error::{BAD_LEN, BAD_MULTIPART};
-use openflow::message::{MULTIPART_MORE, MultipartReply, ReplyBody};
+use openflow::message::{MULTIPART_MORE, MultipartReply, ReplyBody, TableFeatures, TableStats};
 use openflow::{Body, HEADER_LEN, Message, Version};
 
 /// Where the body of a multipart message of 1.3 begins: type, flags and four bytes of padding follow the header (1.3.5, 7.3.5).
@@ -15,6 +15,29 @@ pub struct ReplyPart {
     pub multipart: u16,
     /// Whether another part follows.
     pub more: bool,
+}
+
+/// OFPMP_TABLE and OFPMP_TABLE_FEATURES (1.3.5, 7.3.5).
+const TABLE: u16 = 3;
+const TABLE_FEATURES: u16 = 12;
+
+/// The type by which a switch is asked. 1.0 says how large its tables are in the statistics of tables (1.0.0, 5.3.5).
+pub fn on_the_wire(version: Version, multipart: u16) -> u16 {
+    if version == Version::V1_0 && multipart == TABLE_FEATURES { TABLE } else { multipart }
+}
+
+/// What 1.0 says of tables that 1.3 calls features. What else it would be, 1.0 does not say.
+fn sizes_of(tables: Vec<TableStats>) -> Vec<TableFeatures> {
+    let size = |it: TableStats| TableFeatures {
+        table_id: it.table_id,
+        name: it.name,
+        metadata_match: 0,
+        metadata_write: 0,
+        config: 0,
+        max_entries: it.max_entries,
+        properties: Vec::new(),
+    };
+    tables.into_iter().map(size).collect()
 }
 
 /// Reads what stands before the body.
@@ -33,10 +56,12 @@ pub fn read_part(message: &[u8]) -> Result<ReplyPart, BadInput> {
 }
 
 /// Hands over the body of a reply as 1.3 has it, once it was read and found sound, with whether another follows. A reply of 1.0 may
-/// grow beyond one message and comes in several parts then.
+/// grow beyond one message and comes in several parts then. `asked`
+/// is the type as it was asked.
 pub fn in_words_of_1_3(
     message: &[u8],
     part: ReplyPart,
+    asked: u16,
     mut take: impl FnMut(&[u8], bool),
 ) -> Result<(), BadInput> {
     let decoded = Message::decode(message)?;
@@ -45,7 +70,11 @@ pub fn in_words_of_1_3(
         return Ok(());
     }
     let Body::MultipartReply(reply) = decoded.body else { return Ok(()) };
-    let (mut waiting, mut bytes) = (vec![reply.body], Vec::new());
+    let body = match reply.body {
+        ReplyBody::Table(tables) if asked == TABLE_FEATURES => ReplyBody::TableFeatures(sizes_of(tables)),
+        other => other,
+    };
+    let (mut waiting, mut bytes) = (vec![body], Vec::new());
     while let Some(body) = waiting.pop() {
         let reply = Body::MultipartReply(MultipartReply { flags: 0, body });
         bytes.clear();
@@ -80,6 +109,7 @@ fn halves(body: Body) -> Option<(ReplyBody, ReplyBody)> {
     match body {
         ReplyBody::Flow(list) => split(list, ReplyBody::Flow),
         ReplyBody::Table(list) => split(list, ReplyBody::Table),
+        ReplyBody::TableFeatures(list) => split(list, ReplyBody::TableFeatures),
         ReplyBody::PortStats(list) => split(list, ReplyBody::PortStats),
         ReplyBody::Queue(list) => split(list, ReplyBody::Queue),
         _ => None,

@@ -310,6 +310,37 @@ fn statistics_come_back_part_by_part_in_the_words_of_1_3() {
 }
 
 #[test]
+fn how_large_tables_are_is_asked_of_1_0_by_their_statistics() {
+    let mut bench = Bench::up(Version::V1_0);
+    bench.send(What::StatsRequest(StatsRequest { multipart: 12, body: &[] }), 4, false).unwrap();
+    let said = bench.said_whole();
+    let [
+        Message {
+            body: Body::MultipartRequest(MultipartRequest { body: RequestBody::Table, .. }), xid, ..
+        },
+    ] = said[..]
+    else {
+        panic!("{said:?}")
+    };
+    let table = TableStats {
+        table_id: 0,
+        name: "classifier".to_owned(),
+        wildcards: 0,
+        max_entries: 4_096,
+        active_count: 7,
+        lookup_count: 0,
+        matched_count: 0,
+    };
+    let body = ReplyBody::Table(vec![table]);
+    bench.hear_as(Version::V1_0, xid, Body::MultipartReply(MultipartReply { flags: 0, body })).unwrap();
+    bench.told(0, |event| {
+        let Event::StatsReply(reply) = event else { panic!("{event:?}") };
+        assert_eq!((reply.multipart, reply.more, reply.body.len()), (12, false, 64));
+        assert_eq!(reply.body[60..], 4_096u32.to_be_bytes());
+    });
+}
+
+#[test]
 fn a_part_that_grows_beyond_a_message_in_1_3_comes_in_several() {
     let mut bench = Bench::up(Version::V1_0);
     let request = StatsRequest { multipart: FLOW, body: &all_flows() };
