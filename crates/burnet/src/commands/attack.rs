@@ -8,6 +8,7 @@
 //! It never touches a node that is running already, nor an interface of the machine, and leaves nothing behind.
 
 mod case;
+mod from_a_package;
 pub(super) mod from_a_switch;
 mod trial;
 mod verdict;

@@ -3,6 +3,7 @@
 //! In every case, besides: no ping of others is lost, what the firewall blocks stays blocked, no switch loses its session, and neither kernel
 //! nor innocent app is started anew. Nothing is tried here.
 
+use super::from_a_package::PackageAttack;
 use super::from_a_switch::SwitchAttack;
 
 /// An attack.
@@ -25,6 +26,10 @@ pub enum By {
     App(&'static str),
     /// The shared memory of a port, written over by an app that has nothing else.
     Ring,
+    /// So many apps that end as soon as they are started.
+    Storm(usize),
+    /// Whoever has a package.
+    Package(PackageAttack),
     /// A switch.
     Switch(SwitchAttack),
 }
@@ -46,6 +51,8 @@ pub enum Must {
     OwnItsRules,
     /// It may go on, and hurts nobody.
     HurtNobody,
+    /// What it tries is not done, for this reason.
+    BeTurnedAway(&'static str),
     /// The node closes the attacker's connection.
     BeCutOff,
 }
@@ -72,6 +79,10 @@ const fn bounded(name: &'static str, what: &'static str, lines: &'static str, mu
     Case { name, what, by: By::App(lines), must }
 }
 
+const fn package(name: &'static str, what: &'static str, by: PackageAttack, must: Must) -> Case {
+    Case { name, what, by: By::Package(by), must }
+}
+
 const fn switch(name: &'static str, what: &'static str, by: SwitchAttack, must: Must) -> Case {
     Case { name, what, by: By::Switch(by), must }
 }
@@ -87,6 +98,12 @@ pub const CASES: &[Case] = &[
     app("infinite-loop", "never returns from a handler, awake", Must::HurtNobody),
     app("stop-reading", "asks for 40,000 receipts and reads none", Must::End(&["stopped reading"])),
     app("restart-storm", "ends as soon as it is started, again and again", Must::End(&["exit code 7"])),
+    Case {
+        name: "restart-storms",
+        what: "eight apps end as soon as they are started, again and again",
+        by: By::Storm(8),
+        must: Must::End(&["exit code 1"]),
+    },
     bounded("fork-bomb", "starts processes without end", SMALL, Must::BeDenied),
     bounded("memory-leak", "takes memory without end", SMALL, Must::End(&["SIGABRT", "SIGKILL"])),
     app("descriptor-leak", "opens files without end", Must::BeDenied),
@@ -134,6 +151,24 @@ pub const CASES: &[Case] = &[
     bounded("silence-all", "meters what switches send up for every app", BOUNDED, Must::BeRefused),
     app("output-flood", "adds a rule of 16 KB 600 times to each switch at once", Must::HurtNobody),
     app("ask-flood", "asks another app faster than that one reads", Must::BeLimited),
+    package(
+        "old-package",
+        "installs an old package of an app that has a newer one",
+        PackageAttack::Replay,
+        Must::BeTurnedAway("is older than 2.0.0"),
+    ),
+    package(
+        "altered-package",
+        "flips a bit of an installed program and starts it again",
+        PackageAttack::Tamper,
+        Must::BeTurnedAway("was altered on disk"),
+    ),
+    package(
+        "greedy-update",
+        "updates an app to one that asks for more, and nobody says yes",
+        PackageAttack::AskForMore,
+        Must::BeTurnedAway("nobody can be asked here"),
+    ),
     switch("no-hello", "says a packet-in before any hello", SwitchAttack::NoHello, Must::BeCutOff),
     switch(
         "wrong-version",

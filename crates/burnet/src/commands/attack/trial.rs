@@ -16,6 +16,7 @@ use std::time::Duration;
 use emulator::{Emulation, Handle, SwitchOptions, Versions};
 
 use super::case::{By, Case, Must};
+use super::from_a_package;
 use super::from_a_switch;
 use super::verdict::{ATTACKER, Evidence};
 use crate::cli::CommandError;
@@ -55,11 +56,15 @@ pub fn hold(case: &Case) -> Result<Evidence, CommandError> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(trouble("no server for the trial"))?;
     listener.set_nonblocking(true).map_err(trouble("no server for the trial"))?;
     let address = listener.local_addr().map_err(trouble("no server for the trial"))?;
-    let mut processes_file = PathBuf::new();
+    let (mut processes_file, mut prepared) = (PathBuf::new(), Ok(()));
     let mut node = OwnNode::start_configured(|folder| {
         processes_file = folder.join("processes");
+        if let By::Package(attack) = case.by {
+            prepared = from_a_package::prepare(attack, folder);
+        }
         configuration(case, folder, address)
     })?;
+    prepared.map_err(trouble("no packages for the trial"))?;
     let controller = node.wait_until_it_listens_with(&["firewall", "learning-switch"])?;
     let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
     let topology = "tree,2".parse().map_err(|error| CommandError::DidNotWork(format!("{error}")))?;
@@ -130,6 +135,14 @@ fn configuration(case: &Case, folder: &Path, server: SocketAddr) -> String {
         (std::process::id(), rustix::process::getppid().map_or(1, |pid| pid.as_raw_nonzero().get()));
     match case.by {
         By::Switch(_) => innocents,
+        By::Storm(count) => (1..=count).fold(innocents, |all, number| {
+            format!("{all}[app.misbehaving-{number}]\npath = \"/bin/false\"\n")
+        }),
+        By::Package(_) => format!(
+            "[node]\nstate = \"{}\"\n{innocents}[app.{}]\n",
+            from_a_package::state(folder).display(),
+            from_a_package::APP
+        ),
         By::Ring => format!("{innocents}[app.misbehaving-ring]\n"),
         By::App(lines) => format!(
             "{innocents}[app.misbehaving]\n{lines}{}[app.misbehaving.settings]\nattack = \"{}\"\naddress = \"{server}\"\n\
@@ -164,16 +177,26 @@ fn watch(case: &Case, node: &OwnNode, network: &Handle, controller: SocketAddr) 
             By::Switch(attack) => Some(from_a_switch::act(attack, controller, WATCH)),
             _ => None,
         });
+        let package = scope.spawn(|| match (case.by, node.log().parent()) {
+            (By::Package(attack), Some(folder)) => Some(from_a_package::act(attack, folder, node.socket())),
+            _ => None,
+        });
         wait_for(|| has_begun(case, node));
         std::thread::sleep(WATCH);
         wait_for(|| has_come(case, node));
         let acted = switch.join().unwrap_or_default();
+        let said = package.join().unwrap_or_default();
         over.store(true, Ordering::Relaxed);
         let (pings, lost, got_through) = pings.join().unwrap_or_default();
         let mut seen = apps.join().unwrap_or_default();
         (seen.pings, seen.lost, seen.got_through) = (pings, lost, got_through);
         match acted {
             Some(Ok(cut_off)) => (seen.began, seen.cut_off) = (true, cut_off),
+            Some(Err(error)) => seen.not_tried = Some(error.to_string()),
+            None => {}
+        }
+        match said {
+            Some(Ok(said)) => (seen.began, seen.said) = (true, said),
             Some(Err(error)) => seen.not_tried = Some(error.to_string()),
             None => {}
         }
@@ -235,7 +258,7 @@ fn has_come(case: &Case, node: &OwnNode) -> bool {
         Must::BeDenied => has_ended(node) || says(node, "misbehaving: tried "),
         Must::BeCutShort => lines_left_out(node),
         Must::OwnItsRules => !owners(node).is_empty(),
-        Must::HurtNobody | Must::BeCutOff => true,
+        Must::HurtNobody | Must::BeCutOff | Must::BeTurnedAway(_) => true,
     }
 }
 
@@ -297,7 +320,7 @@ fn note(app: &AppView, seen: &mut Evidence) {
         }
         return;
     }
-    seen.restarts = status.restarts;
+    seen.restarts = seen.restarts.max(status.restarts);
     seen.refusals = app.refusals;
     if let Some(end) = &status.last_end
         && !seen.endings.contains(&end.reason)

@@ -44,6 +44,8 @@ pub struct Evidence {
     pub aims: Vec<String>,
     /// What it said that it tried, and what came of it.
     pub tries: Vec<String>,
+    /// What was said to a try with a package.
+    pub said: String,
     /// Connections that a server on this machine took from it.
     pub connections_taken: usize,
     /// How much the node logged.
@@ -86,6 +88,8 @@ pub fn judge(case: &Case, seen: &Evidence) -> Result<String, String> {
         Must::BeCutShort => Err("the node left nothing out of the log".to_owned()),
         Must::OwnItsRules => owned(seen),
         Must::HurtNobody => Ok("nobody else noticed".to_owned()),
+        Must::BeTurnedAway(why) if seen.said.contains(why) => Ok(seen.said.clone()),
+        Must::BeTurnedAway(_) => Err(format!("it was not turned away: {}", seen.said)),
         Must::BeCutOff if seen.cut_off => Ok("the connection was closed".to_owned()),
         Must::BeCutOff => Err("the connection was left open".to_owned()),
     }
@@ -277,6 +281,15 @@ mod tests {
             ended("killed by SIGABRT"),
             Ok("it ended (killed by SIGABRT), nobody else noticed"),
         );
+    }
+
+    #[test]
+    fn what_was_turned_away_was_turned_away_for_its_reason() {
+        let said = |said: &str| Evidence { said: said.to_owned(), ..quiet() };
+        let must = Must::BeTurnedAway("is older");
+        check(must, said(""), Err("it was not turned away: "));
+        check(must, said("it worked: 1.0.0"), Err("it was not turned away: it worked: 1.0.0"));
+        check(must, said("1.0.0 is older than 2.0.0"), Ok("1.0.0 is older than 2.0.0"));
     }
 
     #[test]

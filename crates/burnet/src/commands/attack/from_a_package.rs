@@ -1,0 +1,158 @@
+//! What could be tried with packages, by whoever has an old one, an altered one, or one that asks for more: with the commands that people type.
+//!
+//! ```text
+//!   prepare: keys, packages, and one of them installed, before the node starts ──> act: the try, while it runs ──> what was said to it
+//! ```
+//!
+//! Everything is in the folder of the trial's own node. It judges nothing.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use monitor::Verb;
+
+use crate::node::client;
+use crate::node::operator::{Answer, Question};
+
+/// What is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PackageAttack {
+    /// An old package of an app that has a newer one.
+    Replay,
+    /// A byte of an installed program is another one.
+    Tamper,
+    /// An update wants more than was granted, and nobody says yes.
+    AskForMore,
+}
+
+/// The app that is installed.
+pub const APP: &str = "misbehaving-package";
+
+/// The key that signs it.
+const KEY: &str = "visitor";
+
+/// Its program, which is never the point.
+const PROGRAM: &str = "#!/bin/sh\nexit 0\n";
+
+/// How long a refused start may take to be seen. Nothing is decided by it but whether it is seen at all.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often one looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The state folder of a node in this folder.
+pub fn state(folder: &Path) -> PathBuf {
+    folder.join("state")
+}
+
+/// Makes the key and the packages, and installs the one that is attacked.
+///
+/// # Errors
+/// A command did not work, and what it said.
+pub fn prepare(attack: PackageAttack, folder: &Path) -> io::Result<()> {
+    let public = state(folder).join("keys").join(format!("{KEY}.pub"));
+    done(folder, &["key", "new", KEY])?;
+    done(folder, &["key", "trust", &public.to_string_lossy(), "--role", "developer"])?;
+    let installed = if attack == PackageAttack::Replay { "2.0.0" } else { "1.0.0" };
+    for (version, asks) in [("1.0.0", ""), ("2.0.0", "'rule.write' = true\n")] {
+        build(folder, version, asks)?;
+    }
+    done(folder, &["app", "install", &file(installed), "--grant-all"]).map(drop)
+}
+
+/// Tries it. What was said to it.
+///
+/// # Errors
+/// It could not be tried.
+pub fn act(attack: PackageAttack, folder: &Path, socket: &Path) -> io::Result<String> {
+    match attack {
+        PackageAttack::Replay => burnet(folder, &["app", "install", &file("1.0.0"), "--grant-all"]),
+        // Standard input is no terminal, so nobody can say yes.
+        PackageAttack::AskForMore => burnet(folder, &["app", "install", &file("2.0.0")]),
+        PackageAttack::Tamper => {
+            alter(&program(folder)?)?;
+            start_again(socket)
+        }
+    }
+    .map(|(_, said)| said)
+}
+
+fn file(version: &str) -> String {
+    format!("{APP}-{version}.burnet")
+}
+
+fn build(folder: &Path, version: &str, asks: &str) -> io::Result<()> {
+    let source = folder.join("app");
+    fs::create_dir_all(source.join("bin"))?;
+    let manifest = format!(
+        "name = '{APP}'\nversion = '{version}'\ndescription = 'It visits.'\nkind = 'native'\nabi = 1\nentry.any = 'bin/visit'\n\
+         [capabilities]\n'view.read' = true\n{asks}"
+    );
+    fs::write(source.join("app.toml"), manifest)?;
+    fs::write(source.join("bin/visit"), PROGRAM)?;
+    fs::set_permissions(source.join("bin/visit"), fs::Permissions::from_mode(0o755))?;
+    done(folder, &["app", "build", &source.to_string_lossy()])?;
+    done(folder, &["app", "sign", &file(version), "--key", KEY]).map(drop)
+}
+
+/// The program of what is installed.
+fn program(folder: &Path) -> io::Result<PathBuf> {
+    let versions = fs::read_dir(state(folder).join("apps").join(APP))?;
+    let installed = versions.flatten().map(|entry| entry.path()).find(|path| path.is_dir());
+    installed.map(|path| path.join("bin/visit")).ok_or_else(|| io::Error::other("nothing is installed"))
+}
+
+/// Flips a bit, and leaves all else as it is.
+fn alter(program: &Path) -> io::Result<()> {
+    let mut bytes = fs::read(program)?;
+    if let Some(last) = bytes.last_mut() {
+        *last ^= 1;
+    }
+    fs::remove_file(program)?;
+    fs::write(program, bytes)?;
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755))
+}
+
+/// Lets the operator start the app again, and waits for what becomes of it.
+fn start_again(socket: &Path) -> io::Result<(bool, String)> {
+    client::ask(socket, &Question::App { app: APP.to_owned(), verb: Verb::Restart, why: None })
+        .map_err(|error| io::Error::other(error.to_string()))?;
+    let began = Instant::now();
+    let mut said = String::new();
+    while began.elapsed() < PATIENCE && !said.contains("altered") {
+        std::thread::sleep(LOOK);
+        if let Ok(Answer::Apps(apps)) = client::ask(socket, &Question::Apps)
+            && let Some(end) =
+                apps.into_iter().find(|it| it.status.app == APP).and_then(|it| it.status.last_end)
+        {
+            said = format!("{} {}", end.reason, end.last_line.unwrap_or_default());
+        }
+    }
+    Ok((false, said))
+}
+
+/// A command of this binary in the folder: whether it worked, and the last line that it said of itself.
+fn burnet(folder: &Path, arguments: &[&str]) -> io::Result<(bool, String)> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env("BURNET_STATE", state(folder))
+        .env_remove("BURNET_SOCKET");
+    let output = command.stdin(Stdio::null()).output()?;
+    let said = if output.status.success() { output.stdout } else { output.stderr };
+    let said = String::from_utf8_lossy(&said).lines().next_back().unwrap_or_default().to_owned();
+    let worked = output.status.success();
+    Ok((worked, if worked { format!("it worked: {said}") } else { said }))
+}
+
+fn done(folder: &Path, arguments: &[&str]) -> io::Result<String> {
+    match burnet(folder, arguments)? {
+        (true, said) => Ok(said),
+        (false, said) => Err(io::Error::other(format!("burnet {}: {said}", arguments.join(" ")))),
+    }
+}
