@@ -156,7 +156,7 @@ fn abort_in_the_kernel(lab: &Lab) -> Result<Culprit, String> {
     let network = network("single,2", controller)?;
     let began = Instant::now();
     while began.elapsed() < PATIENCE
-        && !node.app("misbehaving").is_some_and(|app| !app["status"]["demoted"].is_null())
+        && node.app("misbehaving").is_none_or(|app| app["status"]["demoted"].is_null())
     {
         std::thread::sleep(Duration::from_millis(20));
     }
