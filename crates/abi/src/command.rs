@@ -35,6 +35,8 @@ pub mod kind {
     pub const QUERY_ANSWER: u16 = 11;
     /// Write a line into the log.
     pub const LOG: u16 = 12;
+    /// Say that records of the node are kept.
+    pub const AUDIT_KEPT: u16 = 13;
     /// Say what follows from what zones use.
     pub const RULINGS: u16 = 14;
 }
@@ -79,6 +81,8 @@ pub enum What<'a> {
     QueryAnswer(QueryAnswer<'a>),
     /// Write a line into the log.
     Log(Log<'a>),
+    /// Say that records are kept.
+    AuditKept(AuditKept),
     /// Say what follows from what zones use.
     Rulings(Rulings<'a>),
 }
@@ -241,6 +245,13 @@ pub struct Log<'a> {
     pub text: &'a str,
 }
 
+/// A service's word that records are kept for good. Its first word says how far an earlier life of it came, and asks for what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditKept {
+    /// All up to this number, and none behind it.
+    pub up_to: u64,
+}
+
 /// What a service says of what it was told by [`crate::event::Observed`]: one for each of these, empty ones too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rulings<'a> {
@@ -355,6 +366,7 @@ impl<'a> What<'a> {
                 let (status, more) = (fixed.number.get(), fixed.flag != 0);
                 What::QueryAnswer(QueryAnswer { status, more, payload: body.rest() })
             }
+            kind::AUDIT_KEPT => What::AuditKept(AuditKept { up_to: body.fixed::<U64>()?.get() }),
             kind::RULINGS => What::Rulings(Rulings { rulings: body.rest_as_text()? }),
             kind::LOG => {
                 let level = body.fixed::<SmallFixed>()?.flag;
@@ -480,6 +492,7 @@ pub mod write {
                 &small(it.status, it.more.into()),
                 &[it.payload],
             ),
+            What::AuditKept(it) => frame::write(out, header(kind::AUDIT_KEPT), &U64::new(it.up_to), &[]),
             What::Rulings(it) => {
                 frame::write(out, header(kind::RULINGS), &[0u8; 0], &[it.rulings.as_bytes()])
             }

@@ -42,6 +42,8 @@ pub mod kind {
     pub const SHUTDOWN: u16 = 14;
     /// A soft limit of this app is passed, or one that was passed is kept again.
     pub const SOFT_LIMIT: u16 = 15;
+    /// Records of who did what, for the service that keeps them.
+    pub const AUDIT: u16 = 16;
     /// What zones use, for the service that judges it.
     pub const OBSERVED: u16 = 17;
 
@@ -58,6 +60,7 @@ pub mod kind {
         | bit(FLOW_REMOVED)
         | bit(TOPIC)
         | bit(TICK)
+        | bit(AUDIT)
         | bit(OBSERVED);
 }
 
@@ -119,6 +122,8 @@ pub enum Event<'a> {
     Shutdown,
     /// A soft limit is passed, or kept again; what goes beyond the hard one is refused, or ends the app.
     SoftLimit(SoftLimit),
+    /// Records to be kept.
+    Audit(Audit<'a>),
     /// What zones use.
     Observed(Observed<'a>),
     /// A kind that is newer than this code; to be passed over.
@@ -359,6 +364,15 @@ pub struct SoftLimit {
     pub hard: u32,
 }
 
+/// Records of who did what. They are told again until they are acknowledged (`abi::command::AuditKept`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Audit<'a> {
+    /// The number of the first of them; those behind it have the numbers that follow. A node counts from 1.
+    pub first: u64,
+    /// One JSON object a line.
+    pub records: &'a str,
+}
+
 /// What all zones of a node used at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed<'a> {
@@ -506,6 +520,9 @@ impl<'a> Event<'a> {
             kind::TICK => Event::Tick { now_ms: body.fixed::<U64>()?.get() },
             kind::SHUTDOWN => Event::Shutdown,
             kind::SOFT_LIMIT => Event::SoftLimit(soft_limit(datapath, body.fixed()?)),
+            kind::AUDIT => {
+                Event::Audit(Audit { first: body.fixed::<U64>()?.get(), records: body.rest_as_text()? })
+            }
             kind::OBSERVED => Event::Observed(Observed { zones: body.rest_as_text()? }),
             newer => Event::Newer(newer),
         })
@@ -744,6 +761,12 @@ pub mod write {
             hard: it.hard.into(),
         };
         frame::write(out, header(kind::SOFT_LIMIT, it.datapath, sequence), &fixed, &[])
+    }
+
+    /// [`Event::Audit`].
+    pub fn audit(out: &mut Vec<u8>, sequence: u64, it: &Audit<'_>) -> bool {
+        let first = U64::new(it.first);
+        frame::write(out, header(kind::AUDIT, NO_SWITCH, sequence), &first, &[it.records.as_bytes()])
     }
 
     /// [`Event::Observed`].

@@ -92,6 +92,8 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
         hard: 64 << 10,
     };
     add("soft_limit", &|out| event::write::soft_limit(out, 16, &memory));
+    let audit = event::Audit { first: 7, records: "{}\n" };
+    add("audit", &|out| event::write::audit(out, 16, &audit));
     add("observed", &|out| event::write::observed(out, 17, &event::Observed { zones: "[]" }));
     all
 }
@@ -150,6 +152,7 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ("query", What::Query(command::Ask { service: "paths", payload: b"?" })),
         ("query_answer", What::QueryAnswer(command::QueryAnswer { status: 1, more: true, payload: b"!" })),
         ("log", What::Log(command::Log { level: 2, text: "hello" })),
+        ("audit_kept", What::AuditKept(command::AuditKept { up_to: 9 })),
         ("rulings", What::Rulings(command::Rulings { rulings: "[]" })),
     ];
     let write = |(name, what)| {

@@ -8,6 +8,7 @@
 //! It does nothing of what is asked. Exit codes are the same for all commands: 0 done, 1 it did not work, 2 what was
 //! asked cannot be ([`CommandError`]).
 
+pub mod audit;
 pub mod incidents;
 pub mod package;
 
@@ -21,6 +22,7 @@ use emulator::Topology;
 use flow::DatapathId;
 use monitor::protocol::WORKERS_MAX;
 
+use self::audit::AuditArgs;
 use self::incidents::{AppLogsArgs, AppQuarantineArgs, IncidentsArgs, SafeModeArgs};
 use self::package::{
     AppBuildArgs, AppInstallArgs, AppShowArgs, AppSignArgs, AppVerifyArgs, GrantArgs, InstalledArgs, KeyArgs,
@@ -73,6 +75,8 @@ pub enum Commanded {
     SafeMode(SafeModeArgs),
     /// Make keys, and say whose signatures on packages count
     Key(KeyArgs),
+    /// Show who did what with which capability, and check that nobody altered it
+    Audit(AuditArgs),
     /// Show the switches that are connected to the running node
     #[command(after_help = SWITCHES_EXAMPLES)]
     Switches(SwitchesArgs),

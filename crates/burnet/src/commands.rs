@@ -4,6 +4,7 @@
 
 pub mod app;
 pub mod attack;
+pub mod audit;
 pub mod bench;
 pub mod demo;
 pub mod emulate;

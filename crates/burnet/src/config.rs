@@ -140,6 +140,9 @@ pub struct Node {
     /// The state folder, if this user has one; it need not be there.
     #[serde(default)]
     pub state: Option<PathBuf>,
+    /// Where it is kept who did what; `None` if the node keeps no such log.
+    #[serde(default)]
+    pub audit: Option<PathBuf>,
 }
 
 /// Safe mode.
@@ -257,6 +260,9 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+/// The folder of the log of who did what, in the state folder.
+pub const AUDIT_FOLDER: &str = "audit";
+
 fn contradiction<T>(sentence: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError::Contradiction(sentence.into()))
 }
@@ -269,6 +275,7 @@ impl Config {
     pub fn load(args: &RunArgs, around: &Surroundings, built_in: &[&str]) -> Result<Config, ConfigError> {
         let mut file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
         let wanted = elsewhere(&file, &args.apps, built_in);
+        let audit = audit_folder(&file, args, around)?;
         let mut packages = Packages::default();
         let mut found = BTreeMap::new();
         if !wanted.is_empty() {
@@ -280,6 +287,7 @@ impl Config {
         let mut config = Config::merge(file, args, around, built_in)?;
         packages.apps = installed::settle(&mut config.apps, found)?;
         config.packages = packages;
+        config.node.audit = audit;
         config.check_files()?;
         let services = services::wanted(&config);
         config.apps.extend(services);
@@ -309,7 +317,7 @@ impl Config {
         };
         let log = args.log.or(file.node.log).unwrap_or_default();
         let state = around.state(args.state.as_deref(), file.node.state.as_deref()).ok();
-        let node = Node { socket, log, app_user_base, records, state };
+        let node = Node { socket, log, app_user_base, records, state, audit: None };
         let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
         let limits = NodeLimits::of(&file.limits);
         let python = Python { interpreter: file.python.interpreter.clone() };
@@ -507,6 +515,23 @@ fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec,
         settings: table.settings,
         grant,
     })
+}
+
+/// Where a node keeps who did what: in its state folder, if it has one; the operator may demand it, or do without.
+fn audit_folder(
+    file: &ConfigFile,
+    args: &RunArgs,
+    around: &Surroundings,
+) -> Result<Option<PathBuf>, ConfigError> {
+    let state = around.state(args.state.as_deref(), file.node.state.as_deref());
+    let named = args.state.is_some() || file.node.state.is_some();
+    match (file.node.audit.or_else(|| named.then_some(true)), state) {
+        (Some(false), _) => Ok(None),
+        (Some(true), state) => Ok(Some(state?.join(AUDIT_FOLDER))),
+        // A node that a program starts for itself is none of the operator's.
+        (None, _) if args.die_with_parent => Ok(None),
+        (None, state) => Ok(state.ok().filter(|state| state.is_dir()).map(|state| state.join(AUDIT_FOLDER))),
+    }
 }
 
 fn usable(what: &str, path: &Path, access: Access) -> Result<(), ConfigError> {

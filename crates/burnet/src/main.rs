@@ -3,7 +3,8 @@
 use burnet::cli::package::KeyCommand;
 use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
 use burnet::commands::{
-    app, attack, bench, demo, emulate, flows, incidents, key, logs, package, run, safe_mode, switches, top,
+    app, attack, audit, bench, demo, emulate, flows, incidents, key, logs, package, run, safe_mode, switches,
+    top,
 };
 use burnet::{completion, doctor, new_app, node, ofp};
 use clap::Parser;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
             KeyCommand::Distrust(args) => key::distrust(&args),
         }
         .and_then(print),
+        Commanded::Audit(args) => audit::audit(&args),
         Commanded::Doctor(args) => {
             let (text, code) = doctor::doctor(&args, run::try_zone());
             print(text).map(|_| code)

@@ -7,10 +7,14 @@
 //! In: what the node was configured with. Out: which services it needs, and how each of them is confined. It starts none.
 
 use crate::config::{AppGrant, Config};
+use crate::node::now_unix_ms;
+use audit::AuditSettings;
+use audit::record::Record;
 use kernel::Capability;
 use monitor::{AppRole, AppSource, AppSpec, ZoneKind};
 use package::manifest::Capabilities;
 use std::process::ExitCode;
+use zone::sandbox::Files;
 use zone::{Limits, Sandbox};
 
 /// A service within the binary.
@@ -39,8 +43,10 @@ pub struct Need {
 }
 
 /// All of them.
-static SERVICES: [Service; 1] =
-    [Service { name: "resource", run: burnet_sdk::run::<resource::Resource>, need: needs_resource }];
+static SERVICES: [Service; 2] = [
+    Service { name: "audit", run: burnet_sdk::run::<audit::Audit>, need: needs_audit },
+    Service { name: "resource", run: burnet_sdk::run::<resource::Resource>, need: needs_resource },
+];
 
 /// Whoever runs apps watches what they take.
 fn needs_resource(config: &Config) -> Option<Need> {
@@ -51,6 +57,27 @@ fn needs_resource(config: &Config) -> Option<Need> {
 
 /// A few numbers for each zone, and the text of one observation.
 const RESOURCE_MEMORY_BYTES: u64 = 64 << 20;
+
+/// A node that has a state folder keeps there who did what.
+fn needs_audit(config: &Config) -> Option<Need> {
+    let folder = config.node.audit.clone()?;
+    let run = format!("{}-{}", now_unix_ms(), std::process::id());
+    let settings = serde_json::to_value(AuditSettings { folder: folder.clone(), run }).ok()?;
+    let serde_json::Value::Object(settings) = settings else { return None };
+    let fs = Files { write: vec![folder], ..Files::default() };
+    Some(Need {
+        system: vec![Capability::SystemAudit.name().to_owned()],
+        sandbox: Sandbox { fs, ..Sandbox::default() },
+        settings,
+        ..Need::default()
+    })
+}
+
+/// A record of the node's processes, as the service keeps it.
+pub fn to_keep(record: monitor::audit::Record) -> Record {
+    let monitor::audit::Record { unix_ms, what, who, app, switch, capability, count, text } = record;
+    Record { unix_ms, what, who, app, switch, capability, count, text }
+}
 
 /// The service of this name.
 pub fn named(name: &str) -> Option<&'static Service> {
@@ -89,6 +116,17 @@ mod tests {
         let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
         let held: Vec<_> = Capability::all().filter(|capability| grant.holds(*capability)).collect();
         assert_eq!(held, [Capability::SystemAudit]);
+    }
+
+    #[test]
+    fn a_record_is_spelt_alike_on_both_sides() {
+        let told = monitor::audit::Record {
+            switch: Some("of:0000000000000001".into()),
+            capability: Some("packet.out".into()),
+            ..monitor::audit::Record::new(5, "refused", "app", "no").of_app("hub")
+        };
+        let spelt = serde_json::to_string(&told).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&spelt).unwrap(), to_keep(told));
     }
 
     #[test]

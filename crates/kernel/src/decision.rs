@@ -78,6 +78,11 @@ pub enum Decision<'a> {
         /// What.
         answer: QueryAnswer<'a>,
     },
+    /// The service that keeps the node's records has kept those up to this number.
+    AuditKept {
+        /// The number.
+        up_to: u64,
+    },
     /// It goes into the log.
     Log(Log<'a>),
     /// The service that judges what zones use says this.

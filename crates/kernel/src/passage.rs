@@ -116,6 +116,7 @@ impl Kernel {
                 Ok(Decision::Answer { to, ticket, answer })
             }
             What::Log(log) => Ok(Decision::Log(log)),
+            What::AuditKept(kept) => Ok(Decision::AuditKept { up_to: kept.up_to }),
             What::Rulings(it) => Ok(Decision::Rulings(it.rulings)),
         }
     }
@@ -499,6 +500,7 @@ fn needed_for(what: &What<'_>) -> Option<Capability> {
         What::StatsRequest(_) => Some(Capability::StatsRead),
         What::Publish(_) => Some(Capability::Publish),
         What::Query(_) => Some(Capability::Query),
+        What::AuditKept(_) => Some(Capability::SystemAudit),
         What::Rulings(_) => Some(Capability::SystemResource),
         What::Subscribe(_) | What::Barrier | What::QueryAnswer(_) | What::Log(_) => None,
     }

@@ -21,19 +21,24 @@
 
 mod app;
 mod app_life;
+pub mod audit;
 mod backoff;
 pub mod channel;
 pub mod child;
 mod children;
+mod clock;
 mod event;
+mod heard;
 pub mod incident;
 mod keeper;
 mod output;
 mod process_end;
 pub mod protocol;
+mod recording;
 pub mod records;
 mod resources;
 mod run;
+mod run_error;
 mod safe_mode;
 mod sampling;
 mod signals;
@@ -48,7 +53,8 @@ pub use app::{
 pub use backoff::Patience;
 pub use output::ZONE_REMARK;
 pub use resources::{NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
-pub use run::{Monitor, Outcome, Plan, Programs, RunError, Seat, ZoneProgram, run};
+pub use run::{Monitor, Outcome, Plan, Programs, Seat, ZoneProgram, run};
+pub use run_error::RunError;
 pub use safe_mode::{Intensity, SafeModePlan};
 pub use signals::shutdown_signals;
 pub use supervisor::Timing;

@@ -22,6 +22,7 @@ use zone::Limits;
 use zone::judge::{Excess, Ruling};
 
 use crate::app::{AppSource, AppStatus, Ending, KernelStatus, Verb};
+use crate::audit::Record;
 use crate::resources::{NodeUsage, ZoneCounts, ZoneUsage};
 
 /// Descriptors of one end of a port: the rings' memory and a wake-up each way.
@@ -111,6 +112,13 @@ pub enum ToKernel {
         /// What it uses; within the soft limit, if it does not use more any more.
         excess: Excess,
     },
+    /// Records for the service that keeps them; told again until [`FromKernel::AuditKept`].
+    Audit {
+        /// The number of the first.
+        first: u64,
+        /// At most as many as fit into a message.
+        records: Vec<Record>,
+    },
     /// Close the switch sessions in order and exit with code 0.
     Shutdown,
 }
@@ -158,6 +166,18 @@ pub enum FromKernel {
     },
     /// The operator wants the node to leave safe mode.
     LeaveSafeMode,
+    /// What was refused and done in the kernel process.
+    Audit {
+        /// At most [`AUDIT_RECORDS_MAX`].
+        records: Vec<Record>,
+    },
+    /// The service that keeps records has them on disk, and asks for what follows.
+    AuditKept {
+        /// Which start of it says so.
+        generation: u64,
+        /// All up to this number.
+        up_to: u64,
+    },
     /// What the service that judges says of the newest samples, if only that there is nothing to do.
     Rulings {
         /// Verdicts, and on whom.
@@ -171,6 +191,9 @@ pub enum FromKernel {
         message: String,
     },
 }
+
+/// Most records in one [`FromKernel::Audit`].
+pub const AUDIT_RECORDS_MAX: usize = 64;
 
 /// How often the kernel process says [`FromKernel::Alive`].
 pub const ALIVE_INTERVAL_MS: u64 = 100;

@@ -9,24 +9,29 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+
 use std::{fmt, io};
 
 use ring::{Board, Port, Sizes};
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use serde_json::Value;
 use zone::cgroup::{NodeGroups, ZoneGroups};
 use zone::judge::{Ruling, Verdict};
 use zone::{NotEnforced, Resource, Sample};
 
-use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, PlanError, REASON_BYTES_MAX, ZoneKind, legible};
+use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, PlanError, ZoneKind, legible};
+use crate::audit::{self, Batch, Record};
 use crate::channel::{Channel, ChannelError, MESSAGE_BYTES_MAX, encode};
 use crate::children::Child;
+use crate::clock::{now_ms, timespec, unix_ms_at_zero};
+use crate::heard::{Heard, event};
 use crate::incident::{Incident, LAST_LINES_MAX};
 use crate::keeper::Keeper;
 use crate::output::{Output, ZONE_REMARK};
 use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone, WORKERS_MAX};
-use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS, ZoneCounts};
+use crate::recording::Recording;
+use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS};
+use crate::run_error::RunError;
 use crate::safe_mode::SafeModePlan;
 use crate::sampling;
 use crate::supervisor::{Command, Event, How, Severity, Supervisor, Timing, Who};
@@ -53,9 +58,6 @@ const ZONE_FDS_MIN: usize = 10;
 
 /// Longest configuration of the kernel process, in bytes of JSON: one message, less the words around it.
 const CONFIG_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1_024;
-
-/// Longest sentence of a kernel that cannot run, in bytes.
-const FATAL_BYTES_MAX: usize = 1_000;
 
 /// Longest line of an app's output in an incident, in bytes; what is longer is cut there.
 const INCIDENT_LINE_BYTES_MAX: usize = 500;
@@ -119,48 +121,20 @@ pub struct Outcome {
     pub message: Option<String>,
 }
 
-/// Runs a node until it ends, with the stop signals of this process.
+/// Runs a node until it ends, with the stop signals of this process. What of its records no service has kept is left in `unkept`.
 ///
 /// # Errors
 /// [`RunError::Plan`] before anything was started; [`RunError::Io`] if the system fails the monitor itself.
-pub fn run(plan: Plan) -> Result<Outcome, RunError> {
+pub fn run(plan: Plan, unkept: &mut Batch) -> Result<Outcome, RunError> {
     let mut monitor = Monitor::start(plan, crate::signals::shutdown_signals()?)?;
     loop {
-        if let Some(outcome) = monitor.turn()? {
+        let turned = monitor.turn();
+        if !matches!(turned, Ok(None)) {
+            *unkept = monitor.take_unkept();
+        }
+        if let Some(outcome) = turned? {
             return Ok(outcome);
         }
-    }
-}
-
-/// The monitor could not do its work.
-#[derive(Debug)]
-pub enum RunError {
-    /// The plan cannot be run; the operator's to change, exit code 2.
-    Plan(PlanError),
-    /// The system refused something without which nothing works.
-    Io(io::Error),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunError::Plan(error) => error.fmt(f),
-            RunError::Io(error) => write!(f, "the monitor cannot go on: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
-
-impl From<PlanError> for RunError {
-    fn from(error: PlanError) -> RunError {
-        RunError::Plan(error)
-    }
-}
-
-impl From<io::Error> for RunError {
-    fn from(error: io::Error) -> RunError {
-        RunError::Io(error)
     }
 }
 
@@ -235,6 +209,8 @@ pub struct Monitor {
     resources: Resources,
     next_sample_ms: u64,
     statuses_changed: bool,
+    /// None if the node has no service that keeps records: then nobody collects any.
+    recording: Option<Recording>,
     outcome: Option<Outcome>,
 }
 
@@ -247,6 +223,7 @@ impl Monitor {
     pub fn start(plan: Plan, stop: OwnedFd) -> Result<Monitor, RunError> {
         check_plan(&plan)?;
         let Plan { apps, workers, port, config, programs, timing, safe_mode, records } = plan;
+        let keeps_records = apps.iter().any(|app| app.role == AppRole::Service && app.name == audit::SERVICE);
         let supervisor = Supervisor::new(apps, timing)?.with_safe_mode(safe_mode);
         let mut monitor = Monitor {
             workers,
@@ -265,8 +242,14 @@ impl Monitor {
             resources: Resources::new(port_bytes(port) * u64::from(workers)),
             next_sample_ms: 0,
             statuses_changed: false,
+            recording: None,
             outcome: None,
         };
+        monitor.recording =
+            keeps_records.then(|| Recording::new(monitor.statuses(), monitor.kernel_status()));
+        monitor.record(|now| {
+            Record::new(now, "node_started", "monitor", format!("version {}", env!("CARGO_PKG_VERSION")))
+        });
         monitor.heard.push_back(Event::Begin);
         monitor.decide();
         Ok(monitor)
@@ -363,10 +346,42 @@ impl Monitor {
     /// Lets the supervisor decide on all that was heard, and acts on it, until there is nothing more to decide.
     fn decide(&mut self) {
         while let Some(event) = self.heard.pop_front() {
-            for command in self.supervisor.on_event(event, now_ms()) {
+            if let Event::NotEnforced { who: Who::Zone { zone, .. }, gap } = &event
+                && let Some(app) = self.supervisor.spec(*zone).map(|spec| spec.name.clone())
+            {
+                self.record(|now| Record::new(now, "not_enforced", "monitor", gap.to_string()).of_app(&app));
+            }
+            let commands = self.supervisor.on_event(event, now_ms());
+            let something = !commands.is_empty();
+            for command in commands {
                 self.act(command);
             }
+            if something {
+                self.record_changes();
+            }
         }
+    }
+
+    fn record(&mut self, record: impl FnOnce(u64) -> Record) {
+        if let Some(records) = &mut self.recording {
+            records.push(record(unix_ms_at_zero().saturating_add(now_ms())));
+        }
+    }
+
+    /// What became of apps and kernel since this was last called.
+    fn record_changes(&mut self) {
+        if self.recording.is_some() {
+            let (apps, kernel) = (self.statuses(), self.kernel_status());
+            let now_unix_ms = unix_ms_at_zero().saturating_add(now_ms());
+            if let Some(records) = &mut self.recording {
+                records.observe(apps, kernel, now_unix_ms);
+            }
+        }
+    }
+
+    /// What of the node's records no service has kept. Nothing is left.
+    pub fn take_unkept(&mut self) -> Batch {
+        self.recording.as_mut().map(Recording::take_unkept).unwrap_or_default()
     }
 
     fn act(&mut self, command: Command) {
@@ -504,6 +519,11 @@ impl Monitor {
             let (apps, kernel) = (self.statuses(), self.kernel_status());
             self.tell_kernel(&ToKernel::Apps { apps, kernel, safe_mode }, Vec::new());
         }
+        if self.kernel.as_ref().is_some_and(|kernel| kernel.outbox.is_empty())
+            && let Some(Batch { first, records }) = self.recording.as_mut().and_then(|it| it.next(now_ms()))
+        {
+            self.tell_kernel(&ToKernel::Audit { first, records }, Vec::new());
+        }
         let Some(kernel) = &mut self.kernel else { return };
         let Some(channel) = &kernel.channel else { return kernel.outbox.clear() };
         while let Some((bytes, fds)) = kernel.outbox.front() {
@@ -540,6 +560,16 @@ impl Monitor {
                     Heard::Event(event) => self.heard.push_back(event),
                     Heard::Counts(counts) => self.resources.on_counts(&counts),
                     Heard::Rulings(rulings) => self.on_rulings(&rulings),
+                    Heard::Records(told) => {
+                        if let Some(records) = &mut self.recording {
+                            records.hear(told);
+                        }
+                    }
+                    Heard::Kept { generation, up_to } => {
+                        if let Some(records) = &mut self.recording {
+                            records.kept(generation, up_to);
+                        }
+                    }
                 },
                 Err(ChannelError::NotNow) => return,
                 Err(ChannelError::Closed) => kernel.channel = None,
@@ -585,8 +615,15 @@ impl Monitor {
     fn read_report(&mut self, zone: u16) {
         let now = now_ms();
         let Some(process) = self.zones.iter_mut().find(|process| process.zone == zone) else { return };
-        let gaps = read_report(process, REPORT_BYTES_PER_TURN_MAX, now);
-        self.heard.extend(gaps);
+        let reported = read_report(process, REPORT_BYTES_PER_TURN_MAX, now);
+        self.take_report(reported);
+    }
+
+    fn take_report(&mut self, reported: Reported) {
+        self.heard.extend(reported.gaps);
+        for (app, what) in reported.denied {
+            self.record(|now| Record::new(now, "denied", "app", what).of_app(&app));
+        }
     }
 
     fn reap_zone(&mut self, zone: u16) {
@@ -597,7 +634,8 @@ impl Monitor {
             ended => ended,
         };
         let mut process = self.zones.swap_remove(index);
-        self.heard.extend(read_report(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now));
+        let reported = read_report(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now);
+        self.take_report(reported);
         read_pipe(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now, &mut self.keeper);
         let (lines, said) = std::mem::take(&mut process.output).finish();
         lines.iter().for_each(|line| print(&mut process, line, &mut self.keeper));
@@ -741,33 +779,6 @@ fn welcome(
     channel.try_send(&welcome, &fds).map_err(io::Error::other)
 }
 
-/// What the kernel process said: to the supervisor, of what was counted, or what follows from it.
-enum Heard {
-    Event(Event),
-    Counts(Vec<ZoneCounts>),
-    Rulings(Vec<Ruling>),
-}
-
-/// Its words are shown to the operator, so they are made legible here.
-fn event(message: FromKernel) -> Heard {
-    let phrase = |text: String| legible(&text, REASON_BYTES_MAX);
-    Heard::Event(match message {
-        FromKernel::Counts { zones } => return Heard::Counts(zones),
-        FromKernel::Rulings { rulings } => return Heard::Rulings(rulings),
-        FromKernel::Ready => Event::KernelReady,
-        FromKernel::Alive => Event::KernelAlive,
-        FromKernel::ZoneFault { app, generation, reason } => {
-            Event::ZoneFault { app, generation, reason: phrase(reason) }
-        }
-        FromKernel::TrustedFault { app, reason } => Event::TrustedFault { app, reason: phrase(reason) },
-        FromKernel::Operator { app, verb, why } => Event::Operator { app, verb, why: why.map(phrase) },
-        FromKernel::LeaveSafeMode => Event::LeaveSafeMode,
-        FromKernel::Fatal { exit_code, message } => {
-            Event::KernelFatal { exit_code, message: legible(&message, FATAL_BYTES_MAX) }
-        }
-    })
-}
-
 /// The zones that the kernel process was calling when it ended. A slot that holds what cannot be a zone says nothing.
 fn called(board: &Board) -> Vec<u16> {
     board.read().into_iter().filter_map(|word| u16::try_from(word).ok()).filter(|zone| *zone > 0).collect()
@@ -785,18 +796,29 @@ fn print(process: &mut ZoneProcess, line: &str, keeper: &mut Keeper) {
     keeper.line(&process.app, process.generation, unix_ms_at_zero().saturating_add(now_ms()), line);
 }
 
-/// What the launcher says: of a gap the supervisor hears, everything else is logged.
-fn read_report(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64) -> Vec<Event> {
+/// What a launcher said in one turn.
+#[derive(Default)]
+struct Reported {
+    gaps: Vec<Event>,
+    /// Its app, and what it tried and was not let do.
+    denied: Vec<(String, String)>,
+}
+
+/// What the launcher says: of a gap the supervisor hears, everything else is logged, and what it denied the app is recorded too.
+fn read_report(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64) -> Reported {
     let who = Who::Zone { zone: process.zone, generation: process.generation };
-    let mut gaps = Vec::new();
+    let mut reported = Reported::default();
     for line in read_lines(&mut process.report_pipe, &mut process.report, bytes_max, now_ms) {
         let remark = line.strip_prefix(ZONE_REMARK);
         match remark.and_then(|remark| serde_json::from_str::<NotEnforced>(remark).ok()) {
-            Some(gap) => gaps.push(Event::NotEnforced { who, gap }),
-            None => log_zone(&process.app, &line),
+            Some(gap) => reported.gaps.push(Event::NotEnforced { who, gap }),
+            None => {
+                log_zone(&process.app, &line);
+                reported.denied.extend(remark.map(|remark| (process.app.clone(), remark.to_owned())));
+            }
         }
     }
-    gaps
+    reported
 }
 
 fn read_lines(
@@ -846,22 +868,4 @@ fn log_output(app: &str, line: &str) {
 fn log_zone(app: &str, line: &str) {
     let line = line.strip_prefix(ZONE_REMARK).unwrap_or(line);
     tracing::warn!(target: "zone", "{app}: {line}");
-}
-
-fn now_ms() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
-    seconds.saturating_mul(1_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or_default() / 1_000_000)
-}
-
-/// Asked anew each time, because the wall clock may be set while the node runs.
-fn unix_ms_at_zero() -> u64 {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    u64::try_from(unix).unwrap_or(u64::MAX).saturating_sub(now_ms())
-}
-
-fn timespec(ms: u64) -> Timespec {
-    // The supervisor asks for half a second at most.
-    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
-    Timespec { tv_sec: ms / 1_000, tv_nsec: (ms % 1_000) * 1_000_000 }
 }

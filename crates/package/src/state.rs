@@ -79,6 +79,11 @@ impl State {
         State { root }
     }
 
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Makes the folders that are missing, and keeps others from changing anything until the lock is dropped.
     ///
     /// # Errors

@@ -83,9 +83,8 @@ impl Instance {
             Event::QueryReply(it) => app.call_method1("on_query_reply", (QueryReply::new(py, &it), out)),
             Event::Tick { now_ms } => app.call_method1("on_tick", (now_ms, out)),
             Event::Shutdown => app.call_method1("on_shutdown", (out,)),
-            // A newer kernel may tell more than this app was built to hear.
-            // What zones use is for a service of the node.
-            Event::Observed(_) | Event::Newer(_) => return Ok(()),
+            // For services of the node; and a newer kernel may tell more than this app was built to hear.
+            Event::Audit(_) | Event::Observed(_) | Event::Newer(_) => return Ok(()),
         }
         .map(drop)
     }

@@ -6,8 +6,8 @@ use crate::commands::Commands;
 use crate::settings::Settings;
 use abi::Receipt;
 use abi::event::{
-    FlowRemoved, Observed, PacketIn, PortStatus, Query, QueryReply, SoftLimit, StatsReply, SwitchError,
-    SwitchUp, Topic, kind,
+    Audit, FlowRemoved, Observed, PacketIn, PortStatus, Query, QueryReply, SoftLimit, StatsReply,
+    SwitchError, SwitchUp, Topic, kind,
 };
 use flow::{DatapathId, Match};
 
@@ -65,6 +65,9 @@ pub trait App: Sized + 'static {
     /// An answer, or a part of one, to a query.
     fn on_query_reply(&mut self, _reply: &QueryReply, _out: &mut Commands) {}
 
+    /// Records came to the service that keeps them; [`Commands::audit_kept`] acknowledges them.
+    fn on_audit(&mut self, _audit: &Audit, _out: &mut Commands) {}
+
     /// About once a second, with a clock that only goes forward.
     fn on_tick(&mut self, _now_ms: u64, _out: &mut Commands) {}
 
@@ -119,6 +122,11 @@ impl Interests {
     /// What others publish.
     pub fn topics(self) -> Self {
         self.with(kind::TOPIC)
+    }
+
+    /// Records of who did what. Only the service that keeps them is told any.
+    pub fn audit(self) -> Self {
+        self.with(kind::AUDIT)
     }
 
     /// What zones use; only a service of the node is told.

@@ -3,8 +3,8 @@
 //! Never sends: the zone does, when the handler has returned.
 
 use abi::command::{
-    Ask, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, Rulings, StatsRequest, Subscribe,
-    What, write,
+    Ask, AuditKept, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, Rulings, StatsRequest,
+    Subscribe, What, write,
 };
 use abi::event::PacketIn;
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match};
@@ -99,6 +99,11 @@ impl Commands {
     /// Writes a line into the node's log, under the app's name.
     pub fn log(&mut self, level: Level, text: &str) {
         self.plain(What::Log(Log { level: level as u8, text }));
+    }
+
+    /// Says that all records up to this number are kept for good.
+    pub fn audit_kept(&mut self, up_to: u64) {
+        self.plain(What::AuditKept(AuditKept { up_to }));
     }
 
     /// Says what follows from what zones use, as a JSON list; for the service of the node that judges it.

@@ -52,6 +52,7 @@ impl<A: App> Instance<A> {
             Event::QueryReply(reply) => app.on_query_reply(&reply, out),
             Event::Tick { now_ms } => app.on_tick(now_ms, out),
             Event::Shutdown => app.on_shutdown(out),
+            Event::Audit(audit) => app.on_audit(&audit, out),
             // A newer kernel may tell more than this app was built to hear.
             Event::Newer(_) => {}
         }

@@ -39,7 +39,7 @@ pub mod testing;
 
 pub use abi::command::{Ask, GroupMod, MeterMod, What};
 pub use abi::event::{
-    FlowRemoved, Observed, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply, SoftLimit,
+    Audit, FlowRemoved, Observed, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply, SoftLimit,
     StatsReply, SwitchError, SwitchUp, Topic, quota,
 };
 pub use abi::table::AppTable;

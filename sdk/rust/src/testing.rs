@@ -160,6 +160,7 @@ fn line(command: &Command<'_>) -> String {
             format!("packet-out {datapath}{buffer} in_port={} actions=[{actions}]", it.in_port)
         }
         What::Log(log) => format!("log {}", log.text),
+        What::AuditKept(kept) => format!("audit kept up to {}", kept.up_to),
         other => format!("{other:?}"),
     }
 }

@@ -8,7 +8,7 @@ use package::trust::TrustedKey;
 use serde::Serialize;
 
 use super::package::{now, state};
-use super::{json, table::columns};
+use super::{audit, json, table::columns};
 use crate::cli::CommandError;
 use crate::cli::package::{KeyDistrustArgs, KeyListArgs, KeyNewArgs, KeyTrustArgs};
 
@@ -86,6 +86,7 @@ pub fn trust(args: &KeyTrustArgs) -> Result<String, CommandError> {
     store.trust(key, args.role, now, expires).map_err(CommandError::CannotBe)?;
     state.keep_trust(&store, &lock)?;
     let until = expires.map_or_else(|| "for good".to_owned(), |expires| format!("until {expires}"));
+    audit::keep(&state, "key_trusted", None, format!("{name} (key {id}) as {}, {until}", args.role));
     Ok(format!("{name} (key {id}) is trusted as {}, {until}\n", args.role))
 }
 
@@ -97,5 +98,6 @@ pub fn distrust(args: &KeyDistrustArgs) -> Result<String, CommandError> {
     let key = store.distrust(&args.which, now()).map_err(CommandError::CannotBe)?;
     let (name, id) = (key.name.clone(), key.public.id());
     state.keep_trust(&store, &lock)?;
+    audit::keep(&state, "key_distrusted", None, format!("{name} (key {id})"));
     Ok(format!("{name} (key {id}) is revoked; packages that nobody else has signed do not start any more\n"))
 }

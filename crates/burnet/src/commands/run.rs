@@ -3,6 +3,7 @@
 //! Never decides what runs: the configuration says it, and the monitor does it.
 
 mod baseline;
+mod keeper;
 mod numbering;
 
 use crate::apps;
@@ -11,6 +12,8 @@ use crate::config::{Config, Installed, Surroundings, users};
 use crate::interpreter::Interpreter;
 use crate::logging;
 use crate::zone_numbers::PassedOn;
+use keeper::Keeper;
+use monitor::audit::Batch;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Seat, Timing, ZONE_REMARK};
 use package::state::State;
 use rustix::process::geteuid;
@@ -48,11 +51,17 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
             CommandError::DidNotWork(format!("the node cannot be tied to its parent: {error}"))
         })?;
     }
+    let keeper = Keeper::of(&config)?;
     let mut plan = plan(config)?;
     if args.monolithic {
         baseline::make_monolithic(&mut plan);
     }
-    match monitor::run(plan) {
+    let mut unkept = Batch::default();
+    let ended = monitor::run(plan, &mut unkept);
+    if let Some(keeper) = keeper {
+        keeper.keep(unkept);
+    }
+    match ended {
         Ok(outcome) => {
             if let Some(message) = outcome.message {
                 eprintln!("burnet: {message}");

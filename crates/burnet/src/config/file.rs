@@ -111,6 +111,8 @@ pub struct NodeTable {
     pub app_user_base: Option<u32>,
     /// The state folder.
     pub state: Option<PathBuf>,
+    /// Whether it is kept who did what; unless it is said, a node does that has a state folder.
+    pub audit: Option<bool>,
 }
 
 /// `[packages]`: which packages are installed and started.

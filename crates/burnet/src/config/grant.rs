@@ -50,6 +50,22 @@ impl AppGrant {
         serde_json::from_value(json).map_err(|error| format!("its grant cannot be read: {error}"))
     }
 
+    /// As JSON in the words of a manifest: for people who read the records.
+    pub fn in_words(&self) -> String {
+        let said = |value: Result<String, serde_json::Error>| value.unwrap_or_default();
+        let capabilities = match &self.capabilities {
+            None => "what an app gets of which nothing is said".to_owned(),
+            Some(capabilities) => said(serde_json::to_string(capabilities)),
+        };
+        let system =
+            if self.system.is_empty() { String::new() } else { format!(", {}", self.system.join(", ")) };
+        let quotas = match self.quotas == Quotas::default() {
+            true => String::new(),
+            false => format!(", quotas {}", said(serde_json::to_string(&self.quotas))),
+        };
+        format!("{capabilities}{system}{quotas}")
+    }
+
     /// In the kernel's terms.
     pub fn to_kernel(&self) -> Grant {
         let (grant, rules) = match &self.capabilities {

@@ -19,7 +19,7 @@ use super::owed::Owed;
 use super::packages::PackageDesk;
 use super::socket::OperatorSocket;
 use super::usage::{UsageDesk, soft_limit};
-use super::worker::{WAKER_TOKEN, Worker, WorkerSetup};
+use super::worker::{RECORDS_WORKER, WAKER_TOKEN, Worker, WorkerSetup, now_unix_ms};
 use crate::apps;
 use crate::config::{AppGrant, Config, OpenFlowVersion, Role};
 use crate::descriptors;
@@ -29,8 +29,9 @@ use kernel::Grant;
 use mio::net::UnixStream;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+use monitor::audit::Record;
 use monitor::channel::{Channel, ChannelError};
-use monitor::protocol::{ALIVE_INTERVAL_MS, FromKernel, ToKernel, split_ports};
+use monitor::protocol::{ALIVE_INTERVAL_MS, AUDIT_RECORDS_MAX, FromKernel, ToKernel, split_ports};
 use monitor::{AppRole, AppStatus, Ending, KernelStatus, SAMPLE_INTERVAL_MS, Verb};
 use ring::Board;
 use southbound::tls::{TlsFiles, load};
@@ -54,7 +55,7 @@ const FIRST_OPERATOR: usize = 1024;
 /// Operators at once. One more is closed when it comes.
 const OPERATORS_MAX: usize = 64;
 
-/// Messages for the monitor that may wait before what comes again is left out.
+/// Messages for the monitor that may wait before what comes again, and then records, are left out.
 const TO_MONITOR_MAX: usize = 256;
 
 /// How long workers may take to say goodbye to their switches.
@@ -326,7 +327,10 @@ impl Control {
         match message {
             ToKernel::Configure { .. } => {}
             ToKernel::AttachZone { zone, app, generation, ports, grant } => match AppGrant::read(grant) {
-                Ok(grant) => self.attach(zone, app, generation, fds, ports, &grant.to_kernel()),
+                Ok(grant) => {
+                    self.tell_grant(&app, &grant);
+                    self.attach(zone, app, generation, fds, ports, &grant.to_kernel());
+                }
                 Err(reason) => self.to_monitor.push(FromKernel::ZoneFault { app, generation, reason }),
             },
             ToKernel::DetachZone { zone, app, generation, reason } => {
@@ -338,6 +342,7 @@ impl Control {
                 let checked = self.packages.check(&app).and_then(|()| load());
                 match checked.and_then(|code| Ok((code, AppGrant::read(grant)?))) {
                     Ok((code, grant)) => {
+                        self.tell_grant(&app, &grant);
                         let grant = Box::new(grant.to_kernel());
                         let settings = serde_json::to_vec(&settings).unwrap_or_default();
                         self.tell_all(|| ToWorker::LoadTrusted {
@@ -377,7 +382,23 @@ impl Control {
                 }
                 self.pay();
             }
+            ToKernel::Audit { first, records } => self.pass_records_on(first, &records),
             ToKernel::Shutdown => self.end(),
+        }
+    }
+
+    /// What an app may do from now on.
+    fn tell_grant(&mut self, app: &str, grant: &AppGrant) {
+        self.tell_records(vec![
+            Record::new(now_unix_ms(), "granted", "kernel", grant.in_words()).of_app(app),
+        ]);
+    }
+
+    /// To the service that keeps them. What a worker cannot take now the monitor tells again.
+    fn pass_records_on(&mut self, first: u64, records: &[Record]) {
+        let lines: Vec<_> = records.iter().filter_map(|record| serde_json::to_string(record).ok()).collect();
+        if let Some(line) = self.workers.get(RECORDS_WORKER) {
+            let _ = line.send(ToWorker::Audit { first, records: lines.join("\n") });
         }
     }
 
@@ -457,6 +478,10 @@ impl Control {
                     self.hear_rulings(app, generation, &rulings)
                 }
                 FromWorker::NoFlows { ticket, reason } => self.desk.on_trouble(ticket, &reason),
+                FromWorker::Audit(records) => self.tell_records(records),
+                FromWorker::AuditKept { generation, up_to } => {
+                    self.to_monitor.push(FromKernel::AuditKept { generation, up_to });
+                }
                 FromWorker::Ended => self.ended_workers += 1,
             }
         }
@@ -486,6 +511,18 @@ impl Control {
         for line in &self.workers {
             // A worker whose box is full is asked the next time.
             let _ = line.send(ToWorker::CountZones);
+        }
+    }
+
+    /// Something for the records. If the monitor takes nothing for so long that too much waits, the newest are left out.
+    fn tell_records(&mut self, mut records: Vec<Record>) {
+        while !records.is_empty() {
+            let rest = records.split_off(records.len().min(AUDIT_RECORDS_MAX));
+            if self.to_monitor.len() >= TO_MONITOR_MAX {
+                return tracing::error!("records of what was done are lost: the monitor takes none");
+            }
+            self.to_monitor.push(FromKernel::Audit { records });
+            records = rest;
         }
     }
 
@@ -647,6 +684,8 @@ impl Control {
             ));
         }
         tracing::info!("app {app}: {} by the operator ({peer})", verb.as_str());
+        let asked = format!("{} ({peer})", verb.as_str());
+        self.tell_records(vec![Record::new(now_unix_ms(), "asked", "operator", asked).of_app(&app)]);
         self.to_monitor.push(FromKernel::Operator { app, verb, why });
         Answer::Done
     }

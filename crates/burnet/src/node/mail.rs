@@ -10,6 +10,7 @@ use kernel::zones::MAX_ZONE;
 use kernel::{Grant, PuntCounters};
 use mio::net::TcpStream;
 use monitor::ZoneCounts;
+use monitor::audit::Record;
 use ring::PortFds;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -101,6 +102,13 @@ pub enum ToWorker {
         /// By which the answer is known.
         ticket: u64,
     },
+    /// Records for the service that keeps them, a JSON object a line.
+    Audit {
+        /// The number of the first.
+        first: u64,
+        /// All of them.
+        records: String,
+    },
     /// Say goodbye to the switches, and end.
     Shutdown,
 }
@@ -158,6 +166,15 @@ pub enum FromWorker {
         ticket: u64,
         /// Why.
         reason: String,
+    },
+    /// What was refused here.
+    Audit(Vec<Record>),
+    /// The service that keeps records has kept those up to a number.
+    AuditKept {
+        /// Which start of the service says so.
+        generation: u64,
+        /// The number.
+        up_to: u64,
     },
     /// A worker has ended as it was told to.
     Ended,

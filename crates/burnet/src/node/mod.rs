@@ -21,6 +21,7 @@ mod operator_line;
 mod owed;
 mod packages;
 mod questions;
+mod refusals;
 mod socket;
 mod unsent;
 mod usage;
@@ -28,3 +29,4 @@ mod worker;
 mod zones;
 
 pub use control::run;
+pub use worker::now_unix_ms;

@@ -14,13 +14,14 @@ use super::log_lines::{LINES_PER_S_MAX, LogLines};
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost};
 use super::mark::Mark;
 use super::questions::{self, Question};
+use super::refusals::Refusals;
 use super::unsent::Unsent;
 use super::zones::{Fault, ZoneEnd, ZoneEnds};
 use crate::config::NodeLimits;
 use abi::command::{Command, FlowMod, QueryAnswer, StatsRequest, What};
 use abi::event::{
-    ANSWER_LOST, Event, NO_SUCH_SERVICE, Observed, Query, QueryReply, SERVICE_BUSY, SoftLimit, Topic, kind,
-    write,
+    ANSWER_LOST, Audit, Event, NO_SUCH_SERVICE, Observed, Query, QueryReply, SERVICE_BUSY, SoftLimit, Topic,
+    kind, write,
 };
 use abi::header::FLAG_RECEIPT;
 use abi::{Frame, Outcome, Receipt, ZoneId};
@@ -32,7 +33,7 @@ use southbound::{Refused, Roster, Southbound, SouthboundConfig, SouthboundEvent,
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use zone::port::ProcessPort;
 
 /// The token of the worker's waker; zones have the tokens of their numbers above it, connections those from [`FIRST_CONNECTION`] on.
@@ -71,6 +72,9 @@ const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
 
 /// What an app is told whose command is for a switch of a worker that cannot take it now. The fault is ours.
 const BOX_IS_FULL: &str = "the node's worker for this switch has more to do than it can take on; try again";
+
+/// The worker by which records go to the service that keeps them.
+pub const RECORDS_WORKER: usize = 0;
 
 /// What a worker is made with.
 pub struct WorkerSetup {
@@ -144,6 +148,8 @@ pub struct Worker {
     left: BTreeMap<ZoneId, Vec<u8>>,
     /// Whether letters wait for the next turn.
     has_letters: bool,
+    /// What was refused and is not in the records yet.
+    to_record: Refusals,
     ending: bool,
 }
 
@@ -194,6 +200,7 @@ impl Worker {
             log_lines: LogLines::default(),
             left: BTreeMap::new(),
             has_letters: false,
+            to_record: Refusals::default(),
             ending: false,
         })
     }
@@ -366,10 +373,11 @@ impl Worker {
                 match self.pass_on(zone, datapath, frame) {
                     Some(true) => {}
                     Some(false) => self.refuse(zone, frame, BOX_IS_FULL),
-                    None => self.refuse(zone, frame, &refusal.to_string()),
+                    None => self.refuse_for(zone, frame, &refusal),
                 }
             }
-            Decision::Refuse(refusal) => self.refuse(zone, frame, &refusal.to_string()),
+            Decision::Refuse(refusal) => self.refuse_for(zone, frame, &refusal),
+            Decision::AuditKept { up_to } => self.records_are_kept(zone, up_to),
         }
         self.carry_out_effects();
     }
@@ -394,6 +402,31 @@ impl Worker {
         let elsewhere = self.roster.worker_of(datapath).filter(|worker| *worker != self.number);
         let line = self.peers.get(elsewhere?)?;
         Some(line.forward(zone, frame.bytes))
+    }
+
+    /// The kernel does not let it pass.
+    fn refuse_for(&mut self, zone: ZoneId, frame: &Frame<'_>, refusal: &Refusal) {
+        self.to_record.count(zone, refusal);
+        self.refuse(zone, frame, &refusal.to_string());
+    }
+
+    /// Records go to their service by one worker, and so does its answer: it subscribed to this one before it says how far it came.
+    fn records_are_kept(&mut self, zone: ZoneId, up_to: u64) {
+        let generation = self.dispatch.zones.get(zone).map(|end| end.generation());
+        if let (RECORDS_WORKER, Some(generation)) = (self.number, generation) {
+            self.unsent.push(FromWorker::AuditKept { generation, up_to });
+        }
+    }
+
+    /// What was refused since this was last called goes into the records.
+    fn tell_refusals(&mut self) {
+        if self.to_record.is_empty() {
+            return;
+        }
+        let kernel = &self.dispatch.kernel;
+        let app = |zone: ZoneId| kernel.zone(zone).map_or("?", |zone| zone.name.as_str());
+        let records = self.to_record.take(now_unix_ms(), app);
+        self.unsent.push(FromWorker::Audit(records));
     }
 
     fn refuse(&mut self, zone: ZoneId, frame: &Frame<'_>, reason: &str) {
@@ -541,6 +574,7 @@ impl Worker {
             return;
         }
         self.next_tick_ms = self.now_ms + TICK_MS;
+        self.tell_refusals();
         let Worker { southbound, dispatch, now_ms, .. } = self;
         southbound.on_tick(*now_ms, &mut |event| dispatch.hear(event));
         let (hearers, now_ms) = (self.dispatch.kernel.hearers_of(kind::TICK), self.now_ms);
@@ -596,6 +630,8 @@ impl Worker {
     }
 
     fn detach(&mut self, zone: ZoneId) {
+        // While its name is known.
+        self.tell_refusals();
         self.left.remove(&zone);
         if let Some(end) = self.dispatch.zones.put(zone, None) {
             end.deregister(self.poll.registry());
@@ -660,6 +696,11 @@ impl Worker {
                 }
                 ToWorker::TellSoftLimit { zone, generation, limit } => {
                     self.tell_soft_limit(zone, generation, &limit)
+                }
+                ToWorker::Audit { first, records } => {
+                    let audit = Audit { first, records: &records };
+                    let hearers = self.dispatch.kernel.hearers_of(kind::AUDIT);
+                    self.tell(hearers, |out, sequence| write::audit(out, sequence, &audit));
                 }
                 ToWorker::Shutdown => self.end(),
             }
@@ -751,8 +792,15 @@ impl Worker {
         let everybody = self.dispatch.zones.iter().fold(ZoneSet::EMPTY, |all, (zone, _)| all.with(zone));
         self.tell(everybody, write::shutdown);
         self.serve_zones();
+        self.tell_refusals();
         self.southbound.close_all("the node is shut down");
     }
+}
+
+/// The wall clock, for records.
+pub fn now_unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Whether a token is a connection's.

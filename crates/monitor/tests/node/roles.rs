@@ -59,6 +59,7 @@ impl Kernel {
                 ToKernel::Shutdown => exit(0),
                 ToKernel::Configure { .. }
                 | ToKernel::UnloadTrusted { .. }
+                | ToKernel::Audit { .. }
                 | ToKernel::Apps { .. }
                 | ToKernel::Resources { .. }
                 | ToKernel::SoftLimit { .. } => {}
@@ -198,6 +199,6 @@ pub fn monitor() {
     let pid_file = PathBuf::from(std::env::var_os("BURNET_TEST_PID_FILE").unwrap());
     let mut plan = stage::plan(vec![stage::script("sleeper", &stage::sleeper(&pid_file))]);
     plan.config = json!({"pid_file": pid_file, "kernel": std::env::var("BURNET_TEST_KERNEL").unwrap()});
-    let outcome = monitor::run(plan).unwrap();
+    let outcome = monitor::run(plan, &mut Default::default()).unwrap();
     exit(outcome.code.into());
 }

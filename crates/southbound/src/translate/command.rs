@@ -33,6 +33,7 @@ pub fn append(
         | What::Query(_)
         | What::QueryAnswer(_)
         | What::Log(_)
+        | What::AuditKept(_)
         | What::Rulings(_) => Err(Refused::NotForSwitches),
     }
 }

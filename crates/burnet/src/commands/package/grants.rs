@@ -9,6 +9,7 @@ use package::state::{Lock, State};
 use super::{asks_in_lines, now, state};
 use crate::cli::CommandError;
 use crate::cli::package::{GrantArgs, InstalledArgs, StateArgs};
+use crate::commands::audit;
 
 const FROM_THEN: &str = "a node that runs hears of it when it is started again";
 
@@ -31,8 +32,11 @@ impl Held {
         Ok(Held { state, lock, name, record, manifest })
     }
 
-    fn keep(&self) -> Result<(), CommandError> {
-        Ok(self.state.keep_record(&self.name, &self.record, &self.lock)?)
+    /// Keeps its record, and who changed it and how.
+    fn keep(&self, what: &str, how: impl Into<String>) -> Result<(), CommandError> {
+        self.state.keep_record(&self.name, &self.record, &self.lock)?;
+        audit::keep(&self.state, what, Some(&self.name), how);
+        Ok(())
     }
 
     /// The names that were said, each of which the app asks for.
@@ -62,7 +66,8 @@ pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
     let meant = |name: &str| args.asks.is_empty() || args.asks.iter().any(|ask| ask == name);
     let asks: Vec<_> = held.manifest.asks().into_iter().filter(|ask| meant(ask.name)).collect();
     held.record.granted.extend(asks.iter().map(|ask| ask.name.to_owned()));
-    held.keep()?;
+    let names: Vec<&str> = asks.iter().map(|ask| ask.name).collect();
+    held.keep("app_granted", names.join(", "))?;
     Ok(format!("{} may:\n{}{FROM_THEN}\n", held.name, asks_in_lines(&asks)))
 }
 
@@ -77,7 +82,7 @@ pub fn revoke(args: &GrantArgs) -> Result<String, CommandError> {
     let mut held = Held::of(&args.name, &args.state)?;
     held.check(&args.asks)?;
     held.record.granted.retain(|name| !args.asks.contains(name));
-    held.keep()?;
+    held.keep("app_revoked", args.asks.join(", "))?;
     Ok(format!("{} may no longer: {}; {FROM_THEN}\n", held.name, args.asks.join(", ")))
 }
 
@@ -86,7 +91,7 @@ pub fn trust(args: &InstalledArgs) -> Result<String, CommandError> {
     let mut held = Held::of(&args.name, &args.state)?;
     let fell = held.record.fall.clone();
     held.record.trust(&held.manifest, now()).map_err(CommandError::CannotBe)?;
-    held.keep()?;
+    held.keep("app_trusted", format!("digest {}", held.record.digest))?;
     let Held { name, record, .. } = held;
     let before = fell.map(|fall| format!(" It took the kernel down at {} ({}).", fall.time, fall.reason));
     Ok(format!(
@@ -102,7 +107,7 @@ pub fn trust(args: &InstalledArgs) -> Result<String, CommandError> {
 pub fn untrust(args: &InstalledArgs) -> Result<String, CommandError> {
     let mut held = Held::of(&args.name, &args.state)?;
     held.record.untrust();
-    held.keep()?;
+    held.keep("app_untrusted", format!("digest {}", held.record.digest))?;
     Ok(format!("{} may no longer run inside the kernel's process; {FROM_THEN}\n", held.name))
 }
 
@@ -111,6 +116,7 @@ pub fn remove(args: &InstalledArgs) -> Result<String, CommandError> {
     let (state, name) = (state(&args.state)?, app_name(&args.name)?);
     let lock = state.lock()?;
     if state.remove(&name, &lock)? {
+        audit::keep(&state, "app_removed", Some(&name), "with its files and its record");
         return Ok(format!("{name} is removed; a node that runs it cannot start it again\n"));
     }
     Err(not_installed(&name))

@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::{asks_in_lines, now, policy, this_node};
 use crate::cli::CommandError;
 use crate::cli::package::{AppInstallArgs, AppVerifyArgs};
+use crate::commands::audit;
 use crate::commands::json;
 
 /// A package that may be used here, and what its signatures are worth.
@@ -118,7 +119,11 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
         trusted: old.as_ref().and_then(|record| record.trusted),
         fall: old.as_ref().and_then(|record| record.fall.clone()),
     };
+    monitor::check_app_name(name.as_str()).map_err(|error| CommandError::CannotBe(error.to_string()))?;
     state.install(&package, &record, &lock)?;
+    let names: Vec<&str> = record.granted.iter().map(String::as_str).collect();
+    let text = format!("version {}, digest {}, granted: {}", record.version, record.digest, names.join(", "));
+    audit::keep(&state, "app_installed", Some(name), text);
     Ok(done(manifest, &plan, asked))
 }
 

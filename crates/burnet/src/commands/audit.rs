@@ -1,0 +1,207 @@
+//! `burnet audit` and `burnet audit verify`: the log of who did what, shown and checked; and what the operator's own commands put into it.
+//!
+//! In: what is asked, the log's files. Out: lines. It alters no line, and needs no running node.
+
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use audit::line::{self, Line};
+use audit::log::{Bounds, Log};
+use audit::read::{Reader, Unsound, verify as look};
+use audit::record::Record;
+use package::manifest::AppName;
+use package::moment::Moment;
+use package::state::State;
+use serde_json::json;
+
+use crate::cli::CommandError;
+use crate::cli::audit::{AuditArgs, AuditCommand, AuditShowArgs, AuditVerifyArgs};
+use crate::cli::package::StateArgs;
+use crate::config::{AUDIT_FOLDER, Surroundings};
+use crate::node::now_unix_ms;
+
+/// How often it is looked for what came, when that is followed.
+const FOLLOW: Duration = Duration::from_millis(200);
+
+/// `burnet audit`, with and without a word behind it.
+pub fn audit(args: &AuditArgs) -> Result<ExitCode, CommandError> {
+    match &args.command {
+        Some(AuditCommand::Verify(args)) => verify(args),
+        None => show(&args.shown),
+    }
+}
+
+fn folder(args: &StateArgs) -> Result<PathBuf, CommandError> {
+    Ok(Surroundings::of_this_process()?.state(args.state.as_deref(), None)?.join(AUDIT_FOLDER))
+}
+
+fn unreadable(folder: &std::path::Path, error: &std::io::Error) -> CommandError {
+    let shown = folder.display();
+    match error.kind() {
+        ErrorKind::NotFound => CommandError::DidNotWork(format!(
+            "there is no log of who did what in {shown}: a node that runs with a state folder makes one; --state DIR says where that is"
+        )),
+        _ => CommandError::DidNotWork(format!(
+            "the log in {shown} cannot be read ({error}); its owner and root may"
+        )),
+    }
+}
+
+fn show(args: &AuditShowArgs) -> Result<ExitCode, CommandError> {
+    let folder = folder(&args.state)?;
+    let since_ms = args.since.map_or(0, |since| since.unix_ms(now_unix_ms()));
+    let mut reader = Reader::at(folder.clone());
+    loop {
+        let mut text = String::new();
+        let mut gone = false;
+        let read = reader.lines(|_, spelt| {
+            if let Some(shown) = shown(args, since_ms, spelt) {
+                text += &shown;
+                text.push('\n');
+            }
+            if text.len() > 1 << 16 {
+                gone = !print(&mut text);
+            }
+            !gone
+        });
+        match read {
+            // A node that is about to make it may be waited for.
+            Err(error) if args.follow && error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(unreadable(&folder, &error)),
+            Ok(()) => {}
+        }
+        if gone || !print(&mut text) || !args.follow {
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(FOLLOW);
+    }
+}
+
+/// Whether there is a reader still.
+fn print(text: &mut String) -> bool {
+    let text = std::mem::take(text);
+    std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()).is_ok()
+}
+
+/// A line as it is shown, if it is.
+fn shown(args: &AuditShowArgs, since_ms: u64, spelt: &str) -> Option<String> {
+    match line::read(spelt) {
+        // What was tampered with is not left out by a filter: it may have been about anything.
+        Err(why) => Some(format!("(a line that cannot be trusted: {why}; `burnet audit verify` names it)")),
+        Ok(line) if !passes(args, since_ms, &line.record) => None,
+        Ok(_) if args.json => Some(spelt.to_owned()),
+        Ok(line) => Some(in_words(&line)),
+    }
+}
+
+fn passes(args: &AuditShowArgs, since_ms: u64, record: &Record) -> bool {
+    let app = args.app.as_ref().is_none_or(|app| record.app.as_ref() == Some(app));
+    let what = args.what.as_ref().is_none_or(|what| *what == record.what || *what == record.who);
+    let refused = !args.refused || ["refused", "denied"].contains(&record.what.as_str());
+    app && what && refused && record.unix_ms >= since_ms
+}
+
+/// `2026-11-22T08:00:00Z refused app hub rule.write (12 times): …`.
+fn in_words(line: &Line) -> String {
+    let Record { unix_ms, what, who, app, switch, capability, count, text } = &line.record;
+    let time = Moment::from_unix_s(unix_ms / 1_000);
+    let word = |word: &Option<String>| word.as_ref().map(|word| format!(" {word}")).unwrap_or_default();
+    let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
+    let about = [word(app), word(switch), word(capability), times].concat();
+    format!("{time} {what} by {who}{about}: {}", legible(text))
+}
+
+/// Records hold what apps said: nothing of it may steer a terminal.
+fn legible(text: &str) -> String {
+    text.chars()
+        .flat_map(|one| if one.is_control() { one.escape_default().collect() } else { vec![one] })
+        .collect()
+}
+
+fn verify(args: &AuditVerifyArgs) -> Result<ExitCode, CommandError> {
+    let folder = folder(&args.state)?;
+    let (said, whole) = match look(&folder, args.head) {
+        Err(Unsound::Unreadable(error)) => return Err(unreadable(&folder, &error)),
+        Err(Unsound::Damaged(damage)) => {
+            let spelt =
+                json!({ "sound": false, "file": damage.file, "line": damage.line, "what": damage.what });
+            (if args.json { spelt.to_string() } else { damage.to_string() }, false)
+        }
+        Ok(sound) if args.json => {
+            let (first, last, head) = (sound.first, sound.head.line, sound.head.hash.to_string());
+            (
+                json!({ "sound": true, "files": sound.files, "first": first, "last": last, "head": head })
+                    .to_string(),
+                true,
+            )
+        }
+        Ok(sound) if sound.head.line == 0 => ("the log is empty".to_owned(), true),
+        Ok(sound) => {
+            let remembered =
+                sound.remembered.map(|line| format!("the hash that you kept is that of line {line}\n"));
+            let unknown = "that none was cut off behind it shows only a hash that you kept elsewhere: burnet audit verify --head HASH\n";
+            let (first, last, head) = (sound.first, sound.head.line, sound.head.hash);
+            let ending = remembered.as_deref().unwrap_or(unknown);
+            (format!("lines {first} to {last} are as they were written\n{ending}head: {head}"), true)
+        }
+    };
+    writeln!(std::io::stdout(), "{said}")?;
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Keeps what a command of the operator's has done. That it is done stays so if it cannot be kept; then the operator is told.
+pub fn keep(state: &State, what: &str, app: Option<&AppName>, text: impl Into<String>) {
+    let uid = rustix::process::getuid().as_raw();
+    let now_ms = now_unix_ms();
+    let record = Record::new(now_ms, what, "operator", format!("{} (user {uid})", text.into()));
+    let record = Record { app: app.map(AppName::to_string), ..record };
+    let mut log = Log::at(state.root().join(AUDIT_FOLDER), Bounds::default());
+    if let Err(error) = log.append(vec![record], now_ms) {
+        eprintln!("burnet: it is done, but the log of who did what does not say so: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spelt(record: Record) -> String {
+        let mut text = String::new();
+        line::write(&mut text, 1, None, record, &Default::default());
+        text.trim_end().to_owned()
+    }
+
+    fn refusal() -> Record {
+        let record = Record::new(5_000, "refused", "app", "no\u{1b}[2J").of_app("hub");
+        Record { capability: Some("rule.write".into()), count: 12, ..record }
+    }
+
+    #[test]
+    fn a_record_is_one_line_that_cannot_steer_a_terminal() {
+        let shown = shown(&AuditShowArgs::default(), 0, &spelt(refusal())).unwrap();
+        assert_eq!(shown, "1970-01-01T00:00:05Z refused by app hub rule.write (12 times): no\\u{1b}[2J");
+    }
+
+    fn check(args: AuditShowArgs, since_ms: u64, expected: bool) {
+        assert_eq!(shown(&args, since_ms, &spelt(refusal())).is_some(), expected, "{args:?}");
+    }
+
+    #[test]
+    fn filters_are_taken_together() {
+        let args = AuditShowArgs::default;
+        check(AuditShowArgs { app: Some("other".into()), ..args() }, 0, false);
+        check(AuditShowArgs { app: Some("hub".into()), refused: true, ..args() }, 5_000, true);
+        check(AuditShowArgs { app: Some("hub".into()), ..args() }, 5_001, false);
+        check(AuditShowArgs { what: Some("ended".into()), ..args() }, 0, false);
+        check(AuditShowArgs { what: Some("app".into()), ..args() }, 0, true);
+    }
+
+    #[test]
+    fn a_line_that_was_tampered_with_passes_every_filter() {
+        let args = AuditShowArgs { app: Some("other".into()), ..AuditShowArgs::default() };
+        let tampered = spelt(refusal()).replace("hub", "bub");
+        assert!(shown(&args, 0, &tampered).unwrap().contains("cannot be trusted"));
+    }
+}

@@ -1,0 +1,52 @@
+//! The folder of the audit log, before and after its service.
+//!
+//! In: the configuration; what no service has kept when the node ends. Out: a folder that the service may write, and the last lines. It decides nothing
+//! about what is recorded.
+
+use audit::AuditSettings;
+use audit::log::{Bounds, Log};
+use monitor::audit::Batch;
+use monitor::{AppRole, AppSpec};
+use rustix::process::geteuid;
+
+use super::users_of;
+use crate::cli::CommandError;
+use crate::config::Config;
+use crate::node::now_unix_ms;
+use crate::services;
+
+/// Makes the folder of the records for the service that keeps them, and keeps what is left when that is over.
+pub(super) struct Keeper(AuditSettings);
+
+impl Keeper {
+    pub(super) fn of(config: &Config) -> Result<Option<Keeper>, CommandError> {
+        let service = |app: &&AppSpec| app.role == AppRole::Service && app.name == "audit";
+        let Some(service) = config.apps.iter().find(service) else { return Ok(None) };
+        let cannot = |why: &dyn std::fmt::Display| {
+            CommandError::CannotBe(format!(
+                "it cannot be kept who did what ({why}): node.audit = false does without"
+            ))
+        };
+        let settings: AuditSettings =
+            serde_json::from_value(service.settings.clone().into()).map_err(|error| cannot(&error))?;
+        audit::log::make_folder(&settings.folder).map_err(|error| cannot(&error))?;
+        // Only root can give it away, and only root's service has a user of its own.
+        if let Some(user) = users_of(config)?.get(&service.name).filter(|_| geteuid().is_root()) {
+            let given = audit::log::give_to(&settings.folder, *user);
+            given.map_err(|error| cannot(&error))?;
+        }
+        Ok(Some(Keeper(settings)))
+    }
+
+    pub(super) fn keep(self, unkept: Batch) {
+        let AuditSettings { folder, run } = self.0;
+        let mut log = Log::at(folder, Bounds::default());
+        let records: Vec<_> = unkept.records.into_iter().map(services::to_keep).collect();
+        let kept = log
+            .last_of(&run)
+            .and_then(|kept| log.append_told(&run, unkept.first, kept, records, now_unix_ms()));
+        if let Err(error) = kept {
+            tracing::error!("the last records of the node are not kept: {error}");
+        }
+    }
+}

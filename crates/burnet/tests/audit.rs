@@ -1,0 +1,238 @@
+//! The log of who did what, written by a running node: who is killed, what is kept, and what an alteration looks like to the operator.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use audit::line::{self, Line};
+use audit::read::Reader;
+use burnet::node::client;
+use burnet::node::operator::{Answer, AppView, Question};
+use emulator::{Emulation, Handle, SwitchOptions, Topology};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long anything may take that a test waits for. It never passes by waiting.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The hub hears every packet and may send none.
+const MUTE_HUB: &str = "[app.hub.capabilities]\n\"packet.in\" = true\n";
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("burnet-audit-node-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn state(&self) -> PathBuf {
+        self.0.join("state")
+    }
+
+    fn burnet(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_burnet"));
+        command.args(arguments).arg("--state").arg(self.state()).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// The lines of the log, each of which follows the one before.
+    fn lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut reader = Reader::at(self.state().join("audit"));
+        // There is none before the first record.
+        let _ = reader.lines(|_, text| {
+            lines.push(line::read(text).unwrap());
+            true
+        });
+        lines
+    }
+
+    fn has(&self, what: &str, app: &str) -> bool {
+        self.lines().iter().any(|line| line.record.what == what && line.record.app.as_deref() == Some(app))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Node<'f> {
+    child: Child,
+    folder: &'f Folder,
+}
+
+impl Node<'_> {
+    fn start<'f>(folder: &'f Folder, arguments: &[&str]) -> Node<'f> {
+        let configuration = folder.0.join("burnet.toml");
+        fs::write(&configuration, MUTE_HUB).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_burnet"));
+        command.args(["run", "--listen", "127.0.0.1:0", "--log", "error", "--die-with-parent", "--state"]);
+        command.arg(folder.state()).arg("--socket").arg(folder.0.join("node.sock"));
+        command.arg("--config").arg(configuration).args(arguments).stdin(Stdio::null());
+        let node = Node { child: command.spawn().unwrap(), folder };
+        node.wait("every app runs and has subscribed", |node| {
+            let apps = node.apps();
+            apps.len() >= 2 && apps.iter().all(|app| app.commands > 0)
+        });
+        node
+    }
+
+    fn apps(&self) -> Vec<AppView> {
+        match client::ask(&self.folder.0.join("node.sock"), &Question::Apps) {
+            Ok(Answer::Apps(apps)) => apps,
+            _ => Vec::new(),
+        }
+    }
+
+    fn pid(&self, app: &str) -> Option<u32> {
+        self.apps().into_iter().find(|view| view.status.app == app)?.status.pid
+    }
+
+    fn wait(&self, what: &str, mut until: impl FnMut(&Self) -> bool) {
+        let began = Instant::now();
+        while !until(self) {
+            assert!(began.elapsed() < PATIENCE, "not so in time: {what}; {:?}", self.apps());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Two hosts behind a switch. Whatever they send comes up, and the hub is refused to send it on.
+    fn network(&self) -> Handle {
+        let Ok(Answer::Node(view)) = client::ask(&self.folder.0.join("node.sock"), &Question::Node) else {
+            panic!("the node does not answer")
+        };
+        let topology: Topology = "single,2".parse().unwrap();
+        let network =
+            Emulation::start(&topology, view.listen[0].parse().unwrap(), &SwitchOptions::default()).unwrap();
+        network.wait_connected(PATIENCE).unwrap();
+        network
+    }
+
+    fn end(mut self) {
+        signal(self.child.id(), rustix::process::Signal::TERM);
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Node<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    // It may have ended meanwhile.
+    let _ = rustix::process::kill_process(pid, signal);
+}
+
+/// What one node's processes told: each once, in order, and none missing.
+fn check_told_once(lines: &[Line]) {
+    let numbers: Vec<u64> = lines.iter().filter_map(|line| Some(line.told.as_ref()?.number)).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+}
+
+fn check_sound(folder: &Folder) {
+    let verified = folder.burnet(&["audit", "verify"]);
+    assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stdout));
+}
+
+#[test]
+fn a_node_keeps_who_did_what_and_was_refused_what_and_the_chain_is_whole() {
+    let folder = Folder::new();
+    let node = Node::start(&folder, &["--app", "hub"]);
+    let network = node.network();
+    network.ping_all(Duration::from_millis(100));
+    node.wait("a refusal is kept", |node| node.folder.has("refused", "hub"));
+    signal(node.pid("hub").unwrap(), rustix::process::Signal::KILL);
+    node.wait("the end is kept", |node| node.folder.has("ended", "hub"));
+    drop(network);
+    node.end();
+    let lines = folder.lines();
+    check_told_once(&lines);
+    check_sound(&folder);
+    let of_the_hub =
+        |what: &str, line: &Line| line.record.what == what && line.record.app.as_deref() == Some("hub");
+    let said = |what: &str| lines.iter().find(|line| of_the_hub(what, line)).unwrap().record.clone();
+    assert_eq!(said("refused").capability.as_deref(), Some("packet.out"));
+    assert!(said("granted").text.contains("packet.in"), "{:?}", said("granted"));
+    assert_eq!(said("ended").text, "killed by SIGKILL");
+    // The service is over before this is told: the monitor keeps it.
+    let last = lines.last().unwrap();
+    assert_eq!((last.record.what.as_str(), last.told.is_some()), ("stopped", true), "{last:?}");
+}
+
+#[test]
+fn a_service_that_is_killed_is_back_and_no_record_is_lost_or_doubled() {
+    let folder = Folder::new();
+    let node = Node::start(&folder, &["--app", "hub"]);
+    let network = node.network();
+    let hub = node.pid("hub");
+    for kill in 1..=4 {
+        network.ping_all(Duration::from_millis(50));
+        let pid = node.pid("audit").unwrap();
+        signal(pid, rustix::process::Signal::KILL);
+        node.wait("it is back", |node| node.pid("audit").is_some_and(|new| new != pid));
+        let ended = |lines: &[Line]| {
+            lines
+                .iter()
+                .filter(|line| line.record.app.as_deref() == Some("audit") && line.record.what == "ended")
+                .count()
+        };
+        node.wait("its own end is kept", |node| ended(&node.folder.lines()) == kill);
+    }
+    assert_eq!(node.pid("hub"), hub, "the app noticed nothing");
+    drop(network);
+    node.end();
+    check_told_once(&folder.lines());
+    check_sound(&folder);
+}
+
+#[test]
+fn a_kernel_that_is_killed_loses_no_record_that_was_told() {
+    let folder = Folder::new();
+    let node = Node::start(&folder, &["--app", "hub"]);
+    let Ok(Answer::Node(view)) = client::ask(&folder.0.join("node.sock"), &Question::Node) else {
+        panic!("the node does not answer")
+    };
+    signal(view.pid, rustix::process::Signal::KILL);
+    let kept =
+        |folder: &Folder| folder.lines().iter().filter(|line| line.record.what == "kernel_started").count();
+    node.wait("the new kernel is kept", |node| kept(node.folder) == 2);
+    node.end();
+    check_told_once(&folder.lines());
+    check_sound(&folder);
+}
+
+#[test]
+fn the_operator_is_shown_what_is_asked_for_and_told_which_line_was_altered() {
+    let folder = Folder::new();
+    assert_eq!(folder.burnet(&["audit"]).status.code(), Some(1));
+    let made = folder.burnet(&["key", "new", "alice"]);
+    let public = String::from_utf8(made.stdout).unwrap().lines().last().unwrap().trim().to_owned();
+    assert!(folder.burnet(&["key", "trust", &public, "--role", "developer"]).status.success());
+    assert!(folder.burnet(&["key", "distrust", "alice"]).status.success());
+    let shown = |arguments: &[&str]| String::from_utf8(folder.burnet(arguments).stdout).unwrap();
+    assert!(shown(&["audit"]).contains("key_trusted by operator: alice"), "{}", shown(&["audit"]));
+    assert_eq!(shown(&["audit", "--what", "key_distrusted"]).lines().count(), 1);
+    assert_eq!(shown(&["audit", "--refused"]), "");
+    assert_eq!(shown(&["audit", "--since", "1h", "--json"]).lines().count(), 2);
+    let head = shown(&["audit", "verify"]).lines().last().unwrap().replace("head: ", "");
+    assert!(folder.burnet(&["audit", "verify", "--head", &head]).status.success());
+    alter(&folder.state().join("audit/audit-000000000001.jsonl"));
+    let verified = folder.burnet(&["audit", "verify"]);
+    assert_eq!(verified.status.code(), Some(1));
+    assert!(String::from_utf8(verified.stdout).unwrap().contains("line 1: it was altered"));
+}
+
+fn alter(path: &Path) {
+    let text = fs::read_to_string(path).unwrap();
+    fs::write(path, text.replacen("alice", "mallo", 1)).unwrap();
+}

@@ -1,0 +1,425 @@
+//! What the node did and was refused, on its way to the service that keeps it. Pure.
+//!
+//! ```text
+//!   what apps and kernel did (observed), what the kernel process tells ──> Collector ──a batch──> kernel process ──> service
+//!                                                                             ▲                                          │
+//!                                                                             └────────────── kept up to N ──────────────┘
+//! ```
+//!
+//! In: records, and the service's word up to where it has them on disk. Out: batches, each told again until it is kept. The monitor holds them
+//! because it outlives kernel and service; what is not kept when the node ends is given back to whoever ran it.
+//! It decides nothing by a record, and never waits.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::app::{AppRole, AppState, AppStatus, KernelStatus, legible};
+
+/// The service that keeps records: one of [`crate::SERVICES`].
+pub(crate) const SERVICE: &str = "audit";
+
+/// Most records that wait to be kept. At the bound the oldest stay, since they tell how it began, and the others are counted: a record says
+/// how many there were.
+pub const WAITING_MAX: usize = 4_096;
+
+/// Most records of one batch, and with [`TEXT_BYTES_MAX`] little enough for one message.
+const BATCH_MAX: usize = 64;
+
+/// A batch that is not acknowledged for so long was lost with whoever had it, and is told again.
+const TOLD_AGAIN_MS: u64 = 3_000;
+
+/// Records that say the same are one with a count, if the later one comes within this time.
+const MERGED_MS: u64 = 1_000;
+
+/// So many of the newest records are looked at for one that says the same.
+const MERGED_MAX: usize = 32;
+
+/// Longest text of a record, in bytes; what is longer is cut.
+pub const TEXT_BYTES_MAX: usize = 512;
+
+/// Longest of the other words.
+const WORD_BYTES_MAX: usize = 64;
+
+/// One thing that was done, or refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// When, in milliseconds since the Unix epoch; of several, when the first was.
+    pub unix_ms: u64,
+    /// What, in one word.
+    pub what: String,
+    /// Who: `app`, `operator`, `monitor`, `kernel` or `switch`.
+    pub who: String,
+    /// Which app it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    /// Which switch it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<String>,
+    /// The capability or quota that it needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
+    /// How often.
+    pub count: u64,
+    /// In words.
+    pub text: String,
+}
+
+impl Record {
+    /// Once, about nothing in particular.
+    #[must_use]
+    pub fn new(unix_ms: u64, what: &str, who: &str, text: impl Into<String>) -> Record {
+        let (what, who, text) = (what.to_owned(), who.to_owned(), text.into());
+        Record { unix_ms, what, who, count: 1, text, ..Record::default() }
+    }
+
+    /// About this app.
+    #[must_use]
+    pub fn of_app(self, app: &str) -> Record {
+        Record { app: Some(app.to_owned()), ..self }
+    }
+
+    /// Whoever made it: legible, and no longer than a record is.
+    fn legible(mut self) -> Record {
+        self.text = legible(&self.text, TEXT_BYTES_MAX);
+        for word in [&mut self.what, &mut self.who] {
+            *word = legible(word, WORD_BYTES_MAX);
+        }
+        for word in [&mut self.app, &mut self.switch, &mut self.capability].into_iter().flatten() {
+            *word = legible(word, WORD_BYTES_MAX);
+        }
+        self
+    }
+
+    fn says_the_same_as(&self, other: &Record) -> bool {
+        self.what == other.what
+            && self.who == other.who
+            && self.app == other.app
+            && self.switch == other.switch
+            && self.capability == other.capability
+            && self.text == other.text
+    }
+}
+
+/// Records that follow each other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The number of the first; a node counts from 1.
+    pub first: u64,
+    /// All of them.
+    pub records: Vec<Record>,
+}
+
+/// The records that are not kept yet.
+#[derive(Debug)]
+pub struct Collector {
+    waiting: VecDeque<Record>,
+    /// The number of the first that waits.
+    first: u64,
+    /// What did not find room, since when.
+    lost: Option<(u64, u64)>,
+    /// Which life of the service has said how far it came.
+    asked_by: Option<u64>,
+    /// So many of those that wait were told, and when.
+    told: Option<(usize, u64)>,
+}
+
+impl Default for Collector {
+    fn default() -> Collector {
+        Collector { waiting: VecDeque::new(), first: 1, lost: None, asked_by: None, told: None }
+    }
+}
+
+impl Collector {
+    /// One record more.
+    pub fn push(&mut self, record: Record) {
+        let record = record.legible();
+        let untold = self.waiting.len() - self.told.map_or(0, |(count, _)| count);
+        let newest = self.waiting.iter_mut().rev().take(untold.min(MERGED_MAX));
+        let near = |other: &&mut Record| {
+            record.unix_ms.saturating_sub(other.unix_ms) <= MERGED_MS && other.says_the_same_as(&record)
+        };
+        if let Some(same) = newest.into_iter().find(near) {
+            same.count = same.count.saturating_add(record.count);
+            return;
+        }
+        if self.waiting.len() >= WAITING_MAX {
+            let (count, since) = self.lost.get_or_insert((0, record.unix_ms));
+            *count += record.count;
+            *since = (*since).min(record.unix_ms);
+            return;
+        }
+        self.waiting.push_back(record);
+    }
+
+    /// This life of the service has everything up to this number on disk, and asks for what follows.
+    pub fn kept(&mut self, generation: u64, up_to: u64) {
+        let begins = self.asked_by.replace(generation) != Some(generation);
+        let done =
+            usize::try_from((up_to.saturating_add(1)).saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let done = done.min(self.waiting.len());
+        self.waiting.drain(..done);
+        self.first += done as u64;
+        let told = self.told.take().filter(|_| !begins);
+        self.told =
+            told.and_then(|(count, at)| Some((count.checked_sub(done).filter(|left| *left > 0)?, at)));
+        self.say_what_was_lost();
+    }
+
+    /// The service is gone, or nobody is there who could tell it anything.
+    pub fn nobody_asks(&mut self) {
+        (self.asked_by, self.told) = (None, None);
+    }
+
+    /// What the service is to be told now.
+    pub fn next(&mut self, now_ms: u64) -> Option<Batch> {
+        self.asked_by?;
+        let waits_for_answer = self.told.is_some_and(|(_, at)| now_ms.saturating_sub(at) < TOLD_AGAIN_MS);
+        if self.waiting.is_empty() || waits_for_answer {
+            return None;
+        }
+        let records: Vec<_> = self.waiting.iter().take(BATCH_MAX).cloned().collect();
+        self.told = Some((records.len(), now_ms));
+        Some(Batch { first: self.first, records })
+    }
+
+    /// All that is not kept; nothing is left.
+    pub fn take_unkept(&mut self) -> Batch {
+        self.say_what_was_lost();
+        Batch { first: self.first, records: std::mem::take(&mut self.waiting).into() }
+    }
+
+    fn say_what_was_lost(&mut self) {
+        if self.waiting.len() < WAITING_MAX
+            && let Some((count, since)) = self.lost.take()
+        {
+            let text = format!("{count} records were not kept: {WAITING_MAX} waited already");
+            self.waiting.push_back(Record { count, ..Record::new(since, "lost", "monitor", text) });
+        }
+    }
+}
+
+/// What happened to apps and kernel between two of their statuses.
+#[must_use]
+pub fn changes(
+    before: (&[AppStatus], &KernelStatus),
+    after: (&[AppStatus], &KernelStatus),
+    now_unix_ms: u64,
+) -> Vec<Record> {
+    let mut records = Vec::new();
+    kernel_changes(before.1, after.1, now_unix_ms, &mut records);
+    for new in after.0 {
+        if let Some(old) = before.0.iter().find(|old| old.app == new.app) {
+            app_changes(old, new, now_unix_ms, &mut records);
+        }
+    }
+    records
+}
+
+fn kernel_changes(old: &KernelStatus, new: &KernelStatus, now_unix_ms: u64, records: &mut Vec<Record>) {
+    if let Some(end) = new.last_end.as_ref().filter(|end| Some(*end) != old.last_end.as_ref()) {
+        records.push(Record::new(end.unix_ms, "kernel_ended", "kernel", &end.reason));
+    }
+    if let Some(pid) = new.pid.filter(|_| new.pid != old.pid) {
+        let text = format!("the kernel process is {pid}; restarts: {}", new.restarts);
+        records.push(Record::new(now_unix_ms, "kernel_started", "monitor", text));
+    }
+}
+
+fn app_changes(old: &AppStatus, new: &AppStatus, now_unix_ms: u64, records: &mut Vec<Record>) {
+    let mut record = |unix_ms, what, who, text: String| {
+        records.push(Record::new(unix_ms, what, who, text).of_app(&new.app));
+    };
+    let ended = |end: &crate::app::Ending| match &end.last_line {
+        Some(line) => format!("{}; it said last: {line}", end.reason),
+        None => end.reason.clone(),
+    };
+    if let Some(end) = new.last_end.as_ref().filter(|end| Some(*end) != old.last_end.as_ref()) {
+        let who = if new.role == AppRole::Service { "monitor" } else { "app" };
+        record(end.unix_ms, "ended", who, ended(end));
+    }
+    if let Some(end) = new.demoted.as_ref().filter(|_| old.demoted.is_none()) {
+        record(
+            end.unix_ms,
+            "demoted",
+            "monitor",
+            format!("it runs in a process zone from now on: {}", end.reason),
+        );
+    }
+    if new.generation != old.generation {
+        let text = format!("in a {} zone, zone {}; restarts: {}", new.kind, new.zone, new.restarts);
+        record(now_unix_ms, "started", "monitor", text);
+    }
+    if new.state == old.state {
+        return;
+    }
+    match new.state {
+        AppState::Quarantined => {
+            record(now_unix_ms, "quarantined", "monitor", "it ended too often".to_owned());
+        }
+        AppState::Stopped => record(now_unix_ms, "stopped", "monitor", "it stays stopped".to_owned()),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Ending, ZoneKind};
+
+    fn record(unix_ms: u64, text: &str) -> Record {
+        Record::new(unix_ms, "refused", "app", text)
+    }
+
+    fn texts(batch: Option<Batch>) -> Option<(u64, Vec<String>)> {
+        batch.map(|batch| (batch.first, batch.records.into_iter().map(|record| record.text).collect()))
+    }
+
+    fn said(first: u64, expected: &[&str]) -> Option<(u64, Vec<String>)> {
+        Some((first, expected.iter().map(|text| (*text).to_owned()).collect()))
+    }
+
+    #[test]
+    fn nothing_is_told_before_the_service_has_said_how_far_it_came() {
+        let mut collector = Collector::default();
+        collector.push(record(0, "a"));
+        assert_eq!(collector.next(0), None);
+        collector.kept(1, 0);
+        assert_eq!(texts(collector.next(0)), said(1, &["a"]));
+    }
+
+    #[test]
+    fn a_batch_is_told_once_and_again_when_it_was_lost() {
+        let mut collector = Collector::default();
+        collector.kept(1, 0);
+        collector.push(record(0, "a"));
+        assert_eq!(texts(collector.next(0)), said(1, &["a"]));
+        collector.push(record(0, "b"));
+        assert_eq!(collector.next(TOLD_AGAIN_MS - 1), None);
+        assert_eq!(texts(collector.next(TOLD_AGAIN_MS)), said(1, &["a", "b"]));
+        collector.kept(1, 2);
+        assert_eq!(collector.next(TOLD_AGAIN_MS), None);
+    }
+
+    #[test]
+    fn a_new_life_of_the_service_is_told_what_the_last_did_not_keep() {
+        let mut collector = Collector::default();
+        collector.kept(1, 0);
+        ["a", "b", "c"].into_iter().for_each(|text| collector.push(record(0, text)));
+        assert!(collector.next(0).is_some());
+        collector.nobody_asks();
+        assert_eq!(collector.next(TOLD_AGAIN_MS), None);
+        collector.kept(2, 1);
+        assert_eq!(texts(collector.next(1)), said(2, &["b", "c"]));
+    }
+
+    #[test]
+    fn what_the_service_claims_beyond_what_there_is_does_no_harm() {
+        let mut collector = Collector::default();
+        collector.push(record(0, "a"));
+        collector.kept(1, u64::MAX - 1);
+        collector.push(record(0, "b"));
+        assert_eq!(texts(collector.next(0)), said(2, &["b"]));
+        collector.kept(1, 0);
+        assert_eq!(collector.take_unkept().records.len(), 1);
+    }
+
+    #[test]
+    fn a_flood_of_the_same_is_one_record_a_second() {
+        let mut collector = Collector::default();
+        (0..3_000).for_each(|ms| collector.push(record(ms, "a")));
+        let counts: Vec<u64> = collector.take_unkept().records.iter().map(|record| record.count).collect();
+        assert_eq!(counts, [1_001, 1_001, 998]);
+    }
+
+    #[test]
+    fn what_was_told_already_is_not_changed_any_more() {
+        let mut collector = Collector::default();
+        collector.kept(1, 0);
+        collector.push(record(0, "a"));
+        assert!(collector.next(0).is_some());
+        collector.push(record(1, "a"));
+        collector.kept(1, 1);
+        assert_eq!(texts(collector.next(1)), said(2, &["a"]));
+    }
+
+    #[test]
+    fn at_the_bound_the_oldest_stay_and_the_others_are_counted() {
+        let mut collector = Collector::default();
+        (0..WAITING_MAX + 5).for_each(|number| collector.push(record(7, &number.to_string())));
+        collector.kept(1, 10);
+        let unkept = collector.take_unkept();
+        assert_eq!(unkept.first, 11);
+        let last = unkept.records.last().unwrap();
+        assert_eq!((last.what.as_str(), last.count, unkept.records[0].text.as_str()), ("lost", 5, "10"));
+    }
+
+    #[test]
+    fn a_record_cannot_steer_a_terminal_and_a_batch_fits_into_a_message() {
+        let mut collector = Collector::default();
+        let wild = "\u{1b}\"".repeat(10_000);
+        for number in 0..BATCH_MAX {
+            let text = || format!("{number}{wild}");
+            let (app, switch, capability) = (Some(text()), Some(text()), Some(text()));
+            let (what, who) = (text(), text());
+            collector.push(Record {
+                unix_ms: u64::MAX,
+                what,
+                who,
+                app,
+                switch,
+                capability,
+                count: u64::MAX,
+                text: text(),
+            });
+        }
+        collector.kept(1, 0);
+        let batch = collector.next(0).unwrap();
+        assert!(!batch.records[0].text.contains('\u{1b}'));
+        let message = crate::protocol::ToKernel::Audit { first: batch.first, records: batch.records };
+        assert!(crate::channel::encode(&message).is_ok());
+    }
+
+    fn status() -> AppStatus {
+        AppStatus {
+            app: "hub".into(),
+            role: AppRole::App,
+            zone: 1,
+            kind: ZoneKind::Process,
+            demoted: None,
+            state: AppState::Running,
+            since_unix_ms: 0,
+            restarts: 0,
+            generation: 1,
+            pid: Some(1),
+            last_end: None,
+            not_enforced: Vec::new(),
+        }
+    }
+
+    fn check(new: AppStatus, expected: &[&str]) {
+        let kernel = KernelStatus { pid: Some(1), since_unix_ms: 0, restarts: 0, last_end: None };
+        let found = changes((&[status()], &kernel), (&[new], &kernel), 9);
+        let words: Vec<_> = found.iter().map(|record| format!("{}: {}", record.what, record.text)).collect();
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn what_happened_to_an_app_is_told_by_its_statuses() {
+        let end =
+            || Some(Ending { reason: "killed by SIGKILL".into(), last_line: Some("oh".into()), unix_ms: 5 });
+        check(status(), &[]);
+        check(
+            AppStatus { generation: 2, restarts: 1, last_end: end(), ..status() },
+            &[
+                "ended: killed by SIGKILL; it said last: oh",
+                "started: in a process zone, zone 1; restarts: 1",
+            ],
+        );
+        check(AppStatus { state: AppState::Quarantined, ..status() }, &["quarantined: it ended too often"]);
+        check(AppStatus { state: AppState::Stopped, ..status() }, &["stopped: it stays stopped"]);
+        let demoted = AppStatus { demoted: end(), ..status() };
+        check(demoted, &["demoted: it runs in a process zone from now on: killed by SIGKILL"]);
+    }
+}

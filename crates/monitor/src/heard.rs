@@ -1,0 +1,45 @@
+//! What the kernel process says, told apart by who is to hear it. Pure.
+//!
+//! In: its messages. Out: the same in the monitor's terms, its words made legible. It decides nothing by them.
+
+use crate::app::{REASON_BYTES_MAX, legible};
+use crate::audit::Record;
+use crate::protocol::FromKernel;
+use crate::resources::ZoneCounts;
+
+use crate::supervisor::Event;
+use zone::judge::Ruling;
+
+/// Longest sentence of a kernel that cannot run, in bytes.
+const FATAL_BYTES_MAX: usize = 1_000;
+
+/// What the kernel process said: to the supervisor, of what was counted, or for the records.
+pub(crate) enum Heard {
+    Event(Event),
+    Counts(Vec<ZoneCounts>),
+    Rulings(Vec<Ruling>),
+    Records(Vec<Record>),
+    Kept { generation: u64, up_to: u64 },
+}
+
+/// Its words are shown to the operator, so they are made legible here.
+pub(crate) fn event(message: FromKernel) -> Heard {
+    let phrase = |text: String| legible(&text, REASON_BYTES_MAX);
+    Heard::Event(match message {
+        FromKernel::Counts { zones } => return Heard::Counts(zones),
+        FromKernel::Rulings { rulings } => return Heard::Rulings(rulings),
+        FromKernel::Audit { records } => return Heard::Records(records),
+        FromKernel::AuditKept { generation, up_to } => return Heard::Kept { generation, up_to },
+        FromKernel::Ready => Event::KernelReady,
+        FromKernel::Alive => Event::KernelAlive,
+        FromKernel::ZoneFault { app, generation, reason } => {
+            Event::ZoneFault { app, generation, reason: phrase(reason) }
+        }
+        FromKernel::TrustedFault { app, reason } => Event::TrustedFault { app, reason: phrase(reason) },
+        FromKernel::Operator { app, verb, why } => Event::Operator { app, verb, why: why.map(phrase) },
+        FromKernel::LeaveSafeMode => Event::LeaveSafeMode,
+        FromKernel::Fatal { exit_code, message } => {
+            Event::KernelFatal { exit_code, message: legible(&message, FATAL_BYTES_MAX) }
+        }
+    })
+}

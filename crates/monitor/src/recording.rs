@@ -1,0 +1,63 @@
+//! What the monitor does with its records: collects those of apps and kernel as their statuses change, and those that the kernel process
+//! tells, and hands them to the service.
+//!
+//! In: statuses, records, the service's word. Out: batches. Pure, as [`crate::audit`] is.
+
+use crate::app::{AppState, AppStatus, KernelStatus};
+use crate::audit::{self, Batch, Collector, Record};
+use crate::protocol::AUDIT_RECORDS_MAX;
+
+/// The records of a node that has a service for them.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    collector: Collector,
+    /// What apps and kernel were when their records were made.
+    before: (Vec<AppStatus>, KernelStatus),
+}
+
+impl Recording {
+    pub(crate) fn new(apps: Vec<AppStatus>, kernel: KernelStatus) -> Recording {
+        Recording { collector: Collector::default(), before: (apps, kernel) }
+    }
+
+    pub(crate) fn push(&mut self, record: Record) {
+        self.collector.push(record);
+    }
+
+    /// What became of apps and kernel since this was last called.
+    pub(crate) fn observe(&mut self, apps: Vec<AppStatus>, kernel: KernelStatus, now_unix_ms: u64) {
+        let before = std::mem::replace(&mut self.before, (apps, kernel));
+        let (apps, kernel) = &self.before;
+        let changes = audit::changes((&before.0, &before.1), (apps, kernel), now_unix_ms);
+        changes.into_iter().for_each(|record| self.collector.push(record));
+        if running_service(apps) != running_service(&before.0) {
+            self.collector.nobody_asks();
+        }
+    }
+
+    /// What the kernel process told.
+    pub(crate) fn hear(&mut self, told: Vec<Record>) {
+        told.into_iter().take(AUDIT_RECORDS_MAX).for_each(|record| self.collector.push(record));
+    }
+
+    /// The service has kept records. What an earlier life of it said late does not count.
+    pub(crate) fn kept(&mut self, generation: u64, up_to: u64) {
+        if running_service(&self.before.0) == Some(generation) {
+            self.collector.kept(generation, up_to);
+        }
+    }
+
+    pub(crate) fn next(&mut self, now_ms: u64) -> Option<Batch> {
+        self.collector.next(now_ms)
+    }
+
+    pub(crate) fn take_unkept(&mut self) -> Batch {
+        self.collector.take_unkept()
+    }
+}
+
+/// Which start of the service that keeps records runs, if one does.
+fn running_service(apps: &[AppStatus]) -> Option<u64> {
+    let of = |app: &&AppStatus| app.app == audit::SERVICE && app.state == AppState::Running;
+    apps.iter().find(of).map(|app| app.generation)
+}

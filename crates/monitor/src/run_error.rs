@@ -1,0 +1,39 @@
+//! Why the monitor did not do its work: the operator's to change, or the system's failure.
+//!
+//! In: a plan that cannot be run, or an error of the system. Out: a sentence. It acts on neither.
+
+use std::{fmt, io};
+
+use crate::app::PlanError;
+
+/// The monitor could not do its work.
+#[derive(Debug)]
+pub enum RunError {
+    /// The plan cannot be run; the operator's to change, exit code 2.
+    Plan(PlanError),
+    /// The system refused something without which nothing works.
+    Io(io::Error),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Plan(error) => error.fmt(f),
+            RunError::Io(error) => write!(f, "the monitor cannot go on: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<PlanError> for RunError {
+    fn from(error: PlanError) -> RunError {
+        RunError::Plan(error)
+    }
+}
+
+impl From<io::Error> for RunError {
+    fn from(error: io::Error) -> RunError {
+        RunError::Io(error)
+    }
+}

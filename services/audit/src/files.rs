@@ -1,0 +1,59 @@
+//! The files of a log: which there are, and what their lines are.
+//!
+//! ```text
+//!   FOLDER/lock                        held by whoever appends
+//!   FOLDER/audit-000000000001.jsonl    lines 1 to …
+//!   FOLDER/audit-000000004711.jsonl    lines 4711 to …; the last is appended to
+//! ```
+//!
+//! In: a folder. Out: its files by the number of their first line, and their bytes. It changes nothing.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The file of a log that whoever appends holds a lock on.
+pub const LOCK: &str = "lock";
+
+/// One file of a log.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogFile {
+    /// The number of its first line, as its name says.
+    pub first: u64,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl LogFile {
+    /// The file that begins with this line.
+    pub fn beginning_with(folder: &Path, first: u64) -> LogFile {
+        LogFile { first, path: folder.join(format!("audit-{first:012}.jsonl")) }
+    }
+}
+
+/// The files of a log, oldest first. What has another name is nobody's.
+///
+/// # Errors
+/// The folder cannot be listed.
+pub fn of(folder: &Path) -> io::Result<Vec<LogFile>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let digits = name.strip_prefix("audit-").and_then(|name| name.strip_suffix(".jsonl"));
+        if let Some(first) = digits.and_then(|digits| digits.parse().ok()) {
+            files.push(LogFile { first, path });
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The end of a file: at most so many bytes of it.
+pub fn tail(file: &mut File, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(bytes_max)))?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

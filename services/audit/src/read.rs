@@ -1,0 +1,211 @@
+//! Reading the log: all of it, what comes to it, and whether it is as it was written.
+//!
+//! In: a folder. Out: its lines in order; or the first line that was altered, is missing or stands in another place. It changes nothing, and
+//! a reader needs no lock: what is behind the last end of a line is not there yet.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::files::{self, LOCK, LogFile};
+use crate::line::{self, Hash, LINE_BYTES_MAX, Line};
+use crate::log::Head;
+
+/// Where a reader is.
+#[derive(Debug)]
+pub struct Reader {
+    folder: PathBuf,
+    file: Option<LogFile>,
+    offset: u64,
+}
+
+impl Reader {
+    /// At the beginning.
+    pub fn at(folder: PathBuf) -> Reader {
+        Reader { folder, file: None, offset: 0 }
+    }
+
+    /// Hands over each whole line that is there and was not handed over before, as it is spelt, with its file. `false` ends it early.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn lines(&mut self, mut take: impl FnMut(&LogFile, &str) -> bool) -> io::Result<()> {
+        loop {
+            let files = files::of(&self.folder)?;
+            let later = |file: &&LogFile| self.file.as_ref().is_none_or(|own| file.first > own.first);
+            let next = files.iter().find(later).cloned();
+            if let Some(file) = &self.file {
+                match File::open(&file.path) {
+                    Ok(opened) => {
+                        let file = file.clone();
+                        if !self.rest_of(&file, opened, &mut take)? {
+                            return Ok(());
+                        }
+                    }
+                    // The log has outgrown it.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            // There was a later one before the rest was read, so that nothing more comes to this one.
+            let Some(next) = next else { return Ok(()) };
+            (self.file, self.offset) = (Some(next), 0);
+        }
+    }
+
+    fn rest_of(
+        &mut self,
+        of: &LogFile,
+        mut file: File,
+        take: &mut impl FnMut(&LogFile, &str) -> bool,
+    ) -> io::Result<bool> {
+        file.seek(SeekFrom::Start(self.offset))?;
+        let mut reader = BufReader::new(file);
+        let mut bytes = Vec::new();
+        loop {
+            bytes.clear();
+            let bound = LINE_BYTES_MAX as u64 + 1;
+            let read = io::Read::take(&mut reader, bound).read_until(b'\n', &mut bytes)?;
+            let whole = bytes.last() == Some(&b'\n');
+            if !whole && read <= LINE_BYTES_MAX {
+                return Ok(true);
+            }
+            self.offset += read as u64;
+            let text = String::from_utf8_lossy(&bytes);
+            if !take(of, text.trim_end_matches('\n')) {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// What a log that is as it was written holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sound {
+    /// How many files.
+    pub files: usize,
+    /// The number of the first line that is still kept.
+    pub first: u64,
+    /// The last.
+    pub head: Head,
+    /// The line of which a remembered hash is, if one was asked for.
+    pub remembered: Option<u64>,
+}
+
+/// What is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Where.
+    pub file: PathBuf,
+    /// The number of the line: as it says, or else the one that was to be expected.
+    pub line: u64,
+    /// What.
+    pub what: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, line {}: {}", self.file.display(), self.line, self.what)
+    }
+}
+
+/// Why a log was not found sound.
+#[derive(Debug)]
+pub enum Unsound {
+    /// It cannot be read, or there is none.
+    Unreadable(io::Error),
+    /// The first thing that is not as it was written.
+    Damaged(Damage),
+}
+
+/// Looks at every line. With a remembered hash, also whether the log still holds the line that has it: that is the only way to find out that lines
+/// were cut off at the end.
+///
+/// # Errors
+/// The first line that is wrong.
+pub fn verify(folder: &Path, remembered: Option<Hash>) -> Result<Sound, Unsound> {
+    // Nobody appends meanwhile, so that a torn line is one. A log that was made by nobody has no lock.
+    let lock = File::open(folder.join(LOCK)).map_err(Unsound::Unreadable)?;
+    lock.lock_shared().map_err(Unsound::Unreadable)?;
+    let mut check = Check { chain: None, first: 0, rotated: None, remembered, found: None };
+    let mut damage = None;
+    let mut reader = Reader::at(folder.to_owned());
+    let read = reader.lines(|file, text| {
+        damage = check.line(file, text).err();
+        damage.is_none()
+    });
+    read.map_err(Unsound::Unreadable)?;
+    if let Some(damage) = damage {
+        return Err(Unsound::Damaged(damage));
+    }
+    let files = files::of(folder).map_err(Unsound::Unreadable)?;
+    let head = check.chain.unwrap_or_default();
+    let path = files.last().map(|file| file.path.clone()).unwrap_or_else(|| folder.to_owned());
+    let broken = |line, what: String| Err(Unsound::Damaged(Damage { file: path.clone(), line, what }));
+    if fs::metadata(&path).map_err(Unsound::Unreadable)?.len() > reader.offset && !files.is_empty() {
+        return broken(head.line + 1, "it is not whole: its writer ended half-way, or it was cut".to_owned());
+    }
+    if check.first > 1 && check.rotated != Some(check.first - 1) {
+        let what = format!(
+            "it is the first, and nothing says that the {} before it are no longer kept",
+            check.first - 1
+        );
+        return broken(check.first, what);
+    }
+    if let (Some(hash), None) = (remembered, check.found) {
+        return broken(
+            head.line,
+            format!("no line has the hash {hash}: lines were cut off here, or it is of another log"),
+        );
+    }
+    Ok(Sound { files: files.len(), first: check.first, head, remembered: check.found })
+}
+
+struct Check {
+    chain: Option<Head>,
+    first: u64,
+    /// The last line that the log itself says it took away.
+    rotated: Option<u64>,
+    remembered: Option<Hash>,
+    found: Option<u64>,
+}
+
+impl Check {
+    fn line(&mut self, file: &LogFile, text: &str) -> Result<(), Damage> {
+        let expected = self.chain.map_or(file.first, |head| head.line + 1);
+        let damage = |line, what: String| Err(Damage { file: file.path.clone(), line, what });
+        let Line { number, record, previous, hash, .. } = match line::read(text) {
+            Ok(line) => line,
+            Err(what) => return damage(expected, what),
+        };
+        if number > expected {
+            let what = format!("it is missing, or stands elsewhere: line {number} stands in its place");
+            return damage(expected, what);
+        }
+        if number < expected {
+            return damage(
+                number,
+                format!("it stands where line {expected} should: lines were put into another order"),
+            );
+        }
+        let before =
+            self.chain.map_or(if number == 1 { Hash::default() } else { previous }, |head| head.hash);
+        if previous != before {
+            let what = format!("it does not follow line {}: one of the two was altered", number - 1);
+            return damage(number, what);
+        }
+        if self.chain.is_none() {
+            self.first = number;
+        }
+        if record.what == "rotated" && record.who == "audit" {
+            let digits = record.text.strip_prefix("the lines up to ").and_then(|text| text.split(' ').next());
+            self.rotated = digits.and_then(|digits| digits.parse().ok());
+        }
+        if self.remembered == Some(hash) {
+            self.found = Some(number);
+        }
+        self.chain = Some(Head { line: number, hash });
+        Ok(())
+    }
+}
