@@ -25,7 +25,8 @@ use monitor::protocol::WORKERS_MAX;
 use self::audit::AuditArgs;
 use self::incidents::{AppLogsArgs, AppQuarantineArgs, IncidentsArgs, SafeModeArgs};
 use self::package::{
-    AppBuildArgs, AppInstallArgs, AppShowArgs, AppSignArgs, AppVerifyArgs, GrantArgs, InstalledArgs, KeyArgs,
+    AppBuildArgs, AppInstallArgs, AppRemoveArgs, AppShowArgs, AppSignArgs, AppVerifyArgs, GrantArgs,
+    InstalledArgs, KeyArgs,
 };
 use crate::commands::attack::AttackArgs;
 use crate::commands::bench::args::BenchArgs;
@@ -224,7 +225,7 @@ pub enum AppCommand {
     #[command(after_help = APP_BUILD_EXAMPLES)]
     Install(AppInstallArgs),
     /// Remove an installed app
-    Remove(InstalledArgs),
+    Remove(AppRemoveArgs),
     /// Show what is installed, whether it is as it was signed, and what it may do
     Show(AppShowArgs),
     /// Grant an installed app what it asks for

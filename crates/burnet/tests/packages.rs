@@ -446,6 +446,37 @@ fn a_node_starts_what_is_installed_and_finds_tampering_at_the_next_start() {
     });
 }
 
+#[test]
+fn a_node_that_runs_takes_what_is_installed_and_ends_what_is_removed() {
+    let world = World::new();
+    let node = Node::start(&world, "hub");
+    world.install_hub();
+    let start = "app install my-hub-1.0.0.burnet --grant-all --start --socket";
+    world.refused(
+        &format!("{start} $/nowhere.sock"),
+        1,
+        "my-hub is installed, and not started: no node answers",
+    );
+    let kernel = node.kernel_pid();
+    assert!(world.done(&format!("{start} $/node.sock")).contains("It runs on the running node"));
+    let listed = || world.done("app list --socket $/node.sock");
+    assert!(listed().contains("(developer alice)"), "{}", listed());
+    assert_eq!(node.kernel_pid(), kernel, "the node was started anew");
+    // What was added is an app like any other, also for the next kernel process.
+    signal("-KILL", kernel);
+    node.wait("both run again", |app| app.commands > 0 && app.status.restarts == 1);
+    let began = Instant::now();
+    while !listed().lines().any(|line| line.starts_with("my-hub") && line.contains("running")) {
+        assert!(began.elapsed() < PATIENCE, "{}", listed());
+    }
+    assert!(listed().contains("(developer alice)"), "{}", listed());
+    assert!(world.done("app remove my-hub --socket $/node.sock").contains("ends on the running node"));
+    while listed().contains("my-hub") {
+        assert!(began.elapsed() < PATIENCE, "{}", listed());
+    }
+    assert_eq!(node.app().unwrap().status.app, "hub");
+}
+
 /// An environment of Debian's Python that has a module `burnet`, without which a node starts no program in Python: an empty one, since the
 /// program here does not use it.
 fn python_with_the_sdk(world: &World) -> PathBuf {

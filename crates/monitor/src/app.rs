@@ -202,6 +202,8 @@ pub enum Verb {
     Start,
     /// End it; it stays stopped, as one that ended too often does.
     Quarantine,
+    /// End it, and forget it: it is no app of this node any more.
+    Remove,
 }
 
 impl Verb {
@@ -212,6 +214,7 @@ impl Verb {
             Verb::Stop => "stop",
             Verb::Start => "start",
             Verb::Quarantine => "quarantine",
+            Verb::Remove => "remove",
         }
     }
 }

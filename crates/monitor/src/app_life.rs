@@ -89,6 +89,7 @@ enum Then {
     Stop,
     /// The operator's word; it stays stopped.
     Quarantine,
+    Remove,
 }
 
 #[derive(Debug, Clone)]
@@ -109,6 +110,8 @@ enum Phase {
     Stopped,
     /// Safe mode keeps it from running.
     Held,
+    /// It is no app of this node any more.
+    Gone,
 }
 
 #[derive(Debug)]
@@ -122,6 +125,8 @@ pub(crate) struct AppLife {
     phase: Phase,
     since_ms: u64,
     generation: u64,
+    /// What its generations are counted from: whoever had its name before may have left something of that number behind.
+    first_generation: u64,
     pid: Option<u32>,
     /// The kernel holds this generation's ports.
     attached: bool,
@@ -132,7 +137,7 @@ pub(crate) struct AppLife {
 }
 
 impl AppLife {
-    pub(crate) fn new(zone: u16, spec: AppSpec, patience: Patience) -> AppLife {
+    pub(crate) fn new(zone: u16, spec: AppSpec, patience: Patience, first_generation: u64) -> AppLife {
         AppLife {
             kind: spec.kind,
             spec,
@@ -141,7 +146,8 @@ impl AppLife {
             essential: false,
             phase: Phase::Waiting,
             since_ms: 0,
-            generation: 0,
+            generation: first_generation,
+            first_generation,
             pid: None,
             attached: false,
             backoff: Backoff::new(patience),
@@ -242,6 +248,7 @@ impl AppLife {
             Then::Again => self.start(at, out),
             Then::Stop => self.enter(Phase::Stopped, at.now_ms),
             Then::Quarantine => self.enter(Phase::Quarantined, at.now_ms),
+            Then::Remove => self.enter(Phase::Gone, at.now_ms),
         }
         Became::Asked
     }
@@ -266,15 +273,19 @@ impl AppLife {
 
     /// `why` are the operator's own words, if there are any.
     pub(crate) fn operator(&mut self, verb: Verb, why: Option<&str>, at: Situation, out: &mut Vec<Command>) {
+        if matches!(self.phase, Phase::Ending { then: Then::Remove, .. }) {
+            return;
+        }
         // Who starts an app by hand in safe mode wants it there.
         self.essential |= matches!(verb, Verb::Restart | Verb::Start);
         match verb {
-            Verb::Stop | Verb::Quarantine if self.spec.role == AppRole::Service => {
+            Verb::Stop | Verb::Quarantine | Verb::Remove if self.spec.role == AppRole::Service => {
                 self.say(Severity::Warn, "is a service of the node and is not stopped", out);
             }
             Verb::Restart => self.restart(at, out),
             Verb::Stop => self.stop("the operator stopped it", at, out),
             Verb::Quarantine => self.quarantine(why, at, out),
+            Verb::Remove => self.stop_for(Then::Remove, Phase::Gone, "the operator removed it", at, out),
             Verb::Start => match self.phase {
                 Phase::Waiting | Phase::Starting | Phase::Running => {}
                 Phase::Ending { then: Then::Again | Then::Fail, .. } => {}
@@ -345,6 +356,30 @@ impl AppLife {
         }
     }
 
+    /// The operator installed it anew: from the next start on, which is now, it is as this says.
+    pub(crate) fn replace(&mut self, spec: AppSpec, at: Situation, out: &mut Vec<Command>) {
+        self.spec = spec;
+        self.demoted = None;
+        self.essential = true;
+        self.restart(at, out);
+    }
+
+    /// It was added to a node that runs.
+    pub(crate) fn begin(&mut self, at: Situation, out: &mut Vec<Command>) {
+        // Who starts an app by hand in safe mode wants it there.
+        self.essential = true;
+        self.start(at, out);
+    }
+
+    /// It was removed, and nothing of it runs.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self.phase, Phase::Gone)
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// It runs inside the kernel process now.
     pub(crate) fn is_loaded(&self) -> bool {
         self.kind == ZoneKind::Trusted && matches!(self.phase, Phase::Running)
@@ -394,9 +429,11 @@ impl AppLife {
                 Phase::Quarantined => AppState::Quarantined,
                 Phase::Stopped => AppState::Stopped,
                 Phase::Held => AppState::Held,
+                // It is told of nobody any more.
+                Phase::Gone => AppState::Stopped,
             },
             since_unix_ms: unix(self.since_ms),
-            restarts: self.generation.saturating_sub(1),
+            restarts: self.generation.saturating_sub(self.first_generation + 1),
             generation: self.generation,
             pid: self.pid,
             last_end: self.last_end.as_ref().map(ending),

@@ -4,7 +4,7 @@
 
 use zone::NotEnforced;
 
-use crate::app::Verb;
+use crate::app::{AppSpec, Verb};
 use crate::incident::Incident;
 use crate::process_end::ProcessEnd;
 use crate::protocol::ToKernel;
@@ -121,6 +121,11 @@ pub enum Event {
         verb: Verb,
         /// Why, in the operator's words.
         why: Option<String>,
+    },
+    /// The operator wants this app to run, which was installed while the node runs; or the app of that name to run as this.
+    AppAdded {
+        /// What to run.
+        spec: Box<AppSpec>,
     },
     /// The operator wants the node to leave safe mode.
     LeaveSafeMode,

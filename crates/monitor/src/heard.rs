@@ -2,7 +2,7 @@
 //!
 //! In: its messages. Out: the same in the monitor's terms, its words made legible. It decides nothing by them.
 
-use crate::app::{REASON_BYTES_MAX, legible};
+use crate::app::{APP_NAME_BYTES_MAX, REASON_BYTES_MAX, legible};
 use crate::audit::Record;
 use crate::protocol::FromKernel;
 use crate::resources::ZoneCounts;
@@ -17,9 +17,14 @@ const FATAL_BYTES_MAX: usize = 1_000;
 pub(crate) enum Heard {
     Event(Event),
     Counts(Vec<ZoneCounts>),
+    /// The operator wants this app to be added.
+    AddApp(String),
     Rulings(Vec<Ruling>),
     Records(Vec<Record>),
-    Kept { generation: u64, up_to: u64 },
+    Kept {
+        generation: u64,
+        up_to: u64,
+    },
 }
 
 /// Its words are shown to the operator, so they are made legible here.
@@ -27,6 +32,7 @@ pub(crate) fn event(message: FromKernel) -> Heard {
     let phrase = |text: String| legible(&text, REASON_BYTES_MAX);
     Heard::Event(match message {
         FromKernel::Counts { zones } => return Heard::Counts(zones),
+        FromKernel::AddApp { app } => return Heard::AddApp(legible(&app, APP_NAME_BYTES_MAX)),
         FromKernel::Rulings { rulings } => return Heard::Rulings(rulings),
         FromKernel::Audit { records } => return Heard::Records(records),
         FromKernel::AuditKept { generation, up_to } => return Heard::Kept { generation, up_to },

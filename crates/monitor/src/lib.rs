@@ -28,10 +28,12 @@ pub mod child;
 mod children;
 mod clock;
 mod event;
+mod finder;
 mod heard;
 pub mod incident;
 mod keeper;
 mod output;
+mod plan;
 mod process_end;
 pub mod protocol;
 mod recording;
@@ -51,6 +53,7 @@ pub use app::{
     Verb, ZoneKind, check_app_name, check_specs, legible,
 };
 pub use backoff::Patience;
+pub use finder::{Find, Found};
 pub use output::ZONE_REMARK;
 pub use resources::{NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
 pub use run::{Monitor, Outcome, Plan, Programs, Seat, ZoneProgram, run};

@@ -87,6 +87,15 @@ pub enum ToKernel {
         /// Why, for the log.
         reason: String,
     },
+    /// An app was added that the configuration does not have, or has otherwise.
+    AppAdded {
+        /// The app's name.
+        app: String,
+        /// Its limits.
+        limits: Limits,
+        /// What the kernel process is to know of it beside; the form is the caller's.
+        about: Value,
+    },
     /// How all apps are; sent whole at every change, so that the newest is enough.
     Apps {
         /// One for each app, in the operator's order.
@@ -163,6 +172,11 @@ pub enum FromKernel {
     Counts {
         /// One for each zone that is attached.
         zones: Vec<ZoneCounts>,
+    },
+    /// The operator wants an app to run that was installed while the node runs. The monitor looks it up itself.
+    AddApp {
+        /// The app's name.
+        app: String,
     },
     /// The operator wants the node to leave safe mode.
     LeaveSafeMode,

@@ -195,6 +195,12 @@ impl Resources {
         }
     }
 
+    /// The other zones are nobody's any more.
+    pub(crate) fn keep_only(&mut self, is_there: impl Fn(u16) -> bool) {
+        self.zones.retain(|zone, _| is_there(*zone));
+        self.counts.retain(|zone, _| is_there(*zone));
+    }
+
     /// Nothing runs in a zone: it exceeds nothing.
     pub(crate) fn on_end(&mut self, zone: u16) {
         if let Some(watched) = self.zones.get_mut(&zone) {

@@ -4,7 +4,7 @@
 //! the end an [`Outcome`].
 //! It decides nothing (`supervisor` does), waits for nothing but its one poll, and has no socket to the network.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,16 +19,18 @@ use zone::cgroup::{NodeGroups, ZoneGroups};
 use zone::judge::{Ruling, Verdict};
 use zone::{NotEnforced, Resource, Sample};
 
-use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, PlanError, ZoneKind, legible};
+use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, check_specs, legible};
 use crate::audit::{self, Batch, Record};
-use crate::channel::{Channel, ChannelError, MESSAGE_BYTES_MAX, encode};
+use crate::channel::{Channel, ChannelError, encode};
 use crate::children::Child;
 use crate::clock::{now_ms, timespec, unix_ms_at_zero};
+use crate::finder::{Find, Finder, Found};
 use crate::heard::{Heard, event};
 use crate::incident::{Incident, LAST_LINES_MAX};
 use crate::keeper::Keeper;
 use crate::output::{Output, ZONE_REMARK};
-use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone, WORKERS_MAX};
+use crate::plan::{check_open_files, check_plan};
+use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone};
 use crate::recording::Recording;
 use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS};
 use crate::run_error::RunError;
@@ -51,13 +53,6 @@ const OUTPUT_BYTES_PER_TURN_MAX: usize = 16 << 10;
 
 /// What is read of an app's output after its end: all that a pipe holds.
 const OUTPUT_BYTES_AFTER_END_MAX: usize = 64 << 10;
-
-/// Descriptors that a zone needs beside those of its ports: standard streams, the monitor's socket, and a few for the
-/// loader and the app's own poll.
-const ZONE_FDS_MIN: usize = 10;
-
-/// Longest configuration of the kernel process, in bytes of JSON: one message, less the words around it.
-const CONFIG_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1_024;
 
 /// Longest line of an app's output in an incident, in bytes; what is longer is cut there.
 const INCIDENT_LINE_BYTES_MAX: usize = 500;
@@ -110,6 +105,8 @@ pub struct Plan {
     pub safe_mode: SafeModePlan,
     /// The folder in which incidents and what apps print are kept ([`crate::records`]); without it they are not.
     pub records: Option<PathBuf>,
+    /// Where an app is looked up that the operator adds while the node runs; without it none is added.
+    pub find: Option<Find>,
 }
 
 /// How the node ended.
@@ -181,6 +178,7 @@ impl LastLines {
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Stop,
+    Found,
     KernelChannel,
     KernelEnd,
     ZoneOutput(u16),
@@ -203,6 +201,9 @@ pub struct Monitor {
     /// processes that Linux is taking away.
     left_groups: Vec<ZoneGroups>,
     keeper: Keeper,
+    finder: Finder,
+    /// What every kernel process is to know beside its configuration, by app; at most one for each app.
+    added: BTreeMap<String, ToKernel>,
     /// Of the zone that was reaped last, until what became of it is decided: its app, generation and last lines.
     reaped: Option<(String, u64, LastLines)>,
     heard: VecDeque<Event>,
@@ -222,7 +223,7 @@ impl Monitor {
     /// [`RunError::Plan`] if the plan cannot be run; nothing has been started then. [`RunError::Io`] if the system has no threads left.
     pub fn start(plan: Plan, stop: OwnedFd) -> Result<Monitor, RunError> {
         check_plan(&plan)?;
-        let Plan { apps, workers, port, config, programs, timing, safe_mode, records } = plan;
+        let Plan { apps, workers, port, config, programs, timing, safe_mode, records, find } = plan;
         let keeps_records = apps.iter().any(|app| app.role == AppRole::Service && app.name == audit::SERVICE);
         let supervisor = Supervisor::new(apps, timing)?.with_safe_mode(safe_mode);
         let mut monitor = Monitor {
@@ -237,6 +238,8 @@ impl Monitor {
             groups: own_groups(),
             left_groups: Vec::new(),
             keeper: Keeper::new(records)?,
+            finder: Finder::new(find),
+            added: BTreeMap::new(),
             reaped: None,
             heard: VecDeque::new(),
             resources: Resources::new(port_bytes(port) * u64::from(workers)),
@@ -285,6 +288,8 @@ impl Monitor {
         self.log_left_out();
         self.measure();
         self.left_groups.retain_mut(|groups| !groups.remove());
+        let supervisor = &self.supervisor;
+        self.resources.keep_only(|zone| supervisor.spec(zone).is_some());
         self.heard.push_back(Event::Tick);
         self.decide();
         self.flush();
@@ -312,6 +317,9 @@ impl Monitor {
         if let Some(stop) = &self.stop {
             wait_for(Source::Stop, stop.as_fd(), PollFlags::IN);
         }
+        if let Some(wake) = self.finder.wake() {
+            wait_for(Source::Found, wake, PollFlags::IN);
+        }
         if let Some(kernel) = &self.kernel {
             if let Some(channel) = &kernel.channel {
                 let waiting = if kernel.outbox.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
@@ -334,6 +342,7 @@ impl Monitor {
     fn attend(&mut self, source: Source) {
         match source {
             Source::Stop => self.read_stop(),
+            Source::Found => self.take_found(),
             Source::KernelChannel => self.read_kernel(MESSAGES_PER_TURN_MAX),
             Source::KernelEnd => self.reap_kernel(),
             Source::ZoneOutput(zone) => self.read_output(zone),
@@ -436,6 +445,9 @@ impl Monitor {
         let (channel, outbox) = (Some(channel), VecDeque::new());
         self.kernel = Some(KernelProcess { generation, child, channel, outbox, board });
         self.tell_kernel(&ToKernel::Configure { config: self.config.clone() }, vec![board_fd]);
+        for message in self.added.clone().into_values() {
+            self.tell_kernel(&message, Vec::new());
+        }
         Ok(pid)
     }
 
@@ -559,6 +571,10 @@ impl Monitor {
                 Ok(received) => match event(received.message) {
                     Heard::Event(event) => self.heard.push_back(event),
                     Heard::Counts(counts) => self.resources.on_counts(&counts),
+                    Heard::AddApp(app) => match self.finder.ask(app.clone()) {
+                        Ok(()) => tracing::info!("app {app}: the operator wants it to run"),
+                        Err(why) => tracing::error!("app {app}: it is not started: {why}"),
+                    },
                     Heard::Rulings(rulings) => self.on_rulings(&rulings),
                     Heard::Records(told) => {
                         if let Some(records) = &mut self.recording {
@@ -582,6 +598,32 @@ impl Monitor {
     fn on_rulings(&mut self, rulings: &[Ruling]) {
         self.resources.on_rulings(now_ms());
         rulings.iter().for_each(|ruling| self.carry_out(ruling));
+    }
+
+    fn take_found(&mut self) {
+        for (app, found) in self.finder.answers() {
+            let checked = found.and_then(|found| {
+                check_specs(std::slice::from_ref(&found.spec)).map_err(|why| why.to_string())?;
+                check_open_files(&found.spec, self.workers).map_err(|why| why.to_string())?;
+                Ok(found)
+            });
+            match checked {
+                Ok(found) => self.add(found),
+                Err(why) => tracing::error!("app {app}: it is not started: {why}"),
+            }
+        }
+    }
+
+    fn add(&mut self, Found { spec, about }: Found) {
+        let app = spec.name.clone();
+        let message = ToKernel::AppAdded { app: app.clone(), limits: spec.limits.clone(), about };
+        // Before the app itself comes.
+        self.tell_kernel(&message, Vec::new());
+        // Those of apps that were removed since are of no use to anybody.
+        let statuses = self.statuses();
+        self.added.retain(|name, _| statuses.iter().any(|status| status.app == *name));
+        self.added.insert(app, message);
+        self.heard.push_back(Event::AppAdded { spec: Box::new(spec) });
     }
 
     fn reap_kernel(&mut self) {
@@ -736,28 +778,6 @@ impl Drop for Monitor {
         );
         self.groups.remove();
     }
-}
-
-fn check_plan(plan: &Plan) -> Result<(), PlanError> {
-    if plan.workers == 0 || plan.workers > WORKERS_MAX {
-        return Err(PlanError(format!("{} workers cannot be run; 1 to {WORKERS_MAX} can", plan.workers)));
-    }
-    let bytes = serde_json::to_vec(&plan.config).map_or(usize::MAX, |json| json.len());
-    if bytes > CONFIG_BYTES_MAX {
-        let why = format!("the configuration takes {bytes} bytes; at most {CONFIG_BYTES_MAX} are passed on");
-        return Err(PlanError(why));
-    }
-    let needed = usize::from(plan.workers) * PORT_FDS + ZONE_FDS_MIN;
-    for app in plan.apps.iter().filter(|app| app.kind == ZoneKind::Process) {
-        if (app.limits.open_files as usize) < needed {
-            let limit = app.limits.open_files;
-            return Err(PlanError(format!(
-                "the app {} may open {limit} files, but needs {needed} with {} workers; raise its open_files",
-                app.name, plan.workers
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn welcome(

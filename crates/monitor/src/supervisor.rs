@@ -18,7 +18,9 @@
 //!
 //! Each of these is an incident: what happened, who did it as far as one can tell, and what was seen before.
 
-use crate::app::{AppRole, AppSpec, AppStatus, Ending, KernelStatus, PlanError, check_specs};
+use std::collections::VecDeque;
+
+use crate::app::{APPS_MAX, AppRole, AppSpec, AppStatus, Ending, KernelStatus, PlanError, check_specs};
 use crate::app_life::{AppLife, Became, Past, Situation};
 use crate::backoff::{Backoff, Patience, Verdict};
 use crate::incident::{Evidence, Incident, What};
@@ -127,6 +129,10 @@ pub struct Supervisor {
     called: Vec<String>,
     safe_mode: SafeMode,
     witness: Witness,
+    /// Zone ids of apps that were removed, those that are free for longest first; at most [`APPS_MAX`].
+    freed: VecDeque<u16>,
+    /// The highest generation of an app that was removed.
+    last_generation: u64,
     course: Course,
     last_event_ms: u64,
 }
@@ -145,13 +151,15 @@ impl Supervisor {
         };
         let life = |(zone, spec)| {
             let patience = patience(&spec);
-            AppLife::new(zone, spec, patience)
+            AppLife::new(zone, spec, patience, 0)
         };
         let apps = numbers(&specs).into_iter().zip(specs).map(life).collect();
         Ok(Supervisor {
             kernel_backoff: Backoff::new(timing.kernel.clone()),
             safe_mode: SafeMode::new(SafeModePlan::default(), timing.node.clone()),
             witness: Witness::default(),
+            freed: VecDeque::new(),
+            last_generation: 0,
             timing,
             apps,
             kernel: KernelPhase::Gone,
@@ -238,6 +246,7 @@ impl Supervisor {
         self.forgive_own_pause(now_ms);
         let quiet = matches!(event, Event::KernelAlive | Event::Tick);
         self.dispatch(event, now_ms, &mut out);
+        self.forget_the_gone();
         self.leave_when_empty(now_ms, &mut out);
         self.witness.attend(&mut out, now_ms);
         let kernel_hears = matches!(self.kernel, KernelPhase::Running { .. });
@@ -282,10 +291,54 @@ impl Supervisor {
                     app.operator(verb, why.as_deref(), at, out);
                 }
             }
+            Event::AppAdded { spec } => self.app_added(*spec, now_ms, out),
             Event::LeaveSafeMode => self.leave_safe_mode(now_ms, out),
             Event::KernelCalled { zones } => self.called = self.loaded(|zone| zones.contains(&zone)),
             Event::Tick => self.tick(now_ms, out),
             Event::ShutdownAsked => self.shutdown_asked(now_ms, out),
+        }
+    }
+
+    /// The same name again is the same app in another version.
+    fn app_added(&mut self, spec: AppSpec, now_ms: u64, out: &mut Vec<Command>) {
+        let at = self.situation(now_ms);
+        if at.closing {
+            return;
+        }
+        if let Some(app) = self.app(&spec.name) {
+            return app.replace(spec, at, out);
+        }
+        let Some(zone) = self.free_zone(spec.zone) else {
+            let line = format!(
+                "app {}: it is not started, since {APPS_MAX} apps are all that a node runs",
+                spec.name
+            );
+            return out.push(Command::Log { severity: Severity::Error, line });
+        };
+        let mut app = AppLife::new(zone, spec, self.timing.app.clone(), self.last_generation);
+        app.begin(at, out);
+        self.apps.push(app);
+    }
+
+    /// The one that is wanted, if nobody has it. Else one that no app has had, as long as there is one: the rules in the switches bear the number of their app. Then the one that was free
+    /// for longest.
+    fn free_zone(&mut self, wanted: Option<u16>) -> Option<u16> {
+        let taken = |zone: &u16| self.apps.iter().any(|app| app.zone == *zone);
+        if let Some(wanted) = wanted.filter(|zone| !taken(zone)) {
+            self.freed.retain(|zone| *zone != wanted);
+            return Some(wanted);
+        }
+        let most = u16::try_from(APPS_MAX).unwrap_or(u16::MAX);
+        let unused = (1..=most)
+            .find(|zone| !self.freed.contains(zone) && !self.apps.iter().any(|app| app.zone == *zone));
+        unused.or_else(|| self.freed.pop_front())
+    }
+
+    /// Those that were removed and of which nothing runs any more.
+    fn forget_the_gone(&mut self) {
+        for app in self.apps.extract_if(.., |app| app.is_gone()) {
+            self.last_generation = self.last_generation.max(app.generation());
+            self.freed.push_back(app.zone);
         }
     }
 

@@ -200,12 +200,31 @@ pub struct AppInstallArgs {
     /// Install it even if a newer version is installed
     #[arg(long)]
     pub allow_downgrade: bool,
+    /// Start it on the running node, or in place of the version that runs there
+    #[arg(long)]
+    pub start: bool,
+    /// The socket of the node [default: $BURNET_SOCKET, else where burnet run of this user puts it]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
     /// Whom to trust, and for what.
     #[command(flatten)]
     pub policy: PolicyArgs,
 }
 
-/// `burnet app remove`, `trust` and `untrust`.
+/// `burnet app remove`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct AppRemoveArgs {
+    /// The app's name
+    pub name: String,
+    /// The socket of the node, on which it ends [default: $BURNET_SOCKET, else where burnet run of this user puts it]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Where it is installed.
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// `burnet app trust` and `untrust`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct InstalledArgs {
     /// The app's name

@@ -37,6 +37,7 @@ fn ask_for_because(args: &AppVerbArgs, verb: Verb, why: Option<String>) -> Resul
         Verb::Stop => "is being stopped",
         Verb::Start => "is being started",
         Verb::Quarantine => "is being quarantined",
+        Verb::Remove => "is being removed",
     };
     if args.asking.json {
         json(&serde_json::json!({ "app": args.name, "asked": verb }))

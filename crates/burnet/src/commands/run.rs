@@ -4,7 +4,10 @@
 
 mod baseline;
 mod keeper;
+mod launches;
 mod numbering;
+
+use self::launches::Launches;
 
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
@@ -52,7 +55,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
         })?;
     }
     let keeper = Keeper::of(&config)?;
-    let mut plan = plan(config)?;
+    let mut plan = plan(config, args)?;
     if args.monolithic {
         baseline::make_monolithic(&mut plan);
     }
@@ -86,22 +89,21 @@ fn give_numbers(config: &mut Config) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn plan(config: Config) -> Result<Plan, CommandError> {
+fn plan(config: Config, args: &RunArgs) -> Result<Plan, CommandError> {
     let own = std::env::current_exe()
         .map_err(|error| CommandError::DidNotWork(format!("the program cannot find itself: {error}")))?
         .into_os_string();
-    let packages = config.packages.apps.clone();
+    let launches = Launches::of(&config)?;
     let kernel = vec![own.clone(), OsString::from("kernel")];
-    let users = users_of(&config)?;
-    let interpreters = interpreters_of(&config)?;
+    let find = launches.clone().find(args, Surroundings::of_this_process()?);
     let zone = move |app: &AppSpec, seat: &Seat| {
         let launch = ZoneLaunch {
             limits: app.limits.clone(),
             sandbox: app.sandbox.clone(),
             source: app.source.clone(),
-            interpreter: interpreters.get(&app.name).cloned(),
-            user: users.get(&app.name).copied(),
-            package: packages.get(&app.name).cloned(),
+            interpreter: launches.of_app(&app.name).interpreter,
+            user: launches.of_app(&app.name).user,
+            package: launches.of_app(&app.name).package,
             cgroups: seat.cgroups.clone(),
             gaps: seat.gaps.clone(),
         };
@@ -120,6 +122,7 @@ fn plan(config: Config) -> Result<Plan, CommandError> {
         timing: Timing::default(),
         safe_mode: SafeModePlan { apps: config.safe_mode.apps, from_start: config.safe_mode.from_start },
         records: config.node.records,
+        find: Some(find),
     })
 }
 
@@ -139,15 +142,6 @@ fn users_of(config: &Config) -> Result<BTreeMap<String, u32>, CommandError> {
         done.unwrap_or_else(|error| tracing::warn!("which user each app has is not kept: {error}"));
     }
     Ok(given)
-}
-
-/// Once for the node's life: an app that is started anew finds the same.
-fn interpreters_of(config: &Config) -> Result<BTreeMap<String, Interpreter>, CommandError> {
-    let of = |app: &AppSpec| match &app.source {
-        AppSource::Python(file) => Some(interpreter_of(config, app, file).map(|it| (app.name.clone(), it))),
-        _ => None,
-    };
-    config.apps.iter().filter_map(of).collect::<Result<_, _>>().map_err(CommandError::CannotBe)
 }
 
 fn interpreter_of(config: &Config, app: &AppSpec, file: &Path) -> Result<Interpreter, String> {

@@ -360,6 +360,10 @@ impl Control {
                 tracing::info!("app {app} is unloaded: {reason}");
                 self.tell_all(|| ToWorker::DetachZone { zone: ZoneId(zone), generation: 0 });
             }
+            ToKernel::AppAdded { app, limits, about } => {
+                self.packages.add(&app, about);
+                self.usage.add(app, limits);
+            }
             ToKernel::Apps { apps, kernel, safe_mode } => {
                 self.packages.on_apps(&apps);
                 self.safe_mode = safe_mode;
@@ -618,6 +622,10 @@ impl Control {
                 let peer = self.peer(asker);
                 Some(self.leave_safe_mode(peer))
             }
+            Question::AddApp { app } => {
+                let peer = self.peer(asker);
+                Some(self.add_app(app, peer))
+            }
         }
     }
 
@@ -672,12 +680,23 @@ impl Control {
         Answer::Done
     }
 
+    fn add_app(&mut self, app: String, peer: Peer) -> Answer {
+        tracing::info!("app {app:?}: to be added by the operator ({peer})");
+        self.to_monitor.push(FromKernel::AddApp { app });
+        Answer::Done
+    }
+
     fn ask_for_app(&mut self, app: String, verb: Verb, why: Option<String>, peer: Peer) -> Answer {
         let Some(status) = self.apps.iter().find(|status| status.app == app) else {
             return Answer::Refused(format!(
                 "there is no app {app} on this node; `burnet app list` lists those that are"
             ));
         };
+        if verb == Verb::Remove && self.packages.view(&app).is_none() {
+            return Answer::Refused(format!(
+                "{app} is in the configuration and not installed: take it out there"
+            ));
+        }
         if status.role == AppRole::Service && matches!(verb, Verb::Stop | Verb::Quarantine) {
             return Answer::Refused(format!(
                 "{app} is a service of the node and is not stopped while the node runs; `burnet app restart {app}` starts it anew"

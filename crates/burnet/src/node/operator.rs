@@ -38,6 +38,11 @@ pub enum Question {
         #[serde(default)]
         why: Option<String>,
     },
+    /// That an app runs which was installed while the node runs.
+    AddApp {
+        /// Which.
+        app: String,
+    },
     /// That the node leaves safe mode.
     LeaveSafeMode,
 }

@@ -34,6 +34,15 @@ impl PackageDesk {
         PackageDesk { packages, noted: BTreeSet::new(), waiting: Vec::new() }
     }
 
+    /// The package of an app that was added, or installed anew.
+    pub fn add(&mut self, app: &str, about: serde_json::Value) {
+        match serde_json::from_value(about) {
+            Ok(installed) => drop(self.packages.apps.insert(app.to_owned(), installed)),
+            Err(error) => tracing::error!("app {app}: what its package is cannot be read: {error}"),
+        }
+        self.noted.remove(app);
+    }
+
     /// Whether an app's files are as they were signed; an app without a package has none.
     pub fn check(&self, app: &str) -> Result<(), String> {
         self.packages.apps.get(app).map_or(Ok(()), |installed| installed.check())

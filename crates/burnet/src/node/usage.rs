@@ -41,6 +41,11 @@ impl UsageDesk {
         }
     }
 
+    /// An app that was added, or installed anew. Those that were removed are as many as the operator installs.
+    pub fn add(&mut self, app: String, limits: Limits) {
+        self.limits.insert(app, limits);
+    }
+
     /// A worker's counts. The sums of all, once each has answered.
     pub fn on_counted(&mut self, worker: usize, zones: Vec<ZoneCounts>) -> Option<Vec<ZoneCounts>> {
         *self.counted.get_mut(worker)? = Some(zones);

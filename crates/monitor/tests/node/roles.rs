@@ -58,6 +58,7 @@ impl Kernel {
                 }
                 ToKernel::Shutdown => exit(0),
                 ToKernel::Configure { .. }
+                | ToKernel::AppAdded { .. }
                 | ToKernel::UnloadTrusted { .. }
                 | ToKernel::Audit { .. }
                 | ToKernel::Apps { .. }

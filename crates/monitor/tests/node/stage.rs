@@ -53,6 +53,7 @@ pub fn plan(apps: Vec<AppSpec>) -> Plan {
         timing: Timing { end_grace_ms: 300, ..Timing::default() },
         safe_mode: Default::default(),
         records: None,
+        find: None,
     }
 }
 

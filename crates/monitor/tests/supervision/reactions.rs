@@ -454,3 +454,67 @@ fn a_child_that_the_machine_holds_does_not_hold_the_node() {
     let last = format!("{:?}", commands.last());
     assert!(last.contains("Exit { code: 1") && last.contains("although a child did not"), "{last}");
 }
+
+fn add(world: &mut World, name: &str, kind: ZoneKind) {
+    world.hear(Event::AppAdded { spec: Box::new(app(name, kind)) });
+}
+
+#[test]
+fn an_app_that_is_added_starts_with_a_zone_of_its_own_and_one_that_is_removed_ends() {
+    let mut world = check(|world| add(world, "paths", ZoneKind::Process), &["start zone 3.1"]);
+    assert_eq!(world.status("paths").restarts, 0);
+    world.operator(Verb::Remove, "paths");
+    world.operator(Verb::Remove, "switch");
+    assert_eq!(world.take_commands(), ["detach 3.1", "term zone 3.1", "unload switch"]);
+    assert_eq!(world.supervisor.statuses(0).len(), 1);
+    // The number of neither is taken while there are others, and a name that was there goes on counting.
+    add(&mut world, "paths", ZoneKind::Process);
+    assert_eq!(world.take_commands(), ["start zone 4.2"]);
+    assert_eq!(world.status("paths").restarts, 0);
+}
+
+#[test]
+fn an_app_that_is_added_again_runs_in_its_new_version() {
+    check(|world| add(world, "hub", ZoneKind::Process), &["detach 1.1", "term zone 1.1", "start zone 1.2"]);
+    check(|world| add(world, "switch", ZoneKind::Process), &["unload switch", "start zone 2.2"]);
+}
+
+#[test]
+fn a_removed_app_is_forgotten_only_when_its_process_is_gone() {
+    let mut world = World::running();
+    world.obedient = false;
+    world.operator(Verb::Remove, "hub");
+    world.operator(Verb::Start, "hub");
+    assert_eq!(world.state("hub"), AppState::Ending);
+    world.wait_ms(2_000);
+    assert_eq!(world.supervisor.statuses(0).len(), 1);
+    assert_eq!(world.broken, Vec::<String>::new());
+}
+
+#[test]
+fn zones_of_removed_apps_are_used_again_when_there_are_no_others_and_no_more_apps_run_than_may() {
+    let mut world = World::running();
+    for number in 0..60 {
+        add(&mut world, &format!("app-{number}"), ZoneKind::Process);
+    }
+    world.operator(Verb::Remove, "hub");
+    add(&mut world, "last", ZoneKind::Process);
+    add(&mut world, "again", ZoneKind::Process);
+    assert_eq!((world.status("last").zone, world.status("again").zone), (63, 1));
+    world.take_commands();
+    add(&mut world, "one-too-many", ZoneKind::Process);
+    assert_eq!(world.take_commands(), Vec::<String>::new());
+    assert_eq!(world.broken, Vec::<String>::new());
+}
+
+#[test]
+fn an_app_that_is_added_has_the_number_that_is_its_own_unless_another_has_it() {
+    let mut world = World::running();
+    let numbered = |name: &str, zone| AppSpec { zone: Some(zone), ..app(name, ZoneKind::Process) };
+    world.hear(Event::AppAdded { spec: Box::new(numbered("paths", 9)) });
+    world.hear(Event::AppAdded { spec: Box::new(numbered("hosts", 1)) });
+    assert_eq!((world.status("paths").zone, world.status("hosts").zone), (9, 3));
+    world.operator(Verb::Remove, "paths");
+    world.hear(Event::AppAdded { spec: Box::new(numbered("paths", 9)) });
+    assert_eq!((world.status("paths").zone, world.broken.len()), (9, 0));
+}

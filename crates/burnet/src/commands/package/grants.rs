@@ -7,9 +7,12 @@ use package::manifest::{AppName, Manifest};
 use package::state::{Lock, State};
 
 use super::{asks_in_lines, now, state};
-use crate::cli::CommandError;
-use crate::cli::package::{GrantArgs, InstalledArgs, StateArgs};
+use crate::cli::package::{AppRemoveArgs, GrantArgs, InstalledArgs, StateArgs};
+use crate::cli::{Asking, CommandError};
+use crate::commands::ask;
 use crate::commands::audit;
+use crate::node::operator::{Answer, Question};
+use monitor::Verb;
 
 const FROM_THEN: &str = "a node that runs hears of it when it is started again";
 
@@ -112,12 +115,18 @@ pub fn untrust(args: &InstalledArgs) -> Result<String, CommandError> {
 }
 
 /// What `burnet app remove` prints.
-pub fn remove(args: &InstalledArgs) -> Result<String, CommandError> {
+pub fn remove(args: &AppRemoveArgs) -> Result<String, CommandError> {
     let (state, name) = (state(&args.state)?, app_name(&args.name)?);
     let lock = state.lock()?;
     if state.remove(&name, &lock)? {
         audit::keep(&state, "app_removed", Some(&name), "with its files and its record");
-        return Ok(format!("{name} is removed; a node that runs it cannot start it again\n"));
+        let asking = Asking { json: false, socket: args.socket.clone() };
+        let question = Question::App { app: name.to_string(), verb: Verb::Remove, why: None };
+        return Ok(match ask(&asking, &question) {
+            Ok(Answer::Done) => format!("{name} is removed, and ends on the running node\n"),
+            // There is no node, or it does not run it.
+            _ => format!("{name} is removed\n"),
+        });
     }
     Err(not_installed(&name))
 }

@@ -8,6 +8,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use package::install::{Plan, Record, granted_after, plan};
 use package::manifest::Ask;
@@ -17,10 +18,12 @@ use package::{Manifest, Package};
 use serde::Serialize;
 
 use super::{asks_in_lines, now, policy, this_node};
-use crate::cli::CommandError;
 use crate::cli::package::{AppInstallArgs, AppVerifyArgs};
+use crate::cli::{Asking, CommandError};
 use crate::commands::audit;
-use crate::commands::json;
+use crate::commands::{ask, json};
+use crate::node::operator::{Answer, Question};
+use monitor::AppState;
 
 /// A package that may be used here, and what its signatures are worth.
 fn vouched<'a>(
@@ -124,7 +127,44 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     let names: Vec<&str> = record.granted.iter().map(String::as_str).collect();
     let text = format!("version {}, digest {}, granted: {}", record.version, record.digest, names.join(", "));
     audit::keep(&state, "app_installed", Some(name), text);
-    Ok(done(manifest, &plan, asked))
+    // The node that is asked to start it reads what was installed.
+    drop(lock);
+    let done = done(manifest, &plan, asked);
+    if args.start {
+        return start(manifest, args).map(|started| done + &started);
+    }
+    Ok(format!("{done}It runs from the node's next start on: burnet run --app {name}\n"))
+}
+
+/// How long the node may take to look at the package and start it.
+const START_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often it is asked meanwhile.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Starts it on the running node. It is installed whatever comes of that.
+fn start(manifest: &Manifest, args: &AppInstallArgs) -> Result<String, CommandError> {
+    let name = manifest.name.to_string();
+    let version = manifest.version.to_string();
+    let asking = Asking { json: false, socket: args.socket.clone() };
+    let installed =
+        |why: String| CommandError::DidNotWork(format!("{name} is installed, and not started: {why}"));
+    ask(&asking, &Question::AddApp { app: name.clone() }).map_err(|error| installed(error.to_string()))?;
+    let began = Instant::now();
+    while began.elapsed() < START_PATIENCE {
+        if let Ok(Answer::Apps(apps)) = ask(&asking, &Question::Apps)
+            && apps.iter().any(|app| {
+                app.status.app == name
+                    && app.status.state == AppState::Running
+                    && app.package.as_ref().is_some_and(|package| package.version == version)
+            })
+        {
+            return Ok("It runs on the running node; burnet app list shows how it fares\n".to_owned());
+        }
+        std::thread::sleep(LOOK);
+    }
+    let seconds = START_PATIENCE.as_secs();
+    Err(installed(format!("the node did not start it within {seconds} s; its log says why")))
 }
 
 fn done(manifest: &Manifest, plan: &Plan, asked: &[Ask]) -> String {
@@ -135,7 +175,7 @@ fn done(manifest: &Manifest, plan: &Plan, asked: &[Ask]) -> String {
         Plan::New(_) | Plan::More(_) if asked.is_empty() => "is installed; it asks for nothing",
         Plan::New(_) | Plan::More(_) => "is installed, with all that it asks for",
     };
-    format!("{name} {version} {how}\nIt runs from the node's next start on: burnet run --app {name}\n")
+    format!("{name} {version} {how}\n")
 }
 
 /// Takes the operator's yes.

@@ -1,0 +1,78 @@
+//! What the process of each app is started with beside what the monitor knows: its user, its interpreter, its package.
+//!
+//! ```text
+//!   Config ──> Launches ──> one Launch an app
+//!   a name that was installed since ──> Config::load once more ──> another Launch, and what the monitor is to run
+//! ```
+//!
+//! Once for the life of an app on the node: one that is started anew finds the same. It starts nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use monitor::{AppSource, AppSpec, Find, Found};
+
+use super::{give_numbers, interpreter_of, users_of};
+use crate::apps;
+use crate::cli::{CommandError, RunArgs};
+use crate::config::{AppArgument, Config, Installed, Surroundings};
+use crate::interpreter::Interpreter;
+
+/// Of one app.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Launch {
+    pub(super) user: Option<u32>,
+    pub(super) interpreter: Option<Interpreter>,
+    pub(super) package: Option<Installed>,
+}
+
+/// Of all apps, for whoever starts them and for whoever adds one.
+#[derive(Clone, Debug)]
+pub(super) struct Launches(Arc<Mutex<BTreeMap<String, Launch>>>);
+
+impl Launches {
+    /// Of the apps of a configuration.
+    pub(super) fn of(config: &Config) -> Result<Launches, CommandError> {
+        let users = users_of(config)?;
+        let launches = Launches(Arc::default());
+        for app in &config.apps {
+            launches.learn(config, app, users.get(&app.name).copied()).map_err(CommandError::CannotBe)?;
+        }
+        Ok(launches)
+    }
+
+    pub(super) fn of_app(&self, name: &str) -> Launch {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned().unwrap_or_default()
+    }
+
+    fn learn(&self, config: &Config, app: &AppSpec, user: Option<u32>) -> Result<(), String> {
+        let interpreter = match &app.source {
+            AppSource::Python(file) => Some(interpreter_of(config, app, file)?),
+            _ => None,
+        };
+        let package = config.packages.apps.get(&app.name).cloned();
+        let launch = Launch { user, interpreter, package };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(app.name.clone(), launch);
+        Ok(())
+    }
+
+    /// How the monitor finds an app that was installed since: the configuration is read once more, with that app in it.
+    pub(super) fn find(self, args: &RunArgs, around: Surroundings) -> Find {
+        let args = args.clone();
+        Find(Arc::new(move |name| {
+            let mut args = args.clone();
+            let argument: AppArgument = name.parse().map_err(|error| format!("{error}"))?;
+            if !args.apps.iter().any(|app| app.which.name() == name) {
+                args.apps.push(argument);
+            }
+            let mut config = Config::load(&args, &around, &apps::NAMES).map_err(|error| error.to_string())?;
+            give_numbers(&mut config).map_err(|error| error.to_string())?;
+            let installed = config.packages.apps.get(name).ok_or("it is not installed as a package")?;
+            let about = serde_json::to_value(installed).map_err(|error| error.to_string())?;
+            let spec = config.apps.iter().find(|app| app.name == name).ok_or("it is no app")?.clone();
+            let users = users_of(&config).map_err(|error| error.to_string())?;
+            self.learn(&config, &spec, users.get(name).copied())?;
+            Ok(Found { spec, about })
+        }))
+    }
+}

@@ -1,0 +1,39 @@
+//! Whether what the caller wants of a node can be run.
+//!
+//! In: a [`Plan`], or an app that is added to one. Out: nothing, or a sentence for the operator. Nothing here starts anything.
+
+use crate::app::{AppSpec, PlanError, ZoneKind};
+use crate::channel::MESSAGE_BYTES_MAX;
+use crate::protocol::{PORT_FDS, WORKERS_MAX};
+use crate::run::Plan;
+
+/// Descriptors that a zone needs beside those of its ports: standard streams, the monitor's socket, and a few for the
+/// loader and the app's own poll.
+const ZONE_FDS_MIN: usize = 10;
+
+/// Longest configuration of the kernel process, in bytes of JSON: one message, less the words around it.
+const CONFIG_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1_024;
+
+/// Refuses what cannot be run.
+pub(crate) fn check_plan(plan: &Plan) -> Result<(), PlanError> {
+    if plan.workers == 0 || plan.workers > WORKERS_MAX {
+        return Err(PlanError(format!("{} workers cannot be run; 1 to {WORKERS_MAX} can", plan.workers)));
+    }
+    let bytes = serde_json::to_vec(&plan.config).map_or(usize::MAX, |json| json.len());
+    if bytes > CONFIG_BYTES_MAX {
+        let why = format!("the configuration takes {bytes} bytes; at most {CONFIG_BYTES_MAX} are passed on");
+        return Err(PlanError(why));
+    }
+    plan.apps.iter().try_for_each(|app| check_open_files(app, plan.workers))
+}
+
+/// Refuses an app that could not even hold its ports.
+pub(crate) fn check_open_files(app: &AppSpec, workers: u16) -> Result<(), PlanError> {
+    let needed = usize::from(workers) * PORT_FDS + ZONE_FDS_MIN;
+    let limit = app.limits.open_files;
+    if app.kind == ZoneKind::Trusted || limit as usize >= needed {
+        return Ok(());
+    }
+    let more = format!("needs {needed} with {workers} workers; raise its open_files");
+    Err(PlanError(format!("the app {} may open {limit} files, but {more}", app.name)))
+}
