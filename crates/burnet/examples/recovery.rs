@@ -51,9 +51,10 @@ fn main() -> Result<()> {
 /// Kills the app's own process. When the monitor noticed, and when the app had subscribed again.
 fn crash_the_app(node: &Node) -> Result<(f64, f64)> {
     // Its failures are forgotten, so that each is the first.
+    let old = node.app()?.ok_or("the app is gone")?.status.generation;
     node.ask(&Question::App { app: APP.to_owned(), verb: Verb::Restart, why: None })?;
-    node.until(|node| Ok(node.app()?.filter(|app| settled(app) && app.status.last_end.is_some())))?;
-    let before = node.app()?.ok_or("the app is gone")?.status;
+    let again = |app: &AppView| settled(app) && app.status.generation > old;
+    let before = node.until(|node| Ok(node.app()?.filter(again)))?.status;
     let launcher = before.pid.ok_or("it has no process")?;
     // Below the launcher is init, and below that the app; without namespaces the launcher has become the app.
     let mut app = launcher;
