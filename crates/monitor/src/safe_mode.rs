@@ -65,7 +65,7 @@ impl SafeMode {
         SafeMode { plan, intensity, on: None, failures: VecDeque::new(), restarted_ms: None }
     }
 
-    pub(crate) fn from_start(&self) -> bool {
+    pub(crate) fn is_wanted_from_start(&self) -> bool {
         self.plan.from_start
     }
 

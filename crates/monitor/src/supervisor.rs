@@ -364,7 +364,7 @@ impl Supervisor {
 
     fn begin(&mut self, now_ms: u64, out: &mut Vec<Command>) {
         if self.kernel_generation == 0 && matches!(self.course, Course::Running) {
-            if self.safe_mode.from_start() {
+            if self.safe_mode.is_wanted_from_start() {
                 self.safe_mode_begins("the operator asked for it", now_ms, out);
             }
             self.start_kernel(now_ms, out);

@@ -14,8 +14,8 @@ pub fn list(args: &AppListArgs) -> Result<String, CommandError> {
         return json(&apps);
     }
     let Answer::Node(node) = ask(&args.asking, &Question::Node)? else { return Err(unexpected()) };
-    let safe_mode = node.safe_mode.is_some().then(|| safe_mode::text(&node)).unwrap_or_default();
-    Ok(text(&apps, unix_ms()) + &safe_mode)
+    let apps = text(&apps, unix_ms());
+    Ok(if node.safe_mode.is_some() { apps + &safe_mode::text(&node) } else { apps })
 }
 
 /// What the commands print that ask something for an app.
