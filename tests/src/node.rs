@@ -40,6 +40,7 @@ impl<'s> Node<'s> {
             .arg(&pid_file)
             .args([&binary, "run"])
             .args(words);
+        command.env("BURNET_STATE", sandbox.folder().join("state"));
         command.stdin(Stdio::null()).stdout(sandbox.log("burnet")?).stderr(sandbox.log("burnet")?);
         let child = command.spawn().map_err(|error| format!("cannot run {binary}: {error}"))?;
         let mut node = Node { sandbox, binary, child, pid: String::new() };

@@ -67,6 +67,8 @@ impl Node {
         let socket = folder.0.join("node.sock");
         let mut command = burnet();
         command.args(["run", "--listen", "127.0.0.1:0", "--log", "error", "--die-with-parent", "--socket"]);
+        // What it keeps is no concern of the node of this machine, nor of another test's.
+        command.env("BURNET_STATE", folder.0.join("state"));
         let child = command.arg(&socket).args(arguments).spawn().unwrap();
         let node = Node { child, socket, _folder: folder };
         node.wait("every app runs and has subscribed", |node| {

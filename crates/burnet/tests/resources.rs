@@ -40,6 +40,7 @@ impl Node {
             .arg(folder.join("node.sock"))
             .arg("--config")
             .arg(folder.join("burnet.toml"))
+            .env("BURNET_STATE", folder.join("state"))
             .env_remove("BURNET_SOCKET")
             .env_remove("BURNET_LOG")
             .stdin(Stdio::null())

@@ -29,9 +29,12 @@ pub struct Found {
     pub about: Value,
 }
 
+/// What looks up a name.
+type LookUp = dyn Fn(&str) -> Result<Found, String> + Send + Sync;
+
 /// Finds what is installed under a name, or says why it may not start. It may take its time, and is called by one thread.
 #[derive(Clone)]
-pub struct Find(pub Arc<dyn Fn(&str) -> Result<Found, String> + Send + Sync>);
+pub struct Find(pub Arc<LookUp>);
 
 impl fmt::Debug for Find {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

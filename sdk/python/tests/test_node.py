@@ -33,10 +33,9 @@ class Node:
         # The interpreter of the tests is the first in the path, as in an environment that was activated.
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         run = [BINARY, "run", "--listen", self.address, "--socket", str(self.socket), "--die-with-parent", *words]
+        around = {**os.environ, "PATH": path, "BURNET_STATE": str(folder / "state")}
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                run, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, "PATH": path}
-            )
+            self.process = subprocess.Popen(run, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=around)
 
     def app(self) -> dict[str, Any]:
         """How its one app fares; nothing until the node answers."""

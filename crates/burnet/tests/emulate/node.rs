@@ -41,6 +41,7 @@ impl Node {
         let words = ["run", "--listen", "127.0.0.1:0", "--log", "error", "--die-with-parent"];
         let mut command = burnet();
         command.args(words).args(arguments).arg("--socket").arg(&socket);
+        command.env("BURNET_STATE", folder.join("state"));
         let mut node = Node { child: command.spawn().unwrap(), folder, address: String::new() };
         let began = Instant::now();
         while node.address.is_empty() {
