@@ -91,7 +91,7 @@ impl fmt::Debug for Programs {
 pub struct Plan {
     /// The apps, in the order in which they are started.
     pub apps: Vec<AppSpec>,
-    /// Workers of the kernel process, so ports of each zone: 1 to [`WORKERS_MAX`].
+    /// Workers of the kernel process, so ports of each zone: 1 to [`WORKERS_MAX`](crate::protocol::WORKERS_MAX).
     pub workers: u16,
     /// The sizes of each port.
     pub port: Sizes,

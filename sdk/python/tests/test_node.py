@@ -139,7 +139,7 @@ def test_an_interpreter_without_the_module_is_named(tmp_path: Path) -> None:
     config = tmp_path / "burnet.toml"
     config.write_text(f'[python]\ninterpreter = "{bare}"\n')
     file = app_file(tmp_path, "")
-    words = ["--config", config, "--socket", tmp_path / "n.sock", "--listen", "127.0.0.1:0", "--app", file]
+    words: list[str | Path] = ["--config", config, "--socket", tmp_path / "n.sock", "--listen", "127.0.0.1:0", "--app", file]
     ended = subprocess.run(
         [BINARY, "run", *words],
         capture_output=True,

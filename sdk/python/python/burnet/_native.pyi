@@ -295,10 +295,13 @@ class QueryReply:
     def payload(self) -> bytes: ...
 
 class SoftLimit:
-    """A soft limit that is passed, or kept again if no more than it is used; what goes beyond the hard one is refused, or ends the app.
+    """A soft limit that is passed, or kept again if no more than it is used.
 
-    `quota`: 1 commands a second, 2 packet-outs a second, 3 the app's rules on one switch, 4 all entries in a switch's tables; 5 processor
-    time in hundredths of a core, 6 memory in KiB, 7 open descriptors, 8 threads, 9 milliseconds for which the ring was left unread.
+    What goes beyond the hard one is refused, or ends the app.
+
+    `quota`: 1 commands a second, 2 packet-outs a second, 3 the app's rules on one switch, 4 all entries in a
+    switch's tables; 5 processor time in hundredths of a core, 6 memory in KiB, 7 open descriptors, 8 threads,
+    9 milliseconds for which the ring was left unread.
     """
 
     @property
