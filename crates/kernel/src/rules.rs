@@ -6,7 +6,7 @@
 //! ```
 //!
 //! An add replaces the equal rule of whoever has it (OpenFlow 1.3.5, 6.4), and no cookie keeps it from that. So the kernel remembers whose the
-//! last rules are, eight bytes each: [`REMEMBERED`] for each worker, and never more. Rules fall into buckets of [`WAYS`]; in a full one the oldest
+//! last rules are, eight bytes each: [`REMEMBERED`] for each worker, and never more. Rules fall into buckets of `WAYS`; in a full one the oldest
 //! rule of whoever has most there is forgotten. So an app that adds without end pushes out its own rules, and not those of an app that has few.
 //! A rule that was forgotten, or that was there before this kernel, can be replaced.
 //!

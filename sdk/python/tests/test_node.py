@@ -139,9 +139,9 @@ def test_an_interpreter_without_the_module_is_named(tmp_path: Path) -> None:
     config = tmp_path / "burnet.toml"
     config.write_text(f'[python]\ninterpreter = "{bare}"\n')
     file = app_file(tmp_path, "")
-    words: list[str | Path] = ["--config", config, "--socket", tmp_path / "n.sock", "--listen", "127.0.0.1:0", "--app", file]
+    where: list[str | Path] = ["--config", config, "--socket", tmp_path / "n.sock", "--listen", "127.0.0.1:0"]
     ended = subprocess.run(
-        [BINARY, "run", *words],
+        [BINARY, "run", *where, "--app", file],
         capture_output=True,
         text=True,
         check=False,

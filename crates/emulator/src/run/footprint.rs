@@ -80,7 +80,7 @@ fn check_footprint(
 /// Refuses a network that takes more than its share of what is free on this machine. One that does not say what is free refuses nothing.
 ///
 /// # Errors
-/// As [`check_footprint`].
+/// It takes more than that: with the size.
 pub fn check_this_machine(topology: &Topology, options: &SwitchOptions) -> Result<(), TooLarge> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     available_bytes(&meminfo).map_or(Ok(()), |available| check_footprint(topology, options, available))
