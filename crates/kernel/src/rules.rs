@@ -16,8 +16,8 @@
 //! In: rules, and what the switch answered. Out: an owner. Never sends anything; allocates its memory with the first rule, and for a question.
 
 use abi::ZoneId;
-use flow::canonical::{entry_has_prerequisites, read_match_into};
-use flow::{DatapathId, Match, MatchEntry};
+use flow::canonical::{entry_has_prerequisites, match_tlvs, read_match_into};
+use flow::{DatapathId, Field, Match, MatchEntry};
 
 /// Rules whose owners are remembered.
 pub const REMEMBERED: usize = BUCKETS * WAYS;
@@ -51,14 +51,14 @@ impl RuleKey {
         matching: &[u8],
         scratch: &mut Match,
     ) -> Option<RuleKey> {
-        read_match_into(matching, scratch).ok()?;
         let place = u64::from(table_id) << 16 | u64::from(priority);
         let begun = mixed(mixed(datapath.0) ^ place);
-        let rule = &*scratch;
-        let fields =
-            rule.entries().iter().filter(|entry| entry_has_prerequisites(rule, entry)).map(number_of);
         // A sum, so that the order does not matter.
-        Some(RuleKey(mixed(fields.fold(begun, u64::wrapping_add))))
+        let sum = match sum_in_place(matching) {
+            Some(sum) => sum,
+            None => sum_of_all(matching, scratch)?,
+        };
+        Some(RuleKey(mixed(begun.wrapping_add(sum))))
     }
 
     fn bucket(self) -> usize {
@@ -71,17 +71,45 @@ impl RuleKey {
     }
 }
 
+/// Of a match that has nothing but whole addresses, ports and types of Ethernet, whose fields need no others: what learning switches add, read
+/// where it lies. It gives what [`sum_of_all`] does.
+fn sum_in_place(matching: &[u8]) -> Option<u64> {
+    let mut sum = 0u64;
+    for tlv in match_tlvs(matching) {
+        let tlv = tlv.ok()?;
+        let field = tlv.field().filter(|_| !tlv.has_mask())?;
+        if !matches!(field, Field::InPort | Field::EthDst | Field::EthSrc | Field::EthType) {
+            return None;
+        }
+        sum = sum.wrapping_add(number_of_whole(field, tlv.value()?));
+    }
+    Some(sum)
+}
+
+fn sum_of_all(matching: &[u8], scratch: &mut Match) -> Option<u64> {
+    read_match_into(matching, scratch).ok()?;
+    let rule = &*scratch;
+    let fields = rule.entries().iter().filter(|entry| entry_has_prerequisites(rule, entry)).map(number_of);
+    Some(fields.fold(0, u64::wrapping_add))
+}
+
+/// What a field without a mask says, as a number.
+fn number_of_whole(field: Field, value: u128) -> u64 {
+    let number = mixed(mixed(u64::from(field.number()) + 1) ^ value as u64);
+    if field.bytes() > 8 { mixed(number ^ (value >> 64) as u64) } else { number }
+}
+
 /// What a field says, as a number; 0 if it says nothing.
 fn number_of(entry: &MatchEntry) -> u64 {
     match entry {
         MatchEntry::Field { mask: Some(0), .. } => 0,
-        MatchEntry::Field { field, value, mask } => {
-            let mask = mask.unwrap_or(field.full_mask());
+        MatchEntry::Field { field, value, mask } => match mask.filter(|mask| *mask != field.full_mask()) {
+            None => number_of_whole(*field, *value),
             // Both halves of each.
-            [*value, mask].iter().fold(mixed(u64::from(field.number()) + 1), |number, it| {
+            Some(mask) => [*value, mask].iter().fold(mixed(u64::from(field.number()) + 1), |number, it| {
                 mixed(mixed(number ^ *it as u64) ^ (*it >> 64) as u64)
-            })
-        }
+            }),
+        },
         MatchEntry::Unknown { header, body } => {
             body.iter().fold(mixed(u64::from(*header)), |number, byte| mixed(number ^ u64::from(*byte)))
         }
@@ -249,7 +277,11 @@ mod tests {
             };
             assert_eq!(key(one), key(other), "{one:?} {other:?}");
         };
-        use flow::Field::{EthDst, EthType, Ipv4Dst, Metadata, TcpDst};
+        use flow::Field::{EthDst, EthSrc, EthType, InPort, Ipv4Dst, Metadata, TcpDst};
+        let in_place = Match::any().with(InPort, 3u32).with(EthSrc, 7u64).with(EthDst, 9u64);
+        check(&in_place, &Match::any().with(EthDst, 9u64).with(InPort, 3u32).with(EthSrc, 7u64));
+        check(&in_place, &in_place.clone().with_masked(Metadata, 0u64, 0u64));
+        check(&in_place, &in_place.clone().with(TcpDst, 80u16));
         let plain = Match::any().with(EthType, 0x800u16).with(Ipv4Dst, 10u32);
         check(&plain, &Match::any().with(Ipv4Dst, 10u32).with(EthType, 0x800u16));
         check(&plain, &Match::any().with(EthType, 0x800u16).with_masked(Ipv4Dst, 10u32, u32::MAX));
