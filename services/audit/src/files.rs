@@ -6,10 +6,15 @@
 //!   FOLDER/audit-000000004711.jsonl    lines 4711 to …; the last is appended to
 //! ```
 //!
+//! The folder is its service's, which can put anything there, and root opens what it finds in it: so no link is followed, and what is no
+//! file is refused before it is read.
+//!
 //! In: a folder. Out: its files by the number of their first line, and their bytes. It changes nothing.
 
-use std::fs::{self, File};
+use rustix::fs::OFlags;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The file of a log that whoever appends holds a lock on.
@@ -47,6 +52,29 @@ pub fn of(folder: &Path) -> io::Result<Vec<LogFile>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// Opens a file of a log: never what a link leads to, and never a pipe or a device, on which one could wait without end.
+///
+/// # Errors
+/// It cannot be opened, or is no file.
+pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    // Bits of an `int`.
+    let file = options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"))
+}
+
+/// All of a file of a log.
+///
+/// # Errors
+/// As [`open`], or it cannot be read.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(OpenOptions::new().read(true), path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The end of a file: at most so many bytes of it.

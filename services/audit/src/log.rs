@@ -12,7 +12,7 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown, lchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use crate::files::{self, LOCK, LogFile};
 use crate::line::{self, Hash, LINE_BYTES_MAX, Told};
 use crate::record::Record;
 
-/// How long one waits for the lock: far longer than anyone appends.
+/// How long one waits for the lock: far longer than anyone appends, or looks how long the log is.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How large the log may become. At the bound a new file is begun, and the oldest goes: the log says so itself.
@@ -83,7 +83,7 @@ pub fn give_to(folder: &Path, user: u32) -> Result<(), NotKept> {
     let all =
         files.iter().map(|file| file.path.as_path()).chain([folder]).chain(lock.exists().then_some(&*lock));
     for path in all {
-        chown(path, Some(user), Some(user)).map_err(not("given to its service", path))?;
+        lchown(path, Some(user), Some(user)).map_err(not("given to its service", path))?;
     }
     Ok(())
 }
@@ -158,7 +158,7 @@ impl Log {
         // As `line` spells it; within a text the quotes would be escaped.
         let spelt = format!("\"run\":{},\"number\":", serde_json::Value::from(run));
         for file in files.iter().rev().take(2) {
-            let bytes = fs::read(&file.path).map_err(not("read", &file.path))?;
+            let bytes = files::read(&file.path).map_err(not("read", &file.path))?;
             // What is behind the last end of a line is not kept.
             let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
             let text = String::from_utf8_lossy(&bytes[..whole]);
@@ -272,11 +272,11 @@ impl Log {
 
     /// What root makes belongs to whom the folder belongs to, so that the service can go on with it.
     fn make(&self, options: &mut OpenOptions, path: &Path) -> Result<File, NotKept> {
-        let file = options.mode(0o600).open(path).map_err(not("opened", path))?;
+        let file = files::open(options.mode(0o600), path).map_err(not("opened", path))?;
         let (Ok(own), Ok(folder)) = (file.metadata(), fs::metadata(&self.folder)) else { return Ok(file) };
         if own.uid() != folder.uid() {
             // Who may not has made a file that is its own, as everything that it makes.
-            let _ = chown(path, Some(folder.uid()), Some(folder.gid()));
+            let _ = fchown(&file, Some(folder.uid()), Some(folder.gid()));
         }
         Ok(file)
     }
@@ -304,19 +304,19 @@ impl Opened {
 
 fn is_empty(path: &Path) -> bool {
     // A file without the end of a line holds none that is whole.
-    fs::metadata(path).is_ok_and(|metadata| metadata.len() < LINE_BYTES_MAX as u64)
-        && fs::read(path).is_ok_and(|bytes| !bytes.contains(&b'\n'))
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.len() < LINE_BYTES_MAX as u64)
+        && files::read(path).is_ok_and(|bytes| !bytes.contains(&b'\n'))
 }
 
 fn size(path: &Path) -> Result<u64, NotKept> {
-    Ok(fs::metadata(path).map_err(not("read", path))?.len())
+    Ok(fs::symlink_metadata(path).map_err(not("read", path))?.len())
 }
 
 /// What stands last, or what is to be gone on from if that cannot be read and why; and how many bytes of a torn line were cut off.
 type Found = Result<Head, (Head, String)>;
 
 fn end_of(of: &LogFile) -> Result<(Found, u64), NotKept> {
-    let opened = OpenOptions::new().read(true).write(true).open(&of.path);
+    let opened = files::open(OpenOptions::new().read(true).write(true), &of.path);
     let mut file = opened.map_err(not("opened", &of.path))?;
     let length = size(&of.path)?;
     // A torn line and the whole one before it.
@@ -334,7 +334,7 @@ fn end_of(of: &LogFile) -> Result<(Found, u64), NotKept> {
         Ok(line) => Ok(Head { line: line.number, hash: line.hash }),
         Err(why) => {
             // The chain goes on behind it; whoever verifies it is told of this line.
-            let bytes = fs::read(&of.path).map_err(not("read", &of.path))?;
+            let bytes = files::read(&of.path).map_err(not("read", &of.path))?;
             let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
             Err((Head { line: of.first + lines.saturating_sub(1), hash: Hash::of(last.as_bytes()) }, why))
         }

@@ -4,7 +4,7 @@
 //! a reader needs no lock: what is behind the last end of a line is not there yet.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ impl Reader {
             let later = |file: &&LogFile| self.file.as_ref().is_none_or(|own| file.first > own.first);
             let next = files.iter().find(later).cloned();
             if let Some(file) = &self.file {
-                match File::open(&file.path) {
+                match files::open(OpenOptions::new().read(true), &file.path) {
                     Ok(opened) => {
                         let file = file.clone();
                         if !self.rest_of(&file, opened, &mut take)? {
@@ -125,9 +125,7 @@ pub enum Unsound {
 /// # Errors
 /// The first line that is wrong.
 pub fn verify(folder: &Path, remembered: Option<Hash>) -> Result<Sound, Unsound> {
-    // Nobody appends meanwhile, so that a torn line is one. A log that was made by nobody has no lock.
-    let lock = File::open(folder.join(LOCK)).map_err(Unsound::Unreadable)?;
-    lock.lock_shared().map_err(Unsound::Unreadable)?;
+    let until = whole_length(folder).map_err(Unsound::Unreadable)?;
     let mut check = Check { chain: None, first: 0, rotated: None, remembered, found: None };
     let mut damage = None;
     let mut reader = Reader::at(folder.to_owned());
@@ -143,10 +141,17 @@ pub fn verify(folder: &Path, remembered: Option<Hash>) -> Result<Sound, Unsound>
     let head = check.chain.unwrap_or_default();
     let path = files.last().map(|file| file.path.clone()).unwrap_or_else(|| folder.to_owned());
     let broken = |line, what: String| Err(Unsound::Damaged(Damage { file: path.clone(), line, what }));
-    if fs::metadata(&path).map_err(Unsound::Unreadable)?.len() > reader.offset && !files.is_empty() {
+    let reads_as_far = |(file, length): &(LogFile, u64)| {
+        reader
+            .file
+            .as_ref()
+            .is_some_and(|own| own.first > file.first || own == file && reader.offset >= *length)
+    };
+    if !until.as_ref().is_none_or(reads_as_far) {
         return broken(head.line + 1, "it is not whole: its writer ended half-way, or it was cut".to_owned());
     }
-    if check.first > 1 && check.rotated != Some(check.first - 1) {
+    // A file that could not be taken away stays for a while, though the log says that its lines are no longer kept.
+    if check.first > 1 && check.rotated.is_none_or(|up_to| up_to < check.first - 1) {
         let what = format!(
             "it is the first, and nothing says that the {} before it are no longer kept",
             check.first - 1
@@ -160,6 +165,16 @@ pub fn verify(folder: &Path, remembered: Option<Hash>) -> Result<Sound, Unsound>
         );
     }
     Ok(Sound { files: files.len(), first: check.first, head, remembered: check.found })
+}
+
+/// How long the last file is while nobody appends, so that half a line there is a torn one. The lock is held for that alone: to read all of a
+/// log takes longer than who appends waits. A log that was made by nobody has no lock.
+fn whole_length(folder: &Path) -> io::Result<Option<(LogFile, u64)>> {
+    let lock = files::open(OpenOptions::new().read(true), &folder.join(LOCK))?;
+    lock.lock_shared()?;
+    let Some(last) = files::of(folder)?.pop() else { return Ok(None) };
+    let length = fs::symlink_metadata(&last.path)?.len();
+    Ok(Some((last, length)))
 }
 
 struct Check {

@@ -70,6 +70,34 @@ impl Drop for Folder {
     }
 }
 
+/// What stands at the place of the next file is refused when a line is appended, and nothing comes of it.
+fn check_refused(put_there: impl FnOnce(&Path), expected: &str) {
+    let folder = Folder::new();
+    fs::create_dir(&folder.0).unwrap();
+    put_there(&folder.0.join("audit-000000000001.jsonl"));
+    let refused = folder.log().append(vec![record("deed")], 0).unwrap_err().to_string();
+    assert!(refused.contains(expected), "{refused}");
+}
+
+#[test]
+fn what_a_link_leads_to_is_not_touched() {
+    let elsewhere = Folder::new();
+    fs::create_dir(&elsewhere.0).unwrap();
+    let secret = elsewhere.0.join("secret");
+    fs::write(&secret, "no end of a line").unwrap();
+    check_refused(|path| std::os::unix::fs::symlink(&secret, path).unwrap(), "cannot be opened");
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "no end of a line");
+}
+
+#[test]
+fn nobody_waits_for_a_pipe() {
+    let pipe = |path: &Path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+        assert!(made.success());
+    };
+    check_refused(pipe, "it is no file");
+}
+
 fn append(log: &mut Log, text: &str) {
     log.append(vec![record(text)], 0).unwrap();
 }
@@ -245,6 +273,26 @@ fn a_file_that_is_full_is_followed_by_another_and_the_oldest_goes() {
     let (line, what) = verdict(&folder.0).unwrap_err();
     assert_eq!(line, kept[1].first);
     assert!(what.contains("nothing says that the"), "{what}");
+}
+
+#[test]
+fn a_file_that_could_not_be_taken_away_in_time_is_no_damage() {
+    let folder = Folder::new();
+    let mut log = Log::at(folder.0.clone(), Bounds { file_bytes: 1_000, files: 3 });
+    let mut files_once = Vec::new();
+    // Until the two files that were the oldest at some time have both gone.
+    for number in 1..=60 {
+        append(&mut log, &format!("deed {number}"));
+        for file in files::of(&folder.0).unwrap() {
+            let bytes = fs::read(&file.path).unwrap();
+            files_once.retain(|(there, _): &(files::LogFile, Vec<u8>)| *there != file);
+            files_once.push((file, bytes));
+        }
+    }
+    let oldest = files::of(&folder.0).unwrap()[0].clone();
+    let (gone, bytes) = files_once.iter().rev().find(|(file, _)| file.first < oldest.first).unwrap();
+    fs::write(&gone.path, bytes).unwrap();
+    assert_eq!(verdict_with(&folder.0, None).unwrap().first, gone.first);
 }
 
 #[test]
