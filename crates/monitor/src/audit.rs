@@ -123,11 +123,20 @@ pub struct Collector {
     asked_by: Option<u64>,
     /// So many of those that wait were told, and when.
     told: Option<(usize, u64)>,
+    /// The number behind the last that was ever told: what is said again of one before it is a record of its own, since that one may be kept already.
+    untold_from: u64,
 }
 
 impl Default for Collector {
     fn default() -> Collector {
-        Collector { waiting: VecDeque::new(), first: 1, lost: None, asked_by: None, told: None }
+        Collector {
+            waiting: VecDeque::new(),
+            first: 1,
+            lost: None,
+            asked_by: None,
+            told: None,
+            untold_from: 1,
+        }
     }
 }
 
@@ -135,7 +144,8 @@ impl Collector {
     /// One record more.
     pub fn push(&mut self, record: Record) {
         let record = record.legible();
-        let untold = self.waiting.len() - self.told.map_or(0, |(count, _)| count);
+        let next = self.first + self.waiting.len() as u64;
+        let untold = usize::try_from(next.saturating_sub(self.untold_from)).unwrap_or(usize::MAX);
         let newest = self.waiting.iter_mut().rev().take(untold.min(MERGED_MAX));
         let near = |other: &&mut Record| {
             record.unix_ms.saturating_sub(other.unix_ms) <= MERGED_MS && other.says_the_same_as(&record)
@@ -181,19 +191,27 @@ impl Collector {
         }
         let records: Vec<_> = self.waiting.iter().take(BATCH_MAX).cloned().collect();
         self.told = Some((records.len(), now_ms));
+        self.untold_from = self.untold_from.max(self.first + records.len() as u64);
         Some(Batch { first: self.first, records })
     }
 
-    /// All that is not kept; nothing is left.
+    /// All that is not kept; nothing is left. What was lost is among it, whatever waits.
     pub fn take_unkept(&mut self) -> Batch {
-        self.say_what_was_lost();
-        Batch { first: self.first, records: std::mem::take(&mut self.waiting).into() }
+        self.note_what_was_lost();
+        let records: Vec<_> = std::mem::take(&mut self.waiting).into();
+        let batch = Batch { first: self.first, records };
+        (self.first, self.told) = (self.first + batch.records.len() as u64, None);
+        batch
     }
 
     fn say_what_was_lost(&mut self) {
-        if self.waiting.len() < WAITING_MAX
-            && let Some((count, since)) = self.lost.take()
-        {
+        if self.waiting.len() < WAITING_MAX {
+            self.note_what_was_lost();
+        }
+    }
+
+    fn note_what_was_lost(&mut self) {
+        if let Some((count, since)) = self.lost.take() {
             let text = format!("{count} records were not kept: {WAITING_MAX} waited already");
             self.waiting.push_back(Record { count, ..Record::new(since, "lost", "monitor", text) });
         }
@@ -210,11 +228,27 @@ pub fn changes(
     let mut records = Vec::new();
     kernel_changes(before.1, after.1, now_unix_ms, &mut records);
     for new in after.0 {
-        if let Some(old) = before.0.iter().find(|old| old.app == new.app) {
-            app_changes(old, new, now_unix_ms, &mut records);
+        match before.0.iter().find(|old| old.app == new.app) {
+            Some(old) => app_changes(old, new, now_unix_ms, &mut records),
+            // One that was added while the node runs; those of its beginning are told when they first change.
+            None if new.generation > 0 && runs(new) => records.push(started(new, now_unix_ms)),
+            None => {}
         }
     }
+    let gone = before.0.iter().filter(|old| after.0.iter().all(|new| new.app != old.app));
+    records.extend(gone.filter(|old| runs(old)).map(|old| {
+        Record::new(now_unix_ms, "ended", "app", "it was removed from the node").of_app(&old.app)
+    }));
     records
+}
+
+fn runs(app: &AppStatus) -> bool {
+    matches!(app.state, AppState::Starting | AppState::Running | AppState::Ending)
+}
+
+fn started(app: &AppStatus, now_unix_ms: u64) -> Record {
+    let text = format!("in a {} zone, zone {}; restarts: {}", app.kind, app.zone, app.restarts);
+    Record::new(now_unix_ms, "started", "monitor", text).of_app(&app.app)
 }
 
 fn kernel_changes(old: &KernelStatus, new: &KernelStatus, now_unix_ms: u64, records: &mut Vec<Record>) {
@@ -248,19 +282,21 @@ fn app_changes(old: &AppStatus, new: &AppStatus, now_unix_ms: u64, records: &mut
         );
     }
     if new.generation != old.generation {
-        let text = format!("in a {} zone, zone {}; restarts: {}", new.kind, new.zone, new.restarts);
-        record(now_unix_ms, "started", "monitor", text);
+        records.push(started(new, now_unix_ms));
     }
     if new.state == old.state {
         return;
     }
-    match new.state {
-        AppState::Quarantined => {
-            record(now_unix_ms, "quarantined", "monitor", "it ended too often".to_owned());
+    let (what, text) = match (new.state, &new.last_end) {
+        // How it ended last says whether the operator wanted that, or it ended too often.
+        (AppState::Quarantined, Some(end)) => {
+            ("quarantined", format!("it stays stopped; its last end: {}", end.reason))
         }
-        AppState::Stopped => record(now_unix_ms, "stopped", "monitor", "it stays stopped".to_owned()),
-        _ => {}
-    }
+        (AppState::Quarantined, None) => ("quarantined", "it stays stopped".to_owned()),
+        (AppState::Stopped, _) => ("stopped", "it stays stopped".to_owned()),
+        _ => return,
+    };
+    records.push(Record::new(now_unix_ms, what, "monitor", text).of_app(&new.app));
 }
 
 #[cfg(test)]
@@ -323,6 +359,30 @@ mod tests {
         assert_eq!(texts(collector.next(0)), said(2, &["b"]));
         collector.kept(1, 0);
         assert_eq!(collector.take_unkept().records.len(), 1);
+    }
+
+    #[test]
+    fn what_was_lost_is_said_at_the_end_even_if_the_service_never_came() {
+        let mut collector = Collector::default();
+        (0..WAITING_MAX + 3)
+            .for_each(|number| collector.push(record(number as u64 * 10, &number.to_string())));
+        let unkept = collector.take_unkept().records;
+        assert_eq!(unkept.len(), WAITING_MAX + 1);
+        assert_eq!((unkept[WAITING_MAX].what.as_str(), unkept[WAITING_MAX].count), ("lost", 3));
+        collector.push(record(0, "after"));
+        assert_eq!(collector.take_unkept().first, WAITING_MAX as u64 + 2);
+    }
+
+    #[test]
+    fn what_a_killed_service_may_have_kept_is_not_counted_up() {
+        let mut collector = Collector::default();
+        collector.kept(1, 0);
+        collector.push(record(0, "a"));
+        assert_eq!(texts(collector.next(0)), said(1, &["a"]));
+        collector.nobody_asks();
+        collector.push(record(1, "a"));
+        collector.kept(2, 1);
+        assert_eq!(texts(collector.next(1)), said(2, &["a"]));
     }
 
     #[test]
@@ -406,6 +466,23 @@ mod tests {
     }
 
     #[test]
+    fn an_app_that_comes_or_goes_while_the_node_runs_is_told() {
+        let kernel = KernelStatus { pid: Some(1), since_unix_ms: 0, restarts: 0, last_end: None };
+        let words = |before: &[AppStatus], after: &[AppStatus]| -> Vec<String> {
+            let found = changes((before, &kernel), (after, &kernel), 9);
+            found.iter().map(|record| format!("{}: {}", record.what, record.text)).collect()
+        };
+        let runs = AppStatus { generation: 1, state: AppState::Starting, ..status() };
+        assert_eq!(
+            words(&[], std::slice::from_ref(&runs)),
+            ["started: in a process zone, zone 1; restarts: 0"]
+        );
+        assert_eq!(words(&[runs], &[]), ["ended: it was removed from the node"]);
+        let stopped = AppStatus { state: AppState::Stopped, ..status() };
+        assert!(words(&[], std::slice::from_ref(&stopped)).is_empty() && words(&[stopped], &[]).is_empty());
+    }
+
+    #[test]
     fn what_happened_to_an_app_is_told_by_its_statuses() {
         let end =
             || Some(Ending { reason: "killed by SIGKILL".into(), last_line: Some("oh".into()), unix_ms: 5 });
@@ -417,7 +494,15 @@ mod tests {
                 "started: in a process zone, zone 1; restarts: 1",
             ],
         );
-        check(AppStatus { state: AppState::Quarantined, ..status() }, &["quarantined: it ended too often"]);
+        let by_hand =
+            Some(Ending { reason: "the operator quarantined it".into(), last_line: None, unix_ms: 5 });
+        check(
+            AppStatus { state: AppState::Quarantined, last_end: by_hand, ..status() },
+            &[
+                "ended: the operator quarantined it",
+                "quarantined: it stays stopped; its last end: the operator quarantined it",
+            ],
+        );
         check(AppStatus { state: AppState::Stopped, ..status() }, &["stopped: it stays stopped"]);
         let demoted = AppStatus { demoted: end(), ..status() };
         check(demoted, &["demoted: it runs in a process zone from now on: killed by SIGKILL"]);
