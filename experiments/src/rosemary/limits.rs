@@ -88,7 +88,6 @@ fn claims(all: &[Seen]) -> Vec<Claim> {
 
 fn claim(seen: &Seen) -> Claim {
     let most = most(&seen.looks);
-    let said = seen.said.clone().unwrap_or_else(|| "it said nothing".to_owned());
     let gaps = if seen.not_enforced.is_empty() {
         String::new()
     } else {
@@ -107,26 +106,22 @@ fn claim(seen: &Seen) -> Claim {
             )
         }
         "descriptor-leak" => {
-            let text = format!("{most:.0} seen; {said}{gaps}");
-            let denied = seen.said.as_ref().is_some_and(|said| said.contains("denied"));
-            Claim::asked(
-                "an app that opens files, with open_files = 64",
-                "at most 64, then denied",
-                text,
-                denied && most <= OPEN_FILES as f64,
-            )
+            let asks = ("an app that opens files, with open_files = 64", "at most 64, then denied");
+            counted(seen, asks, OPEN_FILES, &gaps)
         }
         _ => {
-            let text = format!("{most:.0} seen; {said}{gaps}");
-            let denied = seen.said.as_ref().is_some_and(|said| said.contains("denied"));
-            Claim::asked(
-                "an app that starts threads, with processes = 32",
-                "at most 32, then denied",
-                text,
-                denied && most <= PROCESSES as f64,
-            )
+            let asks = ("an app that starts threads, with processes = 32", "at most 32, then denied");
+            counted(seen, asks, PROCESSES, &gaps)
         }
     }
+}
+
+/// Of what is counted one by one: never more than the limit, and the app was told.
+fn counted(seen: &Seen, (what, asked): (&str, &str), limit: usize, gaps: &str) -> Claim {
+    let most = most(&seen.looks);
+    let said = seen.said.as_deref().unwrap_or("it said nothing");
+    let denied = seen.said.as_ref().is_some_and(|said| said.contains("denied"));
+    Claim::asked(what, asked, format!("{most:.0} seen; {said}{gaps}"), denied && most <= limit as f64)
 }
 
 fn figure(all: &[Seen]) -> Figure {
