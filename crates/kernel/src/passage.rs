@@ -163,6 +163,7 @@ impl Kernel {
                 reaches.check_flow_mod(datapath, it, scratch)
             })?;
         }
+        self.check_here(datapath)?;
         if asker.bounded || !self.owned.is_empty() {
             let owned = self.owned.check_instructions(asker, datapath, it.instructions);
             owned.map_err(|excess| Refusal::Beyond(Capability::RuleWrite, excess))?;
@@ -239,6 +240,7 @@ impl Kernel {
         self.check_bounds(zone, Capability::PacketOut, |reaches, scratch| {
             reaches.check_packet_out(datapath, it, scratch)
         })?;
+        self.check_here(datapath)?;
         let bounded = self.zone(zone).is_some_and(|zone| zone.grant.is_bounded(Capability::PacketOut));
         if bounded || !self.owned.is_empty() {
             let asker = Asker { bounded, ..self.asker(zone) };
@@ -276,9 +278,16 @@ impl Kernel {
         self.owned.on_meter_mod(self.asker(zone), datapath, it, claimant(command)).map_err(beyond)
     }
 
-    /// Of a switch that is not here nothing is remembered.
-    fn check_here(&self, datapath: DatapathId) -> Result<(), Refusal> {
-        if self.datapaths.contains_key(&datapath) { Ok(()) } else { Err(Refusal::NoSuchSwitch(datapath)) }
+    /// Of a switch that is not here nothing is remembered, and what is remembered here says nothing of it.
+    #[inline]
+    fn check_here(&mut self, datapath: DatapathId) -> Result<(), Refusal> {
+        if self.last_commanded != Some(datapath) {
+            if !self.datapaths.contains_key(&datapath) {
+                return Err(Refusal::NoSuchSwitch(datapath));
+            }
+            self.last_commanded = Some(datapath);
+        }
+        Ok(())
     }
 
     /// Whether claims of groups or meters wait for what their switch says: then receipts for apps are to be shown to [`Self::on_receipt`].
@@ -385,12 +394,7 @@ impl Kernel {
 
     #[inline]
     fn send<'a>(&mut self, command: Command<'a>) -> Result<Decision<'a>, Refusal> {
-        if self.last_commanded != Some(command.datapath) {
-            if !self.datapaths.contains_key(&command.datapath) {
-                return Err(Refusal::NoSuchSwitch(command.datapath));
-            }
-            self.last_commanded = Some(command.datapath);
-        }
+        self.check_here(command.datapath)?;
         Ok(Decision::Send(command))
     }
 

@@ -500,6 +500,28 @@ fn of_a_switch_that_is_not_here_nobody_has_groups() {
 }
 
 #[test]
+fn whose_groups_a_command_refers_to_is_for_the_worker_that_has_the_switch() {
+    let there = Bounds { datapaths: Some(vec![DatapathId(9)]), ..Bounds::default() };
+    let mut node = Node::with(Grant::nothing().with_rules(there.clone()).with_packets_out(there));
+    let (mut actions, mut done) = (Vec::new(), Vec::new());
+    write_actions(&parse_actions("group:7").unwrap(), &mut actions).unwrap();
+    write_instructions(&parse_instructions("group:7").unwrap(), &mut done).unwrap();
+    let data = [0; 60].as_slice();
+    let (buffer_id, in_port) = (None, PortNo(1));
+    for what in [
+        What::FlowMod(FlowMod { instructions: &done, ..FlowMod::ADD }),
+        What::PacketOut(PacketOut { buffer_id, in_port, actions: &actions, data }),
+    ] {
+        let mut bytes = Vec::new();
+        let command = Command { datapath: DatapathId(9), ticket: 7, wants_receipt: true, what };
+        assert!(command::write::command(&mut bytes, &command));
+        let decided = node.0.on_command(APP, &Frame::read(&bytes).unwrap(), 0, &mut Vec::new());
+        let elsewhere = kernel::Refusal::NoSuchSwitch(DatapathId(9));
+        assert!(matches!(&decided, Decision::Refuse(it) if *it == elsewhere), "{decided:?}");
+    }
+}
+
+#[test]
 fn the_buckets_of_a_group_stay_within_bounds() {
     let bounds = Bounds { ports: Some(vec![PortNo(1)]), ..flowspace(&["ip,nw_dst=10.0.0.0/24"]) };
     let mut node = Node::with_rules(bounds);

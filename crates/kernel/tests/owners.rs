@@ -8,12 +8,16 @@ use abi::{Frame, ZoneId};
 use flow::DatapathId;
 use flow::canonical::write_match;
 use flow::text::parse_match;
-use kernel::{Asked, Decision, Effect, Grant, Kernel};
+use kernel::{Asked, Decision, Effect, Grant, Kernel, Refusal};
 
 const SWITCH: DatapathId = DatapathId(1);
 const ONE: ZoneId = ZoneId(1);
 const OTHER: ZoneId = ZoneId(2);
 const RULE: &str = "ip,nw_src=10.0.0.1";
+
+/// A switch that is another worker's.
+const ELSEWHERE: DatapathId = DatapathId(9);
+const TICKET: u64 = 7;
 
 const ADD: u8 = 0;
 const MODIFY_STRICT: u8 = 2;
@@ -38,14 +42,13 @@ impl Node {
         for zone in [ONE, OTHER] {
             node.kernel.attach(zone, "app", Grant::of_an_app(), 0);
         }
-        node.event(|out| {
-            event::write::switch_up(
-                out,
-                1,
-                &SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 2, ports: &[] },
-            )
-        });
+        node.come_up(SWITCH);
         node
+    }
+
+    fn come_up(&mut self, datapath: DatapathId) {
+        let up = SwitchUp { datapath, n_buffers: 0, n_tables: 2, ports: &[] };
+        self.event(|out| event::write::switch_up(out, 1, &up));
     }
 
     fn event(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
@@ -56,15 +59,18 @@ impl Node {
 
     /// Whether the command passes.
     fn passes(&mut self, zone: ZoneId, command: u8, matching: &str) -> bool {
+        self.passes_to(SWITCH, zone, command, matching)
+    }
+
+    fn passes_to(&mut self, datapath: DatapathId, zone: ZoneId, command: u8, matching: &str) -> bool {
         let matching = canonical(matching);
         let what = What::FlowMod(FlowMod { command, priority: 7, matching: &matching, ..FlowMod::ADD });
         let mut bytes = Vec::new();
-        command::write::command(
-            &mut bytes,
-            &Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what },
-        );
+        let command = Command { datapath, ticket: TICKET, wants_receipt: false, what };
+        assert!(command::write::command(&mut bytes, &command));
         match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), self.now_ms, &mut self.effects) {
             Decision::Send(_) => true,
+            Decision::Refuse(Refusal::NoSuchSwitch(_)) => false,
             Decision::Refuse(refusal) => {
                 assert!(refusal.to_string().contains("belongs to app number"), "{refusal}");
                 false
@@ -181,4 +187,12 @@ fn an_answer_that_does_not_come_is_asked_for_again() {
     node.kernel.on_no_answer(SWITCH, Asked::Rule, 0);
     node.now_ms = 1_000;
     assert!(!node.passes(OTHER, ADD, RULE) && node.is_asked());
+}
+
+#[test]
+fn of_a_switch_that_is_not_here_nobody_has_rules() {
+    let mut node = Node::new();
+    assert!(!node.passes_to(ELSEWHERE, OTHER, ADD, RULE));
+    node.come_up(ELSEWHERE);
+    assert!(node.passes_to(ELSEWHERE, ONE, ADD, RULE));
 }
