@@ -87,7 +87,7 @@ fn frame(what: What<'_>) -> Vec<u8> {
 }
 
 fn kernel(grant: Grant) -> Kernel {
-    let mut kernel = Kernel::new();
+    let mut kernel = Kernel::new(7);
     kernel.attach(APP, "app", grant, 0);
     let mut bytes = Vec::new();
     let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, ports: &[] };

@@ -12,14 +12,14 @@ use crate::owned::Owned;
 use crate::punt::{PuntCounters, PuntLimits};
 use crate::query::Queries;
 use crate::quota::Rate;
-use crate::rules::{RuleKey, Rules};
+use crate::rules::{RuleKeys, Rules};
 use crate::subscription::Subscription;
 use crate::zones::{MAX_ZONE, Zone, ZoneCounters, ZoneSet};
 use abi::event::{Event, PacketIn, SwitchUp, kind};
 use abi::{Frame, Malformed, ZoneId};
 use flow::canonical::find_field;
 use flow::frame::FrameFields;
-use flow::{DatapathId, Field, Match};
+use flow::{DatapathId, Field};
 use std::collections::BTreeMap;
 
 /// How many kinds of event there can be.
@@ -38,8 +38,7 @@ pub struct Kernel {
     pub(crate) queries: Queries,
     pub(crate) owned: Owned,
     pub(crate) rules: Rules,
-    /// Memory for a match.
-    pub(crate) rule: Match,
+    pub(crate) keys: RuleKeys,
     pub(crate) lease: Option<EntryLease>,
     pub(crate) table_fill_percent: u8,
     punt_limits: PuntLimits,
@@ -50,15 +49,10 @@ pub struct Kernel {
     choosy: ZoneSet,
 }
 
-impl Default for Kernel {
-    fn default() -> Self {
-        Kernel::new()
-    }
-}
-
 impl Kernel {
-    /// With no zone and no switch.
-    pub fn new() -> Self {
+    /// With no zone and no switch. `seed` is random and no app's to know: by it the kernel tells rules apart, and who knew it could make a rule
+    /// that the kernel takes for another's.
+    pub fn new(seed: u64) -> Self {
         Kernel {
             zones: [const { None }; MAX_ZONE as usize + 1],
             datapaths: BTreeMap::new(),
@@ -66,7 +60,7 @@ impl Kernel {
             queries: Queries::default(),
             owned: Owned::default(),
             rules: Rules::default(),
-            rule: Match::any(),
+            keys: RuleKeys::new(seed),
             lease: None,
             table_fill_percent: TABLE_FILL_PERCENT,
             punt_limits: PuntLimits::default(),
@@ -225,13 +219,8 @@ impl Kernel {
                 if let Some(datapath) = self.datapaths.get_mut(&removed.datapath) {
                     datapath.entries.on_removed(removed.owner(), removed.table_id);
                 }
-                let key = RuleKey::of(
-                    removed.datapath,
-                    removed.table_id,
-                    removed.priority,
-                    removed.matching,
-                    &mut self.rule,
-                );
+                let key =
+                    self.keys.of(removed.datapath, removed.table_id, removed.priority, removed.matching);
                 if let Some(key) = key {
                     self.rules.forget(key, removed.owner());
                 }

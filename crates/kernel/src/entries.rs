@@ -13,7 +13,7 @@ use crate::datapath::Datapath;
 use crate::decision::{Effect, Refusal};
 use crate::dispatch::Kernel;
 use crate::quota::QuotaKind;
-use crate::rules::{RuleKey, Wanted};
+use crate::rules::Wanted;
 use abi::event::{Event, StatsReply};
 use abi::{Frame, ZoneId};
 use flow::DatapathId;
@@ -294,10 +294,10 @@ impl Kernel {
 
     /// Rules that a switch has, in answer to what it was asked. One that is not among them is gone.
     fn on_rules(&mut self, reply: &StatsReply<'_>) {
-        let Kernel { datapaths, rules, rule, .. } = self;
+        let Kernel { datapaths, rules, keys, .. } = self;
         let Some(there) = datapaths.get_mut(&reply.datapath) else { return };
         for entry in crate::visible::entries(reply.body) {
-            let key = RuleKey::of(reply.datapath, entry.table_id, entry.priority, entry.matching, rule);
+            let key = keys.of(reply.datapath, entry.table_id, entry.priority, entry.matching);
             key.into_iter().for_each(|key| there.sought.on_rule(key));
         }
         if !reply.more

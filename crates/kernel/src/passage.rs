@@ -184,7 +184,7 @@ impl Kernel {
         if matches!(it.command, flow_command::MODIFY | flow_command::DELETE) {
             return Ok(None);
         }
-        let key = RuleKey::of(datapath, it.table_id, it.priority, it.matching, &mut self.rule);
+        let key = self.keys.of(datapath, it.table_id, it.priority, it.matching);
         let owner = key.and_then(|key| self.rules.owner(key)).filter(|owner| *owner != zone);
         let (Some(key), Some(owner)) = (key, owner) else { return Ok(key) };
         if self.require(zone, Capability::RuleWriteOthers).is_ok() {

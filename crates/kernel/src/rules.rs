@@ -39,30 +39,48 @@ const SEEK_INTERVAL_MS: u64 = 1_000;
 /// An answer that has not come after so long is not waited for any more.
 const ANSWER_TIMEOUT_MS: u64 = 10_000;
 
-/// What makes two rules of two switches one, as a number. Two that differ have the same one in 2^58.
+/// What makes two rules of two switches one, as a number. Two that differ have the same one in 2^58, and which two nobody can tell who does not
+/// know the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RuleKey(u64);
+pub(crate) struct RuleKey(u64);
 
-impl RuleKey {
-    /// Of a rule whose match was found readable. `scratch` is memory for it. Fields may stand in any order; what says nothing, by its mask or
-    /// since 1.0 would pass it over, counts for nothing.
+/// What makes keys of rules.
+#[derive(Clone, Debug)]
+pub(crate) struct RuleKeys {
+    /// Drawn by whoever made the kernel, and known to no app: each step of a key can be undone, so an app could otherwise work out a
+    /// rule within its bounds that has the key of one that another is going to add.
+    seed: u64,
+    /// Memory for a match.
+    scratch: Match,
+}
+
+impl RuleKeys {
+    pub fn new(seed: u64) -> RuleKeys {
+        RuleKeys { seed, scratch: Match::any() }
+    }
+
+    /// Of a rule whose match was found readable. Fields may stand in any order; what says nothing, by its mask or since 1.0 would pass it
+    /// over, counts for nothing.
     pub fn of(
+        &mut self,
         datapath: DatapathId,
         table_id: u8,
         priority: u16,
         matching: &[u8],
-        scratch: &mut Match,
     ) -> Option<RuleKey> {
         let place = u64::from(table_id) << 16 | u64::from(priority);
-        let begun = mixed(mixed(datapath.0) ^ place);
+        // The seed turned, so that a switch is not mixed as a field is.
+        let begun = mixed(mixed(datapath.0 ^ self.seed.rotate_left(32)) ^ place);
         // A sum, so that the order does not matter.
-        let sum = match sum_in_place(matching) {
+        let sum = match sum_in_place(self.seed, matching) {
             Some(sum) => sum,
-            None => sum_of_all(matching, scratch)?,
+            None => sum_of_all(self.seed, matching, &mut self.scratch)?,
         };
         Some(RuleKey(mixed(begun.wrapping_add(sum))))
     }
+}
 
+impl RuleKey {
     fn bucket(self) -> usize {
         // Fewer than there are buckets.
         (self.0 >> OWNER_BITS) as usize % BUCKETS
@@ -75,7 +93,7 @@ impl RuleKey {
 
 /// Of a match that has nothing but whole addresses, ports and types of Ethernet, whose fields need no others: what learning switches add, read
 /// where it lies. It gives what [`sum_of_all`] does.
-fn sum_in_place(matching: &[u8]) -> Option<u64> {
+fn sum_in_place(seed: u64, matching: &[u8]) -> Option<u64> {
     let mut sum = 0u64;
     for tlv in match_tlvs(matching) {
         let tlv = tlv.ok()?;
@@ -83,37 +101,44 @@ fn sum_in_place(matching: &[u8]) -> Option<u64> {
         if !matches!(field, Field::InPort | Field::EthDst | Field::EthSrc | Field::EthType) {
             return None;
         }
-        sum = sum.wrapping_add(number_of_whole(field, tlv.value()?));
+        sum = sum.wrapping_add(number_of_whole(seed, field, tlv.value()?));
     }
     Some(sum)
 }
 
-fn sum_of_all(matching: &[u8], scratch: &mut Match) -> Option<u64> {
+fn sum_of_all(seed: u64, matching: &[u8], scratch: &mut Match) -> Option<u64> {
     read_match_into(matching, scratch).ok()?;
     let rule = &*scratch;
-    let fields = rule.entries().iter().filter(|entry| entry_has_prerequisites(rule, entry)).map(number_of);
-    Some(fields.fold(0, u64::wrapping_add))
+    let fields = rule.entries().iter().filter(|entry| entry_has_prerequisites(rule, entry));
+    Some(fields.fold(0, |sum, entry| sum.wrapping_add(number_of(seed, entry))))
+}
+
+/// How the number of a field begins. Each field's is seeded, since fields are added up: what all had in common would cancel out.
+fn begun_with(seed: u64, field: Field) -> u64 {
+    mixed(seed ^ (u64::from(field.number()) + 1))
 }
 
 /// What a field without a mask says, as a number.
-fn number_of_whole(field: Field, value: u128) -> u64 {
-    let number = mixed(mixed(u64::from(field.number()) + 1) ^ value as u64);
+fn number_of_whole(seed: u64, field: Field, value: u128) -> u64 {
+    let number = mixed(begun_with(seed, field) ^ value as u64);
     if field.bytes() > 8 { mixed(number ^ (value >> 64) as u64) } else { number }
 }
 
 /// What a field says, as a number; 0 if it says nothing.
-fn number_of(entry: &MatchEntry) -> u64 {
+fn number_of(seed: u64, entry: &MatchEntry) -> u64 {
     match entry {
         MatchEntry::Field { mask: Some(0), .. } => 0,
         MatchEntry::Field { field, value, mask } => match mask.filter(|mask| *mask != field.full_mask()) {
-            None => number_of_whole(*field, *value),
+            None => number_of_whole(seed, *field, *value),
             // Both halves of each.
-            Some(mask) => [*value, mask].iter().fold(mixed(u64::from(field.number()) + 1), |number, it| {
+            Some(mask) => [*value, mask].iter().fold(begun_with(seed, *field), |number, it| {
                 mixed(mixed(number ^ *it as u64) ^ (*it >> 64) as u64)
             }),
         },
         MatchEntry::Unknown { header, body } => {
-            body.iter().fold(mixed(u64::from(*header)), |number, byte| mixed(number ^ u64::from(*byte)))
+            // Above the numbers of fields.
+            let begun = mixed(seed ^ (1 << 32 | u64::from(*header)));
+            body.iter().fold(begun, |number, byte| mixed(number ^ u64::from(*byte)))
         }
     }
 }
@@ -128,7 +153,7 @@ fn mixed(number: u64) -> u64 {
 
 /// The owners of the last rules.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// In each bucket the newest first; 0: free. Nothing until there is a rule.
     places: Vec<u64>,
 }
@@ -198,7 +223,7 @@ pub struct Wanted {
 
 /// What a switch is asked about its rules: one at a time.
 #[derive(Clone, Debug, Default)]
-pub struct Sought {
+pub(crate) struct Sought {
     wanted: Option<Wanted>,
     is_there: bool,
     asked_ms: Option<u64>,
@@ -246,11 +271,12 @@ mod tests {
 
     const ONE: ZoneId = ZoneId(1);
     const OTHER: ZoneId = ZoneId(63);
+    const SEED: u64 = 0x243f_6a88_85a3_08d3;
 
     fn key_in(datapath: u64, table_id: u8, priority: u16, matching: &str) -> RuleKey {
         let mut bytes = Vec::new();
         write_match(&parse_match(matching).unwrap(), &mut bytes);
-        RuleKey::of(DatapathId(datapath), table_id, priority, &bytes, &mut Match::any()).unwrap()
+        RuleKeys::new(SEED).of(DatapathId(datapath), table_id, priority, &bytes).unwrap()
     }
 
     fn key(number: u64) -> RuleKey {
@@ -279,7 +305,7 @@ mod tests {
             let key = |rule: &Match| {
                 let mut bytes = Vec::new();
                 write_match(rule, &mut bytes);
-                RuleKey::of(DatapathId(1), 0, 5, &bytes, &mut Match::any()).unwrap()
+                RuleKeys::new(SEED).of(DatapathId(1), 0, 5, &bytes).unwrap()
             };
             assert_eq!(key(one), key(other), "{one:?} {other:?}");
         };
@@ -294,6 +320,34 @@ mod tests {
         check(&plain, &plain.clone().with_masked(Metadata, 0u64, 0u64));
         check(&plain, &plain.clone().with_masked(EthDst, 0u64, 0u64));
         check(&plain, &plain.clone().with(TcpDst, 80u16));
+    }
+
+    /// Undoes [`mixed`].
+    fn unmixed(number: u64) -> u64 {
+        let unshifted = |number: u64, by: u32| (1..64 / by + 1).fold(number, |it, _| number ^ it >> by);
+        let number = unshifted(number, 31).wrapping_mul(0x3196_42b2_d24d_8ec3);
+        let number = unshifted(number, 27).wrapping_mul(0x96de_1b17_3f11_9089);
+        unshifted(number, 30).wrapping_sub(0x9e37_79b9_7f4a_7c15)
+    }
+
+    #[test]
+    fn who_does_not_know_the_seed_cannot_work_out_a_rule_with_the_key_of_another() {
+        use flow::Field::{EthDst, Metadata};
+        let key = |seed: u64, rule: &Match| {
+            let mut bytes = Vec::new();
+            write_match(rule, &mut bytes);
+            RuleKeys::new(seed).of(DatapathId(1), 0, 5, &bytes).unwrap()
+        };
+        assert_eq!((unmixed(mixed(SEED)), mixed(unmixed(SEED))), (SEED, SEED));
+        let forged_with = |seed: u64| {
+            let metadata = unmixed(number_of_whole(seed, EthDst, 9)) ^ begun_with(seed, Metadata);
+            Match::any().with(Metadata, metadata)
+        };
+        let another = Match::any().with(EthDst, 9u64);
+        assert_eq!(key(SEED, &forged_with(SEED)), key(SEED, &another), "who knows it can");
+        (0..1_000).for_each(|guessed| {
+            assert_ne!(key(SEED, &forged_with(guessed)), key(SEED, &another), "{guessed}");
+        });
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn frame(what: What<'_>) -> Vec<u8> {
 
 /// How many allocations a hundred commands make, once the first has passed.
 fn allocations(grant: Grant, bytes: &[u8]) -> u64 {
-    let mut kernel = Kernel::new();
+    let mut kernel = Kernel::new(7);
     kernel.attach(APP, "app", grant, 0);
     let mut up = Vec::new();
     event::write::switch_up(

@@ -28,7 +28,7 @@ struct Node(Kernel, u64);
 impl Node {
     /// A node with one switch, an app with this grant and one that may everything an app may.
     fn with(grant: Grant) -> Node {
-        let mut kernel = Kernel::new();
+        let mut kernel = Kernel::new(7);
         kernel.attach(APP, "app", grant, 0);
         kernel.attach(OTHER, "other", Grant::of_an_app(), 0);
         let mut bytes = Vec::new();

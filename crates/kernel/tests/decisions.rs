@@ -21,7 +21,7 @@ struct Node {
 
 impl Node {
     fn new() -> Self {
-        let mut kernel = Kernel::new();
+        let mut kernel = Kernel::new(7);
         assert!(kernel.attach(APP, "app", Grant::of_an_app(), 0));
         assert!(kernel.attach(OTHER, "other", Grant::of_an_app(), 0));
         Node { kernel, effects: Vec::new(), now_ms: 0 }
@@ -272,7 +272,7 @@ fn packet_outs_are_counted_when_they_pass() {
 
 #[test]
 fn there_is_no_zone_beyond_the_last_and_none_is_the_kernel() {
-    let mut kernel = Kernel::new();
+    let mut kernel = Kernel::new(7);
     assert!(!kernel.attach(ZoneId::KERNEL, "kernel", Grant::of_an_app(), 0));
     assert!(!kernel.attach(ZoneId(64), "one too many", Grant::of_an_app(), 0));
 }

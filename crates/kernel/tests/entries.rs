@@ -19,7 +19,7 @@ struct Node {
 
 impl Node {
     fn new(grant: Grant) -> Node {
-        let mut node = Node { kernel: Kernel::new(), effects: Vec::new(), now_ms: 0 };
+        let mut node = Node { kernel: Kernel::new(7), effects: Vec::new(), now_ms: 0 };
         node.kernel.attach(APP, "app", grant, 0);
         node.event(|out| {
             event::write::switch_up(

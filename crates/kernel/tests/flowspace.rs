@@ -172,7 +172,7 @@ struct World {
 
 impl World {
     fn new(spaces: &[Match]) -> World {
-        let mut kernel = Kernel::new();
+        let mut kernel = Kernel::new(7);
         let bounds = Bounds { flowspace: Some(spaces.to_vec()), ..Bounds::default() };
         kernel.attach(APP, "app", Grant::nothing().with_rules(bounds.clone()).with_packets_out(bounds), 0);
         let mut bytes = Vec::new();

@@ -38,7 +38,7 @@ fn canonical(matching: &str) -> Vec<u8> {
 
 impl Node {
     fn new() -> Node {
-        let mut node = Node { kernel: Kernel::new(), effects: Vec::new(), now_ms: 0 };
+        let mut node = Node { kernel: Kernel::new(7), effects: Vec::new(), now_ms: 0 };
         for zone in [ONE, OTHER] {
             node.kernel.attach(zone, "app", Grant::of_an_app(), 0);
         }

@@ -86,7 +86,7 @@ impl Worker {
     /// A switch that is up, an app that has subscribed, and hosts that it has learned.
     pub fn new(version: Version) -> Worker {
         let code = burnet::apps::trusted_code(&AppSource::BuiltIn("learning-switch".to_owned())).unwrap();
-        let mut kernel = Kernel::new();
+        let mut kernel = Kernel::new(7);
         kernel.attach(ZONE, "learning-switch", Grant::of_an_app(), 0);
         let session = Session::new(&SouthboundConfig::default(), 0);
         let mut worker = Worker {

@@ -777,15 +777,37 @@ fn start_workers(
             (southbound.clone(), roster.clone(), control.clone(), lines.clone());
         let limits = config.limits;
         let mark = Mark::of_worker(board.clone(), number);
+        let seed = drawn_seed()?;
         let body = move || {
             pin(number);
-            let setup =
-                WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch, limits, mark };
+            let setup = WorkerSetup {
+                number,
+                poll,
+                southbound,
+                roster,
+                post,
+                control,
+                peers,
+                epoch,
+                limits,
+                mark,
+                seed,
+            };
             Worker::new(setup)?.run()
         };
         threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(body)?);
     }
     Ok((lines, threads))
+}
+
+/// A number that no app can know, of the system's randomness.
+fn drawn_seed() -> io::Result<u64> {
+    let mut random = [0; 8];
+    let drawn = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    if drawn < random.len() {
+        return Err(io::Error::other("the system gives no random numbers"));
+    }
+    Ok(u64::from_ne_bytes(random))
 }
 
 /// Keeps a worker on one core, so that its sessions stay in that core's caches. A machine with fewer cores than workers shares them out.

@@ -98,6 +98,8 @@ pub struct WorkerSetup {
     pub limits: NodeLimits,
     /// Where it notes which trusted app it calls.
     pub mark: Mark,
+    /// A random number by which its kernel tells rules apart.
+    pub seed: u64,
 }
 
 /// The token with which the waker is registered.
@@ -156,9 +158,9 @@ pub struct Worker {
 impl Worker {
     /// A worker that has not begun. Fails when the system has no descriptors left.
     pub fn new(setup: WorkerSetup) -> io::Result<Self> {
-        let WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch, limits, mark } =
+        let WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch, limits, mark, seed } =
             setup;
-        let mut kernel = Kernel::new();
+        let mut kernel = Kernel::new(seed);
         kernel.fill_tables_to(limits.table_fill_percent);
         kernel.limit_punts(limits.punts());
         let registry = poll.registry().try_clone()?;

@@ -37,6 +37,7 @@ impl Bench {
             epoch: Instant::now(),
             limits: NodeLimits::default(),
             mark: Mark::default(),
+            seed: 7,
         };
         Bench { worker: Worker::new(setup).unwrap(), line, reports, events: Events::with_capacity(8) }
     }
