@@ -49,6 +49,14 @@ impl Kernel {
         decision.unwrap_or_else(Decision::Refuse)
     }
 
+    /// A command that was just refused, since its switch is not here, went to the worker that has the switch: that one decides, and counts.
+    pub fn on_passed_on(&mut self, zone: ZoneId) {
+        if let Some(Some(zone)) = self.zones.get_mut(usize::from(zone.0)) {
+            zone.counters.commands = zone.counters.commands.saturating_sub(1);
+            zone.counters.refusals = zone.counters.refusals.saturating_sub(1);
+        }
+    }
+
     fn decide<'a>(
         &mut self,
         zone: ZoneId,

@@ -123,6 +123,20 @@ fn garbage_is_refused_and_counted_against_its_zone() {
 }
 
 #[test]
+fn a_command_that_another_worker_decides_on_is_counted_there_alone() {
+    let mut node = Node::new();
+    node.command(APP, What::Barrier);
+    let counters =
+        |node: &Node| node.kernel.zone(APP).map(|zone| (zone.counters.commands, zone.counters.refusals));
+    assert_eq!(counters(&node), Some((1, 1)));
+    node.kernel.on_passed_on(APP);
+    assert_eq!(counters(&node), Some((0, 0)));
+    node.kernel.on_passed_on(APP);
+    node.kernel.on_passed_on(ZoneId(99));
+    assert_eq!(counters(&node), Some((0, 0)), "no more than was counted");
+}
+
+#[test]
 fn a_zone_hears_nothing_that_it_did_not_ask_for() {
     let mut node = Node::new();
     assert!(node.switch_up().is_empty());

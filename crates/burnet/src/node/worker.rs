@@ -373,7 +373,7 @@ impl Worker {
             Decision::Rulings(rulings) => self.pass_rulings_on(zone, rulings),
             Decision::Refuse(refusal @ Refusal::NoSuchSwitch(datapath)) => {
                 match self.pass_on(zone, datapath, frame) {
-                    Some(true) => {}
+                    Some(true) => self.dispatch.kernel.on_passed_on(zone),
                     Some(false) => self.refuse(zone, frame, BOX_IS_FULL),
                     None => self.refuse_for(zone, frame, &refusal),
                 }

@@ -1,12 +1,15 @@
 //! A worker without switches, and apps that are nothing but the other end of their rings.
 
+use super::super::zones::COMMAND_BYTES_PER_TURN;
 use super::*;
 use abi::command::{Ask, Log, Publish, Subscribe, write as command};
 use abi::event::Event;
 use flow::canonical::{write_instructions, write_match};
 use flow::text::{parse_instructions, parse_match};
-use kernel::{Bounds, Capability};
+use kernel::Bounds;
+use openflow::Version;
 use ring::{AppEnd, Port, Sizes};
+use southbound::SwitchRecord;
 
 const VICTIM: ZoneId = ZoneId(1);
 const ATTACKER: ZoneId = ZoneId(2);
@@ -48,12 +51,22 @@ impl Bench {
 
     /// An app with this grant; the other end of its port.
     fn attach(&mut self, zone: ZoneId, app: &str, grant: Grant) -> App {
-        let port = Port::create(Sizes::new(RING_BYTES, RING_BYTES, RING_BYTES).unwrap()).unwrap();
+        self.attach_with(RING_BYTES, zone, app, grant)
+    }
+
+    /// The same, with rings of so many bytes.
+    fn attach_with(&mut self, bytes: usize, zone: ZoneId, app: &str, grant: Grant) -> App {
+        let port = Port::create(Sizes::new(bytes, bytes, bytes).unwrap()).unwrap();
         let (app, grant) = (app.to_owned(), Box::new(grant));
         let letter = ToWorker::AttachZone { zone, app, generation: 1, port: port.kernel, grant };
         assert!(self.line.send(letter).is_ok());
         self.turn();
         App { end: AppEnd::attach(port.app).unwrap() }
+    }
+
+    /// How many commands of this zone the kernel has looked at.
+    fn commands_of(&self, zone: ZoneId) -> u64 {
+        self.worker.dispatch.kernel.zone(zone).unwrap().counters.commands
     }
 
     /// The zones that were found at fault.
@@ -217,15 +230,48 @@ fn a_turn_reads_so_many_letters_and_no_more() {
 
 #[test]
 fn a_turn_takes_a_mebibyte_of_a_zones_commands() {
+    const TEXT_BYTES: usize = 60_000;
     let mut bench = Bench::new();
-    let grant = Grant::nothing().with(Capability::PacketOut);
-    let mut app = bench.attach(ATTACKER, "attacker", grant);
-    let log = What::Log(Log { level: 3, text: &"x".repeat(60_000) });
-    let mut taken = 0;
-    for _ in 0..20 {
-        taken += app.command(100, log);
-        bench.turn();
-    }
-    assert!(taken > 200, "{taken}");
-    assert!(bench.worker.commands.capacity() <= COMMANDS_KEPT_BYTES);
+    let mut app = bench.attach_with(4 * RING_BYTES, ATTACKER, "attacker", Grant::nothing());
+    let log = What::Log(Log { level: 3, text: &"x".repeat(TEXT_BYTES) });
+    let said = app.command(1_000, log) as u64;
+    assert!(said > 60, "{said}");
+    bench.turn();
+    let most = COMMAND_BYTES_PER_TURN.div_ceil(TEXT_BYTES) as u64;
+    let first = bench.commands_of(ATTACKER);
+    assert!((1..=most).contains(&first), "{first} of {said}");
+    (0..10).for_each(|_| bench.turn());
+    assert_eq!(bench.commands_of(ATTACKER), said);
+}
+
+#[test]
+fn a_command_for_another_workers_switch_is_neither_refused_nor_counted_twice() {
+    let mut bench = Bench::new();
+    let poll = Poll::new().unwrap();
+    let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER_TOKEN).unwrap());
+    let (other, box_of_other) = WorkerLine::new(waker);
+    bench.worker.peers.push(other);
+    let mut app = bench.attach(ATTACKER, "attacker", Grant::of_an_app());
+    assert_eq!(app.command(1, What::Barrier), 1);
+    bench.turn();
+    let counters = |bench: &Bench| bench.worker.dispatch.kernel.zone(ATTACKER).unwrap().counters;
+    assert_eq!((counters(&bench).commands, counters(&bench).refusals), (1, 1), "nobody has it");
+    let here = SwitchRecord {
+        datapath: DatapathId(1),
+        worker: 1,
+        peer: "127.0.0.1:1".parse().unwrap(),
+        tls: false,
+        version: Version::V1_3,
+        n_tables: 1,
+        n_buffers: 0,
+        desc: None,
+        ports: Vec::new(),
+        since_ms: 0,
+    };
+    assert!(bench.worker.roster.join(here).is_ok());
+    assert_eq!(app.command(1, What::Barrier), 1);
+    bench.turn();
+    assert_eq!((counters(&bench).commands, counters(&bench).refusals), (1, 1), "the other counts it");
+    assert!(matches!(box_of_other.next(), Some(ToWorker::Forward { zone: ATTACKER, .. })));
+    assert_eq!(app.hear(refusals).len(), 1);
 }

@@ -21,7 +21,7 @@ const TRUSTED_BATCH_BYTES: usize = 256 << 10;
 const COMMANDS_PER_TURN: usize = 4096;
 
 /// And so many bytes, or little more: a few long commands are as much as many short ones, and what they made of others is bounded too.
-const COMMAND_BYTES_PER_TURN: usize = 1 << 20;
+pub(super) const COMMAND_BYTES_PER_TURN: usize = 1 << 20;
 
 /// What other apps made and a trusted app has not heard yet, at most; more is dropped.
 const FROM_APPS_BYTES: usize = 4 * TRUSTED_BATCH_BYTES;
