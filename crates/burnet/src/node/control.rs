@@ -473,7 +473,7 @@ impl Control {
                 }
                 FromWorker::ZonesCounted { worker, zones } => {
                     if let Some(zones) = self.usage.on_counted(worker, zones)
-                        && self.to_monitor.is_empty()
+                        && self.to_monitor.len() < TO_MONITOR_MAX
                     {
                         self.to_monitor.push(FromKernel::Counts { zones });
                     }

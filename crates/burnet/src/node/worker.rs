@@ -484,7 +484,8 @@ impl Worker {
         self.sequence += 1;
         self.scratch.clear();
         if !event(&mut self.scratch, self.sequence) {
-            return 0;
+            // What fits into no frame nobody gets.
+            return to.count();
         }
         let Worker { dispatch, scratch, .. } = self;
         to.filter(|zone| dispatch.zones.get(*zone).is_some_and(|end| !end.deliver_from_app(scratch))).count()
