@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use burnet::node::client;
 use burnet::node::operator::{Answer, AppView, Question};
-use monitor::{AppState, Verb, ZoneKind};
+use monitor::{AppState, AppStatus, Verb, ZoneKind};
 
 /// How long anything may take that a test waits for. It never passes by waiting.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -151,6 +151,13 @@ impl Node {
     fn app(&self) -> Option<AppView> {
         match client::ask(&self.1, &Question::Apps) {
             Ok(Answer::Apps(apps)) => apps.into_iter().next(),
+            _ => None,
+        }
+    }
+
+    fn named(&self, name: &str) -> Option<AppStatus> {
+        match client::ask(&self.1, &Question::Apps) {
+            Ok(Answer::Apps(apps)) => apps.into_iter().map(|app| app.status).find(|app| app.app == name),
             _ => None,
         }
     }
@@ -459,6 +466,12 @@ fn a_node_that_runs_takes_what_is_installed_and_ends_what_is_removed() {
     );
     let kernel = node.kernel_pid();
     assert!(world.done(&format!("{start} $/node.sock")).contains("It runs on the running node"));
+    // Said of what was installed now, and not of what ran before under the same name and version.
+    let generation =
+        || node.named("my-hub").filter(|app| app.state == AppState::Running).map(|app| app.generation);
+    let before = generation().unwrap();
+    assert!(world.done(&format!("{start} $/node.sock")).contains("It runs on the running node"));
+    assert!(generation().is_some_and(|now| now > before), "{:?}", node.named("my-hub"));
     let listed = || world.done("app list --socket $/node.sock");
     assert!(listed().contains("(developer alice)"), "{}", listed());
     assert_eq!(node.kernel_pid(), kernel, "the node was started anew");

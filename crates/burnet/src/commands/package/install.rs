@@ -21,8 +21,8 @@ use super::{asks_in_lines, now, policy, this_node};
 use crate::cli::package::{AppInstallArgs, AppVerifyArgs};
 use crate::cli::{Asking, CommandError};
 use crate::commands::audit;
-use crate::commands::{ask, json};
-use crate::node::operator::{Answer, Question};
+use crate::commands::{ask, json, unexpected};
+use crate::node::operator::{Answer, AppView, Question};
 use monitor::AppState;
 
 /// A package that may be used here, and what its signatures are worth.
@@ -88,6 +88,7 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     let (package, opinions) = vouched(&args.file, &bytes, &state, policy)?;
     let manifest = package.manifest();
     let name = &manifest.name;
+    monitor::check_app_name(name.as_str()).map_err(|error| CommandError::CannotBe(error.to_string()))?;
     let lock = state.lock()?;
     let old = state.record(name)?;
     // What is there may be damaged; then its manifest does not count, and all is to be granted anew. Its version counts all the same.
@@ -122,7 +123,6 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
         trusted: old.as_ref().and_then(|record| record.trusted),
         fall: old.as_ref().and_then(|record| record.fall.clone()),
     };
-    monitor::check_app_name(name.as_str()).map_err(|error| CommandError::CannotBe(error.to_string()))?;
     state.install(&package, &record, &lock)?;
     let names: Vec<&str> = record.granted.iter().map(String::as_str).collect();
     let text = format!("version {}, digest {}, granted: {}", record.version, record.digest, names.join(", "));
@@ -131,7 +131,7 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     drop(lock);
     let done = done(manifest, &plan, asked);
     if args.start {
-        return start(manifest, args).map(|started| done + &started);
+        return start(manifest, &record.digest.to_string(), args).map(|started| done + &started);
     }
     Ok(format!("{done}It runs from the node's next start on: burnet run --app {name}\n"))
 }
@@ -143,21 +143,19 @@ const START_PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Starts it on the running node. It is installed whatever comes of that.
-fn start(manifest: &Manifest, args: &AppInstallArgs) -> Result<String, CommandError> {
+fn start(manifest: &Manifest, digest: &str, args: &AppInstallArgs) -> Result<String, CommandError> {
     let name = manifest.name.to_string();
-    let version = manifest.version.to_string();
     let asking = Asking { json: false, socket: args.socket.clone() };
     let installed =
         |why: String| CommandError::DidNotWork(format!("{name} is installed, and not started: {why}"));
+    let answer = ask(&asking, &Question::Apps).map_err(|error| installed(error.to_string()))?;
+    let Answer::Apps(before) = answer else { return Err(unexpected()) };
+    let before = before.iter().find(|app| app.status.app == name).map(|app| app.status.generation);
     ask(&asking, &Question::AddApp { app: name.clone() }).map_err(|error| installed(error.to_string()))?;
     let began = Instant::now();
     while began.elapsed() < START_PATIENCE {
         if let Ok(Answer::Apps(apps)) = ask(&asking, &Question::Apps)
-            && apps.iter().any(|app| {
-                app.status.app == name
-                    && app.status.state == AppState::Running
-                    && app.package.as_ref().is_some_and(|package| package.version == version)
-            })
+            && apps.iter().any(|app| app.status.app == name && runs_since(app, before, digest))
         {
             return Ok("It runs on the running node; burnet app list shows how it fares\n".to_owned());
         }
@@ -165,6 +163,13 @@ fn start(manifest: &Manifest, args: &AppInstallArgs) -> Result<String, CommandEr
     }
     let seconds = START_PATIENCE.as_secs();
     Err(installed(format!("the node did not start it within {seconds} s; its log says why")))
+}
+
+/// Whether this package runs, and not what ran before it was asked for.
+fn runs_since(app: &AppView, before: Option<u64>, digest: &str) -> bool {
+    app.status.state == AppState::Running
+        && before.is_none_or(|before| app.status.generation > before)
+        && app.package.as_ref().is_some_and(|package| package.digest == digest)
 }
 
 fn done(manifest: &Manifest, plan: &Plan, asked: &[Ask]) -> String {
