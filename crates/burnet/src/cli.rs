@@ -148,7 +148,7 @@ pub struct RunArgs {
     /// Begin in safe mode: only the services and the apps of safe_mode.apps, all in process zones
     #[arg(long)]
     pub safe_mode: bool,
-    /// Keep incidents and logs in this folder instead of the state folder; for programs that run a node of their own
+    /// Keep incidents, logs and the numbers of zones in this folder, and nothing in the state folder unless --state names it; for programs that run a node of their own
     #[arg(long, hide = true, value_name = "DIR")]
     pub records: Option<PathBuf>,
     /// End when the process that started it ends; for programs that run a node of their own

@@ -134,12 +134,15 @@ pub struct Node {
     pub log: LogLevel,
     /// The first of the users that apps become where the node runs as root.
     pub app_user_base: u32,
-    /// Where incidents and what apps print are kept; nowhere if there is no state folder.
+    /// Where incidents, what apps print and the numbers of zones are kept; nowhere if there is no state folder.
     #[serde(default)]
     pub records: Option<PathBuf>,
-    /// The state folder, if this user has one; it need not be there.
+    /// The state folder, if this user has one and the node may use it; it need not be there.
     #[serde(default)]
     pub state: Option<PathBuf>,
+    /// Whether somebody has named the state folder, or demanded what is kept there. One that nobody has asked for can be done without.
+    #[serde(default)]
+    pub state_is_asked_for: bool,
     /// Where it is kept who did what; `None` if the node keeps no such log.
     #[serde(default)]
     pub audit: Option<PathBuf>,
@@ -316,8 +319,13 @@ impl Config {
             None => around.state(args.state.as_deref(), file.node.state.as_deref()).ok(),
         };
         let log = args.log.or(file.node.log).unwrap_or_default();
-        let state = around.state(args.state.as_deref(), file.node.state.as_deref()).ok();
-        let node = Node { socket, log, app_user_base, records, state, audit: None };
+        let said = args.state.is_some() || file.node.state.is_some();
+        // A node that a program starts for itself leaves the operator's alone.
+        let state = (said || args.records.is_none())
+            .then(|| around.state(args.state.as_deref(), file.node.state.as_deref()).ok())
+            .flatten();
+        let state_is_asked_for = said || around.names_state() || file.node.audit == Some(true);
+        let node = Node { socket, log, app_user_base, records, state, state_is_asked_for, audit: None };
         let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
         let limits = NodeLimits::of(&file.limits);
         let python = Python { interpreter: file.python.interpreter.clone() };
@@ -517,20 +525,22 @@ fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec,
     })
 }
 
-/// Where a node keeps who did what: in its state folder, if it has one; the operator may demand it, or do without.
+/// Where a node keeps who did what: in its state folder, if that was named or the node is root's; the operator may demand it, or do without.
+/// What is in the folder already decides nothing: a second start is as the first.
 fn audit_folder(
     file: &ConfigFile,
     args: &RunArgs,
     around: &Surroundings,
 ) -> Result<Option<PathBuf>, ConfigError> {
     let state = around.state(args.state.as_deref(), file.node.state.as_deref());
-    let named = args.state.is_some() || file.node.state.is_some();
-    match (file.node.audit.or_else(|| named.then_some(true)), state) {
+    let said = args.state.is_some() || file.node.state.is_some();
+    let is_wanted = around.uid == 0 || around.names_state();
+    match (file.node.audit.or_else(|| said.then_some(true)), state) {
         (Some(false), _) => Ok(None),
         (Some(true), state) => Ok(Some(state?.join(AUDIT_FOLDER))),
         // A node that a program starts for itself is none of the operator's.
         (None, _) if args.die_with_parent => Ok(None),
-        (None, state) => Ok(state.ok().filter(|state| state.is_dir()).map(|state| state.join(AUDIT_FOLDER))),
+        (None, state) => Ok(state.ok().filter(|_| is_wanted).map(|state| state.join(AUDIT_FOLDER))),
     }
 }
 

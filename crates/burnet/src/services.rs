@@ -40,11 +40,14 @@ pub struct Need {
     pub sandbox: Sandbox,
     /// What it is told.
     pub settings: serde_json::Map<String, serde_json::Value>,
+/// The service that keeps who did what.
+pub const AUDIT: &str = "audit";
+
 }
 
 /// All of them.
 static SERVICES: [Service; 2] = [
-    Service { name: "audit", run: burnet_sdk::run::<audit::Audit>, need: needs_audit },
+    Service { name: AUDIT, run: burnet_sdk::run::<audit::Audit>, need: needs_audit },
     Service { name: "resource", run: burnet_sdk::run::<resource::Resource>, need: needs_resource },
 ];
 
@@ -58,7 +61,12 @@ fn needs_resource(config: &Config) -> Option<Need> {
 /// A few numbers for each zone, and the text of one observation.
 const RESOURCE_MEMORY_BYTES: u64 = 64 << 20;
 
-/// A node that has a state folder keeps there who did what.
+/// Whether it is the service that keeps who did what.
+pub fn keeps_the_audit_log(app: &AppSpec) -> bool {
+    app.role == AppRole::Service && app.name == AUDIT
+}
+
+/// A node keeps who did what where its configuration says.
 fn needs_audit(config: &Config) -> Option<Need> {
     let folder = config.node.audit.clone()?;
     let run = format!("{}-{}", now_unix_ms(), std::process::id());

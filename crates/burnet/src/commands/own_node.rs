@@ -54,6 +54,8 @@ impl OwnNode {
         std::fs::write(&file, configuration(&folder)).map_err(trouble)?;
         let log = std::fs::File::create(folder.join(LOG)).map_err(trouble)?;
         OwnNode::spawn(folder, |command| {
+            // The configuration says where its state is, if it has one, and goes after the variable.
+            command.env_remove("BURNET_STATE");
             command.args(["--listen", SOMEWHERE, "--config"]).arg(&file).stderr(log);
         })
     }

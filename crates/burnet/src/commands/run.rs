@@ -14,11 +14,13 @@ use crate::cli::{CommandError, LaunchArgs, RunArgs};
 use crate::config::{Config, Installed, Surroundings, users};
 use crate::interpreter::Interpreter;
 use crate::logging;
+use crate::services;
 use crate::zone_numbers::PassedOn;
 use keeper::Keeper;
 use monitor::audit::Batch;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Seat, Timing, ZONE_REMARK};
 use package::state::State;
+use rustix::fs::Access;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -79,14 +81,34 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
 /// An app is known in switches by its number, and keeps it for longer than the node lives. Where nothing is kept it is its place in the list.
 fn give_numbers(config: &mut Config) -> Result<(), CommandError> {
     let Some(folder) = &config.node.records else { return Ok(()) };
-    let passed_on = numbering::give_numbers(folder, &mut config.apps).map_err(CommandError::CannotBe)?;
+    let passed_on = numbering::give_numbers(folder, &mut config.apps)?;
     for PassedOn { number, from, to } in passed_on {
         tracing::warn!(
+    do_without_a_folder(config);
             "the app {to} has the number {number}, which was {from}'s, since all numbers were given: rules of {from} that are still in \
              switches are {to}'s now"
         );
     }
     Ok(())
+}
+
+/// A state folder that nobody named and that cannot be used keeps no node from running: then nothing is kept.
+fn do_without_a_folder(config: &mut Config) {
+    let node = &mut config.node;
+    let default =
+        node.state.as_ref().filter(|state| !node.state_is_asked_for && node.records.as_ref() == Some(*state));
+    let Some(folder) = default else { return };
+    let usable = std::fs::create_dir_all(folder)
+        .and_then(|()| Ok(rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)?));
+    if let Err(error) = usable {
+        tracing::warn!(
+            "the state folder {} cannot be used ({error}): no incidents, logs, numbers and users of apps are kept, nor who did what; \
+             name another with --state DIR",
+            folder.display()
+        );
+        (node.records, node.state, node.audit) = (None, None, None);
+        config.apps.retain(|app| !services::keeps_the_audit_log(app));
+    }
 }
 
 fn plan(config: Config, args: &RunArgs) -> Result<Plan, CommandError> {
@@ -256,4 +278,38 @@ fn code(source: &AppSource, interpreter: Option<Interpreter>, sandbox: &mut Sand
 
 fn grant(sandbox: &mut Sandbox, reads: Vec<PathBuf>, file: &Path) {
     sandbox.fs.read.extend(reads.into_iter().chain([file.to_owned()]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConfigFile;
+
+    fn given(file: &str, around: &Surroundings) -> Result<Config, CommandError> {
+        let args = RunArgs { apps: vec!["hub".parse().unwrap()], ..RunArgs::default() };
+        let mut config = Config::merge(
+            ConfigFile::parse(file, Path::new("burnet.toml")).unwrap(),
+            &args,
+            around,
+            &apps::NAMES,
+        )?;
+        give_numbers(&mut config)?;
+        Ok(config)
+    }
+
+    #[test]
+    fn a_state_folder_that_cannot_be_made_keeps_no_node_from_running_unless_it_was_named() {
+        let nobody =
+            Surroundings { uid: 1000, home: Some("/proc/nowhere".into()), ..Surroundings::default() };
+        let node = given("", &nobody).unwrap().node;
+        assert_eq!((node.records, node.state, node.audit), (None, None, None));
+        let named = Surroundings { burnet_state: Some("/proc/nowhere".into()), ..nobody.clone() };
+        let demanded = "[node]\naudit = true";
+        for refused in [given("", &named).unwrap_err(), given(demanded, &nobody).unwrap_err()] {
+            assert!(
+                matches!(&refused, CommandError::CannotBe(why) if why.contains("/proc/nowhere")),
+                "{refused}"
+            );
+        }
+    }
 }

@@ -106,6 +106,11 @@ impl Surroundings {
         })
     }
 
+    /// Whether `$BURNET_STATE` names a state folder.
+    pub fn names_state(&self) -> bool {
+        self.burnet_state.as_ref().is_some_and(|path| !path.is_empty())
+    }
+
     fn default_socket(&self) -> PathBuf {
         let runtime_dir = self.xdg_runtime_dir.as_deref().filter(|path| !path.is_empty()).map(Path::new);
         match runtime_dir {

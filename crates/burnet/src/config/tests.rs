@@ -183,3 +183,42 @@ fn a_configuration_that_cannot_be_read_is_named() {
         "/nowhere/burnet.toml cannot be read (No such file or directory (os error 2)): check the path";
     assert!(error.starts_with(expected), "{error}");
 }
+
+fn audit_of(file: &str, args: &RunArgs, around: &Surroundings) -> Option<PathBuf> {
+    audit_folder(&ConfigFile::parse(file, Path::new("burnet.toml")).unwrap(), args, around).unwrap()
+}
+
+#[test]
+fn who_did_what_is_kept_by_roots_node_and_where_the_state_folder_was_named() {
+    let user = Surroundings { uid: 1000, home: Some("/home/u".into()), ..around() };
+    let root = Surroundings { uid: 0, ..user.clone() };
+    let told = Surroundings { burnet_state: Some("/b".into()), ..user.clone() };
+    let own = RunArgs { die_with_parent: true, ..RunArgs::default() };
+    let check = |file: &str, args: &RunArgs, around: &Surroundings, expected: Option<&str>| {
+        assert_eq!(audit_of(file, args, around), expected.map(PathBuf::from), "{file} {around:?}");
+    };
+    check("", &args(&[]), &user, None);
+    check("", &args(&[]), &root, Some("/var/lib/burnet/audit"));
+    check("[node]\naudit = false", &args(&[]), &root, None);
+    check("[node]\naudit = true", &args(&[]), &user, Some("/home/u/.local/state/burnet/audit"));
+    check("[node]\nstate = '/s'", &args(&[]), &user, Some("/s/audit"));
+    check("", &args(&[]), &told, Some("/b/audit"));
+    check("", &own, &told, None);
+    check("", &own, &root, None);
+    check("[node]\nstate = '/s'", &own, &root, Some("/s/audit"));
+}
+
+#[test]
+fn a_node_that_a_program_starts_for_itself_leaves_the_operators_state_folder_alone() {
+    let root = Surroundings { uid: 0, burnet_state: Some("/b".into()), ..around() };
+    let check = |file: &str, args: RunArgs, records: &str, state: Option<&str>| {
+        let file = ConfigFile::parse(file, Path::new("burnet.toml")).unwrap();
+        let node = Config::merge(file, &args, &root, BUILT_IN).unwrap().node;
+        assert_eq!((node.records, node.state), (Some(records.into()), state.map(PathBuf::from)));
+    };
+    let own = || RunArgs { records: Some("/r".into()), ..RunArgs::default() };
+    check("", RunArgs::default(), "/b", Some("/b"));
+    check("", own(), "/r", None);
+    check("[node]\nstate = '/s'", own(), "/r", Some("/b"));
+    check("", RunArgs { state: Some("/s".into()), ..own() }, "/r", Some("/s"));
+}

@@ -6,7 +6,7 @@
 use audit::AuditSettings;
 use audit::log::{Bounds, Log};
 use monitor::audit::Batch;
-use monitor::{AppRole, AppSpec};
+use monitor::AppSpec;
 use rustix::process::geteuid;
 
 use super::users_of;
@@ -20,7 +20,7 @@ pub(super) struct Keeper(AuditSettings);
 
 impl Keeper {
     pub(super) fn of(config: &Config) -> Result<Option<Keeper>, CommandError> {
-        let service = |app: &&AppSpec| app.role == AppRole::Service && app.name == "audit";
+        let service = |app: &&AppSpec| services::keeps_the_audit_log(app);
         let Some(service) = config.apps.iter().find(service) else { return Ok(None) };
         let cannot = |why: &dyn std::fmt::Display| {
             CommandError::CannotBe(format!(

@@ -3,6 +3,7 @@
 //! In: the folder and the apps. Out: the apps with their numbers, and the file as it is to be next time. It decides on no number: that is
 //! [`crate::zone_numbers`]'s.
 
+use crate::cli::CommandError;
 use crate::zone_numbers::{PassedOn, TEXT_BYTES_MAX, ZoneNumbers};
 use monitor::AppSpec;
 use std::fs::{self, File};
@@ -20,27 +21,34 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Gives each app its number, and keeps it. Out: the numbers that another app had before.
 ///
 /// # Errors
-/// What is kept cannot be read or written: a sentence. Then no app has a number yet.
-pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Vec<PassedOn>, String> {
+/// What is kept cannot be read or written, or another node does not end giving numbers there. Then no app has a number yet.
+pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Vec<PassedOn>, CommandError> {
     let path = folder.join(FILE);
     let trouble = |error: io::Error| {
-        format!("the numbers of apps are kept in {}, which cannot be used: {error}", path.display())
+        let sentence =
+            format!("the numbers of apps are kept in {}, which cannot be used: {error}", path.display());
+        match error.kind() {
+            // Nothing that was asked for is wrong: the same may work in a moment.
+            io::ErrorKind::WouldBlock => CommandError::DidNotWork(sentence),
+            _ => CommandError::CannotBe(sentence),
+        }
     };
     fs::create_dir_all(folder).map_err(trouble)?;
     let _lock = lock(folder).map_err(trouble)?;
     let text = read(&path).map_err(trouble)?;
     let mut numbers = ZoneNumbers::parse(&text).map_err(|why| {
-        format!(
+        CommandError::CannotBe(format!(
             "{}, {why}: by these numbers rules in switches are known as an app's; put the file back as it was, or remove it if \
              no switch has rules of this node's",
             path.display()
-        )
+        ))
     })?;
     let names: Vec<&str> = apps.iter().map(|app| app.name.as_str()).collect();
     let passed_on = numbers.give(&names);
     let kept = numbers.to_text();
     if kept != text {
-        package::state::write_file(&path, kept.as_bytes(), 0o644).map_err(|error| error.to_string())?;
+        package::state::write_file(&path, kept.as_bytes(), 0o644)
+            .map_err(|error| CommandError::CannotBe(error.to_string()))?;
     }
     for app in apps {
         app.zone = numbers.number_of(&app.name);
@@ -72,7 +80,9 @@ fn lock(folder: &Path) -> io::Result<File> {
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
     }
-    Err(io::Error::other("another node is giving numbers there, and does not end"))
+    let held =
+        "another node is giving numbers there, and does not end; start this one again when that is over";
+    Err(io::Error::new(io::ErrorKind::WouldBlock, held))
 }
 
 #[cfg(test)]
@@ -96,7 +106,8 @@ mod tests {
 
     fn numbers(folder: &Path, names: &[&str]) -> Result<Vec<Option<u16>>, String> {
         let mut apps: Vec<AppSpec> = names.iter().map(|name| app(name)).collect();
-        give_numbers(folder, &mut apps).map(|_| apps.iter().map(|app| app.zone).collect())
+        let given = give_numbers(folder, &mut apps).map_err(|error| error.to_string());
+        given.map(|_| apps.iter().map(|app| app.zone).collect())
     }
 
     #[test]
@@ -111,5 +122,20 @@ mod tests {
         assert!(numbers(&folder, &["hub"]).unwrap_err().contains("more than"));
         fs::remove_dir_all(&folder).unwrap();
         assert!(numbers(Path::new("/proc/no-such-folder"), &["hub"]).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_another_node_is_busy_in_did_not_work_and_is_no_mistake_of_the_operators() {
+        let folder = std::env::temp_dir().join(format!("burnet-numbering-lock-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let held = lock(&folder).unwrap();
+        let refused = give_numbers(&folder, &mut [app("hub")]).unwrap_err();
+        assert!(
+            matches!(&refused, CommandError::DidNotWork(why) if why.contains("another node")),
+            "{refused}"
+        );
+        drop(held);
+        assert_eq!(numbers(&folder, &["hub"]), Ok(vec![Some(1)]));
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
