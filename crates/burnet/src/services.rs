@@ -32,18 +32,16 @@ pub struct Service {
 pub struct Need {
     /// What no app may hold, by name.
     pub system: Vec<String>,
-    /// What an app may hold too.
-    pub capabilities: Capabilities,
     /// What it may take of the machine.
     pub limits: Limits,
     /// What of the machine it may touch.
     pub sandbox: Sandbox,
     /// What it is told.
     pub settings: serde_json::Map<String, serde_json::Value>,
+}
+
 /// The service that keeps who did what.
 pub const AUDIT: &str = "audit";
-
-}
 
 /// All of them.
 static SERVICES: [Service; 2] = [
@@ -98,8 +96,9 @@ pub fn wanted(config: &Config) -> Vec<AppSpec> {
 }
 
 fn spec(name: &str, need: Need) -> AppSpec {
-    let Need { system, capabilities, limits, sandbox, settings } = need;
-    let grant = AppGrant { capabilities: Some(capabilities), system, ..AppGrant::default() };
+    let Need { system, limits, sandbox, settings } = need;
+    // What an app may hold no service needs; without this it would hold what an app has by default.
+    let grant = AppGrant { capabilities: Some(Capabilities::default()), system, ..AppGrant::default() };
     AppSpec {
         zone: None,
         name: name.to_owned(),

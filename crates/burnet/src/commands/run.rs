@@ -57,7 +57,11 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
         })?;
     }
     let keeper = Keeper::of(&config)?;
-    let mut plan = plan(config, args)?;
+    let users = users_of(&config)?;
+    if let Some(keeper) = &keeper {
+        keeper.give_to(&users)?;
+    }
+    let mut plan = plan(config, args, &users)?;
     if args.monolithic {
         baseline::make_monolithic(&mut plan);
     }
@@ -80,11 +84,11 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
 
 /// An app is known in switches by its number, and keeps it for longer than the node lives. Where nothing is kept it is its place in the list.
 fn give_numbers(config: &mut Config) -> Result<(), CommandError> {
+    do_without_a_folder(config);
     let Some(folder) = &config.node.records else { return Ok(()) };
     let passed_on = numbering::give_numbers(folder, &mut config.apps)?;
     for PassedOn { number, from, to } in passed_on {
         tracing::warn!(
-    do_without_a_folder(config);
             "the app {to} has the number {number}, which was {from}'s, since all numbers were given: rules of {from} that are still in \
              switches are {to}'s now"
         );
@@ -111,11 +115,11 @@ fn do_without_a_folder(config: &mut Config) {
     }
 }
 
-fn plan(config: Config, args: &RunArgs) -> Result<Plan, CommandError> {
+fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result<Plan, CommandError> {
     let own = std::env::current_exe()
         .map_err(|error| CommandError::DidNotWork(format!("the program cannot find itself: {error}")))?
         .into_os_string();
-    let launches = Launches::of(&config)?;
+    let launches = Launches::of(&config, users)?;
     let kernel = vec![own.clone(), OsString::from("kernel")];
     let find = launches.clone().find(args, Surroundings::of_this_process()?);
     let zone = move |app: &AppSpec, seat: &Seat| {

@@ -3,17 +3,22 @@
 //! In: the configuration; what no service has kept when the node ends. Out: a folder that the service may write, and the last lines. It decides nothing
 //! about what is recorded.
 
+use std::collections::BTreeMap;
+
 use audit::AuditSettings;
 use audit::log::{Bounds, Log};
-use monitor::audit::Batch;
 use monitor::AppSpec;
+use monitor::audit::Batch;
 use rustix::process::geteuid;
 
-use super::users_of;
 use crate::cli::CommandError;
 use crate::config::Config;
 use crate::node::now_unix_ms;
 use crate::services;
+
+fn cannot(why: &dyn std::fmt::Display) -> CommandError {
+    CommandError::CannotBe(format!("it cannot be kept who did what ({why}): node.audit = false does without"))
+}
 
 /// Makes the folder of the records for the service that keeps them, and keeps what is left when that is over.
 pub(super) struct Keeper(AuditSettings);
@@ -22,20 +27,18 @@ impl Keeper {
     pub(super) fn of(config: &Config) -> Result<Option<Keeper>, CommandError> {
         let service = |app: &&AppSpec| services::keeps_the_audit_log(app);
         let Some(service) = config.apps.iter().find(service) else { return Ok(None) };
-        let cannot = |why: &dyn std::fmt::Display| {
-            CommandError::CannotBe(format!(
-                "it cannot be kept who did what ({why}): node.audit = false does without"
-            ))
-        };
         let settings: AuditSettings =
             serde_json::from_value(service.settings.clone().into()).map_err(|error| cannot(&error))?;
         audit::log::make_folder(&settings.folder).map_err(|error| cannot(&error))?;
-        // Only root can give it away, and only root's service has a user of its own.
-        if let Some(user) = users_of(config)?.get(&service.name).filter(|_| geteuid().is_root()) {
-            let given = audit::log::give_to(&settings.folder, *user);
-            given.map_err(|error| cannot(&error))?;
-        }
         Ok(Some(Keeper(settings)))
+    }
+
+    /// Makes the folder the service's own. Only root can give it away, and only root's service has a user of its own.
+    pub(super) fn give_to(&self, users: &BTreeMap<String, u32>) -> Result<(), CommandError> {
+        match users.get(services::AUDIT).filter(|_| geteuid().is_root()) {
+            Some(user) => audit::log::give_to(&self.0.folder, *user).map_err(|error| cannot(&error)),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn keep(self, unkept: Batch) {

@@ -31,9 +31,8 @@ pub(super) struct Launch {
 pub(super) struct Launches(Arc<Mutex<BTreeMap<String, Launch>>>);
 
 impl Launches {
-    /// Of the apps of a configuration.
-    pub(super) fn of(config: &Config) -> Result<Launches, CommandError> {
-        let users = users_of(config)?;
+    /// Of the apps of a configuration, with the users that they were given.
+    pub(super) fn of(config: &Config, users: &BTreeMap<String, u32>) -> Result<Launches, CommandError> {
         let launches = Launches(Arc::default());
         for app in &config.apps {
             launches.learn(config, app, users.get(&app.name).copied()).map_err(CommandError::CannotBe)?;
