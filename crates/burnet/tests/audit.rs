@@ -223,6 +223,12 @@ fn the_operator_is_shown_what_is_asked_for_and_told_which_line_was_altered() {
     assert!(shown(&["audit"]).contains("key_trusted by operator: alice"), "{}", shown(&["audit"]));
     assert_eq!(shown(&["audit", "--what", "key_distrusted"]).lines().count(), 1);
     assert_eq!(shown(&["audit", "--refused"]), "");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let state = folder.state();
+    let mut onto_a_full_disk = Command::new(env!("CARGO_BIN_EXE_burnet"));
+    onto_a_full_disk.arg("audit").arg("--state").arg(&state).stdin(Stdio::null()).stdout(full);
+    let told = onto_a_full_disk.stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(told.status.code(), Some(1), "what could not be written was shown to nobody");
     assert_eq!(shown(&["audit", "--since", "1h", "--json"]).lines().count(), 2);
     let head = shown(&["audit", "verify"]).lines().last().unwrap().replace("head: ", "");
     assert!(folder.burnet(&["audit", "verify", "--head", &head]).status.success());

@@ -55,16 +55,22 @@ fn show(args: &AuditShowArgs) -> Result<ExitCode, CommandError> {
     let mut reader = Reader::at(folder.clone());
     loop {
         let mut text = String::new();
-        let mut gone = false;
+        let mut printed = Ok(());
         let read = reader.lines(|_, spelt| {
             if let Some(shown) = shown(args, since_ms, spelt) {
                 text += &shown;
                 text.push('\n');
             }
             if text.len() > 1 << 16 {
-                gone = !print(&mut text);
+        // What was read before it went wrong is shown all the same.
+        match printed.and_then(|()| print(&mut text)) {
+            // A reader that has gone away has heard enough.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+            printed => printed?,
+        }
+                printed = print(&mut text);
             }
-            !gone
+            printed.is_ok()
         });
         match read {
             // A node that is about to make it may be waited for.
@@ -72,17 +78,16 @@ fn show(args: &AuditShowArgs) -> Result<ExitCode, CommandError> {
             Err(error) => return Err(unreadable(&folder, &error)),
             Ok(()) => {}
         }
-        if gone || !print(&mut text) || !args.follow {
+        if !args.follow {
             return Ok(ExitCode::SUCCESS);
         }
         std::thread::sleep(FOLLOW);
     }
 }
 
-/// Whether there is a reader still.
-fn print(text: &mut String) -> bool {
+fn print(text: &mut String) -> std::io::Result<()> {
     let text = std::mem::take(text);
-    std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()).is_ok()
+    std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush())
 }
 
 /// A line as it is shown, if it is.

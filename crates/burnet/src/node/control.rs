@@ -676,12 +676,16 @@ impl Control {
             return Answer::Refused("the node is not in safe mode".to_owned());
         }
         tracing::info!("safe mode is left by the operator ({peer})");
+        let asked = format!("leave safe mode ({peer})");
+        self.tell_records(vec![Record::new(now_unix_ms(), "asked", "operator", asked)]);
         self.to_monitor.push(FromKernel::LeaveSafeMode);
         Answer::Done
     }
 
     fn add_app(&mut self, app: String, peer: Peer) -> Answer {
         tracing::info!("app {app:?}: to be added by the operator ({peer})");
+        let asked = format!("add ({peer})");
+        self.tell_records(vec![Record::new(now_unix_ms(), "asked", "operator", asked).of_app(&app)]);
         self.to_monitor.push(FromKernel::AddApp { app });
         Answer::Done
     }
