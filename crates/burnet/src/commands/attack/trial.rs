@@ -217,13 +217,15 @@ fn has_begun(case: &Case, node: &OwnNode) -> bool {
     !matches!(case.by, By::App(_)) || says(node, BEGINS) || has_ended(node)
 }
 
+/// Whether all that attack have ended, and there is one.
 fn has_ended(node: &OwnNode) -> bool {
-    attacker(node).is_some_and(|app| app.status.last_end.is_some())
+    let attackers = attackers(node);
+    !attackers.is_empty() && attackers.iter().all(|app| app.status.last_end.is_some())
 }
 
-fn attacker(node: &OwnNode) -> Option<AppView> {
-    let Ok(Answer::Apps(apps)) = client::ask(node.socket(), &Question::Apps) else { return None };
-    apps.into_iter().find(|app| app.status.app.starts_with(ATTACKER))
+fn attackers(node: &OwnNode) -> Vec<AppView> {
+    let Ok(Answer::Apps(apps)) = client::ask(node.socket(), &Question::Apps) else { return Vec::new() };
+    apps.into_iter().filter(|app| app.status.app.starts_with(ATTACKER)).collect()
 }
 
 /// What the attacker says when it begins, in the node's log.
@@ -253,7 +255,7 @@ fn has_come(case: &Case, node: &OwnNode) -> bool {
         Must::End(_) => has_ended(node),
         Must::BeRefused => came_of_commands(&log_of(node)).0 > 0,
         Must::BeLimited => {
-            attacker(node).is_some_and(|app| app.refusals > 0) || came_of_commands(&log_of(node)).0 > 0
+            attackers(node).iter().any(|app| app.refusals > 0) || came_of_commands(&log_of(node)).0 > 0
         }
         Must::BeDenied => has_ended(node) || says(node, "misbehaving: tried "),
         Must::BeCutShort => lines_left_out(node),
@@ -322,10 +324,11 @@ fn note(app: &AppView, seen: &mut Evidence) {
     }
     seen.restarts = seen.restarts.max(status.restarts);
     seen.refusals = app.refusals;
+    let endings = seen.endings.entry(status.app.clone()).or_default();
     if let Some(end) = &status.last_end
-        && !seen.endings.contains(&end.reason)
+        && !endings.contains(&end.reason)
     {
-        seen.endings.push(end.reason.clone());
+        endings.push(end.reason.clone());
     }
 }
 
@@ -341,10 +344,8 @@ fn look_back(node: &OwnNode, network: &Handle, seen: &mut Evidence) {
     seen.firewall_rules_whole = firewall_is_everywhere(node, network);
     seen.owners = owners(node);
     seen.lines_left_out = lines_left_out(node);
-    let log = node.log();
-    seen.log_bytes = std::fs::metadata(&log).map_or(0, |metadata| metadata.len());
-    let text = std::fs::read(&log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+    seen.log_bytes = std::fs::metadata(node.log()).map_or(0, |metadata| metadata.len());
+    let text = log_of(node);
     seen.began |= text.contains(BEGINS);
     (seen.denied, seen.worked) = came_of_commands(&text);
     let tries =

@@ -2,6 +2,8 @@
 //!
 //! Pure: it looks at nothing but the evidence.
 
+use std::collections::BTreeMap;
+
 use super::case::{Case, Must};
 
 /// What was seen in a trial.
@@ -23,8 +25,8 @@ pub struct Evidence {
     pub node_answers: bool,
     /// Whether each switch still has the firewall's rule.
     pub firewall_rules_whole: bool,
-    /// Why the attacker ended, each time.
-    pub endings: Vec<String>,
+    /// Why each app that attacks ended, each time; nothing of one that never did.
+    pub endings: BTreeMap<String, Vec<String>>,
     /// How often it was started anew.
     pub restarts: u64,
     /// Commands that the kernel refused it.
@@ -144,19 +146,28 @@ fn hurt_nobody(seen: &Evidence) -> Result<(), String> {
 }
 
 fn ended(seen: &Evidence, reasons: &[&str]) -> Result<String, String> {
-    let fits = |ending: &&String| reasons.iter().any(|reason| ending.contains(reason));
-    match (seen.endings.iter().find(fits), seen.endings.first()) {
-        (Some(ending), _) => Ok(format!("it ended ({ending}), nobody else noticed")),
-        (None, Some(other)) => Err(format!("it ended for another reason: {other}")),
-        (None, None) => Err("it did not end".to_owned()),
+    let mut held = Err("it did not end".to_owned());
+    for endings in seen.endings.values() {
+        let fits = |ending: &&String| reasons.iter().any(|reason| gives(ending, reason));
+        held = match (endings.iter().find(fits), endings.first()) {
+            (Some(ending), _) => Ok(format!("it ended ({ending}), nobody else noticed")),
+            (None, Some(other)) => return Err(format!("it ended for another reason: {other}")),
+            (None, None) => return Err("it did not end".to_owned()),
+        };
     }
+    held
+}
+
+/// Whether an end is for this reason, and not for one that only begins so: exit code 1 is not 127.
+fn gives(ending: &str, reason: &str) -> bool {
+    ending.split_once(reason).is_some_and(|(_, rest)| !rest.starts_with(|next: char| next.is_ascii_digit()))
 }
 
 fn denied(seen: &Evidence) -> Result<String, String> {
     if let Some(worked) = seen.tries.iter().find(|line| line.ends_with("it worked")) {
         return Err(worked.clone());
     }
-    if let Some(killed) = seen.endings.iter().find(|ending| ending.contains("SIGSYS")) {
+    if let Some(killed) = seen.endings.values().flatten().find(|ending| ending.contains("SIGSYS")) {
         return Ok(format!("ended at the first try ({killed})"));
     }
     if let Some(aim) = seen.aims.iter().find(|aim| !seen.tries.iter().any(|line| names(line, aim))) {
@@ -181,6 +192,15 @@ mod tests {
             began: true,
             ..Evidence::default()
         }
+    }
+
+    /// Of one app after the other.
+    fn endings(all: &[&[&str]]) -> BTreeMap<String, Vec<String>> {
+        let of_one = |reasons: &[&str]| reasons.iter().map(|reason| (*reason).to_owned()).collect();
+        all.iter()
+            .enumerate()
+            .map(|(number, reasons)| (format!("{ATTACKER}-{number}"), of_one(reasons)))
+            .collect()
     }
 
     fn check(must: Must, seen: Evidence, expected: Result<&str, &str>) {
@@ -216,7 +236,7 @@ mod tests {
         let failed = Evidence { not_tried: Some("no route".to_owned()), ..quiet() };
         check(Must::HurtNobody, failed.clone(), Err("it could not be tried: no route"));
         check(Must::BeCutOff, failed, Err("it could not be tried: no route"));
-        let ended = Evidence { endings: vec!["exit code 7".to_owned()], ..never() };
+        let ended = Evidence { endings: endings(&[&["exit code 7"]]), ..never() };
         check(Must::End(&["exit code 7"]), ended, Ok("it ended (exit code 7), nobody else noticed"));
     }
 
@@ -273,7 +293,7 @@ mod tests {
 
     #[test]
     fn an_end_counts_only_for_its_reason() {
-        let ended = |why: &str| Evidence { endings: vec![why.to_owned()], ..quiet() };
+        let ended = |why: &str| Evidence { endings: endings(&[&[why]]), ..quiet() };
         check(Must::End(&["SIGABRT"]), quiet(), Err("it did not end"));
         check(Must::End(&["SIGABRT"]), ended("exit code 0"), Err("it ended for another reason: exit code 0"));
         check(
@@ -281,6 +301,24 @@ mod tests {
             ended("killed by SIGABRT"),
             Ok("it ended (killed by SIGABRT), nobody else noticed"),
         );
+        for code in ["exit code 101", "exit code 127"] {
+            let why = format!("it ended for another reason: {code}");
+            check(Must::End(&["exit code 1"]), ended(code), Err(&why));
+        }
+    }
+
+    #[test]
+    fn each_app_that_attacks_must_have_ended() {
+        let ended = |all: &[&[&str]]| Evidence { endings: endings(all), ..quiet() };
+        let must = Must::End(&["exit code 1"]);
+        check(must, ended(&[&["exit code 1"], &[]]), Err("it did not end"));
+        check(
+            must,
+            ended(&[&["exit code 1"], &["SIGSYS"], &["exit code 1"]]),
+            Err("it ended for another reason: SIGSYS"),
+        );
+        let all = ended(&[&["exit code 1"], &["SIGSYS", "exit code 1"]]);
+        check(must, all, Ok("it ended (exit code 1), nobody else noticed"));
     }
 
     #[test]
@@ -305,7 +343,7 @@ mod tests {
             Err("tried b: it worked"),
         );
         check(Must::BeDenied, tried(&["tried a: denied: EPERM"]), Ok("1 denied: tried a: denied: EPERM"));
-        let killed = Evidence { endings: vec!["killed by SIGSYS".to_owned()], ..quiet() };
+        let killed = Evidence { endings: endings(&[&["killed by SIGSYS"]]), ..quiet() };
         check(Must::BeDenied, killed, Ok("ended at the first try (killed by SIGSYS)"));
     }
 }
