@@ -74,6 +74,11 @@ struct Quiet {
     port: u16,
 }
 
+/// Where a packet-out's first action sends it; nowhere if there is none.
+fn output_port(message: &[u8]) -> Option<u16> {
+    Some(u16::from_be_bytes(*message.get(OUTPUT_PORT_AT..)?.first_chunk()?))
+}
+
 impl Quiet {
     /// Up, and heard by the app.
     fn connect(controller: SocketAddr) -> std::io::Result<Quiet> {
@@ -85,8 +90,12 @@ impl Quiet {
         quiet.stream.write_all(&raw::features(Version::V1_0, QUIET))?;
         // An app hears of what happens after it has said that it wants to.
         let began = Instant::now();
-        while quiet.ask(LOOK).is_err() && began.elapsed() < PATIENCE {}
-        Ok(quiet)
+        loop {
+            match quiet.ask(LOOK) {
+                Err(error) if error.kind() == ErrorKind::TimedOut && began.elapsed() < PATIENCE => {}
+                asked => return asked.map(|_| quiet),
+            }
+        }
     }
 
     fn measure(&mut self, count: u32) -> std::io::Result<Latencies> {
@@ -136,7 +145,7 @@ impl Quiet {
                     let reply = [&[header[0], ECHO_REPLY], &message[2..]].concat();
                     self.stream.write_all(&reply)?;
                 }
-                PACKET_OUT if message[OUTPUT_PORT_AT..].starts_with(&self.port.to_be_bytes()) => {
+                PACKET_OUT if output_port(&message) == Some(self.port) => {
                     let nanos = message.last_chunk().copied().map_or(0, u64::from_be_bytes);
                     answer = Some(SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos));
                 }
