@@ -56,12 +56,12 @@ fn text(apps: &[AppView], now_ms: u64) -> String {
     let (wanted, services) = (of(AppRole::App), of(AppRole::Service));
     let own = match services.is_empty() {
         true => String::new(),
-        false => format!("\n{}", listed("SERVICE", &services, now_ms)),
-    };
     if wanted.is_empty() {
         let none = "the node runs no app; start it with --app NAME, for example --app learning-switch\n";
-        return format!("{none}{own}");
+        return format!("{none}{own}{trouble}");
     }
+        false => format!("\n{}", listed("SERVICE", &services, now_ms)),
+    };
     // It is the same for all of them.
     let trouble = apps.iter().find_map(|app| app.trouble.as_ref());
     let trouble = trouble.map(|trouble| format!("{trouble}\n")).unwrap_or_default();
