@@ -9,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use burnet::node::client;
+use burnet::node::operator::{Answer, Question};
 use emulator::{Emulation, SwitchOptions, Topology, Versions};
 use serde_json::Value;
 
@@ -55,14 +57,10 @@ impl Node {
     }
 
     fn kernel(&self) -> Option<(u32, String)> {
-        let stream = std::os::unix::net::UnixStream::connect(self.folder.join("n.sock")).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        std::io::Write::write_all(&mut &stream, b"\"node\"\n").ok()?;
-        let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(&stream), &mut line).ok()?;
-        let answer: Value = serde_json::from_str(&line).ok()?;
-        let listen = answer["node"]["listen"][0].as_str()?.to_owned();
-        Some((u32::try_from(answer["node"]["pid"].as_u64()?).ok()?, listen))
+        match client::ask(&self.folder.join("n.sock"), &Question::Node).ok()? {
+            Answer::Node(node) => Some((node.pid, node.listen.first()?.clone())),
+            _ => None,
+        }
     }
 
     #[track_caller]

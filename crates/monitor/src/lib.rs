@@ -54,7 +54,7 @@ pub use app::{
 };
 pub use backoff::Patience;
 pub use finder::{Find, Found};
-pub use output::ZONE_REMARK;
+pub use output::{LINE_BYTES_MAX, LINES_PER_S_MAX, ZONE_REMARK};
 pub use resources::{NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
 pub use run::{Monitor, Outcome, Plan, Programs, Seat, ZoneProgram, run};
 pub use run_error::RunError;

@@ -7,11 +7,11 @@
 use crate::app::legible;
 
 /// Longest line; a longer one is logged in pieces.
-pub(crate) const LINE_BYTES_MAX: usize = 2_048;
+pub const LINE_BYTES_MAX: usize = 2_048;
 
 /// Most lines of one app in the log a second: more than anyone reads, and little enough that no app fills the disk
 /// unseen.
-pub(crate) const LINES_PER_S_MAX: u32 = 100;
+pub const LINES_PER_S_MAX: u32 = 100;
 
 /// Most bytes of one app that are read a second. An app that prints more waits in its own write.
 pub(crate) const BYTES_PER_S_MAX: usize = 1 << 20;

@@ -3,9 +3,9 @@
 use super::{ago, ask, json, safe_mode, table::columns, unexpected};
 use crate::cli::incidents::AppQuarantineArgs;
 use crate::cli::{AppListArgs, AppVerbArgs, CommandError};
+use crate::node::now_unix_ms;
 use crate::node::operator::{Answer, AppView, PackageView, Question};
 use monitor::{AppRole, AppState, Ending, Verb};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What `burnet app list` prints.
 pub fn list(args: &AppListArgs) -> Result<String, CommandError> {
@@ -14,7 +14,7 @@ pub fn list(args: &AppListArgs) -> Result<String, CommandError> {
         return json(&apps);
     }
     let Answer::Node(node) = ask(&args.asking, &Question::Node)? else { return Err(unexpected()) };
-    let apps = text(&apps, unix_ms());
+    let apps = text(&apps, now_unix_ms());
     Ok(if node.safe_mode.is_some() { apps + &safe_mode::text(&node) } else { apps })
 }
 
@@ -44,11 +44,6 @@ fn ask_for_because(args: &AppVerbArgs, verb: Verb, why: Option<String>) -> Resul
     } else {
         Ok(format!("{} {doing}; `burnet app list` shows how it fares\n", args.name))
     }
-}
-
-fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn text(apps: &[AppView], now_ms: u64) -> String {

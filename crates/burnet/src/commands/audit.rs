@@ -3,7 +3,6 @@
 //! In: what is asked, the log's files. Out: lines. It alters no line, and needs no running node.
 
 use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,9 +17,10 @@ use serde_json::json;
 
 use crate::cli::CommandError;
 use crate::cli::audit::{AuditArgs, AuditCommand, AuditShowArgs, AuditVerifyArgs};
-use crate::cli::package::StateArgs;
-use crate::config::{AUDIT_FOLDER, Surroundings};
+use crate::commands::package::state_folder;
+use crate::config::AUDIT_FOLDER;
 use crate::node::now_unix_ms;
+use monitor::legible;
 
 /// How often it is looked for what came, when that is followed.
 const FOLLOW: Duration = Duration::from_millis(200);
@@ -31,10 +31,6 @@ pub fn audit(args: &AuditArgs) -> Result<ExitCode, CommandError> {
         Some(AuditCommand::Verify(args)) => verify(args),
         None => show(&args.shown),
     }
-}
-
-fn folder(args: &StateArgs) -> Result<PathBuf, CommandError> {
-    Ok(Surroundings::of_this_process()?.state(args.state.as_deref(), None)?.join(AUDIT_FOLDER))
 }
 
 fn unreadable(folder: &std::path::Path, error: &std::io::Error) -> CommandError {
@@ -50,7 +46,7 @@ fn unreadable(folder: &std::path::Path, error: &std::io::Error) -> CommandError 
 }
 
 fn show(args: &AuditShowArgs) -> Result<ExitCode, CommandError> {
-    let folder = folder(&args.state)?;
+    let folder = state_folder(args.state.state.as_deref())?.join(AUDIT_FOLDER);
     let since_ms = args.since.map_or(0, |since| since.unix_ms(now_unix_ms()));
     let mut reader = Reader::at(folder.clone());
     loop {
@@ -62,16 +58,16 @@ fn show(args: &AuditShowArgs) -> Result<ExitCode, CommandError> {
                 text.push('\n');
             }
             if text.len() > 1 << 16 {
+                printed = print(&mut text);
+            }
+            printed.is_ok()
+        });
         // What was read before it went wrong is shown all the same.
         match printed.and_then(|()| print(&mut text)) {
             // A reader that has gone away has heard enough.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
             printed => printed?,
         }
-                printed = print(&mut text);
-            }
-            printed.is_ok()
-        });
         match read {
             // A node that is about to make it may be waited for.
             Err(error) if args.follow && error.kind() == ErrorKind::NotFound => {}
@@ -115,18 +111,12 @@ fn in_words(line: &Line) -> String {
     let word = |word: &Option<String>| word.as_ref().map(|word| format!(" {word}")).unwrap_or_default();
     let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
     let about = [word(app), word(switch), word(capability), times].concat();
-    format!("{time} {what} by {who}{about}: {}", legible(text))
-}
-
-/// Records hold what apps said: nothing of it may steer a terminal.
-fn legible(text: &str) -> String {
-    text.chars()
-        .flat_map(|one| if one.is_control() { one.escape_default().collect() } else { vec![one] })
-        .collect()
+    // Records hold what apps said: nothing of it may steer a terminal. How long they are was seen to before.
+    format!("{time} {what} by {who}{about}: {}", legible(text, usize::MAX))
 }
 
 fn verify(args: &AuditVerifyArgs) -> Result<ExitCode, CommandError> {
-    let folder = folder(&args.state)?;
+    let folder = state_folder(args.state.state.as_deref())?.join(AUDIT_FOLDER);
     let (said, whole) = match look(&folder, args.head) {
         Err(Unsound::Unreadable(error)) => return Err(unreadable(&folder, &error)),
         Err(Unsound::Damaged(damage)) => {

@@ -1,17 +1,12 @@
 //! What an app may write into the node's log: legible lines of a bounded length, and not more of them than anyone reads.
 //!
 //! In: lines of zones as they come, and the time. Out: the line as it is to be written, or nothing, and how many were left out. It is as much
-//! as the monitor takes of what an app says on its own output. Never writes anything.
+//! as the monitor takes of what an app says on its own output; each worker counts for itself, and what is beyond a line's length is cut off. Never writes anything.
 
 use abi::ZoneId;
 use kernel::quota::Bucket;
+use monitor::{LINE_BYTES_MAX, LINES_PER_S_MAX};
 use std::collections::BTreeMap;
-
-/// Most lines of one app in a second, at each worker.
-pub const LINES_PER_S_MAX: u32 = 100;
-
-/// Longest line; what is beyond is cut off.
-const LINE_BYTES_MAX: usize = 2048;
 
 /// What zones have written: one entry for each zone id that ever wrote, so there are as many as zones at most.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@
 //! monitor, and shares nothing that is locked with another worker but the roster of switches: when one comes or goes, and when a command is
 //! for a switch of another worker.
 
-use super::log_lines::{LINES_PER_S_MAX, LogLines};
+use super::log_lines::LogLines;
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost};
 use super::mark::Mark;
 use super::questions::{self, Question};
@@ -28,7 +28,7 @@ use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::{DatapathId, ErrorCode};
 use kernel::{Asked, Decision, Effect, Grant, Kernel, QuotaKind, Refusal, ZoneSet};
 use mio::{Events, Poll, Token};
-use monitor::ZoneCounts;
+use monitor::{LINES_PER_S_MAX, ZoneCounts};
 use southbound::{Refused, Roster, Southbound, SouthboundConfig, SouthboundEvent, Tag};
 use std::collections::BTreeMap;
 use std::io;
