@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::incident::Incident;
 use crate::records::{
@@ -165,7 +165,7 @@ impl Files {
             let bytes = file.metadata()?.len();
             self.logs.insert(app.to_owned(), Log { file, bytes });
             if !known {
-                forget_a_log(&self.records);
+                forget_logs(&self.records, &self.logs);
             }
         }
         self.logs.get_mut(app).ok_or_else(|| io::Error::other("no log"))
@@ -247,22 +247,25 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// Beyond [`LOGS_MAX`] the log goes that was written to longest ago.
-fn forget_a_log(records: &Path) {
+/// Beyond [`LOGS_MAX`] the logs go that were written to longest ago, but none that is open: what is written to it would be lost.
+fn forget_logs(records: &Path, open: &HashMap<String, Log>) {
     let Ok(entries) = fs::read_dir(logs_folder(records)) else { return };
-    let current = |entry: io::Result<fs::DirEntry>| {
-        let path = entry.ok()?.path();
-        let is_log = path.extension().is_some_and(|extension| extension == "log");
-        let written = path.metadata().ok()?.modified().ok()?;
-        is_log.then_some((written, path))
-    };
-    let mut logs: Vec<_> = entries.filter_map(current).collect();
-    if logs.len() > LOGS_MAX {
-        logs.sort();
-        for (_, path) in logs.drain(..1) {
-            let _ = fs::remove_file(path.with_extension("log.1"));
-            let _ = fs::remove_file(path);
-        }
+    let mut written = HashMap::<String, SystemTime>::new();
+    for entry in entries.flatten() {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let app = name.strip_suffix(".log").or_else(|| name.strip_suffix(".log.1"));
+        let Some((app, at)) = app.zip(entry.metadata().and_then(|file| file.modified()).ok()) else {
+            continue;
+        };
+        let last = written.entry(app.to_owned()).or_insert(at);
+        *last = at.max(*last);
+    }
+    let beyond = written.len().saturating_sub(LOGS_MAX);
+    let mut closed: Vec<_> = written.into_iter().filter(|(app, _)| !open.contains_key(app)).collect();
+    closed.sort_by(|(app, at), (other, other_at)| (at, app).cmp(&(other_at, other)));
+    for path in closed.iter().take(beyond).flat_map(|(app, _)| log_files(records, app)) {
+        // Most have no second one.
+        let _ = fs::remove_file(path);
     }
 }
 
@@ -369,6 +372,34 @@ mod tests {
             files.keep(line(&format!("app-{number}"), "hello"));
         }
         assert_eq!(fs::read_dir(logs_folder(&folder.0)).unwrap().count(), LOGS_MAX);
+    }
+
+    #[test]
+    fn a_log_that_is_open_is_kept_however_long_ago_it_was_written_to() {
+        let folder = Folder::new("open");
+        let mut files = Files::new(folder.0.clone());
+        for number in 0..LOGS_MAX {
+            files.keep(line(&format!("app-{number}"), "hello"));
+        }
+        files.keep(line("app-0", "hello"));
+        let [now, _] = log_files(&folder.0, "app-0");
+        File::options().append(true).open(&now).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        files.keep(line("one-more", "hello"));
+        files.keep(line("app-0", "last"));
+        assert!(fs::read_to_string(now).unwrap().ends_with("last\n"));
+    }
+
+    #[test]
+    fn a_log_of_which_only_the_one_before_is_there_counts_too() {
+        let folder = Folder::new("before");
+        make_folder(&logs_folder(&folder.0)).unwrap();
+        for number in 0..LOGS_MAX + 3 {
+            let [_, before] = log_files(&folder.0, &format!("app-{number}"));
+            File::create(before).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        }
+        Files::new(folder.0.clone()).keep(line("hub", "hello"));
+        assert_eq!(fs::read_dir(logs_folder(&folder.0)).unwrap().count(), LOGS_MAX);
+        assert!(log_files(&folder.0, "hub")[0].exists());
     }
 
     #[test]
