@@ -12,6 +12,7 @@ use crate::node::{Kind, Node, app_in, serves};
 use crate::outcome::Claim;
 use crate::pings::{Pinging, count};
 use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style};
+use crate::processes::tree;
 use emulator::{Emulation, Handle, SwitchOptions, Versions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
@@ -111,8 +112,11 @@ fn kill_a_service(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
 fn kill_one(node: &Node, name: &str, seen: &mut Seen) -> Result<(), String> {
     let before = node.app(name).ok_or("the app is not there")?;
     let mut line = node.line()?;
+    // Below the launcher is init, and below that the app; without namespaces the launcher has become the app.
+    let launcher = before["status"]["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+    let of_the_app = launcher.and_then(|pid| tree(pid).pop()).ok_or("it has no process")?;
     let (began, began_unix_ms) = (Instant::now(), unix_ms());
-    kill(before["status"]["pid"].as_u64().unwrap_or(0))?;
+    kill(of_the_app.into())?;
     while began.elapsed() < PATIENCE {
         let app = app_in(line.ask(&json!("apps"))?, name).ok_or("the app is not there")?;
         if app["status"]["generation"] != before["status"]["generation"] && serves(&app) {
@@ -136,6 +140,7 @@ fn kill_the_kernel(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
     wait_for_a_ping(&network, ("h1", "h16"))?;
     wait_for_a_ping(&network, ("h16", "h1"))?;
     let rules: usize = network.switch_views().iter().map(|view| view.flow_entries).sum();
+    let rules_before = rules_of_apps(&node)?;
     let pid = node.ask(&json!("node"))?["node"]["pid"].as_u64().unwrap_or(0);
     let before = network.counters().connections;
     let began = Instant::now();
@@ -155,9 +160,44 @@ fn kill_the_kernel(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
     let (sent, answered) = count(&pings, 0, 0.0);
     seen.pings += sent;
     seen.answered += answered;
-    seen.rules_whole &= fewest >= rules;
+    let began = Instant::now();
+    let rules_after = loop {
+        match rules_of_apps(&node) {
+            Ok(rules) => break rules,
+            Err(why) if began.elapsed() > PATIENCE => return Err(why),
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    let lives_on = |(rule, lived_s): &(String, f64)| {
+        rules_after.iter().any(|(other, now_s)| other == rule && now_s >= lived_s)
+    };
+    seen.rules_whole &= fewest >= rules && rules_before.iter().all(lives_on);
     network.stop();
     Ok(())
+}
+
+/// The rules of the learning switch in all switches, and how long each has lived, by the node's word: one that was deleted and added again
+/// begins anew.
+fn rules_of_apps(node: &Node) -> Result<Vec<(String, f64)>, String> {
+    let answer = node.ask(&json!({"flows": {"datapath": null}}))?;
+    let switches = answer["flows"].as_array().ok_or("the node does not say its rules")?;
+    if switches.len() < SWITCHES || switches.iter().any(|switch| !switch["trouble"].is_null()) {
+        return Err("not all switches say their rules".to_owned());
+    }
+    let mut rules = Vec::new();
+    for switch in switches {
+        for flow in switch["flows"].as_array().into_iter().flatten() {
+            if flow["owner"] == "learning-switch" {
+                let (at, cookie) = (&switch["datapath"], &flow["cookie"]);
+                let rule = format!("{at} {cookie} {} {}", flow["match"], flow["actions"]);
+                rules.push((rule, flow["duration_s"].as_f64().unwrap_or(0.0)));
+            }
+        }
+    }
+    if rules.is_empty() {
+        return Err("the switches have no rules, so nothing is shown".to_owned());
+    }
+    Ok(rules)
 }
 
 fn wait_for_a_ping(network: &Handle, (from, to): (&str, &str)) -> Result<(), String> {
