@@ -85,6 +85,8 @@ fn each_key_is_in_the_reference() {
         "southbound.tls",
         "node",
         "packages",
+        "python",
+        "limits",
         "safe_mode",
         "app.x",
         "app.x.limits",

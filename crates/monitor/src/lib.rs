@@ -11,8 +11,9 @@
 //! ```
 //!
 //! The monitor is outside of all that it watches (Rosemary, section 3.2, item 5): it has one thread that decides and acts, reads no
-//! network input and nothing that an app says but its output, waits for nobody, and so outlives whatever they do. A second thread only writes
-//! to the disk what is to be kept. A trusted app that takes the kernel down is started again in a process zone.
+//! network input and nothing that an app says but its output, waits for nobody, and so outlives whatever they do. Of its two other threads
+//! one only writes to the disk what is to be kept (`keeper`), and one only looks up an app that is to be added (`finder`). A trusted app
+//! that takes the kernel down is started again in a process zone.
 //!
 //! The two other ends of its sockets are here too, for the kernel process and the SDK: [`channel::Channel`],
 //! [`protocol`], [`child::die_with_parent`].

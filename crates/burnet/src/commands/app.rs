@@ -1,4 +1,4 @@
-//! `burnet app list`, `restart`, `stop`, `start`: the apps of the running node.
+//! `burnet app list`, `restart`, `stop`, `start`, `quarantine`: the apps of the running node.
 
 use super::{ago, ask, json, safe_mode, table::columns, unexpected};
 use crate::cli::incidents::AppQuarantineArgs;
@@ -51,15 +51,15 @@ fn text(apps: &[AppView], now_ms: u64) -> String {
     let (wanted, services) = (of(AppRole::App), of(AppRole::Service));
     let own = match services.is_empty() {
         true => String::new(),
-    if wanted.is_empty() {
-        let none = "the node runs no app; start it with --app NAME, for example --app learning-switch\n";
-        return format!("{none}{own}{trouble}");
-    }
         false => format!("\n{}", listed("SERVICE", &services, now_ms)),
     };
     // It is the same for all of them.
     let trouble = apps.iter().find_map(|app| app.trouble.as_ref());
     let trouble = trouble.map(|trouble| format!("{trouble}\n")).unwrap_or_default();
+    if wanted.is_empty() {
+        let none = "the node runs no app; start it with --app NAME, for example --app learning-switch\n";
+        return format!("{none}{own}{trouble}");
+    }
     format!("{}{own}{trouble}", listed("APP", &wanted, now_ms))
 }
 

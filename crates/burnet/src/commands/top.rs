@@ -1,7 +1,7 @@
 //! `burnet app top`: what the apps of the running node use, again and again.
 //!
 //! ```text
-//!   node ──UsageView──> text, a table with a small curve of the last half minute ──> the terminal, drawn over what was there
+//!   node ──UsageView──> text, a table with a small curve of the last ten seconds ──> the terminal, drawn over what was there
 //! ```
 //!
 //! A table that is drawn over itself needs no library for that: lines are cut to the terminal, and Ctrl-C ends it. Never asks
