@@ -7,6 +7,7 @@ use crate::config::SouthboundConfig;
 use crate::fault::{Fault, SessionEnd};
 use crate::inbox::{Inbox, ReadBuffer};
 use crate::outbox::{Flushed, Outbox};
+use crate::pace::Pace;
 use crate::roster::{Roster, SwitchRecord};
 use crate::session::{Session, State, Step};
 use crate::transport::Transport;
@@ -58,8 +59,10 @@ pub struct Connection {
     opened: bool,
     /// Whether it is in the worker's list of connections to flush.
     pub dirty: bool,
-    /// Whether it is in the worker's list of connections with more to read.
+    /// Whether it is in one of the worker's lists of connections with more to read: those whose turn comes, or those that are held.
     pub backlogged: bool,
+    /// How fast it is read.
+    pub pace: Pace,
     /// Whether a poll said that the peer sends no more.
     pub peer_closed: bool,
     /// The end that was decided on outside a turn.
@@ -82,6 +85,7 @@ impl Connection {
             opened: false,
             dirty: false,
             backlogged: false,
+            pace: Pace::default(),
             peer_closed: false,
             ending: None,
             lingers_until_ms: None,

@@ -28,6 +28,7 @@ mod inbox;
 mod line_limit;
 mod listen;
 mod outbox;
+mod pace;
 mod receipts;
 mod report;
 mod requests;

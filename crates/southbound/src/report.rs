@@ -58,6 +58,18 @@ pub fn not_adopted(limit: &mut LineLimit, now_ms: u64, peer: SocketAddr, refused
     }
 }
 
+/// A switch is held back.
+pub fn held(limit: &mut LineLimit, now_ms: u64, connection: &Connection) {
+    let Some(kept_back) = pass(limit, now_ms, connection.peer) else { return };
+    let (peer, datapath) = (connection.peer, connection.session.identity().datapath);
+    tracing::warn!(
+        %peer,
+        %datapath,
+        kept_back,
+        "it says more than the apps can take of what must not be lost; it is read more slowly"
+    );
+}
+
 /// Something that a session has to say of a message.
 pub fn line(limit: &mut LineLimit, now_ms: u64, peer: SocketAddr, line: &Line<'_>) {
     let Some(kept_back) = pass(limit, now_ms, peer) else { return };

@@ -50,6 +50,10 @@ pub struct Southbound {
     last_commanded: Option<(DatapathId, usize)>,
     dirty: Vec<usize>,
     backlog: VecDeque<usize>,
+    /// Connections with more to read that are not read now.
+    held: Vec<usize>,
+    /// Which connection was read last.
+    last_read: usize,
     ending: Vec<usize>,
     buffer: ReadBuffer,
     frame: Vec<u8>,
@@ -111,6 +115,8 @@ impl Southbound {
             last_commanded: None,
             dirty: Vec::new(),
             backlog: VecDeque::new(),
+            held: Vec::new(),
+            last_read: 0,
             ending: Vec::new(),
             buffer: ReadBuffer::new(),
             frame: Vec::new(),
@@ -166,11 +172,41 @@ impl Southbound {
     pub fn on_ready(&mut self, token: Token, ready: Ready, now_ms: u64, sink: &mut Sink<'_>) {
         self.now_ms = now_ms;
         let Some(slot) = self.note(token, ready) else { return };
+        let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return };
         // Who has more to read already waits for its next turn, and gets no other.
-        let waits = self.slots.get(slot).and_then(Option::as_ref).is_some_and(|it| it.backlogged);
-        if ready.readable && !waits {
+        if !ready.readable || connection.backlogged {
+            return;
+        }
+        if connection.pace.is_held(now_ms) {
+            connection.backlogged = true;
+            self.held.push(slot);
+        } else {
             self.read(slot, sink);
         }
+    }
+
+    /// Of the events of the connection that was read last, so many had to wait since an app did not take them at once. If these are many, what
+    /// it sends from now on waits in its socket for a moment. Events that may be dropped do not count.
+    pub fn on_waited(&mut self, waited: usize) {
+        let others = self.held.len();
+        let Some(connection) = self.slots.get_mut(self.last_read).and_then(Option::as_mut) else { return };
+        connection.pace.on_waited(waited, others, self.now_ms);
+        if connection.pace.is_held(self.now_ms) {
+            report::held(&mut self.limit, self.now_ms, connection);
+        }
+    }
+
+    /// Connections that were held, and are no more, have something to read again. At the beginning of each turn.
+    pub fn release(&mut self, now_ms: u64) {
+        let Southbound { slots, held, backlog, .. } = self;
+        held.retain(|slot| {
+            let connection = slots.get(*slot).and_then(Option::as_ref);
+            let stays = connection.is_some_and(|it| it.pace.is_held(now_ms));
+            if !stays {
+                backlog.push_back(*slot);
+            }
+            stays
+        });
     }
 
     /// Takes note of what a poll said of a connection; its slot, if the token is a connection's.
@@ -209,8 +245,12 @@ impl Southbound {
         let waiting = self.backlog.len();
         let Some(slot) = self.backlog.pop_front() else { return 0 };
         if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) {
-            connection.backlogged = false;
-            self.read(slot, sink);
+            if connection.pace.is_held(now_ms) {
+                self.held.push(slot);
+            } else {
+                connection.backlogged = false;
+                self.read(slot, sink);
+            }
         }
         waiting
     }
@@ -332,6 +372,7 @@ impl Southbound {
     }
 
     fn read(&mut self, slot: usize, sink: &mut Sink<'_>) {
+        self.last_read = slot;
         self.with(slot, sink, |connection, lent| {
             if connection.lingers_until_ms.is_some() {
                 return if connection.drain(lent) { Next::Keep } else { Next::Drop };

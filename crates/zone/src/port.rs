@@ -3,7 +3,8 @@
 //! ```text
 //!  worker ──packet-in──→ [ring; each switch its share] ─→ app    dropped and counted beyond that
 //!  worker ──control────→ [a ring of its own] ───────────→ app    read first, and never dropped …
-//!                └──full→ [overflow, 2 MiB] ─flush─↗             … but overflowing this ends the zone
+//!                └──full→ [overflow, 2 MiB] ─flush─↗             … but overflowing this ends the zone; while something
+//!                                                                  is in it the worker reads who floods more slowly
 //!  worker ←─command frame─ [ring] ←────────────────────── app
 //! ```
 //!
@@ -172,6 +173,11 @@ impl ProcessPort {
         } else {
             Err(ZoneFault::StoppedReading { waiting_bytes: self.overflow.waiting_bytes() })
         }
+    }
+
+    /// Whether control events wait beside their ring, since the app has not taken what is in it.
+    pub fn is_behind(&self) -> bool {
+        !self.overflow.is_empty()
     }
 
     /// Gives to the app what another app made: something published, a query, an answer. It must leave a part of the ring free, and waits for

@@ -115,6 +115,8 @@ struct Dispatch {
     trusted_that_heard: ZoneSet,
     /// Events of switches in this turn.
     heard: usize,
+    /// Events of the connection that is read now for which an app had no room at once.
+    waited: usize,
     /// Frames for the node itself: of one turn, and so bounded by what a turn reads.
     to_node: Vec<Vec<u8>>,
     /// Memory for answers of which a zone may not see all.
@@ -176,6 +178,7 @@ impl Worker {
             faults: Vec::new(),
             trusted_that_heard: ZoneSet::EMPTY,
             heard: 0,
+            waited: 0,
             to_node: Vec::new(),
             cut_down: Vec::new(),
             now_ms: 0,
@@ -235,6 +238,7 @@ impl Worker {
 
     fn turn(&mut self, events: &Events) {
         self.post.turn();
+        self.southbound.release(self.now_ms);
         self.dispatch.zones.iter().for_each(|(_, zone)| zone.begin_turn());
         self.read_ready(events);
         self.read_letters();
@@ -262,7 +266,7 @@ impl Worker {
             }
             reads += 1;
             southbound.on_ready(event.token(), event.into(), *now_ms, &mut |event| dispatch.hear(event));
-            self.serve_trusted();
+            self.after_read();
         }
     }
 
@@ -275,8 +279,16 @@ impl Worker {
             // Whoever comes to wait meanwhile waits for the next turn.
             waiting = waiting.min(reads + southbound.resume(*now_ms, &mut |event| dispatch.hear(event)));
             reads += 1;
-            self.serve_trusted();
+            self.after_read();
         }
+    }
+
+    fn after_read(&mut self) {
+        let waited = std::mem::take(&mut self.dispatch.waited);
+        if waited > 0 {
+            self.southbound.on_waited(waited);
+        }
+        self.serve_trusted();
     }
 
     /// Trusted apps hear what one turn of one connection brought, and what they command is carried out, while all of it is in the
@@ -860,9 +872,16 @@ impl Dispatch {
             Err(malformed) => return tracing::error!("southbound made an event that is none: {malformed}"),
         };
         let is_packet_in = frame.header.kind.get() == kind::PACKET_IN;
+        let mut waits = false;
         for zone in hearers {
-            if is_packet_in { self.deliver_packet_in(zone, bytes) } else { self.deliver_control(zone, bytes) }
+            if is_packet_in {
+                self.deliver_packet_in(zone, bytes);
+            } else {
+                self.deliver_control(zone, bytes);
+                waits |= self.zones.get(zone).is_some_and(|end| end.is_behind());
+            }
         }
+        self.waited += usize::from(waits);
     }
 
     fn deliver_packet_in(&mut self, zone: ZoneId, frame: &[u8]) {

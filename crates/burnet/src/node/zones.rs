@@ -112,6 +112,11 @@ impl ZoneEnd {
         }
     }
 
+    /// Whether events that may not be lost wait for its app to take others first.
+    pub fn is_behind(&self) -> bool {
+        matches!(self, ZoneEnd::Process { port, .. } if port.is_behind())
+    }
+
     /// Hands over what another app made, if the zone keeps up: whether it gets it.
     pub fn deliver_from_app(&mut self, frame: &[u8]) -> bool {
         match self {

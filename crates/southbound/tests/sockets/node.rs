@@ -54,6 +54,7 @@ impl Node {
         };
         let wait_ms = if southbound.has_backlog() { 0 } else { 2 };
         poll.poll(ready, Some(Duration::from_millis(wait_ms))).unwrap();
+        southbound.release(*now_ms);
         let waiting = southbound.resume(*now_ms, &mut sink);
         for _ in 1..waiting {
             southbound.resume(*now_ms, &mut sink);

@@ -166,6 +166,27 @@ fn one_that_floods_gets_its_turns_and_no_more() {
 }
 
 #[test]
+fn one_whose_events_the_apps_cannot_take_is_not_read_for_a_moment_and_loses_nothing() {
+    let config = SouthboundConfig { read_bytes_per_turn: 4 << 10, ..Default::default() };
+    let mut node = Node::new(config);
+    let mut quiet = Switch::up(&mut node, Version::V1_3, 1);
+    let mut flooding = Switch::up(&mut node, Version::V1_3, 2);
+    let body = packet_in(40);
+    let mut flood = Vec::new();
+    openflow::Message { version: Version::V1_3, xid: 1, body }.encode(&mut flood).unwrap();
+    flooding.say_bytes(&flood);
+    node.until("the first", |node| node.packet_ins() == 1);
+    node.southbound.on_waited(1_000);
+    flooding.say_bytes(&flood.repeat(100));
+    check_alive(&mut node, &mut quiet);
+    node.now_ms += 249;
+    check_alive(&mut node, &mut quiet);
+    assert_eq!(node.packet_ins(), 1);
+    node.now_ms += 1;
+    node.until("the rest", |node| node.packet_ins() == 101);
+}
+
+#[test]
 fn a_message_that_comes_byte_by_byte_is_read() {
     let mut node = Node::new(SouthboundConfig::default());
     let mut switch = Switch::up(&mut node, Version::V1_3, 1);
