@@ -13,6 +13,7 @@ mod accepting;
 pub mod client;
 mod control;
 mod desk;
+mod dispatch;
 mod log_lines;
 mod mail;
 mod mark;

@@ -10,18 +10,19 @@
 //! monitor, and shares nothing that is locked with another worker but the roster of switches: when one comes or goes, and when a command is
 //! for a switch of another worker.
 
+use super::dispatch::Dispatch;
 use super::log_lines::LogLines;
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost};
 use super::mark::Mark;
 use super::questions::{self, Question};
 use super::refusals::Refusals;
 use super::unsent::Unsent;
-use super::zones::{Fault, ZoneEnd, ZoneEnds};
+use super::zones::{Fault, ZoneEnd};
 use crate::config::NodeLimits;
 use abi::command::{Command, FlowMod, QueryAnswer, StatsRequest, What};
 use abi::event::{
-    ANSWER_LOST, Audit, Event, NO_SUCH_SERVICE, Observed, Query, QueryReply, SERVICE_BUSY, SoftLimit, Topic,
-    kind, write,
+    ANSWER_LOST, Audit, NO_SUCH_SERVICE, Observed, Query, QueryReply, SERVICE_BUSY, SoftLimit, Topic, kind,
+    write,
 };
 use abi::header::FLAG_RECEIPT;
 use abi::{Frame, Outcome, Receipt, ZoneId};
@@ -29,7 +30,7 @@ use flow::{DatapathId, ErrorCode};
 use kernel::{Asked, Decision, Effect, Grant, Kernel, QuotaKind, Refusal, ZoneSet};
 use mio::{Events, Poll, Token};
 use monitor::{LINES_PER_S_MAX, ZoneCounts};
-use southbound::{Refused, Roster, Southbound, SouthboundConfig, SouthboundEvent, Tag};
+use southbound::{Refused, Roster, Southbound, SouthboundConfig, Tag};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -105,26 +106,6 @@ pub struct WorkerSetup {
 /// The token with which the waker is registered.
 pub const WAKER_TOKEN: Token = WAKER;
 
-/// Who hears what, and by which way: all of a worker that events go through.
-struct Dispatch {
-    kernel: Kernel,
-    zones: ZoneEnds,
-    effects: Vec<Effect>,
-    faults: Vec<(ZoneId, Fault)>,
-    /// Trusted zones that have packet-ins to hear.
-    trusted_that_heard: ZoneSet,
-    /// Events of switches in this turn.
-    heard: usize,
-    /// Events of the connection that is read now for which an app had no room at once.
-    waited: usize,
-    /// Frames for the node itself: of one turn, and so bounded by what a turn reads.
-    to_node: Vec<Vec<u8>>,
-    /// Memory for answers of which a zone may not see all.
-    cut_down: Vec<u8>,
-    /// The time of this turn.
-    now_ms: u64,
-}
-
 /// A running worker.
 pub struct Worker {
     number: usize,
@@ -171,18 +152,7 @@ impl Worker {
         flow::canonical::InstructionWriter::new(&mut punt).apply_actions(|actions| {
             actions.output(flow::PortNo::CONTROLLER, 0xffff);
         });
-        let dispatch = Dispatch {
-            kernel,
-            zones: ZoneEnds::new(),
-            effects: Vec::new(),
-            faults: Vec::new(),
-            trusted_that_heard: ZoneSet::EMPTY,
-            heard: 0,
-            waited: 0,
-            to_node: Vec::new(),
-            cut_down: Vec::new(),
-            now_ms: 0,
-        };
+        let dispatch = Dispatch::new(kernel);
         Ok(Worker {
             number,
             poll,
@@ -821,88 +791,6 @@ pub fn now_unix_ms() -> u64 {
 /// Whether a token is a connection's.
 fn southbound_owns(token: Token) -> bool {
     token.0 >= FIRST_CONNECTION
-}
-
-impl Dispatch {
-    /// An event of southbound: who hears it, hears it.
-    fn hear(&mut self, event: SouthboundEvent<'_>) {
-        match event {
-            SouthboundEvent::Event(bytes) => self.hear_frame(bytes),
-            SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame } => {
-                if !self.kernel.on_own_answer(frame, self.now_ms) {
-                    self.to_node.push(frame.to_vec());
-                }
-            }
-            SouthboundEvent::ToZone { zone, frame } => {
-                if self.kernel.has_claims() && self.hear_of_claim(zone, frame) {
-                    return;
-                }
-                let mut cut_down = std::mem::take(&mut self.cut_down);
-                let visible = self.kernel.cut_down(zone, frame, &mut cut_down).unwrap_or(frame);
-                self.deliver_control(zone, visible);
-                self.cut_down = cut_down;
-            }
-        }
-    }
-
-    /// Whether it is the receipt of a claim, of which the app hears what it wants to hear and under its own ticket.
-    fn hear_of_claim(&mut self, zone: ZoneId, bytes: &[u8]) -> bool {
-        let Ok(frame) = Frame::read(bytes) else { return false };
-        let Ok(Event::Receipt(datapath, receipt)) = Event::read(&frame) else { return false };
-        let Some(heard) = self.kernel.on_receipt(&receipt) else { return false };
-        if let Some(receipt) = heard {
-            let mut told = std::mem::take(&mut self.cut_down);
-            told.clear();
-            if write::receipt(&mut told, frame.header.sequence.get(), datapath, &receipt) {
-                self.deliver_control(zone, &told);
-            }
-            self.cut_down = told;
-        }
-        true
-    }
-
-    fn hear_frame(&mut self, bytes: &[u8]) {
-        self.heard += 1;
-        let frame = match Frame::read(bytes) {
-            Ok(frame) => frame,
-            Err(malformed) => return tracing::error!("southbound made a frame that is none: {malformed}"),
-        };
-        let hearers = match self.kernel.on_event(&frame, self.now_ms, &mut self.effects) {
-            Ok(hearers) => hearers,
-            Err(malformed) => return tracing::error!("southbound made an event that is none: {malformed}"),
-        };
-        let is_packet_in = frame.header.kind.get() == kind::PACKET_IN;
-        let mut waits = false;
-        for zone in hearers {
-            if is_packet_in {
-                self.deliver_packet_in(zone, bytes);
-            } else {
-                self.deliver_control(zone, bytes);
-                waits |= self.zones.get(zone).is_some_and(|end| end.is_behind());
-            }
-        }
-        self.waited += usize::from(waits);
-    }
-
-    fn deliver_packet_in(&mut self, zone: ZoneId, frame: &[u8]) {
-        let Some(end) = self.zones.get(zone) else { return };
-        end.deliver_packet_in(frame);
-        if end.is_trusted() {
-            self.trusted_that_heard = self.trusted_that_heard.with(zone);
-        }
-        if end.is_full()
-            && let Err(fault) = end.run()
-        {
-            self.faults.push((zone, fault));
-        }
-    }
-
-    fn deliver_control(&mut self, zone: ZoneId, frame: &[u8]) {
-        let Some(end) = self.zones.get(zone) else { return };
-        if let Err(fault) = end.deliver_control(frame) {
-            self.faults.push((zone, fault));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,132 @@
+//! The way of an event in a worker: from southbound through the kernel to the zones that hear it.
+//!
+//! ```text
+//!   SouthboundEvent ──hear──> Kernel::on_event ──who hears it──> deliver_packet_in, deliver_control ──> ZoneEnd
+//! ```
+//!
+//! In: events of switches, while a connection is read. Out: frames in the zones' rings, faults and effects for the worker to act on. Never
+//! waits for a zone, and never ends one: it notes the fault.
+
+use super::zones::{Fault, ZoneEnds};
+use abi::event::{Event, kind, write};
+use abi::{Frame, ZoneId};
+use kernel::{Effect, Kernel, ZoneSet};
+use southbound::SouthboundEvent;
+
+/// Who hears what, and by which way: all of a worker that events go through.
+pub(super) struct Dispatch {
+    pub kernel: Kernel,
+    pub zones: ZoneEnds,
+    pub effects: Vec<Effect>,
+    pub faults: Vec<(ZoneId, Fault)>,
+    /// Trusted zones that have packet-ins to hear.
+    pub trusted_that_heard: ZoneSet,
+    /// Events of switches in this turn.
+    pub heard: usize,
+    /// Events of the connection that is read now for which an app had no room at once.
+    pub waited: usize,
+    /// Frames for the node itself: of one turn, and so bounded by what a turn reads.
+    pub to_node: Vec<Vec<u8>>,
+    /// Memory for answers of which a zone may not see all.
+    pub cut_down: Vec<u8>,
+    /// The time of this turn.
+    pub now_ms: u64,
+}
+
+impl Dispatch {
+    /// With no zone attached.
+    pub fn new(kernel: Kernel) -> Dispatch {
+        Dispatch {
+            kernel,
+            zones: ZoneEnds::new(),
+            effects: Vec::new(),
+            faults: Vec::new(),
+            trusted_that_heard: ZoneSet::EMPTY,
+            heard: 0,
+            waited: 0,
+            to_node: Vec::new(),
+            cut_down: Vec::new(),
+            now_ms: 0,
+        }
+    }
+
+    /// An event of southbound: who hears it, hears it.
+    pub fn hear(&mut self, event: SouthboundEvent<'_>) {
+        match event {
+            SouthboundEvent::Event(bytes) => self.hear_frame(bytes),
+            SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame } => {
+                if !self.kernel.on_own_answer(frame, self.now_ms) {
+                    self.to_node.push(frame.to_vec());
+                }
+            }
+            SouthboundEvent::ToZone { zone, frame } => {
+                if self.kernel.has_claims() && self.hear_of_claim(zone, frame) {
+                    return;
+                }
+                let mut cut_down = std::mem::take(&mut self.cut_down);
+                let visible = self.kernel.cut_down(zone, frame, &mut cut_down).unwrap_or(frame);
+                self.deliver_control(zone, visible);
+                self.cut_down = cut_down;
+            }
+        }
+    }
+
+    /// Whether it is the receipt of a claim, of which the app hears what it wants to hear and under its own ticket.
+    fn hear_of_claim(&mut self, zone: ZoneId, bytes: &[u8]) -> bool {
+        let Ok(frame) = Frame::read(bytes) else { return false };
+        let Ok(Event::Receipt(datapath, receipt)) = Event::read(&frame) else { return false };
+        let Some(heard) = self.kernel.on_receipt(&receipt) else { return false };
+        if let Some(receipt) = heard {
+            let mut told = std::mem::take(&mut self.cut_down);
+            told.clear();
+            if write::receipt(&mut told, frame.header.sequence.get(), datapath, &receipt) {
+                self.deliver_control(zone, &told);
+            }
+            self.cut_down = told;
+        }
+        true
+    }
+
+    fn hear_frame(&mut self, bytes: &[u8]) {
+        self.heard += 1;
+        let frame = match Frame::read(bytes) {
+            Ok(frame) => frame,
+            Err(malformed) => return tracing::error!("southbound made a frame that is none: {malformed}"),
+        };
+        let hearers = match self.kernel.on_event(&frame, self.now_ms, &mut self.effects) {
+            Ok(hearers) => hearers,
+            Err(malformed) => return tracing::error!("southbound made an event that is none: {malformed}"),
+        };
+        let is_packet_in = frame.header.kind.get() == kind::PACKET_IN;
+        let mut waits = false;
+        for zone in hearers {
+            if is_packet_in {
+                self.deliver_packet_in(zone, bytes);
+            } else {
+                self.deliver_control(zone, bytes);
+                waits |= self.zones.get(zone).is_some_and(|end| end.is_behind());
+            }
+        }
+        self.waited += usize::from(waits);
+    }
+
+    fn deliver_packet_in(&mut self, zone: ZoneId, frame: &[u8]) {
+        let Some(end) = self.zones.get(zone) else { return };
+        end.deliver_packet_in(frame);
+        if end.is_trusted() {
+            self.trusted_that_heard = self.trusted_that_heard.with(zone);
+        }
+        if end.is_full()
+            && let Err(fault) = end.run()
+        {
+            self.faults.push((zone, fault));
+        }
+    }
+
+    pub fn deliver_control(&mut self, zone: ZoneId, frame: &[u8]) {
+        let Some(end) = self.zones.get(zone) else { return };
+        if let Err(fault) = end.deliver_control(frame) {
+            self.faults.push((zone, fault));
+        }
+    }
+}
