@@ -102,6 +102,7 @@ fn round(kernel: &mut Kernel, bytes: &[u8]) {
         let frame = Frame::read(black_box(bytes)).unwrap();
         let decision = kernel.on_command(APP, &frame, 0, &mut effects);
         assert!(matches!(black_box(decision), Decision::Send(_)));
+        kernel.on_sent();
     }
 }
 

@@ -9,6 +9,7 @@ use crate::decision::Effect;
 use crate::entries::EntryLease;
 use crate::grant::Grant;
 use crate::owned::Owned;
+use crate::passage::ToNote;
 use crate::punt::{PuntCounters, PuntLimits};
 use crate::query::Queries;
 use crate::quota::Rate;
@@ -39,6 +40,8 @@ pub struct Kernel {
     pub(crate) owned: Owned,
     pub(crate) rules: Rules,
     pub(crate) keys: RuleKeys,
+    /// What follows from the command that was decided on last, if it is sent.
+    pub(crate) to_note: Option<ToNote>,
     pub(crate) lease: Option<EntryLease>,
     pub(crate) table_fill_percent: u8,
     punt_limits: PuntLimits,
@@ -61,6 +64,7 @@ impl Kernel {
             owned: Owned::default(),
             rules: Rules::default(),
             keys: RuleKeys::new(seed),
+            to_note: None,
             lease: None,
             table_fill_percent: TABLE_FILL_PERCENT,
             punt_limits: PuntLimits::default(),

@@ -9,7 +9,7 @@ use crate::dispatch::{Kernel, needed_to_hear};
 use crate::entries::{Asked, OWN_TICKET};
 use crate::excess::Excess;
 use crate::grant::Bounds;
-use crate::owned::{Asker, Claimant};
+use crate::owned::{Asker, Change, Claimant};
 use crate::quota::{QuotaKind, Rate, Use};
 use crate::rules::RuleKey;
 use crate::subscription::Subscription;
@@ -23,8 +23,18 @@ use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::canonical::{has_prerequisites, read_match};
 use flow::{DatapathId, MatchEntry};
 
+/// What is remembered of a command once it is on its way to its switch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ToNote {
+    /// Whose rule it is: from then on this zone's, or nobody's.
+    Rule { key: RuleKey, zone: ZoneId, datapath: DatapathId, is_gone: bool },
+    /// Whose group or meter.
+    Owned(Change),
+}
+
 impl Kernel {
-    /// A command of a zone at this time: what becomes of it. What else follows is appended to `effects`.
+    /// A command of a zone at this time: what becomes of it. What else follows is appended to `effects`. Of one that is to be sent nothing is
+    /// remembered until [`Self::on_sent`] says that it was.
     pub fn on_command<'a>(
         &mut self,
         zone: ZoneId,
@@ -32,6 +42,7 @@ impl Kernel {
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Decision<'a> {
+        self.to_note = None;
         let decision = match Command::read(frame) {
             Ok(command) => match self.take_from_quotas(zone, &command, now_ms, effects) {
                 Ok(()) => self.decide(zone, command, now_ms, effects),
@@ -79,7 +90,10 @@ impl Kernel {
                     self.take_entry(zone, command.datapath, flow_mod.table_id, now_ms, effects)?;
                 }
                 let stamped = self.stamp(zone, flow_mod);
-                self.note_owner(zone, command.datapath, flow_mod.command, key);
+                let datapath = command.datapath;
+                // 1.0's modify adds what it does not find.
+                let is_gone = !matches!(flow_mod.command, flow_command::ADD | flow_command::MODIFY_STRICT);
+                self.to_note = key.map(|key| ToNote::Rule { key, zone, datapath, is_gone });
                 self.send(Command { what: What::FlowMod(stamped), ..command })
             }
             What::PacketOut(packet_out) => {
@@ -87,12 +101,14 @@ impl Kernel {
                 self.send(command)
             }
             What::GroupMod(group_mod) => {
-                let claim = self.check_group_mod(zone, &command, &group_mod)?;
-                self.send(claimed(command, claim))
+                let change = self.check_group_mod(zone, &command, &group_mod)?;
+                self.to_note = Some(ToNote::Owned(change));
+                self.send(claimed(command, change.claim()))
             }
             What::MeterMod(meter_mod) => {
-                let claim = self.check_meter_mod(zone, &command, &meter_mod)?;
-                self.send(claimed(command, claim))
+                let change = self.check_meter_mod(zone, &command, &meter_mod)?;
+                self.to_note = Some(ToNote::Owned(change));
+                self.send(claimed(command, change.claim()))
             }
             What::PortMod(port_mod) => {
                 self.check_bounds(zone, Capability::PortWrite, |it, _| {
@@ -206,22 +222,25 @@ impl Kernel {
         Err(Refusal::OthersRule(owner))
     }
 
-    /// Whose rule it is once the command has been sent.
+    /// The command that was decided on last is on its way to its switch, behind those that went before. One of which this is not said changes
+    /// nothing of what is remembered.
     #[inline]
-    fn note_owner(&mut self, zone: ZoneId, datapath: DatapathId, command: u8, key: Option<RuleKey>) {
-        let Some(key) = key else { return };
-        match command {
-            // 1.0's modify adds what it does not find.
-            flow_command::ADD | flow_command::MODIFY_STRICT => {
-                self.rules.note(key, zone);
-                // An answer that is under way may be older than this rule.
-                if let Some(there) =
-                    self.datapaths.get_mut(&datapath).filter(|it| it.sought.wanted().is_some())
-                {
-                    there.sought.on_rule(key);
-                }
-            }
-            _ => self.rules.forget(key, zone),
+    pub fn on_sent(&mut self) {
+        match self.to_note.take() {
+            Some(ToNote::Rule { key, zone, is_gone: true, .. }) => self.rules.forget(key, zone),
+            Some(ToNote::Rule { key, zone, datapath, .. }) => self.note_owner(key, zone, datapath),
+            Some(ToNote::Owned(change)) => self.owned.on_sent(change),
+            None => {}
+        }
+    }
+
+    /// Whose rule it is from now on.
+    #[inline]
+    fn note_owner(&mut self, key: RuleKey, zone: ZoneId, datapath: DatapathId) {
+        self.rules.note(key, zone);
+        // An answer that is under way may be older than this rule.
+        if let Some(there) = self.datapaths.get_mut(&datapath).filter(|it| it.sought.wanted().is_some()) {
+            there.sought.on_rule(key);
         }
     }
 
@@ -263,7 +282,7 @@ impl Kernel {
         zone: ZoneId,
         command: &Command<'_>,
         it: &GroupMod<'_>,
-    ) -> Result<Option<u64>, Refusal> {
+    ) -> Result<Change, Refusal> {
         let datapath = command.datapath;
         wellformed::group_mod(it)?;
         self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
@@ -278,7 +297,7 @@ impl Kernel {
         zone: ZoneId,
         command: &Command<'_>,
         it: &MeterMod<'_>,
-    ) -> Result<Option<u64>, Refusal> {
+    ) -> Result<Change, Refusal> {
         let datapath = command.datapath;
         wellformed::meter_mod(it)?;
         self.check_bounds(zone, Capability::RuleWrite, |reaches, _| reaches.check_datapath(datapath))?;
@@ -309,11 +328,6 @@ impl Kernel {
         let is_done = receipt.outcome == Outcome::Programmed;
         let (_, Claimant { ticket, wants_receipt }) = self.owned.settle(receipt.ticket, is_done)?;
         Some((wants_receipt || !is_done).then_some(Receipt { ticket, ..*receipt }))
-    }
-
-    /// A command was not sent after all. What it would have claimed is nobody's.
-    pub fn on_not_sent(&mut self, ticket: u64) {
-        self.owned.settle(ticket, false);
     }
 
     /// A barrier is for whoever may do something at the switch of which one could want to know that it is done.

@@ -52,6 +52,7 @@ fn allocations(grant: Grant, bytes: &[u8]) -> u64 {
     let mut decide = || {
         let decision = kernel.on_command(APP, &Frame::read(bytes).unwrap(), 0, &mut effects);
         assert!(matches!(decision, Decision::Send(_)), "{decision:?}");
+        kernel.on_sent();
     };
     decide();
     allocation_counter::measure(|| (0..100).for_each(|_| decide())).count_total

@@ -200,6 +200,7 @@ impl World {
         let decision = self.kernel.on_command(APP, &Frame::read(&bytes).unwrap(), 0, &mut Vec::new());
         let Decision::Send(sent) = decision else { return false };
         self.passed += 1;
+        self.kernel.on_sent();
         // The switch has no groups but this app's, so that it confirms each at once.
         let error = flow::ErrorCode { kind: 0, code: 0 };
         let receipt = Receipt { ticket: sent.ticket, outcome: Outcome::Programmed, error, reason: "" };

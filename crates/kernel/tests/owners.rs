@@ -28,6 +28,8 @@ struct Node {
     kernel: Kernel,
     effects: Vec<Effect>,
     now_ms: u64,
+    /// Whether commands that pass go out.
+    takes: bool,
 }
 
 fn canonical(matching: &str) -> Vec<u8> {
@@ -38,7 +40,7 @@ fn canonical(matching: &str) -> Vec<u8> {
 
 impl Node {
     fn new() -> Node {
-        let mut node = Node { kernel: Kernel::new(7), effects: Vec::new(), now_ms: 0 };
+        let mut node = Node { kernel: Kernel::new(7), effects: Vec::new(), now_ms: 0, takes: true };
         for zone in [ONE, OTHER] {
             node.kernel.attach(zone, "app", Grant::of_an_app(), 0);
         }
@@ -69,7 +71,12 @@ impl Node {
         let command = Command { datapath, ticket: TICKET, wants_receipt: false, what };
         assert!(command::write::command(&mut bytes, &command));
         match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), self.now_ms, &mut self.effects) {
-            Decision::Send(_) => true,
+            Decision::Send(_) => {
+                if self.takes {
+                    self.kernel.on_sent();
+                }
+                true
+            }
             Decision::Refuse(Refusal::NoSuchSwitch(_)) => false,
             Decision::Refuse(refusal) => {
                 assert!(refusal.to_string().contains("belongs to app number"), "{refusal}");
@@ -187,6 +194,23 @@ fn an_answer_that_does_not_come_is_asked_for_again() {
     node.kernel.on_no_answer(SWITCH, Asked::Rule, 0);
     node.now_ms = 1_000;
     assert!(!node.passes(OTHER, ADD, RULE) && node.is_asked());
+}
+
+#[test]
+fn what_does_not_go_out_makes_no_rule_anybodys_and_takes_none_away() {
+    let mut node = Node::new();
+    node.takes = false;
+    assert!(node.passes(ONE, ADD, RULE) && node.passes(OTHER, ADD, RULE));
+    node.takes = true;
+    assert!(node.passes(ONE, ADD, RULE));
+    node.takes = false;
+    for command in [ADD, MODIFY_STRICT, DELETE_STRICT] {
+        assert!(node.passes(ONE, command, RULE), "{command}");
+        assert!(!node.passes(OTHER, ADD, RULE), "{command}");
+    }
+    // Of a command that was refused nothing is left to be noted either.
+    node.kernel.on_sent();
+    assert!(!node.passes(OTHER, ADD, RULE));
 }
 
 #[test]

@@ -201,6 +201,7 @@ impl Worker {
                 let waiting = out.len();
                 let mut turn = Turn { now_ms: 0, out, frame, sink: &mut |_| {} };
                 session.send(&command, cookie, tag, waiting, &mut turn).unwrap();
+                kernel.on_sent();
             }
         }
         // What the kernel would ask the switch it does without, as of one that cannot be asked.

@@ -4,8 +4,7 @@
 
 use abi::ZoneId;
 use abi::zone_id::COOKIE_MASK;
-use kernel::Asked;
-use kernel::rules::Wanted;
+use kernel::{Asked, Wanted};
 
 /// `ofp_multipart_type`.
 mod multipart {

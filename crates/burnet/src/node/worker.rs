@@ -372,9 +372,9 @@ impl Worker {
             _ => 0,
         };
         let tag = Tag { zone, ticket: command.ticket };
-        if let Err(refused) = self.southbound.send(command.datapath, command, cookie, tag) {
-            self.dispatch.kernel.on_not_sent(command.ticket);
-            self.refuse(zone, frame, &refused.to_string());
+        match self.southbound.send(command.datapath, command, cookie, tag) {
+            Ok(()) => self.dispatch.kernel.on_sent(),
+            Err(refused) => self.refuse(zone, frame, &refused.to_string()),
         }
     }
 

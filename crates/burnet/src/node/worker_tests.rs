@@ -1,4 +1,4 @@
-//! A worker without switches, and apps that are nothing but the other end of their rings.
+//! A worker, apps that are nothing but the other end of their rings, and switches that say what a test says.
 
 use super::super::zones::COMMAND_BYTES_PER_TURN;
 use super::*;
@@ -7,9 +7,12 @@ use abi::event::Event;
 use flow::canonical::{write_instructions, write_match};
 use flow::text::{parse_instructions, parse_match};
 use kernel::Bounds;
-use openflow::Version;
+use openflow::message::{Body, FeaturesReply, Hello};
+use openflow::{Message, Version};
 use ring::{AppEnd, Port, Sizes};
 use southbound::SwitchRecord;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
 
 const VICTIM: ZoneId = ZoneId(1);
 const ATTACKER: ZoneId = ZoneId(2);
@@ -69,6 +72,30 @@ impl Bench {
         self.worker.dispatch.kernel.zone(zone).unwrap().counters.commands
     }
 
+    /// Somebody connects and says this.
+    fn connect(&mut self, said: &[u8]) -> TcpStream {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut switch = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, peer) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        assert!(self.line.send(ToWorker::Adopt(mio::net::TcpStream::from_std(stream), peer)).is_ok());
+        self.turn();
+        switch.write_all(said).unwrap();
+        switch
+    }
+
+    /// Turns until it is so. What comes from a socket may take its time.
+    fn turn_until(&mut self, is_so: impl Fn(&Worker) -> bool) {
+        for _ in 0..1_000 {
+            self.worker.poll.poll(&mut self.events, Some(LONGEST_SLEEP)).unwrap();
+            self.turn();
+            if is_so(&self.worker) {
+                return;
+            }
+        }
+        panic!("it never is");
+    }
+
     /// The zones that were found at fault.
     fn faults(&self) -> usize {
         self.reports.try_iter().filter(|report| matches!(report, FromWorker::ZoneFault { .. })).count()
@@ -99,6 +126,24 @@ impl App {
         self.end.release();
         heard
     }
+}
+
+/// What a switch of 1.0 says to come up.
+fn handshake(datapath_id: DatapathId) -> Vec<u8> {
+    let features = FeaturesReply {
+        datapath_id,
+        n_buffers: 0,
+        n_tables: 1,
+        auxiliary_id: 0,
+        capabilities: 0,
+        actions: 0,
+        ports: Vec::new(),
+    };
+    let mut bytes = Vec::new();
+    for body in [Body::Hello(Hello::default()), Body::FeaturesReply(features)] {
+        Message { version: Version::V1_0, xid: 1, body }.encode(&mut bytes).unwrap();
+    }
+    bytes
 }
 
 fn refusals(event: &Event<'_>) -> Option<String> {
@@ -274,4 +319,26 @@ fn a_command_for_another_workers_switch_is_neither_refused_nor_counted_twice() {
     assert_eq!((counters(&bench).commands, counters(&bench).refusals), (1, 1), "the other counts it");
     assert!(matches!(box_of_other.next(), Some(ToWorker::Forward { zone: ATTACKER, .. })));
     assert_eq!(app.hear(refusals).len(), 1);
+}
+
+#[test]
+fn a_rule_is_whose_whose_add_was_sent_and_of_one_that_cannot_be_sent_nobodys() {
+    let mut bench = Bench::new();
+    let _switch = bench.connect(&handshake(DatapathId(1)));
+    bench.turn_until(|worker| worker.dispatch.kernel.switches().count() == 1);
+    let mut victim = bench.attach(VICTIM, "victim", Grant::of_an_app());
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::of_an_app());
+    let mut said = |app: &mut App, matching: &str| {
+        let mut bytes = Vec::new();
+        write_match(&parse_match(matching).unwrap(), &mut bytes);
+        assert_eq!(app.command(1, What::FlowMod(FlowMod { matching: &bytes, ..FlowMod::ADD })), 1);
+        bench.turn();
+        app.hear(refusals).concat()
+    };
+    assert_eq!(said(&mut victim, "ip,nw_dst=10.0.0.1"), "");
+    let refused = said(&mut attacker, "ip,nw_dst=10.0.0.1");
+    assert!(refused.contains("belongs to app number 1"), "{refused}");
+    let in_vain = said(&mut victim, "ipv6,ipv6_dst=::1");
+    assert!(in_vain.contains("1.0"), "{in_vain}");
+    assert_eq!(said(&mut attacker, "ipv6,ipv6_dst=::1"), in_vain, "it is not the victim's");
 }
