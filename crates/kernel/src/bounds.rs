@@ -6,7 +6,7 @@
 //!
 //! The question is always: which packets can this touch, and what can it make of them? Both must lie within the flowspace, whatever else is
 //! in the switch's tables. In doubt the answer is no: an action that is not understood, a field that a switch might pass over, a packet
-//! that lies in the switch. Ownership of groups and meters is [`crate::owned`]'s.
+//! that lies in the switch. Ownership of groups and meters is decided in `crate::owned`.
 //!
 //! A comparison with a large flowspace takes long. So the packets are compared once after each change and not at each output, a command may
 //! change packets [`MAX_CHANGES`] times, and what was compared is counted, so that whoever calls can bound a turn by it.

@@ -145,13 +145,18 @@ pub struct Fill {
     tables: Vec<TableFill>,
 }
 
+/// How often a switch is asked how large its tables are before it is taken to be one that does not say. Until then no more than
+/// [`UNSIZED_MAX`] entries are added to it.
+const SIZE_QUESTIONS_MAX: u32 = 3;
+
 /// Whether the switch has said how large its tables are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sizes {
     #[default]
     NotAsked,
-    AskedAt(u64),
-    /// It has, or will not.
+    /// So many times. The next time is not before this one.
+    Asked { times: u32, next_ms: u64 },
+    /// It has, or will not: it refused, or left every question unanswered.
     Settled,
 }
 
@@ -200,19 +205,36 @@ impl Fill {
 
     /// Of a table of which nobody knows how large it is.
     fn lease_unsized(&mut self, now_ms: u64, ask: &mut impl FnMut(Question)) -> Lease {
-        match self.sizes {
-            Sizes::NotAsked if self.adds >= LEASE_MAX => {
-                self.sizes = Sizes::AskedAt(now_ms);
-                ask(Question::TableSizes);
-            }
-            Sizes::AskedAt(asked) if now_ms.saturating_sub(asked) >= ANSWER_TIMEOUT_MS => {
-                self.sizes = Sizes::Settled;
-            }
-            Sizes::AskedAt(_) if self.adds >= UNSIZED_MAX => return Lease::Unsized,
-            _ => {}
+        if self.adds >= LEASE_MAX {
+            self.ask_for_sizes(now_ms, ask);
+        }
+        if self.adds >= UNSIZED_MAX && self.sizes != Sizes::Settled {
+            return Lease::Unsized;
         }
         self.adds = self.adds.saturating_add(LEASE_MAX);
         Lease::Granted(LEASE_MAX)
+    }
+
+    fn ask_for_sizes(&mut self, now_ms: u64, ask: &mut impl FnMut(Question)) {
+        let times = match self.sizes {
+            Sizes::NotAsked => 0,
+            Sizes::Asked { times, next_ms } if now_ms >= next_ms => times,
+            Sizes::Asked { .. } | Sizes::Settled => return,
+        };
+        if times >= SIZE_QUESTIONS_MAX {
+            self.sizes = Sizes::Settled;
+            return;
+        }
+        self.sizes = Sizes::Asked { times: times + 1, next_ms: now_ms + ANSWER_TIMEOUT_MS };
+        ask(Question::TableSizes);
+    }
+
+    /// The question how large the tables are did not go out. That is not the switch's doing, and so it does not count.
+    pub fn on_sizes_unasked(&mut self, now_ms: u64) {
+        if let Sizes::Asked { times, .. } = self.sizes {
+            let (times, next_ms) = (times.saturating_sub(1), now_ms + ASK_INTERVAL_MS);
+            self.sizes = Sizes::Asked { times, next_ms };
+        }
     }
 
     /// The switch has said all that it will say of how large its tables are.
@@ -337,14 +359,32 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_does_not_say_how_large_its_tables_are_is_not_waited_for_for_ever() {
+    fn a_switch_that_does_not_say_how_large_its_tables_are_is_asked_again_and_not_for_ever() {
         let mut silent = Fill::default();
         flood(&mut silent, 0);
-        assert_eq!(lease(&mut silent, 0, ANSWER_TIMEOUT_MS).0, Lease::Granted(LEASE_MAX));
+        for time in 1..u64::from(SIZE_QUESTIONS_MAX) {
+            let again = (Lease::Unsized, vec![Question::TableSizes]);
+            assert_eq!(lease(&mut silent, 0, time * ANSWER_TIMEOUT_MS), again, "{time}");
+            assert_eq!(lease(&mut silent, 0, time * ANSWER_TIMEOUT_MS + 1), (Lease::Unsized, vec![]));
+        }
+        let given_up = u64::from(SIZE_QUESTIONS_MAX) * ANSWER_TIMEOUT_MS;
+        assert_eq!(lease(&mut silent, 0, given_up), (Lease::Granted(LEASE_MAX), vec![]));
         let mut unable = Fill::default();
         flood(&mut unable, 0);
         unable.on_sizes();
         assert_eq!(lease(&mut unable, 0, 0).0, Lease::Granted(LEASE_MAX));
+    }
+
+    #[test]
+    fn a_question_that_did_not_go_out_does_not_make_the_switch_one_that_does_not_say() {
+        let mut fill = Fill::default();
+        flood(&mut fill, 0);
+        for time in 0..100 {
+            fill.on_sizes_unasked(time * ASK_INTERVAL_MS);
+            let now_ms = (time + 1) * ASK_INTERVAL_MS;
+            assert_eq!(lease(&mut fill, 0, now_ms - 1), (Lease::Unsized, vec![]), "{time}");
+            assert_eq!(lease(&mut fill, 0, now_ms), (Lease::Unsized, vec![Question::TableSizes]), "{time}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::dispatch::Kernel;
 use crate::quota::QuotaKind;
 use crate::rules::Wanted;
 use abi::event::{Event, StatsReply};
-use abi::{Frame, ZoneId};
+use abi::{Frame, Outcome, ZoneId};
 use flow::DatapathId;
 
 /// Tickets of the kernel's own questions have this bit, and no other question's has.
@@ -55,6 +55,17 @@ impl Asked {
             _ => None,
         }
     }
+}
+
+/// Why a question of the kernel's own has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// It did not go out.
+    NotSent,
+    /// The switch left it unanswered.
+    Silence,
+    /// The switch said that it does not answer such a question.
+    Refused,
 }
 
 /// Entries that may be added to a table of a switch before the kernel looks at it again. Commands come in runs for one table.
@@ -256,14 +267,17 @@ impl Kernel {
     pub fn on_own_answer(&mut self, frame: &[u8], now_ms: u64) -> bool {
         let Ok(frame) = Frame::read(frame) else { return false };
         let (ticket, reply) = match Event::read(&frame) {
-            Ok(Event::StatsReply(reply)) => (reply.ticket, Some(reply)),
-            Ok(Event::Receipt(_, receipt)) => (receipt.ticket, None),
-            Ok(Event::SwitchError(error)) => (error.ticket, None),
+            Ok(Event::StatsReply(reply)) => (reply.ticket, Ok(reply)),
+            Ok(Event::Receipt(_, it)) if it.outcome == Outcome::Unknown => {
+                (it.ticket, Err(Unanswered::Silence))
+            }
+            Ok(Event::Receipt(_, receipt)) => (receipt.ticket, Err(Unanswered::Refused)),
+            Ok(Event::SwitchError(error)) => (error.ticket, Err(Unanswered::Refused)),
             _ => return false,
         };
         let Some(asked) = Asked::from_ticket(ticket) else { return false };
         match reply {
-            Some(reply) => {
+            Ok(reply) => {
                 let percent = self.table_fill_percent;
                 if asked == Asked::Rule {
                     self.on_rules(&reply);
@@ -271,17 +285,22 @@ impl Kernel {
                     there.entries.on_answer(asked, &reply, percent, now_ms);
                 }
             }
-            None => self.on_no_answer(frame.datapath(), asked, now_ms),
+            Err(why) => self.on_no_answer(frame.datapath(), asked, why, now_ms),
         }
         true
     }
 
     /// A question of the kernel's own is not answered this time: it is asked again when there is reason to.
-    pub fn on_no_answer(&mut self, datapath: DatapathId, asked: Asked, now_ms: u64) {
+    pub fn on_no_answer(&mut self, datapath: DatapathId, asked: Asked, why: Unanswered, now_ms: u64) {
         let Some(there) = self.datapaths.get_mut(&datapath) else { return };
         match asked {
             Asked::RulesOf(zone) => there.entries.rules_of(zone).rules.on_no_answer(now_ms),
-            Asked::TableSizes => there.entries.fill.on_sizes(),
+            Asked::TableSizes => match why {
+                Unanswered::NotSent => there.entries.fill.on_sizes_unasked(now_ms),
+                // It is asked again when its time to answer is over.
+                Unanswered::Silence => {}
+                Unanswered::Refused => there.entries.fill.on_sizes(),
+            },
             Asked::TableCounts => {}
             Asked::Rule => there.sought.on_no_answer(),
         }

@@ -33,7 +33,7 @@ pub mod zones;
 pub use capability::{Capabilities, Capability};
 pub use decision::{Decision, Effect, Refusal};
 pub use dispatch::Kernel;
-pub use entries::Asked;
+pub use entries::{Asked, Unanswered};
 pub use excess::Excess;
 pub use grant::{Bounds, Grant, Names, TableSet};
 pub use punt::{PuntCounters, PuntLimits};

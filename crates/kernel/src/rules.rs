@@ -15,12 +15,13 @@
 //!
 //! In: rules, and what the switch answered. Out: an owner. Never sends anything; allocates its memory with the first rule, and for a question.
 
+use crate::zones::MAX_ZONE;
 use abi::ZoneId;
 use flow::canonical::{entry_has_prerequisites, match_tlvs, read_match_into};
 use flow::{DatapathId, Field, Match, MatchEntry};
 
 /// Rules whose owners are remembered.
-pub const REMEMBERED: usize = BUCKETS * WAYS;
+const REMEMBERED: usize = BUCKETS * WAYS;
 
 /// All of them are 256 KiB, which stay in a core's own cache. With four times as many each add waited for memory: 1,024 switches had half of the
 /// throughput of one, and have four fifths with these.
@@ -29,15 +30,13 @@ const BUCKETS: usize = 1 << 12;
 /// Rules of a bucket: as many as one line of the processor's cache holds.
 const WAYS: usize = 8;
 
-/// Bits of a place that hold the owner: a zone's number is at most 63, and 0 is nobody.
+/// Bits of a place that hold the owner; 0 is nobody.
 const OWNER_BITS: u32 = 6;
 const OWNER_MASK: u64 = (1 << OWNER_BITS) - 1;
+const _: () = assert!(MAX_ZONE as u64 <= OWNER_MASK, "every zone's number fits where the owner is kept");
 
 /// A switch is asked about a rule as often as this.
 const SEEK_INTERVAL_MS: u64 = 1_000;
-
-/// An answer that has not come after so long is not waited for any more.
-const ANSWER_TIMEOUT_MS: u64 = 10_000;
 
 /// What makes two rules of two switches one, as a number. Two that differ have the same one in 2^58, and which two nobody can tell who does not
 /// know the seed.
@@ -230,10 +229,11 @@ pub(crate) struct Sought {
 }
 
 impl Sought {
-    /// Whether it is time to ask about this rule; if so, it is taken to be asked now.
+    /// Whether it is time to ask about this rule; if so, it is taken to be asked now. As long as a question is open there is no other, since the
+    /// answer does not say to which of them it belongs; that every question ends, by an answer or by [`Self::on_no_answer`], is for whoever asks.
     pub fn seek(&mut self, key: RuleKey, table_id: u8, owner: ZoneId, matching: &[u8], now_ms: u64) -> bool {
-        let patience = if self.wanted.is_some() { ANSWER_TIMEOUT_MS } else { SEEK_INTERVAL_MS };
-        if self.asked_ms.is_some_and(|asked| now_ms.saturating_sub(asked) < patience) {
+        let is_soon = self.asked_ms.is_some_and(|asked| now_ms.saturating_sub(asked) < SEEK_INTERVAL_MS);
+        if is_soon || self.wanted.is_some() {
             return false;
         }
         let wanted = Wanted { table_id, owner, matching: matching.to_vec(), key };
@@ -386,6 +386,8 @@ mod tests {
         sought.on_rule(key(2));
         assert_eq!(sought.on_end(), None);
         assert!(!seek(&mut sought, 1, 5_999) && seek(&mut sought, 1, 6_000));
-        assert!(seek(&mut sought, 2, 16_000), "who does not answer is not waited for without end");
+        assert!(!seek(&mut sought, 2, 600_000), "an answer that is late would be taken for that of another");
+        sought.on_no_answer();
+        assert!(seek(&mut sought, 2, 600_000));
     }
 }

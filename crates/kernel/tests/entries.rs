@@ -6,7 +6,7 @@ use abi::command::{self, Command, FlowMod, What};
 use abi::event::{self, FlowRemoved, StatsReply, SwitchUp};
 use abi::{Frame, ZoneId};
 use flow::DatapathId;
-use kernel::{Asked, Decision, Effect, Grant, Kernel, Quota, QuotaKind, Quotas};
+use kernel::{Asked, Decision, Effect, Grant, Kernel, Quota, QuotaKind, Quotas, Unanswered};
 
 const SWITCH: DatapathId = DatapathId(1);
 const APP: ZoneId = ZoneId(1);
@@ -183,8 +183,12 @@ fn a_flood_waits_for_the_switch_to_say_how_large_its_tables_are() {
         "quota table entries: of:0000000000000001 has not said yet how large its tables are; ask again in a moment"
     );
     assert_eq!(node.add(FlowMod { command: 3, ..FlowMod::ADD }), "sent", "a delete adds nothing");
+    for why in [Unanswered::NotSent, Unanswered::Silence] {
+        node.kernel.on_no_answer(SWITCH, Asked::TableSizes, why, 0);
+        assert_eq!(node.adds(20_000), 0, "{why:?}");
+    }
     // A switch that cannot say it is not limited, as before.
-    node.kernel.on_no_answer(SWITCH, Asked::TableSizes, 0);
+    node.kernel.on_no_answer(SWITCH, Asked::TableSizes, Unanswered::Refused, 0);
     assert_eq!(node.adds(20_000), 20_000);
 }
 

@@ -8,7 +8,7 @@ use abi::{Frame, ZoneId};
 use flow::DatapathId;
 use flow::canonical::write_match;
 use flow::text::parse_match;
-use kernel::{Asked, Decision, Effect, Grant, Kernel, Refusal};
+use kernel::{Asked, Decision, Effect, Grant, Kernel, Refusal, Unanswered};
 
 const SWITCH: DatapathId = DatapathId(1);
 const ONE: ZoneId = ZoneId(1);
@@ -191,8 +191,9 @@ fn an_answer_that_does_not_come_is_asked_for_again() {
     let mut node = Node::new();
     node.passes(ONE, ADD, RULE);
     assert!(!node.passes(OTHER, ADD, RULE) && node.is_asked());
-    node.kernel.on_no_answer(SWITCH, Asked::Rule, 0);
-    node.now_ms = 1_000;
+    node.now_ms = 600_000;
+    assert!(!node.passes(OTHER, ADD, RULE) && !node.is_asked(), "it may still come");
+    node.kernel.on_no_answer(SWITCH, Asked::Rule, Unanswered::Silence, node.now_ms);
     assert!(!node.passes(OTHER, ADD, RULE) && node.is_asked());
 }
 

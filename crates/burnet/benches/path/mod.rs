@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use abi::{Frame, ZoneId};
 use flow::{DatapathId, Field, Match, PortNo};
-use kernel::{Decision, Grant, Kernel};
+use kernel::{Decision, Grant, Kernel, Unanswered};
 use monitor::AppSource;
 use openflow::message::*;
 use openflow::view::PacketInView;
@@ -207,7 +207,7 @@ impl Worker {
         // What the kernel would ask the switch it does without, as of one that cannot be asked.
         for effect in effects.drain(..) {
             if let kernel::Effect::Ask { datapath, asked } = effect {
-                kernel.on_no_answer(datapath, asked, 0);
+                kernel.on_no_answer(datapath, asked, Unanswered::Refused, 0);
             }
         }
     }

@@ -27,7 +27,7 @@ use abi::event::{
 use abi::header::FLAG_RECEIPT;
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::{DatapathId, ErrorCode};
-use kernel::{Asked, Decision, Effect, Grant, Kernel, QuotaKind, Refusal, ZoneSet};
+use kernel::{Asked, Decision, Effect, Grant, Kernel, QuotaKind, Refusal, Unanswered, ZoneSet};
 use mio::{Events, Poll, Token};
 use monitor::{LINES_PER_S_MAX, ZoneCounts};
 use southbound::{Refused, Roster, Southbound, SouthboundConfig, Tag};
@@ -500,7 +500,7 @@ impl Worker {
                 || matches!(asked, Asked::RulesOf(_) | Asked::Rule)
                     && self.ask(datapath, ticket, &questions::all_flows()).is_ok());
         if !asked_now {
-            self.dispatch.kernel.on_no_answer(datapath, asked, self.now_ms);
+            self.dispatch.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, self.now_ms);
         }
     }
 
