@@ -24,7 +24,7 @@ fn frames(criterion: &mut Criterion) {
             bench.iter(|| {
                 (0..BATCH).for_each(|_| kernel.packets.push(&[black_box(&frame)]).unwrap());
                 kernel.packets.publish();
-                while app.pop_into(&mut buffer).unwrap().is_some() {
+                while app.pop_into(&mut buffer).unwrap() {
                     black_box(buffer.len());
                 }
             });

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use crate::atomic::Ordering;
 use crate::fault::PortFault;
-use crate::memory::mapping::{Mapping, create_plain, open_plain};
+use crate::memory::mapping::{Mapping, open_plain, sealed};
 
 /// Slots of a board; one for each thread that has something to say.
 pub const BOARD_SLOTS: usize = 64;
@@ -24,7 +24,7 @@ impl Board {
     /// # Errors
     /// The system has no memory or descriptors left.
     pub fn create() -> io::Result<(Board, OwnedFd)> {
-        let fd = create_plain(BYTES)?;
+        let fd = sealed(c"burnet-board", BYTES)?;
         Ok((Board(Mapping::new(fd.as_fd(), BYTES)?), fd))
     }
 
@@ -68,7 +68,7 @@ mod tests {
     fn what_is_no_board_is_refused() {
         let file: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
         assert!(matches!(Board::open(&file), Err(PortFault::NotSealed)));
-        let small = create_plain(BYTES / 2).unwrap();
+        let small = sealed(c"small", BYTES / 2).unwrap();
         assert!(matches!(Board::open(&small), Err(PortFault::NotAPort)));
     }
 

@@ -8,7 +8,7 @@ use crate::reader::Reader;
 
 /// By which of the two rings an event came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub(crate) enum Lane {
     /// Control events.
     Control,
     /// Packet-ins.
@@ -88,12 +88,6 @@ impl Lanes {
     pub(crate) fn awake(&mut self) {
         self.control.awake();
         self.packets.awake();
-    }
-
-    /// Shows the producer how far frames were read.
-    pub(crate) fn release(&mut self) {
-        self.control.release();
-        self.packets.release();
     }
 
     /// Whether the producer must be woken, since last asked.

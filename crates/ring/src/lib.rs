@@ -65,7 +65,7 @@ mod tests;
 #[cfg(not(loom))]
 pub use board::{BOARD_SLOTS, Board};
 pub use fault::{Full, PeerFault, PortFault};
-pub use lanes::Lane;
 pub use layout::{MAX_FRAME_BYTES, Sizes};
 #[cfg(not(loom))]
 pub use port::{AppEnd, Consumer, KernelEnd, Port, PortFds, Producer};
+pub use ring::frame_bytes;

@@ -37,6 +37,7 @@ impl Memory {
 pub(crate) mod mapping {
     //! Making, sealing, checking and mapping a memfd.
 
+    use std::ffi::CStr;
     use std::io;
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
     use std::ptr::NonNull;
@@ -56,14 +57,7 @@ pub(crate) mod mapping {
 
     /// Makes the memory of a fresh port: sized, sealed, its opening written, everything else zero.
     pub(crate) fn create(sizes: Sizes) -> io::Result<OwnedFd> {
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        // No program: before Linux 6.3 that cannot be said.
-        let fd = match memfd_create(c"burnet-port", flags | MemfdFlags::NOEXEC_SEAL) {
-            Err(Errno::INVAL) => memfd_create(c"burnet-port", flags)?,
-            made => made?,
-        };
-        ftruncate(&fd, sizes.memory_bytes() as u64)?;
-        fcntl_add_seals(&fd, SEALS)?;
+        let fd = sealed(c"burnet-port", sizes.memory_bytes())?;
         let mapping = Mapping::new(fd.as_fd(), sizes.memory_bytes())?;
         for (word, value) in mapping.words().iter().zip(sizes.opening()) {
             word.store(value, Ordering::Relaxed);
@@ -71,22 +65,33 @@ pub(crate) mod mapping {
         Ok(fd)
     }
 
-    /// Makes sealed memory of zeros.
-    pub(crate) fn create_plain(bytes: usize) -> io::Result<OwnedFd> {
-        let fd = memfd_create(c"burnet-board", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    /// Makes sealed memory of zeros, which nobody can run as a program.
+    pub(crate) fn sealed(name: &CStr, bytes: usize) -> io::Result<OwnedFd> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        // No program: before Linux 6.3 that cannot be said.
+        let fd = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
+            Err(Errno::INVAL) => memfd_create(name, flags)?,
+            made => made?,
+        };
         ftruncate(&fd, bytes as u64)?;
         fcntl_add_seals(&fd, SEALS)?;
         Ok(fd)
     }
 
-    /// Maps sealed memory of exactly this size.
-    pub(crate) fn open_plain(fd: BorrowedFd<'_>, bytes: usize) -> Result<Mapping, PortFault> {
+    /// How long sealed memory is; it stays so.
+    fn expect_sealed(fd: BorrowedFd<'_>) -> Result<u64, PortFault> {
+        // Only a memfd (or a file of tmpfs) knows seals; anything else refuses the question.
         let seals = fcntl_get_seals(fd).map_err(|_| PortFault::NotSealed)?;
         if !seals.contains(SEALS) {
             return Err(PortFault::NotSealed);
         }
         let found = fstat(fd).map_err(io::Error::from)?.st_size;
-        if u64::try_from(found).ok() != u64::try_from(bytes).ok() {
+        Ok(u64::try_from(found).unwrap_or(0))
+    }
+
+    /// Maps sealed memory of exactly this size.
+    pub(crate) fn open_plain(fd: BorrowedFd<'_>, bytes: usize) -> Result<Mapping, PortFault> {
+        if expect_sealed(fd)? != bytes as u64 {
             return Err(PortFault::NotAPort);
         }
         Ok(Mapping::new(fd, bytes)?)
@@ -94,13 +99,7 @@ pub(crate) mod mapping {
 
     /// Maps memory that says that it is a port's, and returns the sizes in which it may be used.
     pub(crate) fn open(fd: BorrowedFd<'_>) -> Result<(Mapping, Sizes), PortFault> {
-        // Only a memfd (or a file of tmpfs) knows seals; anything else refuses the question.
-        let seals = fcntl_get_seals(fd).map_err(|_| PortFault::NotSealed)?;
-        if !seals.contains(SEALS) {
-            return Err(PortFault::NotSealed);
-        }
-        // Sealed, so the length cannot change any more.
-        let found_bytes = u64::try_from(fstat(fd).map_err(io::Error::from)?.st_size).unwrap_or(0);
+        let found_bytes = expect_sealed(fd)?;
         let length = usize::try_from(found_bytes).map_err(|_| PortFault::NotAPort)?;
         if length < size_of::<Opening>() {
             return Err(PortFault::NotAPort);

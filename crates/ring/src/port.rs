@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fault::{Full, PeerFault, PortFault};
-use crate::lanes::{Lane, Lanes};
+use crate::lanes::Lanes;
 use crate::layout::Sizes;
 use crate::memory::{Memory, mapping};
 use crate::reader::Reader;
@@ -154,11 +154,11 @@ impl AppEnd {
         Ok(AppEnd { producer, events, peer, wake: fds.wake_app })
     }
 
-    /// Replaces what is in `buffer` by the next event and says which it is, or `None` if there is none now. Control events come before
+    /// Replaces what is in `buffer` by the next event; `false` if there is none now, and then the room of all before is given back. Control events come before
     /// packet-ins, though not without end; of what the kernel pushed, a control event never comes after a packet-in that was pushed later, and may come before one
     /// that was pushed earlier. Both keep their order among themselves. A buffer that is used again allocates nothing more.
-    pub fn pop_into(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Lane>, PeerFault> {
-        let popped = self.events.pop_into(buffer);
+    pub fn pop_into(&mut self, buffer: &mut Vec<u8>) -> Result<bool, PeerFault> {
+        let popped = self.events.pop_into(buffer).map(|lane| lane.is_some());
         self.wake_kernel_if_due();
         popped
     }
@@ -169,12 +169,6 @@ impl AppEnd {
         let sleep = self.events.about_to_sleep();
         self.wake_kernel_if_due();
         sleep
-    }
-
-    /// Gives the room of all events popped so far back, as [`Consumer::release`] does.
-    pub fn release(&mut self) {
-        self.events.release();
-        self.wake_kernel_if_due();
     }
 
     fn wake_kernel_if_due(&mut self) {

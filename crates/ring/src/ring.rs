@@ -121,6 +121,11 @@ impl Granted {
     }
 }
 
+/// What a frame of so many bytes takes of a ring, in bytes: whole words, its length among them.
+pub fn frame_bytes(length_bytes: usize) -> usize {
+    frame_words(length_bytes) as usize * WORD_BYTES
+}
+
 /// Words that a frame of `length_bytes` takes, its length word included.
 pub(crate) fn frame_words(length_bytes: usize) -> u64 {
     LENGTH_WORDS + length_bytes.div_ceil(WORD_BYTES) as u64

@@ -18,7 +18,7 @@ use std::os::fd::BorrowedFd;
 
 use abi::Frame;
 use abi::event::PacketIn;
-use ring::{Full, KernelEnd, MAX_FRAME_BYTES, PortFault, PortFds};
+use ring::{Full, KernelEnd, MAX_FRAME_BYTES, PortFault, PortFds, frame_bytes};
 
 use crate::fault::ZoneFault;
 use crate::overflow::Overflow;
@@ -29,9 +29,6 @@ const FREE_PART: usize = 8;
 
 /// Of the ring for control events what other apps make leaves this part free, for what the node says: one in so many.
 const KEPT_FROM_APPS_PART: usize = 4;
-
-/// What a frame takes of a ring beside its bytes, filled up to whole words.
-const PER_FRAME_BYTES: usize = 8;
 
 /// A ring smaller than this could refuse the longest frame for good.
 const MIN_RING_BYTES: usize = 2 * MAX_FRAME_BYTES;
@@ -146,7 +143,7 @@ impl ProcessPort {
         let candidate = Candidate {
             datapath: packet.datapath.0,
             port: packet.in_port.0,
-            bytes: frame.len().next_multiple_of(PER_FRAME_BYTES) + PER_FRAME_BYTES,
+            bytes: frame_bytes(frame.len()),
             is_control: is_control(packet.data),
         };
         self.shares.admit(candidate, self.end.packets.free_bytes())

@@ -57,7 +57,7 @@ fn deliver_packet_ins(port: &mut ProcessPort, mark: u8) -> usize {
 fn marks(app: &mut AppEnd) -> Vec<u8> {
     let mut buffer = Vec::new();
     let mut marks = Vec::new();
-    while app.pop_into(&mut buffer).unwrap().is_some() {
+    while app.pop_into(&mut buffer).unwrap() {
         marks.push(buffer[buffer.len() - 1]);
     }
     marks

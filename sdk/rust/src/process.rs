@@ -140,7 +140,7 @@ impl Process<'_> {
         let mut served = 0;
         while served < EVENTS_PER_TURN {
             let taken = self.ports[port].pop_into(&mut self.event);
-            if taken.map_err(in_words("the kernel broke the rules of the port"))?.is_none() {
+            if !taken.map_err(in_words("the kernel broke the rules of the port"))? {
                 break;
             }
             let frame = Frame::read(&self.event).map_err(in_words("the kernel sent what is no frame"))?;

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, MemfdFlags, SealFlags};
+use rustix::fs::Access;
 use rustix::process::Resource;
 
 use zone::NotEnforced;
@@ -174,11 +174,7 @@ fn user_namespaces_forbidden() -> Option<String> {
 }
 
 fn memfd_sealing() -> Result<(), String> {
-    let sealed = rustix::fs::memfd_create(c"burnet-doctor", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
-        .and_then(|memory| {
-            rustix::fs::fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
-        });
-    sealed.map_err(|errno| std::io::Error::from(errno).to_string())
+    ring::Board::create().map(drop).map_err(|error| error.to_string())
 }
 
 fn cgroup() -> Cgroup {

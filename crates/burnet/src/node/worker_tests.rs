@@ -120,10 +120,9 @@ impl App {
     /// What it hears, as far as `look` wants it.
     fn hear<T>(&mut self, look: impl Fn(&Event<'_>) -> Option<T>) -> Vec<T> {
         let (mut buffer, mut heard) = (Vec::new(), Vec::new());
-        while self.end.pop_into(&mut buffer).unwrap().is_some() {
+        while self.end.pop_into(&mut buffer).unwrap() {
             heard.extend(look(&Event::read(&Frame::read(&buffer).unwrap()).unwrap()));
         }
-        self.end.release();
         heard
     }
 }

@@ -6,18 +6,21 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::{MemfdFlags, OFlags, SealFlags, fcntl_add_seals, fcntl_setfl, ftruncate, memfd_create};
+use rustix::fs::{
+    MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fcntl_setfl, fstat, ftruncate, memfd_create,
+};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
 use crate::atomic::Ordering;
+use crate::board::Board;
 use crate::fault::PortFault;
-use crate::lanes::Lane;
 use crate::layout::{LINE_WORDS, Sizes};
 use crate::memory::mapping::Mapping;
 use crate::port::{AppEnd, KernelEnd, Port, PortFds};
+use crate::ring::frame_bytes;
 use crate::wake::wait;
 
 fn port() -> Port {
@@ -56,6 +59,31 @@ fn memory_that_is_no_port_is_refused() {
     check_memory(&memfd(0, ALL), "mark of a port");
     check_memory(&memfd(39, ALL), "mark of a port");
     check_memory(&memfd(16384, ALL), "mark of a port");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri cannot map memory")]
+fn nobody_can_run_what_is_shared_as_a_program() {
+    let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL;
+    if memfd_create(c"test", flags).is_err() {
+        println!("left out: this Linux is older than 6.3 and cannot say so");
+        return;
+    }
+    for memory in [port().kernel.memory, Board::create().unwrap().1] {
+        assert_eq!(fstat(&memory).unwrap().st_mode & 0o111, 0);
+        assert!(fchmod(&memory, Mode::RWXU).is_err());
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri cannot map memory")]
+fn a_frame_takes_of_a_ring_what_is_said() {
+    let mut kernel = KernelEnd::attach(port().kernel).unwrap();
+    for length in [0, 1, 7, 8, 9, 100] {
+        let before = kernel.packets.free_bytes();
+        kernel.packets.push(&[&vec![1; length]]).unwrap();
+        assert_eq!(before - kernel.packets.free_bytes(), frame_bytes(length), "{length}");
+    }
 }
 
 /// A port whose opening has this value at this word is refused with these words.
@@ -155,7 +183,7 @@ fn both_ends_work_after_their_descriptors_travelled() {
     kernel.packets.push(&[b"packet-in"]).unwrap();
     kernel.packets.publish();
     app.sleep(None).unwrap();
-    assert_eq!(app.pop_into(&mut buffer), Ok(Some(Lane::Packets)));
+    assert_eq!(app.pop_into(&mut buffer), Ok(true));
     assert_eq!(buffer, b"packet-in");
     app.producer.push(&[b"flow ", b"mod"]).unwrap();
     app.producer.publish();

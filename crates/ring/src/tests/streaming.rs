@@ -39,22 +39,19 @@ fn echo(mut app: AppEnd) {
     let mut buffer = Vec::new();
     let mut echoed = 0;
     while echoed < FRAMES {
-        match app.pop_into(&mut buffer).unwrap() {
-            Some(_) => {
-                while let Err(full) = app.producer.push(&[&buffer]) {
-                    assert_eq!(full, Full::NoRoom);
-                    app.producer.publish();
-                    if app.producer.about_to_wait(buffer.len()) {
-                        crate::wake::wait(app.wake_fd(), None).unwrap();
-                    }
-                }
-                echoed += 1;
-            }
-            None => {
-                app.producer.publish();
-                app.sleep(None).unwrap();
+        if !app.pop_into(&mut buffer).unwrap() {
+            app.producer.publish();
+            app.sleep(None).unwrap();
+            continue;
+        }
+        while let Err(full) = app.producer.push(&[&buffer]) {
+            assert_eq!(full, Full::NoRoom);
+            app.producer.publish();
+            if app.producer.about_to_wait(buffer.len()) {
+                crate::wake::wait(app.wake_fd(), None).unwrap();
             }
         }
+        echoed += 1;
     }
     app.producer.publish();
 }
