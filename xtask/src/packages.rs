@@ -3,7 +3,7 @@
 //! In: PATH, and whether this is root. Out: what is missing, or that nothing is. It installs only as root, and
 //! only packages of the distribution.
 
-use crate::process::{self, Ended};
+use crate::process;
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -29,7 +29,7 @@ const TOOLS: [Tool; 10] = [
 ];
 
 /// A mirror that answers slowly is waited for this long; one that does not answer must not eat the build's time.
-const LIMIT: Duration = Duration::from_secs(8 * 60);
+pub const LIMIT: Duration = Duration::from_secs(8 * 60);
 
 const TUN: &str = "/dev/net/tun";
 
@@ -50,8 +50,7 @@ pub fn install_for(program: &str, package: &str) -> Result<(), String> {
     if !process::is_root() || process::find("apt-get").is_none() {
         return Err(format!("{program} is missing, and this cannot install it: install {package}"));
     }
-    apt(&["update"])?;
-    apt(&["install", "--yes", "--no-install-recommends", package])
+    install_all(&[package])
 }
 
 /// Installs what is missing; an error says what could not be had and what to do.
@@ -64,25 +63,24 @@ pub fn install() -> Result<(), String> {
     if process::find("apt-get").is_none() {
         return Err(format!("no apt-get here; install by hand: {}", missing().join(" ")));
     }
-    apt(&["update"])?;
-    apt(&[&["install", "--yes", "--no-install-recommends"], packages.as_slice()].concat())?;
+    install_all(&packages)?;
     match missing().as_slice() {
         [] => Ok(()),
         programs => Err(format!("still missing after apt-get install: {}", programs.join(" "))),
     }
 }
 
+fn install_all(packages: &[&str]) -> Result<(), String> {
+    apt(&["update"])?;
+    apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat())
+}
+
 fn apt(words: &[&str]) -> Result<(), String> {
     let mut command = Command::new("apt-get");
     command.args(["--quiet", "-o", "DPkg::Lock::Timeout=120"]).args(words);
-    command.env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
-    let shown = process::shown(&command);
-    println!("{shown}");
-    match process::run(&mut command, LIMIT, |line| println!("{line}"))? {
-        Ended::Well => Ok(()),
-        Ended::Badly => Err(format!("`{shown}` failed; its message is above")),
-        Ended::Stopped => Err(format!("`{shown}` took longer than {} s", LIMIT.as_secs())),
-    }
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    println!("{}", process::shown(&command));
+    process::must(&mut command, LIMIT)
 }
 
 /// Why this machine cannot run real switches although the programs are there, if so.

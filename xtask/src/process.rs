@@ -129,16 +129,16 @@ pub fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs a command that is to succeed, and shows what it says.
+/// Runs a command that is to succeed within `limit`, and shows what it says.
 ///
 /// # Errors
 /// A sentence that names the command.
-pub fn must(command: &mut Command) -> Result<(), String> {
+pub fn must(command: &mut Command, limit: Duration) -> Result<(), String> {
     let shown = shown(command);
-    match command.stdin(Stdio::null()).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("`{shown}` failed ({status})")),
-        Err(error) => Err(format!("cannot run {shown}: {error}")),
+    match run(command.stdin(Stdio::null()), limit, |line| println!("{line}"))? {
+        Ended::Well => Ok(()),
+        Ended::Badly => Err(format!("`{shown}` failed; its message is above")),
+        Ended::Stopped => Err(format!("`{shown}` took longer than {} s", limit.as_secs())),
     }
 }
 
@@ -164,6 +164,19 @@ mod tests {
         let mut sleeper = Command::new("sleep");
         sleeper.arg("600");
         assert_eq!(run(&mut sleeper, Duration::ZERO, |_| ()), Ok(Ended::Stopped));
+    }
+
+    #[test]
+    fn what_must_succeed_says_how_it_did_not() {
+        let must = |program: &str, words: &[&str], limit| must(Command::new(program).args(words), limit);
+        let long = Duration::from_secs(600);
+        assert_eq!(must("true", &[], long), Ok(()));
+        assert_eq!(must("false", &[], long), Err("`false` failed; its message is above".to_owned()));
+        assert_eq!(
+            must("sleep", &["600"], Duration::ZERO),
+            Err("`sleep 600` took longer than 0 s".to_owned())
+        );
+        assert!(must("no-such-program", &[], long).unwrap_err().starts_with("cannot run no-such-program: "));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! In: a folder and its packages. Out: the environment, with its programs in `bin`. It never touches the Python of the system or of a
 //! user, and asks the network only for what is not there.
 
+use crate::packages::LIMIT;
 use crate::process;
 use crate::tree;
 use std::fs;
@@ -51,16 +52,28 @@ impl Environment {
 
     /// Makes it, if it is not there as it should be.
     pub fn make(&self) -> Result<(), String> {
-        let (folder, wanted) = (self.path(), self.packages.join("\n"));
-        let installed = folder.join("installed.txt");
-        if fs::read_to_string(&installed).is_ok_and(|there| there == wanted) {
+        if self.is_made() {
             return Ok(());
         }
-        process::must(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-        process::must(self.pip().arg("install").args(self.packages)).map_err(|reason| {
+        let (folder, installed) = (self.path(), self.installed());
+        process::must(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder), LIMIT)?;
+        process::must(self.pip().arg("install").args(self.packages), LIMIT).map_err(|reason| {
             format!("{reason}: {} come from PyPI; is this machine offline?", self.packages.join(", "))
         })?;
-        fs::write(&installed, wanted).map_err(|error| format!("{}: {error}", installed.display()))
+        fs::write(&installed, self.wanted()).map_err(|error| format!("{}: {error}", installed.display()))
+    }
+
+    /// Whether it is there as it should be. One that was begun and not finished is not.
+    pub fn is_made(&self) -> bool {
+        fs::read_to_string(self.installed()).is_ok_and(|there| there == self.wanted())
+    }
+
+    fn installed(&self) -> PathBuf {
+        self.path().join("installed.txt")
+    }
+
+    fn wanted(&self) -> String {
+        self.packages.join("\n")
     }
 
     /// Its pip.

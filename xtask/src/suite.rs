@@ -265,10 +265,12 @@ impl Suite {
 
 /// By which environment variables tests are told what of others' is here.
 fn others() -> Vec<(&'static str, PathBuf)> {
-    let python = python::OTHERS.tool("python");
-    let python = python.is_file().then_some((OTHERS_PYTHON, python));
+    if !python::OTHERS.is_made() {
+        return Vec::new();
+    }
+    let python = (OTHERS_PYTHON, python::OTHERS.tool("python"));
     let topologies = python::OTHERS.data("topohub").map(|data| (TOPOLOGIES, data));
-    python.into_iter().chain(topologies).collect()
+    std::iter::once(python).chain(topologies).collect()
 }
 
 /// The binary that the tests of the workspace were built with, which spares building it a second time: on its own its

@@ -6,11 +6,16 @@
 //!
 //! In: `sdk/python`, a Python 3.11 or later, and at the first time the network, for PyPI. Out: a wheel. It never writes outside the target folder.
 
+use crate::packages::LIMIT;
 use crate::python::{self, SDK};
 use crate::{process, tree};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+/// A release build of the extension from nothing takes some minutes on two busy cores.
+const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// `cargo xtask wheel`.
 pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
@@ -39,7 +44,7 @@ pub fn build() -> Result<PathBuf, String> {
     maturin.args(["build", "--release", "--locked", "--quiet", "--out"]).arg(&wheels);
     maturin.arg("--interpreter").arg(SDK.tool("python"));
     maturin.current_dir(folder()).env("CARGO_TARGET_DIR", tree::target_folder());
-    process::must(&mut maturin)?;
+    process::must(&mut maturin, BUILD_LIMIT)?;
     let built = fs::read_dir(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
     let wheel = built.flatten().map(|entry| entry.path()).find(|path| is_wheel(path));
     wheel.ok_or_else(|| format!("maturin left no wheel in {}", wheels.display()))
@@ -47,7 +52,8 @@ pub fn build() -> Result<PathBuf, String> {
 
 /// Installs a wheel beside the tools, for the tests.
 pub fn install(wheel: &Path) -> Result<(), String> {
-    process::must(SDK.pip().args(["install", "--force-reinstall", "--no-deps", "--no-index"]).arg(wheel))
+    let words = ["install", "--force-reinstall", "--no-deps", "--no-index"];
+    process::must(SDK.pip().args(words).arg(wheel), LIMIT)
 }
 
 fn is_wheel(path: &Path) -> bool {
