@@ -104,8 +104,7 @@ impl App for LearningSwitch {
     }
 
     fn on_port_status(&mut self, status: &PortStatus, out: &mut Commands) {
-        const DELETED: u8 = 1;
-        if (status.reason == DELETED || !status.port.facts().live)
+        if (status.is_gone() || !status.port.facts().live)
             && let Some(table) = self.switches.get_mut(&status.datapath)
         {
             table.forget_port(status.port.port_no());

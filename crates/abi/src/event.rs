@@ -230,15 +230,25 @@ pub struct PacketIn<'a> {
     pub data: &'a [u8],
 }
 
+/// The reason of a port status that the port is no more (OFPPR_DELETE; 1.3.5, 7.4.3).
+pub const PORT_DELETED: u8 = 1;
+
 /// What happened to a port.
 #[derive(Clone, Copy, Debug)]
 pub struct PortStatus<'a> {
     /// On which switch.
     pub datapath: DatapathId,
-    /// 0 added, 1 deleted, 2 modified.
+    /// 0 added, 1 deleted ([`PORT_DELETED`]), 2 modified.
     pub reason: u8,
     /// The port as it is now.
     pub port: &'a PortRecord,
+}
+
+impl PortStatus<'_> {
+    /// Whether the port is no more; what is said of it is how it was.
+    pub fn is_gone(&self) -> bool {
+        self.reason == PORT_DELETED
+    }
 }
 
 /// A rule that is gone.

@@ -23,8 +23,6 @@ pub struct Datapath {
 /// switch-up frame holds.
 pub const MAX_PORTS: usize = 3000;
 
-const DELETED: u8 = 1;
-
 impl Datapath {
     /// As it came up.
     pub fn new(up: &SwitchUp<'_>) -> Self {
@@ -43,9 +41,9 @@ impl Datapath {
     pub fn on_port_status(&mut self, status: &PortStatus<'_>) {
         let place = self.ports.iter().position(|port| port.port_no() == status.port.port_no());
         match place {
-            Some(index) if status.reason == DELETED => drop(self.ports.remove(index)),
+            Some(index) if status.is_gone() => drop(self.ports.remove(index)),
             Some(index) => self.ports[index] = *status.port,
-            None if status.reason != DELETED && self.ports.len() < MAX_PORTS => self.ports.push(*status.port),
+            None if !status.is_gone() && self.ports.len() < MAX_PORTS => self.ports.push(*status.port),
             None => {}
         }
     }

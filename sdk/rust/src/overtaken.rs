@@ -12,9 +12,6 @@ use abi::event::{Event, PacketIn, kind};
 /// forgotten, and what it made stale is heard, late as it is.
 const NEWS: usize = 32;
 
-/// In a port status: the port is deleted.
-const DELETED: u8 = 1;
-
 /// What was heard of a switch, or of one port of it.
 #[derive(Clone, Copy)]
 struct News {
@@ -38,7 +35,7 @@ impl Overtaken {
             kind::PACKET_IN => !self.news.is_empty() && self.is_overtaken(frame),
             kind::SWITCH_DOWN => self.note(frame, None),
             kind::PORT_STATUS => match Event::read(frame) {
-                Ok(Event::PortStatus(it)) if it.reason == DELETED || !it.port.facts().live => {
+                Ok(Event::PortStatus(it)) if it.is_gone() || !it.port.facts().live => {
                     self.note(frame, Some(it.port.port_no().0))
                 }
                 _ => false,
@@ -72,7 +69,7 @@ impl Overtaken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abi::event::{PortFacts, PortRecord, PortStatus, write};
+    use abi::event::{PORT_DELETED, PortFacts, PortRecord, PortStatus, write};
     use flow::{DatapathId, Field, MacAddr, Match, PortNo};
 
     fn heard(overtaken: &mut Overtaken, bytes: &[u8]) -> bool {
@@ -137,7 +134,7 @@ mod tests {
     fn older_packets_of_a_port_that_is_down_are_passed_over_and_of_other_ports_not() {
         let mut overtaken = Overtaken::default();
         port_status(&mut overtaken, 50, 7, 2, false);
-        port_status(&mut overtaken, 51, 8, DELETED, true);
+        port_status(&mut overtaken, 51, 8, PORT_DELETED, true);
         port_status(&mut overtaken, 52, 9, 2, true);
         for (port, is_heard) in [(7, false), (8, false), (9, true), (1, true)] {
             assert_eq!(packet(&mut overtaken, 10, 1, port), is_heard, "port {port}");
