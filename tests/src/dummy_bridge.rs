@@ -61,6 +61,11 @@ impl<'s> DummyBridge<'s> {
         Ok(DummyBridge { sandbox, switch, control, captures })
     }
 
+    /// The switch itself.
+    pub fn switch(&self) -> &OpenVSwitch<'s> {
+        &self.switch
+    }
+
     /// Puts groups and rules in the place of all that are there. Each line is one of `ovs-ofctl bundle`.
     pub fn load(&self, lines: &[String]) -> Result<()> {
         let file = self.sandbox.folder().join("bundle");

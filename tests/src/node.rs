@@ -62,6 +62,14 @@ impl<'s> Node<'s> {
         })
     }
 
+    /// Waits until what `burnet switches` says of its only switch is so.
+    pub fn wait_for_switch(&mut self, what: &str, holds: impl Fn(&Value) -> bool) -> Result<()> {
+        self.wait_until(what, |node| match node.ask(&["switches"])?.as_array().map(Vec::as_slice) {
+            Some([switch]) if holds(switch) => Ok(true),
+            other => Err(format!("{other:?}")),
+        })
+    }
+
     /// Waits until its log holds `text`.
     pub fn wait_for_log(&mut self, text: &str) -> Result<()> {
         self.wait_until(&format!("`{text}` in its log"), |node| {
@@ -114,7 +122,7 @@ impl<'s> Node<'s> {
     }
 
     /// Waits until `holds`. An error of the last try is told.
-    fn wait_until(&mut self, what: &str, holds: impl Fn(&Node<'s>) -> Result<bool>) -> Result<()> {
+    pub fn wait_until(&mut self, what: &str, holds: impl Fn(&Node<'s>) -> Result<bool>) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let answer = holds(self);

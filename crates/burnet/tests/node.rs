@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use burnet::node::client;
-use burnet::node::operator::{Answer, AppView, FlowsView, Question};
-use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
+use burnet::node::operator::{Answer, AppView, FlowsView, MeterView, Question};
+use emulator::{Emulation, FlowSpec, Handle, SwitchOptions, Topology, Versions};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -97,6 +97,14 @@ impl Node {
         match self.ask(&Question::Flows { datapath: None }) {
             Some(Answer::Flows(flows)) => flows,
             other => panic!("{other:?}"),
+        }
+    }
+
+    /// The node's meter at each switch.
+    fn meters(&self) -> Vec<Option<MeterView>> {
+        match self.ask(&Question::Switches) {
+            Some(Answer::Switches(switches)) => switches.into_iter().map(|switch| switch.meter).collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -276,6 +284,57 @@ fn what_an_app_was_refused_is_not_forgotten_when_it_ends() {
     assert!(node.app("unruly").refusals >= 3);
     node.wait("it is back", |node| node.app("unruly").status.restarts == 1);
     assert!(node.app("unruly").refusals >= 3);
+}
+
+/// A node with a hub and these limits.
+fn limited(limits: &str) -> Node {
+    let folder = Folder::new();
+    let config = folder.file("burnet.toml", &format!("[limits]\n{limits}\n"));
+    Node::start_in(folder, &["--app", "hub", "--config", config.to_str().unwrap()])
+}
+
+/// Packet-ins that a switch sends of a host's flood of 500 packets a second in two seconds of the network's own time.
+fn flooded(limits: &str, meter: Option<&MeterView>) -> u64 {
+    let node = limited(limits);
+    let options = SwitchOptions { versions: Versions::Only13, n_buffers: 0, ..SwitchOptions::default() };
+    let topology: Topology = "single,2".parse().unwrap();
+    let (network, _) = Emulation::start_in_virtual_time(&topology, &[node.address()], &options).unwrap();
+    network.wait_connected(PATIENCE).unwrap();
+    node.wait("it is known whether the switch meters", |node| node.meters() == [meter.cloned()]);
+    let flood = FlowSpec { payload_bytes: 125, ..FlowSpec::udp("h1", "h2", 500_000) };
+    network.start_flow(flood).unwrap();
+    assert!(network.pass_to(Duration::from_secs(2)));
+    network.counters().packet_ins
+}
+
+#[test]
+fn a_switch_with_meters_sends_no_more_of_a_flood_up_than_its_meter_lets_through() {
+    let unmetered = flooded("packet_ins_per_switch_per_s = 25\npacket_in_meter_per_s = false", None);
+    assert!(unmetered > 900, "{unmetered}");
+    let on = MeterView::On { meter_id: 4096, per_s: 50 };
+    let metered = flooded("packet_ins_per_switch_per_s = 25", Some(&on));
+    // A second's burst, and two seconds.
+    assert!((140..=151).contains(&metered), "{metered}");
+}
+
+#[test]
+fn the_punting_rule_shows_its_meter_and_a_1_0_switch_has_none() {
+    let node = limited("packet_in_meter_per_s = 1000");
+    let network = node.network(Versions::Only13, 0);
+    let on = Some(MeterView::On { meter_id: 4096, per_s: 1_000 });
+    node.wait("all three meter", |node| node.meters() == [on.clone(), on.clone(), on.clone()]);
+    for switch in node.flows() {
+        let actions: Vec<_> = switch.flows.iter().map(|flow| flow.actions.as_str()).collect();
+        assert_eq!(actions, ["meter:4096,CONTROLLER:65535"]);
+    }
+    all_reach_all(&network);
+    assert_eq!(network.counters().errors, 0);
+    drop(network);
+    node.wait("they are gone", |node| node.meters().is_empty());
+    let network = node.network(Versions::Only10, 0);
+    all_reach_all(&network);
+    let without = |meter: &Option<MeterView>| matches!(meter, Some(MeterView::Without { reason }) if reason.contains("OFPMP_METER_FEATURES"));
+    node.wait("the reason is told", |node| node.meters().len() == 3 && node.meters().iter().all(without));
 }
 
 /// The exit code and what was said on standard error.

@@ -3,6 +3,7 @@
 //! Never knows its session; that is southbound's.
 
 use crate::entries::Entries;
+use crate::metering::Metering;
 use crate::punt::Punts;
 use crate::rules::Sought;
 use abi::event::{PortRecord, PortStatus, SwitchUp};
@@ -16,6 +17,7 @@ pub struct Datapath {
     ports: Vec<PortRecord>,
     pub(crate) entries: Entries,
     pub(crate) punts: Punts,
+    pub(crate) metering: Metering,
     pub(crate) sought: Sought,
 }
 
@@ -33,6 +35,7 @@ impl Datapath {
             ports,
             entries: Entries::default(),
             punts: Punts::default(),
+            metering: Metering::default(),
             sought: Sought::default(),
         }
     }

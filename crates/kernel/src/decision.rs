@@ -3,6 +3,7 @@
 use crate::capability::Capability;
 use crate::entries::Asked;
 use crate::excess::Excess;
+use crate::metering::MeterStep;
 use crate::quota::QuotaKind;
 use crate::zones::ZoneSet;
 use abi::command::{Ask, Command, Log, Publish, QueryAnswer};
@@ -13,8 +14,18 @@ use std::fmt;
 /// What follows from an event or a command, beside what it was about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Somebody wants this switch's packets: give it the kernel's rule that brings up what no other rule matches.
+    /// Somebody wants this switch's packets: give it the kernel's rule that brings up what no other rule matches, with the meter that
+    /// [`crate::Kernel::punt_meter`] says.
     Punt(DatapathId),
+    /// Tell a switch this, for the meter of that rule; see [`crate::metering`].
+    Meter {
+        /// Which switch.
+        datapath: DatapathId,
+        /// What.
+        step: MeterStep,
+    },
+    /// It is known whether the rule at this switch has a meter, or why not: tell the operator what [`crate::Kernel::metering`] says.
+    MeterSettled(DatapathId),
     /// Tell this zone of every switch that is up.
     Replay(ZoneId),
     /// Ask a switch this, as the kernel, under the question's own ticket; the answer goes to [`crate::Kernel::on_own_answer`].

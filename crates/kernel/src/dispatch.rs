@@ -8,6 +8,7 @@ use crate::datapath::Datapath;
 use crate::decision::Effect;
 use crate::entries::EntryLease;
 use crate::grant::Grant;
+use crate::metering::Metering;
 use crate::owned::Owned;
 use crate::passage::ToNote;
 use crate::punt::{PuntCounters, PuntLimits};
@@ -45,6 +46,8 @@ pub struct Kernel {
     pub(crate) lease: Option<EntryLease>,
     pub(crate) table_fill_percent: u8,
     punt_limits: PuntLimits,
+    pub(crate) meter_per_s: Option<u32>,
+    pub(crate) check_meters_from_ms: u64,
     pub(crate) scratch: Scratch,
     /// By kind of event: who hears it. For packet-ins, those who hear all of them.
     hearers: [ZoneSet; KINDS],
@@ -68,6 +71,8 @@ impl Kernel {
             lease: None,
             table_fill_percent: TABLE_FILL_PERCENT,
             punt_limits: PuntLimits::default(),
+            meter_per_s: None,
+            check_meters_from_ms: 0,
             scratch: Scratch::default(),
             hearers: [ZoneSet::EMPTY; KINDS],
             choosy: ZoneSet::EMPTY,
@@ -168,7 +173,14 @@ impl Kernel {
 
     /// What was dropped of each switch's packet-ins.
     pub fn punt_counters(&self) -> impl Iterator<Item = (DatapathId, PuntCounters)> + '_ {
-        self.datapaths.iter().map(|(id, datapath)| (*id, datapath.punts.counters()))
+        self.punts().map(|(id, counters, _)| (id, counters))
+    }
+
+    /// The same, and whether the switch has a meter.
+    pub fn punts(&self) -> impl Iterator<Item = (DatapathId, PuntCounters, Metering)> + '_ {
+        self.datapaths
+            .iter()
+            .map(|(id, datapath)| (*id, datapath.punts.counters(), datapath.metering.clone()))
     }
 
     fn take_punt(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<bool, Malformed> {
@@ -206,6 +218,7 @@ impl Kernel {
         match event {
             Event::SwitchUp(up) => {
                 self.datapaths.insert(up.datapath, Datapath::new(up));
+                self.begin_metering(up.datapath, effects);
                 if self.somebody_wants_packets() {
                     effects.push(Effect::Punt(up.datapath));
                 }
@@ -213,6 +226,7 @@ impl Kernel {
             Event::SwitchDown(id) => {
                 self.last_commanded = None;
                 self.datapaths.remove(id);
+                self.owned.release_meter(*id);
             }
             Event::PortStatus(status) => {
                 if let Some(datapath) = self.datapaths.get_mut(&status.datapath) {
@@ -220,6 +234,9 @@ impl Kernel {
                 }
             }
             Event::FlowRemoved(removed) => {
+                if removed.owner() == ZoneId::KERNEL {
+                    self.on_own_rule_removed(removed.datapath, effects);
+                }
                 if let Some(datapath) = self.datapaths.get_mut(&removed.datapath) {
                     datapath.entries.on_removed(removed.owner(), removed.table_id);
                 }

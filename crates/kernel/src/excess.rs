@@ -43,6 +43,8 @@ pub enum Excess {
     Group(u32),
     /// A meter that is not the app's own.
     Meter(u32),
+    /// The meter by which the kernel limits what a switch sends up.
+    KernelsMeter(u32),
     /// A group or meter that the app asked for, while the switch has not said that it has it.
     NotYet,
     /// All groups or all meters at once, those of others among them.
@@ -85,6 +87,9 @@ impl fmt::Display for Excess {
             Excess::NotUnderstood => f.write_str("it is not known what an action or instruction in it does"),
             Excess::Group(id) => write!(f, "group {id} is not the app's own"),
             Excess::Meter(id) => write!(f, "meter {id} is not the app's own"),
+            Excess::KernelsMeter(id) => {
+                write!(f, "meter {id} is the kernel's own, and limits what the switch sends up for every app")
+            }
             Excess::NotYet => {
                 f.write_str("the switch has not confirmed this group or meter yet; wait for its receipt")
             }

@@ -56,6 +56,13 @@ impl Thing {
         }
     }
 
+    fn excess_of_kernels(self) -> Excess {
+        match self {
+            Thing::Group(id) => Excess::Group(id),
+            Thing::Meter(id) => Excess::KernelsMeter(id),
+        }
+    }
+
     fn excess(self) -> Excess {
         match self {
             Thing::Group(id) => Excess::Group(id),
@@ -129,13 +136,43 @@ pub(crate) struct Owned {
     /// The claims that wait for their switch, by ticket: each is one of the owners', so there are no more than those.
     pending: BTreeMap<u64, (Place, Claimant)>,
     last_claim: u64,
+    /// How many of the meters are the kernel's own: at most one for each switch that is up. They are not among the counts.
+    kernels: usize,
 }
 
 impl Owned {
-    /// Whether nobody owns anything: then only the bounded need to be asked about.
+    /// Whether no app owns anything: then only the bounded, and the kernel's meters, need to be asked about.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.owners.is_empty()
+        self.owners.len() == self.kernels
+    }
+
+    /// Whether some switch has a meter of the kernel's.
+    #[inline]
+    pub fn has_kernels(&self) -> bool {
+        self.kernels > 0
+    }
+
+    /// Whether an app owns this meter.
+    pub fn is_apps_meter(&self, datapath: DatapathId, meter_id: u32) -> bool {
+        let owner = self.owners.get(&(datapath, Thing::Meter(meter_id)));
+        owner.is_some_and(|owner| owner.zone != ZoneId::KERNEL)
+    }
+
+    /// This meter, which no app owns, is the kernel's from now on, instead of the one that it had at this switch.
+    pub fn reserve_meter(&mut self, datapath: DatapathId, meter_id: u32) {
+        self.release_meter(datapath);
+        let owner = Owner { zone: ZoneId::KERNEL, pending: None };
+        self.owners.insert((datapath, Thing::Meter(meter_id)), owner);
+        self.kernels += 1;
+    }
+
+    /// The kernel has no meter at this switch any more.
+    pub fn release_meter(&mut self, datapath: DatapathId) {
+        let mut meters = self.owners.range((datapath, Thing::Meter(0))..=(datapath, Thing::Meter(u32::MAX)));
+        if let Some((place, _)) = meters.find(|(_, owner)| owner.zone == ZoneId::KERNEL) {
+            self.release(*place);
+        }
     }
 
     /// Whether claims wait for their switch.
@@ -177,6 +214,7 @@ impl Owned {
     fn release(&mut self, place: Place) {
         let Some(owner) = self.owners.remove(&place) else { return };
         owner.pending.map(|ticket| self.pending.remove(&ticket));
+        self.kernels -= usize::from(owner.zone == ZoneId::KERNEL);
         if let Some(count) = self.counts.get_mut(&owner.zone) {
             *count -= 1;
         }
@@ -247,6 +285,8 @@ impl Owned {
             }
             Some(owner) if owner.zone == asker.zone => Ok(()),
             None if !asker.bounded => Ok(()),
+            Some(Owner { zone: ZoneId::KERNEL, .. }) if asker.others_too => Ok(()),
+            Some(Owner { zone: ZoneId::KERNEL, .. }) => Err(thing.excess_of_kernels()),
             _ => Err(thing.excess()),
         }
     }
@@ -261,6 +301,10 @@ impl Owned {
     ) -> Result<Change, Excess> {
         if thing.is_reserved() && !asker.others_too {
             return Err(Excess::Reserved);
+        }
+        // Nobody changes it, whatever he holds: it is made again for each session only.
+        if self.owners.get(&(datapath, thing)).is_some_and(|owner| owner.zone == ZoneId::KERNEL) {
+            return Err(thing.excess_of_kernels());
         }
         if command == ADD && !self.owners.contains_key(&(datapath, thing)) {
             if self.counts.get(&asker.zone).is_some_and(|count| *count >= MAX_OWNED) {

@@ -9,6 +9,7 @@ use crate::dispatch::{Kernel, needed_to_hear};
 use crate::entries::{Asked, OWN_TICKET};
 use crate::excess::Excess;
 use crate::grant::Bounds;
+use crate::metering::may_name_meter;
 use crate::owned::{Asker, Change, Claimant};
 use crate::quota::{QuotaKind, Rate, Use};
 use crate::rules::RuleKey;
@@ -188,7 +189,8 @@ impl Kernel {
             })?;
         }
         self.check_here(datapath)?;
-        if asker.bounded || !self.owned.is_empty() {
+        let may_be_kernels = || self.owned.has_kernels() && may_name_meter(it.instructions);
+        if asker.bounded || !self.owned.is_empty() || may_be_kernels() {
             let owned = self.owned.check_instructions(asker, datapath, it.instructions);
             owned.map_err(|excess| Refusal::Beyond(Capability::RuleWrite, excess))?;
         }

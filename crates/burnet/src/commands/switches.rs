@@ -2,7 +2,7 @@
 
 use super::{ago, ask, json, table::columns, unexpected};
 use crate::cli::{CommandError, SwitchesArgs};
-use crate::node::operator::{Answer, Question, SwitchView};
+use crate::node::operator::{Answer, MeterView, Question, SwitchView};
 
 /// What is to be printed.
 pub fn switches(args: &SwitchesArgs) -> Result<String, CommandError> {
@@ -26,6 +26,7 @@ fn text(switches: &[SwitchView]) -> String {
             "PORTS",
             "PACKET-INS",
             "DROPPED",
+            "METER",
             "FLOW-MODS",
             "PACKET-OUTS",
             "ERRORS",
@@ -33,10 +34,25 @@ fn text(switches: &[SwitchView]) -> String {
         &rows,
     );
     let troubled = switches.iter().filter_map(|switch| Some((switch.datapath, switch.trouble.as_ref()?)));
-    table + &troubled.map(|(datapath, trouble)| format!("{datapath}: {trouble}\n")).collect::<String>()
+    let unmetered = switches.iter().filter_map(|switch| match &switch.meter {
+        Some(MeterView::Without { reason }) => Some(format!("{}: no meter: {reason}\n", switch.datapath)),
+        _ => None,
+    });
+    let troubles = troubled.map(|(datapath, trouble)| format!("{datapath}: {trouble}\n"));
+    table + &troubles.chain(unmetered).collect::<String>()
 }
 
-fn row(switch: &SwitchView) -> [String; 10] {
+/// How many packets a second the switch sends up for want of a rule at most.
+fn meter(view: Option<&MeterView>) -> String {
+    match view {
+        None => "-".to_owned(),
+        Some(MeterView::Pending) => "pending".to_owned(),
+        Some(MeterView::On { per_s, .. }) => format!("{per_s}/s"),
+        Some(MeterView::Without { .. }) => "no".to_owned(),
+    }
+}
+
+fn row(switch: &SwitchView) -> [String; 11] {
     let live = switch.ports.iter().filter(|port| port.live).count();
     [
         switch.datapath.to_string(),
@@ -46,6 +62,7 @@ fn row(switch: &SwitchView) -> [String; 10] {
         format!("{live}/{}", switch.ports.len()),
         switch.packet_ins.to_string(),
         (switch.control_dropped + switch.data_dropped).to_string(),
+        meter(switch.meter.as_ref()),
         switch.flow_mods.to_string(),
         switch.packet_outs.to_string(),
         switch.errors.to_string(),

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 /// How much of a table is used where the operator does not say: the rest is left for a day when it is needed.
 const TABLE_FILL_PERCENT: u8 = 90;
 
+/// The meter's rate where the operator does not say, in budgets of a switch. A meter knows no classes: with but one budget the kernel would
+/// have nothing left of which to drop data before LLDP, ARP and DHCP.
+const BUDGETS_METERED: u32 = 2;
+
 /// `[limits]`, as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -22,6 +26,17 @@ pub struct LimitsTable {
     /// Packet-ins of one port in a second.
     #[serde(deserialize_with = "per_s")]
     pub packet_ins_per_port_per_s: Option<u32>,
+    /// Packets in a second that a switch sends up for want of a rule, by a meter of its own.
+    pub packet_in_meter_per_s: Option<MeterRate>,
+}
+
+/// What is written of a meter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterRate {
+    /// `false`: there is to be none.
+    Off,
+    /// Packets in a second.
+    PerSecond(u32),
 }
 
 /// `[limits]`, with what it does not say.
@@ -34,6 +49,8 @@ pub struct NodeLimits {
     pub packet_ins_per_switch_per_s: Option<u32>,
     /// Packet-ins of one port in a second; `None`: as many as come.
     pub packet_ins_per_port_per_s: Option<u32>,
+    /// Packets in a second that a switch with meters sends up for want of a rule; `None`: as many as come.
+    pub packet_in_meter_per_s: Option<u32>,
 }
 
 impl Default for NodeLimits {
@@ -49,6 +66,13 @@ impl NodeLimits {
             table_fill_percent: table.table_fill_percent.unwrap_or(TABLE_FILL_PERCENT),
             packet_ins_per_switch_per_s: table.packet_ins_per_switch_per_s,
             packet_ins_per_port_per_s: table.packet_ins_per_port_per_s,
+            packet_in_meter_per_s: match table.packet_in_meter_per_s {
+                Some(MeterRate::Off) => None,
+                Some(MeterRate::PerSecond(per_s)) => Some(per_s),
+                None => {
+                    table.packet_ins_per_switch_per_s.map(|budget| budget.saturating_mul(BUDGETS_METERED))
+                }
+            },
         }
     }
 
@@ -77,6 +101,30 @@ fn per_s<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
     }
 }
 
+impl<'de> Deserialize<'de> for MeterRate {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "write false, or a number of packets in a second")]
+        enum Written {
+            Switch(bool),
+            Rate(i64),
+        }
+        match Written::deserialize(input)? {
+            Written::Switch(false) => Ok(MeterRate::Off),
+            Written::Switch(true) => Err(D::Error::custom(
+                "true says no rate: write a number of packets in a second, false, or leave it out",
+            )),
+            Written::Rate(number) => match u32::try_from(number) {
+                Ok(per_s) if per_s > 0 => Ok(MeterRate::PerSecond(per_s)),
+                _ => Err(D::Error::custom(format!(
+                    "{number} is out of range: write 1 to {}, or false",
+                    u32::MAX
+                ))),
+            },
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::ConfigFile;
@@ -97,6 +145,9 @@ mod tests {
         check("table_fill_percent = 101", Err("write 1 to 100"));
         check("packet_ins_per_port_per_s = 0", Err("write 1 to 4294967295"));
         check("packet_ins_per_switch_per_s = -1", Err("-1 is out of range"));
+        check("packet_in_meter_per_s = 0", Err("line 2: 0 is out of range: write 1 to 4294967295, or false"));
+        check("packet_in_meter_per_s = true", Err("true says no rate"));
+        check("packet_in_meter_per_s = 'fast'", Err("write false, or a number of packets in a second"));
         check("packet_ins_per_port = 1", Err("unknown key `packet_ins_per_port`"));
     }
 
@@ -106,11 +157,26 @@ mod tests {
             table_fill_percent: 90,
             packet_ins_per_switch_per_s: None,
             packet_ins_per_port_per_s: None,
+            packet_in_meter_per_s: None,
         };
         check("", Ok(default));
         check(
             "packet_ins_per_port_per_s = 5",
             Ok(NodeLimits { packet_ins_per_port_per_s: Some(5), ..default }),
         );
+    }
+
+    #[test]
+    fn a_switchs_budget_brings_a_meter_of_twice_as_much_unless_it_is_said_otherwise() {
+        let metered = |line: &str, expected| {
+            let parsed = ConfigFile::parse(&format!("[limits]\n{line}"), std::path::Path::new("t")).unwrap();
+            assert_eq!(NodeLimits::of(&parsed.limits).packet_in_meter_per_s, expected, "{line}");
+        };
+        metered("packet_ins_per_port_per_s = 5", None);
+        metered("packet_ins_per_switch_per_s = 1000", Some(2_000));
+        metered("packet_ins_per_switch_per_s = 4294967295", Some(u32::MAX));
+        metered("packet_ins_per_switch_per_s = 1000\npacket_in_meter_per_s = 1500", Some(1_500));
+        metered("packet_ins_per_switch_per_s = 1000\npacket_in_meter_per_s = false", None);
+        metered("packet_in_meter_per_s = 7", Some(7));
     }
 }

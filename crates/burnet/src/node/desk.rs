@@ -3,11 +3,11 @@
 //! In: a question, then counts and statistics as they come. Out: the answer when all is there, or when its time is over: then with what
 //! is there, and with what is missing named. What comes twice, or after it was given up, changes nothing. Never talks with anybody itself.
 
-use super::operator::{Answer, AppView, FlowView, FlowsView, PortView, SwitchView};
+use super::operator::{Answer, AppView, FlowView, FlowsView, MeterView, PortView, SwitchView};
 use abi::event::{Event, StatsReply};
 use abi::{Frame, Outcome, ZoneId};
 use flow::DatapathId;
-use kernel::PuntCounters;
+use kernel::{Metering, PuntCounters};
 use monitor::{AppStatus, ZoneCounts};
 use openflow::message::{Body, FlowStats, Message, MultipartReply, ReplyBody};
 use southbound::session::State;
@@ -32,7 +32,7 @@ enum Waiting {
     Switches {
         records: Vec<SwitchRecord>,
         sessions: Vec<SessionSnapshot>,
-        punts: Vec<(DatapathId, PuntCounters)>,
+        punts: Vec<(DatapathId, PuntCounters, Metering)>,
     },
     Apps {
         apps: Vec<AppStatus>,
@@ -129,7 +129,7 @@ impl Desk {
         ticket: u64,
         of_sessions: Vec<SessionSnapshot>,
         of_zones: Vec<ZoneCounts>,
-        of_punts: Vec<(DatapathId, PuntCounters)>,
+        of_punts: Vec<(DatapathId, PuntCounters, Metering)>,
     ) {
         let Some(open) = self.open.get_mut(&ticket) else { return };
         open.missing = open.missing.saturating_sub(1);
@@ -245,11 +245,11 @@ fn answer(open: Open, now_ms: u64) -> Answer {
 fn switch_view(
     record: &SwitchRecord,
     sessions: &[SessionSnapshot],
-    punts: &[(DatapathId, PuntCounters)],
+    punts: &[(DatapathId, PuntCounters, Metering)],
     now_ms: u64,
 ) -> SwitchView {
-    let punts = punts.iter().find(|(datapath, _)| *datapath == record.datapath);
-    let dropped = punts.map(|(_, dropped)| *dropped).unwrap_or_default();
+    let punts = punts.iter().find(|(datapath, ..)| *datapath == record.datapath);
+    let dropped = punts.map(|(_, dropped, _)| *dropped).unwrap_or_default();
     // A second connection may claim the same datapath id until it is refused.
     let session = sessions
         .iter()
@@ -284,7 +284,17 @@ fn switch_view(
         trouble: session.is_none().then(|| "what was counted of it did not come in time".to_owned()),
         control_dropped: dropped.control_dropped,
         data_dropped: dropped.data_dropped,
+        meter: punts.and_then(|(.., metering)| meter_view(metering)),
     }
+}
+
+fn meter_view(metering: &Metering) -> Option<MeterView> {
+    Some(match metering {
+        Metering::Off => return None,
+        Metering::Asked | Metering::Making(_) | Metering::Made(_) | Metering::Missed(_) => MeterView::Pending,
+        Metering::On(meter) => MeterView::On { meter_id: meter.meter_id, per_s: meter.per_s },
+        Metering::Without(why) => MeterView::Without { reason: why.to_string() },
+    })
 }
 
 /// A zone has a count at each worker; the operator sees their sum.

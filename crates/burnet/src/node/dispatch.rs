@@ -55,7 +55,9 @@ impl Dispatch {
         match event {
             SouthboundEvent::Event(bytes) => self.hear_frame(bytes),
             SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame } => {
-                if !self.kernel.on_own_answer(frame, self.now_ms) {
+                if !self.kernel.on_own_answer(frame, self.now_ms)
+                    && !self.kernel.on_meter_answer(frame, &mut self.effects)
+                {
                     self.to_node.push(frame.to_vec());
                 }
             }

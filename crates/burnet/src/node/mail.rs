@@ -7,7 +7,7 @@ use abi::ZoneId;
 use abi::event::SoftLimit;
 use flow::DatapathId;
 use kernel::zones::MAX_ZONE;
-use kernel::{Grant, PuntCounters};
+use kernel::{Grant, Metering, PuntCounters};
 use mio::net::TcpStream;
 use monitor::ZoneCounts;
 use monitor::audit::Record;
@@ -141,8 +141,8 @@ pub enum FromWorker {
         sessions: Vec<southbound::SessionSnapshot>,
         /// Of each zone.
         zones: Vec<ZoneCounts>,
-        /// Of each switch, what was dropped of its packet-ins.
-        punts: Vec<(DatapathId, PuntCounters)>,
+        /// Of each switch, what was dropped of its packet-ins, and whether it has a meter.
+        punts: Vec<(DatapathId, PuntCounters, Metering)>,
     },
     /// What is counted of each zone at this worker.
     ZonesCounted {

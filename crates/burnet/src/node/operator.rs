@@ -127,6 +127,28 @@ pub struct SwitchView {
     pub control_dropped: u64,
     /// Packet-ins of other packets that were beyond its budget.
     pub data_dropped: u64,
+    /// Whether the switch itself limits what it sends up for want of a rule; nothing where no meter is wanted, or not known.
+    pub meter: Option<MeterView>,
+}
+
+/// The node's meter at a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum MeterView {
+    /// The switch was asked, and has not confirmed all yet; or no app wants packets.
+    Pending,
+    /// The rule carries it.
+    On {
+        /// Its number.
+        meter_id: u32,
+        /// Packets in a second.
+        per_s: u32,
+    },
+    /// There is none.
+    Without {
+        /// Why.
+        reason: String,
+    },
 }
 
 /// A port.

@@ -10,6 +10,8 @@
 //! monitor, and shares nothing that is locked with another worker but the roster of switches: when one comes or goes, and when a command is
 //! for a switch of another worker.
 
+mod punting;
+
 use super::dispatch::Dispatch;
 use super::log_lines::LogLines;
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost};
@@ -19,7 +21,7 @@ use super::refusals::Refusals;
 use super::unsent::Unsent;
 use super::zones::{Fault, ZoneEnd};
 use crate::config::NodeLimits;
-use abi::command::{Command, FlowMod, QueryAnswer, StatsRequest, What};
+use abi::command::{Command, QueryAnswer, StatsRequest, What};
 use abi::event::{
     ANSWER_LOST, Audit, NO_SUCH_SERVICE, Observed, Query, QueryReply, SERVICE_BUSY, SoftLimit, Topic, kind,
     write,
@@ -123,7 +125,6 @@ pub struct Worker {
     sequence: u64,
     commands: Vec<u8>,
     scratch: Vec<u8>,
-    punt: Vec<u8>,
     /// Of each zone that is over, whose it was and how many commands it was refused: an app that is ended for what it does is
     /// attached for moments only, and its refusals are what the operator wants to see then. One for each zone id.
     refused_before: BTreeMap<ZoneId, (String, u64)>,
@@ -146,12 +147,9 @@ impl Worker {
         let mut kernel = Kernel::new(seed);
         kernel.fill_tables_to(limits.table_fill_percent);
         kernel.limit_punts(limits.punts());
+        kernel.meter_punts(limits.packet_in_meter_per_s);
         let registry = poll.registry().try_clone()?;
         let southbound = Southbound::new(southbound, roster.clone(), number, registry, FIRST_CONNECTION);
-        let mut punt = Vec::new();
-        flow::canonical::InstructionWriter::new(&mut punt).apply_actions(|actions| {
-            actions.output(flow::PortNo::CONTROLLER, 0xffff);
-        });
         let dispatch = Dispatch::new(kernel);
         Ok(Worker {
             number,
@@ -169,7 +167,6 @@ impl Worker {
             sequence: 0,
             commands: Vec::new(),
             scratch: Vec::new(),
-            punt,
             refused_before: BTreeMap::new(),
             mark,
             log_lines: LogLines::default(),
@@ -477,6 +474,8 @@ impl Worker {
         while let Some(effect) = self.dispatch.effects.pop() {
             match effect {
                 Effect::Punt(datapath) => self.punt(datapath),
+                Effect::Meter { datapath, step } => self.take_meter_step(datapath, step),
+                Effect::MeterSettled(datapath) => self.tell_of_meter(datapath),
                 Effect::Replay(zone) => self.replay(zone),
                 Effect::Ask { datapath, asked } => self.ask_for_kernel(datapath, asked),
                 Effect::SoftLimit { zone, datapath, kind, used, soft, hard } => {
@@ -526,16 +525,6 @@ impl Worker {
         self.tell(ZoneSet::only(zone), |out, sequence| write::soft_limit(out, sequence, limit));
     }
 
-    /// The kernel's own rule, by which a switch sends up what no other rule matches.
-    fn punt(&mut self, datapath: DatapathId) {
-        let rule = FlowMod { instructions: &self.punt, ..FlowMod::ADD };
-        let command = Command { datapath, ticket: 0, wants_receipt: false, what: What::FlowMod(rule) };
-        let tag = Tag { zone: ZoneId::KERNEL, ticket: 0 };
-        if let Err(refused) = self.southbound.send(datapath, &command, ZoneId::KERNEL.stamp(0), tag) {
-            tracing::warn!(%datapath, "the switch could not be asked to send packets up: {refused}");
-        }
-    }
-
     /// A zone that has just subscribed hears of the switches that are there.
     fn replay(&mut self, zone: ZoneId) {
         if !self.dispatch.kernel.hearers_of(kind::SWITCH_UP).contains(zone) {
@@ -559,6 +548,7 @@ impl Worker {
             return;
         }
         self.next_tick_ms = self.now_ms + TICK_MS;
+        self.dispatch.kernel.check_meters(self.now_ms, &mut self.dispatch.effects);
         self.tell_refusals();
         let Worker { southbound, dispatch, now_ms, .. } = self;
         southbound.on_tick(*now_ms, &mut |event| dispatch.hear(event));
@@ -733,7 +723,7 @@ impl Worker {
             ticket,
             zones: self.count_zones(),
             sessions: self.southbound.sessions().collect(),
-            punts: self.dispatch.kernel.punt_counters().collect(),
+            punts: self.dispatch.kernel.punts().collect(),
         };
         self.unsent.push(counts);
     }

@@ -2,7 +2,7 @@
 
 use super::super::zones::COMMAND_BYTES_PER_TURN;
 use super::*;
-use abi::command::{Ask, Log, Publish, Subscribe, write as command};
+use abi::command::{Ask, FlowMod, Log, Publish, Subscribe, write as command};
 use abi::event::Event;
 use flow::canonical::{write_instructions, write_match};
 use flow::text::{parse_instructions, parse_match};

@@ -1,0 +1,126 @@
+//! The kernel's own rule at a switch, by which it sends up what no other rule matches, and the meter that the rule carries.
+//!
+//! In: what the kernel wants a switch to be told. Out: flow mods, meter mods and a question, on the node's own behalf. What is to be told when
+//! is the kernel's to decide, in `kernel::metering`.
+
+use super::Worker;
+use abi::ZoneId;
+use abi::command::{Command, FlowMod, MeterMod, StatsRequest, What};
+use flow::canonical::InstructionWriter;
+use flow::{DatapathId, PortNo};
+use kernel::Metering;
+use kernel::metering::{MeterStep, MeterWanted, RULE_TICKET};
+use southbound::{Refused, Tag};
+
+/// OFPMP_METER_CONFIG and OFPMP_METER_FEATURES.
+const METER_CONFIG: u16 = 10;
+const METER_FEATURES: u16 = 11;
+
+/// `ofp_meter_mod_command`.
+const METER_ADD: u16 = 0;
+const METER_MODIFY: u16 = 1;
+
+/// OFPFF_SEND_FLOW_REM: who deletes the meter deletes the rule, and the kernel is to know.
+const SEND_FLOW_REM: u16 = 1;
+
+/// As much of a packet as there is (OFPCML_NO_BUFFER).
+const WHOLE_PACKET: u16 = 0xffff;
+
+impl Worker {
+    /// The kernel's own rule, by which a switch sends up what no other rule matches.
+    pub(super) fn punt(&mut self, datapath: DatapathId) {
+        let kernel = &self.dispatch.kernel;
+        if kernel.metering(datapath).is_none() {
+            // It went before it could be told.
+            return;
+        }
+        let meter = kernel.punt_meter(datapath);
+        let instructions = instructions(meter);
+        let rule = FlowMod { instructions: &instructions, ..FlowMod::ADD };
+        let (what, ticket) = match meter {
+            Some(_) => (What::FlowMod(FlowMod { flags: SEND_FLOW_REM, ..rule }), RULE_TICKET),
+            None => (What::FlowMod(rule), 0),
+        };
+        if let Err(refused) = self.tell_switch(datapath, ticket, what) {
+            tracing::warn!(%datapath, "the switch could not be asked to send packets up: {refused}");
+            if meter.is_some() {
+                self.step_was_not_sent(datapath, &refused);
+            }
+        }
+    }
+
+    /// A step towards the meter.
+    pub(super) fn take_meter_step(&mut self, datapath: DatapathId, step: MeterStep) {
+        let (bands, which);
+        let what = match step {
+            MeterStep::AskFeatures => {
+                What::StatsRequest(StatsRequest { multipart: METER_FEATURES, body: &[] })
+            }
+            MeterStep::Make(meter) => {
+                bands = drop_band(&meter);
+                let command = if meter.is_there { METER_MODIFY } else { METER_ADD };
+                let MeterWanted { flags, meter_id, .. } = meter;
+                What::MeterMod(MeterMod { command, flags, meter_id, bands: &bands })
+            }
+            MeterStep::Check(meter_id) => {
+                // Its number, and padding (1.3.5, 7.3.5.13).
+                which = [meter_id.to_be_bytes(), [0; 4]].concat();
+                What::StatsRequest(StatsRequest { multipart: METER_CONFIG, body: &which })
+            }
+        };
+        match self.tell_switch(datapath, step.ticket(), what) {
+            Err(refused) if !matches!(step, MeterStep::Check(_)) => {
+                self.step_was_not_sent(datapath, &refused)
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells the operator whether a switch has the meter.
+    pub(super) fn tell_of_meter(&self, datapath: DatapathId) {
+        match self.dispatch.kernel.metering(datapath) {
+            Some(Metering::On(meter)) => {
+                let MeterWanted { meter_id, per_s, .. } = *meter;
+                tracing::info!(%datapath, meter_id, per_s, "the switch meters what it sends up");
+            }
+            Some(Metering::Without(why)) if why.is_trouble() => {
+                tracing::warn!(%datapath, "the switch sends packets up without a meter: {why}");
+            }
+            Some(Metering::Without(why)) => {
+                tracing::info!(%datapath, "the switch sends packets up without a meter: {why}");
+            }
+            _ => {}
+        }
+    }
+
+    fn step_was_not_sent(&mut self, datapath: DatapathId, refused: &Refused) {
+        let reason = refused.to_string();
+        self.dispatch.kernel.on_meter_not_sent(datapath, &reason, &mut self.dispatch.effects);
+    }
+
+    /// A command of the node's own. What has a ticket gets a receipt, or an answer.
+    fn tell_switch(&mut self, datapath: DatapathId, ticket: u64, what: What<'_>) -> Result<(), Refused> {
+        // An answer is receipt enough.
+        let wants_receipt = ticket != 0 && !matches!(what, What::StatsRequest(_));
+        let command = Command { datapath, ticket, wants_receipt, what };
+        let tag = Tag { zone: ZoneId::KERNEL, ticket };
+        self.southbound.send(datapath, &command, ZoneId::KERNEL.stamp(0), tag)
+    }
+}
+
+fn instructions(meter: Option<u32>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = InstructionWriter::new(&mut bytes);
+    if let Some(meter_id) = meter {
+        writer.meter(meter_id);
+    }
+    writer.apply_actions(|actions| {
+        actions.output(PortNo::CONTROLLER, WHOLE_PACKET);
+    });
+    bytes
+}
+
+/// OFPMBT_DROP, its length, rate, burst and padding (1.3.5, 7.3.4.3).
+fn drop_band(meter: &MeterWanted) -> Vec<u8> {
+    [&[0, 1, 0, 16][..], &meter.per_s.to_be_bytes(), &meter.burst.to_be_bytes(), &[0; 4]].concat()
+}

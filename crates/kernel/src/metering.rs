@@ -1,0 +1,368 @@
+//! The kernel's own meter at a switch: what the punting rule sends up is limited in the switch, before it crosses the control channel.
+//!
+//! ```text
+//!   switch up ──> ask what its meters can do ──> make the meter (add it; modify it if it is there) ──> put it into the rule ──> metered
+//!                        └── whatever goes wrong on the way: the rule goes without, and why is kept for the operator
+//! ```
+//!
+//! The rule is in the switch before there is a meter, so that no packet is lost meanwhile, and gets the meter once the switch has confirmed
+//! it. A rule of which the switch does not confirm that it has the meter is given to it anew, without. Each step is tried once for each session.
+//!
+//! In: a switch's answers and receipts. Out: what to send next, as [`Effect`]s. Never sends anything, and never looks at a packet. Memory: one
+//! state for each switch that is up, with one sentence of the switch's at most.
+
+use crate::decision::Effect;
+use crate::dispatch::Kernel;
+use crate::entries::OWN_TICKET;
+use crate::owned::Owned;
+use abi::event::{Event, StatsReply};
+use abi::{Frame, Outcome, Receipt};
+use flow::{DatapathId, ErrorCode};
+use std::fmt;
+
+/// A step towards the meter that a switch is to be told. Of each its receipt, or the answer, comes to [`Kernel::on_meter_answer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterStep {
+    /// What its meters can do: OFPMP_METER_FEATURES.
+    AskFeatures,
+    /// That it has this meter.
+    Make(MeterWanted),
+    /// Whether it has the meter of this number still: OFPMP_METER_CONFIG.
+    Check(u32),
+}
+
+/// A meter that drops what is beyond its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeterWanted {
+    /// Its number.
+    pub meter_id: u32,
+    /// Whether it is there already, so that it is modified and not added.
+    pub is_there: bool,
+    /// `ofp_meter_flags`: those that the switch can do.
+    pub flags: u16,
+    /// Packets in a second.
+    pub per_s: u32,
+    /// Packets at once. A switch that cannot do bursts passes over it.
+    pub burst: u32,
+}
+
+/// By which the answers to the steps are known, and the receipt of the rule that carries the meter.
+const FEATURES_TICKET: u64 = OWN_TICKET | 4 << 16;
+const METER_TICKET: u64 = OWN_TICKET | 5 << 16;
+const CHECK_TICKET: u64 = OWN_TICKET | 7 << 16;
+/// The ticket of the punting rule with a meter.
+pub const RULE_TICKET: u64 = OWN_TICKET | 6 << 16;
+
+impl MeterStep {
+    /// The ticket by which its answer is known.
+    pub const fn ticket(self) -> u64 {
+        match self {
+            MeterStep::AskFeatures => FEATURES_TICKET,
+            MeterStep::Make(_) => METER_TICKET,
+            MeterStep::Check(_) => CHECK_TICKET,
+        }
+    }
+}
+
+/// `ofp_meter_flags`, which are the capabilities' bits as well (1.3.5, 7.3.4.3 and 7.3.5.14).
+const PKTPS: u16 = 1 << 1;
+const BURST: u16 = 1 << 2;
+const STATS: u16 = 1 << 3;
+
+/// How often a switch is asked whether it has the meter still. Whoever deletes a meter deletes the rules that carry it (1.3.5, 6.6), and Open
+/// vSwitch, for one, tells no controller of 1.3.
+const CHECK_INTERVAL_MS: u64 = 10_000;
+
+/// OFPMBT_DROP, as a bit of `band_types`.
+const DROP_BAND: u32 = 1 << 1;
+
+/// OFPM_MAX: the highest number that a meter of a rule has.
+const MAX_METER: u32 = 0xffff_0000;
+
+/// OFPIT_METER (1.3.5, 7.2.4).
+const METER_INSTRUCTION: u16 = 6;
+
+/// OFPET_METER_MOD_FAILED, OFPMMFC_METER_EXISTS.
+const METER_EXISTS: ErrorCode = ErrorCode { kind: 12, code: 1 };
+
+/// Whether the packets that a switch sends up by the kernel's rule are limited in the switch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Metering {
+    /// The operator wants no meter.
+    #[default]
+    Off,
+    /// The switch has been asked what its meters can do.
+    Asked,
+    /// It has been told to have the meter.
+    Making(MeterWanted),
+    /// It has the meter. Nobody wants packets, or it has not confirmed the rule with the meter yet.
+    Made(MeterWanted),
+    /// It has the meter, and the rule carries it.
+    On(MeterWanted),
+    /// The rule with the meter is gone, and it has been asked whether the meter is.
+    Missed(MeterWanted),
+    /// It has none until its next session.
+    Without(Why),
+}
+
+/// Why a switch's punting rule has no meter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It could not be asked.
+    NotAsked(String),
+    /// It has no meters, or none that would do.
+    Unfit(&'static str),
+    /// Apps have all of its meters.
+    AllTaken,
+    /// It answered with this error.
+    Failed(String),
+    /// It did not answer.
+    NoAnswer(String),
+    /// Somebody has deleted the meter, and with it the rule.
+    Deleted,
+    /// Somebody who may has deleted the rule.
+    RuleDeleted,
+}
+
+impl Why {
+    /// Whether something went wrong, and it is not only what the switch is.
+    pub const fn is_trouble(&self) -> bool {
+        !matches!(self, Why::NotAsked(_) | Why::Unfit(_))
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::NotAsked(reason) => write!(f, "the switch could not be asked for its meters: {reason}"),
+            Why::Unfit(why) => f.write_str(why),
+            Why::AllTaken => f.write_str("apps have all meters of the switch"),
+            Why::Failed(reason) => write!(f, "the switch refused the meter: {reason}"),
+            Why::NoAnswer(reason) => write!(f, "it is not known whether the switch has the meter: {reason}"),
+            Why::Deleted => f.write_str("somebody else has deleted the node's meter in the switch"),
+            Why::RuleDeleted => f.write_str("the rule that brings packets up was deleted by one who may"),
+        }
+    }
+}
+
+impl Metering {
+    /// The meter that the punting rule is to carry, and may carry already.
+    const fn of_the_rule(&self) -> Option<MeterWanted> {
+        match self {
+            Metering::Made(meter) | Metering::On(meter) => Some(*meter),
+            _ => None,
+        }
+    }
+
+    fn on_features(&mut self, reply: &StatsReply<'_>, taken: impl Fn(u32) -> bool, per_s: u32) {
+        if *self != Metering::Asked {
+            return;
+        }
+        *self = match wanted(reply.body, per_s) {
+            // An app has as many as the kernel lets it have, so this ends soon.
+            Ok(meter) => match (1..=meter.meter_id).rev().find(|id| !taken(*id)) {
+                Some(meter_id) => Metering::Making(MeterWanted { meter_id, ..meter }),
+                None => Metering::Without(Why::AllTaken),
+            },
+            Err(why) => Metering::Without(Why::Unfit(why)),
+        }
+    }
+
+    /// What became of what it was told last.
+    fn on_receipt(&mut self, receipt: &Receipt<'_>) {
+        let why = match receipt.outcome {
+            Outcome::Programmed => None,
+            Outcome::Failed => Some(Why::Failed(receipt.reason.to_owned())),
+            Outcome::Refused | Outcome::Unknown => Some(Why::NoAnswer(receipt.reason.to_owned())),
+        };
+        *self = match (&*self, receipt.ticket, why) {
+            (Metering::Asked, FEATURES_TICKET, Some(why)) => Metering::Without(why),
+            (Metering::Making(meter), METER_TICKET, None) => Metering::Made(*meter),
+            (Metering::Making(meter), METER_TICKET, Some(_))
+                if receipt.error == METER_EXISTS && !meter.is_there =>
+            {
+                Metering::Making(MeterWanted { is_there: true, ..*meter })
+            }
+            (Metering::Making(_), METER_TICKET, Some(why)) => Metering::Without(why),
+            (Metering::Made(meter), RULE_TICKET, None) => Metering::On(*meter),
+            (Metering::Made(_) | Metering::On(_), RULE_TICKET, Some(why)) => Metering::Without(why),
+            (
+                Metering::Made(_) | Metering::On(_) | Metering::Missed(_),
+                CHECK_TICKET,
+                Some(Why::Failed(_)),
+            ) => Metering::Without(Why::Deleted),
+            // What was not answered is asked again.
+            _ => return,
+        }
+    }
+
+    /// Whether the switch has the meter still.
+    fn on_check(&mut self, is_there: bool) {
+        *self = match &*self {
+            Metering::Missed(_) if is_there => Metering::Without(Why::RuleDeleted),
+            Metering::Made(_) | Metering::On(_) | Metering::Missed(_) if !is_there => {
+                Metering::Without(Why::Deleted)
+            }
+            _ => return,
+        }
+    }
+}
+
+/// The meter for a switch that says this of its meters (`ofp_meter_features`, 1.3.5, 7.3.5.14), or why there is none.
+fn wanted(features: &[u8], per_s: u32) -> Result<MeterWanted, &'static str> {
+    let number = |at: usize| {
+        features.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_be_bytes(*bytes))
+    };
+    let (max_meter, band_types, capabilities) = (number(0), number(4), number(8));
+    let max_bands = features.get(12).copied().unwrap_or_default();
+    if max_meter == 0 || max_bands == 0 {
+        return Err("the switch has no meters");
+    }
+    if band_types & DROP_BAND == 0 {
+        return Err("the switch's meters cannot drop");
+    }
+    if capabilities & u32::from(PKTPS) == 0 {
+        return Err("the switch's meters cannot count packets a second");
+    }
+    let optional = [BURST, STATS].into_iter().filter(|flag| capabilities & u32::from(*flag) != 0);
+    Ok(MeterWanted {
+        // Apps begin at 1, so what is highest is least in their way.
+        meter_id: max_meter.min(MAX_METER),
+        is_there: false,
+        flags: optional.fold(PKTPS, |flags, flag| flags | flag),
+        per_s,
+        // A second's, as the kernel's own budget has it.
+        burst: per_s,
+    })
+}
+
+impl Kernel {
+    /// How many packets in a second the kernel's rule at each switch may send up, where the switch has meters; `None`: as many as come. For
+    /// switches that come up from now on.
+    pub fn meter_punts(&mut self, per_s: Option<u32>) {
+        self.meter_per_s = per_s;
+    }
+
+    /// Whether what this switch sends up by the kernel's rule is limited in it, if it is up.
+    pub fn metering(&self, datapath: DatapathId) -> Option<&Metering> {
+        Some(&self.datapaths.get(&datapath)?.metering)
+    }
+
+    /// The number of the meter that the punting rule of this switch is to carry now.
+    pub fn punt_meter(&self, datapath: DatapathId) -> Option<u32> {
+        Some(self.metering(datapath)?.of_the_rule()?.meter_id)
+    }
+
+    /// A switch came up.
+    pub(crate) fn begin_metering(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
+        if let Some(there) = self.datapaths.get_mut(&datapath).filter(|_| self.meter_per_s.is_some()) {
+            there.metering = Metering::Asked;
+            effects.push(Effect::Meter { datapath, step: MeterStep::AskFeatures });
+        }
+    }
+
+    /// A rule of the kernel's is gone: the switch is asked whether the meter is.
+    pub(crate) fn on_own_rule_removed(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
+        let Some(there) = self.datapaths.get_mut(&datapath) else { return };
+        if let Some(meter) = there.metering.of_the_rule() {
+            there.metering = Metering::Missed(meter);
+            effects.push(Effect::Meter { datapath, step: MeterStep::Check(meter.meter_id) });
+        }
+    }
+
+    /// Time has passed: switches are asked whether they have their meters still, if that is due.
+    pub fn check_meters(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
+        if self.meter_per_s.is_none() || now_ms < self.check_meters_from_ms {
+            return;
+        }
+        self.check_meters_from_ms = now_ms + CHECK_INTERVAL_MS;
+        for (datapath, there) in &self.datapaths {
+            if let Metering::On(meter) | Metering::Missed(meter) = &there.metering {
+                let step = MeterStep::Check(meter.meter_id);
+                effects.push(Effect::Meter { datapath: *datapath, step });
+            }
+        }
+    }
+
+    /// A frame that answers the node. Says whether it is about the kernel's meter.
+    pub fn on_meter_answer(&mut self, frame: &[u8], effects: &mut Vec<Effect>) -> bool {
+        let Ok(frame) = Frame::read(frame) else { return false };
+        let datapath = frame.datapath();
+        match Event::read(&frame) {
+            Ok(Event::StatsReply(reply)) if reply.ticket == FEATURES_TICKET => {
+                let per_s = self.meter_per_s.unwrap_or(u32::MAX);
+                self.go_on(datapath, effects, |metering, owned| {
+                    metering.on_features(&reply, |id| owned.is_apps_meter(datapath, id), per_s);
+                });
+            }
+            Ok(Event::StatsReply(reply)) if reply.ticket == CHECK_TICKET => {
+                // A switch without it answers with an error or with nothing.
+                let is_there = !reply.body.is_empty() || reply.more;
+                self.go_on(datapath, effects, |metering, _| metering.on_check(is_there));
+            }
+            Ok(Event::Receipt(_, receipt)) if is_about_the_meter(receipt.ticket) => {
+                self.go_on(datapath, effects, |metering, _| metering.on_receipt(&receipt));
+            }
+            Ok(Event::SwitchError(it)) if is_about_the_meter(it.ticket) => {
+                let (ticket, error, reason) = (it.ticket, it.error, it.reason);
+                let receipt = Receipt { ticket, outcome: Outcome::Failed, error, reason };
+                self.go_on(datapath, effects, |metering, _| metering.on_receipt(&receipt));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// A step, or the rule with the meter, could not be sent to a switch. A check is no such step: it is made again.
+    pub fn on_meter_not_sent(&mut self, datapath: DatapathId, reason: &str, effects: &mut Vec<Effect>) {
+        self.go_on(datapath, effects, |metering, _| {
+            *metering = Metering::Without(Why::NotAsked(reason.to_owned()))
+        });
+    }
+
+    /// Changes the state of a switch, and does what follows from one that is new.
+    fn go_on(
+        &mut self,
+        datapath: DatapathId,
+        effects: &mut Vec<Effect>,
+        change: impl FnOnce(&mut Metering, &Owned),
+    ) {
+        let wants_packets = self.somebody_wants_packets();
+        let Kernel { datapaths, owned, .. } = self;
+        let Some(there) = datapaths.get_mut(&datapath) else { return };
+        let before = there.metering.clone();
+        change(&mut there.metering, owned);
+        match &there.metering {
+            same if *same == before => {}
+            Metering::Making(meter) => {
+                owned.reserve_meter(datapath, meter.meter_id);
+                effects.push(Effect::Meter { datapath, step: MeterStep::Make(*meter) });
+            }
+            Metering::Made(_) if wants_packets => effects.push(Effect::Punt(datapath)),
+            Metering::On(_) => effects.push(Effect::MeterSettled(datapath)),
+            Metering::Without(why) => {
+                owned.release_meter(datapath);
+                effects.push(Effect::MeterSettled(datapath));
+                // Unless one who may has deleted it, the rule is to be there, and it is not known whether it is.
+                let is_missed = before.of_the_rule().is_some() || matches!(before, Metering::Missed(_));
+                if wants_packets && is_missed && *why != Why::RuleDeleted {
+                    effects.push(Effect::Punt(datapath));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_about_the_meter(ticket: u64) -> bool {
+    matches!(ticket, FEATURES_TICKET | METER_TICKET | RULE_TICKET | CHECK_TICKET)
+}
+
+/// Whether instructions may name a meter: not if there is but one, and that is another. Most rules have one.
+#[inline]
+pub(crate) fn may_name_meter(instructions: &[u8]) -> bool {
+    let short = |at: usize| instructions.get(at..).and_then(|rest| rest.first_chunk()).copied();
+    let (Some(kind), Some(length)) = (short(0), short(2)) else { return false };
+    u16::from_be_bytes(kind) == METER_INSTRUCTION
+        || usize::from(u16::from_be_bytes(length)) != instructions.len()
+}
