@@ -13,6 +13,7 @@
 //! is bounded, and never followed through a link. It decides nothing about trust.
 
 mod folder;
+mod looks;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +23,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 pub use folder::{Unpacked, read_unpacked};
+pub use looks::Looks;
 
 use crate::digest::{Digest, PACKAGE_BYTES_MAX};
 use crate::file::Package;
@@ -110,7 +112,7 @@ impl State {
     }
 
     fn apps_folder(&self) -> PathBuf {
-        self.root.join("apps")
+        apps_folder(&self.root)
     }
 
     fn app(&self, name: &AppName) -> PathBuf {
@@ -127,9 +129,17 @@ impl State {
     /// # Errors
     /// It cannot be read: nobody is trusted by mistake.
     pub fn trust(&self) -> Result<TrustStore, StateError> {
-        let path = self.root.join("trust.toml");
-        let Some(text) = read_text(&path, TRUST_BYTES_MAX)? else { return Ok(TrustStore::default()) };
-        TrustStore::parse(&text).map_err(|fault| StateError(format!("{}, {fault}", path.display())))
+        let text = self.trust_text()?;
+        TrustStore::parse(&text)
+            .map_err(|fault| StateError(format!("{}, {fault}", self.root.join("trust.toml").display())))
+    }
+
+    /// The text of the trust store; empty if nobody was said to be trusted.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn trust_text(&self) -> Result<String, StateError> {
+        Ok(read_text(&self.root.join("trust.toml"), TRUST_BYTES_MAX)?.unwrap_or_default())
     }
 
     /// Keeps whom to trust.
@@ -268,8 +278,16 @@ impl State {
         let draft = self.app(name).join(format!(".new-{}", std::process::id()));
         remove_folder(&draft)?;
         folder::unpack(package, &draft)?;
-        // A folder cannot be renamed over one that is there: the one that is there is damaged or the same.
-        remove_folder(&folder)?;
+        // A folder cannot be renamed over one that is there, which is damaged or the same. Moved, and removed below, it is missed for no longer than
+        // the two calls take: a node that runs the app looks at it again and again.
+        let old = self.app(name).join(format!(".old-{}", std::process::id()));
+        remove_folder(&old)?;
+        match fs::rename(&folder, &old) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(refused(&folder, "moved away")(error));
+            }
+            _ => {}
+        }
         fs::rename(&draft, &folder).map_err(refused(&folder, "put in its place"))?;
         sync_folder(&self.app(name))?;
         self.keep_record(name, record, lock)?;
@@ -306,6 +324,11 @@ impl State {
         read_unpacked(&self.package_folder(name, &record.digest), &record.digest)
             .map_err(|why| StateError(format!("{name} {}: {why}", record.version)))
     }
+}
+
+/// The folder of the installed apps in a state folder.
+pub fn apps_folder(state: &Path) -> PathBuf {
+    state.join("apps")
 }
 
 /// Reads a package file.

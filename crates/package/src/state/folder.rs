@@ -14,7 +14,7 @@ use crate::manifest::{MANIFEST_PATH, Manifest};
 use crate::signature::{SIGNATURES_BYTES_MAX, Signatures};
 
 /// How deep a package's folders go at most: a path of 160 bytes has no more parts.
-const DEPTH_MAX: usize = 80;
+pub(super) const DEPTH_MAX: usize = 80;
 
 /// A package as it lies on disk, found to be as it was signed.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,9 @@ use super::*;
 use crate::file::NewFile;
 use crate::install::Record;
 use crate::key::PrivateKey;
+use crate::moment::Moment;
 use crate::path::PackagePath;
+use crate::vouch::Look;
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -234,4 +236,42 @@ fn users_of_apps_are_kept_by_name() {
     assert_eq!(state.users(), Ok(users));
     fs::write(state.root.join("users.toml"), "hub = 1\nmine = 'root'\n").unwrap();
     assert!(state.users().unwrap_err().to_string().contains("users.toml, line 2: "));
+}
+
+/// What is found is believed for as long as nothing changed; what changed is found whatever its times say.
+#[test]
+fn what_was_whole_is_read_again_only_when_it_changed() {
+    let scratch = Scratch::new();
+    let package = package("1.0.0");
+    let (name, record) = install(&scratch.0, &package);
+    let folder = scratch.0.package_folder(&name, &record.digest);
+    let mut looks = Looks::default();
+    let later = Moment::from_unix_s(u64::MAX);
+    let is = |look: Look, expected: &str| {
+        let look = format!("{look:?}");
+        assert!(look.starts_with(expected), "{look}");
+    };
+    is(looks.look(&folder.join("none"), &record.digest, later), "Gone");
+    is(looks.look(&folder, &Digest::of(b"another"), later), "Altered(\"its package was altered on disk");
+    is(looks.look(&folder, &record.digest, later), "Whole");
+    is(looks.look(&folder, &record.digest, later), "Whole");
+    let program = folder.join("bin/main");
+    let times = fs::metadata(&program).unwrap().modified().unwrap();
+    // As long as before, in place, and with the old time put back.
+    let mut file = OpenOptions::new().write(true).open(&program).unwrap();
+    file.write_all(b"#!/bin/hs\n").unwrap();
+    file.set_modified(times).unwrap();
+    is(looks.look(&folder, &record.digest, later), "Altered(\"its package was altered on disk: bin/main has");
+    // Also when nothing was remembered, since it changed just now.
+    let mut anew = Looks::default();
+    is(anew.look(&folder, &record.digest, Moment::from_unix_s(0)), "Altered");
+    install(&scratch.0, &package);
+    is(looks.look(&folder, &record.digest, later), "Whole");
+    fs::write(folder.join("more"), "").unwrap();
+    is(
+        looks.look(&folder, &record.digest, later),
+        "Altered(\"its package was altered on disk: more is there",
+    );
+    fs::remove_dir_all(&folder).unwrap();
+    is(looks.look(&folder, &record.digest, later), "Gone");
 }

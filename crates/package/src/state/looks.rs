@@ -1,0 +1,120 @@
+//! Looks at unpacked packages again and again, and reads only what has changed since.
+//!
+//! In: a package's folder and its digest, the time. Out: whether it is as it was signed. What was found is believed for as long as no file has another
+//! device, inode, size, mode or time of change: only who owns the folder can set these, and no app does. A change within the tick of a clock would
+//! not show, so what changed a moment ago is read anew each time.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::folder::{DEPTH_MAX, read_unpacked};
+use crate::digest::{Digest, FILES_MAX};
+use crate::moment::Moment;
+use crate::signature::Signatures;
+use crate::vouch::Look;
+
+/// What changed so lately may change again without another time of change. File systems tick far faster, some of a network in seconds.
+const SETTLED_S: u64 = 3;
+
+/// Most packages that are remembered: more than a node runs. Beyond it all are read anew.
+const PACKAGES_MAX: usize = 128;
+
+/// What there is to see of a file or folder without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    mode: u32,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(path: &Path, metadata: &Metadata) -> Stamp {
+        Stamp {
+            path: path.to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            mode: metadata.mode(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+/// What earlier looks found: at most 128 packages that were whole.
+#[derive(Debug, Default)]
+pub struct Looks(BTreeMap<(PathBuf, Digest), (Vec<Stamp>, Signatures)>);
+
+impl Looks {
+    /// Whether this folder holds the package of this digest, whole.
+    pub fn look(&mut self, folder: &Path, digest: &Digest, now: Moment) -> Look {
+        match self.look_once(folder, digest, now) {
+            // Whoever installs it again puts another folder in its place, and for a moment there is none.
+            Look::Gone | Look::Altered(_) => self.look_once(folder, digest, now),
+            look => look,
+        }
+    }
+
+    fn look_once(&mut self, folder: &Path, digest: &Digest, now: Moment) -> Look {
+        let stamps = match stamps(folder) {
+            Ok(stamps) => stamps,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => return Look::Gone,
+            Err(error) => return Look::Unseen(format!("{} cannot be looked at: {error}", folder.display())),
+        };
+        let key = (folder.to_owned(), *digest);
+        if let Some((_, signatures)) = self.0.get(&key).filter(|(before, _)| *before == stamps) {
+            return Look::Whole(signatures.clone());
+        }
+        self.0.remove(&key);
+        match read_unpacked(folder, digest) {
+            Ok(unpacked) => {
+                if is_settled(&stamps, now) {
+                    self.remember(key, stamps, &unpacked.signatures);
+                }
+                Look::Whole(unpacked.signatures)
+            }
+            Err(why) => Look::Altered(format!("its package {why}")),
+        }
+    }
+
+    fn remember(&mut self, key: (PathBuf, Digest), stamps: Vec<Stamp>, signatures: &Signatures) {
+        if self.0.len() >= PACKAGES_MAX {
+            self.0.clear();
+        }
+        self.0.insert(key, (stamps, signatures.clone()));
+    }
+}
+
+/// Taken before the files are read: what is changed while they are has other stamps the next time.
+fn is_settled(stamps: &[Stamp], now: Moment) -> bool {
+    let before = i64::try_from(now.unix_s().saturating_sub(SETTLED_S)).unwrap_or(i64::MAX);
+    stamps.iter().all(|stamp| stamp.changed.0 < before && stamp.modified.0 < before)
+}
+
+/// Of the folder and all that is in it. What is too much or too deep is cut: then the look at the files says so.
+fn stamps(folder: &Path) -> io::Result<Vec<Stamp>> {
+    let mut found = vec![Stamp::of(folder, &folder.symlink_metadata()?)];
+    let mut folders = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        let mut entries = fs::read_dir(&folder)?.collect::<io::Result<Vec<_>>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (path, metadata) = (entry.path(), entry.path().symlink_metadata()?);
+            if metadata.is_dir() && depth < DEPTH_MAX {
+                folders.push((path.clone(), depth + 1));
+            }
+            found.push(Stamp::of(&path, &metadata));
+            if found.len() > 2 * FILES_MAX {
+                return Ok(found);
+            }
+        }
+    }
+    Ok(found)
+}

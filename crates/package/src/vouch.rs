@@ -1,0 +1,366 @@
+//! Whether installed packages may be started, and may go on running: what the service `security` answers, and the monitor by itself while nobody
+//! else does. Pure.
+//!
+//! ```text
+//!   Question (trust store, records, the time) ──┐
+//!   a look at each package's folder ────────────┴──> judge ──> a Word for each
+//! ```
+//!
+//! In: what whoever asks read of the state folder, and what is found in the folders of the packages. Out: words. It reads no file and no clock, and
+//! starts and ends nobody.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::install::Record;
+use crate::moment::Moment;
+use crate::signature::Signatures;
+use crate::trust::{Require, TrustStore, require};
+
+/// Longest reason in bytes; what is longer is cut.
+const REASON_BYTES_MAX: usize = 400;
+
+/// Longest list of names of what is not granted any more, in bytes.
+const NAMES_BYTES_MAX: usize = 60;
+
+/// What somebody is to vouch for: some packages at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// When.
+    pub now: Moment,
+    /// Whose signature a package needs.
+    pub require: Require,
+    /// The text of `trust.toml`, or why it cannot be read.
+    pub trust: Result<String, String>,
+    /// Which packages.
+    pub packages: Vec<Subject>,
+}
+
+/// A package of which an app is to start, or runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subject {
+    /// The number of its app's zone.
+    pub zone: u16,
+    /// What the word is to bear: a later one for this zone makes it void.
+    pub check: u64,
+    /// Where its files are.
+    pub folder: PathBuf,
+    /// What names it.
+    pub digest: Digest,
+    /// What the node granted the app, by the names of the asks.
+    pub granted: BTreeSet<String>,
+    /// Whether the app runs inside the kernel's process.
+    pub trusted: bool,
+    /// What is known of the app now; `None` if it is not installed; else why that cannot be read.
+    pub record: Result<Option<Record>, String>,
+}
+
+/// What is said of one package.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Word {
+    /// As in the [`Subject`].
+    pub zone: u16,
+    /// As in the [`Subject`].
+    pub check: u64,
+    /// What.
+    pub says: Says,
+}
+
+/// Yes, or why not: phrases that follow on the app's name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Says {
+    /// It is as it was signed, by somebody who is trusted, and granted what it has.
+    Good,
+    /// It may run, but not inside the kernel's process.
+    NotTrusted(String),
+    /// It may not run.
+    Refused(String),
+    /// This cannot be told.
+    Unknown(String),
+}
+
+/// What came of a look at a package's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// It is as it was signed; by these.
+    Whole(Signatures),
+    /// It is not there at all.
+    Gone,
+    /// It is not as it was signed: a phrase.
+    Altered(String),
+    /// Whoever looks may not: a phrase.
+    Unseen(String),
+}
+
+/// A word for each package of a question. `look` is asked once for each folder, with its digest.
+pub fn judge(question: &Question, mut look: impl FnMut(&Path, &Digest) -> Look) -> Vec<Word> {
+    let trust = question.trust.as_ref().map_err(Clone::clone).and_then(|text| {
+        TrustStore::parse(text).map_err(|fault| format!("trust.toml cannot be read: {fault}"))
+    });
+    let word = |subject: &Subject| {
+        let said = says(subject, question, &trust, &mut look);
+        Word { zone: subject.zone, check: subject.check, says: cut(said) }
+    };
+    question.packages.iter().map(word).collect()
+}
+
+fn says(
+    subject: &Subject,
+    question: &Question,
+    trust: &Result<TrustStore, String>,
+    look: &mut impl FnMut(&Path, &Digest) -> Look,
+) -> Says {
+    let record = match &subject.record {
+        Ok(Some(record)) => record,
+        Ok(None) => return Says::Refused("is not installed any more".to_owned()),
+        Err(why) => return Says::Unknown(why.clone()),
+    };
+    let signatures = match look(&subject.folder, &subject.digest) {
+        Look::Whole(signatures) => signatures,
+        Look::Gone if record.digest != subject.digest => {
+            return Says::Refused("was updated more than once since, and its files are gone".to_owned());
+        }
+        Look::Gone => return Says::Refused("has lost its files: install it again".to_owned()),
+        Look::Altered(why) => return Says::Refused(why),
+        Look::Unseen(why) => return Says::Unknown(why),
+    };
+    let trust = match trust {
+        Ok(trust) => trust,
+        Err(why) => return Says::Unknown(why.clone()),
+    };
+    let opinions = trust.opinions(&subject.digest, &signatures, question.now);
+    if let Err(why) = require(&opinions, question.require) {
+        return Says::Refused(why);
+    }
+    if let Some(lost) = lost(subject, record) {
+        return Says::Refused(format!("is no longer granted {lost}, which it was started with"));
+    }
+    match record.trusted {
+        _ if !subject.trusted => Says::Good,
+        Some(word) if word.digest == subject.digest => Says::Good,
+        _ => Says::NotTrusted("there is no word of yours any more that it may run trusted".to_owned()),
+    }
+}
+
+/// What the app has and is not granted now. A record of another version says nothing of this one.
+fn lost(subject: &Subject, record: &Record) -> Option<String> {
+    if record.digest != subject.digest {
+        return None;
+    }
+    let lost: Vec<&str> = subject.granted.difference(&record.granted).map(String::as_str).collect();
+    let mut names = lost.join(", ");
+    if names.len() > NAMES_BYTES_MAX {
+        names.truncate(names.floor_char_boundary(NAMES_BYTES_MAX));
+        names.push('…');
+    }
+    (!lost.is_empty()).then_some(names)
+}
+
+fn cut(says: Says) -> Says {
+    let cut = |mut why: String| {
+        why.truncate(why.floor_char_boundary(REASON_BYTES_MAX));
+        why
+    };
+    match says {
+        Says::Good => Says::Good,
+        Says::NotTrusted(why) => Says::NotTrusted(cut(why)),
+        Says::Refused(why) => Says::Refused(cut(why)),
+        Says::Unknown(why) => Says::Unknown(cut(why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::Word as OperatorsWord;
+    use crate::key::PrivateKey;
+    use crate::signature::{Role, Signature};
+
+    fn at(seconds: u64) -> Moment {
+        Moment::from_unix_s(seconds)
+    }
+
+    fn key() -> PrivateKey {
+        PrivateKey::from_random("alice".parse().unwrap(), &[7; 32])
+    }
+
+    fn digest() -> Digest {
+        Digest::of(b"list")
+    }
+
+    fn signed(expires: Option<u64>) -> Signatures {
+        let mut all = Signatures::default();
+        all.add(Signature::make(&digest(), &key(), Role::Developer, at(1), expires.map(at))).unwrap();
+        all
+    }
+
+    fn record() -> Record {
+        Record {
+            version: "1.0.0".parse().unwrap(),
+            digest: digest(),
+            granted: BTreeSet::from(["packet.in".to_owned(), "packet.out".to_owned()]),
+            trusted: Some(OperatorsWord { digest: digest(), time: at(2) }),
+            fall: None,
+        }
+    }
+
+    /// Alice is trusted until 500 and signed it; what is granted is what it has.
+    fn sound() -> Question {
+        let mut store = TrustStore::default();
+        store.trust(key().public(), Role::Developer, at(1), Some(at(500))).unwrap();
+        let subject = Subject {
+            zone: 3,
+            check: 9,
+            folder: PathBuf::from("/f"),
+            digest: digest(),
+            granted: record().granted,
+            trusted: true,
+            record: Ok(Some(record())),
+        };
+        Question {
+            now: at(100),
+            require: Require::Developer,
+            trust: Ok(store.to_text()),
+            packages: vec![subject],
+        }
+    }
+
+    fn said(question: &Question, look: Look) -> Says {
+        let words = judge(question, |folder, of| {
+            assert_eq!((folder, of), (Path::new("/f"), &digest()));
+            look.clone()
+        });
+        let [word] = words.as_slice() else { panic!("{words:?}") };
+        assert_eq!((word.zone, word.check), (3, 9));
+        word.says.clone()
+    }
+
+    fn check(change: impl FnOnce(&mut Question, &mut Look), expected: &str) {
+        let (mut question, mut look) = (sound(), Look::Whole(signed(None)));
+        change(&mut question, &mut look);
+        let said = format!("{:?}", said(&question, look));
+        assert!(said.starts_with(expected), "{said}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_neither_a_yes_nor_a_no() {
+        check(|question, _| question.trust = Err("no disk".into()), "Unknown(\"no disk");
+        check(
+            |question, _| question.trust = Ok("[[key]".into()),
+            "Unknown(\"trust.toml cannot be read: line 1",
+        );
+        check(|question, _| question.packages[0].record = Err("damaged".into()), "Unknown(\"damaged");
+        check(|_, look| *look = Look::Unseen("may not".into()), "Unknown(\"may not");
+    }
+
+    #[test]
+    fn what_is_not_as_it_was_signed_is_refused_whoever_signed_it() {
+        check(|_, look| *look = Look::Altered("was altered".into()), "Refused(\"was altered");
+        check(|_, look| *look = Look::Gone, "Refused(\"has lost its files");
+        check(
+            |question, look| {
+                question.trust = Ok("[[key]".into());
+                *look = Look::Altered("was altered".into());
+            },
+            "Refused(\"was altered",
+        );
+        check(|_, look| *look = Look::Altered("ä".repeat(1_000)), "Refused(\"ää");
+        let Says::Refused(why) = said(&sound(), Look::Altered("ä".repeat(1_000))) else { panic!() };
+        assert_eq!(why.len(), REASON_BYTES_MAX);
+    }
+
+    #[test]
+    fn who_signed_it_must_be_trusted_now() {
+        check(|_, look| *look = Look::Whole(Signatures::default()), "Refused(\"is unsigned");
+        check(|_, look| *look = Look::Whole(signed(Some(100))), "Refused(\"has an expired signature");
+        check(|question, _| question.now = at(500), "Refused(\"is signed with an expired key");
+        check(
+            |question, _| question.trust = Ok(String::new()),
+            "Refused(\"is signed by nobody who is trusted",
+        );
+        check(
+            |question, _| {
+                let mut store = TrustStore::parse(question.trust.as_ref().unwrap()).unwrap();
+                store.distrust("alice", at(50)).unwrap();
+                question.trust = Ok(store.to_text());
+            },
+            "Refused(\"is signed with a revoked key",
+        );
+        check(
+            |question, _| question.require = Require::Operator,
+            "Refused(\"is signed by its developer only",
+        );
+    }
+
+    #[test]
+    fn what_was_taken_away_refuses_the_version_that_it_was_taken_from() {
+        let take = |question: &mut Question| {
+            let mut record = record();
+            record.granted.remove("packet.out");
+            question.packages[0].record = Ok(Some(record));
+        };
+        check(|question, _| take(question), "Refused(\"is no longer granted packet.out,");
+        check(
+            |question, _| {
+                take(question);
+                if let Ok(Some(record)) = &mut question.packages[0].record {
+                    record.digest = Digest::of(b"newer");
+                }
+                question.packages[0].trusted = false;
+            },
+            "Good",
+        );
+        check(|question, _| question.packages[0].record = Ok(None), "Refused(\"is not installed any more");
+        check(|question, _| question.packages[0].granted.clear(), "Good");
+    }
+
+    #[test]
+    fn a_version_of_before_may_go_on_until_its_files_are_gone() {
+        let update = |question: &mut Question| {
+            let record = Record { digest: Digest::of(b"newer"), ..record() };
+            question.packages[0].record = Ok(Some(record));
+        };
+        check(|question, _| update(question), "Good");
+        check(
+            |question, look| {
+                update(question);
+                *look = Look::Gone;
+            },
+            "Refused(\"was updated more than once since",
+        );
+    }
+
+    #[test]
+    fn trusted_is_only_who_has_a_word_for_this_digest() {
+        let word = |word: Option<OperatorsWord>| {
+            move |question: &mut Question, _: &mut Look| {
+                question.packages[0].record = Ok(Some(Record { trusted: word, ..record() }));
+            }
+        };
+        check(word(None), "NotTrusted(");
+        check(word(Some(OperatorsWord { digest: Digest::of(b"other"), time: at(2) })), "NotTrusted(");
+        check(word(record().trusted), "Good");
+        check(
+            |question, _| {
+                question.packages[0].record = Ok(Some(Record { trusted: None, ..record() }));
+                question.packages[0].trusted = false;
+            },
+            "Good",
+        );
+    }
+
+    #[test]
+    fn a_question_is_read_as_it_was_written() {
+        let mut question = sound();
+        question.packages[0].record = Err("no".into());
+        let text = serde_json::to_string(&question).unwrap();
+        assert_eq!(serde_json::from_str::<Question>(&text).unwrap(), question);
+    }
+}
