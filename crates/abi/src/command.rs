@@ -39,6 +39,8 @@ pub mod kind {
     pub const AUDIT_KEPT: u16 = 13;
     /// Say what follows from what zones use.
     pub const RULINGS: u16 = 14;
+    /// Say whether packages are good.
+    pub const VOUCHED: u16 = 15;
 }
 
 /// A command with what its header says.
@@ -85,6 +87,8 @@ pub enum What<'a> {
     AuditKept(AuditKept),
     /// Say what follows from what zones use.
     Rulings(Rulings<'a>),
+    /// Say whether packages are good.
+    Vouched(Vouched<'a>),
 }
 
 /// Which events to hear. A later one replaces it.
@@ -259,6 +263,15 @@ pub struct Rulings<'a> {
     pub rulings: &'a str,
 }
 
+/// What a service says of what it was asked by [`crate::event::Packages`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vouched<'a> {
+    /// Of which question; 0: of none, the service is there.
+    pub round: u64,
+    /// A JSON list with one object for each package.
+    pub words: &'a str,
+}
+
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct PacketOutFixed {
@@ -368,6 +381,9 @@ impl<'a> What<'a> {
             }
             kind::AUDIT_KEPT => What::AuditKept(AuditKept { up_to: body.fixed::<U64>()?.get() }),
             kind::RULINGS => What::Rulings(Rulings { rulings: body.rest_as_text()? }),
+            kind::VOUCHED => {
+                What::Vouched(Vouched { round: body.fixed::<U64>()?.get(), words: body.rest_as_text()? })
+            }
             kind::LOG => {
                 let level = body.fixed::<SmallFixed>()?.flag;
                 What::Log(Log { level, text: body.rest_as_text()? })
@@ -495,6 +511,9 @@ pub mod write {
             What::AuditKept(it) => frame::write(out, header(kind::AUDIT_KEPT), &U64::new(it.up_to), &[]),
             What::Rulings(it) => {
                 frame::write(out, header(kind::RULINGS), &[0u8; 0], &[it.rulings.as_bytes()])
+            }
+            What::Vouched(it) => {
+                frame::write(out, header(kind::VOUCHED), &U64::new(it.round), &[it.words.as_bytes()])
             }
             What::Log(it) => frame::write(out, header(kind::LOG), &small(0, it.level), &[it.text.as_bytes()]),
         }

@@ -46,6 +46,8 @@ pub mod kind {
     pub const AUDIT: u16 = 16;
     /// What zones use, for the service that judges it.
     pub const OBSERVED: u16 = 17;
+    /// Packages, for the service that judges them.
+    pub const PACKAGES: u16 = 18;
 
     /// The bit of a kind in a subscription.
     pub const fn bit(kind: u16) -> u64 {
@@ -61,7 +63,8 @@ pub mod kind {
         | bit(TOPIC)
         | bit(TICK)
         | bit(AUDIT)
-        | bit(OBSERVED);
+        | bit(OBSERVED)
+        | bit(PACKAGES);
 }
 
 /// The numbers of the quotas that [`kind::SOFT_LIMIT`] speaks of.
@@ -126,6 +129,8 @@ pub enum Event<'a> {
     Audit(Audit<'a>),
     /// What zones use.
     Observed(Observed<'a>),
+    /// Packages to be judged.
+    Packages(Packages<'a>),
     /// A kind that is newer than this code; to be passed over.
     Newer(u16),
 }
@@ -390,6 +395,15 @@ pub struct Observed<'a> {
     pub zones: &'a str,
 }
 
+/// Packages of apps that are to start or run, to be judged and answered (`abi::command::Vouched`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packages<'a> {
+    /// To be repeated in the answer; never 0.
+    pub round: u64,
+    /// A JSON object with all that there is to know beside the packages' files.
+    pub question: &'a str,
+}
+
 /// The status of a query whose service is not there.
 pub const NO_SUCH_SERVICE: u16 = 0xffff;
 
@@ -534,6 +548,10 @@ impl<'a> Event<'a> {
                 Event::Audit(Audit { first: body.fixed::<U64>()?.get(), records: body.rest_as_text()? })
             }
             kind::OBSERVED => Event::Observed(Observed { zones: body.rest_as_text()? }),
+            kind::PACKAGES => Event::Packages(Packages {
+                round: body.fixed::<U64>()?.get(),
+                question: body.rest_as_text()?,
+            }),
             newer => Event::Newer(newer),
         })
     }
@@ -782,6 +800,12 @@ pub mod write {
     /// [`Event::Observed`].
     pub fn observed(out: &mut Vec<u8>, sequence: u64, it: &Observed<'_>) -> bool {
         frame::write(out, header(kind::OBSERVED, NO_SWITCH, sequence), &[0u8; 0], &[it.zones.as_bytes()])
+    }
+
+    /// [`Event::Packages`].
+    pub fn packages(out: &mut Vec<u8>, sequence: u64, it: &Packages<'_>) -> bool {
+        let round = U64::new(it.round);
+        frame::write(out, header(kind::PACKAGES, NO_SWITCH, sequence), &round, &[it.question.as_bytes()])
     }
 
     fn answer(ticket: u64, error: flow::ErrorCode, outcome: u8) -> AnswerFixed {

@@ -95,6 +95,8 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
     let audit = event::Audit { first: 7, records: "{}\n" };
     add("audit", &|out| event::write::audit(out, 16, &audit));
     add("observed", &|out| event::write::observed(out, 17, &event::Observed { zones: "[]" }));
+    let packages = event::Packages { round: 8, question: "{}" };
+    add("packages", &|out| event::write::packages(out, 18, &packages));
     all
 }
 
@@ -154,6 +156,7 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ("log", What::Log(command::Log { level: 2, text: "hello" })),
         ("audit_kept", What::AuditKept(command::AuditKept { up_to: 9 })),
         ("rulings", What::Rulings(command::Rulings { rulings: "[]" })),
+        ("vouched", What::Vouched(command::Vouched { round: 8, words: "[]" })),
     ];
     let write = |(name, what)| {
         let mut bytes = Vec::new();

@@ -276,19 +276,41 @@ impl Config {
     /// # Errors
     /// The first thing that cannot be.
     pub fn load(args: &RunArgs, around: &Surroundings, built_in: &[&str]) -> Result<Config, ConfigError> {
+        Config::load_for(None, args.clone(), around, built_in)
+    }
+
+    /// The same for a node that runs, which is to start this app: others that may not start any more are left out.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn load_for(
+        only: Option<&str>,
+        mut args: RunArgs,
+        around: &Surroundings,
+        built_in: &[&str],
+    ) -> Result<Config, ConfigError> {
         let mut file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
         let wanted = elsewhere(&file, &args.apps, built_in);
-        let audit = audit_folder(&file, args, around)?;
-        let mut packages = Packages::default();
+        let audit = audit_folder(&file, &args, around)?;
+        let mut packages = Packages { require: file.packages.require, ..Packages::default() };
         let mut found = BTreeMap::new();
         if !wanted.is_empty() {
             let folder = around.state(args.state.as_deref(), file.node.state.as_deref())?;
             let policy = file.packages.require;
-            found = installed::resolve(&mut file, &wanted, &State::at(folder.clone()), policy, now())?;
+            let state = State::at(folder.clone());
+            let resolved = installed::resolve(&mut file, &wanted, &state, policy, now(), only)?;
+            for name in &resolved.left_out {
+                file.leave_out(name);
+                args.apps.retain(|app| app.which.name() != *name);
+            }
+            found = resolved.found;
             packages.state = Some(folder);
         }
-        let mut config = Config::merge(file, args, around, built_in)?;
-        packages.apps = installed::settle(&mut config.apps, found)?;
+        let mut config = Config::merge(file, &args, around, built_in)?;
+        packages.apps = installed::settle(&mut config.apps, found, only)?;
+        for app in &mut config.apps {
+            app.packaged = packages.apps.contains_key(&app.name);
+        }
         config.packages = packages;
         config.node.audit = audit;
         config.check_files()?;
@@ -522,6 +544,7 @@ fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec,
         sandbox: table.sandbox,
         settings: table.settings,
         grant,
+        packaged: false,
     })
 }
 

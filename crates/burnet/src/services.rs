@@ -44,9 +44,10 @@ pub struct Need {
 pub const AUDIT: &str = "audit";
 
 /// All of them.
-static SERVICES: [Service; 2] = [
+static SERVICES: [Service; 3] = [
     Service { name: AUDIT, run: burnet_sdk::run::<audit::Audit>, need: needs_audit },
     Service { name: "resource", run: burnet_sdk::run::<resource::Resource>, need: needs_resource },
+    Service { name: "security", run: burnet_sdk::run::<security::Security>, need: needs_security },
 ];
 
 /// Whoever runs apps watches what they take.
@@ -58,6 +59,35 @@ fn needs_resource(config: &Config) -> Option<Need> {
 
 /// A few numbers for each zone, and the text of one observation.
 const RESOURCE_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Whoever runs packages has them judged. It sees their files, and of the state folder nothing else: no key and no log.
+fn needs_security(config: &Config) -> Option<Need> {
+    let folder = config.packages.state.as_ref().filter(|_| !config.packages.apps.is_empty())?;
+    let fs = Files { read: vec![package::state::apps_folder(folder)], ..Files::default() };
+    Some(Need {
+        system: vec![Capability::SystemSecurity.name().to_owned()],
+        limits: Limits { memory_bytes: SECURITY_MEMORY_BYTES, ..Limits::default() },
+        sandbox: Sandbox { fs, ..Sandbox::default() },
+        ..Need::default()
+    })
+}
+
+/// One file of a package at a time, of which the largest has 128 MiB, as it grows while it is read.
+const SECURITY_MEMORY_BYTES: u64 = 384 << 20;
+
+/// A word on a package, as the monitor knows it.
+pub fn to_say(word: package::vouch::Word) -> monitor::Word {
+    use monitor::Says as To;
+    use package::vouch::Says as From;
+    let package::vouch::Word { zone, check, says } = word;
+    let says = match says {
+        From::Good => To::Good,
+        From::NotTrusted(why) => To::NotTrusted(why),
+        From::Refused(why) => To::Refused(why),
+        From::Unknown(why) => To::Unknown(why),
+    };
+    monitor::Word { zone, check, says }
+}
 
 /// Whether it is the service that keeps who did what.
 pub fn keeps_the_audit_log(app: &AppSpec) -> bool {
@@ -109,6 +139,7 @@ fn spec(name: &str, need: Need) -> AppSpec {
         sandbox,
         settings,
         grant: grant.to_json(),
+        packaged: false,
     }
 }
 
@@ -134,6 +165,17 @@ mod tests {
         };
         let spelt = serde_json::to_string(&told).unwrap();
         assert_eq!(serde_json::from_str::<Record>(&spelt).unwrap(), to_keep(told));
+    }
+
+    #[test]
+    fn a_word_on_a_package_is_spelt_alike_on_both_sides() {
+        use package::vouch::{Says, Word};
+        let why = || "why".to_owned();
+        for says in [Says::Good, Says::NotTrusted(why()), Says::Refused(why()), Says::Unknown(why())] {
+            let word = Word { zone: 3, check: 9, says };
+            let spelt = serde_json::to_string(&word).unwrap();
+            assert_eq!(serde_json::from_str::<monitor::Word>(&spelt).unwrap(), to_say(word));
+        }
     }
 
     #[test]

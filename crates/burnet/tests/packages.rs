@@ -98,6 +98,15 @@ impl World {
         self.done("app install my-hub-1.0.0.burnet --grant-all");
     }
 
+    /// This command prints this sooner or later.
+    fn eventually(&self, command: &str, expected: &str) {
+        let began = Instant::now();
+        while !self.done(command).contains(expected) {
+            assert!(began.elapsed() < PATIENCE, "burnet {command}: {}", self.done(command));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Built, and signed by alice.
     fn signed(&self, version: &str, tables: &str) -> String {
         let file = self.built(version, tables);
@@ -170,6 +179,50 @@ impl Node {
                 app => assert!(began.elapsed() < PATIENCE, "not so in time: {what}; {app:?}"),
             }
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn view_of(&self, name: &str) -> Option<AppView> {
+        match client::ask(&self.1, &Question::Apps) {
+            Ok(Answer::Apps(apps)) => apps.into_iter().find(|app| app.status.app == name),
+            _ => None,
+        }
+    }
+
+    fn wait_for(&self, name: &str, what: &str, until: impl Fn(&AppView) -> bool) {
+        let began = Instant::now();
+        loop {
+            match self.view_of(name) {
+                Some(app) if until(&app) => return,
+                app => assert!(began.elapsed() < PATIENCE, "not so in time: {what}; {app:?}"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Its app is refused, for this reason.
+    fn is_refused(&self, why: &str) -> AppView {
+        self.wait(&format!("it is refused: {why}"), |app| {
+            let said = |reason: &str| reason.contains(why);
+            app.status.state == AppState::Refused
+                && app.status.last_end.as_ref().is_some_and(|end| said(&end.reason))
+        })
+    }
+
+    fn runs(&self) -> AppView {
+        self.wait("it runs", |app| app.status.state == AppState::Running && app.commands > 0)
+    }
+
+    /// The operator says so.
+    fn restart(&self) {
+        let app = self.app().unwrap().status.app;
+        client::ask(&self.1, &Question::App { app, verb: Verb::Restart, why: None }).unwrap();
+    }
+
+    fn kernel_restarts(&self) -> u64 {
+        match client::ask(&self.1, &Question::Node) {
+            Ok(Answer::Node(node)) => node.kernel_restarts,
+            _ => 0,
         }
     }
 
@@ -444,13 +497,144 @@ fn a_node_starts_what_is_installed_and_finds_tampering_at_the_next_start() {
     fs::remove_file(&library).unwrap();
     fs::write(&library, bytes).unwrap();
     fs::set_permissions(&library, fs::Permissions::from_mode(0o755)).unwrap();
-    client::ask(&node.1, &Question::App { app: "my-hub".to_owned(), verb: Verb::Restart, why: None })
-        .unwrap();
-    let altered = "its package was altered on disk: lib/hub.so has another content";
-    node.wait("its start is refused", |app| {
+    node.restart();
+    node.is_refused("was altered on disk: lib/hub.so has another content");
+    node.restart();
+    node.wait("it is still refused", |app| {
         let end = app.status.last_end.as_ref();
-        end.and_then(|end| end.last_line.as_ref()).is_some_and(|line| line.contains(altered))
+        end.is_some_and(|end| end.reason.contains("my-hub 1.0.0: was altered on disk"))
     });
+    world.done("app install my-hub-1.0.0.burnet --grant-all");
+    node.restart();
+    node.runs();
+}
+
+/// Of a node that runs my-hub in this kind of zone, with a service that has said something of it.
+fn judged(world: &World, app: &str) -> Node {
+    let node = Node::start(world, app);
+    node.wait_for("security", "it is there and has answered twice", |service| service.commands > 2);
+    node
+}
+
+#[test]
+fn who_is_distrusted_while_its_app_runs_does_not_run_on() {
+    let world = World::new();
+    fs::write(world.0.join("burnet.toml"), "[node]\naudit = true\n").unwrap();
+    world.install_hub();
+    let node = judged(&world, "my-hub");
+    assert!(world.done("key distrust alice").contains("ends their apps within a second or two"));
+    let app = node.is_refused("is signed with a revoked key");
+    assert_eq!((app.status.restarts, app.status.pid), (0, None));
+    let listed = world.done("app list --socket $/node.sock");
+    assert!(listed.contains("Mend that, and say: burnet app restart my-hub"), "{listed}");
+    world.eventually("incidents", "package refused");
+    world.eventually("audit", "package_refused");
+    node.restart();
+    node.wait("it is refused again", |app| {
+        app.status.last_end.as_ref().is_some_and(|end| end.reason.contains("the app my-hub does not start"))
+    });
+    world.done("key new bob");
+    world.trust("bob", "developer");
+    world.done("app sign my-hub-1.0.0.burnet --key bob");
+    world.done("app install my-hub-1.0.0.burnet --grant-all");
+    node.restart();
+    assert!(node.runs().package.unwrap().signed.contains("developer bob"));
+}
+
+#[test]
+fn a_key_that_expires_while_its_app_runs_ends_it_and_a_restart_of_the_kernel_does_not_bring_it_back() {
+    let world = World::new();
+    world.install_hub();
+    world.done("key trust $/state/keys/alice.pub --role developer --expires 30d");
+    let node = judged(&world, "my-hub");
+    let store = world.0.join("state/trust.toml");
+    let text = fs::read_to_string(&store).unwrap();
+    let until = text.lines().find(|line| line.starts_with("expires = ")).unwrap();
+    change(&store, until, "expires = \"2020-01-01T00:00:00Z\"");
+    node.is_refused("is signed with an expired key");
+    let kernel = node.kernel_pid();
+    signal("-KILL", kernel);
+    node.wait("another kernel answers", |_| node.kernel_restarts() > 0);
+    node.wait_for("security", "the service is back", |service| service.commands > 0);
+    node.is_refused("is signed with an expired key");
+    world.trust("alice", "developer");
+    node.restart();
+    node.runs();
+}
+
+#[test]
+fn what_is_taken_from_an_app_that_runs_it_does_not_keep() {
+    let world = World::new();
+    world.install_hub();
+    let node = judged(&world, "my-hub");
+    world.done("app revoke my-hub packet.in");
+    node.is_refused("is no longer granted packet.in, which it was started with");
+    node.restart();
+    node.wait("it runs, and its subscription is refused", |app| {
+        app.status.state == AppState::Running && app.refusals > 0
+    });
+}
+
+#[test]
+fn an_app_that_loses_the_operators_word_leaves_the_kernel() {
+    let world = World::new();
+    world.install_hub();
+    world.done("app trust my-hub");
+    let node = judged(&world, "my-hub=trusted");
+    let kernel = node.kernel_pid();
+    world.done("app untrust my-hub");
+    let app = node.wait("it runs in a process zone", |app| {
+        app.status.kind == ZoneKind::Process && app.status.state == AppState::Running && app.commands > 0
+    });
+    assert!(app.status.demoted.unwrap().reason.contains("no word of yours"));
+    assert_eq!(node.kernel_pid(), kernel);
+    world.done("key distrust alice");
+    node.is_refused("is signed with a revoked key");
+}
+
+/// The service neither answers nor ends: the monitor judges.
+#[test]
+fn while_the_service_is_silent_apps_start_and_are_refused_all_the_same() {
+    let world = World::new();
+    world.install_hub();
+    let node = judged(&world, "my-hub");
+    let service = node.named("security").unwrap().pid.unwrap();
+    let stopped = descendants(service);
+    assert!(stopped.len() > 1, "{stopped:?}");
+    stopped.iter().for_each(|pid| signal("-STOP", *pid));
+    let before = node.app().unwrap().status.generation;
+    node.restart();
+    node.wait("it runs again", |app| app.status.generation > before && app.commands > 0);
+    world.done("key distrust alice");
+    node.is_refused("is signed with a revoked key");
+    stopped.iter().for_each(|pid| signal("-CONT", *pid));
+}
+
+/// The service is killed again and again, and is back; nobody else notices.
+#[test]
+fn a_service_that_is_killed_costs_nobody_anything() {
+    let world = World::new();
+    world.install_hub();
+    let node = judged(&world, "my-hub");
+    let service = node.named("security").unwrap();
+    signal("-KILL", service.pid.unwrap());
+    let back = |app: &AppView| app.status.generation > service.generation && app.commands > 2;
+    node.wait_for("security", "it is back, and has answered", back);
+    assert_eq!(node.app().unwrap().status.restarts, 0);
+    world.done("key distrust alice");
+    node.is_refused("is signed with a revoked key");
+}
+
+/// A process and those that it started.
+fn descendants(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut next = 0;
+    while next < all.len() {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", all[next]));
+        all.extend(children.unwrap_or_default().split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        next += 1;
+    }
+    all
 }
 
 #[test]

@@ -98,6 +98,13 @@ pub enum Decision<'a> {
     Log(Log<'a>),
     /// The service that judges what zones use says this.
     Rulings(&'a str),
+    /// The zone has judged packages.
+    Vouched {
+        /// Of which question.
+        round: u64,
+        /// A JSON list.
+        words: &'a str,
+    },
     /// It does not pass.
     Refuse(Refusal),
 }

@@ -306,6 +306,7 @@ pub(crate) fn needed_to_hear(kind: u16) -> Capability {
         kind::TOPIC => Capability::Subscribe,
         kind::AUDIT => Capability::SystemAudit,
         kind::OBSERVED => Capability::SystemResource,
+        kind::PACKAGES => Capability::SystemSecurity,
         _ => Capability::ViewRead,
     }
 }

@@ -143,6 +143,7 @@ impl Kernel {
             What::Log(log) => Ok(Decision::Log(log)),
             What::AuditKept(kept) => Ok(Decision::AuditKept { up_to: kept.up_to }),
             What::Rulings(it) => Ok(Decision::Rulings(it.rulings)),
+            What::Vouched(it) => Ok(Decision::Vouched { round: it.round, words: it.words }),
         }
     }
 
@@ -530,6 +531,7 @@ fn needed_for(what: &What<'_>) -> Option<Capability> {
         What::Query(_) => Some(Capability::Query),
         What::AuditKept(_) => Some(Capability::SystemAudit),
         What::Rulings(_) => Some(Capability::SystemResource),
+        What::Vouched(_) => Some(Capability::SystemSecurity),
         What::Subscribe(_) | What::Barrier | What::QueryAnswer(_) | What::Log(_) => None,
     }
 }

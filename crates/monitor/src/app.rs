@@ -101,6 +101,9 @@ pub struct AppSpec {
     /// What the app was granted, for the kernel process; the form is the caller's.
     #[serde(default)]
     pub grant: serde_json::Value,
+    /// It comes from a package, for which somebody must vouch ([`crate::Vouch`]) before each start and while it runs.
+    #[serde(default)]
+    pub packaged: bool,
 }
 
 /// Most parts of a zone that are said not to be enforced; there are not as many.
@@ -130,6 +133,8 @@ pub enum AppState {
     Stopped,
     /// The node is in safe mode, in which it does not run.
     Held,
+    /// Nobody vouches for its package; it stays stopped until the operator has mended that, and says `restart` or `start`.
+    Refused,
 }
 
 /// Why and when something ended.
@@ -368,6 +373,7 @@ mod tests {
             sandbox: Sandbox::default(),
             settings: Default::default(),
             grant: Default::default(),
+            packaged: false,
         }
     }
 

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!            kernel ready              started
-//!  Waiting ───────────────▶ Starting ─────────▶ Running ──▶ Ending ──┐
+//!  Waiting ──▶ (Checking) ──▶ Starting ───────▶ Running ──▶ Ending ──┐
 //!     ▲                        ▲                   │ it ended        │ it ended
 //!     │ kernel lost            │ delay over        ▼                 │
 //!     │                     BackingOff ◀───── a failure ◀────────────┤
@@ -15,7 +15,8 @@
 //!                                                                 Stopped
 //! ```
 //!
-//! In safe mode an app that is not to run then is Held where it would have been started.
+//! In safe mode an app that is not to run then is Held where it would have been started. One that comes from a package is Checking before each start
+//! until somebody vouches for it, and Refused if nobody does, then or later.
 
 use crate::app::{
     AppRole, AppSpec, AppState, AppStatus, Ending, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX,
@@ -26,6 +27,7 @@ use crate::incident::{Evidence, Incident, What};
 use crate::process_end::ProcessEnd;
 use crate::protocol::ToKernel;
 use crate::supervisor::{Command, How, Severity, Who};
+use crate::vouching::{Says, Subject};
 use zone::NotEnforced;
 
 /// Longest name of a limit; the names are ours.
@@ -89,12 +91,16 @@ enum Then {
     Stop,
     /// The operator's word; it stays stopped.
     Quarantine,
+    /// Nobody vouches for its package.
+    Refuse,
     Remove,
 }
 
 #[derive(Debug, Clone)]
 enum Phase {
     Waiting,
+    /// Somebody is asked to vouch for its package.
+    Checking,
     Starting,
     Running,
     Ending {
@@ -110,6 +116,8 @@ enum Phase {
     Stopped,
     /// Safe mode keeps it from running.
     Held,
+    /// Nobody vouched for its package; until the operator says otherwise.
+    Refused,
     /// It is no app of this node any more.
     Gone,
 }
@@ -134,6 +142,10 @@ pub(crate) struct AppLife {
     last_end: Option<Past>,
     /// Of this generation's zone.
     not_enforced: Vec<NotEnforced>,
+    /// Counts how often somebody was asked to vouch for a start.
+    check: u64,
+    /// The operator was told that nobody can tell about its package, while it runs.
+    wondered: bool,
 }
 
 impl AppLife {
@@ -153,6 +165,8 @@ impl AppLife {
             backoff: Backoff::new(patience),
             last_end: None,
             not_enforced: Vec::new(),
+            check: 0,
+            wondered: false,
         }
     }
 
@@ -214,6 +228,9 @@ impl AppLife {
             }
             self.enter(Phase::Waiting, at.now_ms);
         }
+        if matches!(self.phase, Phase::Checking) {
+            self.enter(Phase::Waiting, at.now_ms);
+        }
     }
 
     pub(crate) fn started(&mut self, pid: u32, at: Situation) {
@@ -248,6 +265,7 @@ impl AppLife {
             Then::Again => self.start(at, out),
             Then::Stop => self.enter(Phase::Stopped, at.now_ms),
             Then::Quarantine => self.enter(Phase::Quarantined, at.now_ms),
+            Then::Refuse => self.enter(Phase::Refused, at.now_ms),
             Then::Remove => self.enter(Phase::Gone, at.now_ms),
         }
         Became::Asked
@@ -282,12 +300,16 @@ impl AppLife {
             Verb::Stop | Verb::Quarantine | Verb::Remove if self.spec.role == AppRole::Service => {
                 self.say(Severity::Warn, "is a service of the node and is not stopped", out);
             }
+            // What was refused may be installed or granted otherwise now.
+            Verb::Restart | Verb::Start if self.is_refused() => {
+                out.push(Command::LookUp { app: self.spec.name.clone() });
+            }
             Verb::Restart => self.restart(at, out),
             Verb::Stop => self.stop("the operator stopped it", at, out),
             Verb::Quarantine => self.quarantine(why, at, out),
             Verb::Remove => self.stop_for(Then::Remove, Phase::Gone, "the operator removed it", at, out),
             Verb::Start => match self.phase {
-                Phase::Waiting | Phase::Starting | Phase::Running => {}
+                Phase::Waiting | Phase::Checking | Phase::Starting | Phase::Running => {}
                 Phase::Ending { then: Then::Again | Then::Fail, .. } => {}
                 _ => self.restart(at, out),
             },
@@ -331,7 +353,7 @@ impl AppLife {
     /// The node goes into safe mode; `essential` if the app runs then.
     pub(crate) fn safe_mode_begins(&mut self, essential: bool, now_ms: u64) {
         self.essential = essential;
-        if !essential && matches!(self.phase, Phase::Waiting | Phase::BackingOff { .. }) {
+        if !essential && matches!(self.phase, Phase::Waiting | Phase::Checking | Phase::BackingOff { .. }) {
             self.enter(Phase::Held, now_ms);
         }
     }
@@ -422,13 +444,14 @@ impl AppLife {
             kind: self.kind,
             demoted: self.demoted.as_ref().map(ending),
             state: match self.phase {
-                Phase::Waiting | Phase::Starting => AppState::Starting,
+                Phase::Waiting | Phase::Checking | Phase::Starting => AppState::Starting,
                 Phase::Running => AppState::Running,
                 Phase::Ending { .. } => AppState::Ending,
                 Phase::BackingOff { until_ms } => AppState::BackingOff { until_unix_ms: unix(until_ms) },
                 Phase::Quarantined => AppState::Quarantined,
                 Phase::Stopped => AppState::Stopped,
                 Phase::Held => AppState::Held,
+                Phase::Refused => AppState::Refused,
                 // It is told of nobody any more.
                 Phase::Gone => AppState::Stopped,
             },
@@ -460,8 +483,19 @@ impl AppLife {
         if !at.kernel_ready {
             return self.enter(Phase::Waiting, at.now_ms);
         }
+        if self.spec.packaged {
+            self.check += 1;
+            let trusted = self.wanted_kind(at) == ZoneKind::Trusted;
+            out.push(Command::Vouch(self.subject(trusted)));
+            return self.enter(Phase::Checking, at.now_ms);
+        }
+        self.start_vouched(at, out);
+    }
+
+    fn start_vouched(&mut self, at: Situation, out: &mut Vec<Command>) {
         self.generation += 1;
         self.kind = self.wanted_kind(at);
+        self.wondered = false;
         self.not_enforced.clear();
         self.backoff.started(at.now_ms);
         match self.kind {
@@ -479,6 +513,85 @@ impl AppLife {
                 }));
                 self.enter(Phase::Running, at.now_ms);
             }
+        }
+    }
+
+    /// Whom to ask about while it runs.
+    pub(crate) fn vouched_for(&self) -> Option<Subject> {
+        let runs = matches!(self.phase, Phase::Starting | Phase::Running);
+        (runs && self.spec.packaged).then(|| self.subject(self.is_loaded()))
+    }
+
+    fn subject(&self, trusted: bool) -> Subject {
+        Subject { zone: self.zone, check: self.check, app: self.spec.name.clone(), trusted }
+    }
+
+    /// Something is said of its package.
+    pub(crate) fn vouched(&mut self, check: u64, says: Says, at: Situation, out: &mut Vec<Command>) {
+        if check != self.check {
+            return;
+        }
+        let runs = matches!(self.phase, Phase::Starting | Phase::Running);
+        match (&self.phase, says) {
+            (Phase::Checking, Says::Good) => self.start_vouched(at, out),
+            (Phase::Checking, Says::NotTrusted(why)) => {
+                if self.wanted_kind(at) == ZoneKind::Trusted {
+                    self.demote(&why, at.now_ms, out);
+                }
+                self.start_vouched(at, out);
+            }
+            (Phase::Checking, Says::Refused(why) | Says::Unknown(why)) => self.refuse(&why, at, out),
+            (_, Says::Good) => self.wondered = false,
+            (_, Says::NotTrusted(why)) if self.is_loaded() => {
+                self.unload(&why, at, out);
+                self.remember_end(&why, None, at.now_ms);
+                self.demote(&why, at.now_ms, out);
+                self.start(at, out);
+            }
+            (_, Says::Refused(why)) if runs => self.refuse(&why, at, out),
+            // It was good when it began, and what cannot be read now is not the app's doing.
+            (_, Says::Unknown(why)) if runs && !self.wondered => {
+                self.wondered = true;
+                let line =
+                    format!("goes on, though it cannot be told whether its package is still good: {why}");
+                self.say(Severity::Error, &line, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_refused(&self) -> bool {
+        matches!(self.phase, Phase::Refused | Phase::Ending { then: Then::Refuse, .. })
+    }
+
+    /// It does not start, or not go on: nobody vouches for its package.
+    fn refuse(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+        let then = format!(
+            "it stays stopped until you have mended that and say: burnet app restart {}",
+            self.spec.name
+        );
+        self.say(Severity::Error, &format!("is refused ({reason}); {then}"), out);
+        let mut incident = self.incident(What::Refused, reason, at);
+        incident.then = then;
+        incident.finding.culprit = None;
+        incident.finding.sentence = "nobody; its package, or whom you trust, is not as it was".to_owned();
+        out.push(Command::Incident(Box::new(incident)));
+        if self.has_process() {
+            // At once: nobody knows any more what this is.
+            return self.end(Then::Refuse, How::Kill, reason, at, out);
+        }
+        if matches!(self.phase, Phase::Running) {
+            self.unload(reason, at, out);
+        }
+        self.remember_end(reason, None, at.now_ms);
+        self.enter(Phase::Refused, at.now_ms);
+    }
+
+    /// The operator wants it to run again, and it cannot.
+    pub(crate) fn not_found(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+        if matches!(self.phase, Phase::Refused) {
+            self.say(Severity::Error, &format!("is refused still: {reason}"), out);
+            self.remember_end(reason, None, at.now_ms);
         }
     }
 

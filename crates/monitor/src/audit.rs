@@ -269,9 +269,16 @@ fn app_changes(old: &AppStatus, new: &AppStatus, now_unix_ms: u64, records: &mut
         Some(line) => format!("{}; it said last: {line}", end.reason),
         None => end.reason.clone(),
     };
+    let is_refused = new.state == AppState::Refused;
     if let Some(end) = new.last_end.as_ref().filter(|end| Some(*end) != old.last_end.as_ref()) {
+        if is_refused {
+            record(end.unix_ms, "package_refused", "monitor", end.reason.clone());
+        }
         let who = if new.role == AppRole::Service { "monitor" } else { "app" };
-        record(end.unix_ms, "ended", who, ended(end));
+        // One that was refused before it began has not ended.
+        if !is_refused || matches!(old.state, AppState::Running | AppState::Ending) {
+            record(end.unix_ms, "ended", who, ended(end));
+        }
     }
     if let Some(end) = new.demoted.as_ref().filter(|_| old.demoted.is_none()) {
         record(
@@ -504,6 +511,9 @@ mod tests {
             ],
         );
         check(AppStatus { state: AppState::Stopped, ..status() }, &["stopped: it stays stopped"]);
+        let unsigned = Some(Ending { reason: "is unsigned".into(), last_line: None, unix_ms: 5 });
+        let refused = AppStatus { state: AppState::Refused, last_end: unsigned, ..status() };
+        check(refused, &["package_refused: is unsigned", "ended: is unsigned"]);
         let demoted = AppStatus { demoted: end(), ..status() };
         check(demoted, &["demoted: it runs in a process zone from now on: killed by SIGKILL"]);
     }

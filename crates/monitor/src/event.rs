@@ -8,6 +8,7 @@ use crate::app::{AppSpec, Verb};
 use crate::incident::Incident;
 use crate::process_end::ProcessEnd;
 use crate::protocol::ToKernel;
+use crate::vouching::{Says, Subject};
 
 /// One life of one child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -127,6 +128,22 @@ pub enum Event {
         /// What to run.
         spec: Box<AppSpec>,
     },
+    /// Something is said of an app's package, before a start or while it runs.
+    Vouched {
+        /// The zone's id.
+        zone: u16,
+        /// As in [`Command::Vouch`]: a word on an earlier start says nothing.
+        check: u64,
+        /// What.
+        says: Says,
+    },
+    /// What [`Command::LookUp`] asked for cannot be run.
+    NotFound {
+        /// The app's name.
+        app: String,
+        /// Why not.
+        reason: String,
+    },
     /// The operator wants the node to leave safe mode.
     LeaveSafeMode,
     /// The kernel process is over, and was calling these trusted zones when it ended. Said before its end is.
@@ -154,6 +171,13 @@ pub enum Command {
         zone: u16,
         /// Counts the app's starts.
         generation: u64,
+    },
+    /// Have somebody vouch for the app's package; [`Event::Vouched`] answers.
+    Vouch(Subject),
+    /// Look the app up anew, as it is installed now; [`Event::AppAdded`] or [`Event::NotFound`] answers.
+    LookUp {
+        /// The app's name.
+        app: String,
     },
     /// End this process.
     End {

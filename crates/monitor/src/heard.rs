@@ -8,6 +8,7 @@ use crate::protocol::FromKernel;
 use crate::resources::ZoneCounts;
 
 use crate::supervisor::Event;
+use crate::vouching::{Says, Word};
 use zone::judge::Ruling;
 
 /// Longest sentence of a kernel that cannot run, in bytes.
@@ -20,6 +21,12 @@ pub(crate) enum Heard {
     /// The operator wants this app to be added.
     AddApp(String),
     Rulings(Vec<Ruling>),
+    /// Words of the service that judges packages.
+    Vouched {
+        generation: u64,
+        round: u64,
+        words: Vec<Word>,
+    },
     Records(Vec<Record>),
     Kept {
         generation: u64,
@@ -33,6 +40,10 @@ pub(crate) fn event(message: FromKernel) -> Heard {
     Heard::Event(match message {
         FromKernel::Counts { zones } => return Heard::Counts(zones),
         FromKernel::AddApp { app } => return Heard::AddApp(legible(&app, APP_NAME_BYTES_MAX)),
+        FromKernel::Vouched { generation, round, words } => {
+            let words = words.into_iter().map(|word| Word { says: said(word.says), ..word }).collect();
+            return Heard::Vouched { generation, round, words };
+        }
         FromKernel::Rulings { rulings } => return Heard::Rulings(rulings),
         FromKernel::Audit { records } => return Heard::Records(records),
         FromKernel::AuditKept { generation, up_to } => return Heard::Kept { generation, up_to },
@@ -48,4 +59,15 @@ pub(crate) fn event(message: FromKernel) -> Heard {
             Event::KernelFatal { exit_code, message: legible(&message, FATAL_BYTES_MAX) }
         }
     })
+}
+
+/// As the clerk's words are; the service's are made legible first.
+fn said(says: Says) -> Says {
+    let phrase = |why: String| legible(&why, FATAL_BYTES_MAX);
+    match says {
+        Says::Good => Says::Good,
+        Says::NotTrusted(why) => Says::NotTrusted(phrase(why)),
+        Says::Refused(why) => Says::Refused(phrase(why)),
+        Says::Unknown(why) => Says::Unknown(phrase(why)),
+    }
 }

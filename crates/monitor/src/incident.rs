@@ -30,6 +30,8 @@ pub enum What {
     Demoted,
     /// An app is stopped until the operator says otherwise.
     Quarantined,
+    /// Nobody vouches for an app's package any more, and it was not started or was ended.
+    Refused,
     /// The kernel process ended, unasked.
     KernelEnded,
     /// All of the node was started anew.
@@ -49,6 +51,7 @@ impl What {
             What::ZoneFault => "broke its port",
             What::Demoted => "demoted",
             What::Quarantined => "quarantined",
+            What::Refused => "package refused",
             What::KernelEnded => "ended",
             What::NodeRestarted => "restarted",
             What::SafeMode => "safe mode",

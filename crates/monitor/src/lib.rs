@@ -11,9 +11,9 @@
 //! ```
 //!
 //! The monitor is outside of all that it watches (Rosemary, section 3.2, item 5): it has one thread that decides and acts, reads no
-//! network input and nothing that an app says but its output, waits for nobody, and so outlives whatever they do. Of its two other threads
-//! one only writes to the disk what is to be kept (`keeper`), and one only looks up an app that is to be added (`finder`). A trusted app
-//! that takes the kernel down is started again in a process zone.
+//! network input and nothing that an app says but its output, waits for nobody, and so outlives whatever they do. Of its other threads
+//! one only writes to the disk what is to be kept (`keeper`), one only looks up an app that is to be added (`finder`), and one only looks at packages
+//! (`clerk`). A trusted app that takes the kernel down is started again in a process zone.
 //!
 //! The two other ends of its sockets are here too, for the kernel process and the SDK: [`channel::Channel`],
 //! [`protocol`], [`child::die_with_parent`].
@@ -27,6 +27,7 @@ mod backoff;
 pub mod channel;
 pub mod child;
 mod children;
+mod clerk;
 mod clock;
 mod event;
 mod finder;
@@ -46,7 +47,9 @@ mod safe_mode;
 mod sampling;
 mod signals;
 pub mod supervisor;
+mod vouching;
 mod witness;
+mod zone_process;
 
 pub use app::{
     APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Ending, KernelStatus,
@@ -54,6 +57,7 @@ pub use app::{
     Verb, ZoneKind, check_app_name, check_specs, legible,
 };
 pub use backoff::Patience;
+pub use clerk::Vouch;
 pub use finder::{Find, Found};
 pub use output::{LINE_BYTES_MAX, LINES_PER_S_MAX, ZONE_REMARK};
 pub use resources::{NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
@@ -62,3 +66,4 @@ pub use run_error::RunError;
 pub use safe_mode::{Intensity, SafeModePlan};
 pub use signals::shutdown_signals;
 pub use supervisor::Timing;
+pub use vouching::{LOOK_INTERVAL_MS, QUESTION_BYTES_MAX, Says, Subject, Word};

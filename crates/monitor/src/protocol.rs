@@ -24,6 +24,7 @@ use zone::judge::{Excess, Ruling};
 use crate::app::{AppSource, AppStatus, Ending, KernelStatus, Verb};
 use crate::audit::Record;
 use crate::resources::{NodeUsage, ZoneCounts, ZoneUsage};
+use crate::vouching::Word;
 
 /// Descriptors of one end of a port: the rings' memory and a wake-up each way.
 pub const PORT_FDS: usize = 3;
@@ -128,6 +129,13 @@ pub enum ToKernel {
         /// At most as many as fit into a message.
         records: Vec<Record>,
     },
+    /// Packages to judge, for the service `security`. Lost if there is nobody to hear it: then the monitor judges by itself.
+    Packages {
+        /// To be repeated in [`FromKernel::Vouched`].
+        round: u64,
+        /// The question, whose form is the caller's; at most [`crate::QUESTION_BYTES_MAX`] bytes.
+        question: String,
+    },
     /// Close the switch sessions in order and exit with code 0.
     Shutdown,
 }
@@ -196,6 +204,15 @@ pub enum FromKernel {
     Rulings {
         /// Verdicts, and on whom.
         rulings: Vec<Ruling>,
+    },
+    /// What the service that judges packages says.
+    Vouched {
+        /// Which start of it says so.
+        generation: u64,
+        /// Of which [`ToKernel::Packages`]; 0: of none, it is there.
+        round: u64,
+        /// At most one for each app that was asked about.
+        words: Vec<Word>,
     },
     /// The kernel process cannot go on and is about to exit: a port in use, a missing certificate.
     Fatal {

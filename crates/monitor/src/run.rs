@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
-use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -19,16 +18,17 @@ use zone::cgroup::{NodeGroups, ZoneGroups};
 use zone::judge::{Ruling, Verdict};
 use zone::{NotEnforced, Resource, Sample};
 
-use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, check_specs, legible};
+use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, check_specs};
 use crate::audit::{self, Batch, Record};
 use crate::channel::{Channel, ChannelError, encode};
 use crate::children::Child;
+use crate::clerk::{Clerk, Done, Vouch};
 use crate::clock::{now_ms, timespec, unix_ms_at_zero};
 use crate::finder::{Find, Finder, Found};
 use crate::heard::{Heard, event};
-use crate::incident::{Incident, LAST_LINES_MAX};
+use crate::incident::Incident;
 use crate::keeper::Keeper;
-use crate::output::{Output, ZONE_REMARK};
+use crate::output::Output;
 use crate::plan::{check_open_files, check_plan};
 use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone};
 use crate::recording::Recording;
@@ -37,6 +37,10 @@ use crate::run_error::RunError;
 use crate::safe_mode::SafeModePlan;
 use crate::sampling;
 use crate::supervisor::{Command, Event, How, Severity, Supervisor, Timing, Who};
+use crate::vouching::{Errand, Vouching, Word};
+use crate::zone_process::{
+    LastLines, OUTPUT_BYTES_PER_TURN_MAX, Reported, ZoneProcess, log_zone, print, read_pipe, read_report,
+};
 
 /// Most messages that wait for the kernel process to read. More than all apps' attachments at once; a kernel that
 /// lets them pile up hangs.
@@ -45,17 +49,14 @@ const OUTBOX_MESSAGES_MAX: usize = 1_024;
 /// Most messages of the kernel process in one turn, so that it cannot keep the monitor from everything else.
 const MESSAGES_PER_TURN_MAX: usize = 64;
 
+/// The service that judges packages.
+const SECURITY: &str = "security";
+
 /// What is read of the kernel process after its end: more than its socket holds.
 const MESSAGES_AFTER_END_MAX: usize = 4_096;
 
-/// Most bytes of one app's output in one turn.
-const OUTPUT_BYTES_PER_TURN_MAX: usize = 16 << 10;
-
 /// What is read of an app's output after its end: all that a pipe holds.
 const OUTPUT_BYTES_AFTER_END_MAX: usize = 64 << 10;
-
-/// Longest line of an app's output in an incident, in bytes; what is longer is cut there.
-const INCIDENT_LINE_BYTES_MAX: usize = 500;
 
 /// Most bytes of a launcher's report in one turn; what an app can bring about in it is little.
 const REPORT_BYTES_PER_TURN_MAX: usize = 4 << 10;
@@ -107,6 +108,8 @@ pub struct Plan {
     pub records: Option<PathBuf>,
     /// Where an app is looked up that the operator adds while the node runs; without it none is added.
     pub find: Option<Find>,
+    /// What knows the packages of apps; without it no app that comes from one is started.
+    pub vouch: Option<Vouch>,
 }
 
 /// How the node ended.
@@ -145,40 +148,12 @@ struct KernelProcess {
     board: Board,
 }
 
-struct ZoneProcess {
-    zone: u16,
-    generation: u64,
-    app: String,
-    child: Child,
-    /// Held open so that the app sees the end of the monitor; nothing is read from it.
-    _channel: Channel,
-    pipe: Option<io::PipeReader>,
-    output: Output,
-    last_lines: LastLines,
-    /// Of the launcher; an app has no hand on it.
-    report_pipe: Option<io::PipeReader>,
-    report: Output,
-    groups: ZoneGroups,
-}
-
-/// What an app printed last, for its incidents: at most [`LAST_LINES_MAX`] lines of [`INCIDENT_LINE_BYTES_MAX`].
-#[derive(Debug, Default)]
-struct LastLines(VecDeque<String>);
-
-impl LastLines {
-    fn push(&mut self, line: &str) {
-        if self.0.len() >= LAST_LINES_MAX {
-            self.0.pop_front();
-        }
-        self.0.push_back(legible(line, INCIDENT_LINE_BYTES_MAX));
-    }
-}
-
 /// What a poll waits for.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Stop,
     Found,
+    Vouched,
     KernelChannel,
     KernelEnd,
     ZoneOutput(u16),
@@ -202,6 +177,8 @@ pub struct Monitor {
     left_groups: Vec<ZoneGroups>,
     keeper: Keeper,
     finder: Finder,
+    clerk: Clerk,
+    vouching: Vouching,
     /// What every kernel process is to know beside its configuration, by app; at most one for each app.
     added: BTreeMap<String, ToKernel>,
     /// Of the zone that was reaped last, until what became of it is decided: its app, generation and last lines.
@@ -223,7 +200,7 @@ impl Monitor {
     /// [`RunError::Plan`] if the plan cannot be run; nothing has been started then. [`RunError::Io`] if the system has no threads left.
     pub fn start(plan: Plan, stop: OwnedFd) -> Result<Monitor, RunError> {
         check_plan(&plan)?;
-        let Plan { apps, workers, port, config, programs, timing, safe_mode, records, find } = plan;
+        let Plan { apps, workers, port, config, programs, timing, safe_mode, records, find, vouch } = plan;
         let keeps_records = apps.iter().any(|app| app.role == AppRole::Service && app.name == audit::SERVICE);
         let supervisor = Supervisor::new(apps, timing)?.with_safe_mode(safe_mode);
         let mut monitor = Monitor {
@@ -239,6 +216,8 @@ impl Monitor {
             left_groups: Vec::new(),
             keeper: Keeper::new(records)?,
             finder: Finder::new(find),
+            clerk: Clerk::new(vouch),
+            vouching: Vouching::default(),
             added: BTreeMap::new(),
             reaped: None,
             heard: VecDeque::new(),
@@ -292,6 +271,7 @@ impl Monitor {
         self.resources.keep_only(|zone| supervisor.spec(zone).is_some());
         self.heard.push_back(Event::Tick);
         self.decide();
+        self.see_to_packages();
         self.flush();
         Ok(self.outcome.clone())
     }
@@ -300,7 +280,10 @@ impl Monitor {
         let (sources, mut fds): (Vec<Source>, Vec<PollFd<'_>>) = self.sources().into_iter().unzip();
         let now = now_ms();
         let outputs = self.zones.iter().filter_map(|zone| zone.output.next_wake_ms());
-        let wake = outputs.fold(self.supervisor.next_wake_ms(now), u64::min).min(self.next_sample_ms);
+        let wake = outputs
+            .fold(self.supervisor.next_wake_ms(now), u64::min)
+            .min(self.next_sample_ms)
+            .min(self.vouching.next_wake_ms());
         match rustix::event::poll(&mut fds, Some(&timespec(wake.saturating_sub(now)))) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
@@ -319,6 +302,9 @@ impl Monitor {
         }
         if let Some(wake) = self.finder.wake() {
             wait_for(Source::Found, wake, PollFlags::IN);
+        }
+        if let Some(wake) = self.clerk.wake() {
+            wait_for(Source::Vouched, wake, PollFlags::IN);
         }
         if let Some(kernel) = &self.kernel {
             if let Some(channel) = &kernel.channel {
@@ -343,6 +329,7 @@ impl Monitor {
         match source {
             Source::Stop => self.read_stop(),
             Source::Found => self.take_found(),
+            Source::Vouched => self.take_done(),
             Source::KernelChannel => self.read_kernel(MESSAGES_PER_TURN_MAX),
             Source::KernelEnd => self.reap_kernel(),
             Source::ZoneOutput(zone) => self.read_output(zone),
@@ -402,6 +389,12 @@ impl Monitor {
             Command::StartZone { zone, generation } => {
                 let started = self.start_zone(zone, generation);
                 self.report_start(Who::Zone { zone, generation }, started);
+            }
+            Command::Vouch(subject) => self.vouching.on_start(subject),
+            Command::LookUp { app } => {
+                if let Err(reason) = self.finder.ask(app.clone()) {
+                    self.heard.push_back(Event::NotFound { app, reason });
+                }
             }
             Command::End { who, how } => self.end(who, how),
             Command::TellKernel(message) => self.tell_kernel(&message, Vec::new()),
@@ -576,6 +569,10 @@ impl Monitor {
                         Err(why) => tracing::error!("app {app}: it is not started: {why}"),
                     },
                     Heard::Rulings(rulings) => self.on_rulings(&rulings),
+                    Heard::Vouched { generation, round, words } => {
+                        let words = self.vouching.on_service(generation, round, words);
+                        self.hear_words(words);
+                    }
                     Heard::Records(told) => {
                         if let Some(records) = &mut self.recording {
                             records.hear(told);
@@ -609,9 +606,55 @@ impl Monitor {
             });
             match checked {
                 Ok(found) => self.add(found),
-                Err(why) => tracing::error!("app {app}: it is not started: {why}"),
+                Err(reason) => {
+                    tracing::error!("app {app}: it is not started: {reason}");
+                    self.heard.push_back(Event::NotFound { app, reason });
+                }
             }
         }
+    }
+
+    /// Has somebody vouch for the apps that are to start, and now and then for those that run.
+    fn see_to_packages(&mut self) {
+        let supervisor = &self.supervisor;
+        self.vouching.on_running(supervisor.runs(SECURITY));
+        self.vouching.on_time(|| supervisor.vouched_for(), now_ms());
+        while let Some(errand) = self.vouching.next_errand() {
+            match errand {
+                Errand::AskService { round, question } => {
+                    self.tell_kernel(&ToKernel::Packages { round, question }, Vec::new());
+                }
+                errand => {
+                    if !self.clerk.send(errand) {
+                        let words = self.vouching.on_no_clerk();
+                        self.hear_words(words);
+                    }
+                }
+            }
+        }
+        self.decide();
+    }
+
+    /// What the clerk has done.
+    fn take_done(&mut self) {
+        let Some(done) = self.clerk.take_done() else {
+            let words = self.vouching.on_no_clerk();
+            return self.hear_words(words);
+        };
+        for done in done {
+            match done {
+                Done::Papers { round, question } => self.vouching.on_papers(round, question, now_ms()),
+                Done::Words { round, words } => {
+                    let words = self.vouching.on_clerk(round, words);
+                    self.hear_words(words);
+                }
+            }
+        }
+    }
+
+    fn hear_words(&mut self, words: Vec<Word>) {
+        let heard = |Word { zone, check, says }| Event::Vouched { zone, check, says };
+        self.heard.extend(words.into_iter().map(heard));
     }
 
     fn add(&mut self, Found { spec, about }: Found) {
@@ -804,68 +847,6 @@ fn called(board: &Board) -> Vec<u16> {
     board.read().into_iter().filter_map(|word| u16::try_from(word).ok()).filter(|zone| *zone > 0).collect()
 }
 
-fn read_pipe(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64, keeper: &mut Keeper) {
-    let lines = read_lines(&mut process.pipe, &mut process.output, bytes_max, now_ms);
-    lines.iter().for_each(|line| print(process, line, keeper));
-}
-
-/// A line of an app goes into the log, into the app's own, and is remembered for its incidents.
-fn print(process: &mut ZoneProcess, line: &str, keeper: &mut Keeper) {
-    log_output(&process.app, line);
-    process.last_lines.push(line);
-    keeper.line(&process.app, process.generation, unix_ms_at_zero().saturating_add(now_ms()), line);
-}
-
-/// What a launcher said in one turn.
-#[derive(Default)]
-struct Reported {
-    gaps: Vec<Event>,
-    /// Its app, and what it tried and was not let do.
-    denied: Vec<(String, String)>,
-}
-
-/// What the launcher says: of a gap the supervisor hears, everything else is logged, and what it denied the app is recorded too.
-fn read_report(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64) -> Reported {
-    let who = Who::Zone { zone: process.zone, generation: process.generation };
-    let mut reported = Reported::default();
-    for line in read_lines(&mut process.report_pipe, &mut process.report, bytes_max, now_ms) {
-        let remark = line.strip_prefix(ZONE_REMARK);
-        match remark.and_then(|remark| serde_json::from_str::<NotEnforced>(remark).ok()) {
-            Some(gap) => reported.gaps.push(Event::NotEnforced { who, gap }),
-            None => {
-                log_zone(&process.app, &line);
-                reported.denied.extend(remark.map(|remark| (process.app.clone(), remark.to_owned())));
-            }
-        }
-    }
-    reported
-}
-
-fn read_lines(
-    from: &mut Option<io::PipeReader>,
-    output: &mut Output,
-    bytes_max: usize,
-    now_ms: u64,
-) -> Vec<String> {
-    let mut bytes = [0; OUTPUT_BYTES_PER_TURN_MAX];
-    let mut left = bytes_max;
-    let mut lines = Vec::new();
-    while let Some(pipe) = from.as_mut().filter(|_| left > 0) {
-        let room = left.min(bytes.len());
-        match pipe.read(&mut bytes[..room]) {
-            Ok(0) => *from = None,
-            Ok(count) => {
-                left -= count;
-                lines.extend(output.push(&bytes[..count], now_ms));
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Nothing more now, or nothing more ever; the pidfd tells which.
-            Err(_) => break,
-        }
-    }
-    lines
-}
-
 /// What one port takes of memory: its rings, and a few pages of indices.
 fn port_bytes(sizes: Sizes) -> u64 {
     const INDICES: u64 = 64 << 10;
@@ -879,13 +860,4 @@ fn port_bytes(sizes: Sizes) -> u64 {
 fn own_groups() -> NodeGroups {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     NodeGroups::find(&read("/proc/self/mounts"), &read("/proc/self/cgroup"), std::process::id()).make()
-}
-
-fn log_output(app: &str, line: &str) {
-    tracing::info!(target: "app", "{app}: {line}");
-}
-
-fn log_zone(app: &str, line: &str) {
-    let line = line.strip_prefix(ZONE_REMARK).unwrap_or(line);
-    tracing::warn!(target: "zone", "{app}: {line}");
 }

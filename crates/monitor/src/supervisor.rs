@@ -11,6 +11,7 @@
 //! | a service's process ends, unasked | as an app's, but with less delay, and it is given up later |
 //! | a zone breaks the rules of its port | killed, then as above |
 //! | a trusted app panics | caught by the kernel; the app runs in a process zone from then on |
+//! | nobody vouches for an app's package | it is not started, or is ended, and waits for the operator |
 //! | the kernel ends, unasked, or its workers stand still | restarted; every zone too, with fresh ports; the trusted apps that it was calling run in process zones from then on, or all of them if it was calling none |
 //! | the kernel says at its first start that it cannot run | the node ends with the kernel's exit code and sentence |
 //! | several services fail within a short time, or one is given up | kernel and zones are started anew, and if it happens again, in safe mode |
@@ -26,6 +27,7 @@ use crate::backoff::{Backoff, Patience, Verdict};
 use crate::incident::{Evidence, Incident, What};
 use crate::protocol::ToKernel;
 use crate::safe_mode::{Consequence, Intensity, SafeMode, SafeModePlan};
+use crate::vouching::Subject;
 use crate::witness::{KernelEnd, Witness};
 use zone::NotEnforced;
 
@@ -200,6 +202,17 @@ impl Supervisor {
         self.apps.iter().any(|app| app.zone == zone && app.enforces(limit))
     }
 
+    /// The apps that run and for which somebody must vouch.
+    #[must_use]
+    pub fn vouched_for(&self) -> Vec<Subject> {
+        self.apps.iter().filter_map(AppLife::vouched_for).collect()
+    }
+
+    /// Which start of an app or service runs, if one does.
+    pub(crate) fn runs(&self, name: &str) -> Option<u64> {
+        self.apps.iter().find(|app| app.spec.name == name && app.has_process()).map(AppLife::generation)
+    }
+
     /// How all apps are, in the operator's order. `unix_ms_at_zero` is the wall clock at zero of the clock whose times
     /// the events carry.
     #[must_use]
@@ -292,6 +305,18 @@ impl Supervisor {
                 }
             }
             Event::AppAdded { spec } => self.app_added(*spec, now_ms, out),
+            Event::Vouched { zone, check, says } => {
+                let at = self.situation(now_ms);
+                if let Some(app) = self.apps.iter_mut().find(|app| app.zone == zone) {
+                    app.vouched(check, says, at, out);
+                }
+            }
+            Event::NotFound { app, reason } => {
+                let at = self.situation(now_ms);
+                if let Some(app) = self.app(&app) {
+                    app.not_found(&reason, at, out);
+                }
+            }
             Event::LeaveSafeMode => self.leave_safe_mode(now_ms, out),
             Event::KernelCalled { zones } => self.called = self.loaded(|zone| zones.contains(&zone)),
             Event::Tick => self.tick(now_ms, out),

@@ -6,7 +6,7 @@ use crate::commands::Commands;
 use crate::settings::Settings;
 use abi::Receipt;
 use abi::event::{
-    Audit, FlowRemoved, Observed, PacketIn, PortStatus, Query, QueryReply, SoftLimit, StatsReply,
+    Audit, FlowRemoved, Observed, Packages, PacketIn, PortStatus, Query, QueryReply, SoftLimit, StatsReply,
     SwitchError, SwitchUp, Topic, kind,
 };
 use flow::{DatapathId, Match};
@@ -55,6 +55,9 @@ pub trait App: Sized + 'static {
 
     /// What zones use, for the service of the node that judges it; no app hears it.
     fn on_observed(&mut self, _observed: &Observed, _out: &mut Commands) {}
+
+    /// Packages to judge, for the service of the node that does; [`Commands::vouched`] answers. No app hears it.
+    fn on_packages(&mut self, _packages: &Packages, _out: &mut Commands) {}
 
     /// Something was published.
     fn on_topic(&mut self, _topic: &Topic, _out: &mut Commands) {}
@@ -132,6 +135,11 @@ impl Interests {
     /// What zones use; only a service of the node is told.
     pub fn observations(self) -> Self {
         self.with(kind::OBSERVED)
+    }
+
+    /// Packages to judge; only a service of the node is told.
+    pub fn packages(self) -> Self {
+        self.with(kind::PACKAGES)
     }
 
     /// The time, about once a second.

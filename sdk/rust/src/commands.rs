@@ -4,7 +4,7 @@
 
 use abi::command::{
     Ask, AuditKept, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, Rulings, StatsRequest,
-    Subscribe, What, write,
+    Subscribe, Vouched, What, write,
 };
 use abi::event::PacketIn;
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match};
@@ -109,6 +109,11 @@ impl Commands {
     /// Says what follows from what zones use, as a JSON list; for the service of the node that judges it.
     pub fn rulings(&mut self, rulings: &str) {
         self.plain(What::Rulings(Rulings { rulings }));
+    }
+
+    /// Says whether packages are good, as a JSON list; for the service of the node that judges them. The round 0 is that it is there.
+    pub fn vouched(&mut self, round: u64, words: &str) {
+        self.plain(What::Vouched(Vouched { round, words }));
     }
 
     /// What was commanded so far, as frames one after the other; for what puts a zone together by hand.

@@ -47,6 +47,7 @@ impl<A: App> Instance<A> {
             Event::Dropped(count) => app.on_dropped(count, out),
             Event::SoftLimit(limit) => app.on_soft_limit(&limit, out),
             Event::Observed(observed) => app.on_observed(&observed, out),
+            Event::Packages(packages) => app.on_packages(&packages, out),
             Event::Topic(topic) => app.on_topic(&topic, out),
             Event::Query(query) => app.on_query(&query, out),
             Event::QueryReply(reply) => app.on_query_reply(&reply, out),

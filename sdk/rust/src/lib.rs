@@ -39,8 +39,8 @@ pub mod testing;
 
 pub use abi::command::{Ask, GroupMod, MeterMod, What};
 pub use abi::event::{
-    Audit, FlowRemoved, Observed, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply, SoftLimit,
-    StatsReply, SwitchError, SwitchUp, Topic, quota,
+    Audit, FlowRemoved, Observed, Packages, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply,
+    SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,
 };
 pub use abi::table::AppTable;
 pub use abi::{Outcome, Receipt, ZoneId};

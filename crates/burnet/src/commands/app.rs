@@ -70,7 +70,18 @@ fn listed(what: &str, apps: &[&AppView], now_ms: u64) -> String {
         what, "PACKAGE", "ZONE", "STATE", "PID", "SINCE", "RESTARTS", "EVENTS", "DROPPED", "COMMANDS",
         "REFUSED", "LAST END",
     ];
-    columns(headings, &rows) + &over(apps) + &not_enforced(apps)
+    columns(headings, &rows) + &refused(apps) + &over(apps) + &not_enforced(apps)
+}
+
+/// One line for each app for whose package nobody vouches, with what to do.
+fn refused(apps: &[&AppView]) -> String {
+    let of = |app: &&&AppView| app.status.state == AppState::Refused;
+    let line = |app: &&AppView| {
+        let name = &app.status.app;
+        let why = app.status.last_end.as_ref().map_or("nobody vouches for its package", |end| &end.reason);
+        format!("{name} is refused: {why}. Mend that, and say: burnet app restart {name}\n")
+    };
+    apps.iter().filter(of).map(line).collect()
 }
 
 /// One line for each soft limit that is passed.
@@ -132,6 +143,7 @@ fn state(state: AppState, now_ms: u64) -> String {
         AppState::Quarantined => "quarantined".to_owned(),
         AppState::Stopped => "stopped".to_owned(),
         AppState::Held => "held by safe mode".to_owned(),
+        AppState::Refused => "refused".to_owned(),
     }
 }
 

@@ -99,5 +99,8 @@ pub fn distrust(args: &KeyDistrustArgs) -> Result<String, CommandError> {
     let (name, id) = (key.name.clone(), key.public.id());
     state.keep_trust(&store, &lock)?;
     audit::keep(&state, "key_distrusted", None, format!("{name} (key {id})"));
-    Ok(format!("{name} (key {id}) is revoked; packages that nobody else has signed do not start any more\n"))
+    Ok(format!(
+        "{name} (key {id}) is revoked; packages that nobody else has signed do not start any more,\n\
+         and a node that runs ends their apps within a second or two\n"
+    ))
 }

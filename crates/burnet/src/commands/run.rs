@@ -6,6 +6,7 @@ mod baseline;
 mod keeper;
 mod launches;
 mod numbering;
+mod vouching;
 
 use self::launches::Launches;
 
@@ -121,6 +122,7 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
         .into_os_string();
     let launches = Launches::of(&config, users)?;
     let kernel = vec![own.clone(), OsString::from("kernel")];
+    let vouch = vouching::vouch(&config, &launches);
     let find = launches.clone().find(args, Surroundings::of_this_process()?);
     let zone = move |app: &AppSpec, seat: &Seat| {
         let launch = ZoneLaunch {
@@ -149,6 +151,7 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
         safe_mode: SafeModePlan { apps: config.safe_mode.apps, from_start: config.safe_mode.from_start },
         records: config.node.records,
         find: Some(find),
+        vouch,
     })
 }
 

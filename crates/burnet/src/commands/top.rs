@@ -199,6 +199,7 @@ fn word(state: AppState) -> &'static str {
         AppState::Quarantined => "quarantined",
         AppState::Stopped => "stopped",
         AppState::Held => "held",
+        AppState::Refused => "refused",
     }
 }
 

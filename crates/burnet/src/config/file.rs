@@ -219,6 +219,12 @@ impl ConfigFile {
         self.apps.entry(place).or_default()
     }
 
+    /// As if this app were not in it.
+    pub(super) fn leave_out(&mut self, name: &str) {
+        self.apps.retain(|other, _| other.get_ref() != name);
+        self.safe_mode.apps.retain(|other| other != name);
+    }
+
     fn resolve(&mut self, folder: &Path) {
         let TlsTable { certificate, private_key, ca_certificate, .. } = &mut self.southbound.tls;
         let app_paths = self.apps.values_mut().map(|app| &mut app.path);

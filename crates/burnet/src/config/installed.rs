@@ -39,6 +39,8 @@ const PACKET_OUTS_PER_S: u64 = 50_000;
 pub struct Packages {
     /// The state folder; `None` if no app comes from there.
     pub state: Option<PathBuf>,
+    /// Whose signature a package needs.
+    pub require: Require,
     /// By the app's name.
     pub apps: BTreeMap<String, Installed>,
 }
@@ -55,6 +57,8 @@ pub struct Installed {
     pub folder: PathBuf,
     /// Whose signatures counted when the node started.
     pub signed: String,
+    /// What was granted when the node started, by the names of the asks.
+    pub granted: BTreeSet<String>,
     /// Why it does not run trusted although the operator asked for that.
     pub demoted: Option<String>,
 }
@@ -76,7 +80,17 @@ pub struct Found {
     record: Record,
 }
 
-/// Fills the tables of those apps that are neither built in nor have a path, and are installed.
+/// What is installed of the apps that are neither built in nor have a path.
+#[derive(Debug, Default)]
+pub struct Resolved {
+    /// By name.
+    pub found: BTreeMap<String, Found>,
+    /// Those that may not start, where only another one is asked for.
+    pub left_out: Vec<String>,
+}
+
+/// Fills the tables of those apps that are neither built in nor have a path, and are installed. Where only one of them is asked for, others that
+/// may not start are left out.
 ///
 /// # Errors
 /// One is installed and may not start: unsigned, altered, expired or revoked.
@@ -86,39 +100,56 @@ pub fn resolve(
     state: &State,
     policy: Require,
     now: Moment,
-) -> Result<BTreeMap<String, Found>, ConfigError> {
-    let mut found = BTreeMap::new();
+    only: Option<&str>,
+) -> Result<Resolved, ConfigError> {
+    let mut resolved = Resolved::default();
     for name in wanted {
-        // What cannot be a name is refused by the monitor, with the rule.
-        let Ok(app) = AppName::try_from(name.clone()) else { continue };
-        let trouble = |error: package::state::StateError| ConfigError::Contradiction(error.to_string());
-        let Some(record) = state.record(&app).map_err(trouble)? else { continue };
-        let unpacked = state.installed(&app, &record).map_err(trouble)?;
-        let opinions = state.trust().map_err(trouble)?.opinions(&record.digest, &unpacked.signatures, now);
-        require(&opinions, policy)
-            .or_else(|why| contradiction(format!("the app {app} does not start: it {why}")))?;
-        let manifest = &unpacked.manifest;
-        let Some(entry) = manifest.entry_for(std::env::consts::ARCH) else {
-            return contradiction(format!("the app {app} has no program for this machine"));
-        };
-        let table = file.app_table(name);
-        table.packaged = Some(source(manifest.kind, unpacked.folder.join(entry.as_str())));
-        fill(table, manifest, &record);
-        // Its files, beside its program.
-        table.sandbox.fs.read.push(unpacked.folder.clone());
-        if let Some(flaw) = table.sandbox.flaw() {
-            return contradiction(format!("the app {app} cannot be granted what it asks for: {flaw}"));
+        match find(file, name, state, policy, now) {
+            Ok(Some(found)) => drop(resolved.found.insert(name.clone(), found)),
+            Ok(None) => {}
+            Err(_) if only.is_some_and(|only| only != name) => resolved.left_out.push(name.clone()),
+            Err(error) => return Err(error),
         }
-        let installed = Installed {
-            version: record.version.to_string(),
-            digest: record.digest,
-            folder: unpacked.folder.clone(),
-            signed: signed(&opinions),
-            demoted: None,
-        };
-        found.insert(name.clone(), Found { installed, record });
     }
-    Ok(found)
+    Ok(resolved)
+}
+
+fn find(
+    file: &mut ConfigFile,
+    name: &str,
+    state: &State,
+    policy: Require,
+    now: Moment,
+) -> Result<Option<Found>, ConfigError> {
+    // What cannot be a name is refused by the monitor, with the rule.
+    let Ok(app) = AppName::try_from(name.to_owned()) else { return Ok(None) };
+    let trouble = |error: package::state::StateError| ConfigError::Contradiction(error.to_string());
+    let Some(record) = state.record(&app).map_err(trouble)? else { return Ok(None) };
+    let unpacked = state.installed(&app, &record).map_err(trouble)?;
+    let opinions = state.trust().map_err(trouble)?.opinions(&record.digest, &unpacked.signatures, now);
+    require(&opinions, policy)
+        .or_else(|why| contradiction(format!("the app {app} does not start: it {why}")))?;
+    let manifest = &unpacked.manifest;
+    let Some(entry) = manifest.entry_for(std::env::consts::ARCH) else {
+        return contradiction(format!("the app {app} has no program for this machine"));
+    };
+    let table = file.app_table(name);
+    table.packaged = Some(source(manifest.kind, unpacked.folder.join(entry.as_str())));
+    fill(table, manifest, &record);
+    // Its files, beside its program.
+    table.sandbox.fs.read.push(unpacked.folder.clone());
+    if let Some(flaw) = table.sandbox.flaw() {
+        return contradiction(format!("the app {app} cannot be granted what it asks for: {flaw}"));
+    }
+    let installed = Installed {
+        version: record.version.to_string(),
+        digest: record.digest,
+        folder: unpacked.folder.clone(),
+        signed: signed(&opinions),
+        granted: record.granted.clone(),
+        demoted: None,
+    };
+    Ok(Some(Found { installed, record }))
 }
 
 /// The manifest says what the entry is, and its file's name says nothing: a name cannot have the file run by what it was not meant for.
@@ -208,12 +239,13 @@ fn fill_sandbox(sandbox: &mut Sandbox, granted: &System) {
 pub fn settle(
     specs: &mut [AppSpec],
     found: BTreeMap<String, Found>,
+    only: Option<&str>,
 ) -> Result<BTreeMap<String, Installed>, ConfigError> {
     let mut apps = BTreeMap::new();
     for (name, Found { mut installed, record }) in found {
         let trusted = specs.iter_mut().find(|spec| spec.name == name && spec.kind == ZoneKind::Trusted);
         if let (Some(spec), Err(why)) = (trusted, record.may_run_trusted()) {
-            if record.fall.is_none() {
+            if record.fall.is_none() && only.is_none_or(|only| only == name) {
                 return contradiction(format!(
                     "the app {name} {why}: burnet app trust {name} gives it, or run it in a process zone"
                 ));

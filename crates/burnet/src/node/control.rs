@@ -11,6 +11,7 @@
 
 use super::accepting::Accepting;
 use super::desk::{Asker, Desk};
+use super::judging;
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine};
 use super::mark::Mark;
 use super::operator::{Answer, NodeView, Question};
@@ -375,6 +376,10 @@ impl Control {
                 // A worker whose box is full misses one.
                 let _ = self.workers[0].send(ToWorker::Observe(observed));
             }
+            ToKernel::Packages { round, question } => {
+                // If its box is full the monitor hears nothing, and judges by itself.
+                let _ = self.workers[0].send(ToWorker::Packages { round, question });
+            }
             ToKernel::SoftLimit { zone, generation, excess } => {
                 // One of its ports is enough.
                 let limit = soft_limit(&excess);
@@ -479,7 +484,10 @@ impl Control {
                     }
                 }
                 FromWorker::Rulings { app, generation, rulings } => {
-                    self.hear_rulings(app, generation, &rulings)
+                    self.tell_judged(judging::rulings(app, generation, &rulings));
+                }
+                FromWorker::Vouched { app, generation, round, words } => {
+                    self.tell_judged(judging::vouched(app, generation, round, &words));
                 }
                 FromWorker::NoFlows { ticket, reason } => self.desk.on_trouble(ticket, &reason),
                 FromWorker::Audit(records) => self.tell_records(records),
@@ -491,18 +499,10 @@ impl Control {
         }
     }
 
-    /// A service that says what cannot be read is at fault as an app would be.
-    fn hear_rulings(&mut self, app: String, generation: u64, rulings: &str) {
-        match serde_json::from_str(rulings) {
-            Ok(rulings) if self.to_monitor.len() < TO_MONITOR_MAX => {
-                self.to_monitor.push(FromKernel::Rulings { rulings });
-            }
-            // The monitor takes nothing, and will judge by itself.
-            Ok(_) => {}
-            Err(error) => {
-                let reason = format!("its rulings cannot be read: {error}");
-                self.to_monitor.push(FromKernel::ZoneFault { app, generation, reason });
-            }
+    /// What a service judges. A monitor that takes nothing judges by itself.
+    fn tell_judged(&mut self, said: FromKernel) {
+        if self.to_monitor.len() < TO_MONITOR_MAX || matches!(said, FromKernel::ZoneFault { .. }) {
+            self.to_monitor.push(said);
         }
     }
 

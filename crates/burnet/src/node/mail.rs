@@ -88,6 +88,13 @@ pub enum ToWorker {
     CountZones,
     /// What zones use, for the service that judges it, as JSON. Lost if there is no room: the next is as good.
     Observe(String),
+    /// Packages for the service that judges them. Lost if there is no room: the monitor judges then.
+    Packages {
+        /// To be repeated in the answer.
+        round: u64,
+        /// JSON.
+        question: String,
+    },
     /// A zone is to hear that it passes a soft limit, or does not any more.
     TellSoftLimit {
         /// Which zone.
@@ -150,6 +157,17 @@ pub enum FromWorker {
         worker: usize,
         /// Of each zone that is attached.
         zones: Vec<ZoneCounts>,
+    },
+    /// What the service that judges packages says.
+    Vouched {
+        /// The service.
+        app: String,
+        /// Which start of it.
+        generation: u64,
+        /// Of which question.
+        round: u64,
+        /// JSON.
+        words: String,
     },
     /// What the service that judges says.
     Rulings {

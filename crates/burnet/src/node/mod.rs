@@ -14,6 +14,7 @@ pub mod client;
 mod control;
 mod desk;
 mod dispatch;
+mod judging;
 mod log_lines;
 mod mail;
 mod mark;

@@ -23,8 +23,8 @@ use super::zones::{Fault, ZoneEnd};
 use crate::config::NodeLimits;
 use abi::command::{Command, QueryAnswer, StatsRequest, What};
 use abi::event::{
-    ANSWER_LOST, Audit, NO_SUCH_SERVICE, Observed, Query, QueryReply, SERVICE_BUSY, SoftLimit, Topic, kind,
-    write,
+    ANSWER_LOST, Audit, NO_SUCH_SERVICE, Observed, Packages, Query, QueryReply, SERVICE_BUSY, SoftLimit,
+    Topic, kind, write,
 };
 use abi::header::FLAG_RECEIPT;
 use abi::{Frame, Outcome, Receipt, ZoneId};
@@ -349,7 +349,14 @@ impl Worker {
                 }
             }
             Decision::Log(log) => self.log(zone, log.level, log.text),
-            Decision::Rulings(rulings) => self.pass_rulings_on(zone, rulings),
+            Decision::Rulings(rulings) => self.pass_word_on(zone, |app, generation| FromWorker::Rulings {
+                app,
+                generation,
+                rulings: rulings.to_owned(),
+            }),
+            Decision::Vouched { round, words } => self.pass_word_on(zone, |app, generation| {
+                FromWorker::Vouched { app, generation, round, words: words.to_owned() }
+            }),
             Decision::Refuse(refusal @ Refusal::NoSuchSwitch(datapath)) => {
                 match self.pass_on(zone, datapath, frame) {
                     Some(true) => self.dispatch.kernel.on_passed_on(zone),
@@ -426,11 +433,10 @@ impl Worker {
         self.tell(ZoneSet::only(zone), |out, sequence| write::receipt(out, sequence, datapath, &receipt));
     }
 
-    fn pass_rulings_on(&mut self, zone: ZoneId, rulings: &str) {
+    fn pass_word_on(&mut self, zone: ZoneId, letter: impl FnOnce(String, u64) -> FromWorker) {
         let Some(end) = self.dispatch.zones.get(zone) else { return };
-        let (app, generation) = (end.app().to_owned(), end.generation());
         // A box that is full has something better in it: the monitor judges if none come.
-        let _ = self.control.send(FromWorker::Rulings { app, generation, rulings: rulings.to_owned() });
+        let _ = self.control.send(letter(end.app().to_owned(), end.generation()));
     }
 
     fn answer(&mut self, to: ZoneId, ticket: u64, status: u16, more: bool, payload: &[u8]) {
@@ -668,6 +674,11 @@ impl Worker {
                     let hearers = self.dispatch.kernel.hearers_of(kind::OBSERVED);
                     let observed = Observed { zones: &zones };
                     self.tell(hearers, |out, sequence| write::observed(out, sequence, &observed));
+                }
+                ToWorker::Packages { round, question } => {
+                    let hearers = self.dispatch.kernel.hearers_of(kind::PACKAGES);
+                    let packages = Packages { round, question: &question };
+                    self.tell(hearers, |out, sequence| write::packages(out, sequence, &packages));
                 }
                 ToWorker::TellSoftLimit { zone, generation, limit } => {
                     self.tell_soft_limit(zone, generation, &limit)

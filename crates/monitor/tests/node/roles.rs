@@ -63,6 +63,7 @@ impl Kernel {
                 | ToKernel::Audit { .. }
                 | ToKernel::Apps { .. }
                 | ToKernel::Resources { .. }
+                | ToKernel::Packages { .. }
                 | ToKernel::SoftLimit { .. } => {}
             }
         }

@@ -29,6 +29,7 @@ pub fn app(name: &str, kind: ZoneKind, settings: Value) -> AppSpec {
         sandbox: Default::default(),
         settings,
         grant: Default::default(),
+        packaged: false,
     }
 }
 
@@ -54,6 +55,7 @@ pub fn plan(apps: Vec<AppSpec>) -> Plan {
         safe_mode: Default::default(),
         records: None,
         find: None,
+        vouch: None,
     }
 }
 

@@ -1,11 +1,11 @@
 //! Whatever happens in whatever order, the supervisor keeps its promises. No process is started.
 //!
 //! `World` notes down each promise that is broken: at most one live generation of each child, no zone without a kernel,
-//! no start while quarantined, no trust after a demotion, few commands at once, none after the end.
+//! no start of a package that nobody vouched for, no start while quarantined, no trust after a demotion, few commands at once, none after the end.
 
 use crate::world::{World, app};
 use monitor::supervisor::{Event, ProcessEnd, Who};
-use monitor::{AppState, Verb, ZoneKind};
+use monitor::{AppSpec, AppState, Says, Verb, ZoneKind};
 use proptest::prelude::*;
 
 const APPS: [(&str, ZoneKind); 3] =
@@ -52,9 +52,20 @@ fn event() -> impl Strategy<Value = Event> {
         3 => name().prop_map(|app| Event::TrustedFault { app, reason: "panic".into() }),
         6 => (name(), verb).prop_map(|(app, verb)| Event::Operator { app, verb, why: None }),
         1 => Just(Event::LeaveSafeMode),
+        8 => (1..4u16, 0..12u64, says()).prop_map(|(zone, check, says)| Event::Vouched { zone, check, says }),
+        1 => name().prop_map(|app| Event::NotFound { app, reason: "no".into() }),
         1 => prop::collection::vec(0..5u16, 0..3).prop_map(|zones| Event::KernelCalled { zones }),
         2 => (who, 1..9u32).prop_map(|(who, pid)| Event::Started { who, pid }),
         1 => Just(Event::ShutdownAsked),
+    ]
+}
+
+fn says() -> impl Strategy<Value = Says> {
+    prop_oneof![
+        4 => Just(Says::Good),
+        1 => Just(Says::NotTrusted("no word".into())),
+        1 => Just(Says::Refused("altered".into())),
+        1 => Just(Says::Unknown("no disk".into())),
     ]
 }
 
@@ -84,6 +95,10 @@ fn take(world: &mut World, step: Step) {
 
 /// From here on nothing goes wrong any more.
 fn let_it_settle(world: &mut World) {
+    world.vouches = true;
+    for (zone, (check, _)) in world.asked.clone() {
+        world.hear(Event::Vouched { zone, check, says: Says::Good });
+    }
     for _ in 0..240 {
         if world.exit.is_some() {
             return;
@@ -98,7 +113,9 @@ proptest! {
 
     #[test]
     fn every_promise_holds_and_every_app_comes_to_rest(steps in prop::collection::vec(step(), 0..60)) {
-        let mut world = World::new(APPS.iter().map(|(name, kind)| app(name, *kind)).collect());
+        let packaged = |name: &str| name != "hub";
+        let spec = |(name, kind): &(&str, ZoneKind)| AppSpec { packaged: packaged(name), ..app(name, *kind) };
+        let mut world = World::new(APPS.iter().map(spec).collect());
         for step in steps {
             take(&mut world, step);
         }
@@ -109,7 +126,7 @@ proptest! {
             return Ok(());
         }
         for status in world.supervisor.statuses(0) {
-            let rests = matches!(status.state, AppState::Running | AppState::Quarantined | AppState::Stopped | AppState::Held);
+            let rests = matches!(status.state, AppState::Running | AppState::Quarantined | AppState::Stopped | AppState::Held | AppState::Refused);
             prop_assert!(rests, "{:?}", status);
             let process = world.alive.iter().any(|alive| alive.starts_with(&format!("zone {}.", status.zone)));
             let expected = status.state == AppState::Running && status.kind == ZoneKind::Process;

@@ -3,12 +3,12 @@
 //! In: what the tests let happen, and the supervisor's commands. Out: the supervisor's answers, and which processes are
 //! alive. Nothing is real here; the real ones are in `node.rs`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use monitor::incident::Incident;
 use monitor::protocol::ToKernel;
 use monitor::supervisor::{Command, Event, How, ProcessEnd, Supervisor, Who};
-use monitor::{AppSource, AppSpec, AppState, AppStatus, SafeModePlan, Timing, Verb, ZoneKind};
+use monitor::{AppSource, AppSpec, AppState, AppStatus, SafeModePlan, Says, Timing, Verb, ZoneKind};
 
 pub const KILLED: ProcessEnd = ProcessEnd::Signal { number: 9, core_dumped: false };
 pub const CRASHED: ProcessEnd = ProcessEnd::Signal { number: 11, core_dumped: false };
@@ -33,6 +33,10 @@ pub struct World {
     pub incidents: Vec<Incident>,
     apps: usize,
     dying: Vec<Event>,
+    /// The last that somebody was to vouch for, by zone, and whether somebody did.
+    pub asked: BTreeMap<u16, (u64, bool)>,
+    /// Somebody vouches for whatever is asked about, at once.
+    pub vouches: bool,
 }
 
 pub fn name(who: Who) -> String {
@@ -53,6 +57,7 @@ pub fn app(name: &str, kind: ZoneKind) -> AppSpec {
         sandbox: Default::default(),
         settings: Default::default(),
         grant: Default::default(),
+        packaged: false,
     }
 }
 
@@ -79,6 +84,8 @@ impl World {
             incidents: Vec::new(),
             apps: count,
             dying: Vec::new(),
+            asked: BTreeMap::new(),
+            vouches: false,
         };
         world.hear(Event::Begin);
         world
@@ -109,6 +116,11 @@ impl World {
     }
 
     pub fn hear_one(&mut self, event: Event) {
+        if let Event::Vouched { zone, check, says: Says::Good | Says::NotTrusted(_) } = &event
+            && let Some((asked, good)) = self.asked.get_mut(zone)
+        {
+            *good |= asked == check;
+        }
         if matches!(event, Event::KernelReady) {
             self.kernel_ready = true;
         }
@@ -141,6 +153,9 @@ impl World {
                 self.start(Who::Kernel { generation }, "kernel.");
             }
             Command::StartZone { zone, generation } => {
+                if self.asked.get_mut(&zone).is_some_and(|(_, good)| !std::mem::take(good)) {
+                    self.broken.push(format!("zone {zone} was started and nobody vouched for it"));
+                }
                 if !self.kernel_ready {
                     self.broken.push(format!("zone {zone} was started without a kernel"));
                 }
@@ -154,6 +169,15 @@ impl World {
                 }
             }
             Command::TellKernel(message) => self.tell(message),
+            Command::Vouch(subject) => {
+                self.commands.push(format!("ask about {}", subject.app));
+                self.asked.insert(subject.zone, (subject.check, false));
+                if self.vouches {
+                    let (zone, check) = (subject.zone, subject.check);
+                    self.dying.push(Event::Vouched { zone, check, says: Says::Good });
+                }
+            }
+            Command::LookUp { app } => self.commands.push(format!("look up {app}")),
             Command::PublishApps | Command::Log { .. } => {}
             Command::Incident(incident) => self.incidents.push(*incident),
             Command::Exit { code, message } => self.exit = Some((code, message)),
@@ -227,6 +251,13 @@ impl World {
             format!("{} {} by {culprit}; {}", incident.subject(), incident.what.words(), incident.then)
         };
         std::mem::take(&mut self.incidents).into_iter().map(words).collect()
+    }
+
+    /// Something is said of the app's package, about its newest start.
+    pub fn says(&mut self, app: &str, says: Says) {
+        let zone = self.status(app).zone;
+        let check = self.asked[&zone].0;
+        self.hear(Event::Vouched { zone, check, says });
     }
 
     pub fn operator(&mut self, verb: Verb, app: &str) {

@@ -34,7 +34,8 @@ pub fn append(
         | What::QueryAnswer(_)
         | What::Log(_)
         | What::AuditKept(_)
-        | What::Rulings(_) => Err(Refused::NotForSwitches),
+        | What::Rulings(_)
+        | What::Vouched(_) => Err(Refused::NotForSwitches),
     }
 }
 

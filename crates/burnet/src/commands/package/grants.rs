@@ -1,6 +1,7 @@
 //! `burnet app grant`, `revoke`, `trust`, `untrust`, `remove`: the operator's word on an installed app.
 //!
-//! In: the app's name. Out: its record changed, and what to print. A node that runs hears of it at its next start.
+//! In: the app's name. Out: its record changed, and what to print. A node that runs looks every second at what was taken away; what
+//! was given is for a next look at the package.
 
 use package::install::Record;
 use package::manifest::{AppName, Manifest};
@@ -15,6 +16,9 @@ use crate::node::operator::{Answer, Question};
 use monitor::Verb;
 
 const FROM_THEN: &str = "a node that runs hears of it when it is started again";
+
+/// What is taken away from an app that runs.
+const ENDED: &str = "a node that runs it ends it within a second or two";
 
 /// An installed app, to be changed.
 struct Held {
@@ -86,7 +90,10 @@ pub fn revoke(args: &GrantArgs) -> Result<String, CommandError> {
     held.check(&args.asks)?;
     held.record.granted.retain(|name| !args.asks.contains(name));
     held.keep("app_revoked", args.asks.join(", "))?;
-    Ok(format!("{} may no longer: {}; {FROM_THEN}\n", held.name, args.asks.join(", ")))
+    let (name, asks) = (&held.name, args.asks.join(", "));
+    Ok(format!(
+        "{name} may no longer: {asks}; {ENDED}, and burnet app restart {name} starts it with what is left\n"
+    ))
 }
 
 /// What `burnet app trust` prints.
@@ -111,7 +118,10 @@ pub fn untrust(args: &InstalledArgs) -> Result<String, CommandError> {
     let mut held = Held::of(&args.name, &args.state)?;
     held.record.untrust();
     held.keep("app_untrusted", format!("digest {}", held.record.digest))?;
-    Ok(format!("{} may no longer run inside the kernel's process; {FROM_THEN}\n", held.name))
+    let name = &held.name;
+    Ok(format!(
+        "{name} may no longer run inside the kernel's process; a node that runs it there moves it out within a second or two\n"
+    ))
 }
 
 /// What `burnet app remove` prints.

@@ -17,6 +17,8 @@ pub(super) fn make_monolithic(plan: &mut Plan) {
     plan.apps.retain(|app| app.role == AppRole::App);
     for app in &mut plan.apps {
         app.kind = ZoneKind::Trusted;
+        // Nobody looks whether it still may.
+        app.packaged = false;
     }
     plan.timing = Timing {
         app: Patience { restarts_max: 0, ..Patience::APP },

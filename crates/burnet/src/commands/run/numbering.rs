@@ -101,6 +101,7 @@ mod tests {
             sandbox: zone::Sandbox::default(),
             settings: serde_json::Map::new(),
             grant: serde_json::Value::Null,
+            packaged: false,
         }
     }
 

@@ -1,0 +1,65 @@
+//! What the monitor asks about the packages of its apps, and how it judges by itself while the service `security` does not.
+//!
+//! In: which apps. Out: a question, with the trust store and the records as they are now; the words on one. The code that judges is the service's own
+//! ([`package::vouch`]). It starts nothing and ends nobody.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use monitor::{Subject, Vouch};
+use package::manifest::AppName;
+use package::moment::Moment;
+use package::state::{Looks, State};
+use package::trust::Require;
+use package::vouch::{self, Question};
+
+use super::launches::Launches;
+use crate::config::Config;
+use crate::node::now_unix_ms;
+use crate::services;
+
+/// For a node that has a state folder; without one it has no packages.
+pub(super) fn vouch(config: &Config, launches: &Launches) -> Option<Vouch> {
+    let folder = config.packages.state.clone().or_else(|| config.node.state.clone())?;
+    let (launches, require) = (launches.clone(), config.packages.require);
+    let looks = Mutex::new(Looks::default());
+    Some(Vouch {
+        papers: Arc::new(move |subjects| papers(&folder, require, &launches, subjects)),
+        judge: Arc::new(move |question| {
+            judge(question, &mut looks.lock().unwrap_or_else(PoisonError::into_inner))
+        }),
+    })
+}
+
+/// An app of which the node knows no package is left out, so that nobody vouches for it.
+fn papers(folder: &Path, require: Require, launches: &Launches, subjects: &[Subject]) -> String {
+    let state = State::at(folder.to_owned());
+    let about = |subject: &Subject| {
+        let installed = launches.of_app(&subject.app).package?;
+        let name = AppName::try_from(subject.app.clone()).ok()?;
+        Some(vouch::Subject {
+            zone: subject.zone,
+            check: subject.check,
+            folder: installed.folder,
+            digest: installed.digest,
+            granted: installed.granted,
+            trusted: subject.trusted,
+            record: state.record(&name).map_err(|error| error.to_string()),
+        })
+    };
+    let question = Question {
+        now: Moment::from_unix_s(now_unix_ms() / 1_000),
+        require,
+        trust: state.trust_text().map_err(|error| error.to_string()),
+        packages: subjects.iter().filter_map(about).collect(),
+    };
+    // Text, numbers and lists: it can be written.
+    serde_json::to_string(&question).unwrap_or_default()
+}
+
+/// A question of our own can be read; nobody vouches for what is not in it.
+fn judge(question: &str, looks: &mut Looks) -> Vec<monitor::Word> {
+    let Ok(question) = serde_json::from_str::<Question>(question) else { return Vec::new() };
+    let words = vouch::judge(&question, |folder, digest| looks.look(folder, digest, question.now));
+    words.into_iter().map(services::to_say).collect()
+}

@@ -1,0 +1,125 @@
+//! The process of one zone as the monitor holds it, and what is read of it: its output and its launcher's report.
+//!
+//! In: the ends of its pipes. Out: lines in the log, in the app's own and in the memory for incidents; what the launcher says. It decides nothing, and
+//! reads no more in one turn than it is told to.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+use zone::NotEnforced;
+use zone::cgroup::ZoneGroups;
+
+use crate::app::legible;
+use crate::channel::Channel;
+use crate::children::Child;
+use crate::clock::{now_ms, unix_ms_at_zero};
+use crate::incident::LAST_LINES_MAX;
+use crate::keeper::Keeper;
+use crate::output::{Output, ZONE_REMARK};
+use crate::supervisor::{Event, Who};
+
+/// Most bytes of one app's output in one turn.
+pub(crate) const OUTPUT_BYTES_PER_TURN_MAX: usize = 16 << 10;
+
+/// Longest line of an app's output in an incident, in bytes; what is longer is cut there.
+const INCIDENT_LINE_BYTES_MAX: usize = 500;
+
+pub(crate) struct ZoneProcess {
+    pub(crate) zone: u16,
+    pub(crate) generation: u64,
+    pub(crate) app: String,
+    pub(crate) child: Child,
+    /// Held open so that the app sees the end of the monitor; nothing is read from it.
+    pub(crate) _channel: Channel,
+    pub(crate) pipe: Option<io::PipeReader>,
+    pub(crate) output: Output,
+    pub(crate) last_lines: LastLines,
+    /// Of the launcher; an app has no hand on it.
+    pub(crate) report_pipe: Option<io::PipeReader>,
+    pub(crate) report: Output,
+    pub(crate) groups: ZoneGroups,
+}
+
+/// What an app printed last, for its incidents: at most [`LAST_LINES_MAX`] lines of [`INCIDENT_LINE_BYTES_MAX`].
+#[derive(Debug, Default)]
+pub(crate) struct LastLines(pub(crate) VecDeque<String>);
+
+impl LastLines {
+    pub(crate) fn push(&mut self, line: &str) {
+        if self.0.len() >= LAST_LINES_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(legible(line, INCIDENT_LINE_BYTES_MAX));
+    }
+}
+
+pub(crate) fn read_pipe(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64, keeper: &mut Keeper) {
+    let lines = read_lines(&mut process.pipe, &mut process.output, bytes_max, now_ms);
+    lines.iter().for_each(|line| print(process, line, keeper));
+}
+
+/// A line of an app goes into the log, into the app's own, and is remembered for its incidents.
+pub(crate) fn print(process: &mut ZoneProcess, line: &str, keeper: &mut Keeper) {
+    log_output(&process.app, line);
+    process.last_lines.push(line);
+    keeper.line(&process.app, process.generation, unix_ms_at_zero().saturating_add(now_ms()), line);
+}
+
+/// What a launcher said in one turn.
+#[derive(Default)]
+pub(crate) struct Reported {
+    pub(crate) gaps: Vec<Event>,
+    /// Its app, and what it tried and was not let do.
+    pub(crate) denied: Vec<(String, String)>,
+}
+
+/// What the launcher says: of a gap the supervisor hears, everything else is logged, and what it denied the app is recorded too.
+pub(crate) fn read_report(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64) -> Reported {
+    let who = Who::Zone { zone: process.zone, generation: process.generation };
+    let mut reported = Reported::default();
+    for line in read_lines(&mut process.report_pipe, &mut process.report, bytes_max, now_ms) {
+        let remark = line.strip_prefix(ZONE_REMARK);
+        match remark.and_then(|remark| serde_json::from_str::<NotEnforced>(remark).ok()) {
+            Some(gap) => reported.gaps.push(Event::NotEnforced { who, gap }),
+            None => {
+                log_zone(&process.app, &line);
+                reported.denied.extend(remark.map(|remark| (process.app.clone(), remark.to_owned())));
+            }
+        }
+    }
+    reported
+}
+
+fn read_lines(
+    from: &mut Option<io::PipeReader>,
+    output: &mut Output,
+    bytes_max: usize,
+    now_ms: u64,
+) -> Vec<String> {
+    let mut bytes = [0; OUTPUT_BYTES_PER_TURN_MAX];
+    let mut left = bytes_max;
+    let mut lines = Vec::new();
+    while let Some(pipe) = from.as_mut().filter(|_| left > 0) {
+        let room = left.min(bytes.len());
+        match pipe.read(&mut bytes[..room]) {
+            Ok(0) => *from = None,
+            Ok(count) => {
+                left -= count;
+                lines.extend(output.push(&bytes[..count], now_ms));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Nothing more now, or nothing more ever; the pidfd tells which.
+            Err(_) => break,
+        }
+    }
+    lines
+}
+
+fn log_output(app: &str, line: &str) {
+    tracing::info!(target: "app", "{app}: {line}");
+}
+
+pub(crate) fn log_zone(app: &str, line: &str) {
+    let line = line.strip_prefix(ZONE_REMARK).unwrap_or(line);
+    tracing::warn!(target: "zone", "{app}: {line}");
+}

@@ -1,0 +1,157 @@
+//! What the supervisor does about packages that nobody vouches for. No process is started.
+
+use crate::world::{CRASHED, World, app};
+use monitor::supervisor::Event;
+use monitor::{AppSpec, AppState, Says, Verb, ZoneKind};
+
+fn packaged(name: &str, kind: ZoneKind) -> AppSpec {
+    AppSpec { packaged: true, ..app(name, kind) }
+}
+
+/// `hub` from a package, in this kind of zone, about whose start somebody is asked.
+fn asked(kind: ZoneKind) -> World {
+    let mut world = World::new(vec![packaged("hub", kind)]);
+    world.hear(Event::KernelReady);
+    assert_eq!(world.take_commands(), ["start kernel.1", "ask about hub"]);
+    world
+}
+
+fn running(kind: ZoneKind) -> World {
+    let mut world = asked(kind);
+    world.says("hub", Says::Good);
+    assert_eq!(world.state("hub"), AppState::Running);
+    world.take_commands();
+    world
+}
+
+fn revoked() -> Says {
+    Says::Refused("is signed with a revoked key".to_owned())
+}
+
+#[track_caller]
+fn check(mut world: World, expected: &[&str], state: AppState) -> World {
+    assert_eq!(world.take_commands(), expected);
+    assert_eq!(world.state("hub"), state);
+    assert_eq!(world.broken, Vec::<String>::new());
+    world
+}
+
+fn last_reason(world: &World) -> String {
+    world.status("hub").last_end.map(|end| end.reason).unwrap_or_default()
+}
+
+const NEVER: [&str; 0] = [];
+
+#[test]
+fn nothing_of_a_package_starts_before_somebody_vouches_for_it() {
+    let mut world = asked(ZoneKind::Process);
+    world.wait_ms(60_000);
+    let mut world = check(world, &NEVER, AppState::Starting);
+    world.says("hub", Says::Good);
+    check(world, &["start zone 1.1"], AppState::Running);
+}
+
+#[test]
+fn a_package_that_is_refused_or_of_which_nobody_can_tell_is_not_started_and_not_tried_again() {
+    for says in [revoked(), Says::Unknown("no disk".to_owned())] {
+        let mut world = asked(ZoneKind::Process);
+        world.says("hub", says);
+        world.wait_ms(120_000);
+        let mut world = check(world, &NEVER, AppState::Refused);
+        assert!(["is signed with a revoked key", "no disk"].contains(&last_reason(&world).as_str()));
+        let then = "it stays stopped until you have mended that and say: burnet app restart hub";
+        assert_eq!(world.take_incidents(), [format!("hub package refused by nobody; {then}")]);
+        assert_eq!(world.status("hub").restarts, 0);
+    }
+}
+
+#[test]
+fn a_word_on_an_earlier_start_says_nothing() {
+    let mut world = asked(ZoneKind::Process);
+    let earlier = Event::Vouched { zone: 1, check: 1, says: revoked() };
+    world.says("hub", Says::Good);
+    world.app_ends("hub", CRASHED);
+    world.hear(earlier.clone());
+    let mut world = check(world, &["start zone 1.1", "detach 1.1", "ask about hub"], AppState::Starting);
+    world.hear(Event::Vouched { zone: 1, check: 1, says: Says::Good });
+    world.hear(Event::Vouched { zone: 1, check: 3, says: Says::Good });
+    let mut world = check(world, &NEVER, AppState::Starting);
+    world.says("hub", Says::Good);
+    check(world, &["start zone 1.2"], AppState::Running);
+}
+
+#[test]
+fn what_runs_and_is_refused_is_killed_and_not_started_again() {
+    let mut world = running(ZoneKind::Process);
+    assert_eq!(world.supervisor.vouched_for().len(), 1);
+    world.says("hub", revoked());
+    world.wait_ms(60_000);
+    let world = check(world, &["detach 1.1", "kill zone 1.1"], AppState::Refused);
+    assert_eq!(last_reason(&world), "is signed with a revoked key");
+    assert_eq!(world.supervisor.vouched_for().len(), 0);
+    let mut world = running(ZoneKind::Trusted);
+    world.says("hub", revoked());
+    check(world, &["unload hub"], AppState::Refused);
+}
+
+#[test]
+fn what_runs_and_of_which_nobody_can_tell_goes_on() {
+    let mut world = running(ZoneKind::Process);
+    for _ in 0..3 {
+        world.says("hub", Says::Unknown("no disk".to_owned()));
+    }
+    check(world, &NEVER, AppState::Running);
+}
+
+#[test]
+fn the_operator_brings_back_what_was_refused_as_it_is_installed_now() {
+    for verb in [Verb::Restart, Verb::Start] {
+        let mut world = running(ZoneKind::Process);
+        world.says("hub", revoked());
+        world.take_commands();
+        world.operator(verb, "hub");
+        let mut world = check(world, &["look up hub"], AppState::Refused);
+        world.hear(Event::NotFound { app: "hub".to_owned(), reason: "it is unsigned".to_owned() });
+        let mut world = check(world, &NEVER, AppState::Refused);
+        assert_eq!(last_reason(&world), "it is unsigned");
+        let spec = Box::new(packaged("hub", ZoneKind::Process));
+        world.hear(Event::AppAdded { spec });
+        let mut world = check(world, &["ask about hub"], AppState::Starting);
+        world.says("hub", Says::Good);
+        check(world, &["start zone 1.2"], AppState::Running);
+    }
+}
+
+#[test]
+fn who_lost_the_operators_word_leaves_the_kernel() {
+    let lost = || Says::NotTrusted("there is no word of yours any more".to_owned());
+    let mut world = asked(ZoneKind::Trusted);
+    world.says("hub", lost());
+    let world = check(world, &["start zone 1.1"], AppState::Running);
+    assert_eq!((world.status("hub").kind, world.status("hub").demoted.is_some()), (ZoneKind::Process, true));
+    let mut world = running(ZoneKind::Trusted);
+    world.says("hub", lost());
+    let mut world = check(world, &["unload hub", "ask about hub"], AppState::Starting);
+    world.says("hub", Says::Good);
+    let world = check(world, &["start zone 1.2"], AppState::Running);
+    assert_eq!(world.status("hub").kind, ZoneKind::Process);
+    // In a process zone nobody's word is needed.
+    let mut world = running(ZoneKind::Process);
+    world.says("hub", lost());
+    check(world, &NEVER, AppState::Running);
+}
+
+#[test]
+fn a_start_that_waits_for_a_word_is_stopped_held_and_quarantined_like_any_other() {
+    let mut world = asked(ZoneKind::Process);
+    world.operator(Verb::Stop, "hub");
+    world.says("hub", Says::Good);
+    let mut world = check(world, &NEVER, AppState::Stopped);
+    world.operator(Verb::Quarantine, "hub");
+    world.says("hub", revoked());
+    check(world, &NEVER, AppState::Quarantined);
+    let mut world = asked(ZoneKind::Process);
+    world.kernel_ends(CRASHED);
+    world.says("hub", Says::Good);
+    check(world, &["start kernel.2"], AppState::Starting);
+}
