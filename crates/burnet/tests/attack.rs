@@ -72,6 +72,8 @@ holds! {
     ask_flood: "ask-flood",
     old_package: "old-package",
     altered_package: "altered-package",
+    altered_while_running: "altered-while-running",
+    outlived_key: "outlived-key",
     greedy_update: "greedy-update",
     no_hello: "no-hello",
     wrong_version: "wrong-version",

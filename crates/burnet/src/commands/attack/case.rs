@@ -164,6 +164,18 @@ pub const CASES: &[Case] = &[
         Must::BeTurnedAway("was altered on disk"),
     ),
     package(
+        "altered-while-running",
+        "flips a bit of the program of an app that runs",
+        PackageAttack::TamperRunning,
+        Must::BeTurnedAway("was altered on disk"),
+    ),
+    package(
+        "outlived-key",
+        "goes on running when its key is revoked",
+        PackageAttack::OutliveKey,
+        Must::BeTurnedAway("is signed with a revoked key"),
+    ),
+    package(
         "greedy-update",
         "updates an app to one that asks for more, and nobody says yes",
         PackageAttack::AskForMore,

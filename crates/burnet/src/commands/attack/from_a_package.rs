@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use monitor::Verb;
+use monitor::{AppState, AppStatus, Verb};
 
 use crate::node::client;
 use crate::node::operator::{Answer, Question};
@@ -25,6 +25,10 @@ pub enum PackageAttack {
     Replay,
     /// A byte of an installed program is another one.
     Tamper,
+    /// A byte of the program of an app that runs is another one.
+    TamperRunning,
+    /// The key of an app that runs is revoked, and it goes on.
+    OutliveKey,
     /// An update wants more than was granted, and nobody says yes.
     AskForMore,
 }
@@ -35,8 +39,8 @@ pub const APP: &str = "misbehaving-package";
 /// The key that signs it.
 const KEY: &str = "visitor";
 
-/// Its program, which is never the point.
-const PROGRAM: &str = "#!/bin/sh\nexit 0\n";
+/// Its program, which is never the point: it waits for a line that never comes.
+const PROGRAM: &str = "#!/bin/sh\nread never\n";
 
 /// How long a refused start may take to be seen. Nothing is decided by it but whether it is seen at all.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -75,7 +79,18 @@ pub fn act(attack: PackageAttack, folder: &Path, socket: &Path) -> io::Result<St
         PackageAttack::AskForMore => burnet(folder, &["app", "install", &file("2.0.0")]),
         PackageAttack::Tamper => {
             alter(&program(folder)?)?;
-            start_again(socket)
+            ask(socket, Verb::Restart)?;
+            refused(socket)
+        }
+        PackageAttack::TamperRunning => {
+            runs(socket)?;
+            alter(&program(folder)?)?;
+            refused(socket)
+        }
+        PackageAttack::OutliveKey => {
+            runs(socket)?;
+            done(folder, &["key", "distrust", KEY])?;
+            refused(socket)
         }
     }
     .map(|(_, said)| said)
@@ -117,22 +132,45 @@ fn alter(program: &Path) -> io::Result<()> {
     fs::set_permissions(program, fs::Permissions::from_mode(0o755))
 }
 
-/// Lets the operator start the app again, and waits for what becomes of it.
-fn start_again(socket: &Path) -> io::Result<(bool, String)> {
-    client::ask(socket, &Question::App { app: APP.to_owned(), verb: Verb::Restart, why: None })
-        .map_err(|error| io::Error::other(error.to_string()))?;
+/// What the operator asks for the app.
+fn ask(socket: &Path, verb: Verb) -> io::Result<()> {
+    let question = Question::App { app: APP.to_owned(), verb, why: None };
+    client::ask(socket, &question).map(drop).map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// How the app is, once it is so; as it was last seen, if it never is.
+fn wait(socket: &Path, until: impl Fn(&AppStatus) -> bool) -> Option<AppStatus> {
     let began = Instant::now();
-    let mut said = String::new();
-    while began.elapsed() < PATIENCE && !said.contains("altered") {
-        std::thread::sleep(LOOK);
-        if let Ok(Answer::Apps(apps)) = client::ask(socket, &Question::Apps)
-            && let Some(end) =
-                apps.into_iter().find(|it| it.status.app == APP).and_then(|it| it.status.last_end)
-        {
-            said = format!("{} {}", end.reason, end.last_line.unwrap_or_default());
+    loop {
+        let seen = match client::ask(socket, &Question::Apps) {
+            Ok(Answer::Apps(apps)) => apps.into_iter().map(|app| app.status).find(|app| app.app == APP),
+            _ => None,
+        };
+        if seen.as_ref().is_some_and(&until) || began.elapsed() > PATIENCE {
+            return seen;
         }
+        std::thread::sleep(LOOK);
     }
-    Ok((false, said))
+}
+
+/// Waits until the app runs.
+fn runs(socket: &Path) -> io::Result<()> {
+    match wait(socket, |app| app.state == AppState::Running) {
+        Some(app) if app.state == AppState::Running => Ok(()),
+        seen => Err(io::Error::other(format!("the app does not run: {seen:?}"))),
+    }
+}
+
+/// Waits until nobody vouches for the app any more. Whether it goes on, and what is said of it.
+fn refused(socket: &Path) -> io::Result<(bool, String)> {
+    let Some(app) = wait(socket, |app| app.state == AppState::Refused) else {
+        return Err(io::Error::other("the node does not say how the app is"));
+    };
+    let reason = app.last_end.map(|end| end.reason).unwrap_or_default();
+    match (app.state, app.pid) {
+        (AppState::Refused, None) => Ok((false, reason)),
+        (state, pid) => Ok((true, format!("it is {state:?} ({pid:?}); {reason}"))),
+    }
 }
 
 /// A command of this binary in the folder: whether it worked, and the last line that it said of itself.
