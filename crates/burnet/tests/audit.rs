@@ -7,7 +7,12 @@ use audit::read::Reader;
 use burnet::node::client;
 use burnet::node::operator::{Answer, AppView, Question};
 use emulator::{Emulation, Handle, SwitchOptions, Topology};
+use flow::DatapathId;
+use openflow::message::{Body, FeaturesReply, Hello};
+use openflow::{Message, Version};
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -102,14 +107,28 @@ impl Node<'_> {
         }
     }
 
-    /// Two hosts behind a switch. Whatever they send comes up, and the hub is refused to send it on.
-    fn network(&self) -> Handle {
+    /// Where switches connect.
+    fn address(&self) -> SocketAddr {
         let Ok(Answer::Node(view)) = client::ask(&self.folder.0.join("node.sock"), &Question::Node) else {
             panic!("the node does not answer")
         };
+        view.listen[0].parse().unwrap()
+    }
+
+    /// Connects and says this, until the node closes; from where.
+    fn is_closed_on(&self, said: &[u8]) -> SocketAddr {
+        let mut stream = TcpStream::connect(self.address()).unwrap();
+        let from = stream.local_addr().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(said).unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+        from
+    }
+
+    /// Two hosts behind a switch. Whatever they send comes up, and the hub is refused to send it on.
+    fn network(&self) -> Handle {
         let topology: Topology = "single,2".parse().unwrap();
-        let network =
-            Emulation::start(&topology, view.listen[0].parse().unwrap(), &SwitchOptions::default()).unwrap();
+        let network = Emulation::start(&topology, self.address(), &SwitchOptions::default()).unwrap();
         network.wait_connected(PATIENCE).unwrap();
         network
     }
@@ -131,6 +150,24 @@ fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     // It may have ended meanwhile.
     let _ = rustix::process::kill_process(pid, signal);
+}
+
+/// What a switch of 1.0 says to come up.
+fn handshake(datapath_id: DatapathId) -> Vec<u8> {
+    let features = FeaturesReply {
+        datapath_id,
+        n_buffers: 0,
+        n_tables: 1,
+        auxiliary_id: 0,
+        capabilities: 0,
+        actions: 0,
+        ports: Vec::new(),
+    };
+    let mut bytes = Vec::new();
+    for body in [Body::Hello(Hello::default()), Body::FeaturesReply(features)] {
+        Message { version: Version::V1_0, xid: 1, body }.encode(&mut bytes).unwrap();
+    }
+    bytes
 }
 
 /// What one node's processes told: each once, in order, and none missing.
@@ -167,6 +204,47 @@ fn a_node_keeps_who_did_what_and_was_refused_what_and_the_chain_is_whole() {
     // The service is over before this is told: the monitor keeps it.
     let last = lines.last().unwrap();
     assert_eq!((last.record.what.as_str(), last.told.is_some()), ("stopped", true), "{last:?}");
+}
+
+#[test]
+fn a_second_switch_of_an_id_and_whoever_is_no_switch_are_kept_with_their_addresses() {
+    let folder = Folder::new();
+    // Each worker counts what it sees.
+    let node = Node::start(&folder, &["--app", "hub", "--workers", "1"]);
+    let network = node.network();
+    let second = node.is_closed_on(&handshake(DatapathId(1)));
+    let stranger = node.is_closed_on(b"GET / HTTP/1.1\r\n\r\n");
+    let again = node.is_closed_on(b"GET / HTTP/1.1\r\n\r\n");
+    drop(network);
+    node.end();
+    let lines = folder.lines();
+    check_told_once(&lines);
+    check_sound(&folder);
+    let of =
+        |what: &str| lines.iter().map(|line| &line.record).filter(|it| it.what == what).collect::<Vec<_>>();
+    let refused = of("switch_refused");
+    assert!(
+        refused[0].text.starts_with(&format!("{second}: datapath id of:0000000000000001 is in use")),
+        "{refused:?}"
+    );
+    assert_eq!(
+        (refused[0].who.as_str(), refused[0].switch.as_deref()),
+        ("switch", Some("of:0000000000000001"))
+    );
+    let cut_off = of("switch_cut_off");
+    assert!(cut_off[0].text.starts_with(&format!("{stranger}: ")), "{cut_off:?}");
+    // Both at once if they came within one look at the clock; the second waits for the end of the minute, or of the node.
+    let times: u64 = cut_off.iter().map(|record| record.count).sum();
+    assert!(
+        times == 2 && cut_off.iter().skip(1).all(|it| it.text.starts_with(&again.to_string())),
+        "{cut_off:?}"
+    );
+    let shown = folder.burnet(&["audit", "--what", "switch"]);
+    assert!(
+        String::from_utf8_lossy(&shown.stdout).contains("switch_refused by switch of:0000000000000001: ")
+    );
+    let refused = folder.burnet(&["audit", "--refused"]);
+    assert!(String::from_utf8_lossy(&refused.stdout).contains("switch_cut_off by switch"));
 }
 
 #[test]

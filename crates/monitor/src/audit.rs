@@ -49,7 +49,7 @@ pub struct Record {
     pub unix_ms: u64,
     /// What, in one word.
     pub what: String,
-    /// Who: `app`, `operator`, `monitor` or `kernel`.
+    /// Who: `app`, `switch`, `operator`, `monitor` or `kernel`.
     pub who: String,
     /// Which app it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -156,7 +156,7 @@ impl Connection {
             self.transport.decide(&self.stream, tls).map_err(|error| broken(&error))?;
             if matches!(self.transport, Transport::Plain) && lent.config.tls_required {
                 let reason = "it speaks without TLS, which is required here";
-                return Err(SessionEnd::new(Fault::Operator, reason));
+                return Err(SessionEnd::refusal(Fault::Operator, reason));
             }
             self.open(lent);
         }

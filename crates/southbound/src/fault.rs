@@ -28,16 +28,23 @@ pub struct SessionEnd {
     pub reason: Cow<'static, str>,
     /// Where in the message, if a message was at fault: the field's name and the offset from the message's beginning.
     pub place: Option<(&'static str, usize)>,
+    /// Whether somebody was turned away who did nothing that the protocol forbids: the datapath id is in use, or TLS is required.
+    pub is_refusal: bool,
 }
 
 impl SessionEnd {
     pub(crate) fn new(fault: Fault, reason: impl Into<Cow<'static, str>>) -> Self {
-        SessionEnd { fault, reason: reason.into(), place: None }
+        SessionEnd { fault, reason: reason.into(), place: None, is_refusal: false }
+    }
+
+    /// Somebody is turned away.
+    pub(crate) fn refusal(fault: Fault, reason: impl Into<Cow<'static, str>>) -> Self {
+        SessionEnd { is_refusal: true, ..SessionEnd::new(fault, reason) }
     }
 
     /// The switch's fault, by a message that it sent.
     pub(crate) fn by_input(bad: BadInput) -> Self {
-        SessionEnd { fault: Fault::Switch, reason: bad.message, place: Some((bad.field, bad.offset)) }
+        SessionEnd { place: Some((bad.field, bad.offset)), ..SessionEnd::new(Fault::Switch, bad.message) }
     }
 }
 

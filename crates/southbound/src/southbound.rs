@@ -448,6 +448,9 @@ impl Southbound {
     ) {
         report::end(&mut self.limit, self.now_ms, &connection, end);
         let session = &mut connection.session;
+        let is_identified = matches!(session.state(), State::Identified | State::Up);
+        let datapath = is_identified.then(|| session.identity().datapath);
+        sink(SouthboundEvent::Ended { peer: connection.peer, datapath, end });
         let mut out = |effect: Effect<'_>| {
             if let Effect::Out(event) = effect {
                 sink(event);

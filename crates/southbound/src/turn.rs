@@ -2,8 +2,11 @@
 //!
 //! Never does anything with it: the worker's [`crate::Southbound`] is the one place that acts.
 
+use crate::fault::SessionEnd;
 use abi::ZoneId;
+use flow::DatapathId;
 use openflow::Version;
+use std::net::SocketAddr;
 
 /// What the worker hands to the kernel. The bytes are whole frames of the `abi`, and are gone when the call returns.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +19,15 @@ pub enum SouthboundEvent<'a> {
         zone: ZoneId,
         /// The frame.
         frame: &'a [u8],
+    },
+    /// A session, or what was to be one, has ended: for the node's records. The switch that is down by it comes as an event.
+    Ended {
+        /// Who had connected.
+        peer: SocketAddr,
+        /// As which switch, if it came so far to say.
+        datapath: Option<DatapathId>,
+        /// Why.
+        end: &'a SessionEnd,
     },
 }
 

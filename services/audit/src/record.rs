@@ -16,7 +16,7 @@ pub struct Record {
     pub unix_ms: u64,
     /// What: one word of `docs/reference/audit.md`.
     pub what: String,
-    /// Who did it: `app`, `operator`, `monitor`, `kernel` or `audit`.
+    /// Who did it: `app`, `switch`, `operator`, `monitor`, `kernel` or `audit`.
     pub who: String,
     /// Which app it is about.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -41,13 +41,13 @@ pub struct AuditShowArgs {
     /// Only what is about this app
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
-    /// Only records of this kind (refused, denied, started, ended …), or of this doer (app, operator, monitor, kernel, audit)
+    /// Only records of this kind (refused, denied, started, ended …), or of this doer (app, switch, operator, monitor, kernel, audit)
     #[arg(long, value_name = "WORD")]
     pub what: Option<String>,
     /// Only from then on: 2027-01-31, 2027-01-31T12:00:00Z, or so long ago as in 90s, 15m, 2h, 7d
     #[arg(long, value_name = "WHEN", value_parser = since)]
     pub since: Option<Since>,
-    /// Only what was not let pass: commands refused, calls denied
+    /// Only what was not let pass: commands refused, calls denied, switches refused or cut off
     #[arg(long)]
     pub refused: bool,
     /// Go on with what comes, until Ctrl-C

@@ -25,6 +25,9 @@ use monitor::legible;
 /// How often it is looked for what came, when that is followed.
 const FOLLOW: Duration = Duration::from_millis(200);
 
+/// The kinds of record that tell of something that was not let pass.
+const REFUSALS: [&str; 4] = ["refused", "denied", "switch_refused", "switch_cut_off"];
+
 /// `burnet audit`, with and without a word behind it.
 pub fn audit(args: &AuditArgs) -> Result<ExitCode, CommandError> {
     match &args.command {
@@ -100,7 +103,7 @@ fn shown(args: &AuditShowArgs, since_ms: u64, spelt: &str) -> Option<String> {
 fn passes(args: &AuditShowArgs, since_ms: u64, record: &Record) -> bool {
     let app = args.app.as_ref().is_none_or(|app| record.app.as_ref() == Some(app));
     let what = args.what.as_ref().is_none_or(|what| *what == record.what || *what == record.who);
-    let refused = !args.refused || ["refused", "denied"].contains(&record.what.as_str());
+    let refused = !args.refused || REFUSALS.contains(&record.what.as_str());
     app && what && refused && record.unix_ms >= since_ms
 }
 

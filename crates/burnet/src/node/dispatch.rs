@@ -7,6 +7,7 @@
 //! In: events of switches, while a connection is read. Out: frames in the zones' rings, faults and effects for the worker to act on. Never
 //! waits for a zone, and never ends one: it notes the fault.
 
+use super::switch_faults::SwitchFaults;
 use super::zones::{Fault, ZoneEnds};
 use abi::event::{Event, kind, write};
 use abi::{Frame, ZoneId};
@@ -25,6 +26,8 @@ pub(super) struct Dispatch {
     pub heard: usize,
     /// Events of the connection that is read now for which an app had no room at once.
     pub waited: usize,
+    /// What switches did wrong and is not in the records yet.
+    pub switch_faults: SwitchFaults,
     /// Frames for the node itself: of one turn, and so bounded by what a turn reads.
     pub to_node: Vec<Vec<u8>>,
     /// Memory for answers of which a zone may not see all.
@@ -44,6 +47,7 @@ impl Dispatch {
             trusted_that_heard: ZoneSet::EMPTY,
             heard: 0,
             waited: 0,
+            switch_faults: SwitchFaults::default(),
             to_node: Vec::new(),
             cut_down: Vec::new(),
             now_ms: 0,
@@ -54,6 +58,9 @@ impl Dispatch {
     pub fn hear(&mut self, event: SouthboundEvent<'_>) {
         match event {
             SouthboundEvent::Event(bytes) => self.hear_frame(bytes),
+            SouthboundEvent::Ended { peer, datapath, end } => {
+                self.switch_faults.on_end(peer, datapath, end, self.now_ms);
+            }
             SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame } => {
                 if !self.kernel.on_own_answer(frame, self.now_ms)
                     && !self.kernel.on_meter_answer(frame, &mut self.effects)

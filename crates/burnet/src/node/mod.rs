@@ -25,6 +25,7 @@ mod packages;
 mod questions;
 mod refusals;
 mod socket;
+mod switch_faults;
 mod unsent;
 mod usage;
 mod worker;

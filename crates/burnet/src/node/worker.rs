@@ -31,8 +31,9 @@ use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::{DatapathId, ErrorCode};
 use kernel::{Asked, Decision, Effect, Grant, Kernel, QuotaKind, Refusal, Unanswered, ZoneSet};
 use mio::{Events, Poll, Token};
+use monitor::audit::Record;
 use monitor::{LINES_PER_S_MAX, ZoneCounts};
-use southbound::{Refused, Roster, Southbound, SouthboundConfig, Tag};
+use southbound::{NotAdopted, Refused, Roster, Southbound, SouthboundConfig, Tag};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -414,7 +415,13 @@ impl Worker {
         let kernel = &self.dispatch.kernel;
         let app = |zone: ZoneId| kernel.zone(zone).map_or("?", |zone| zone.name.as_str());
         let records = self.to_record.take(now_unix_ms(), app);
-        self.unsent.push(FromWorker::Audit(records));
+        self.tell_records(records);
+    }
+
+    fn tell_records(&mut self, records: Vec<Record>) {
+        if !records.is_empty() {
+            self.unsent.push(FromWorker::Audit(records));
+        }
     }
 
     fn refuse(&mut self, zone: ZoneId, frame: &Frame<'_>, reason: &str) {
@@ -558,6 +565,8 @@ impl Worker {
         self.tell_refusals();
         let Worker { southbound, dispatch, now_ms, .. } = self;
         southbound.on_tick(*now_ms, &mut |event| dispatch.hear(event));
+        let faults = self.dispatch.switch_faults.take(self.now_ms, now_unix_ms());
+        self.tell_records(faults);
         let (hearers, now_ms) = (self.dispatch.kernel.hearers_of(kind::TICK), self.now_ms);
         self.tell(hearers, |out, sequence| write::tick(out, sequence, now_ms));
         for (zone, left_out) in self.log_lines.take_left_out() {
@@ -640,7 +649,9 @@ impl Worker {
             match letter {
                 ToWorker::Adopt(stream, peer) => {
                     // Why it was not is in the log already.
-                    let _ = self.southbound.adopt(stream, peer, self.now_ms);
+                    if let Err(NotAdopted::NoRoom(why)) = self.southbound.adopt(stream, peer, self.now_ms) {
+                        self.dispatch.switch_faults.on_refused(peer, &why, self.now_ms);
+                    }
                 }
                 ToWorker::AttachZone { zone, app, generation, port, grant } => {
                     self.attach(zone, app, generation, port, grant)
@@ -779,6 +790,8 @@ impl Worker {
         self.tell(everybody, write::shutdown);
         self.serve_zones();
         self.tell_refusals();
+        let faults = self.dispatch.switch_faults.take_all(self.now_ms, now_unix_ms());
+        self.tell_records(faults);
         self.southbound.close_all("the node is shut down");
     }
 }

@@ -341,3 +341,23 @@ fn a_rule_is_whose_whose_add_was_sent_and_of_one_that_cannot_be_sent_nobodys() {
     assert!(in_vain.contains("1.0"), "{in_vain}");
     assert_eq!(said(&mut attacker, "ipv6,ipv6_dst=::1"), in_vain, "it is not the victim's");
 }
+
+#[test]
+fn who_breaks_the_protocol_or_is_a_second_switch_of_an_id_that_is_up_is_in_the_records() {
+    let mut bench = Bench::new();
+    let _first = bench.connect(&handshake(DatapathId(1)));
+    bench.turn_until(|worker| worker.dispatch.kernel.switches().count() == 1);
+    let second = bench.connect(&handshake(DatapathId(1))).local_addr().unwrap();
+    let stranger = bench.connect(b"GET / HTTP/1.1\r\n\r\n").local_addr().unwrap();
+    bench.turn_until(|worker| worker.southbound.sessions().count() == 1);
+    bench.worker.now_ms = TICK_MS;
+    bench.turn();
+    let told = |letter| if let FromWorker::Audit(records) = letter { records } else { Vec::new() };
+    let records: Vec<Record> = bench.reports.try_iter().flat_map(told).collect();
+    let of = |what: &str| records.iter().find(|record| record.what == what).unwrap();
+    let (refused, cut_off) = (of("switch_refused"), of("switch_cut_off"));
+    assert_eq!((refused.switch.as_deref(), refused.count), (Some("of:0000000000000001"), 1));
+    assert!(refused.text.starts_with(&format!("{second}: datapath id")), "{refused:?}");
+    assert_eq!((cut_off.switch.as_deref(), cut_off.count, records.len()), (None, 1, 2));
+    assert!(cut_off.text.starts_with(&stranger.to_string()), "{cut_off:?}");
+}

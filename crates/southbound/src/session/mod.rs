@@ -319,7 +319,7 @@ impl Session {
     pub fn refuse(&mut self, fault: Fault, reason: String, turn: &mut Turn<'_>) -> SessionEnd {
         const NOT_PERMITTED: ErrorCode = ErrorCode { kind: HELLO_INCOMPATIBLE.kind, code: 1 };
         self.send_error(self.awaited_xid, NOT_PERMITTED, reason.as_bytes(), turn);
-        SessionEnd::new(fault, reason)
+        SessionEnd::refusal(fault, reason)
     }
 
     /// The session is over: what is still owed is told, and that the switch is gone.

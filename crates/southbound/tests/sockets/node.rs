@@ -1,8 +1,11 @@
 //! A worker's loop as the binary has it, driven by hand.
 
 use abi::{Event, Frame, ZoneId};
+use flow::DatapathId;
 use mio::{Events, Poll, Token};
-use southbound::{Listeners, Roster, Southbound, SouthboundConfig, SouthboundEvent, SwitchRecord};
+use southbound::{
+    Listeners, Roster, SessionEnd, Southbound, SouthboundConfig, SouthboundEvent, SwitchRecord,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +22,8 @@ pub struct Node {
     pub now_ms: u64,
     pub frames: Vec<Vec<u8>>,
     pub to_zones: Vec<(ZoneId, Vec<u8>)>,
+    /// Sessions that ended.
+    pub ended: Vec<(Option<DatapathId>, SessionEnd)>,
 }
 
 impl Node {
@@ -38,6 +43,7 @@ impl Node {
             now_ms: 0,
             frames: Vec::new(),
             to_zones: Vec::new(),
+            ended: Vec::new(),
         }
     }
 
@@ -47,10 +53,11 @@ impl Node {
 
     /// One turn of the loop: everything that is ready, and then one flush.
     pub fn turn(&mut self) {
-        let Node { poll, ready, listeners, southbound, now_ms, frames, to_zones, .. } = self;
+        let Node { poll, ready, listeners, southbound, now_ms, frames, to_zones, ended, .. } = self;
         let mut sink = |event: SouthboundEvent<'_>| match event {
             SouthboundEvent::Event(frame) => frames.push(frame.to_vec()),
             SouthboundEvent::ToZone { zone, frame } => to_zones.push((zone, frame.to_vec())),
+            SouthboundEvent::Ended { datapath, end, .. } => ended.push((datapath, end.clone())),
         };
         let wait_ms = if southbound.has_backlog() { 0 } else { 2 };
         poll.poll(ready, Some(Duration::from_millis(wait_ms))).unwrap();
@@ -73,11 +80,11 @@ impl Node {
     /// Sets the clock and says so.
     pub fn tick(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
-        let Node { southbound, frames, .. } = self;
-        southbound.on_tick(now_ms, &mut |event| {
-            if let SouthboundEvent::Event(frame) = event {
-                frames.push(frame.to_vec());
-            }
+        let Node { southbound, frames, ended, .. } = self;
+        southbound.on_tick(now_ms, &mut |event| match event {
+            SouthboundEvent::Event(frame) => frames.push(frame.to_vec()),
+            SouthboundEvent::ToZone { .. } => {}
+            SouthboundEvent::Ended { datapath, end, .. } => ended.push((datapath, end.clone())),
         });
         self.turn();
     }

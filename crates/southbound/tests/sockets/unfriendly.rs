@@ -6,7 +6,7 @@ use abi::command::{self, What};
 use abi::{Command, ZoneId};
 use flow::{DatapathId, PortNo};
 use openflow::{Body, Message, Version};
-use southbound::{Refused, SouthboundConfig, Tag};
+use southbound::{Fault, Refused, SouthboundConfig, Tag};
 
 const HELLO_FAILED_NOT_PERMITTED: (u16, u16) = (0, 1);
 
@@ -35,6 +35,8 @@ fn a_second_switch_with_the_same_id_is_told_why_and_the_first_lives_on() {
     };
     assert_eq!((error.kind, error.code), HELLO_FAILED_NOT_PERMITTED);
     assert!(String::from_utf8_lossy(&error.data).contains("of:0000000000000007 is in use"));
+    let [(Some(DatapathId(7)), end)] = &node.ended[..] else { panic!("{:?}", node.ended) };
+    assert!(end.is_refusal && end.fault == Fault::Operator, "{end:?}");
     check_alive(&mut node, &mut first);
     assert_eq!((node.ups(), node.downs()), (1, 0));
 }
@@ -54,6 +56,8 @@ fn rubbish_of_one_peer_costs_the_others_nothing() {
         bad.say_bytes(rubbish);
         until_closed(&mut node, &mut bad);
         check_alive(&mut node, &mut good);
+        let ended: Vec<_> = node.ended.drain(..).map(|(datapath, end)| (datapath, end.fault)).collect();
+        assert_eq!(ended, [(None, Fault::Switch)]);
     }
     assert_eq!((node.ups(), node.downs()), (1, 0));
 }
@@ -67,6 +71,8 @@ fn a_peer_that_says_nothing_is_closed_in_time() {
     assert_eq!(node.southbound.sessions().count(), 1);
     node.tick(10_000);
     assert_eq!(node.southbound.sessions().count(), 0);
+    let [(None, end)] = &node.ended[..] else { panic!("{:?}", node.ended) };
+    assert!(end.fault == Fault::Switch && !end.is_refusal, "{end:?}");
     until_closed(&mut node, &mut silent);
 }
 

@@ -75,6 +75,7 @@ impl Bench {
         let mut sink = |effect: Effect<'_>| match effect {
             Effect::Out(SouthboundEvent::Event(frame)) => events.push(frame.to_vec()),
             Effect::Out(SouthboundEvent::ToZone { zone, frame }) => to_zones.push((zone, frame.to_vec())),
+            Effect::Out(SouthboundEvent::Ended { .. }) => unreachable!("a session does not end itself"),
             Effect::Line(line) => lines.push(format!("{} {:?} {}", line.message, line.place, line.text)),
         };
         act(session, &mut Turn { now_ms: *now_ms, out, frame: &mut Vec::new(), sink: &mut sink })
