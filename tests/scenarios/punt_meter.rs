@@ -64,6 +64,9 @@ fn open_vswitch_limits_what_a_flood_sends_up() {
         if came == 0 || came > FLOOD as u64 / 2 {
             return Err(format!("{came} of {FLOOD} packets came up: {meters}"));
         }
+        node.wait_for_switch("what its meter dropped is told", |switch| {
+            switch["meter"]["on"]["dropped"].as_u64().is_some_and(|dropped| dropped >= FLOOD as u64 / 2)
+        })?;
         // Another node finds the meter of the first.
         node.stop()?;
         let mut node = start(sandbox)?;

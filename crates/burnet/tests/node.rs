@@ -304,6 +304,11 @@ fn flooded(limits: &str, meter: Option<&MeterView>) -> u64 {
     let flood = FlowSpec { payload_bytes: 125, ..FlowSpec::udp("h1", "h2", 500_000) };
     network.start_flow(flood).unwrap();
     assert!(network.pass_to(Duration::from_secs(2)));
+    if meter.is_some() {
+        node.wait("the node hears what its meter dropped", |node| {
+            matches!(node.meters()[..], [Some(MeterView::On { dropped: 500.., .. })])
+        });
+    }
     network.counters().packet_ins
 }
 
@@ -311,7 +316,7 @@ fn flooded(limits: &str, meter: Option<&MeterView>) -> u64 {
 fn a_switch_with_meters_sends_no_more_of_a_flood_up_than_its_meter_lets_through() {
     let unmetered = flooded("packet_ins_per_switch_per_s = 25\npacket_in_meter_per_s = false", None);
     assert!(unmetered > 900, "{unmetered}");
-    let on = MeterView::On { meter_id: 4096, per_s: 50 };
+    let on = MeterView::On { meter_id: 4096, per_s: 50, dropped: 0 };
     let metered = flooded("packet_ins_per_switch_per_s = 25", Some(&on));
     // A second's burst, and two seconds.
     assert!((140..=151).contains(&metered), "{metered}");
@@ -321,7 +326,7 @@ fn a_switch_with_meters_sends_no_more_of_a_flood_up_than_its_meter_lets_through(
 fn the_punting_rule_shows_its_meter_and_a_1_0_switch_has_none() {
     let node = limited("packet_in_meter_per_s = 1000");
     let network = node.network(Versions::Only13, 0);
-    let on = Some(MeterView::On { meter_id: 4096, per_s: 1_000 });
+    let on = Some(MeterView::On { meter_id: 4096, per_s: 1_000, dropped: 0 });
     node.wait("all three meter", |node| node.meters() == [on.clone(), on.clone(), on.clone()]);
     for switch in node.flows() {
         let actions: Vec<_> = switch.flows.iter().map(|flow| flow.actions.as_str()).collect();

@@ -27,7 +27,7 @@ pub enum MeterStep {
     AskFeatures,
     /// That it has this meter.
     Make(MeterWanted),
-    /// Whether it has the meter of this number still: OFPMP_METER_CONFIG.
+    /// Whether it has the meter of this number still, and what that has dropped: OFPMP_METER.
     Check(u32),
 }
 
@@ -98,7 +98,12 @@ pub enum Metering {
     /// It has the meter. Nobody wants packets, or it has not confirmed the rule with the meter yet.
     Made(MeterWanted),
     /// It has the meter, and the rule carries it.
-    On(MeterWanted),
+    On {
+        /// Which.
+        meter: MeterWanted,
+        /// What the meter had dropped when the switch was last asked, since it was made.
+        dropped: u64,
+    },
     /// The rule with the meter is gone, and it has been asked whether the meter is.
     Missed(MeterWanted),
     /// It has none until its next session.
@@ -149,7 +154,7 @@ impl Metering {
     /// The meter that the punting rule is to carry, and may carry already.
     const fn of_the_rule(&self) -> Option<MeterWanted> {
         match self {
-            Metering::Made(meter) | Metering::On(meter) => Some(*meter),
+            Metering::Made(meter) | Metering::On { meter, .. } => Some(*meter),
             _ => None,
         }
     }
@@ -184,10 +189,10 @@ impl Metering {
                 Metering::Making(MeterWanted { is_there: true, ..*meter })
             }
             (Metering::Making(_), METER_TICKET, Some(why)) => Metering::Without(why),
-            (Metering::Made(meter), RULE_TICKET, None) => Metering::On(*meter),
-            (Metering::Made(_) | Metering::On(_), RULE_TICKET, Some(why)) => Metering::Without(why),
+            (Metering::Made(meter), RULE_TICKET, None) => Metering::On { meter: *meter, dropped: 0 },
+            (Metering::Made(_) | Metering::On { .. }, RULE_TICKET, Some(why)) => Metering::Without(why),
             (
-                Metering::Made(_) | Metering::On(_) | Metering::Missed(_),
+                Metering::Made(_) | Metering::On { .. } | Metering::Missed(_),
                 CHECK_TICKET,
                 Some(Why::Failed(_)),
             ) => Metering::Without(Why::Deleted),
@@ -196,16 +201,27 @@ impl Metering {
         }
     }
 
-    /// Whether the switch has the meter still.
-    fn on_check(&mut self, is_there: bool) {
+    /// The switch says what its meter has done. Without the meter it answers with an error, or with nothing.
+    fn on_check(&mut self, reply: &StatsReply<'_>) {
+        let is_there = !reply.body.is_empty() || reply.more;
         *self = match &*self {
+            Metering::On { meter, dropped } if is_there => {
+                Metering::On { meter: *meter, dropped: dropped_by(reply.body).unwrap_or(*dropped) }
+            }
             Metering::Missed(_) if is_there => Metering::Without(Why::RuleDeleted),
-            Metering::Made(_) | Metering::On(_) | Metering::Missed(_) if !is_there => {
+            Metering::Made(_) | Metering::On { .. } | Metering::Missed(_) if !is_there => {
                 Metering::Without(Why::Deleted)
             }
             _ => return,
         }
     }
+}
+
+/// Packets of the first band of a meter (`ofp_meter_stats`, 1.3.5, 7.3.5.12), if the switch counts them: all bits are set where it does not.
+fn dropped_by(meter: &[u8]) -> Option<u64> {
+    const FIRST_BAND_AT: usize = 40;
+    let packets = u64::from_be_bytes(*meter.get(FIRST_BAND_AT..)?.first_chunk()?);
+    (packets != u64::MAX).then_some(packets)
 }
 
 /// The meter for a switch that says this of its meters (`ofp_meter_features`, 1.3.5, 7.3.5.14), or why there is none.
@@ -277,7 +293,7 @@ impl Kernel {
         }
         self.check_meters_from_ms = now_ms + CHECK_INTERVAL_MS;
         for (datapath, there) in &self.datapaths {
-            if let Metering::On(meter) | Metering::Missed(meter) = &there.metering {
+            if let Metering::On { meter, .. } | Metering::Missed(meter) = &there.metering {
                 let step = MeterStep::Check(meter.meter_id);
                 effects.push(Effect::Meter { datapath: *datapath, step });
             }
@@ -296,9 +312,7 @@ impl Kernel {
                 });
             }
             Ok(Event::StatsReply(reply)) if reply.ticket == CHECK_TICKET => {
-                // A switch without it answers with an error or with nothing.
-                let is_there = !reply.body.is_empty() || reply.more;
-                self.go_on(datapath, effects, |metering, _| metering.on_check(is_there));
+                self.go_on(datapath, effects, |metering, _| metering.on_check(&reply));
             }
             Ok(Event::Receipt(_, receipt)) if is_about_the_meter(receipt.ticket) => {
                 self.go_on(datapath, effects, |metering, _| metering.on_receipt(&receipt));
@@ -339,7 +353,9 @@ impl Kernel {
                 effects.push(Effect::Meter { datapath, step: MeterStep::Make(*meter) });
             }
             Metering::Made(_) if wants_packets => effects.push(Effect::Punt(datapath)),
-            Metering::On(_) => effects.push(Effect::MeterSettled(datapath)),
+            // Only what it has dropped is new.
+            Metering::On { .. } if matches!(before, Metering::On { .. }) => {}
+            Metering::On { .. } => effects.push(Effect::MeterSettled(datapath)),
             Metering::Without(why) => {
                 owned.release_meter(datapath);
                 effects.push(Effect::MeterSettled(datapath));

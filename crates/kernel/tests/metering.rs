@@ -34,6 +34,10 @@ fn meter(meter_id: u32) -> MeterWanted {
     MeterWanted { meter_id, is_there: false, flags: 0b1110, per_s: PER_S, burst: PER_S }
 }
 
+fn on(dropped: u64) -> Metering {
+    Metering::On { meter: meter(HIGHEST), dropped }
+}
+
 fn make(wanted: MeterWanted) -> Effect {
     Effect::Meter { datapath: SWITCH, step: MeterStep::Make(wanted) }
 }
@@ -71,7 +75,7 @@ impl Node {
         node.features(&FEATURES);
         node.receipt(ADD, Outcome::Programmed, NO_ERROR);
         node.receipt(RULE_TICKET, Outcome::Programmed, NO_ERROR);
-        assert_eq!(node.state(), Metering::On(meter(HIGHEST)));
+        assert_eq!(node.state(), on(0));
         node
     }
 
@@ -124,7 +128,7 @@ impl Node {
 
     /// The switch says what its meter is like.
     fn checked(&mut self, body: &[u8]) -> Vec<Effect> {
-        let reply = StatsReply { datapath: SWITCH, ticket: CHECK_TICKET, multipart: 10, more: false, body };
+        let reply = StatsReply { datapath: SWITCH, ticket: CHECK_TICKET, multipart: 9, more: false, body };
         self.answer(|out| event::write::stats_reply(out, 9, &reply))
     }
 
@@ -226,7 +230,7 @@ fn the_rule_is_there_first_and_gets_its_meter_once_the_switch_has_it() {
     assert_eq!(node.kernel.punt_meter(SWITCH), Some(HIGHEST));
     assert_eq!(node.state(), Metering::Made(meter(HIGHEST)), "not before the switch says so");
     assert_eq!(node.receipt(RULE_TICKET, Outcome::Programmed, NO_ERROR), [SETTLED]);
-    assert_eq!(node.state(), Metering::On(meter(HIGHEST)));
+    assert_eq!(node.state(), on(0));
 }
 
 #[test]
@@ -373,6 +377,19 @@ fn a_meter_that_went_without_a_word_is_missed() {
         assert_eq!(node.state(), Metering::Without(Why::Deleted));
         assert!(node.tick(30_000).is_empty());
     }
+}
+
+#[test]
+fn what_the_meter_dropped_is_known_if_the_switch_counts() {
+    let mut node = Node::with_meter();
+    let check = |node: &mut Node, count: &[u8], dropped| {
+        assert!(node.checked(&[&[0; 40][..], count].concat()).is_empty(), "it is no news");
+        assert_eq!(node.state(), on(dropped), "{count:?}");
+    };
+    check(&mut node, &[], 0);
+    check(&mut node, &[0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 9], 258);
+    check(&mut node, &[0xff; 16], 258);
+    check(&mut node, &[0, 0, 0], 258);
 }
 
 #[test]

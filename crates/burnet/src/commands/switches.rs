@@ -42,12 +42,13 @@ fn text(switches: &[SwitchView]) -> String {
     table + &troubles.chain(unmetered).collect::<String>()
 }
 
-/// How many packets a second the switch sends up for want of a rule at most.
+/// How many packets a second the switch sends up for want of a rule at most, and how many it dropped.
 fn meter(view: Option<&MeterView>) -> String {
     match view {
         None => "-".to_owned(),
         Some(MeterView::Pending) => "pending".to_owned(),
-        Some(MeterView::On { per_s, .. }) => format!("{per_s}/s"),
+        Some(MeterView::On { per_s, dropped: 0, .. }) => format!("{per_s}/s"),
+        Some(MeterView::On { per_s, dropped, .. }) => format!("{per_s}/s -{dropped}"),
         Some(MeterView::Without { .. }) => "no".to_owned(),
     }
 }

@@ -292,7 +292,9 @@ fn meter_view(metering: &Metering) -> Option<MeterView> {
     Some(match metering {
         Metering::Off => return None,
         Metering::Asked | Metering::Making(_) | Metering::Made(_) | Metering::Missed(_) => MeterView::Pending,
-        Metering::On(meter) => MeterView::On { meter_id: meter.meter_id, per_s: meter.per_s },
+        Metering::On { meter, dropped } => {
+            MeterView::On { meter_id: meter.meter_id, per_s: meter.per_s, dropped: *dropped }
+        }
         Metering::Without(why) => MeterView::Without { reason: why.to_string() },
     })
 }

@@ -143,6 +143,8 @@ pub enum MeterView {
         meter_id: u32,
         /// Packets in a second.
         per_s: u32,
+        /// Packets that it has dropped since it was made, as the switch last said; it is asked every ten seconds.
+        dropped: u64,
     },
     /// There is none.
     Without {

@@ -12,8 +12,8 @@ use kernel::Metering;
 use kernel::metering::{MeterStep, MeterWanted, RULE_TICKET};
 use southbound::{Refused, Tag};
 
-/// OFPMP_METER_CONFIG and OFPMP_METER_FEATURES.
-const METER_CONFIG: u16 = 10;
+/// OFPMP_METER and OFPMP_METER_FEATURES.
+const METER: u16 = 9;
 const METER_FEATURES: u16 = 11;
 
 /// `ofp_meter_mod_command`.
@@ -63,9 +63,9 @@ impl Worker {
                 What::MeterMod(MeterMod { command, flags, meter_id, bands: &bands })
             }
             MeterStep::Check(meter_id) => {
-                // Its number, and padding (1.3.5, 7.3.5.13).
+                // Its number, and padding (1.3.5, 7.3.5.12).
                 which = [meter_id.to_be_bytes(), [0; 4]].concat();
-                What::StatsRequest(StatsRequest { multipart: METER_CONFIG, body: &which })
+                What::StatsRequest(StatsRequest { multipart: METER, body: &which })
             }
         };
         match self.tell_switch(datapath, step.ticket(), what) {
@@ -79,7 +79,7 @@ impl Worker {
     /// Tells the operator whether a switch has the meter.
     pub(super) fn tell_of_meter(&self, datapath: DatapathId) {
         match self.dispatch.kernel.metering(datapath) {
-            Some(Metering::On(meter)) => {
+            Some(Metering::On { meter, .. }) => {
                 let MeterWanted { meter_id, per_s, .. } = *meter;
                 tracing::info!(%datapath, meter_id, per_s, "the switch meters what it sends up");
             }
