@@ -89,7 +89,9 @@ impl Node {
         }
     }
 
+    /// As soon as the node answers.
     fn app(&self, name: &str) -> AppView {
+        self.wait("the node says how the app is", |node| !node.apps().is_empty());
         self.apps().into_iter().find(|app| app.status.app == name).unwrap()
     }
 
@@ -355,6 +357,7 @@ fn a_port_in_use_is_named() {
     let output = burnet()
         .args(["run", "--listen", &address, "--socket"])
         .arg(folder.0.join("n.sock"))
+        .env("BURNET_STATE", folder.0.join("state"))
         .output()
         .unwrap();
     let (code, said) = refused(&output);
@@ -383,9 +386,10 @@ fn a_missing_certificate_is_named() {
 #[test]
 fn a_second_node_at_the_same_socket_is_refused_and_the_first_lives_on() {
     let node = Node::start(&["--app", "hub"]);
-    let second =
-        burnet().args(["run", "--listen", "127.0.0.1:0", "--socket"]).arg(&node.socket).output().unwrap();
-    let (code, said) = refused(&second);
+    let folder = Folder::new();
+    let mut second = burnet();
+    second.args(["run", "--listen", "127.0.0.1:0", "--socket"]).arg(&node.socket);
+    let (code, said) = refused(&second.env("BURNET_STATE", folder.0.join("state")).output().unwrap());
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("a node listens at"), "{said}");
     assert_eq!(node.app("hub").status.restarts, 0);

@@ -57,12 +57,17 @@ impl Node {
         client::ask(&self.folder.join("node.sock"), question).ok()
     }
 
+    /// As soon as the node answers, and its own processes have been looked at.
     fn usage(&self) -> UsageView {
-        let nothing =
-            || UsageView { interval_ms: 0, apps: Vec::new(), kernel: Vec::new(), monitor: Vec::new() };
-        match self.ask(&Question::Usage) {
-            Some(Answer::Usage(usage)) => usage,
-            _ => nothing(),
+        let began = Instant::now();
+        loop {
+            match self.ask(&Question::Usage) {
+                Some(Answer::Usage(usage)) if !usage.kernel.is_empty() && !usage.monitor.is_empty() => {
+                    return usage;
+                }
+                _ => assert!(began.elapsed() < PATIENCE, "the node does not answer: {}", self.log()),
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 
@@ -71,14 +76,7 @@ impl Node {
     }
 
     fn glutton(&self) -> AppUsageView {
-        let began = Instant::now();
-        loop {
-            if let Some(glutton) = self.app("glutton") {
-                return glutton;
-            }
-            assert!(began.elapsed() < PATIENCE, "the node does not answer: {}", self.log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.app("glutton").unwrap()
     }
 
     fn last_end(&self) -> Option<String> {
@@ -252,6 +250,9 @@ fn limits_hold_also_while_the_service_that_judges_is_killed_again_and_again() {
 #[test]
 fn what_is_used_is_shown_once_where_nobody_watches() {
     let node = Node::start("top", "what = 'files'\nbefore = 1", "", "", true);
+    node.wait("each app has been looked at", |node| {
+        node.usage().apps.iter().all(|app| !app.samples.is_empty())
+    });
     let top = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_burnet"));
         let output = command

@@ -154,6 +154,8 @@ fn a_trusted_app_that_takes_the_kernel_down_is_found_and_nobody_else_loses_his_t
         (node.status("hub")["kind"].as_str(), node.status("hub")["demoted"].is_null()),
         (Some("trusted"), true)
     );
+    // It is written down beside all this, when the disk has the time.
+    node.wait("the incident is kept", |node| node.json("incidents show 1 --json").is_object());
     let incident = node.json("incidents show 1 --json");
     assert_eq!(incident["finding"]["culprit"], "bad", "{incident}");
     assert_eq!(incident["evidence"]["signal"], 6);
@@ -207,7 +209,7 @@ fn a_node_may_begin_in_safe_mode() {
     node.wait("the app of the list runs in a process zone", |node| {
         runs(node, "hub") && node.status("hub")["pid"].is_u64()
     });
-    assert_eq!(node.status("learning-switch")["state"], "held");
+    node.wait("the other does not", |node| node.status("learning-switch")["state"] == "held");
     assert_eq!(node.ask("safe-mode leave").0, Some(0));
     node.wait("it is trusted as asked for", |node| {
         runs(node, "hub") && node.status("hub")["kind"] == "trusted"
