@@ -10,7 +10,7 @@
 //! writes itself into, and what could not be had. They are the monitor's to make and to remove; an app does not see them.
 //! It never moves a process of another, and never waits: a group that still has processes is tried again later.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -28,9 +28,11 @@ const GROUP_ROOM_BYTES: u64 = 32 << 20;
 const CPU_PERIOD_US: u64 = 100_000;
 
 /// The folders in which a node may make groups.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Default)]
 pub struct NodeGroups {
     folders: Vec<Hierarchy>,
+    /// The node's group in each of them, open and locked for as long as the node lives: no other node takes it for one that was left behind.
+    held: Vec<File>,
     missing: Vec<NotEnforced>,
     /// `burnet-PID`.
     name: String,
@@ -74,9 +76,12 @@ impl NodeGroups {
         for hierarchy in std::mem::take(&mut self.folders) {
             sweep(&hierarchy.own);
             let folder = hierarchy.own.join(&self.name);
-            let made = make_folder(&folder).and_then(|()| hierarchy.hand_down(&folder));
+            let made = make_and_hold(&folder).and_then(|held| hierarchy.hand_down(&folder).map(|()| held));
             match made {
-                Ok(()) => self.folders.push(hierarchy),
+                Ok(held) => {
+                    self.held.extend(held);
+                    self.folders.push(hierarchy);
+                }
                 Err(error) => {
                     let why = |name: &&str| lacks(name, &format!("{}: {error}", folder.display()));
                     self.missing.extend(hierarchy.controllers.iter().map(why));
@@ -284,6 +289,29 @@ fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
+/// How often another node may be looking at a group, or have taken it away, just when it is made.
+const TRIES_MAX: usize = 100;
+
+/// Makes a node's group and locks it. Where it cannot be locked it is used all the same: nodes that see this one's process leave it alone.
+fn make_and_hold(folder: &Path) -> io::Result<Option<File>> {
+    for _ in 0..TRIES_MAX {
+        make_folder(folder)?;
+        let held = File::open(folder).ok().filter(|group| group.try_lock_shared().is_ok());
+        if held.is_some() && folder.exists() {
+            return Ok(held);
+        }
+        std::thread::yield_now();
+    }
+    make_folder(folder).map(|()| None)
+}
+
+/// A group, locked, if its node has ended. One in another PID namespace cannot be seen, but holds its group.
+fn left_behind(group: &Path, pid: u32) -> Option<File> {
+    let ended = !Path::new(&format!("/proc/{pid}")).exists();
+    let unheld = |group: &File| group.try_lock().is_ok();
+    File::open(group).ok().filter(|group| ended && unheld(group))
+}
+
 /// The groups that nodes left behind, which were killed or were in them to the end.
 fn sweep(own: &Path) {
     let Ok(entries) = fs::read_dir(own) else { return };
@@ -293,7 +321,8 @@ fn sweep(own: &Path) {
             .to_str()
             .and_then(|name| name.strip_prefix("burnet-"))
             .and_then(|pid| pid.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        // Held until it is gone, so that nobody moves in meanwhile.
+        if let Some(_held) = pid.and_then(|pid| left_behind(&entry.path(), pid)) {
             // Folders only: the files in a group go with it.
             for zone in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
                 let _ = fs::remove_dir(zone.path());
@@ -435,5 +464,20 @@ mod tests {
         }
         sweep(&folder.0);
         assert!(!dead.exists() && alive.join("hub.1").exists() && folder.0.join("burnet-x").exists());
+    }
+
+    #[test]
+    fn a_node_that_cannot_be_seen_from_here_keeps_its_groups_while_it_lives() {
+        let folder = Folder::new("unseen");
+        let mounts = format!("cgroup {} cgroup rw,memory 0 0\n", folder.0.display());
+        let make = |pid| NodeGroups::find(&mounts, "4:memory:/\n", pid).make();
+        // As a node in another PID namespace, whose process has no folder in this /proc.
+        let unseen = make(999_999_999);
+        let group = folder.0.join("burnet-999999999");
+        let _other = make(std::process::id());
+        assert!(group.exists());
+        drop(unseen);
+        let _other = make(std::process::id());
+        assert!(!group.exists());
     }
 }
