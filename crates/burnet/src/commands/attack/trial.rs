@@ -70,7 +70,10 @@ pub fn hold(case: &Case) -> Result<Evidence, CommandError> {
     let topology = "tree,2".parse().map_err(|error| CommandError::DidNotWork(format!("{error}")))?;
     let network = Emulation::start(&topology, controller, &options).map_err(trouble("no network"))?;
     network.wait_connected(START_PATIENCE).map_err(|error| CommandError::DidNotWork(error.to_string()))?;
-    wait_until(|| firewall_is_everywhere(&node, &network))?;
+    if !wait_for(|| firewall_is_everywhere(&node, &network)) {
+        let why = "the firewall's rules did not come into the switches";
+        return Err(CommandError::DidNotWork(why.to_owned()));
+    }
     let aims = if is_at_processes(case) { aim(&node, &processes_file)? } else { Vec::new() };
     let mut seen = watch(case, &node, &network, controller);
     seen.aims = aims;
@@ -78,19 +81,6 @@ pub fn hold(case: &Case) -> Result<Evidence, CommandError> {
     look_back(&node, &network, &mut seen);
     network.stop();
     Ok(seen)
-}
-
-fn wait_until(ready: impl Fn() -> bool) -> Result<(), CommandError> {
-    let began = std::time::Instant::now();
-    while !ready() {
-        if began.elapsed() > START_PATIENCE {
-            return Err(CommandError::DidNotWork(
-                "the firewall's rules did not come into the switches".to_owned(),
-            ));
-        }
-        std::thread::sleep(LOOK);
-    }
-    Ok(())
 }
 
 /// Whether each switch of the trial says that it has a rule of the firewall's.
@@ -204,12 +194,16 @@ fn watch(case: &Case, node: &OwnNode, network: &Handle, controller: SocketAddr) 
     })
 }
 
-/// Watches on while what must come has not come: a machine that is busy is slow, and that decides nothing.
-fn wait_for(come: impl Fn() -> bool) {
+/// Watches on while what must come has not come, and says whether it has: a machine that is busy is slow, and that decides nothing.
+fn wait_for(come: impl Fn() -> bool) -> bool {
     let began = std::time::Instant::now();
-    while began.elapsed() < START_PATIENCE && !come() {
+    while !come() {
+        if began.elapsed() > START_PATIENCE {
+            return false;
+        }
         std::thread::sleep(LOOK);
     }
+    true
 }
 
 /// Whether an app that attacks has begun, or has ended, which some do at once.
@@ -340,8 +334,7 @@ fn look_back(node: &OwnNode, network: &Handle, seen: &mut Evidence) {
         seen.kernel_restarts = view.kernel_restarts;
     }
     // A switch that was given much to do answers when it has done it.
-    wait_for(|| firewall_is_everywhere(node, network));
-    seen.firewall_rules_whole = firewall_is_everywhere(node, network);
+    seen.firewall_rules_whole = wait_for(|| firewall_is_everywhere(node, network));
     seen.owners = owners(node);
     seen.lines_left_out = lines_left_out(node);
     seen.log_bytes = std::fs::metadata(node.log()).map_or(0, |metadata| metadata.len());
