@@ -74,8 +74,13 @@ struct Node<'f> {
 
 impl Node<'_> {
     fn start<'f>(folder: &'f Folder, arguments: &[&str]) -> Node<'f> {
+        Node::start_with(folder, MUTE_HUB, arguments)
+    }
+
+    fn start_with<'f>(folder: &'f Folder, configuration: &str, arguments: &[&str]) -> Node<'f> {
+        let text = configuration;
         let configuration = folder.0.join("burnet.toml");
-        fs::write(&configuration, MUTE_HUB).unwrap();
+        fs::write(&configuration, text).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_burnet"));
         command.args(["run", "--listen", "127.0.0.1:0", "--log", "error", "--die-with-parent", "--state"]);
         command.arg(folder.state()).arg("--socket").arg(folder.0.join("node.sock"));
@@ -245,6 +250,31 @@ fn a_second_switch_of_an_id_and_whoever_is_no_switch_are_kept_with_their_address
     );
     let refused = folder.burnet(&["audit", "--refused"]);
     assert!(String::from_utf8_lossy(&refused.stdout).contains("switch_cut_off by switch"));
+}
+
+#[test]
+fn what_an_app_tries_of_the_machine_is_kept_with_its_name_and_how_often() {
+    let folder = Folder::new();
+    for (attack, expected) in [
+        ("raw-socket", "a socket of family 2, type 3 is not granted: net.connect grants nothing"),
+        ("run-shell", "starting a process is not granted: spawn is false"),
+    ] {
+        let settings = format!("[app.misbehaving.settings]\nattack = \"{attack}\"\n");
+        let node = Node::start_with(&folder, &settings, &["--app", "misbehaving"]);
+        let kept = |folder: &Folder| {
+            let lines = folder.lines().into_iter().map(|line| line.record);
+            lines.filter(|it| it.what == "denied" && it.text == expected).collect::<Vec<_>>()
+        };
+        node.wait("it is kept", |node| !kept(node.folder).is_empty());
+        node.end();
+        let kept = kept(&folder);
+        assert!(
+            kept.iter().all(|it| it.who == "app" && it.app.as_deref() == Some("misbehaving")),
+            "{kept:?}"
+        );
+        assert!(kept.iter().all(|it| it.count >= 1), "{kept:?}");
+    }
+    check_sound(&folder);
 }
 
 #[test]

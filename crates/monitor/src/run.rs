@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags};
 use serde_json::Value;
 use zone::cgroup::{NodeGroups, ZoneGroups};
 use zone::judge::{Ruling, Verdict};
-use zone::{NotEnforced, Resource, Sample};
+use zone::{Denied, NotEnforced, Resource, Sample};
 
 use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, check_specs};
 use crate::audit::{self, Batch, Record};
@@ -706,8 +706,8 @@ impl Monitor {
 
     fn take_report(&mut self, reported: Reported) {
         self.heard.extend(reported.gaps);
-        for (app, what) in reported.denied {
-            self.record(|now| Record::new(now, "denied", "app", what).of_app(&app));
+        for (app, Denied { denied, count }) in reported.denied {
+            self.record(|now| Record { count, ..Record::new(now, "denied", "app", denied).of_app(&app) });
         }
     }
 

@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-use zone::NotEnforced;
 use zone::cgroup::ZoneGroups;
+use zone::{Denied, NotEnforced};
 
 use crate::app::legible;
 use crate::channel::Channel;
@@ -70,7 +70,7 @@ pub(crate) fn print(process: &mut ZoneProcess, line: &str, keeper: &mut Keeper) 
 pub(crate) struct Reported {
     pub(crate) gaps: Vec<Event>,
     /// Its app, and what it tried and was not let do.
-    pub(crate) denied: Vec<(String, String)>,
+    pub(crate) denied: Vec<(String, Denied)>,
 }
 
 /// What the launcher says: of a gap the supervisor hears, everything else is logged, and what it denied the app is recorded too.
@@ -78,13 +78,14 @@ pub(crate) fn read_report(process: &mut ZoneProcess, bytes_max: usize, now_ms: u
     let who = Who::Zone { zone: process.zone, generation: process.generation };
     let mut reported = Reported::default();
     for line in read_lines(&mut process.report_pipe, &mut process.report, bytes_max, now_ms) {
-        let remark = line.strip_prefix(ZONE_REMARK);
-        match remark.and_then(|remark| serde_json::from_str::<NotEnforced>(remark).ok()) {
-            Some(gap) => reported.gaps.push(Event::NotEnforced { who, gap }),
-            None => {
-                log_zone(&process.app, &line);
-                reported.denied.extend(remark.map(|remark| (process.app.clone(), remark.to_owned())));
-            }
+        let remark = line.strip_prefix(ZONE_REMARK).unwrap_or_default();
+        if let Ok(gap) = serde_json::from_str::<NotEnforced>(remark) {
+            reported.gaps.push(Event::NotEnforced { who, gap });
+        } else if let Ok(denied) = serde_json::from_str::<Denied>(remark) {
+            log_zone(&process.app, &denied.to_string());
+            reported.denied.push((process.app.clone(), denied));
+        } else {
+            log_zone(&process.app, &line);
         }
     }
     reported

@@ -45,5 +45,5 @@ pub use launch::Confinement;
 pub use limits::Limits;
 #[cfg(feature = "host")]
 pub use port::ProcessPort;
-pub use sandbox::{NotEnforced, Sandbox};
+pub use sandbox::{Denied, NotEnforced, Sandbox};
 pub use usage::{Resource, Sample};

@@ -113,6 +113,25 @@ impl NotEnforced {
     }
 }
 
+/// What an app tried of the machine and was not let do, as its launcher says it to the monitor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Denied {
+    /// In words.
+    pub denied: String,
+    /// How often, since it was last said.
+    pub count: u64,
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.count {
+            1 => f.write_str(&self.denied),
+            count => write!(f, "{} ({count} times)", self.denied),
+        }
+    }
+}
+
 impl fmt::Display for NotEnforced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not enforced: {}", self.limit, self.why)

@@ -5,8 +5,8 @@
 //!       ◀─a connected socket in place of its own─────┘   then it connects, outside of the zone
 //! ```
 //!
-//! In: calls of `socket`, `connect`, `execve` and `execveat`. Out: answers; a line on standard error for each refusal, which the monitor logs
-//! with the app's name.
+//! In: calls of `socket`, `connect`, `execve` and `execveat`, and of `clone` for a process. Out: answers; a line on standard error for each refusal,
+//! which the monitor logs and records with the app's name.
 //! The address is copied once and then judged and used, so an app cannot change it in between; the socket that connects is the
 //! launcher's own, so an app cannot prepare it. It never waits for a peer: a connection under way is polled.
 
@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 
 use super::notify::{Answer, Call, Listener};
+use crate::sandbox::Denied;
 
 /// What is asked of the launcher instead of Linux.
 const ASKED: [i64; 4] = [libc::SYS_socket, libc::SYS_connect, libc::SYS_execve, libc::SYS_execveat];
@@ -36,6 +37,9 @@ const UNDER_WAY_MAX: usize = 32;
 
 /// Most lines on refusals in a second; further ones are counted and said in the next.
 const LINES_PER_S_MAX: u32 = 5;
+
+/// Refusals of different kinds that are counted until they are said; those beyond are counted as one.
+const UNSAID_MAX: usize = 16;
 
 /// struct sockaddr_storage (socket.h).
 const ADDRESS_BYTES_MAX: u64 = 128;
@@ -61,7 +65,7 @@ struct UnderWay {
 
 impl Broker {
     pub(super) fn new(grants: Vec<SocketAddr>, handover: OwnedFd, awaits_program: bool) -> Broker {
-        let complaints = Complaints { since: Instant::now(), lines: 0, unsaid: 0 };
+        let complaints = Complaints { since: Instant::now(), lines: 0, unsaid: Vec::new() };
         Broker {
             grants,
             handover: Some(handover),
@@ -116,6 +120,7 @@ impl Broker {
                     self.awaits_program = !listener.answer(&call, Answer::Continue);
                     None
                 }
+                libc::SYS_clone => Some(self.refuse("starting a process is not granted: spawn is false")),
                 _ => Some(self.refuse("starting a program is not granted: spawn is false")),
             };
             if let Some(answer) = answer {
@@ -198,8 +203,13 @@ impl Broker {
     }
 
     fn refuse(&mut self, words: &str) -> Answer {
-        self.complaints.say(words, Instant::now());
+        say(self.complaints.on_refusal(words, Instant::now()));
         Answer::Refused(libc::EPERM)
+    }
+
+    /// The app has ended: what was not said yet.
+    pub(super) fn say_the_rest(&mut self) {
+        say(self.complaints.rest());
     }
 }
 
@@ -290,26 +300,47 @@ fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
 struct Complaints {
     since: Instant,
     lines: u32,
-    unsaid: u64,
+    /// What was not said yet, at most [`UNSAID_MAX`] and one more.
+    unsaid: Vec<Denied>,
 }
 
 impl Complaints {
-    fn say(&mut self, words: &str, now: Instant) {
-        let line = self.line(words, now);
-        line.into_iter().for_each(|line| eprintln!("zone: {line}"));
-    }
-
-    fn line(&mut self, words: &str, now: Instant) -> Option<String> {
+    /// The lines that one more refusal leads to.
+    fn on_refusal(&mut self, words: &str, now: Instant) -> Vec<Denied> {
+        let mut lines = Vec::new();
         if now.duration_since(self.since) >= Duration::from_secs(1) {
             (self.since, self.lines) = (now, 0);
+            lines = std::mem::take(&mut self.unsaid);
         }
-        self.lines += 1;
-        if self.lines > LINES_PER_S_MAX {
-            self.unsaid += 1;
-            return None;
+        if self.lines < LINES_PER_S_MAX {
+            self.lines += 1;
+            lines.push(Denied { denied: words.to_owned(), count: 1 });
+        } else {
+            self.count(words);
         }
-        let unsaid = std::mem::take(&mut self.unsaid);
-        Some(if unsaid == 0 { words.to_owned() } else { format!("{words} ({unsaid} more refusals before)") })
+        lines
+    }
+
+    fn count(&mut self, words: &str) {
+        let place = self.unsaid.iter().position(|denied| denied.denied == words);
+        match place.unwrap_or(UNSAID_MAX).min(self.unsaid.len()) {
+            new if new == self.unsaid.len() => {
+                let words = if new < UNSAID_MAX { words } else { "calls of more kinds are not granted" };
+                self.unsaid.push(Denied { denied: words.to_owned(), count: 1 });
+            }
+            known => self.unsaid[known].count += 1,
+        }
+    }
+
+    /// What is left to say when the app has ended.
+    fn rest(&mut self) -> Vec<Denied> {
+        std::mem::take(&mut self.unsaid)
+    }
+}
+
+fn say(lines: Vec<Denied>) {
+    for line in lines {
+        eprintln!("zone: {}", serde_json::to_string(&line).unwrap_or_default());
     }
 }
 
@@ -355,10 +386,19 @@ mod tests {
     #[test]
     fn refusals_are_said_five_times_a_second_and_then_counted() {
         let now = Instant::now();
-        let mut complaints = Complaints { since: now, lines: 0, unsaid: 0 };
-        let said = (0..8).filter_map(|_| complaints.line("no", now)).count();
-        assert_eq!(said, 5);
-        let later = complaints.line("no", now + Duration::from_secs(1));
-        assert_eq!(later.as_deref(), Some("no (3 more refusals before)"));
+        let mut complaints = Complaints { since: now, lines: 0, unsaid: Vec::new() };
+        let denied = |denied: &str, count| Denied { denied: denied.to_owned(), count };
+        let said: Vec<_> = (0..8).flat_map(|_| complaints.on_refusal("no", now)).collect();
+        assert_eq!(said, vec![denied("no", 1); 5]);
+        assert!(complaints.on_refusal("nor that", now).is_empty());
+        let later = complaints.on_refusal("no", now + Duration::from_secs(1));
+        assert_eq!(later, [denied("no", 3), denied("nor that", 1), denied("no", 1)]);
+        for number in 0..1_000 {
+            complaints.on_refusal(&number.to_string(), now + Duration::from_secs(1));
+        }
+        let rest = complaints.rest();
+        assert_eq!(rest.len(), UNSAID_MAX + 1);
+        assert_eq!(rest.iter().map(|denied| denied.count).sum::<u64>(), 1_000 - 4);
+        assert!(complaints.rest().is_empty());
     }
 }

@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | allowed | it goes to Linux | what native programs and Python live on |
 //! | judged | by its arguments: allowed or `EPERM` | `clone`, `mmap`, `prctl`, `kill`, `socketpair`, `openat`, `chmod`, `sendto` … |
-//! | asked | the launcher answers ([`broker`]) | `socket`, `connect`, `execve`, `execveat` |
+//! | asked | the launcher answers ([`broker`]) | `socket`, `connect`, `execve`, `execveat`; `clone` of a process where none is granted |
 //! | absent | `ENOSYS`, so that libraries take the older call, which can be judged | `clone3`, `openat2`, io_uring, what is newer than this list |
 //! | hostile | the process is killed | what no app has an innocent reason for: `ptrace`, `mount`, `bpf`, `init_module` … |
 //!
@@ -437,9 +437,18 @@ fn ask(calls: &Calls, to_launcher: &OwnedFd) -> Result<(), seccompiler::Error> {
     if !is_linux(GOES_ON_WHEN_ASKED) {
         return Err(seccompiler::Error::Seccomp(std::io::ErrorKind::Unsupported.into()));
     }
-    let listener = notify::install(broker::asked(calls.spawn))?;
+    let listener = notify::install(asked(calls)?)?;
     let handed = broker::hand_over(&listener, to_launcher);
     handed.map_err(|errno| seccompiler::Error::Seccomp(errno.into()))
+}
+
+/// What is asked of the launcher. For a process it only refuses, so that it can say so.
+fn asked(calls: &Calls) -> Result<Rules, seccompiler::Error> {
+    let mut rules: Rules = broker::asked(calls.spawn).iter().map(|number| (*number, Vec::new())).collect();
+    if !calls.spawn {
+        rules.insert(libc::SYS_clone, vec![all([without(0, word(CLONE_NEW | libc::CLONE_THREAD))?])?]);
+    }
+    Ok(rules)
 }
 
 fn allowed(calls: &Calls, asks: bool) -> Result<Rules, seccompiler::Error> {
@@ -449,7 +458,11 @@ fn allowed(calls: &Calls, asks: bool) -> Result<Rules, seccompiler::Error> {
     rules.extend(judged(calls)?);
     if asks {
         // They go to Linux only after the launcher has said so.
-        rules.extend(broker::asked(calls.spawn).iter().map(|number| (*number, Vec::new())));
+        for (number, asked) in asked(calls)? {
+            // One without conditions is asked about, and here allowed, whatever its arguments are.
+            let judged = rules.entry(number).or_default();
+            if asked.is_empty() { judged.clear() } else { judged.extend(asked) }
+        }
     }
     if calls.spawn {
         rules.extend(TO_SPAWN.iter().map(|number| (*number, Vec::new())));
@@ -587,5 +600,18 @@ mod tests {
             assert!(!alone.contains_key(&number), "system call {number}");
         }
         assert!(allowed(&Calls { spawn: true, ..calls }, false).unwrap().contains_key(&libc::SYS_execve));
+    }
+
+    #[test]
+    fn what_is_asked_about_is_asked_about_before_it_is_allowed() {
+        for spawn in [false, true] {
+            let calls = Calls { spawn, must_ask: true, own_pid: 2, execute_fd: None };
+            let (asked, alone, with) =
+                (asked(&calls).unwrap(), allowed(&calls, false).unwrap(), allowed(&calls, true).unwrap());
+            assert!(with.keys().all(|number| alone.contains_key(number) || asked.contains_key(number)));
+            let of_clone = |rules: &Rules| rules.get(&libc::SYS_clone).map_or(0, Vec::len);
+            assert_eq!(of_clone(&with), of_clone(&alone) + of_clone(&asked));
+            assert_eq!((of_clone(&alone), of_clone(&asked)), (1, usize::from(!spawn)));
+        }
     }
 }

@@ -4,12 +4,13 @@
 //! is not, so it is read once and never again ([`Listener::read`]).
 //! It decides nothing.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use seccompiler::{SeccompAction, SeccompFilter, TargetArch};
+use seccompiler::{SeccompAction, SeccompFilter, SeccompRule, TargetArch};
 
 /// A system call that waits.
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +44,7 @@ const MARK: u32 = 0x2a;
 const RETURN: u16 = 0x06;
 
 /// From here on these calls of the calling process and of all that it becomes wait for the listener that is returned.
-pub(super) fn install(numbers: &[i64]) -> Result<OwnedFd, seccompiler::Error> {
-    let rules = numbers.iter().map(|number| (*number, Vec::new())).collect();
+pub(super) fn install(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<OwnedFd, seccompiler::Error> {
     let machine = TargetArch::try_from(std::env::consts::ARCH)?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Trace(MARK), machine)?;
     let mut program: seccompiler::BpfProgram = filter.try_into()?;

@@ -75,6 +75,7 @@ pub(super) fn as_launcher(
         match signals.next() {
             Some(Signal::SIGCHLD) => {
                 if let Some((_, of_init)) = ended(Some(init)) {
+                    broker.say_the_rest();
                     end_as(read_status(status).unwrap_or(of_init));
                 }
             }

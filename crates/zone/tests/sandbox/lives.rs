@@ -280,7 +280,9 @@ fn connections_go_where_they_are_granted_and_nowhere_else() {
     let complaints = String::from_utf8(output.stderr).unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{complaints}");
     assert!(
-        complaints.contains(&format!("zone: connecting to {other} is not granted by net.connect\n")),
+        complaints.contains(&format!(
+            "zone: {{\"denied\":\"connecting to {other} is not granted by net.connect\",\"count\":1}}\n"
+        )),
         "{complaints}"
     );
 }
@@ -342,9 +344,13 @@ fn what_is_refused_is_said_to_the_operator() {
     for (attempt, expected) in [
         (
             "an internet socket",
-            "zone: a socket of family 2, type 1 is not granted: net.connect grants nothing\n",
+            "zone: {\"denied\":\"a socket of family 2, type 1 is not granted: net.connect grants nothing\",\"count\":1}\n",
         ),
-        ("becoming a shell", "zone: starting a program is not granted: spawn is false\n"),
+        (
+            "becoming a shell",
+            "zone: {\"denied\":\"starting a program is not granted: spawn is false\",\"count\":1}\n",
+        ),
+        ("a fork", "zone: {\"denied\":\"starting a process is not granted: spawn is false\",\"count\":1}\n"),
     ] {
         let output =
             Command::new(std::env::current_exe().unwrap()).args(["attempt", attempt]).output().unwrap();
