@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   bytes ─> read_match, read_actions, read_instructions ───> Match, Vec<Action>, Vec<Instruction>
-//!   bytes ─> match_tlvs, find_field, actions_raw, instructions_raw, buckets_raw ─> the same in place, for hot paths
+//!   bytes ─> match_tlvs, find_field, UsualFields, actions_raw, instructions_raw, buckets_raw ─> the same in place, for hot paths
 //!   bytes ─> check_match, check_actions, check_instructions ─> whether they can be read
 //!   Match, &[Action], &[Instruction] ─> write_* ──> bytes
 //!   values ─> MatchWriter, ActionWriter, InstructionWriter ──> bytes, with no typed value between
@@ -23,6 +23,7 @@ mod match_bytes;
 mod prerequisite;
 mod soundness;
 mod tlv;
+mod usual;
 
 #[cfg(test)]
 mod round_trips;
@@ -39,6 +40,7 @@ pub(crate) use prerequisite::prerequisites;
 pub use prerequisite::{check_prerequisites, entry_has_prerequisites, has_prerequisites};
 pub use soundness::{check_actions, check_instructions, check_match};
 pub use tlv::{Tlv, Tlvs, field_header, find_field, match_tlvs};
+pub use usual::UsualFields;
 
 use crate::error::{BadInput, ErrorCode};
 use std::borrow::Cow;

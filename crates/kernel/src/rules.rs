@@ -17,8 +17,8 @@
 
 use crate::zones::MAX_ZONE;
 use abi::ZoneId;
-use flow::canonical::{entry_has_prerequisites, match_tlvs, read_match_into};
-use flow::{DatapathId, Field, Match, MatchEntry};
+use flow::canonical::{UsualFields, entry_has_prerequisites, read_match_into};
+use flow::{DatapathId, Field, MacAddr, Match, MatchEntry};
 
 /// Rules whose owners are remembered.
 const REMEMBERED: usize = BUCKETS * WAYS;
@@ -49,13 +49,16 @@ pub(crate) struct RuleKeys {
     /// Drawn by whoever made the kernel, and known to no app: each step of a key can be undone, so an app could otherwise work out a
     /// rule within its bounds that has the key of one that another is going to add.
     seed: u64,
+    /// How the numbers of port, destination, source and EtherType begin.
+    begun: [u64; 4],
     /// Memory for a match.
     scratch: Match,
 }
 
 impl RuleKeys {
     pub fn new(seed: u64) -> RuleKeys {
-        RuleKeys { seed, scratch: Match::any() }
+        let begun = [Field::InPort, Field::EthDst, Field::EthSrc, Field::EthType];
+        RuleKeys { seed, begun: begun.map(|field| begun_with(seed, field)), scratch: Match::any() }
     }
 
     /// Of a rule whose match was found readable. Fields may stand in any order; what says nothing, by its mask or since 1.0 would pass it
@@ -71,8 +74,8 @@ impl RuleKeys {
         // The seed turned, so that a switch is not mixed as a field is.
         let begun = mixed(mixed(datapath.0 ^ self.seed.rotate_left(32)) ^ place);
         // A sum, so that the order does not matter.
-        let sum = match sum_in_place(self.seed, matching) {
-            Some(sum) => sum,
+        let sum = match UsualFields::read(matching) {
+            Some(fields) => sum_of_usual(self.begun, &fields),
             None => sum_of_all(self.seed, matching, &mut self.scratch)?,
         };
         Some(RuleKey(mixed(begun.wrapping_add(sum))))
@@ -90,19 +93,19 @@ impl RuleKey {
     }
 }
 
-/// Of a match that has nothing but whole addresses, ports and types of Ethernet, whose fields need no others: what learning switches add, read
-/// where it lies. It gives what [`sum_of_all`] does.
-fn sum_in_place(seed: u64, matching: &[u8]) -> Option<u64> {
-    let mut sum = 0u64;
-    for tlv in match_tlvs(matching) {
-        let tlv = tlv.ok()?;
-        let field = tlv.field().filter(|_| !tlv.has_mask())?;
-        if !matches!(field, Field::InPort | Field::EthDst | Field::EthSrc | Field::EthType) {
-            return None;
-        }
-        sum = sum.wrapping_add(number_of_whole(seed, field, tlv.value()?));
-    }
-    Some(sum)
+/// Of what learning switches add; it gives what [`sum_of_all`] does.
+#[inline]
+fn sum_of_usual(begun: [u64; 4], fields: &UsualFields) -> u64 {
+    let UsualFields { in_port, eth_dst, eth_src, eth_type } = fields;
+    let values = [
+        in_port.map(|port| port.0.into()),
+        eth_dst.map(MacAddr::to_u64),
+        eth_src.map(MacAddr::to_u64),
+        eth_type.map(u64::from),
+    ];
+    let numbers =
+        begun.iter().zip(values).map(|(begun, value)| value.map_or(0, |value| mixed(begun ^ value)));
+    numbers.fold(0, u64::wrapping_add)
 }
 
 fn sum_of_all(seed: u64, matching: &[u8], scratch: &mut Match) -> Option<u64> {
@@ -200,6 +203,11 @@ impl Rules {
 /// The place in a full bucket of the oldest rule of whoever has most in it with the one that `adder` adds, so that of two who have as many
 /// the adder gives way.
 fn oldest_of_most(bucket: &[u64], adder: ZoneId) -> usize {
+    // Where all are one's, as with a single app that adds much, there is nothing to count.
+    let is_all_of_one = bucket.windows(2).all(|pair| (pair[0] ^ pair[1]) & OWNER_MASK == 0);
+    if is_all_of_one {
+        return bucket.len().saturating_sub(1);
+    }
     let count = |place: &u64| {
         let there = bucket.iter().filter(|other| *other & OWNER_MASK == place & OWNER_MASK).count();
         there + usize::from(place & OWNER_MASK == u64::from(adder.0))

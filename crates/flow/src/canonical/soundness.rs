@@ -7,6 +7,7 @@ use super::action_bytes::{actions_raw, kind as action_kind, read_actions};
 use super::instruction_bytes::{instructions_raw, kind as instruction_kind, read_instructions};
 use super::match_bytes::read_match;
 use super::tlv::field_header;
+use super::usual::UsualFields;
 use crate::error::BadInput;
 use crate::field::Field;
 
@@ -22,7 +23,11 @@ use crate::field::Field;
 /// ```
 #[inline]
 pub fn check_match(bytes: &[u8]) -> Result<(), BadInput> {
-    if match_is_plain(bytes) { Ok(()) } else { read_match(bytes).map(drop) }
+    if UsualFields::read(bytes).is_some() || match_is_plain(bytes) {
+        Ok(())
+    } else {
+        read_match(bytes).map(drop)
+    }
 }
 
 /// Whether [`read_actions`] can read these bytes.

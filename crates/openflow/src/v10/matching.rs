@@ -4,7 +4,7 @@
 //! depends on `dl_type` and `nw_proto`: a field whose prerequisite is not there is ignored when read, as the specification
 //! says, and refused when written, since it would silently match more.
 
-use flow::canonical::{MatchWriter, field_header, match_tlvs};
+use flow::canonical::{MatchWriter, UsualFields, match_tlvs};
 use flow::{BadInput, Field, Match, MatchEntry, PortNo};
 
 use crate::error::{BAD_MATCH_VALUE, Unwritable, bad};
@@ -297,42 +297,23 @@ pub(crate) fn write_from_canonical(tlvs: &[u8], out: &mut Writer<'_>) -> Result<
     Ok(wire.has(wildcard::DL_VLAN) && wire.dl_vlan == VLAN_NONE)
 }
 
-/// The match, if it is of those exact fields alone that the rules of most apps have: port, addresses, EtherType. It is what the
-/// general way makes of them, with less than half of its instructions, since no number of 128 bits is on the way.
-fn of_usual_fields(mut tlvs: &[u8]) -> Option<WireMatch> {
-    const IN_PORT: u32 = field_header(Field::InPort, false);
-    const ETH_DST: u32 = field_header(Field::EthDst, false);
-    const ETH_SRC: u32 = field_header(Field::EthSrc, false);
-    const ETH_TYPE: u32 = field_header(Field::EthType, false);
-    let mut wire = WireMatch { wildcards: wildcard::ALL, ..WireMatch::default() };
-    while let Some((header, rest)) = tlvs.split_first_chunk::<4>() {
-        let (bit, rest) = match u32::from_be_bytes(*header) {
-            IN_PORT => {
-                let (port, rest) = rest.split_first_chunk::<4>()?;
-                wire.in_port = PortNo(u32::from_be_bytes(*port)).to_v10()?;
-                (wildcard::IN_PORT, rest)
-            }
-            ETH_DST => {
-                let (address, rest) = rest.split_first_chunk::<6>()?;
-                wire.dl_dst = *address;
-                (wildcard::DL_DST, rest)
-            }
-            ETH_SRC => {
-                let (address, rest) = rest.split_first_chunk::<6>()?;
-                wire.dl_src = *address;
-                (wildcard::DL_SRC, rest)
-            }
-            ETH_TYPE => {
-                let (kind, rest) = rest.split_first_chunk::<2>()?;
-                wire.dl_type = u16::from_be_bytes(*kind);
-                (wildcard::DL_TYPE, rest)
-            }
-            _ => return None,
-        };
-        wire.wildcards &= !bit;
-        tlvs = rest;
-    }
-    tlvs.is_empty().then_some(wire)
+/// The match, if it is of those fields alone that the rules of most apps have. It is what the general way makes of them.
+#[inline]
+fn of_usual_fields(tlvs: &[u8]) -> Option<WireMatch> {
+    let UsualFields { in_port, eth_dst, eth_src, eth_type } = UsualFields::read(tlvs)?;
+    let bit = |is_there: bool, bit: u32| if is_there { bit } else { 0 };
+    let meant = bit(in_port.is_some(), wildcard::IN_PORT)
+        | bit(eth_dst.is_some(), wildcard::DL_DST)
+        | bit(eth_src.is_some(), wildcard::DL_SRC)
+        | bit(eth_type.is_some(), wildcard::DL_TYPE);
+    Some(WireMatch {
+        wildcards: wildcard::ALL & !meant,
+        in_port: in_port.map_or(Some(0), PortNo::to_v10)?,
+        dl_src: eth_src.unwrap_or_default().0,
+        dl_dst: eth_dst.unwrap_or_default().0,
+        dl_type: eth_type.unwrap_or_default(),
+        ..WireMatch::default()
+    })
 }
 
 /// Whether a match is of packets that have no VLAN tag.
@@ -567,7 +548,9 @@ mod tests {
             let short = of_usual_fields(&tlvs).map(WireMatch::to_bytes);
             prop_assert!(short.is_none() || short == general, "{short:?} and {general:?}");
             if cut == 0 {
-                let usual = fields.iter().all(|(field, _)| *field != Field::VlanPcp);
+                let is_again = |at: usize| fields[..at].iter().any(|(field, _)| *field == fields[at].0);
+                let usual = fields.iter().all(|(field, _)| *field != Field::VlanPcp)
+                    && !(0..fields.len()).any(is_again);
                 prop_assert_eq!(short.is_some(), usual && general.is_some());
             }
         }
