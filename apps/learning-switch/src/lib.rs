@@ -59,6 +59,8 @@ pub struct LearningSwitch {
     switches: HashMap<DatapathId, AddressTable>,
     now_ms: u64,
     change: LinkChange,
+    /// Whether what is known of some switch is so much that looking it up waits for memory.
+    is_large: bool,
 }
 
 /// Whether what was learned may be wrong because links have changed.
@@ -71,6 +73,9 @@ enum LinkChange {
     /// Links have changed since then.
     Again,
 }
+
+/// Packets whose addresses are looked up at the same time where look-ups wait for memory: as many as a processor can wait for at once.
+const LOOK_AHEAD: usize = 8;
 
 /// Bytes of an Ethernet header; a packet that is shorter is nobody's.
 const ETHERNET_LEN: usize = 14;
@@ -88,6 +93,7 @@ impl App for LearningSwitch {
             switches: HashMap::new(),
             now_ms: 0,
             change: LinkChange::None,
+            is_large: false,
         })
     }
 
@@ -119,12 +125,26 @@ impl App for LearningSwitch {
         let Some(table) = self.switches.get_mut(&packet.datapath) else { return };
         if !source.is_multicast() {
             table.learn(source, packet.in_port, self.now_ms);
+            self.is_large |= table.is_large();
         }
         match table.port_of(destination) {
             // It has reached its segment by itself; sending it back would only double it.
             Some(port) if port == packet.in_port => {}
             Some(port) => forward(&self.settings, packet, source, destination, port, out),
             None => out.packet_out(packet.datapath).packet(packet).output(PortNo::FLOOD).send(),
+        }
+    }
+
+    fn look_ahead(&self) -> usize {
+        if self.is_large { LOOK_AHEAD } else { 0 }
+    }
+
+    fn on_packet_in_ahead(&self, packet: &PacketIn) {
+        if let Some((destination, source)) = forwardable(packet.data)
+            && let Some(table) = self.switches.get(&packet.datapath)
+        {
+            table.look_at(destination);
+            table.look_at(source);
         }
     }
 
@@ -135,6 +155,7 @@ impl App for LearningSwitch {
         }
         let since_ms = now_ms.saturating_sub(self.settings.forget_after_s.saturating_mul(1000));
         self.switches.values_mut().for_each(|table| table.forget_unseen(since_ms));
+        self.is_large = self.switches.values().any(AddressTable::is_large);
     }
 }
 
@@ -228,6 +249,26 @@ mod tests {
     fn what_is_no_frame_goes_nowhere() {
         assert!(started().packet_in(1, 1, &[2; 13]).is_empty());
         assert!(started().packet_in(99, 1, &frame(2, 1)).is_empty(), "from a switch that never came up");
+    }
+
+    #[test]
+    fn it_looks_ahead_once_it_knows_many_addresses_and_as_long_as_it_does() {
+        let mut app = started();
+        let many = |app: &mut Trial<LearningSwitch>, addresses: std::ops::Range<u16>| {
+            for address in addresses {
+                let [high, low] = address.to_be_bytes();
+                let mut frame = frame(2, low);
+                frame[10] = high;
+                app.packet_in(1, 1, &frame);
+            }
+            app.app().look_ahead()
+        };
+        assert_eq!(many(&mut app, 0..8_192), 0);
+        assert_eq!(many(&mut app, 8_192..8_193), LOOK_AHEAD);
+        app.tick(1_000);
+        assert_eq!(app.app().look_ahead(), LOOK_AHEAD);
+        app.tick(10_000_000);
+        assert_eq!(app.app().look_ahead(), 0);
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub struct AddressTable {
     capacity: usize,
 }
 
+/// More addresses than this, of 16 bytes, do not stay in a core's own cache beside all else.
+const LARGE: usize = 8_192;
+
 /// How many entries are looked at for the oldest when the table is full. Looking at all would make a flood of forged addresses
 /// costly; the oldest of a few is old enough.
 const EVICTION_SAMPLE: usize = 8;
@@ -57,6 +60,16 @@ impl AddressTable {
     /// Behind which port an address was last seen.
     pub fn port_of(&self, address: MacAddr) -> Option<PortNo> {
         self.seen.get(&address.to_u64()).map(|seen| seen.port)
+    }
+
+    /// Whether it is so large that look-ups wait for memory.
+    pub fn is_large(&self) -> bool {
+        self.seen.len() > LARGE
+    }
+
+    /// Looks at what is known of an address for nothing but to have it near soon.
+    pub fn look_at(&self, address: MacAddr) {
+        std::hint::black_box(self.seen.get(&address.to_u64()));
     }
 
     /// Forgets what was behind a port that is gone.

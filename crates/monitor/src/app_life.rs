@@ -361,8 +361,7 @@ impl AppLife {
     /// The node leaves safe mode: who was held starts, and who runs in a process zone for safe mode alone is trusted again.
     pub(crate) fn safe_mode_ends(&mut self, at: Situation, out: &mut Vec<Command>) {
         self.essential = false;
-        // Whoever is being asked about was asked about as it runs in safe mode, not trusted.
-        if matches!(self.phase, Phase::Held | Phase::Checking) {
+        if matches!(self.phase, Phase::Held) {
             return self.start(at, out);
         }
         let kept_down = self.kind != self.wanted_kind(at);

@@ -60,6 +60,23 @@ impl<A: App> Instance<A> {
         Ok(())
     }
 
+    /// Shows the app the packet-ins among the next events, as many as it wants to look ahead; how many events these are, at least one.
+    #[inline]
+    fn look_ahead(&self, mut events: &[u8]) -> usize {
+        let wanted = self.app.look_ahead();
+        for _ in 0..wanted {
+            // Damage is found when its turn comes.
+            let Ok((frame, rest)) = Frame::split(events) else { break };
+            if frame.header.kind.get() == kind::PACKET_IN
+                && let Ok(packet) = PacketIn::read(&frame)
+            {
+                self.app.on_packet_in_ahead(&packet);
+            }
+            events = rest;
+        }
+        wanted.max(1)
+    }
+
     /// The app itself, for tests.
     pub(crate) fn app(&self) -> &A {
         &self.app
@@ -85,8 +102,12 @@ impl<A: App> Guest for Instance<A> {
 
     fn on_events(&mut self, mut events: &[u8], commands: &mut Vec<u8>) -> Result<(), Malformed> {
         std::mem::swap(&mut self.out.frames, commands);
-        let mut done = Ok(());
+        let (mut done, mut ahead) = (Ok(()), 0);
         while !events.is_empty() && done.is_ok() {
+            if ahead == 0 {
+                ahead = self.look_ahead(events);
+            }
+            ahead -= 1;
             done = Frame::split(events).and_then(|(frame, rest)| {
                 events = rest;
                 self.on_frame(&frame)
@@ -100,4 +121,86 @@ impl<A: App> Guest for Instance<A> {
 /// The C table of an app, by which the kernel runs it as a trusted app. A shared object exports it by [`crate::shared_object!`].
 pub const fn table<A: App>() -> AppTable {
     zone::guest::table::<Instance<A>>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::Interests;
+    use abi::event::write;
+    use flow::{DatapathId, PortNo};
+    use std::cell::RefCell;
+
+    /// Writes down by which port what came: `(1)` ahead, `1` in its turn.
+    struct Diary(RefCell<String>);
+
+    impl App for Diary {
+        fn new(_: &Settings) -> Result<Self, String> {
+            Ok(Diary(RefCell::default()))
+        }
+
+        fn interests(&self) -> Interests {
+            Interests::none().packets().ticks()
+        }
+
+        fn look_ahead(&self) -> usize {
+            2
+        }
+
+        fn on_packet_in_ahead(&self, packet: &PacketIn) {
+            *self.0.borrow_mut() += &format!("({}) ", packet.in_port.0);
+        }
+
+        fn on_packet_in(&mut self, packet: &PacketIn, _: &mut Commands) {
+            *self.0.borrow_mut() += &format!("{} ", packet.in_port.0);
+        }
+
+        fn on_tick(&mut self, _: u64, _: &mut Commands) {
+            *self.0.borrow_mut() += "tick ";
+        }
+    }
+
+    fn packet_in(port: u32) -> Vec<u8> {
+        let mut frame = Vec::new();
+        let packet = PacketIn {
+            datapath: DatapathId(1),
+            in_port: PortNo(port),
+            reason: 0,
+            table_id: 0,
+            cookie: 0,
+            buffer_id: None,
+            total_len: 0,
+            metadata: &[],
+            data: &[],
+        };
+        assert!(write::packet_in(&mut frame, 1, &packet));
+        frame
+    }
+
+    fn tick() -> Vec<u8> {
+        let mut frame = Vec::new();
+        assert!(write::tick(&mut frame, 1, 1_000));
+        frame
+    }
+
+    /// What is written down of a batch of events, and whether it was sound.
+    fn check(events: &[Vec<u8>], expected: &str, is_sound: bool) {
+        let mut instance = Instance::<Diary>::start(&Settings::from_json(b"{}").unwrap()).unwrap();
+        let done = instance.on_events(&events.concat(), &mut Vec::new());
+        assert_eq!((instance.app.0.borrow().trim_end(), done.is_ok()), (expected, is_sound));
+    }
+
+    #[test]
+    fn damage_is_found_in_its_turn_and_not_before() {
+        check(&[packet_in(1), vec![0xff; 7]], "(1) 1", false);
+        check(&[vec![0xff; 7]], "", false);
+    }
+
+    #[test]
+    fn an_app_that_looks_ahead_is_shown_what_comes_and_then_gets_it_once() {
+        check(&[], "", true);
+        check(&[packet_in(1)], "(1) 1", true);
+        check(&[1, 2, 3].map(packet_in), "(1) (2) 1 2 (3) 3", true);
+        check(&[packet_in(1), tick(), tick(), packet_in(2)], "(1) 1 tick (2) tick 2", true);
+    }
 }
