@@ -319,7 +319,7 @@ fn a_switch_with_meters_sends_no_more_of_a_flood_up_than_its_meter_lets_through(
     let unmetered = flooded("packet_ins_per_switch_per_s = 25\npacket_in_meter_per_s = false", None);
     assert!(unmetered > 900, "{unmetered}");
     let on = MeterView::On { meter_id: 4096, per_s: 50, dropped: 0 };
-    let metered = flooded("packet_ins_per_switch_per_s = 25", Some(&on));
+    let metered = flooded("packet_in_meter_per_s = 50", Some(&on));
     // A second's burst, and two seconds.
     assert!((140..=151).contains(&metered), "{metered}");
 }

@@ -562,6 +562,28 @@ fn a_key_that_expires_while_its_app_runs_ends_it_and_a_restart_of_the_kernel_doe
     node.runs();
 }
 
+/// Two apps of one developer, whose key is revoked: the one that somebody else signs is back, whatever becomes of the other.
+#[test]
+fn an_app_that_is_mended_comes_back_although_another_is_not() {
+    let world = World::new();
+    world.install_hub();
+    let file = world.signed("1.0.0", "");
+    world.done(&format!("app install {file}"));
+    fs::write(world.0.join("burnet.toml"), "[app.my-hub]\n[app.my-app]\n[safe_mode]\napps = ['my-app']\n")
+        .unwrap();
+    let node = Node::start(&world, "my-hub");
+    world.done("key distrust alice");
+    node.is_refused("is signed with a revoked key");
+    node.wait_for("my-app", "it is refused too", |app| app.status.state == AppState::Refused);
+    world.done("key new bob");
+    world.trust("bob", "developer");
+    world.done("app sign my-hub-1.0.0.burnet --key bob");
+    world.done("app install my-hub-1.0.0.burnet --grant-all");
+    node.restart();
+    node.runs();
+    assert_eq!(node.view_of("my-app").unwrap().status.state, AppState::Refused);
+}
+
 #[test]
 fn what_is_taken_from_an_app_that_runs_it_does_not_keep() {
     let world = World::new();

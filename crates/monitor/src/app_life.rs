@@ -361,7 +361,8 @@ impl AppLife {
     /// The node leaves safe mode: who was held starts, and who runs in a process zone for safe mode alone is trusted again.
     pub(crate) fn safe_mode_ends(&mut self, at: Situation, out: &mut Vec<Command>) {
         self.essential = false;
-        if matches!(self.phase, Phase::Held) {
+        // Whoever is being asked about was asked about as it runs in safe mode, not trusted.
+        if matches!(self.phase, Phase::Held | Phase::Checking) {
             return self.start(at, out);
         }
         let kept_down = self.kind != self.wanted_kind(at);

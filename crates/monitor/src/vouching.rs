@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 /// How often what runs is looked at, in milliseconds. A look at packages in which nothing changed reads a few small files.
 pub const LOOK_INTERVAL_MS: u64 = 1_000;
 
-/// So long the service has for its words. It is a tenth of a second's hashing for a large package, and nothing for one that it knows; a start that
-/// waits for it in vain is late by this once, since a service that was silent is not waited for until it speaks again.
+/// So long the service has for its words: many times what it needs for packages that it knows. One that it must read whole may take longer, and then the
+/// clerk reads it too. A start that waits in vain is late by this once, since a service that was silent is not waited for until it speaks again.
 pub const SERVICE_MS: u64 = 150;
 
-/// Most rounds at once; what comes meanwhile waits for the next, at most one entry for each zone.
+/// Most rounds at once, and one more where some start inside the kernel process and some do not; what comes meanwhile waits for the next, at most one entry for each zone.
 const ROUNDS_MAX: usize = 4;
 
 /// Longest question that goes to the service, in bytes: what fits into an event for it, and into a message to the kernel process, in which it is a string with
@@ -89,6 +89,8 @@ struct Round {
     subjects: Vec<Subject>,
     /// Nobody's start waits for it.
     is_look: bool,
+    /// Somebody is to start inside the kernel process: there the service's word alone lets nobody in.
+    into_kernel: bool,
     stage: Stage,
 }
 
@@ -117,8 +119,12 @@ impl Vouching {
     pub(crate) fn on_time(&mut self, running: impl FnOnce() -> Vec<Subject>, now_ms: u64) {
         self.give_up_on_service(now_ms);
         if !self.waiting.is_empty() && self.rounds.len() < ROUNDS_MAX {
-            let subjects = std::mem::take(&mut self.waiting);
-            self.begin(subjects, false);
+            let (trusted, others) = std::mem::take(&mut self.waiting)
+                .into_iter()
+                .partition::<Vec<_>, _>(|subject| subject.trusted);
+            for subjects in [trusted, others].into_iter().filter(|subjects| !subjects.is_empty()) {
+                self.begin(subjects, false);
+            }
         }
         let looks = self.rounds.values().any(|round| round.is_look);
         if now_ms >= self.next_look_ms && !looks && self.rounds.len() < ROUNDS_MAX {
@@ -133,8 +139,9 @@ impl Vouching {
     fn begin(&mut self, subjects: Vec<Subject>, is_look: bool) {
         self.last_round += 1;
         let round = self.last_round;
+        let into_kernel = !is_look && subjects.iter().any(|subject| subject.trusted);
         self.errands.push_back(Errand::Papers { round, subjects: subjects.clone() });
-        self.rounds.insert(round, Round { subjects, is_look, stage: Stage::Papers });
+        self.rounds.insert(round, Round { subjects, is_look, into_kernel, stage: Stage::Papers });
     }
 
     /// What there is to know was collected.
@@ -144,7 +151,7 @@ impl Vouching {
             return;
         };
         // A look is how a service that was silent is heard of again.
-        if reachable && (!self.silent || it.is_look) {
+        if reachable && !it.into_kernel && (!self.silent || it.is_look) {
             let until_ms = now_ms.saturating_add(SERVICE_MS);
             it.stage = Stage::Service { question: question.clone(), until_ms };
             self.errands.push_back(Errand::AskService { round, question });
@@ -376,6 +383,23 @@ mod tests {
         vouching.on_papers(2, "x".repeat(QUESTION_BYTES_MAX + 1), 0);
         let errands = errands(&mut vouching);
         assert!(errands[1].starts_with("2: clerk x"), "{errands:?}");
+    }
+
+    #[test]
+    fn into_the_kernel_nobody_comes_by_the_services_word() {
+        let mut vouching = asked();
+        vouching.on_start(Subject { trusted: true, ..subject(2, 1) });
+        vouching.on_start(subject(3, 1));
+        vouching.on_time(Vec::new, 0);
+        vouching.on_papers(2, "trusted".to_owned(), 0);
+        vouching.on_papers(3, "other".to_owned(), 0);
+        let expected = ["2: papers of 1", "3: papers of 1", "2: clerk trusted", "3: service other"];
+        assert_eq!(errands(&mut vouching), expected);
+        assert_eq!(vouching.on_service(7, 2, vec![word(2, 1, Says::Good)]), []);
+        // What runs there may be ended by it.
+        vouching.on_time(|| vec![Subject { trusted: true, ..subject(2, 1) }], LOOK_INTERVAL_MS);
+        vouching.on_papers(4, "look".to_owned(), LOOK_INTERVAL_MS);
+        assert!(errands(&mut vouching).contains(&"4: service look".to_owned()));
     }
 
     #[test]

@@ -79,6 +79,8 @@ fn refused(apps: &[&AppView]) -> String {
     let line = |app: &&AppView| {
         let name = &app.status.app;
         let why = app.status.last_end.as_ref().map_or("nobody vouches for its package", |end| &end.reason);
+        // Whose signature it was is in the table, and cut there if it is too long.
+        let why = why.split(" [").next().unwrap_or(why);
         format!("{name} is refused: {why}. Mend that, and say: burnet app restart {name}\n")
     };
     apps.iter().filter(of).map(line).collect()
@@ -203,6 +205,13 @@ hub: own_user is not enforced: the node is not root's
             text(std::slice::from_ref(&app), 10_000)
                 .contains("hub  1.0.0 0123456789ab (developer alice)  process  ")
         );
+        let mut refused = app.clone();
+        refused.status.state = AppState::Refused;
+        let reason = "is unsigned: have it signed [developer (bob, key 12".to_owned();
+        refused.status.last_end = Some(Ending { reason, last_line: None, unix_ms: 5_000 });
+        let line =
+            "hub is refused: is unsigned: have it signed. Mend that, and say: burnet app restart hub\n";
+        assert!(text(&[refused], 10_000).contains(line));
         let mut service = AppView { package: None, ..app.clone() };
         service.status = AppStatus {
             app: "audit".into(),

@@ -1,5 +1,4 @@
-//! The packages of the apps that run, in the kernel process: checked before they are loaded, shown, and remembered when they took
-//! the kernel down.
+//! The packages of the apps that run, in the kernel process: shown, and remembered when they took the kernel down.
 //!
 //! In: what the monitor says of the apps. Out: what the operator is shown; a fall in the state folder. It never decides what runs
 //! where: the monitor does.
@@ -41,11 +40,6 @@ impl PackageDesk {
             Err(error) => tracing::error!("app {app}: what its package is cannot be read: {error}"),
         }
         self.noted.remove(app);
-    }
-
-    /// Whether an app's files are as they were signed; an app without a package has none.
-    pub fn check(&self, app: &str) -> Result<(), String> {
-        self.packages.apps.get(app).map_or(Ok(()), |installed| installed.check())
     }
 
     /// What the operator is shown of an app's package.

@@ -2,7 +2,7 @@
 
 use crate::world::{CRASHED, World, app};
 use monitor::supervisor::Event;
-use monitor::{AppSpec, AppState, Says, Verb, ZoneKind};
+use monitor::{AppSpec, AppState, SafeModePlan, Says, Verb, ZoneKind};
 
 fn packaged(name: &str, kind: ZoneKind) -> AppSpec {
     AppSpec { packaged: true, ..app(name, kind) }
@@ -139,6 +139,19 @@ fn who_lost_the_operators_word_leaves_the_kernel() {
     let mut world = running(ZoneKind::Process);
     world.says("hub", lost());
     check(world, &NEVER, AppState::Running);
+}
+
+#[test]
+fn a_word_for_safe_mode_lets_nobody_into_the_kernel() {
+    let plan = SafeModePlan { apps: vec!["hub".to_owned()], from_start: true };
+    let mut world = World::with_safe_mode(vec![packaged("hub", ZoneKind::Trusted)], plan);
+    world.hear(Event::KernelReady);
+    world.hear(Event::LeaveSafeMode);
+    world.hear(Event::Vouched { zone: 1, check: 1, says: Says::Good });
+    let expected = ["start kernel.1", "ask about hub", "ask about hub"];
+    let mut world = check(world, &expected, AppState::Starting);
+    world.says("hub", Says::Good);
+    check(world, &["load hub"], AppState::Running);
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn refused(socket: &Path) -> io::Result<(bool, String)> {
     let reason = app.last_end.map(|end| end.reason).unwrap_or_default();
     match (app.state, app.pid) {
         (AppState::Refused, None) => Ok((false, reason)),
-        (state, pid) => Ok((true, format!("it is {state:?} ({pid:?}); {reason}"))),
+        (state, _) => Ok((true, format!("it goes on: it is {state:?}"))),
     }
 }
 
