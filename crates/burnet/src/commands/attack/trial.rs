@@ -30,8 +30,8 @@ const START_PATIENCE: Duration = Duration::from_secs(20);
 /// How long an attack is watched: its app acts at its first tick, within a second, and has longer than that to do harm.
 const WATCH: Duration = Duration::from_millis(2500);
 
-/// How long one ping may take. Nothing decides by it but whether an answer comes at all.
-const PING_PATIENCE: Duration = Duration::from_secs(5);
+/// How long one ping may take: long, since nothing is to be decided by it but whether an answer comes at all.
+const PING_PATIENCE: Duration = START_PATIENCE;
 
 /// How long a ping that must not be answered is waited for.
 const BLOCKED_PATIENCE: Duration = Duration::from_millis(400);
