@@ -75,7 +75,7 @@ enum LinkChange {
 }
 
 /// Packets whose addresses are looked up at the same time where look-ups wait for memory: as many as a processor can wait for at once.
-const LOOK_AHEAD: usize = 8;
+const LOOK_AHEAD: usize = 16;
 
 /// Bytes of an Ethernet header; a packet that is shorter is nobody's.
 const ETHERNET_LEN: usize = 14;
@@ -139,12 +139,18 @@ impl App for LearningSwitch {
         if self.is_large { LOOK_AHEAD } else { 0 }
     }
 
-    fn on_packet_in_ahead(&self, packet: &PacketIn) {
-        if let Some((destination, source)) = forwardable(packet.data)
-            && let Some(table) = self.switches.get(&packet.datapath)
-        {
-            table.look_at(destination);
-            table.look_at(source);
+    fn on_packet_ins_ahead(&self, packets: &[PacketIn]) {
+        for of_one_switch in packets.chunk_by(|one, next| one.datapath == next.datapath) {
+            let table = of_one_switch.first().and_then(|packet| self.switches.get(&packet.datapath));
+            let Some(table) = table else { continue };
+            // First all addresses, then all look-ups: the fewer instructions are between two of them, the more of them wait together.
+            let mut addresses = [None; LOOK_AHEAD];
+            let packets = of_one_switch.iter().filter_map(|packet| forwardable(packet.data));
+            addresses.iter_mut().zip(packets).for_each(|(address, both)| *address = Some(both));
+            addresses.iter().flatten().for_each(|(destination, source)| {
+                table.look_at(*destination);
+                table.look_at(*source);
+            });
         }
     }
 

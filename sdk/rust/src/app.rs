@@ -11,6 +11,9 @@ use abi::event::{
 };
 use flow::{DatapathId, Match};
 
+/// No app is told of more packet-ins ahead than this: a processor does not wait for more memory than they need at once.
+pub const MOST_AHEAD: usize = 16;
+
 /// A network application. Each handler that is left out does nothing.
 pub trait App: Sized + 'static {
     /// Comes to be from its settings. A refusal is a sentence for the operator.
@@ -31,15 +34,16 @@ pub trait App: Sized + 'static {
     /// A packet came up.
     fn on_packet_in(&mut self, _packet: &PacketIn, _out: &mut Commands) {}
 
-    /// How many packet-ins ahead [`App::on_packet_in_ahead`] is to be told of, now. An app whose memory does not fit the processor's caches
-    /// does well to say about eight; one whose does spares the work with 0. Only a trusted app is told: its zone has events in batches.
+    /// Of how many packet-ins ahead [`App::on_packet_ins_ahead`] is to be told, now; [`MOST_AHEAD`] at most. An app whose memory does not
+    /// fit the processor's caches does well to say about sixteen; one whose does spares the work with 0. Only a trusted app is told: its zone
+    /// has events in batches.
     fn look_ahead(&self) -> usize {
         0
     }
 
-    /// A packet-in whose turn will come soon, if nothing goes wrong before: look at the memory that it will need, so that what is
+    /// Packet-ins whose turn will come soon, if nothing goes wrong before: look at the memory that they will need, so that what is
     /// needed for several is fetched at the same time, and do no more.
-    fn on_packet_in_ahead(&self, _packet: &PacketIn) {}
+    fn on_packet_ins_ahead(&self, _packets: &[PacketIn]) {}
 
     /// A port came, went or changed.
     fn on_port_status(&mut self, _status: &PortStatus, _out: &mut Commands) {}

@@ -2,13 +2,27 @@
 //!
 //! Never knows where the frames come from.
 
-use crate::app::App;
+use crate::app::{App, MOST_AHEAD};
 use crate::commands::Commands;
 use crate::settings::Settings;
 use abi::event::{PacketIn, kind};
 use abi::table::AppTable;
 use abi::{Event, Frame, Malformed};
+use flow::{DatapathId, PortNo};
 use zone::guest::Guest;
+
+/// What an array of packet-ins begins with.
+const NO_PACKET: PacketIn<'static> = PacketIn {
+    datapath: DatapathId(0),
+    in_port: PortNo(0),
+    buffer_id: None,
+    total_len: 0,
+    reason: 0,
+    table_id: 0,
+    cookie: 0,
+    metadata: &[],
+    data: &[],
+};
 
 /// A running app and its commands.
 pub(crate) struct Instance<A> {
@@ -62,19 +76,30 @@ impl<A: App> Instance<A> {
 
     /// Shows the app the packet-ins among the next events, as many as it wants to look ahead; how many events these are, at least one.
     #[inline]
-    fn look_ahead(&self, mut events: &[u8]) -> usize {
-        let wanted = self.app.look_ahead();
+    fn look_ahead(&self, events: &[u8]) -> usize {
+        match self.app.look_ahead().min(MOST_AHEAD) {
+            0 => 1,
+            wanted => self.look_at(events, wanted),
+        }
+    }
+
+    /// Apart, so that who does not look ahead does not pay for the room.
+    #[inline(never)]
+    fn look_at(&self, mut events: &[u8], wanted: usize) -> usize {
+        let (mut ahead, mut packets) = ([NO_PACKET; MOST_AHEAD], 0);
         for _ in 0..wanted {
             // Damage is found when its turn comes.
             let Ok((frame, rest)) = Frame::split(events) else { break };
             if frame.header.kind.get() == kind::PACKET_IN
                 && let Ok(packet) = PacketIn::read(&frame)
             {
-                self.app.on_packet_in_ahead(&packet);
+                ahead[packets] = packet;
+                packets += 1;
             }
             events = rest;
         }
-        wanted.max(1)
+        self.app.on_packet_ins_ahead(&ahead[..packets]);
+        wanted
     }
 
     /// The app itself, for tests.
@@ -128,7 +153,6 @@ mod tests {
     use super::*;
     use crate::app::Interests;
     use abi::event::write;
-    use flow::{DatapathId, PortNo};
     use std::cell::RefCell;
 
     /// Writes down by which port what came: `(1)` ahead, `1` in its turn.
@@ -147,8 +171,8 @@ mod tests {
             2
         }
 
-        fn on_packet_in_ahead(&self, packet: &PacketIn) {
-            *self.0.borrow_mut() += &format!("({}) ", packet.in_port.0);
+        fn on_packet_ins_ahead(&self, packets: &[PacketIn]) {
+            packets.iter().for_each(|packet| *self.0.borrow_mut() += &format!("({}) ", packet.in_port.0));
         }
 
         fn on_packet_in(&mut self, packet: &PacketIn, _: &mut Commands) {

@@ -44,7 +44,7 @@ pub use abi::event::{
 };
 pub use abi::table::AppTable;
 pub use abi::{Outcome, Receipt, ZoneId};
-pub use app::{App, Interests};
+pub use app::{App, Interests, MOST_AHEAD};
 pub use commands::{Commands, FlowBuilder, Level, PacketOutBuilder, Ticket};
 pub use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};
 pub use flow::{self, DatapathId, Field, MacAddr, PortNo};
