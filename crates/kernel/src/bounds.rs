@@ -112,6 +112,11 @@ impl Reaches<'_> {
             return Ok(());
         }
         self.check_buffer(it.buffer_id)?;
+        scratch.after.copy_from(&scratch.rule);
+        if it.buffer_id.is_some() {
+            // A switch of 1.0 does with the packet what the rule says without asking whether the rule matches it.
+            scratch.after.clear();
+        }
         self.check_instructions(it.instructions, scratch)
     }
 
@@ -151,7 +156,7 @@ impl Reaches<'_> {
                 return Err(Excess::Frame);
             }
             fields.iter().for_each(|(field, value)| scratch.after.set(field, value));
-        } else {
+        } else if it.buffer_id.is_none() {
             scratch.after.set(Field::InPort, it.in_port.0.into());
         }
         self.check_list(it.actions, scratch)
@@ -173,9 +178,10 @@ impl Reaches<'_> {
         }
     }
 
-    /// Of a packet in the switch nobody here knows what it is, nor where it came in and so where IN_PORT leads.
+    /// Of a packet in the switch nobody here knows what it is. Nor where it came in, and so where IN_PORT leads: where ports are bounded,
+    /// [`Self::check_way`] lets it go there only if that is granted by name.
     fn check_buffer(&self, buffer_id: Option<u32>) -> Result<(), Excess> {
-        let bounds_packets = self.bounds.flowspace.is_some() || self.bounds.ports.is_some();
+        let bounds_packets = self.bounds.flowspace.is_some();
         buffer_id.filter(|_| bounds_packets).map_or(Ok(()), |id| Err(Excess::Buffer(id)))
     }
 
@@ -209,9 +215,8 @@ impl Reaches<'_> {
         if lies_within(rule, flowspace, compared) { Ok(()) } else { Err(Excess::Match) }
     }
 
-    /// In the order in which a switch carries them out (1.3.5, 5.9), whatever order they stand in.
+    /// In the order in which a switch carries them out (1.3.5, 5.9), whatever order they stand in, on the packets of `scratch.after`.
     fn check_instructions(&self, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
-        scratch.after.copy_from(&scratch.rule);
         let mut metadata = None;
         for raw in instructions_raw(bytes).map_while(Result::ok) {
             if raw.is_experimenter() {

@@ -308,12 +308,32 @@ fn a_packet_that_lies_in_the_switch_is_for_those_who_hear_packets() {
     let mut hears = Node::with(grant.with(Capability::PacketIn));
     assert_eq!(hears.command(APP, What::PacketOut(packet)), "sent");
     assert_eq!(hears.rule("arp", "output:1", buffered), "sent");
-    let bounded = |bounds| Node::with(Grant::nothing().with_rules(bounds).with(Capability::PacketIn));
-    let what = "rule.write: what is in the switch's buffer 5 cannot be compared with what was granted";
-    let ports = Bounds { ports: Some(vec![PortNo(1)]), ..Bounds::default() };
-    assert_eq!(bounded(ports).rule("arp", "output:1", buffered), what);
     let tables = Bounds { tables: Some([0].into_iter().collect()), ..Bounds::default() };
-    assert_eq!(bounded(tables).rule("arp", "output:1", buffered), "sent");
+    let mut bounded = Node::with(Grant::nothing().with_rules(tables).with(Capability::PacketIn));
+    assert_eq!(bounded.rule("arp", "output:1", buffered), "sent");
+}
+
+#[test]
+fn a_packet_that_lies_in_the_switch_goes_by_granted_ports_and_not_back_to_where_nobody_knows() {
+    let buffered = FlowMod { buffer_id: Some(5), ..ADD };
+    let ports = |ports: &[PortNo]| Bounds { ports: Some(ports.to_vec()), ..Bounds::default() };
+    let grant = |bounds: Bounds| Grant::nothing().with_rules(bounds.clone()).with_packets_out(bounds);
+    let node = |those: &[PortNo]| Node::with(grant(ports(those)).with(Capability::PacketIn));
+    let back = "rule.write: port IN_PORT is not among the granted ports";
+    assert_eq!(node(&[PortNo(1)]).rule("in_port=1", "output:1", buffered), "sent");
+    assert_eq!(node(&[PortNo(1)]).rule("in_port=1", "in_port", ADD), "sent");
+    assert_eq!(node(&[PortNo(1)]).rule("in_port=1", "in_port", buffered), back);
+    assert_eq!(node(&[PortNo(1), PortNo::IN_PORT]).rule("in_port=1", "in_port", buffered), "sent");
+    let mut sends = node(&[PortNo(1)]);
+    let mut out = |actions: &str, buffer_id| {
+        let mut bytes = Vec::new();
+        write_actions(&parse_actions(actions).unwrap(), &mut bytes).unwrap();
+        let packet = PacketOut { buffer_id, in_port: PortNo(1), actions: &bytes, data: &[] };
+        sends.command(APP, What::PacketOut(packet))
+    };
+    assert_eq!(out("output:1", Some(5)), "sent");
+    assert_eq!(out("in_port", None), "sent");
+    assert_eq!(out("in_port", Some(5)), "packet.out: port IN_PORT is not among the granted ports");
 }
 
 #[test]
