@@ -48,6 +48,9 @@ use self::files::Walls;
 use crate::Limits;
 use crate::sandbox::{Enforce, NotEnforced, Sandbox};
 
+/// Stack of an app's first thread, as much as Rust gives to each other one. Taken from small limits it is less.
+const STACK_BYTES: u64 = 2 << 20;
+
 /// Address space beyond the writable memory: room for the binary and its libraries, the ports, and what allocators
 /// only reserve (glibc reserves 64 MiB for each thread and writes to little of it).
 const ADDRESS_ROOM_BYTES: u64 = 512 << 20;
@@ -270,14 +273,23 @@ fn own_session() -> Option<NotEnforced> {
     rustix::process::setsid().err().map(|errno| NotEnforced::new("session", errno))
 }
 
-fn rlimits(limits: &Limits) -> [(Resource, u64, &'static str); 5] {
+fn rlimits(limits: &Limits) -> [(Resource, u64, &'static str); 6] {
+    let (data_bytes, stack_bytes) = data_and_stack(limits.memory_bytes);
     [
         (Resource::Core, limits.core_bytes, "core_bytes"),
         (Resource::Fsize, limits.file_bytes, "file_bytes"),
         (Resource::Nofile, u64::from(limits.open_files), "open_files"),
         (Resource::As, limits.memory_bytes.saturating_add(ADDRESS_ROOM_BYTES), "memory_bytes"),
-        (Resource::Data, limits.memory_bytes, "memory_bytes"),
+        (Resource::Data, data_bytes, "memory_bytes"),
+        (Resource::Stack, stack_bytes, "memory_bytes"),
     ]
+}
+
+/// Linux counts the first thread's stack apart from all other memory that is written to (RLIMIT_DATA, setrlimit(2)). Both together are
+/// what the app may have.
+fn data_and_stack(memory_bytes: u64) -> (u64, u64) {
+    let stack_bytes = STACK_BYTES.min(memory_bytes / 4);
+    (memory_bytes - stack_bytes, stack_bytes)
 }
 
 /// Lowers both the soft and the hard limit; a ceiling that is lower already stays.
@@ -316,4 +328,18 @@ fn pin(limits: &Limits) -> Result<(), LaunchError> {
     let mut set = CpuSet::new();
     cores.iter().for_each(|core| set.set(core));
     rustix::thread::sched_setaffinity(None, &set).map_err(failed("cores"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_and_stack_are_no_more_than_the_limit() {
+        let check = |memory_bytes, expected| assert_eq!(data_and_stack(memory_bytes), expected);
+        check(64 << 20, (62 << 20, 2 << 20));
+        check(4 << 20, (3 << 20, 1 << 20));
+        check(0, (0, 0));
+        check(u64::MAX, (u64::MAX - (2 << 20), 2 << 20));
+    }
 }
