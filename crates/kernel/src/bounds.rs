@@ -17,7 +17,9 @@
 use crate::excess::Excess;
 use crate::grant::Bounds;
 use abi::command::{FlowMod, GroupMod, PacketOut};
-use flow::canonical::{actions_raw, buckets_raw, has_prerequisites, instructions_raw, read_match_into};
+use flow::canonical::{
+    actions_raw, buckets_raw, find_field, has_prerequisites, instructions_raw, read_match_into,
+};
 use flow::frame::FrameFields;
 use flow::reach::{Way, way_of};
 use flow::relation::{MAX_PIECES, covers, within};
@@ -203,11 +205,17 @@ impl Reaches<'_> {
         }
     }
 
-    /// Leaves the match in `scratch.rule`.
+    /// Leaves the match in `scratch.rule`; where packets are not bounded, no more of it than the port, which is all that is asked of it then.
     fn check_match(&self, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
+        let Some(flowspace) = &self.bounds.flowspace else {
+            scratch.rule.clear();
+            if let Some(port) = find_field(bytes, Field::InPort) {
+                scratch.rule.set(Field::InPort, port);
+            }
+            return Ok(());
+        };
         // The bytes were found readable before; if they are not, nothing is within.
         read_match_into(bytes, &mut scratch.rule).map_err(|_| Excess::Match)?;
-        let Some(flowspace) = &self.bounds.flowspace else { return Ok(()) };
         if !has_prerequisites(&scratch.rule) {
             return Err(Excess::Prerequisite);
         }
@@ -245,6 +253,12 @@ impl Reaches<'_> {
     /// A list of actions, carried out in order on the packets of `scratch.after`. The last changes may be unchecked afterwards.
     fn check_list(&self, actions: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
         for raw in actions_raw(actions).map_while(Result::ok) {
+            // What most lists are: it changes nothing, and need not be read as an action.
+            if let Some((port, _)) = raw.output() {
+                self.check_way(Way::Port(port), &scratch.after)?;
+                self.check_after(scratch)?;
+                continue;
+            }
             let action = raw.read().map_err(|_| Excess::NotUnderstood)?;
             if let Some(way) = way_of(&action) {
                 self.check_way(way, &scratch.after)?;
