@@ -18,13 +18,15 @@ use std::hint::black_box;
 const SWITCH: DatapathId = DatapathId(1);
 const APP: ZoneId = ZoneId(1);
 
-/// Commands of a round.
-const BATCH: u64 = 256;
+/// Commands of a round: fewer than the rules that are let into a switch that has not said how large its tables are.
+const BATCH: u64 = 1_000;
 
 /// Its name, what is granted, and what is commanded.
 type Case = (&'static str, fn() -> Grant, fn() -> Vec<u8>);
 
-const CASES: [Case; 7] = [
+const CASES: [Case; 9] = [
+    ("usual-everywhere", Grant::of_an_app, usual),
+    ("usual-numbers", || Grant::of_an_app().with_rules(numbers()), usual),
     ("flow-mod-everywhere", Grant::of_an_app, flow_mod),
     ("flow-mod-rated", rated, flow_mod),
     ("flow-mod-numbers", || Grant::of_an_app().with_rules(numbers()), flow_mod),
@@ -55,7 +57,20 @@ fn flowspace(count: u8) -> Bounds {
     Bounds { flowspace: Some(matches.collect()), ..Bounds::default() }
 }
 
-/// What the learning switch asks for: port, addresses and EtherType, and an IP prefix besides.
+/// What the learning switch asks for: port and addresses.
+fn usual() -> Vec<u8> {
+    let (mut matching, mut instructions) = (Vec::new(), Vec::new());
+    MatchWriter::new(&mut matching)
+        .field(Field::InPort, PortNo(1))
+        .field(Field::EthDst, 2u64)
+        .field(Field::EthSrc, 3u64);
+    InstructionWriter::new(&mut instructions).apply_actions(|actions| {
+        actions.output(PortNo(2), 0);
+    });
+    frame(What::FlowMod(FlowMod { matching: &matching, instructions: &instructions, ..FlowMod::ADD }))
+}
+
+/// That and an EtherType and an IP prefix besides.
 fn flow_mod() -> Vec<u8> {
     let (mut matching, mut instructions) = (Vec::new(), Vec::new());
     MatchWriter::new(&mut matching)
@@ -89,15 +104,20 @@ fn frame(what: What<'_>) -> Vec<u8> {
 fn kernel(grant: Grant) -> Kernel {
     let mut kernel = Kernel::new(7);
     kernel.attach(APP, "app", grant, 0);
+    kernel
+}
+
+/// The switch comes up, and its tables are empty.
+fn come_up(kernel: &mut Kernel) {
     let mut bytes = Vec::new();
     let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, ports: &[] };
     event::write::switch_up(&mut bytes, 1, &up);
     kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
-    kernel
 }
 
 fn round(kernel: &mut Kernel, bytes: &[u8]) {
     let mut effects = Vec::new();
+    come_up(kernel);
     for _ in 0..BATCH {
         let frame = Frame::read(black_box(bytes)).unwrap();
         let decision = kernel.on_command(APP, &frame, 0, &mut effects);

@@ -48,8 +48,11 @@ pub const MAX_CHANGES: u32 = 64;
 /// Memory that is used again for each command.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
+    /// The match of this command, and what is known of its packets after the actions so far; only where a flowspace bounds them.
     rule: Match,
     after: Match,
+    /// Where the packets of this command come in, as far as it is known.
+    in_port: Option<PortNo>,
     /// Changes of packets in this command.
     changes: u32,
     /// Whether packets were changed since they were last compared.
@@ -114,11 +117,9 @@ impl Reaches<'_> {
             return Ok(());
         }
         self.check_buffer(it.buffer_id)?;
-        scratch.after.copy_from(&scratch.rule);
-        if it.buffer_id.is_some() {
-            // A switch of 1.0 does with the packet what the rule says without asking whether the rule matches it.
-            scratch.after.clear();
-        }
+        // With a packet in its buffer a switch of 1.0 does what the rule says without asking whether the rule matches it.
+        let is_known = it.buffer_id.is_none();
+        scratch.in_port = is_known.then(|| find_field(it.matching, Field::InPort)).flatten().map(port_of);
         self.check_instructions(it.instructions, scratch)
     }
 
@@ -151,15 +152,14 @@ impl Reaches<'_> {
         scratch.begin();
         self.check_datapath(datapath)?;
         self.check_buffer(it.buffer_id)?;
-        scratch.after.clear();
+        scratch.in_port = it.buffer_id.is_none().then_some(it.in_port);
         if let Some(flowspace) = &self.bounds.flowspace {
             let fields = FrameFields::read(it.data).from_port(it.in_port);
             if !flowspace.iter().any(|space| space.matches(&fields)) {
                 return Err(Excess::Frame);
             }
+            scratch.after.clear();
             fields.iter().for_each(|(field, value)| scratch.after.set(field, value));
-        } else if it.buffer_id.is_none() {
-            scratch.after.set(Field::InPort, it.in_port.0.into());
         }
         self.check_list(it.actions, scratch)
     }
@@ -205,15 +205,9 @@ impl Reaches<'_> {
         }
     }
 
-    /// Leaves the match in `scratch.rule`; where packets are not bounded, no more of it than the port, which is all that is asked of it then.
+    /// Leaves the match in `scratch.rule` if packets are bounded.
     fn check_match(&self, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
-        let Some(flowspace) = &self.bounds.flowspace else {
-            scratch.rule.clear();
-            if let Some(port) = find_field(bytes, Field::InPort) {
-                scratch.rule.set(Field::InPort, port);
-            }
-            return Ok(());
-        };
+        let Some(flowspace) = &self.bounds.flowspace else { return Ok(()) };
         // The bytes were found readable before; if they are not, nothing is within.
         read_match_into(bytes, &mut scratch.rule).map_err(|_| Excess::Match)?;
         if !has_prerequisites(&scratch.rule) {
@@ -223,8 +217,12 @@ impl Reaches<'_> {
         if lies_within(rule, flowspace, compared) { Ok(()) } else { Err(Excess::Match) }
     }
 
-    /// In the order in which a switch carries them out (1.3.5, 5.9), whatever order they stand in, on the packets of `scratch.after`.
+    /// In the order in which a switch carries them out (1.3.5, 5.9), whatever order they stand in.
     fn check_instructions(&self, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
+        let bounds_packets = self.bounds.flowspace.is_some();
+        if bounds_packets {
+            scratch.after.copy_from(&scratch.rule);
+        }
         let mut metadata = None;
         for raw in instructions_raw(bytes).map_while(Result::ok) {
             if raw.is_experimenter() {
@@ -242,7 +240,7 @@ impl Reaches<'_> {
                 self.check_action_set(raw.bytes.get(8..).unwrap_or_default(), scratch)?;
             }
         }
-        if let Some((value, mask)) = metadata {
+        if let Some((value, mask)) = metadata.filter(|_| bounds_packets) {
             write_metadata(&mut scratch.after, value, mask);
             scratch.unchecked = true;
         }
@@ -255,13 +253,13 @@ impl Reaches<'_> {
         for raw in actions_raw(actions).map_while(Result::ok) {
             // What most lists are: it changes nothing, and need not be read as an action.
             if let Some((port, _)) = raw.output() {
-                self.check_way(Way::Port(port), &scratch.after)?;
+                self.check_way(Way::Port(port), scratch.in_port)?;
                 self.check_after(scratch)?;
                 continue;
             }
             let action = raw.read().map_err(|_| Excess::NotUnderstood)?;
             if let Some(way) = way_of(&action) {
-                self.check_way(way, &scratch.after)?;
+                self.check_way(way, scratch.in_port)?;
                 self.check_after(scratch)?;
             }
             self.check_in_port(&action)?;
@@ -280,7 +278,7 @@ impl Reaches<'_> {
             let action = raw.read().map_err(|_| Excess::NotUnderstood)?;
             if let Some(way) = way_of(&action) {
                 // Nothing is known of where the packets came in but what the flowspace says; a port IN_PORT is not looked up there.
-                self.check_way(way, &Match::any())?;
+                self.check_way(way, None)?;
             }
             self.check_in_port(&action)?;
             let Some(flowspace) = self.bounds.flowspace.as_ref().filter(|_| changes_packets(&action)) else {
@@ -320,16 +318,12 @@ impl Reaches<'_> {
         }
     }
 
-    /// `packets`: what is known of those that go this way.
-    fn check_way(&self, way: Way, packets: &Match) -> Result<(), Excess> {
+    /// `in_port`: where those that go this way came in, if it is known.
+    fn check_way(&self, way: Way, in_port: Option<PortNo>) -> Result<(), Excess> {
         match way {
             Way::Port(PortNo::CONTROLLER) if self.hears_packets => Ok(()),
             Way::Port(PortNo::CONTROLLER) => Err(Excess::Controller),
-            Way::Port(PortNo::IN_PORT) => match packets.get(Field::InPort) {
-                // A port is 32 bits, and a match's value has no bit beyond its field.
-                Some((port, _)) => self.check_port(PortNo((port & 0xffff_ffff) as u32)),
-                None => self.check_port(PortNo::IN_PORT),
-            },
+            Way::Port(PortNo::IN_PORT) => self.check_port(in_port.unwrap_or(PortNo::IN_PORT)),
             Way::Port(port) => self.check_port(port),
             // Whose group it is, is another question.
             Way::Group(_) => Ok(()),
@@ -337,6 +331,11 @@ impl Reaches<'_> {
             Way::Anywhere => Err(Excess::NotUnderstood),
         }
     }
+}
+
+/// A port is 32 bits, and a match's value has no bit beyond its field.
+fn port_of(value: u128) -> PortNo {
+    PortNo((value & 0xffff_ffff) as u32)
 }
 
 /// [`within`], with a count of what it may have compared: pieces only where no single match of the flowspace covers the rule.
