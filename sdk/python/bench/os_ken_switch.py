@@ -32,7 +32,7 @@ class LearningSwitch(app_manager.OSKenApp):
         if ofproto.OFP_VERSION == ofproto_v1_3.OFP_VERSION:
             actions = [parser.OFPActionOutput(ofproto.OFPP_CONTROLLER, 128)]
             apply = [parser.OFPInstructionActions(ofproto.OFPIT_APPLY_ACTIONS, actions)]
-            datapath.send_msg(parser.OFPFlowMod(datapath, match=parser.OFPMatch(), instructions=apply))
+            datapath.send_msg(parser.OFPFlowMod(datapath, priority=0, match=parser.OFPMatch(), instructions=apply))
 
     @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
     def on_packet_in(self, event):
