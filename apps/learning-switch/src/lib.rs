@@ -13,7 +13,8 @@
 mod table;
 
 use burnet_sdk::{
-    App, Commands, DatapathId, Field, Interests, MacAddr, PacketIn, PortNo, PortStatus, Settings, SwitchUp,
+    App, Commands, DatapathId, Field, Interests, MOST_AHEAD, MacAddr, PacketIn, PortNo, PortStatus, Settings,
+    SwitchUp,
 };
 use foldhash::{HashMap, HashMapExt};
 use serde::Deserialize;
@@ -74,9 +75,6 @@ enum LinkChange {
     Again,
 }
 
-/// Packets whose addresses are looked up at the same time where look-ups wait for memory: as many as a processor can wait for at once.
-const LOOK_AHEAD: usize = 16;
-
 /// Bytes of an Ethernet header; a packet that is shorter is nobody's.
 const ETHERNET_LEN: usize = 14;
 
@@ -136,7 +134,7 @@ impl App for LearningSwitch {
     }
 
     fn look_ahead(&self) -> usize {
-        if self.is_large { LOOK_AHEAD } else { 0 }
+        if self.is_large { MOST_AHEAD } else { 0 }
     }
 
     fn on_packet_ins_ahead(&self, packets: &[PacketIn]) {
@@ -144,7 +142,7 @@ impl App for LearningSwitch {
             let table = of_one_switch.first().and_then(|packet| self.switches.get(&packet.datapath));
             let Some(table) = table else { continue };
             // First all addresses, then all look-ups: the fewer instructions are between two of them, the more of them wait together.
-            let mut addresses = [None; LOOK_AHEAD];
+            let mut addresses = [None; MOST_AHEAD];
             let packets = of_one_switch.iter().filter_map(|packet| forwardable(packet.data));
             addresses.iter_mut().zip(packets).for_each(|(address, both)| *address = Some(both));
             addresses.iter().flatten().for_each(|(destination, source)| {
@@ -270,9 +268,9 @@ mod tests {
             app.app().look_ahead()
         };
         assert_eq!(many(&mut app, 0..8_192), 0);
-        assert_eq!(many(&mut app, 8_192..8_193), LOOK_AHEAD);
+        assert_eq!(many(&mut app, 8_192..8_193), MOST_AHEAD);
         app.tick(1_000);
-        assert_eq!(app.app().look_ahead(), LOOK_AHEAD);
+        assert_eq!(app.app().look_ahead(), MOST_AHEAD);
         app.tick(10_000_000);
         assert_eq!(app.app().look_ahead(), 0);
     }

@@ -117,9 +117,11 @@ impl Reaches<'_> {
             return Ok(());
         }
         self.check_buffer(it.buffer_id)?;
-        // With a packet in its buffer a switch of 1.0 does what the rule says without asking whether the rule matches it.
-        let is_known = it.buffer_id.is_none();
-        scratch.in_port = is_known.then(|| find_field(it.matching, Field::InPort)).flatten().map(port_of);
+        scratch.in_port = match it.buffer_id {
+            // With a packet in its buffer a switch of 1.0 does what the rule says without asking whether the rule matches it.
+            Some(_) => None,
+            None => find_field(it.matching, Field::InPort).map(port_of),
+        };
         self.check_instructions(it.instructions, scratch)
     }
 
@@ -183,8 +185,10 @@ impl Reaches<'_> {
     /// Of a packet in the switch nobody here knows what it is. Nor where it came in, and so where IN_PORT leads: where ports are bounded,
     /// [`Self::check_way`] lets it go there only if that is granted by name.
     fn check_buffer(&self, buffer_id: Option<u32>) -> Result<(), Excess> {
-        let bounds_packets = self.bounds.flowspace.is_some();
-        buffer_id.filter(|_| bounds_packets).map_or(Ok(()), |id| Err(Excess::Buffer(id)))
+        match (buffer_id, &self.bounds.flowspace) {
+            (Some(id), Some(_)) => Err(Excess::Buffer(id)),
+            _ => Ok(()),
+        }
     }
 
     fn check_table(&self, table_id: u8) -> Result<(), Excess> {
@@ -251,7 +255,7 @@ impl Reaches<'_> {
     /// A list of actions, carried out in order on the packets of `scratch.after`. The last changes may be unchecked afterwards.
     fn check_list(&self, actions: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
         for raw in actions_raw(actions).map_while(Result::ok) {
-            // What most lists are: it changes nothing, and need not be read as an action.
+            // Most actions are outputs, which change nothing: they are not read as actions.
             if let Some((port, _)) = raw.output() {
                 self.check_way(Way::Port(port), scratch.in_port)?;
                 self.check_after(scratch)?;

@@ -11,7 +11,7 @@ use abi::event::{
 };
 use flow::{DatapathId, Match};
 
-/// No app is told of more packet-ins ahead than this: a processor does not wait for more memory than they need at once.
+/// No app is told of more packet-ins ahead than this. Sixteen looked up together gave more than eight one after the other; more was not tried.
 pub const MOST_AHEAD: usize = 16;
 
 /// A network application. Each handler that is left out does nothing.

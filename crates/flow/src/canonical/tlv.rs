@@ -98,10 +98,8 @@ pub fn match_tlvs(bytes: &[u8]) -> Tlvs<'_> {
 /// assert_eq!(find_field(&in_port_1, Field::InPort), Some(1));
 /// assert_eq!(find_field(&in_port_1, Field::Metadata), None);
 /// ```
-#[inline]
 pub fn find_field(bytes: &[u8], wanted: Field) -> Option<u128> {
-    let headers = [field_header(wanted, false), field_header(wanted, true)];
-    let tlv = match_tlvs(bytes).map_while(Result::ok).find(|tlv| headers.contains(&tlv.header))?;
+    let tlv = match_tlvs(bytes).map_while(Result::ok).find(|tlv| tlv.field() == Some(wanted))?;
     Some(tlv.value()? & tlv.mask().unwrap_or(u128::MAX))
 }
 
