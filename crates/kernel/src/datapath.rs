@@ -3,8 +3,9 @@
 //! Never knows its session; that is southbound's.
 
 use crate::entries::Entries;
+use crate::found::{Found, Inquiry};
 use crate::metering::Metering;
-use crate::punt::Punts;
+use crate::punt::{PuntCounters, Punts};
 use crate::rules::Sought;
 use abi::event::{PortRecord, PortStatus, SwitchUp};
 use flow::DatapathId;
@@ -19,6 +20,20 @@ pub struct Datapath {
     pub(crate) punts: Punts,
     pub(crate) metering: Metering,
     pub(crate) sought: Sought,
+    pub(crate) inquiry: Inquiry,
+}
+
+/// What is kept of a switch beside what it says of itself.
+#[derive(Clone, Debug)]
+pub struct OfSwitch {
+    /// Which.
+    pub datapath: DatapathId,
+    /// What was dropped of its packet-ins.
+    pub dropped: PuntCounters,
+    /// Whether it has a meter.
+    pub metering: Metering,
+    /// What it has said of the rules that it had when it came up.
+    pub found: Found,
 }
 
 /// A switch cannot have more ports here: what more it announces is not told to zones that come later. The number is what one
@@ -37,6 +52,7 @@ impl Datapath {
             punts: Punts::default(),
             metering: Metering::default(),
             sought: Sought::default(),
+            inquiry: Inquiry::default(),
         }
     }
 
@@ -49,6 +65,12 @@ impl Datapath {
             None if !status.is_gone() && self.ports.len() < MAX_PORTS => self.ports.push(*status.port),
             None => {}
         }
+    }
+
+    /// What is kept of it, to be shown.
+    pub fn kept(&self, datapath: DatapathId) -> OfSwitch {
+        let (dropped, metering) = (self.punts.counters(), self.metering.clone());
+        OfSwitch { datapath, dropped, metering, found: self.inquiry.found() }
     }
 
     /// As it would come up now.

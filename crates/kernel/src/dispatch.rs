@@ -4,14 +4,13 @@
 
 use crate::bounds::Scratch;
 use crate::capability::Capability;
-use crate::datapath::Datapath;
+use crate::datapath::{Datapath, OfSwitch};
 use crate::decision::Effect;
 use crate::entries::EntryLease;
 use crate::grant::Grant;
-use crate::metering::Metering;
 use crate::owned::Owned;
 use crate::passage::ToNote;
-use crate::punt::{PuntCounters, PuntLimits};
+use crate::punt::PuntLimits;
 use crate::query::Queries;
 use crate::quota::Rate;
 use crate::rules::{RuleKeys, Rules};
@@ -22,7 +21,7 @@ use abi::{Frame, Malformed, ZoneId};
 use flow::canonical::find_field;
 use flow::frame::FrameFields;
 use flow::{DatapathId, Field};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many kinds of event there can be.
 const KINDS: usize = 64;
@@ -41,6 +40,8 @@ pub struct Kernel {
     pub(crate) owned: Owned,
     pub(crate) rules: Rules,
     pub(crate) keys: RuleKeys,
+    /// Switches that are to be asked what they had, and when: at most as many as are up.
+    pub(crate) to_ask: BTreeSet<(u64, DatapathId)>,
     /// What follows from the command that was decided on last, if it is sent.
     pub(crate) to_note: Option<ToNote>,
     pub(crate) lease: Option<EntryLease>,
@@ -67,6 +68,7 @@ impl Kernel {
             owned: Owned::default(),
             rules: Rules::default(),
             keys: RuleKeys::new(seed),
+            to_ask: BTreeSet::new(),
             to_note: None,
             lease: None,
             table_fill_percent: TABLE_FILL_PERCENT,
@@ -138,7 +140,7 @@ impl Kernel {
             }
             other => {
                 let event = Event::read(frame)?;
-                self.take_note(&event, effects);
+                self.take_note(&event, now_ms, effects);
                 match event {
                     Event::FlowRemoved(removed) => self.hearers_of_removal(removed.owner()),
                     _ => self.hearers_of(other),
@@ -171,16 +173,9 @@ impl Kernel {
         self.punt_limits = limits;
     }
 
-    /// What was dropped of each switch's packet-ins.
-    pub fn punt_counters(&self) -> impl Iterator<Item = (DatapathId, PuntCounters)> + '_ {
-        self.punts().map(|(id, counters, _)| (id, counters))
-    }
-
-    /// The same, and whether the switch has a meter.
-    pub fn punts(&self) -> impl Iterator<Item = (DatapathId, PuntCounters, Metering)> + '_ {
-        self.datapaths
-            .iter()
-            .map(|(id, datapath)| (*id, datapath.punts.counters(), datapath.metering.clone()))
+    /// What is kept of each switch beside what it says of itself.
+    pub fn of_switches(&self) -> impl Iterator<Item = OfSwitch> + '_ {
+        self.datapaths.iter().map(|(id, datapath)| datapath.kept(*id))
     }
 
     fn take_punt(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<bool, Malformed> {
@@ -214,10 +209,12 @@ impl Kernel {
         Ok(hearers)
     }
 
-    fn take_note(&mut self, event: &Event<'_>, effects: &mut Vec<Effect>) {
+    fn take_note(&mut self, event: &Event<'_>, now_ms: u64, effects: &mut Vec<Effect>) {
         match event {
             Event::SwitchUp(up) => {
+                self.end_inquiry(up.datapath);
                 self.datapaths.insert(up.datapath, Datapath::new(up));
+                self.begin_inquiry(up.datapath, now_ms);
                 self.begin_metering(up.datapath, effects);
                 if self.somebody_wants_packets() {
                     effects.push(Effect::Punt(up.datapath));
@@ -225,6 +222,7 @@ impl Kernel {
             }
             Event::SwitchDown(id) => {
                 self.last_commanded = None;
+                self.end_inquiry(*id);
                 self.datapaths.remove(id);
                 self.owned.release_meter(*id);
             }

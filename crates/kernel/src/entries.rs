@@ -32,6 +32,8 @@ pub enum Asked {
     TableCounts,
     /// Whether it has the rule that [`Kernel::wanted_rule`] says: OFPMP_FLOW.
     Rule,
+    /// Which rules it has and whose they are: OFPMP_FLOW, of all tables.
+    Owners,
 }
 
 impl Asked {
@@ -41,6 +43,7 @@ impl Asked {
             Asked::TableSizes => OWN_TICKET | 1 << 16,
             Asked::TableCounts => OWN_TICKET | 2 << 16,
             Asked::Rule => OWN_TICKET | 3 << 16,
+            Asked::Owners => OWN_TICKET | 8 << 16,
             Asked::RulesOf(zone) => OWN_TICKET | zone.0 as u64,
         }
     }
@@ -51,6 +54,7 @@ impl Asked {
             (1, Ok(0)) => Some(Asked::TableSizes),
             (2, Ok(0)) => Some(Asked::TableCounts),
             (3, Ok(0)) => Some(Asked::Rule),
+            (8, Ok(0)) => Some(Asked::Owners),
             (0, Ok(zone)) => Some(Asked::RulesOf(ZoneId(zone))),
             _ => None,
         }
@@ -121,7 +125,7 @@ impl Entries {
                 }
             }
             // Which rule is whose is not counted here.
-            Asked::Rule => {}
+            Asked::Rule | Asked::Owners => {}
             Asked::TableCounts => table_counts(reply.body).for_each(|fact| self.fill.on_count(fact, now_ms)),
             Asked::RulesOf(zone) => {
                 let count = match reply.multipart {
@@ -279,10 +283,14 @@ impl Kernel {
         match reply {
             Ok(reply) => {
                 let percent = self.table_fill_percent;
-                if asked == Asked::Rule {
-                    self.on_rules(&reply);
-                } else if let Some(there) = self.datapaths.get_mut(&frame.datapath()) {
-                    there.entries.on_answer(asked, &reply, percent, now_ms);
+                match asked {
+                    Asked::Rule => self.on_rules(&reply),
+                    Asked::Owners => self.on_owners(&reply),
+                    _ => {
+                        if let Some(there) = self.datapaths.get_mut(&frame.datapath()) {
+                            there.entries.on_answer(asked, &reply, percent, now_ms);
+                        }
+                    }
                 }
             }
             Err(why) => self.on_no_answer(frame.datapath(), asked, why, now_ms),
@@ -292,6 +300,9 @@ impl Kernel {
 
     /// A question of the kernel's own is not answered this time: it is asked again when there is reason to.
     pub fn on_no_answer(&mut self, datapath: DatapathId, asked: Asked, why: Unanswered, now_ms: u64) {
+        if asked == Asked::Owners {
+            return self.on_owners_unanswered(datapath, why, now_ms);
+        }
         let Some(there) = self.datapaths.get_mut(&datapath) else { return };
         match asked {
             Asked::RulesOf(zone) => there.entries.rules_of(zone).rules.on_no_answer(now_ms),
@@ -301,7 +312,7 @@ impl Kernel {
                 Unanswered::Silence => {}
                 Unanswered::Refused => there.entries.fill.on_sizes(),
             },
-            Asked::TableCounts => {}
+            Asked::TableCounts | Asked::Owners => {}
             Asked::Rule => there.sought.on_no_answer(),
         }
     }
@@ -333,7 +344,8 @@ mod tests {
 
     #[test]
     fn a_ticket_says_what_was_asked() {
-        for asked in [Asked::TableSizes, Asked::TableCounts, Asked::Rule, Asked::RulesOf(ZoneId(63))] {
+        let plain = [Asked::TableSizes, Asked::TableCounts, Asked::Rule, Asked::Owners];
+        for asked in plain.into_iter().chain([Asked::RulesOf(ZoneId(63))]) {
             assert_eq!(Asked::from_ticket(asked.ticket()), Some(asked));
         }
         for other in [0, 7, OWN_TICKET - 1, OWN_TICKET | 4 << 16, u64::MAX] {

@@ -8,7 +8,8 @@
 //! An add replaces the equal rule of whoever has it (OpenFlow 1.3.5, 6.4), and no cookie keeps it from that. So the kernel remembers whose the
 //! last rules are, eight bytes each: [`REMEMBERED`] for each worker, and never more. Rules fall into buckets of `WAYS`; in a full one the oldest
 //! rule of whoever has most there is forgotten. So an app that adds without end pushes out its own rules, and not those of an app that has few.
-//! A rule that was forgotten, or that was there before this kernel, can be replaced.
+//! A rule that was forgotten can be replaced. What a switch had before this kernel it says when it has come up ([`crate::found`]); of that
+//! nothing takes the place of what is newer, and in a full bucket only of who has much more there.
 //!
 //! What is remembered may be gone from the switch: a time-out needs no word. So who is refused has the switch asked, once a second for each
 //! switch at most, and what it does not have any more is forgotten.
@@ -21,7 +22,7 @@ use flow::canonical::{UsualFields, entry_has_prerequisites, read_match_into};
 use flow::{DatapathId, Field, MacAddr, Match, MatchEntry};
 
 /// Rules whose owners are remembered.
-const REMEMBERED: usize = BUCKETS * WAYS;
+pub(crate) const REMEMBERED: usize = BUCKETS * WAYS;
 
 /// All of them are 256 KiB, which stay in a core's own cache. With four times as many each add waited for memory: 1,024 switches had half of the
 /// throughput of one, and have four fifths with these.
@@ -177,9 +178,7 @@ impl Rules {
 
     /// It is this zone's from now on.
     pub fn note(&mut self, key: RuleKey, owner: ZoneId) {
-        if self.places.is_empty() {
-            self.places = vec![0; REMEMBERED];
-        }
+        self.begin();
         let Some(bucket) = self.bucket(key) else { return };
         let same = bucket.iter().position(|place| *place & !OWNER_MASK == key.0 & !OWNER_MASK);
         let gives_way = same
@@ -187,6 +186,32 @@ impl Rules {
             .unwrap_or_else(|| oldest_of_most(bucket, owner));
         bucket[..=gives_way].rotate_right(1);
         bucket[0] = key.owned_by(owner);
+    }
+
+    /// A switch has had it as this zone's, since nobody knows when: whatever was noted is newer. In a full bucket it has the place of one whose
+    /// owner has at least two more there than this zone, and otherwise none.
+    pub fn note_found(&mut self, key: RuleKey, owner: ZoneId) {
+        self.begin();
+        let Some(bucket) = self.bucket(key) else { return };
+        let is_it = |place: &u64| place & !OWNER_MASK == key.0 & !OWNER_MASK && *place != 0;
+        if bucket.iter().any(is_it) {
+            return;
+        }
+        let count = |zone: u64| bucket.iter().filter(|place| *place & OWNER_MASK == zone).count();
+        let gives_way = bucket.iter().position(|place| *place == 0).or_else(|| {
+            let oldest = oldest_of_most(bucket, owner);
+            let most = count(bucket[oldest] & OWNER_MASK);
+            (most > count(u64::from(owner.0)) + 1).then_some(oldest)
+        });
+        let Some(gives_way) = gives_way else { return };
+        bucket[gives_way..].rotate_left(1);
+        bucket[WAYS - 1] = key.owned_by(owner);
+    }
+
+    fn begin(&mut self) {
+        if self.places.is_empty() {
+            self.places = vec![0; REMEMBERED];
+        }
     }
 
     /// It is gone, if it was this zone's.
@@ -380,6 +405,42 @@ mod tests {
         assert!((0..1_000).all(|number| rules.owner(key(number)) == Some(ONE)));
         let left = (1_000..1_000_000).filter(|number| rules.owner(key(*number)).is_some()).count();
         assert!((REMEMBERED * 9 / 10..=REMEMBERED).contains(&left), "{left}");
+        assert_eq!(rules.places.len(), REMEMBERED);
+    }
+
+    proptest::proptest! {
+        /// Of a few rules of one bucket, by two who add and three of whom a switch says that it has their rules.
+        #[test]
+        fn what_a_switch_has_said_never_takes_the_place_of_what_is_newer(
+            added in proptest::collection::vec((0..12_u64, 1..3_u16), 0..20),
+            found in proptest::collection::vec((0..40_u64, 1..4_u16), 0..60),
+        ) {
+            let same_bucket = |number: u64| RuleKey(mixed(number) & !(((BUCKETS as u64) - 1) << OWNER_BITS));
+            let mut rules = Rules::default();
+            added.iter().for_each(|(number, zone)| rules.note(same_bucket(*number), ZoneId(*zone)));
+            let before: Vec<_> = (0..12).map(|number| rules.owner(same_bucket(number))).collect();
+            found.iter().for_each(|(number, zone)| rules.note_found(same_bucket(*number), ZoneId(*zone)));
+            let owned = |rules: &Rules, zone: u16| {
+                rules.places.iter().filter(|place| *place & OWNER_MASK == u64::from(zone)).count()
+            };
+            for (number, owner) in before.iter().enumerate().filter_map(|(number, it)| Some((number, (*it)?))) {
+                let now = rules.owner(same_bucket(number as u64));
+                // Either it is as it was, or its owner had so many that one of them gave way.
+                proptest::prop_assert!(now == Some(owner) || owned(&rules, owner.0) >= 2, "{number} {now:?}");
+            }
+            proptest::prop_assert!((1..4).map(|zone| owned(&rules, zone)).sum::<usize>() <= WAYS);
+        }
+    }
+
+    #[test]
+    fn what_switches_say_without_end_leaves_those_who_have_few_theirs() {
+        let mut rules = Rules::default();
+        (0..1_000).for_each(|number| rules.note(key(number), ONE));
+        (1_000..1_000_000).for_each(|number| rules.note_found(key(number), OTHER));
+        assert!((0..1_000).all(|number| rules.owner(key(number)) == Some(ONE)));
+        (1_000_000..1_001_000).for_each(|number| rules.note_found(key(number), ZoneId(7)));
+        let found = (1_000_000..1_001_000).filter(|number| rules.owner(key(*number)).is_some()).count();
+        assert!(found > 990, "{found}: those of whom there are few have room beside one who has all");
         assert_eq!(rules.places.len(), REMEMBERED);
     }
 

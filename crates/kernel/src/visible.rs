@@ -77,6 +77,7 @@ const MATCH_HEADER_LEN: usize = 4;
 pub(crate) struct EntryFound<'a> {
     pub table_id: u8,
     pub priority: u16,
+    pub owner: ZoneId,
     pub matching: &'a [u8],
 }
 
@@ -92,6 +93,7 @@ pub(crate) fn entries(mut entries: &[u8]) -> impl Iterator<Item = EntryFound<'_>
         Some(EntryFound {
             table_id: *entry.get(ENTRY_TABLE_AT)?,
             priority: short(entry, ENTRY_PRIORITY_AT)?,
+            owner: owner_of(entry)?,
             matching: entry.get(ENTRY_MATCH_AT + MATCH_HEADER_LEN..ENTRY_MATCH_AT + match_len)?,
         })
     })
@@ -99,8 +101,7 @@ pub(crate) fn entries(mut entries: &[u8]) -> impl Iterator<Item = EntryFound<'_>
 
 fn for_own(zone: ZoneId, mut entries: &[u8], mut take: impl FnMut(&[u8])) {
     while let Some((entry, rest)) = entry_len(entries).and_then(|length| entries.split_at_checked(length)) {
-        let cookie = entry.get(ENTRY_COOKIE_AT..).and_then(|bytes| bytes.first_chunk());
-        if cookie.is_some_and(|cookie| ZoneId::owner_of(u64::from_be_bytes(*cookie)) == zone) {
+        if owner_of(entry) == Some(zone) {
             take(entry);
         }
         entries = rest;
@@ -112,6 +113,11 @@ pub(crate) fn count_own(zone: ZoneId, entries: &[u8]) -> u32 {
     let mut count = 0;
     for_own(zone, entries, |_| count += 1);
     count
+}
+
+fn owner_of(entry: &[u8]) -> Option<ZoneId> {
+    let cookie = entry.get(ENTRY_COOKIE_AT..)?.first_chunk()?;
+    Some(ZoneId::owner_of(u64::from_be_bytes(*cookie)))
 }
 
 fn entry_len(entries: &[u8]) -> Option<usize> {

@@ -313,7 +313,7 @@ fn packet_ins_beyond_a_ports_budget_are_heard_by_nobody_and_nothing_else_is_lost
     node.subscribe(APP, &[kind::PACKET_IN, kind::SWITCH_UP]);
     let heard = (0..9).filter(|_| !node.packet_in().is_empty()).count();
     assert_eq!(heard, 3);
-    assert_eq!(node.kernel.punt_counters().next().unwrap().1.data_dropped, 6);
+    assert_eq!(node.kernel.of_switches().next().unwrap().dropped.data_dropped, 6);
     assert_eq!(zones(node.switch_up()), [1]);
 }
 

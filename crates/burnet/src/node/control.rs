@@ -473,8 +473,8 @@ impl Control {
                     self.to_monitor.push(FromKernel::TrustedFault { app, reason });
                 }
                 FromWorker::ToNode(frame) => self.desk.on_frame(&frame),
-                FromWorker::Counts { ticket, sessions, zones, punts } => {
-                    self.desk.on_counts(ticket, sessions, zones, punts)
+                FromWorker::Counts { ticket, sessions, zones, switches } => {
+                    self.desk.on_counts(ticket, sessions, zones, switches)
                 }
                 FromWorker::ZonesCounted { worker, zones } => {
                     if let Some(zones) = self.usage.on_counted(worker, zones)

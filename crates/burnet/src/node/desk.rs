@@ -3,11 +3,13 @@
 //! In: a question, then counts and statistics as they come. Out: the answer when all is there, or when its time is over: then with what
 //! is there, and with what is missing named. What comes twice, or after it was given up, changes nothing. Never talks with anybody itself.
 
-use super::operator::{Answer, AppView, FlowView, FlowsView, MeterView, PortView, SwitchView};
+use super::operator::{
+    Answer, AppView, FlowView, FlowsView, MeterView, PortView, RulesBeforeView, SwitchView,
+};
 use abi::event::{Event, StatsReply};
 use abi::{Frame, Outcome, ZoneId};
 use flow::DatapathId;
-use kernel::{Metering, PuntCounters};
+use kernel::{Found, Metering, OfSwitch};
 use monitor::{AppStatus, ZoneCounts};
 use openflow::message::{Body, FlowStats, Message, MultipartReply, ReplyBody};
 use southbound::session::State;
@@ -29,19 +31,9 @@ pub type Asker = usize;
 /// What an answer is being put together for.
 #[derive(Debug)]
 enum Waiting {
-    Switches {
-        records: Vec<SwitchRecord>,
-        sessions: Vec<SessionSnapshot>,
-        punts: Vec<(DatapathId, PuntCounters, Metering)>,
-    },
-    Apps {
-        apps: Vec<AppStatus>,
-        counts: Vec<ZoneCounts>,
-    },
-    Flows {
-        switches: BTreeMap<u64, SwitchFlows>,
-        kept: usize,
-    },
+    Switches { records: Vec<SwitchRecord>, sessions: Vec<SessionSnapshot>, kept: Vec<OfSwitch> },
+    Apps { apps: Vec<AppStatus>, counts: Vec<ZoneCounts> },
+    Flows { switches: BTreeMap<u64, SwitchFlows>, kept: usize },
 }
 
 /// The flow entries of one switch as they come.
@@ -89,7 +81,7 @@ impl Desk {
     ) -> u64 {
         self.open(
             asker,
-            Waiting::Switches { records, sessions: Vec::new(), punts: Vec::new() },
+            Waiting::Switches { records, sessions: Vec::new(), kept: Vec::new() },
             workers,
             now_ms,
         )
@@ -129,14 +121,14 @@ impl Desk {
         ticket: u64,
         of_sessions: Vec<SessionSnapshot>,
         of_zones: Vec<ZoneCounts>,
-        of_punts: Vec<(DatapathId, PuntCounters, Metering)>,
+        of_switches: Vec<OfSwitch>,
     ) {
         let Some(open) = self.open.get_mut(&ticket) else { return };
         open.missing = open.missing.saturating_sub(1);
         match &mut open.waiting {
-            Waiting::Switches { sessions, punts, .. } => {
+            Waiting::Switches { sessions, kept, .. } => {
                 sessions.extend(of_sessions);
-                punts.extend(of_punts);
+                kept.extend(of_switches);
             }
             Waiting::Apps { counts, .. } => counts.extend(of_zones),
             Waiting::Flows { .. } => {}
@@ -228,8 +220,8 @@ impl SwitchFlows {
 
 fn answer(open: Open, now_ms: u64) -> Answer {
     match open.waiting {
-        Waiting::Switches { records, sessions, punts } => Answer::Switches(
-            records.iter().map(|record| switch_view(record, &sessions, &punts, now_ms)).collect(),
+        Waiting::Switches { records, sessions, kept } => Answer::Switches(
+            records.iter().map(|record| switch_view(record, &sessions, &kept, now_ms)).collect(),
         ),
         Waiting::Apps { apps, counts } => {
             let missing = (open.missing > 0)
@@ -245,11 +237,11 @@ fn answer(open: Open, now_ms: u64) -> Answer {
 fn switch_view(
     record: &SwitchRecord,
     sessions: &[SessionSnapshot],
-    punts: &[(DatapathId, PuntCounters, Metering)],
+    kept: &[OfSwitch],
     now_ms: u64,
 ) -> SwitchView {
-    let punts = punts.iter().find(|(datapath, ..)| *datapath == record.datapath);
-    let dropped = punts.map(|(_, dropped, _)| *dropped).unwrap_or_default();
+    let kept = kept.iter().find(|kept| kept.datapath == record.datapath);
+    let dropped = kept.map(|kept| kept.dropped).unwrap_or_default();
     // A second connection may claim the same datapath id until it is refused.
     let session = sessions
         .iter()
@@ -284,7 +276,16 @@ fn switch_view(
         trouble: session.is_none().then(|| "what was counted of it did not come in time".to_owned()),
         control_dropped: dropped.control_dropped,
         data_dropped: dropped.data_dropped,
-        meter: punts.and_then(|(.., metering)| meter_view(metering)),
+        meter: kept.and_then(|kept| meter_view(&kept.metering)),
+        rules_before: kept.map(|kept| rules_before(kept.found)),
+    }
+}
+
+fn rules_before(found: Found) -> RulesBeforeView {
+    match found {
+        Found::Waiting => RulesBeforeView::Waiting,
+        Found::Answered(of_apps) => RulesBeforeView::Known { of_apps },
+        Found::Unanswered(of_apps) => RulesBeforeView::Unanswered { of_apps },
     }
 }
 

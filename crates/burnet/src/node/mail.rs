@@ -7,7 +7,7 @@ use abi::ZoneId;
 use abi::event::SoftLimit;
 use flow::DatapathId;
 use kernel::zones::MAX_ZONE;
-use kernel::{Grant, Metering, PuntCounters};
+use kernel::{Grant, OfSwitch};
 use mio::net::TcpStream;
 use monitor::ZoneCounts;
 use monitor::audit::Record;
@@ -148,8 +148,8 @@ pub enum FromWorker {
         sessions: Vec<southbound::SessionSnapshot>,
         /// Of each zone.
         zones: Vec<ZoneCounts>,
-        /// Of each switch, what was dropped of its packet-ins, and whether it has a meter.
-        punts: Vec<(DatapathId, PuntCounters, Metering)>,
+        /// What is kept of each switch.
+        switches: Vec<OfSwitch>,
     },
     /// What is counted of each zone at this worker.
     ZonesCounted {

@@ -129,6 +129,26 @@ pub struct SwitchView {
     pub data_dropped: u64,
     /// Whether the switch itself limits what it sends up for want of a rule; nothing where no meter is wanted, or not known.
     pub meter: Option<MeterView>,
+    /// Whether the node knows whose the rules are that the switch had when it came up; nothing where the counts are missing.
+    pub rules_before: Option<RulesBeforeView>,
+}
+
+/// What a switch has said of the rules that it had when it came up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum RulesBeforeView {
+    /// It has not answered yet.
+    Waiting,
+    /// It has.
+    Known {
+        /// Rules that are an app's, as far as they were looked at.
+        of_apps: u32,
+    },
+    /// It did not answer, or not to the end.
+    Unanswered {
+        /// Rules that are an app's, until then.
+        of_apps: u32,
+    },
 }
 
 /// The node's meter at a switch.

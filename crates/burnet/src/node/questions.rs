@@ -28,6 +28,7 @@ pub fn of_the_kernel(asked: Asked, wanted: Option<&Wanted>) -> Question {
         Asked::TableSizes => (multipart::TABLE_FEATURES, Vec::new()),
         Asked::TableCounts => (multipart::TABLE, Vec::new()),
         Asked::RulesOf(zone) => (multipart::AGGREGATE, owned_by(zone)),
+        Asked::Owners => all_flows(),
         Asked::Rule => match wanted {
             Some(rule) => {
                 let cookie = rule.owner.stamp(0);

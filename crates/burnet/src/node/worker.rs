@@ -212,6 +212,7 @@ impl Worker {
         self.read_letters();
         self.serve_zones();
         self.tick();
+        self.ask_for_owners();
         self.write();
         // Those that flood come last, when what others have said is with the apps and what apps have commanded is with the switches.
         if self.southbound.has_backlog() {
@@ -499,14 +500,22 @@ impl Worker {
         }
     }
 
-    /// What the kernel wants to know of a switch. Behind a barrier, so that all that was sent before is counted.
+    /// Switches that came up a moment ago are asked which rules they have, behind what this turn had for them.
+    fn ask_for_owners(&mut self) {
+        self.dispatch.kernel.ask_for_owners(self.now_ms, &mut self.dispatch.effects);
+        self.carry_out_effects();
+    }
+
+    /// What the kernel wants to know of a switch. Behind a barrier, so that all that was sent before is counted; of whose the rules are, what was
+    /// sent is known better.
     fn ask_for_kernel(&mut self, datapath: DatapathId, asked: Asked) {
         let ticket = asked.ticket();
         let barrier = Command { datapath, ticket, wants_receipt: false, what: What::Barrier };
         let tag = Tag { zone: ZoneId::KERNEL, ticket };
         let wanted = self.dispatch.kernel.wanted_rule(datapath);
         let question = questions::of_the_kernel(asked, wanted);
-        let asked_now = self.southbound.send(datapath, &barrier, 0, tag).is_ok()
+        let is_behind = asked == Asked::Owners || self.southbound.send(datapath, &barrier, 0, tag).is_ok();
+        let asked_now = is_behind
             && (self.ask(datapath, ticket, &question).is_ok()
                 // 1.0 cannot ask for cookies: all of its rules are looked through.
                 || matches!(asked, Asked::RulesOf(_) | Asked::Rule)
@@ -745,7 +754,7 @@ impl Worker {
             ticket,
             zones: self.count_zones(),
             sessions: self.southbound.sessions().collect(),
-            punts: self.dispatch.kernel.punts().collect(),
+            switches: self.dispatch.kernel.of_switches().collect(),
         };
         self.unsent.push(counts);
     }
