@@ -795,7 +795,7 @@ fn an_app_that_took_the_kernel_down_is_not_trusted_again_until_the_operator_says
             app.status.kind == ZoneKind::Process && app.status.state == AppState::Running && app.commands > 0
         });
         let began = Instant::now();
-        while !world.done("app show my-hub").contains("it took the kernel down at") {
+        while !world.done("app show my-hub").contains("it lost your trust at") {
             assert!(began.elapsed() < PATIENCE, "the fall is not written down");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -804,9 +804,9 @@ fn an_app_that_took_the_kernel_down_is_not_trusted_again_until_the_operator_says
         let node = Node::start(&world, "my-hub=trusted");
         let app = node.app().unwrap();
         assert_eq!(app.status.kind, ZoneKind::Process);
-        assert!(app.package.unwrap().demoted.unwrap().contains("it took the kernel down at"));
+        assert!(app.package.unwrap().demoted.unwrap().contains("it lost your trust at"));
     }
-    assert!(world.done("app trust my-hub").contains("It took the kernel down at"));
+    assert!(world.done("app trust my-hub").contains("It lost your trust at"));
     let node = Node::start(&world, "my-hub=trusted");
     assert_eq!(node.app().unwrap().status.kind, ZoneKind::Trusted);
 }

@@ -49,7 +49,7 @@ pub struct Record {
     /// The operator's word that it may run inside the kernel's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<Word>,
-    /// How it took the kernel down when it ran there; since then it is not trusted.
+    /// How it lost the operator's trust when it ran inside the kernel's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fall: Option<Fall>,
 }
@@ -64,7 +64,7 @@ pub struct Word {
     pub time: Moment,
 }
 
-/// How an app that ran trusted took the kernel down.
+/// How an app that ran trusted lost that: it took the kernel down, failed there, or took more of the processor than it may.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fall {
@@ -110,7 +110,7 @@ impl Record {
         self.trusted = None;
     }
 
-    /// Notes that it took the kernel down: the operator's word from before is gone with it. Whether there was one.
+    /// Notes that it is trusted no more: the operator's word from before is gone with it. Whether there was one.
     pub fn fell(&mut self, time: Moment, reason: &str) -> bool {
         if self.trusted.is_none_or(|word| word.time > time) {
             return false;
@@ -130,10 +130,9 @@ impl Record {
         match (&self.trusted, &self.fall) {
             (Some(word), _) if word.digest == self.digest => Ok(()),
             (Some(_), _) => Err("may not run trusted: your word was for another version of it".to_owned()),
-            (None, Some(fall)) => Err(format!(
-                "may not run trusted: it took the kernel down at {} ({})",
-                fall.time, fall.reason
-            )),
+            (None, Some(fall)) => {
+                Err(format!("may not run trusted: it lost your trust at {} ({})", fall.time, fall.reason))
+            }
             (None, None) => Err("may not run trusted: there is no word of yours for it".to_owned()),
         }
     }
@@ -326,7 +325,7 @@ mod tests {
         assert!(!record.fell(at(4), "a fall from before the word"));
         assert_eq!(record.may_run_trusted(), Ok(()));
         assert!(record.fell(at(5), &"ä".repeat(200)));
-        refused(&record, "took the kernel down at 1970-01-01T00:00:05Z (ää");
+        refused(&record, "lost your trust at 1970-01-01T00:00:05Z (ää");
         assert_eq!(record.fall.as_ref().map(|fall| fall.reason.len()), Some(REASON_BYTES_MAX));
         record.trust(&shared, at(6)).unwrap();
         assert_eq!(record.may_run_trusted(), Ok(()));

@@ -1,4 +1,4 @@
-//! The packages of the apps that run, in the kernel process: shown, and remembered when they took the kernel down.
+//! The packages of the apps that run, in the kernel process: shown, and remembered when they lost their trust.
 //!
 //! In: what the monitor says of the apps. Out: what the operator is shown; a fall in the state folder. It never decides what runs
 //! where: the monitor does.

@@ -103,7 +103,7 @@ pub fn trust(args: &InstalledArgs) -> Result<String, CommandError> {
     held.record.trust(&held.manifest, now()).map_err(CommandError::CannotBe)?;
     held.keep("app_trusted", format!("digest {}", held.record.digest))?;
     let Held { name, record, .. } = held;
-    let before = fell.map(|fall| format!(" It took the kernel down at {} ({}).", fall.time, fall.reason));
+    let before = fell.map(|fall| format!(" It lost your trust at {} ({}).", fall.time, fall.reason));
     Ok(format!(
         "{name} {} (digest {}) may run inside the kernel's process, where it can do all that the kernel can.{}\n\
          It does with --app {name}=trusted, or app.{name}.zone = \"trusted\".\n",
