@@ -271,14 +271,17 @@ impl AppLife {
         Became::Asked
     }
 
-    /// The kernel says that the zone broke the rules of its port.
+    /// The zone broke the rules of its port, or is beyond a hard limit. A trusted app can only be taken out of the kernel process, for good.
     pub(crate) fn zone_fault(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+        if self.is_loaded() {
+            return self.trusted_fault(reason, at, out);
+        }
         if self.has_process() {
             self.end(Then::Fail, How::Kill, reason, at, out);
         }
     }
 
-    /// The kernel caught a panic of the trusted app, or could not load it.
+    /// The kernel caught a panic of the trusted app, or could not load it; or it takes more processor time than it may.
     pub(crate) fn trusted_fault(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
         if self.kind != ZoneKind::Trusted || !matches!(self.phase, Phase::Running) {
             return;

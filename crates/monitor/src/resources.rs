@@ -6,6 +6,8 @@
 //!                                        └─> zone::judge ──> verdicts, if nobody else judges
 //! ```
 //!
+//! Of an app inside the kernel process there is no reading: what it takes is the time within its calls, which is among the counts.
+//!
 //! The service `resource` judges; its rulings come by the kernel process. While none come, the monitor does, by the same code.
 //!
 //! In: readings, counts and the time. Out: verdicts, and [`ZoneUsage`] for the kernel process. It never reads anything and ends nobody.
@@ -43,6 +45,10 @@ pub struct ZoneCounts {
     pub refusals: u64,
     /// How long something has waited in one of its rings, of which it has read nothing meanwhile.
     pub lag_ms: u32,
+    /// Time within its calls, if it runs inside the kernel process.
+    pub calls_us: u64,
+    /// When it was counted, by the kernel process's clock.
+    pub at_ms: u64,
 }
 
 /// What a zone uses, as the kernel process shows it.
@@ -107,6 +113,15 @@ struct Watched {
     /// The soft limits that the operator was told are passed, and not that they are kept again.
     told: BTreeSet<Resource>,
     over: Vec<Excess>,
+    /// It runs inside the kernel process.
+    in_kernel: bool,
+}
+
+impl Watched {
+    fn end(&mut self) {
+        self.over.clear();
+        self.told.clear();
+    }
 }
 
 /// From totals to rates.
@@ -140,18 +155,67 @@ impl Resources {
     pub(crate) fn on_reading(&mut self, measured: &Measured<'_>, at: Moment) -> Vec<Verdict> {
         let Measured { zone, generation, mut reading, limits, keeps_cpu } = *measured;
         reading.shared_bytes = reading.shared_bytes.saturating_sub(self.port_bytes);
+        let counts = self.watched(zone, generation);
+        let Some(watched) = self.zones.get_mut(&zone) else { return Vec::new() };
+        let sample = Sample { generation, ..watched.pace.sample(reading, counts, at) };
+        self.judge(zone, sample, limits, keeps_cpu, at)
+    }
+
+    /// What the kernel process has counted last of an app that runs inside it, whose time within its calls is all that is known of what it takes
+    /// of the machine. Counts that come soon after those before wait for the next: of a moment nothing can be said.
+    pub(crate) fn on_counted(
+        &mut self,
+        zone: u16,
+        generation: u64,
+        limits: &Limits,
+        at: Moment,
+    ) -> Vec<Verdict> {
+        let counts = self.watched(zone, generation);
+        let (Some(counts), Some(watched)) = (counts, self.zones.get_mut(&zone)) else { return Vec::new() };
+        watched.in_kernel = true;
+        let since_ms = counts.at_ms.saturating_sub(watched.pace.at_ms);
+        if watched.pace.reading.is_some() && since_ms < SAMPLE_INTERVAL_MS / 2 {
+            return Vec::new();
+        }
+        let reading = Reading { cpu_ms: counts.calls_us / 1_000, ..Reading::default() };
+        let counted = Moment { now_ms: counts.at_ms, ..at };
+        let sample = watched.pace.sample(reading, Some(counts), counted);
+        let sample = Sample {
+            generation,
+            memory_bytes: None,
+            open_files: None,
+            processes: None,
+            lag_ms: None,
+            ..sample
+        };
+        // Inside the kernel process nobody keeps its processor time.
+        self.judge(zone, sample, limits, false, at)
+    }
+
+    /// Takes up this start of a zone, if it is new, and gives what the kernel process has counted of it.
+    fn watched(&mut self, zone: u16, generation: u64) -> Option<ZoneCounts> {
         let watched = self.zones.entry(zone).or_default();
         if watched.generation != generation {
-            // What the zone did before is not held against the new process; what it looked like stays to be seen.
+            // What the zone did before is not held against its successor; what it looked like stays to be seen.
             let history = std::mem::take(&mut watched.history);
             *watched = Watched { generation, history, ..Watched::default() };
             self.counts.remove(&zone);
         }
-        let counts = self.counts.get(&zone).copied();
-        let sample = Sample { generation, ..watched.pace.sample(reading, counts, at) };
+        self.counts.get(&zone).copied()
+    }
+
+    fn judge(
+        &mut self,
+        zone: u16,
+        sample: Sample,
+        limits: &Limits,
+        keeps_cpu: bool,
+        at: Moment,
+    ) -> Vec<Verdict> {
+        let Some(watched) = self.zones.get_mut(&zone) else { return Vec::new() };
         watched.history.push(sample);
         let told = watched.told.iter();
-        watched.over = told.filter_map(|resource| excess(*resource, &sample, limits)).collect();
+        watched.over = told.filter_map(|resource| Excess::of(*resource, &sample, limits)).collect();
         let ruled = at.now_ms < self.ruled_until_ms;
         let mut verdicts = watched.judge.on_sample(&sample, limits, keeps_cpu);
         verdicts.retain(|verdict| match verdict {
@@ -161,7 +225,8 @@ impl Resources {
         });
         // Also what was passed when somebody else was to say so and did not.
         let untold = watched.judge.passed().filter(|resource| !ruled && !watched.told.contains(resource));
-        verdicts.extend(untold.filter_map(|resource| excess(resource, &sample, limits)).map(Verdict::Passed));
+        verdicts
+            .extend(untold.filter_map(|resource| Excess::of(resource, &sample, limits)).map(Verdict::Passed));
         verdicts
     }
 
@@ -204,8 +269,16 @@ impl Resources {
     /// Nothing runs in a zone: it exceeds nothing.
     pub(crate) fn on_end(&mut self, zone: u16) {
         if let Some(watched) = self.zones.get_mut(&zone) {
-            watched.over.clear();
-            watched.told.clear();
+            watched.end();
+        }
+    }
+
+    /// Of the zones that were inside the kernel process those that are there no more exceed nothing.
+    pub(crate) fn end_unloaded(&mut self, is_loaded: impl Fn(u16) -> bool) {
+        let loaded = self.zones.iter_mut().filter(|(_, watched)| watched.in_kernel);
+        for (_, watched) in loaded.filter(|(zone, _)| !is_loaded(**zone)) {
+            watched.in_kernel = false;
+            watched.end();
         }
     }
 
@@ -222,11 +295,6 @@ impl Resources {
     pub(crate) fn history(&self, zone: u16) -> Vec<Sample> {
         self.zones.get(&zone).map(|watched| watched.history.iter().copied().collect()).unwrap_or_default()
     }
-}
-
-fn excess(resource: Resource, sample: &Sample, limits: &Limits) -> Option<Excess> {
-    let (soft, hard) = (resource.soft(limits)?, resource.hard(limits)?);
-    Some(Excess { resource, used: resource.used(sample), soft, hard })
 }
 
 impl Pace {
@@ -246,10 +314,10 @@ impl Pace {
             generation: 0,
             // Milliseconds in a second are thousandths of a core.
             cpu_percent: per_s(reading.cpu_ms, read_before.cpu_ms) / 10,
-            memory_bytes: reading.private_bytes.saturating_add(reading.shared_bytes),
-            open_files: reading.open_files,
-            processes: reading.threads,
-            lag_ms: now.lag_ms,
+            memory_bytes: Some(reading.private_bytes.saturating_add(reading.shared_bytes)),
+            open_files: Some(reading.open_files),
+            processes: Some(reading.threads),
+            lag_ms: Some(now.lag_ms),
             events_per_s: per_s(now.events, before.events),
             dropped_per_s: per_s(now.dropped, before.dropped),
             commands_per_s: per_s(now.commands, before.commands),
@@ -320,8 +388,53 @@ mod tests {
         tell(5_000, 0, 0);
         tell(5_100, 7, 500);
         let sample = *resources.history(1).last().unwrap();
-        assert_eq!((sample.events_per_s, sample.packet_outs_per_s, sample.lag_ms), (200, 14, 9));
+        assert_eq!((sample.events_per_s, sample.packet_outs_per_s, sample.lag_ms), (200, 14, Some(9)));
         assert_eq!(sample.unix_ms, 1_000_500);
+    }
+
+    /// An app inside the kernel process, of which the kernel process has said this.
+    fn counted(resources: &mut Resources, counts: Option<(u64, u64)>, now_ms: u64) -> Vec<Verdict> {
+        let limits: Limits = serde_json::from_str(r#"{"cpu_percent": {"soft": 40, "hard": 50}}"#).unwrap();
+        if let Some((at_ms, calls_ms)) = counts {
+            let calls_us = calls_ms * 1_000;
+            resources.on_counts(&[ZoneCounts { zone: 1, calls_us, at_ms, ..ZoneCounts::default() }]);
+        }
+        resources.on_counted(1, 1, &limits, at(now_ms))
+    }
+
+    #[test]
+    fn a_trusted_app_is_measured_by_the_time_in_its_calls_and_by_the_kernels_clock() {
+        let mut resources = Resources::default();
+        assert_eq!(counted(&mut resources, None, 0), []);
+        assert_eq!(resources.history(1), []);
+        // That it took ten seconds before anybody looked is no rate.
+        counted(&mut resources, Some((90_000, 10_000)), 1);
+        counted(&mut resources, Some((90_500, 10_150)), 900);
+        // The same counts once more, and others that came at once behind them.
+        counted(&mut resources, None, 1_400);
+        counted(&mut resources, Some((90_501, 10_150)), 1_400);
+        counted(&mut resources, Some((91_000, 10_400)), 1_401);
+        let seen: Vec<_> =
+            resources.history(1).iter().map(|one| (one.cpu_percent, one.memory_bytes)).collect();
+        assert_eq!(seen, [(0, None), (30, None), (50, None)]);
+    }
+
+    #[test]
+    fn a_trusted_app_that_goes_on_beyond_its_hard_limit_is_to_end_as_any_other() {
+        let mut resources = Resources::default();
+        counted(&mut resources, None, 0);
+        let said: Vec<_> = (0..8)
+            .map(|number| counted(&mut resources, Some((number * 500, number * 300)), number * 500))
+            .map(|said| said.iter().filter(|verdict| matches!(verdict, Verdict::End(_))).count())
+            .collect();
+        assert_eq!(said, [0, 0, 0, 0, 0, 0, 1, 1], "the first sample has no rate");
+        let excess = Excess { resource: Resource::CpuPercent, used: 60, soft: 40, hard: 50 };
+        let ruling = Ruling { zone: 1, generation: 1, verdict: Verdict::Passed(excess) };
+        assert!(resources.takes(&ruling));
+        resources.end_unloaded(|_| true);
+        assert_eq!(resources.usages()[0].over.len(), 1);
+        resources.end_unloaded(|_| false);
+        assert_eq!(resources.usages()[0].over, []);
     }
 
     #[test]
@@ -341,8 +454,11 @@ mod tests {
         resources.on_end(1);
         assert_eq!(resources.usages()[0].over, []);
         assert_eq!(resources.on_reading(&measured(2, memory(1), &limits), at(1_500)), []);
-        let seen: Vec<_> =
-            resources.history(1).iter().map(|one| (one.generation, one.memory_bytes / MIB)).collect();
+        let seen: Vec<_> = resources
+            .history(1)
+            .iter()
+            .map(|one| (one.generation, one.memory_bytes.unwrap() / MIB))
+            .collect();
         assert_eq!(seen, [(1, 10), (1, 60), (1, 65), (2, 1)]);
     }
 
@@ -378,11 +494,11 @@ mod tests {
         let worst = Sample {
             unix_ms: u64::MAX,
             generation: u64::MAX,
-            memory_bytes: u64::MAX,
+            memory_bytes: Some(u64::MAX),
             cpu_percent: u32::MAX,
-            open_files: u32::MAX,
-            processes: u32::MAX,
-            lag_ms: u32::MAX,
+            open_files: Some(u32::MAX),
+            processes: Some(u32::MAX),
+            lag_ms: Some(u32::MAX),
             events_per_s: u32::MAX,
             dropped_per_s: u32::MAX,
             commands_per_s: u32::MAX,

@@ -32,7 +32,7 @@ use crate::output::Output;
 use crate::plan::{check_open_files, check_plan};
 use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone};
 use crate::recording::Recording;
-use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS};
+use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS, ZoneCounts};
 use crate::run_error::RunError;
 use crate::safe_mode::SafeModePlan;
 use crate::sampling;
@@ -563,7 +563,7 @@ impl Monitor {
             match channel.try_receive::<FromKernel>() {
                 Ok(received) => match event(received.message) {
                     Heard::Event(event) => self.heard.push_back(event),
-                    Heard::Counts(counts) => self.resources.on_counts(&counts),
+                    Heard::Counts(counts) => self.on_counts(&counts),
                     Heard::AddApp(app) => match self.finder.ask(app.clone()) {
                         Ok(()) => tracing::info!("app {app}: the operator wants it to run"),
                         Err(why) => tracing::error!("app {app}: it is not started: {why}"),
@@ -587,6 +587,19 @@ impl Monitor {
                 Err(ChannelError::NotNow) => return,
                 Err(ChannelError::Closed) => kernel.channel = None,
                 Err(error) => self.heard.push_back(Event::KernelFault { reason: error.to_string() }),
+            }
+        }
+    }
+
+    /// What the kernel process has counted: of the apps inside it this is the measure.
+    fn on_counts(&mut self, counts: &[ZoneCounts]) {
+        self.resources.on_counts(counts);
+        let now_ms = now_ms();
+        let at = Moment { now_ms, unix_ms: unix_ms_at_zero() + now_ms };
+        for (zone, generation) in self.supervisor.trusted() {
+            let Some(spec) = self.supervisor.spec(zone) else { continue };
+            for verdict in self.resources.on_counted(zone, generation, &spec.limits, at) {
+                self.carry_out(&Ruling { zone, generation, verdict });
             }
         }
     }
@@ -752,6 +765,8 @@ impl Monitor {
         for index in 0..self.zones.len() {
             self.measure_zone(index, at);
         }
+        let trusted = self.supervisor.trusted();
+        self.resources.end_unloaded(|zone| trusted.iter().any(|(loaded, _)| *loaded == zone));
         let read = |pid| sampling::process(Path::new("/proc"), pid).unwrap_or_default();
         let kernel = self.kernel.as_ref().map(|kernel| read(kernel.child.pid())).unwrap_or_default();
         let node = self.resources.on_node(kernel, read(std::process::id()), at);

@@ -202,6 +202,13 @@ impl Supervisor {
         self.apps.iter().any(|app| app.zone == zone && app.enforces(limit))
     }
 
+    /// The zones of the apps that run inside the kernel process, with the number of each one's start.
+    #[must_use]
+    pub fn trusted(&self) -> Vec<(u16, u64)> {
+        let loaded = self.apps.iter().filter(|app| app.is_loaded());
+        loaded.map(|app| (app.zone, app.generation())).collect()
+    }
+
     /// The apps that run and for which somebody must vouch.
     #[must_use]
     pub fn vouched_for(&self) -> Vec<Subject> {

@@ -199,9 +199,7 @@ fn nobody(sentence: &str) -> Finding {
 fn of_app(app: &str, incident: &Incident) -> String {
     match (incident.what, incident.evidence.signal) {
         (What::ZoneFault, _) => format!("{app} itself: the kernel checked what it wrote into its port"),
-        (What::Demoted, _) => {
-            format!("{app} itself: it failed in a call of the kernel process, which caught it")
-        }
+        (What::Demoted, _) => format!("{app} itself: the kernel process knows which app it calls"),
         (_, Some(KILLED)) => format!(
             "{app}'s process was killed with SIGKILL: by its memory limit, or by somebody on this machine; no other app can reach it"
         ),

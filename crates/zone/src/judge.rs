@@ -54,6 +54,13 @@ pub struct Excess {
 }
 
 impl Excess {
+    /// What a sample shows of a resource beside its limits, be it beyond them or not. `None` where there is no limit, or nothing of the zone's own.
+    #[must_use]
+    pub fn of(resource: Resource, sample: &Sample, limits: &Limits) -> Option<Excess> {
+        let (soft, hard) = (resource.soft(limits)?, resource.hard(limits)?);
+        Some(Excess { resource, used: resource.used(sample)?, soft, hard })
+    }
+
     /// Why a zone is ended, as a phrase: `memory_bytes: it used 70.0 MiB, and its hard limit is 64.0 MiB`.
     #[must_use]
     pub fn reason(&self) -> String {
@@ -140,8 +147,7 @@ impl Judge {
     pub fn on_sample(&mut self, sample: &Sample, limits: &Limits, keeps_cpu: bool) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
         for (resource, of) in Resource::ALL.into_iter().zip(&mut self.of) {
-            let (Some(soft), Some(hard)) = (resource.soft(limits), resource.hard(limits)) else { continue };
-            let excess = Excess { resource, used: resource.used(sample), soft, hard };
+            let Some(excess) = Excess::of(resource, sample, limits) else { continue };
             verdicts.extend(of.on_used(&excess));
             let is_kept = resource == Resource::CpuPercent && keeps_cpu;
             verdicts.extend(of.beyond_hard(&excess).filter(|_| !is_kept));
@@ -211,7 +217,7 @@ mod tests {
     }
 
     fn memory(of_mib: &[u64]) -> Vec<Sample> {
-        of_mib.iter().map(|mib| Sample { memory_bytes: mib * MIB, ..Sample::default() }).collect()
+        of_mib.iter().map(|mib| Sample { memory_bytes: Some(mib * MIB), ..Sample::default() }).collect()
     }
 
     fn cpu(percents: &[u32]) -> Vec<Sample> {
@@ -241,7 +247,7 @@ mod tests {
     fn a_successor_is_not_judged_by_what_came_before_it() {
         let mut judges = Judges::default();
         let mut rulings = |zone, generation| {
-            let sample = Sample { generation, memory_bytes: 15 * MIB, ..Sample::default() };
+            let sample = Sample { generation, memory_bytes: Some(15 * MIB), ..Sample::default() };
             let seen = Observation { zone, sample, limits: limits(), keeps_cpu: true };
             judges.on_observation(&seen).len()
         };
@@ -259,13 +265,17 @@ mod tests {
 
     #[test]
     fn threads_are_counted_twice_and_a_lag_once() {
-        let threads = Sample { processes: 65, ..Sample::default() };
-        check(&[threads, Sample::default(), threads, threads], false, "+ - + !");
-        check(
-            &[Sample { lag_ms: 2_001, ..Sample::default() }, Sample { lag_ms: 30_001, ..Sample::default() }],
-            false,
-            "+ !",
-        );
+        let threads = |count| Sample { processes: Some(count), ..Sample::default() };
+        check(&[65, 0, 65, 65].map(threads), false, "+ - + !");
+        check(&[2_001, 30_001].map(|lag| Sample { lag_ms: Some(lag), ..Sample::default() }), false, "+ !");
+    }
+
+    #[test]
+    fn what_an_app_has_in_common_with_the_kernel_is_not_held_against_it() {
+        let limits: Limits = serde_json::from_str(r#"{"memory_bytes": 1, "cpu_percent": 50}"#).unwrap();
+        let trusted = Sample { cpu_percent: 60, ..Sample::default() };
+        let said = Judge::default().on_sample(&trusted, &limits, false);
+        assert!(matches!(said[..], [Verdict::Passed(excess)] if excess.resource == Resource::CpuPercent));
     }
 
     #[test]

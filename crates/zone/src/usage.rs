@@ -81,15 +81,15 @@ impl Resource {
         Some(said.unwrap_or(hard / 100 * SOFT_PERCENT + hard % 100 * SOFT_PERCENT / 100))
     }
 
-    /// How much of it a sample shows.
+    /// How much of it a sample shows. `None`: it is no app's own.
     #[must_use]
-    pub fn used(self, sample: &Sample) -> u64 {
+    pub fn used(self, sample: &Sample) -> Option<u64> {
         match self {
-            Resource::CpuPercent => sample.cpu_percent.into(),
+            Resource::CpuPercent => Some(sample.cpu_percent.into()),
             Resource::MemoryBytes => sample.memory_bytes,
-            Resource::OpenFiles => sample.open_files.into(),
-            Resource::Processes => sample.processes.into(),
-            Resource::LagMs => sample.lag_ms.into(),
+            Resource::OpenFiles => sample.open_files.map(u64::from),
+            Resource::Processes => sample.processes.map(u64::from),
+            Resource::LagMs => sample.lag_ms.map(u64::from),
         }
     }
 
@@ -120,7 +120,8 @@ fn bytes(number: u64) -> String {
     }
 }
 
-/// What a zone used at one moment; rates are those since the sample before.
+/// What a zone used at one moment; rates are those since the sample before. A trusted app has memory, descriptors and threads in common with the
+/// kernel process and no ring: of these nothing is said of it, and the kernel process has samples of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sample {
@@ -128,16 +129,16 @@ pub struct Sample {
     pub unix_ms: u64,
     /// Which start of the app it is of.
     pub generation: u64,
-    /// Processor time, in hundredths of one core.
+    /// Processor time, in hundredths of one core; of a trusted app the time within its calls.
     pub cpu_percent: u32,
     /// Private memory of all its processes that is there, or was written out to swap.
-    pub memory_bytes: u64,
+    pub memory_bytes: Option<u64>,
     /// Open descriptors of that of its processes that has the most.
-    pub open_files: u32,
+    pub open_files: Option<u32>,
     /// Threads of all its processes.
-    pub processes: u32,
+    pub processes: Option<u32>,
     /// How long something has waited in a ring of which the app has read nothing meanwhile.
-    pub lag_ms: u32,
+    pub lag_ms: Option<u32>,
     /// Events that were its to hear, in a second.
     pub events_per_s: u32,
     /// Packet-ins that it lost because its ring was full, in a second.

@@ -190,6 +190,7 @@ mod tests {
             refusals: 0,
             trouble: None,
             over: vec![excess],
+            used: None,
         };
         let expected = "\
 APP  PACKAGE  ZONE     STATE    PID  SINCE  RESTARTS  EVENTS  DROPPED  COMMANDS  REFUSED  LAST END

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use monitor::incident::Incident;
 use monitor::records::{self, time_text};
+use zone::Sample;
 
 use super::json;
 use super::package::state_folder;
@@ -97,15 +98,12 @@ fn text(incident: &Incident) -> String {
     }
     let samples = evidence.samples.iter().map(|sample| {
         format!(
-            "{}  cpu {} %, memory {} KiB, files {}, threads {}, commands {}/s, refused {}/s, lag {} ms",
+            "{}  cpu {} %, {}commands {}/s, refused {}/s",
             time_text(sample.unix_ms),
             sample.cpu_percent,
-            sample.memory_bytes >> 10,
-            sample.open_files,
-            sample.processes,
+            own(sample),
             sample.commands_per_s,
             sample.refusals_per_s,
-            sample.lag_ms
         )
     });
     let facts = evidence.facts.iter().map(|fact| format!("{}  {}", time_text(fact.unix_ms), fact.line));
@@ -113,6 +111,15 @@ fn text(incident: &Incident) -> String {
     text += &section("what it printed last", evidence.last_lines.iter().cloned());
     text += &section("what it used", samples);
     text + &section("what went before", facts)
+}
+
+/// What a process has to itself, and a trusted app has not.
+fn own(sample: &Sample) -> String {
+    let Sample { memory_bytes: Some(memory), open_files: Some(files), .. } = *sample else {
+        return String::new();
+    };
+    let (threads, lag) = (sample.processes.unwrap_or_default(), sample.lag_ms.unwrap_or_default());
+    format!("memory {} KiB, files {files}, threads {threads}, lag {lag} ms, ", memory >> 10)
 }
 
 fn section(heading: &str, lines: impl Iterator<Item = String>) -> String {

@@ -125,22 +125,20 @@ fn text(usage: &UsageView) -> String {
 
 fn app_row(app: &AppUsageView) -> [String; 17] {
     let AppStatus { app: name, state, restarts, pid, kind, .. } = &app.status;
-    // What is shown of an app that has no process is what it is now: nothing.
-    let now = app.samples.last().copied().filter(|_| pid.is_some());
-    let of = |resource: Resource| now.map_or_else(dash, |sample| app.used(resource, &sample));
+    // What is shown of an app that does not run is what it is now: nothing.
+    let is_trusted = *kind == ZoneKind::Trusted;
+    let runs = pid.is_some() || is_trusted && *state == AppState::Running;
+    let now = app.samples.last().copied().filter(|_| runs);
+    let of = |resource: Resource| now.and_then(|sample| app.used(resource, &sample)).unwrap_or_else(dash);
     let rate = |rate: fn(&Sample) -> u32| now.map_or_else(dash, |sample| rate(&sample).to_string());
     [
         name.clone(),
-        if *kind == ZoneKind::Trusted {
-            format!("{}, trusted", word(*state))
-        } else {
-            word(*state).to_owned()
-        },
+        if is_trusted { format!("{}, trusted", word(*state)) } else { word(*state).to_owned() },
         restarts.to_string(),
         of(Resource::CpuPercent),
         app.hard(Resource::CpuPercent).map_or_else(dash, |hard| Resource::CpuPercent.amount(hard)),
         curve(&app.samples, Resource::CpuPercent, app.hard(Resource::CpuPercent)),
-        of(Resource::MemoryBytes),
+        if runs && is_trusted { "shared".to_owned() } else { of(Resource::MemoryBytes) },
         app.hard(Resource::MemoryBytes).map_or_else(dash, |hard| Resource::MemoryBytes.amount(hard)),
         curve(&app.samples, Resource::MemoryBytes, app.hard(Resource::MemoryBytes)),
         app.counted(Resource::OpenFiles, &of),
@@ -160,9 +158,9 @@ impl AppUsageView {
     }
 
     /// With a mark where the soft limit is passed.
-    fn used(&self, resource: Resource, sample: &Sample) -> String {
+    fn used(&self, resource: Resource, sample: &Sample) -> Option<String> {
         let mark = if self.over.iter().any(|excess| excess.resource == resource) { "!" } else { "" };
-        resource.amount(resource.used(sample)) + mark
+        Some(resource.amount(resource.used(sample)?) + mark)
     }
 
     /// `17/64`.
@@ -174,7 +172,9 @@ impl AppUsageView {
 
 fn node_row(name: &str, samples: &[Sample]) -> [String; 17] {
     let now = samples.last();
-    let of = |resource: Resource| now.map_or_else(dash, |sample| resource.amount(resource.used(sample)));
+    let of = |resource: Resource| {
+        now.and_then(|sample| resource.used(sample)).map_or_else(dash, |used| resource.amount(used))
+    };
     let mut row: [String; 17] = std::array::from_fn(|_| dash());
     row[0] = name.to_owned();
     row[3] = of(Resource::CpuPercent);
@@ -206,13 +206,13 @@ fn word(state: AppState) -> &'static str {
 /// The last samples as one line: as high as the hard limit, or as the most of them where there is none.
 fn curve(samples: &[Sample], resource: Resource, hard: Option<u64>) -> String {
     let last = &samples[samples.len().saturating_sub(CURVE_SAMPLES)..];
-    let all =
-        hard.or_else(|| last.iter().map(|sample| resource.used(sample)).max()).unwrap_or_default().max(1);
-    let height = |sample: &Sample| {
-        let eighth = u128::from(resource.used(sample)) * HEIGHTS.len() as u128 / u128::from(all);
+    let used: Vec<u64> = last.iter().filter_map(|sample| resource.used(sample)).collect();
+    let all = hard.or_else(|| used.iter().copied().max()).unwrap_or_default().max(1);
+    let height = |used: &u64| {
+        let eighth = u128::from(*used) * HEIGHTS.len() as u128 / u128::from(all);
         HEIGHTS[usize::try_from(eighth).unwrap_or(usize::MAX).min(HEIGHTS.len() - 1)]
     };
-    last.iter().map(height).collect()
+    used.iter().map(height).collect()
 }
 
 #[cfg(test)]
@@ -225,7 +225,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn memory(mib: &[u64]) -> Vec<Sample> {
-        mib.iter().map(|mib| Sample { memory_bytes: mib * MIB, ..Sample::default() }).collect()
+        mib.iter().map(|mib| Sample { memory_bytes: Some(mib * MIB), ..Sample::default() }).collect()
     }
 
     #[test]
@@ -263,20 +263,39 @@ mod tests {
             LimitView { resource: Resource::MemoryBytes, soft: 51 * MIB, hard: 64 * MIB },
             LimitView { resource: Resource::OpenFiles, soft: 51, hard: 64 },
         ];
-        let last = Sample { open_files: 9, processes: 1, commands_per_s: 5, ..memory(&[60])[0] };
+        let last = Sample {
+            open_files: Some(9),
+            processes: Some(1),
+            lag_ms: Some(0),
+            commands_per_s: 5,
+            ..memory(&[60])[0]
+        };
         let samples = memory(&[8]).into_iter().chain([last]).collect();
         let mut app = AppUsageView { status, limits, over: vec![excess], samples };
+        let trusted = AppUsageView {
+            status: AppStatus {
+                app: "inside".into(),
+                kind: ZoneKind::Trusted,
+                pid: None,
+                zone: 2,
+                ..app.status.clone()
+            },
+            limits: vec![LimitView { resource: Resource::CpuPercent, soft: 40, hard: 50 }],
+            over: Vec::new(),
+            samples: vec![Sample { cpu_percent: 25, packet_outs_per_s: 7, ..Sample::default() }],
+        };
         let mut usage = UsageView {
             interval_ms: 500,
-            apps: vec![app.clone()],
-            kernel: memory(&[3]),
+            apps: vec![app.clone(), trusted],
+            kernel: vec![Sample { open_files: Some(0), processes: Some(0), ..memory(&[3])[0] }],
             monitor: Vec::new(),
         };
         let expected = "\
-APP        STATE    RESTARTS  CPU  LIMIT      MEMORY     LIMIT         FILES  THREADS  LAG    EVENTS/S  DROPPED/S  COMMANDS/S  OUTS/S  REFUSED/S
-leaky      running  2         0 %  -      ▁▁  60.0 MiB!  64.0 MiB  ▂█  9/64   1        0.0 s  0         0          5           0       0
-(kernel)   -        -         0 %  -      ▁   3.0 MiB    -         █   0      0        -      -         -          -           -       -
-(monitor)  -        -         -    -          -          -             -      -        -      -         -          -           -       -
+APP        STATE             RESTARTS  CPU   LIMIT      MEMORY     LIMIT         FILES  THREADS  LAG    EVENTS/S  DROPPED/S  COMMANDS/S  OUTS/S  REFUSED/S
+leaky      running           2         0 %   -      ▁▁  60.0 MiB!  64.0 MiB  ▂█  9/64   1        0.0 s  0         0          5           0       0
+inside     running, trusted  2         25 %  50 %   ▅   shared     -             -      -        -      0         0          0           7       0
+(kernel)   -                 -         0 %   -      ▁   3.0 MiB    -         █   0      0        -      -         -          -           -       -
+(monitor)  -                 -         -     -          -          -             -      -        -      -         -          -           -       -
 leaky: memory_bytes: 60.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB
 ";
         assert_eq!(text(&usage), expected);

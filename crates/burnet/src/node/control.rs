@@ -33,7 +33,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use monitor::audit::Record;
 use monitor::channel::{Channel, ChannelError};
 use monitor::protocol::{ALIVE_INTERVAL_MS, AUDIT_RECORDS_MAX, FromKernel, ToKernel, split_ports};
-use monitor::{AppRole, AppStatus, Ending, KernelStatus, SAMPLE_INTERVAL_MS, Verb};
+use monitor::{AppRole, AppStatus, Ending, KernelStatus, SAMPLE_INTERVAL_MS, Verb, ZoneKind};
 use ring::Board;
 use southbound::tls::{TlsFiles, load};
 use southbound::{Listeners, RoleWanted, Roster, SouthboundConfig, Versions};
@@ -381,8 +381,11 @@ impl Control {
                 let _ = self.workers[0].send(ToWorker::Packages { round, question });
             }
             ToKernel::SoftLimit { zone, generation, excess } => {
-                // One of its ports is enough.
-                let limit = soft_limit(&excess);
+                // One of its ports is enough, or one instance: a trusted app has those of its last start alone.
+                let is_meant = |app: &&AppStatus| app.zone == zone && app.generation == generation;
+                let app = self.apps.iter().find(is_meant);
+                let is_trusted = app.is_some_and(|app| app.kind == ZoneKind::Trusted);
+                let (generation, limit) = (if is_trusted { 0 } else { generation }, soft_limit(&excess));
                 if !self.owed.push(0, ToWorker::TellSoftLimit { zone: ZoneId(zone), generation, limit }) {
                     tracing::warn!(
                         zone,
@@ -740,6 +743,7 @@ impl Control {
             for app in apps.iter_mut() {
                 app.package = self.packages.view(&app.status.app);
                 app.over = self.usage.over(app.status.zone);
+                app.used = self.usage.last(&app.status);
             }
         }
         let Answer::Flows(switches) = &mut answer else { return answer };

@@ -313,6 +313,7 @@ fn app_view(status: AppStatus, counts: &[ZoneCounts], trouble: Option<String>) -
         // What is known of packages is put in by who knows it.
         package: None,
         over: Vec::new(),
+        used: None,
         status,
     }
 }

@@ -246,6 +246,9 @@ pub struct AppView {
     /// What it uses more of than a soft limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over: Vec<Excess>,
+    /// What it used at the last sample of this start; nothing before there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Sample>,
 }
 
 /// What the node and its apps use of the machine.
@@ -268,11 +271,11 @@ pub struct UsageView {
 pub struct AppUsageView {
     /// What the monitor says.
     pub status: AppStatus,
-    /// Its limits, of each resource that has some; none of an app that runs trusted.
+    /// Its limits, of each resource that has some; of an app that runs trusted the processor time's alone.
     pub limits: Vec<LimitView>,
     /// What it uses more of than the soft limit.
     pub over: Vec<Excess>,
-    /// What it used, oldest sample first; those of processes that have ended too. None of an app that runs trusted.
+    /// What it used, oldest sample first; those of processes that have ended too.
     pub samples: Vec<Sample>,
 }
 

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 use abi::event::{SoftLimit, quota};
 use flow::DatapathId;
-use monitor::{AppSpec, AppStatus, NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneKind, ZoneUsage};
+use monitor::{AppSpec, AppState, AppStatus, NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneKind, ZoneUsage};
 use zone::judge::{Excess, Observation};
-use zone::usage::History;
+use zone::usage::{History, Sample};
 use zone::{Limits, Resource};
 
 use super::operator::{AppUsageView, LimitView, UsageView};
@@ -63,6 +63,9 @@ impl UsageDesk {
             sum.refusals += counts.refusals;
             // It has a ring at each worker, and reads none while it reads one of them.
             sum.lag_ms = sum.lag_ms.max(counts.lag_ms);
+            sum.calls_us += counts.calls_us;
+            // The last to answer was counted last.
+            sum.at_ms = sum.at_ms.max(counts.at_ms);
         }
         Some(sums.into_values().collect())
     }
@@ -81,7 +84,8 @@ impl UsageDesk {
             let Some(status) = apps.iter().find(|status| status.zone == zone) else { continue };
             let Some(limits) = self.limits.get(&status.app).cloned() else { continue };
             let cpu = Resource::CpuPercent.key();
-            let keeps_cpu = !status.not_enforced.iter().any(|gap| gap.limit == cpu);
+            let keeps_cpu =
+                status.kind == ZoneKind::Process && !status.not_enforced.iter().any(|gap| gap.limit == cpu);
             observed.push(Observation { zone, sample, limits, keeps_cpu });
         }
         self.kernel.push(node.kernel);
@@ -93,6 +97,12 @@ impl UsageDesk {
     /// What a zone uses more of than a soft limit.
     pub fn over(&self, zone: u16) -> Vec<Excess> {
         self.zones.get(&zone).map(|(_, over)| over.clone()).unwrap_or_default()
+    }
+
+    /// What an app used at the last sample, if it runs.
+    pub fn last(&self, status: &AppStatus) -> Option<Sample> {
+        let (history, _) = self.zones.get(&status.zone).filter(|_| status.state == AppState::Running)?;
+        history.last().copied().filter(|last| last.generation == status.generation)
     }
 
     /// All that is known.
@@ -108,10 +118,12 @@ impl UsageDesk {
 
     fn app_view(&self, status: &AppStatus) -> AppUsageView {
         let history = self.zones.get(&status.zone).map(|(history, _)| history);
-        let limits = self.limits.get(&status.app).filter(|_| status.kind == ZoneKind::Process);
+        let limits = self.limits.get(&status.app).map(limit_views).unwrap_or_default();
+        // The others do not bind an app that runs inside the kernel.
+        let binds =
+            |limit: &LimitView| status.kind == ZoneKind::Process || limit.resource == Resource::CpuPercent;
         AppUsageView {
-            // They do not bind an app that runs inside the kernel.
-            limits: limits.map(limit_views).unwrap_or_default(),
+            limits: limits.into_iter().filter(binds).collect(),
             over: self.over(status.zone),
             samples: history.map(|history| history.iter().copied().collect()).unwrap_or_default(),
             status: status.clone(),
@@ -183,7 +195,7 @@ mod tests {
         let most = Sample {
             unix_ms: all,
             generation: all,
-            memory_bytes: all,
+            memory_bytes: Some(all),
             cpu_percent: u32::MAX,
             ..Sample::default()
         };

@@ -666,12 +666,13 @@ impl Worker {
                     self.attach(zone, app, generation, port, grant)
                 }
                 ToWorker::LoadTrusted { zone, app, code, settings, grant } => {
-                    match self.mark.calling(zone, || code.start(&settings)) {
+                    let (started, in_calls) = self.mark.timing(zone, || code.start(&settings));
+                    match started {
                         Ok(instance) => {
                             let (instance, events) = (Box::new(instance), Vec::new());
-                            let mark = self.mark.clone();
-                            let end = ZoneEnd::Trusted { app: app.clone(), instance, events, zone, mark };
-                            self.put(zone, &app, end, grant);
+                            let (name, mark) = (app.clone(), self.mark.clone());
+                            let end = ZoneEnd::Trusted { app, instance, events, zone, mark, in_calls };
+                            self.put(zone, &name, end, grant);
                         }
                         Err(fault) => self.dispatch.faults.push((zone, Fault::Trusted { app, fault })),
                     }
@@ -774,6 +775,8 @@ impl Worker {
                 packet_outs: counters.packet_outs,
                 refusals: self.refusals(zone, end.app()),
                 lag_ms: lags.get(&zone).copied().unwrap_or_default(),
+                calls_us: end.calls_us(),
+                at_ms: now_ms,
             }
         });
         let over = self.refused_before.iter().filter(|(zone, _)| kernel.zone(**zone).is_none());

@@ -9,6 +9,7 @@ use kernel::punt::{Class, class_of};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 use zone::ZoneFault;
 use zone::port::{Delivery, ProcessPort};
 use zone::trusted::{TrustedApp, TrustedFault};
@@ -70,6 +71,8 @@ pub enum ZoneEnd {
         zone: ZoneId,
         /// Where it is noted that it is called.
         mark: Mark,
+        /// The time within its calls.
+        in_calls: Duration,
     },
 }
 
@@ -143,11 +146,12 @@ impl ZoneEnd {
 
     /// Lets a trusted app hear what waits for it; a process zone hears by itself.
     pub fn run(&mut self) -> Result<(), Fault> {
-        let ZoneEnd::Trusted { app, instance, events, zone, mark } = self else { return Ok(()) };
+        let ZoneEnd::Trusted { app, instance, events, zone, mark, in_calls } = self else { return Ok(()) };
         if events.is_empty() {
             return Ok(());
         }
-        let heard = mark.calling(*zone, || instance.on_events(events));
+        let (heard, took) = mark.timing(*zone, || instance.on_events(events));
+        *in_calls += took;
         events.clear();
         heard.map_err(|fault| Fault::Trusted { app: app.clone(), fault })
     }
@@ -226,6 +230,14 @@ impl ZoneEnd {
         match self {
             ZoneEnd::Process { port, .. } => port.lag_ms(now_ms),
             ZoneEnd::Trusted { .. } => 0,
+        }
+    }
+
+    /// The time within the calls of a trusted app, in microseconds; a process has processor time of its own.
+    pub fn calls_us(&self) -> u64 {
+        match self {
+            ZoneEnd::Process { .. } => 0,
+            ZoneEnd::Trusted { in_calls, .. } => u64::try_from(in_calls.as_micros()).unwrap_or(u64::MAX),
         }
     }
 

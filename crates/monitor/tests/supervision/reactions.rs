@@ -173,6 +173,23 @@ fn a_trusted_app_that_panics_runs_in_a_process_zone_from_then_on() {
 }
 
 #[test]
+fn a_trusted_app_that_is_beyond_a_hard_limit_runs_in_a_process_zone_from_then_on() {
+    let beyond = |generation| Event::ZoneFault {
+        app: "switch".into(),
+        generation,
+        reason: "cpu_percent: it used 60 %, and its hard limit is 50 %".into(),
+    };
+    check(|world| world.hear(beyond(0)), &[]);
+    let twice = |world: &mut World| {
+        world.hear(beyond(1));
+        world.hear(beyond(1));
+    };
+    let world = check(twice, &["unload switch", "start zone 2.2"]);
+    let demoted = world.status("switch").demoted.map(|demoted| demoted.reason);
+    assert!(demoted.is_some_and(|reason| reason.starts_with("cpu_percent: it used 60 %")));
+}
+
+#[test]
 fn a_second_worker_that_reports_the_same_panic_changes_nothing() {
     let fault = || Event::TrustedFault { app: "switch".into(), reason: "it panicked".into() };
     let panics = |world: &mut World| {
