@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+use abi::event::quota;
 use burnet::node::client;
 use burnet::node::operator::{Answer, AppUsageView, Question, UsageView};
 use emulator::{Emulation, SwitchOptions, Topology, Versions};
+use monitor::ZoneKind;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,14 +27,20 @@ struct Node {
 impl Node {
     /// `limits` and `sandbox` are lines of the glutton's tables.
     fn start(name: &str, settings: &str, limits: &str, sandbox: &str, with_groups: bool) -> Node {
-        let folder = std::env::temp_dir().join(format!("burnet-resources-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
         let program = Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples").join("glutton");
         let config = format!(
             "[app.learning-switch]\n[app.glutton]\npath = '{}'\n[app.glutton.settings]\n{settings}\n\
              [app.glutton.limits]\n{limits}\n[app.glutton.sandbox]\n{sandbox}\n",
             program.display()
         );
+        let node = Node::start_configured(name, &config, with_groups);
+        node.wait("the glutton has been looked at", |node| !node.glutton().samples.is_empty());
+        node
+    }
+
+    fn start_configured(name: &str, config: &str, with_groups: bool) -> Node {
+        let folder = std::env::temp_dir().join(format!("burnet-resources-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("burnet.toml"), config).unwrap();
         let log = File::create(folder.join("node.log")).unwrap();
         let child = command(with_groups)
@@ -48,9 +56,7 @@ impl Node {
             .stderr(log)
             .spawn()
             .unwrap();
-        let node = Node { child, folder };
-        node.wait("the glutton has been looked at", |node| !node.glutton().samples.is_empty());
-        node
+        Node { child, folder }
     }
 
     fn ask(&self, question: &Question) -> Option<Answer> {
@@ -90,12 +96,7 @@ impl Node {
     fn wait(&self, what: &str, mut until: impl FnMut(&Node) -> bool) {
         let began = Instant::now();
         while !until(self) {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "not so in time: {what}; {:?}\n{}",
-                self.glutton(),
-                self.log()
-            );
+            assert!(began.elapsed() < PATIENCE, "not so in time: {what}\n{}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -142,7 +143,7 @@ fn command(with_groups: bool) -> Command {
 }
 
 fn used(app: &AppUsageView, resource: Resource) -> u64 {
-    app.samples.iter().map(|sample| resource.used(sample)).max().unwrap_or_default()
+    app.samples.iter().filter_map(|sample| resource.used(sample)).max().unwrap_or_default()
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn a_leak_is_told_of_and_never_gets_past_its_hard_limit_and_the_node_does_not_gr
     assert!(used(&node.glutton(), Resource::MemoryBytes) <= 64 * MIB, "{:?}", node.glutton());
     let reason = node.last_end().unwrap();
     assert!(["SIGABRT", "SIGKILL", "memory_bytes"].iter().any(|word| reason.contains(word)), "{reason}");
-    let memory = |samples: &[zone::Sample]| samples.last().unwrap().memory_bytes;
+    let memory = |samples: &[zone::Sample]| samples.last().unwrap().memory_bytes.unwrap();
     assert!(memory(&after.kernel) < memory(&before.kernel) + 8 * MIB, "{before:?} {after:?}");
     assert!(memory(&after.monitor) < memory(&before.monitor) + 8 * MIB, "{before:?} {after:?}");
     node.others_are_unharmed();
@@ -273,5 +274,64 @@ fn what_is_used_is_shown_once_where_nobody_watches() {
     assert_eq!(usage.apps.len(), node.usage().apps.len());
     let memory =
         usage.apps.iter().find(|app| app.status.app == "learning-switch").unwrap().samples[0].memory_bytes;
+    let memory = memory.unwrap();
     assert!((MIB / 64..64 * MIB).contains(&memory), "{memory}");
+}
+
+/// A trusted app that is never done, with these limits.
+fn busy(name: &str, limits: &str) -> Node {
+    let object = Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples").join("libshared_busy.so");
+    let config = format!(
+        "[node]\naudit = true\n[app.learning-switch]\n[app.busy]\npath = '{}'\nzone = 'trusted'\n[app.busy.limits]\n{limits}\n",
+        object.display()
+    );
+    Node::start_configured(name, &config, true)
+}
+
+#[test]
+fn what_a_trusted_app_takes_is_shown_without_what_it_shares_with_the_kernel() {
+    let node = busy("trusted", "cpu_percent = { soft = 1, hard = 3200 }\nmemory_bytes = 67108864");
+    node.wait("it was seen at work", |node| {
+        node.app("busy").is_some_and(|busy| used(&busy, Resource::CpuPercent) > 20)
+    });
+    node.wait_for_line("app busy uses more than a soft limit: cpu_percent: ");
+    node.wait_for_line(&format!("told of {}: ", quota::CPU_PERCENT));
+    let busy = node.app("busy").unwrap();
+    let last = *busy.samples.last().unwrap();
+    assert_eq!((last.memory_bytes, last.open_files, last.processes, last.lag_ms), (None, None, None, None));
+    assert!(last.commands_per_s > 0, "{last:?}");
+    let limited: Vec<_> = busy.limits.iter().map(|limit| limit.resource).collect();
+    assert_eq!(limited, [Resource::CpuPercent], "no other binds it");
+    let Some(Answer::Apps(apps)) = node.ask(&Question::Apps) else { panic!("no apps") };
+    let listed = apps.iter().find(|app| app.status.app == "busy").unwrap();
+    assert!(listed.used.is_some_and(|used| used.cpu_percent > 0), "{listed:?}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_burnet"));
+    let output =
+        command.args(["app", "top", "--socket"]).arg(node.folder.join("node.sock")).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let row = text.lines().find(|line| line.starts_with("busy ")).unwrap();
+    assert!(row.contains("running, trusted") && row.contains(" shared "), "{text}");
+    assert_eq!(busy.status.demoted, None);
+}
+
+#[test]
+fn a_trusted_app_that_takes_too_much_processor_time_leaves_the_kernel_for_good() {
+    let node = busy("demoted", "cpu_percent = 20");
+    node.wait("it is demoted", |node| node.app("busy").is_some_and(|busy| busy.status.demoted.is_some()));
+    node.wait("it runs in a process zone", |node| {
+        node.app("busy")
+            .is_some_and(|busy| busy.status.kind == ZoneKind::Process && busy.status.pid.is_some())
+    });
+    let reason = node.app("busy").unwrap().status.demoted.unwrap().reason;
+    assert!(reason.starts_with("cpu_percent: it used ") && reason.ends_with(" is 20 %"), "{reason}");
+    node.wait_for_line("app busy: ran trusted and runs in a process zone from now on: cpu_percent: it used ");
+    let says = |command: &[&str], words: &[&str]| {
+        let mut burnet = Command::new(env!("CARGO_BIN_EXE_burnet"));
+        let output = burnet.args(command).arg("--state").arg(node.folder.join("state")).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().any(|line| words.iter().all(|word| line.contains(word)))
+    };
+    node.wait("there is an incident", |_| says(&["incidents"], &["demoted", "busy"]));
+    node.wait("there is a record", |_| says(&["audit"], &["demoted", "busy", "cpu_percent"]));
+    node.others_are_unharmed();
 }
