@@ -176,6 +176,14 @@ mod tests {
     }
 
     #[test]
+    fn the_time_in_calls_of_all_workers_adds_up_and_was_counted_when_the_last_answered() {
+        let mut desk = UsageDesk::new(&[], 2);
+        let of = |calls_us, at_ms| vec![ZoneCounts { calls_us, at_ms, ..counts(1, 0, 0) }];
+        assert_eq!(desk.on_counted(1, of(300, 1_007)), None);
+        assert_eq!(desk.on_counted(0, of(40, 1_000)), Some(of(340, 1_007)));
+    }
+
+    #[test]
     fn a_zone_in_which_nothing_runs_makes_no_new_samples() {
         let mut desk = UsageDesk::new(&[], 1);
         let sample = |unix_ms| Sample { unix_ms, ..Sample::default() };
