@@ -43,6 +43,9 @@ pub struct Need {
 /// The service that keeps who did what.
 pub const AUDIT: &str = "audit";
 
+/// The service that keeps what apps want to find again.
+pub const STORE: &str = "store";
+
 /// All of them.
 static SERVICES: [Service; 3] = [
     Service { name: AUDIT, run: burnet_sdk::run::<audit::Audit>, need: needs_audit },
@@ -92,6 +95,11 @@ pub fn to_say(word: package::vouch::Word) -> monitor::Word {
 /// Whether it is the service that keeps who did what.
 pub fn keeps_the_audit_log(app: &AppSpec) -> bool {
     app.role == AppRole::Service && app.name == AUDIT
+}
+
+/// Whether it is the service that keeps the store.
+pub fn keeps_the_store(app: &AppSpec) -> bool {
+    app.role == AppRole::Service && app.name == STORE
 }
 
 /// A node keeps who did what where its configuration says.

@@ -43,6 +43,9 @@ pub struct ZoneCounts {
     pub refusals: u64,
     /// How long something has waited in one of its rings, of which it has read nothing meanwhile.
     pub lag_ms: u32,
+    /// Bytes that its app has in the store.
+    #[serde(default)]
+    pub store_bytes: u64,
 }
 
 /// What a zone uses, as the kernel process shows it.
@@ -250,6 +253,7 @@ impl Pace {
             open_files: reading.open_files,
             processes: reading.threads,
             lag_ms: now.lag_ms,
+            store_bytes: now.store_bytes,
             events_per_s: per_s(now.events, before.events),
             dropped_per_s: per_s(now.dropped, before.dropped),
             commands_per_s: per_s(now.commands, before.commands),
@@ -383,6 +387,7 @@ mod tests {
             open_files: u32::MAX,
             processes: u32::MAX,
             lag_ms: u32::MAX,
+            store_bytes: u64::MAX,
             events_per_s: u32::MAX,
             dropped_per_s: u32::MAX,
             commands_per_s: u32::MAX,
