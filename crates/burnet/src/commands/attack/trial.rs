@@ -135,8 +135,9 @@ fn configuration(case: &Case, folder: &Path, server: SocketAddr) -> String {
         ),
         By::Ring => format!("{innocents}[app.misbehaving-ring]\n"),
         By::App(lines) => format!(
-            "{innocents}[app.misbehaving]\n{lines}{}[app.misbehaving.settings]\nattack = \"{}\"\naddress = \"{server}\"\n\
+            "{}{innocents}[app.misbehaving]\n{lines}{}[app.misbehaving.settings]\nattack = \"{}\"\naddress = \"{server}\"\n\
              {}processes = [{own}, {parent}]\nfiles = [\"/etc/passwd\", \"/etc/shadow\", \"{}\", \"{}\"]\n",
+            if lines.contains("\"store.") { state_in(folder) } else { String::new() },
             if is_at_processes(case) { may_read(&folder.join("processes")) } else { String::new() },
             case.name,
             if is_at_processes(case) { processes_in(&folder.join("processes")) } else { String::new() },
@@ -144,6 +145,11 @@ fn configuration(case: &Case, folder: &Path, server: SocketAddr) -> String {
             folder.join("node.log").display(),
         ),
     }
+}
+
+/// Without a state folder there is no store to attack.
+fn state_in(folder: &Path) -> String {
+    format!("[node]\nstate = \"{}\"\n", from_a_package::state(folder).display())
 }
 
 /// What may be read must be there when the zone is made: empty, for now.
@@ -248,6 +254,10 @@ fn has_come(case: &Case, node: &OwnNode) -> bool {
     match case.must {
         Must::End(_) => has_ended(node),
         Must::BeRefused => came_of_commands(&log_of(node)).0 > 0,
+        Must::KeepNoMore(_) => {
+            let (denied, worked) = came_of_commands(&log_of(node));
+            denied > 0 && worked > 0
+        }
         Must::BeLimited => {
             attackers(node).iter().any(|app| app.refusals > 0) || came_of_commands(&log_of(node)).0 > 0
         }
