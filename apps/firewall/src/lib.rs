@@ -51,6 +51,10 @@ impl App for Firewall {
         Ok(Firewall { blocked: block.iter().map(read).collect::<Result<_, _>>()?, priority })
     }
 
+    fn serves_switches_apart(_: &Settings) -> bool {
+        true
+    }
+
     fn interests(&self) -> Interests {
         Interests::none().switches()
     }

@@ -16,6 +16,10 @@ impl App for Hub {
         if *settings == Settings::default() { Ok(Hub) } else { Err("the hub takes no settings".to_owned()) }
     }
 
+    fn serves_switches_apart(_: &Settings) -> bool {
+        true
+    }
+
     fn interests(&self) -> Interests {
         Interests::none().packets()
     }

@@ -95,6 +95,11 @@ impl App for LearningSwitch {
         })
     }
 
+    /// Forgetting on all switches takes knowing of all.
+    fn serves_switches_apart(settings: &Settings) -> bool {
+        settings.read::<LearningSwitchSettings>().is_ok_and(|settings| !settings.forget_on_link_change)
+    }
+
     fn interests(&self) -> Interests {
         Interests::none().packets().switches().ports().ticks()
     }

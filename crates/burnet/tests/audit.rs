@@ -258,8 +258,12 @@ fn what_an_app_tries_of_the_machine_is_kept_with_its_name_and_how_often() {
     for (attack, expected) in [
         ("raw-socket", "a socket of family 2, type 3 is not granted: net.connect grants nothing"),
         ("run-shell", "starting a process is not granted: spawn is false"),
+        ("read-files", "reading /etc/shadow is not granted by fs.read"),
+        ("signals", "the system call kill is not let through"),
     ] {
-        let settings = format!("[app.misbehaving.settings]\nattack = \"{attack}\"\n");
+        let settings = format!(
+            "[app.misbehaving.settings]\nattack = \"{attack}\"\nfiles = [\"/etc/shadow\"]\nprocesses = [1]\n"
+        );
         let node = Node::start_with(&folder, &settings, &["--app", "misbehaving"]);
         let kept = |folder: &Folder| {
             let lines = folder.lines().into_iter().map(|line| line.record);

@@ -207,6 +207,26 @@ fn two_workers_forward_as_one_does() {
     let node = Node::start(&["--app", "learning-switch", "--workers", "2"]);
     let network = node.network(Versions::Both, 0);
     all_reach_all(&network);
+    let pid = node.app("learning-switch").status.pid.unwrap();
+    assert!(threads(pid).contains(&"worker-1".to_owned()), "{:?}", threads(pid));
+}
+
+#[test]
+fn an_app_that_fails_in_one_of_its_threads_ends_as_a_whole() {
+    let apart = example("apart");
+    let node = Node::start(&["--app", apart.to_str().unwrap(), "--workers", "2"]);
+    node.wait("it has ended", |node| node.app("apart").status.restarts > 0);
+    assert_eq!(node.app("apart").status.last_end.unwrap().reason, "exit code 101 (a panic)");
+}
+
+/// The names of all threads of a process and of those that it started.
+fn threads(pid: u32) -> Vec<String> {
+    let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let own = tasks.map(|task| read(format!("{}/comm", task.path().display())).trim().to_owned());
+    let children = read(format!("/proc/{pid}/task/{pid}/children"));
+    let theirs = children.split_whitespace().filter_map(|pid| pid.parse().ok()).flat_map(threads);
+    own.chain(theirs).collect()
 }
 
 #[test]

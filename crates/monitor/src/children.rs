@@ -18,6 +18,9 @@ use crate::supervisor::{How, ProcessEnd};
 /// holds tokens and keys.
 const ZONE_ENVIRONMENT: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TZ", "RUST_BACKTRACE", "RUST_LOG"];
 
+/// Nobody's home: libraries that find none in the environment look for the list of users, which no zone has.
+const ZONE_HOME: (&str, &str) = ("HOME", "/");
+
 /// A child, which is killed when dropped unless it has been reaped.
 #[derive(Debug)]
 pub(crate) struct Child {
@@ -54,6 +57,7 @@ impl Child {
         let mut command = command(program)?;
         command.env_clear();
         command.envs(ZONE_ENVIRONMENT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
+        command.env(ZONE_HOME.0, ZONE_HOME.1);
         command.stdin(stdin).stdout(Stdio::from(output)).stderr(report);
         Child::start(command)
     }

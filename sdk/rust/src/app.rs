@@ -20,6 +20,12 @@ pub trait App: Sized + 'static {
     /// Comes to be from its settings. A refusal is a sentence for the operator.
     fn new(settings: &Settings) -> Result<Self, String>;
 
+    /// Whether, with these settings, each switch can be served without knowing of the others. Then a process zone of a node with several workers has a
+    /// thread and an instance for each of them, as a trusted app has; else one instance hears all switches.
+    fn serves_switches_apart(_: &Settings) -> bool {
+        false
+    }
+
     /// What it wants to hear. Asked once, before any handler is called.
     fn interests(&self) -> Interests;
 

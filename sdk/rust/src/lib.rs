@@ -6,8 +6,9 @@
 //!
 //! An app is a type that implements [`App`]. The same source runs in a process of its own ([`main!`]) and inside the kernel as a
 //! trusted app ([`table`]); it never knows in which, nor which version of OpenFlow a switch speaks. Handlers are called one at a
-//! time, and what they command is sent when they return. In a process zone one instance hears all switches; as a trusted app
-//! there is an instance for each worker thread, and each hears that worker's switches.
+//! time, and what they command is sent when they return. In a process zone one instance hears all switches, unless the app says that it
+//! serves them apart ([`App::serves_switches_apart`]); then, and as a trusted app, there is an instance for each worker thread, and each hears that
+//! worker's switches.
 //!
 //! ```
 //! use burnet_sdk::{App, Commands, Interests, PacketIn, PortNo, Settings};

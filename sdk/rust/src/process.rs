@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   monitor ──Welcome, descriptors──> run ──> [ port of worker 0 … n: control events, then packet-ins ] ──> the app
+//!                                        └─if it serves switches apart─> a thread for each port, with an instance of its own
 //! ```
 //!
 //! Never reads anything but its ports once it runs, and ends when the monitor does.
@@ -9,6 +10,7 @@
 use crate::app::App;
 use crate::instance::Instance;
 use crate::overtaken::Overtaken;
+use crate::settings::Settings;
 use abi::Frame;
 use abi::event::kind;
 use monitor::channel::Channel;
@@ -17,7 +19,10 @@ use ring::{AppEnd, MAX_FRAME_BYTES};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::HashMap;
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::mpsc::{SendError, channel};
+use std::thread::Builder;
 use zone::guest::Guest;
 
 /// How many events of one port are taken before the next port has its turn and commands are shown to the kernel: enough to make one
@@ -29,19 +34,34 @@ const EVENTS_PER_TURN: usize = 256;
 /// Exit codes: 0 when told to end; 2 when the app refuses its settings; 1 when the zone is not as it must be. What went wrong is on
 /// standard error, which the monitor keeps.
 pub fn run<A: App>() -> ExitCode {
-    run_guest(Instance::<A>::start_guest)
+    let served = welcome().map_err(GaveUp::with(1)).and_then(|(settings, ports)| {
+        let start = Instance::<A>::start_guest;
+        let apart = ports.len() > 1
+            && Settings::from_json(&settings).is_ok_and(|said| A::serves_switches_apart(&said));
+        if apart {
+            serve_apart(&settings, ports, start)
+        } else {
+            serve(&settings, ports, start, &mut |wait| wait())
+        }
+    });
+    exit_code(served)
 }
 
 /// The same for anything that takes event frames and gives command frames: `start` makes it from its settings (a JSON object) and appends its
 /// first commands.
 pub fn run_guest<G: Guest>(start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>) -> ExitCode {
-    match serve_guest(start, &mut |wait| wait()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(GaveUp { exit_code, reason }) => {
-            eprintln!("{reason}");
-            ExitCode::from(exit_code)
-        }
-    }
+    exit_code(serve_guest(start, &mut |wait| wait()))
+}
+
+fn exit_code(served: Result<(), GaveUp>) -> ExitCode {
+    ExitCode::from(said_and_done(served))
+}
+
+/// What the process is to exit with; what is to be said of it has been said.
+fn said_and_done(served: Result<(), GaveUp>) -> u8 {
+    let Err(GaveUp { exit_code, reason }) = served else { return 0 };
+    eprintln!("{reason}");
+    exit_code
 }
 
 /// Why a process zone ended without having been told to.
@@ -71,8 +91,18 @@ pub fn serve_guest<G: Guest>(
     asleep: Asleep<'_>,
 ) -> Result<(), GaveUp> {
     let (settings, ports) = welcome().map_err(GaveUp::with(1))?;
+    serve(&settings, ports, start, asleep)
+}
+
+/// One instance for these ports, in the calling thread.
+fn serve<G: Guest>(
+    settings: &[u8],
+    ports: Vec<AppEnd>,
+    start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>,
+    asleep: Asleep<'_>,
+) -> Result<(), GaveUp> {
     let mut commands = Vec::new();
-    let mut guest = start(&settings, &mut commands).map_err(GaveUp::with(2))?;
+    let mut guest = start(settings, &mut commands).map_err(GaveUp::with(2))?;
     let mut process = Process {
         ports,
         homes: HashMap::new(),
@@ -83,6 +113,46 @@ pub fn serve_guest<G: Guest>(
     };
     process.serve_until_told_to_end(&mut guest).map_err(GaveUp::with(1))
 }
+
+/// An instance for each port, in a thread of its own. Whichever ends first ends the process: an app of which a part is gone serves nobody well.
+/// Ports for which there may be no thread are the calling thread's.
+fn serve_apart<G: Guest>(
+    settings: &[u8],
+    ports: Vec<AppEnd>,
+    start: fn(&[u8], &mut Vec<u8>) -> Result<G, String>,
+) -> Result<(), GaveUp> {
+    std::thread::scope(|scope| {
+        let mut mine = Vec::new();
+        for (worker, port) in ports.into_iter().enumerate() {
+            // The port goes over once there is a thread for it.
+            let (hand, taken) = channel::<AppEnd>();
+            let serve_it = move || {
+                if let Ok(port) = taken.recv() {
+                    end_as_it_ended(|| serve(settings, vec![port], start, &mut |wait| wait()));
+                }
+            };
+            let name = format!("worker-{worker}");
+            if worker == 0 || Builder::new().name(name).spawn_scoped(scope, serve_it).is_err() {
+                mine.push(port);
+            } else if let Err(SendError(port)) = hand.send(port) {
+                mine.push(port);
+            }
+        }
+        end_as_it_ended(|| serve(settings, mine, start, &mut |wait| wait()))
+    })
+}
+
+/// Ends the process with what one of its threads came to; a panic has said itself what it was.
+fn end_as_it_ended(served: impl FnOnce() -> Result<(), GaveUp>) -> ! {
+    let code = match catch_unwind(AssertUnwindSafe(served)) {
+        Ok(served) => said_and_done(served).into(),
+        Err(_) => PANICKED,
+    };
+    std::process::exit(code)
+}
+
+/// What Rust's own `main` exits with after a panic.
+const PANICKED: i32 = 101;
 
 /// The settings and the ports.
 fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>), String> {

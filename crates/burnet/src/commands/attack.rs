@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   case::CASES ──each──> trial (a node with a firewall, a learning switch and the attacker; switches, hosts that ping) ──> Evidence
-//!                                                                                         verdict::judge ──> held, or what did not
+//!                  │                                                                      verdict::judge ──> held, or what did not
+//!                  └─if asked─> throughput (such a node, and as many packet-ins as go) ──> Kept, which is no verdict
 //! ```
 //!
 //! It never touches a node that is running already, nor an interface of the machine, and leaves nothing behind.
@@ -10,6 +11,7 @@
 mod case;
 mod from_a_package;
 pub(super) mod from_a_switch;
+mod throughput;
 mod trial;
 mod verdict;
 
@@ -22,6 +24,7 @@ use serde::Serialize;
 
 use crate::cli::CommandError;
 use case::{CASES, Case};
+use throughput::Kept;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +32,7 @@ Examples:
   burnet attack --case fork-bomb --case clear-tables
   burnet attack --list
   burnet attack --json > scorecard.json
+  burnet attack --throughput           also how fast a learning switch is beside each; nothing else should run
 
 Exit code 0 only if all held.";
 
@@ -45,6 +49,9 @@ pub struct AttackArgs {
     /// List the attacks, and try none
     #[arg(long)]
     pub list: bool,
+    /// Also measure how much of its throughput a learning switch keeps beside each, one at a time
+    #[arg(long)]
+    pub throughput: bool,
     /// So many at once
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=JOBS_MAX))]
     pub jobs: u64,
@@ -75,6 +82,9 @@ pub struct Score {
     pub pings: usize,
     /// Of these, those without an answer.
     pub lost: usize,
+    /// What a learning switch keeps of its throughput, if that was measured. It decides nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<Kept>,
 }
 
 /// Runs it. Exit code 0 if all held.
@@ -90,7 +100,9 @@ pub fn attack(args: &AttackArgs) -> Result<ExitCode, CommandError> {
         wanted.iter().for_each(|case| println!("{:<24}{}", case.name, case.what));
         return Ok(ExitCode::SUCCESS);
     }
-    let scores = try_all(&wanted, usize::try_from(args.jobs).unwrap_or(1), !args.json)?;
+    crate::descriptors::take_what_is_allowed();
+    let jobs = if args.throughput { 1 } else { usize::try_from(args.jobs).unwrap_or(1) };
+    let scores = try_all(&wanted, jobs, args.throughput, !args.json)?;
     if args.json {
         print!("{}", super::json(&scores)?);
     } else {
@@ -100,13 +112,13 @@ pub fn attack(args: &AttackArgs) -> Result<ExitCode, CommandError> {
 }
 
 /// Tries the cases, some at once, and shows each as soon as it is over; the scores are in the order of the cases.
-fn try_all(cases: &[&Case], jobs: usize, show: bool) -> Result<Vec<Score>, CommandError> {
+fn try_all(cases: &[&Case], jobs: usize, measures: bool, show: bool) -> Result<Vec<Score>, CommandError> {
     let (next, scores) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let scored = score(case);
+                    let scored = score(case, measures);
                     if let (true, Ok(score)) = (show, &scored) {
                         println!("{}", line(score));
                     }
@@ -122,20 +134,22 @@ fn try_all(cases: &[&Case], jobs: usize, show: bool) -> Result<Vec<Score>, Comma
     Ok(scores)
 }
 
-/// One attack, from its trial to its verdict.
-pub fn score(case: &Case) -> Result<Score, CommandError> {
+/// One attack, from its trial to its verdict, and what is measured beside it.
+fn score(case: &Case, measures: bool) -> Result<Score, CommandError> {
     let evidence = trial::hold(case)?;
     let (held, why) = match verdict::judge(case, &evidence) {
         Ok(why) => (true, why),
         Err(why) => (false, why),
     };
     let (pings, lost) = (evidence.pings, evidence.lost.len());
-    Ok(Score { case: case.name, what: case.what, held, why, pings, lost })
+    let throughput = measures.then(|| throughput::measure(case)).transpose()?;
+    Ok(Score { case: case.name, what: case.what, held, why, pings, lost, throughput })
 }
 
 fn line(score: &Score) -> String {
     let held = if score.held { "held  " } else { "FAILED" };
-    format!("{held}  {:<24}{}", score.case, score.why)
+    let kept = score.throughput.as_ref().map(|kept| format!("; {kept}")).unwrap_or_default();
+    format!("{held}  {:<24}{}{kept}", score.case, score.why)
 }
 
 fn summary(scores: &[Score]) -> String {
@@ -157,7 +171,15 @@ mod tests {
 
     #[test]
     fn the_summary_counts_what_held() {
-        let score = |held| Score { case: "a", what: "", held, why: String::new(), pings: 10, lost: 1 };
+        let score = |held| Score {
+            case: "a",
+            what: "",
+            held,
+            why: String::new(),
+            pings: 10,
+            lost: 1,
+            throughput: None,
+        };
         let text = summary(&[score(true), score(false)]);
         assert_eq!(text, "1 of 2 attacks held; 2 of 20 pings of others were lost meanwhile");
     }

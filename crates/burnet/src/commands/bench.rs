@@ -13,7 +13,7 @@ pub mod args;
 mod cbench;
 mod compare;
 mod machine;
-mod measurement;
+pub(super) mod measurement;
 mod memory;
 mod overload;
 mod sink;

@@ -1,36 +1,33 @@
-//! The launcher's answers to what an app asks of the network, and its word to the operator on what it refuses.
+//! The launcher's answers to what an app asks of Linux and may not simply have, and its word to the operator on what the app does not get.
 //!
 //! ```text
 //!   app ──connect(address)──▶ Linux ──it waits──▶ launcher: is the address granted?
 //!       ◀─a connected socket in place of its own─────┘   then it connects, outside of the zone
+//!   app ──open(path)────────▶ Linux ──it waits──▶ launcher: is the file in sight? it says so if not
+//!       ◀─what the walls let it have────go on───────┘
 //! ```
 //!
-//! In: calls of `socket`, `connect`, `execve` and `execveat`, and of `clone` for a process. Out: answers; a line on standard error for each refusal,
-//! which the monitor logs and records with the app's name.
+//! In: calls that the filter does not let pass by itself. Out: answers; a line on standard error for what is refused, and for each file that the walls
+//! keep the app from, which the monitor logs and records with the app's name.
 //! The address is copied once and then judged and used, so an app cannot change it in between; the socket that connects is the
 //! launcher's own, so an app cannot prepare it. It never waits for a peer: a connection under way is polled.
 
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 
 use super::notify::{Answer, Call, Listener};
-use crate::sandbox::Denied;
-
-/// What is asked of the launcher instead of Linux.
-const ASKED: [i64; 4] = [libc::SYS_socket, libc::SYS_connect, libc::SYS_execve, libc::SYS_execveat];
-
-/// The same for an app that may start programs, which nobody has to be asked about then.
-const ASKED_WITH_SPAWN: [i64; 2] = [libc::SYS_socket, libc::SYS_connect];
-
-/// What is asked of the launcher of an app.
-pub(super) fn asked(spawn: bool) -> &'static [i64] {
-    if spawn { &ASKED_WITH_SPAWN } else { &ASKED }
-}
+use super::opening::{Opening, Sight};
+use super::{filter, names, opening};
+use crate::sandbox::{Denied, Files, Sandbox};
 
 /// Connections under way; one more is refused with EAGAIN, as Linux does without room for another.
 const UNDER_WAY_MAX: usize = 32;
@@ -38,8 +35,14 @@ const UNDER_WAY_MAX: usize = 32;
 /// Most lines on refusals in a second; further ones are counted and said in the next.
 const LINES_PER_S_MAX: u32 = 5;
 
+/// After so many lines a second becomes a minute: an app that tries on and on must not push older records out of the audit log.
+const LINES_BY_SECOND_MAX: u32 = 100;
+
 /// Refusals of different kinds that are counted until they are said; those beyond are counted as one.
 const UNSAID_MAX: usize = 16;
+
+/// PATH_MAX (limits.h): Linux itself takes no longer path.
+const PATH_BYTES_MAX: usize = 4096;
 
 /// struct sockaddr_storage (socket.h).
 const ADDRESS_BYTES_MAX: u64 = 128;
@@ -47,6 +50,7 @@ const ADDRESS_BYTES_MAX: u64 = 128;
 /// Answers for one zone.
 pub(super) struct Broker {
     grants: Vec<SocketAddr>,
+    files: Files,
     /// Whence the listener comes, as soon as the app's process has made it.
     handover: Option<OwnedFd>,
     /// The app's program is still to be executed, by the process that closed the zone and before any code of the app ran.
@@ -64,10 +68,11 @@ struct UnderWay {
 }
 
 impl Broker {
-    pub(super) fn new(grants: Vec<SocketAddr>, handover: OwnedFd, awaits_program: bool) -> Broker {
-        let complaints = Complaints { since: Instant::now(), lines: 0, unsaid: Vec::new() };
+    pub(super) fn new(sandbox: &Sandbox, handover: OwnedFd, awaits_program: bool) -> Broker {
+        let complaints = Complaints::new(Instant::now());
         Broker {
-            grants,
+            grants: sandbox.net.connect.clone(),
+            files: sandbox.fs.clone(),
             handover: Some(handover),
             awaits_program,
             listener: None,
@@ -120,8 +125,13 @@ impl Broker {
                     self.awaits_program = !listener.answer(&call, Answer::Continue);
                     None
                 }
-                libc::SYS_clone => Some(self.refuse("starting a process is not granted: spawn is false")),
-                _ => Some(self.refuse("starting a program is not granted: spawn is false")),
+                libc::SYS_execve | libc::SYS_execveat => {
+                    Some(self.refuse("starting a program is not granted: spawn is false"))
+                }
+                number => Some(match Opening::of(&call) {
+                    Some(opening) => self.open(&listener, &call, opening),
+                    None => self.refuse(&not_let_through(number, call.arguments[0])),
+                }),
             };
             if let Some(answer) = answer {
                 listener.answer(&call, answer);
@@ -136,6 +146,20 @@ impl Broker {
             Ok(()) => Answer::Continue,
             Err(words) => self.refuse(&words),
         }
+    }
+
+    /// Root and Landlock stop what is not granted; here it is only said. What is judged by numbers alone is judged here.
+    fn open(&mut self, listener: &Listener, call: &Call, opening: Opening) -> Answer {
+        if opening.gives_identity {
+            return self.refuse("making a file that others run as its owner is not granted");
+        }
+        let looked = look(listener, call, opening);
+        let words =
+            looked.and_then(|(path, sight)| opening::judge(&path, opening.writes, sight, &self.files));
+        if let Some(words) = words {
+            say(self.complaints.on_refusal(&words, Instant::now()));
+        }
+        Answer::Continue
     }
 
     /// Nothing if it is under way.
@@ -228,6 +252,52 @@ impl UnderWay {
     }
 }
 
+/// What is said of a call that no app may make, or not so.
+fn not_let_through(number: i64, first: u64) -> String {
+    let process = [
+        libc::SYS_clone,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_fork,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_vfork,
+    ];
+    // Of these the first argument has the flags of clone(2) only if it is that.
+    let namespace = number == libc::SYS_clone && first & filter::NAMESPACES != 0;
+    match process.contains(&number) && !namespace {
+        true => "starting a process is not granted: spawn is false".to_owned(),
+        false => format!("the system call {} is not let through", names::name(number)),
+    }
+}
+
+/// The file that is opened, and where it is. Nothing if that cannot be said, which an app that is no more does not need either.
+fn look(listener: &Listener, call: &Call, opening: Opening) -> Option<(PathBuf, Sight)> {
+    let path = listener.read_text(call, opening.path, PATH_BYTES_MAX).ok()?;
+    let path = PathBuf::from(OsString::from_vec(path));
+    let folder = match path.is_absolute() {
+        true => PathBuf::new(),
+        false => listener.folder(call, opening.folder).ok()?,
+    };
+    let path = opening::absolute(&folder, &path);
+    let root = listener.root(call).ok()?;
+    let sight = sight(&root, &path);
+    Some((path, sight))
+}
+
+/// Linux is asked twice, beneath the app's root and beneath our own.
+fn sight(root: &OwnedFd, path: &Path) -> Sight {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    // No link of Linux's own that leads out of the root is followed: what lies there is in nobody's sight.
+    let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(root, path, flags, Mode::empty(), within) {
+        Ok(_) | Err(Errno::LOOP) => return Sight::Seen,
+        Err(_) => {}
+    }
+    match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT) {
+        Ok(_) | Err(Errno::ACCESS) => Sight::Hidden,
+        Err(_) => Sight::Nowhere,
+    }
+}
+
 /// A pair of sockets by which the listener goes from the app's process to the launcher.
 pub(super) fn handover() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
@@ -300,20 +370,28 @@ fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
 struct Complaints {
     since: Instant,
     lines: u32,
+    /// In all.
+    said: u32,
     /// What was not said yet, at most [`UNSAID_MAX`] and one more.
     unsaid: Vec<Denied>,
 }
 
 impl Complaints {
+    fn new(now: Instant) -> Complaints {
+        Complaints { since: now, lines: 0, said: 0, unsaid: Vec::new() }
+    }
+
     /// The lines that one more refusal leads to.
     fn on_refusal(&mut self, words: &str, now: Instant) -> Vec<Denied> {
         let mut lines = Vec::new();
-        if now.duration_since(self.since) >= Duration::from_secs(1) {
+        let window = Duration::from_secs(if self.said < LINES_BY_SECOND_MAX { 1 } else { 60 });
+        if now.duration_since(self.since) >= window {
             (self.since, self.lines) = (now, 0);
             lines = std::mem::take(&mut self.unsaid);
         }
         if self.lines < LINES_PER_S_MAX {
             self.lines += 1;
+            self.said = self.said.saturating_add(1);
             lines.push(Denied { denied: words.to_owned(), count: 1 });
         } else {
             self.count(words);
@@ -386,7 +464,7 @@ mod tests {
     #[test]
     fn refusals_are_said_five_times_a_second_and_then_counted() {
         let now = Instant::now();
-        let mut complaints = Complaints { since: now, lines: 0, unsaid: Vec::new() };
+        let mut complaints = Complaints::new(now);
         let denied = |denied: &str, count| Denied { denied: denied.to_owned(), count };
         let said: Vec<_> = (0..8).flat_map(|_| complaints.on_refusal("no", now)).collect();
         assert_eq!(said, vec![denied("no", 1); 5]);
@@ -400,5 +478,28 @@ mod tests {
         assert_eq!(rest.len(), UNSAID_MAX + 1);
         assert_eq!(rest.iter().map(|denied| denied.count).sum::<u64>(), 1_000 - 4);
         assert!(complaints.rest().is_empty());
+    }
+
+    #[test]
+    fn whoever_is_refused_on_and_on_is_said_five_times_a_minute() {
+        let now = Instant::now();
+        let mut complaints = Complaints::new(now);
+        let mut said = |at_s| {
+            let now = now + Duration::from_secs(at_s);
+            (0..LINES_PER_S_MAX).map(|_| complaints.on_refusal("no", now).len()).sum::<usize>()
+        };
+        let first: usize = (0..20).map(&mut said).sum();
+        assert_eq!(first, 100);
+        assert_eq!((20..79).map(&mut said).sum::<usize>(), 0);
+        assert_eq!(said(79), 6, "what was counted, and five more");
+    }
+
+    #[test]
+    fn a_call_that_no_app_may_make_is_named() {
+        let check = |number, first, expected: &str| assert_eq!(not_let_through(number, first), expected);
+        check(libc::SYS_kill, 1, "the system call kill is not let through");
+        check(libc::SYS_clone, 17, "starting a process is not granted: spawn is false");
+        let user = u64::from(libc::CLONE_NEWUSER.unsigned_abs());
+        check(libc::SYS_clone, user, "the system call clone is not let through");
     }
 }

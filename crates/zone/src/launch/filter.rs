@@ -8,12 +8,12 @@
 //! | kind | what happens | which |
 //! |---|---|---|
 //! | allowed | it goes to Linux | what native programs and Python live on |
-//! | judged | by its arguments: allowed or `EPERM` | `clone`, `mmap`, `prctl`, `kill`, `socketpair`, `openat`, `chmod`, `sendto` … |
-//! | asked | the launcher answers ([`broker`]) | `socket`, `connect`, `execve`, `execveat`; `clone` of a process where none is granted |
+//! | judged | by its arguments: allowed or as the others | `clone`, `mmap`, `prctl`, `kill`, `socketpair`, `chmod`, `sendto` … |
+//! | asked | the launcher answers ([`broker`]) | `socket`, `connect`, `open`, `openat`; `execve`, `execveat` and `clone` of a process where none is granted |
 //! | absent | `ENOSYS`, so that libraries take the older call, which can be judged | `clone3`, `openat2`, io_uring, what is newer than this list |
 //! | hostile | the process is killed | what no app has an innocent reason for: `ptrace`, `mount`, `bpf`, `init_module` … |
 //!
-//! Everything else is `EPERM`.
+//! Everything else is `EPERM`, by the launcher's answer, so that it can say so to the operator; by the filter, where no launcher can be asked.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -23,6 +23,7 @@ use seccompiler::{
     TargetArch,
 };
 
+use super::opening::{MAKES_A_FILE, SET_ID};
 use super::{GOES_ON_WHEN_ASKED, broker, is_linux, notify};
 
 /// What the operator and the launcher decide about system calls.
@@ -321,17 +322,14 @@ const CLONE_NEW: i32 = libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET;
 
-/// `S_ISUID` and `S_ISGID`.
-const SET_ID: u64 = 0o6000;
-
-/// With one of these open(2) makes a file. `O_TMPFILE` holds the bit of `O_DIRECTORY`, which makes none.
-const MAKES_A_FILE: u64 = word(libc::O_CREAT) | word(libc::O_TMPFILE & !libc::O_DIRECTORY);
-
 /// `MSG_FASTOPEN`: send to an address, and connect to it on the way (tcp(7)).
 const FAST_OPEN: u64 = word(libc::MSG_FASTOPEN);
 
 /// The lower four bits of socket(2)'s type; above them are flags.
 const SOCKET_TYPE_BITS: u64 = 0xf;
+
+/// The flags of clone(2) by which a process leaves the zone's namespaces.
+pub(super) const NAMESPACES: u64 = word(CLONE_NEW);
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -343,14 +341,15 @@ pub(super) fn install(calls: &Calls, to_launcher: Option<OwnedFd>) -> Result<boo
     install_one(hostile, SeccompAction::Allow, SeccompAction::KillProcess)?;
     let absent = absent().map(|number| (number, Vec::new())).collect();
     install_one(absent, SeccompAction::Allow, SeccompAction::Errno(errno(libc::ENOSYS)))?;
-    let asks = match to_launcher.map(|socket| ask(calls, &socket)) {
+    // Last, because it does not allow to install filters. Of several filters the strictest answer counts (seccomp(2)).
+    match to_launcher.map(|socket| ask(calls, &socket)) {
+        Some(Ok(())) => return Ok(true),
         Some(Err(error)) if calls.must_ask => return Err(error),
         // Before Linux 5.5 nobody can be asked; then what would be asked is denied.
-        answer => answer.is_some_and(|asked| asked.is_ok()),
-    };
-    // Last, because it does not allow to install filters. Of several filters the strictest answer counts (seccomp(2)).
-    install_one(allowed(calls, asks)?, SeccompAction::Errno(errno(libc::EPERM)), SeccompAction::Allow)?;
-    Ok(asks)
+        Some(Err(_)) | None => {}
+    }
+    install_one(allowed(calls, false)?, SeccompAction::Errno(errno(libc::EPERM)), SeccompAction::Allow)?;
+    Ok(false)
 }
 
 /// Leaves to the calling process only what waiting for children takes; everything else fails.
@@ -360,7 +359,7 @@ pub(super) fn install_for_waiting() -> Result<(), seccompiler::Error> {
 
 /// The same, and what the launcher needs to answer for an app.
 pub(super) fn install_for_answering() -> Result<(), seccompiler::Error> {
-    install_only(&[&WAITING[..], &ANSWERING[..]].concat())
+    install_only(&[&WAITING[..], ANSWERING].concat())
 }
 
 fn install_only(numbers: &[i64]) -> Result<(), seccompiler::Error> {
@@ -368,7 +367,7 @@ fn install_only(numbers: &[i64]) -> Result<(), seccompiler::Error> {
     install_one(rules, SeccompAction::Errno(errno(libc::EPERM)), SeccompAction::Allow)
 }
 
-const ANSWERING: [i64; 20] = [
+const ANSWERING: &[i64] = &[
     libc::SYS_clock_gettime,
     libc::SYS_connect,
     libc::SYS_fstat,
@@ -381,7 +380,11 @@ const ANSWERING: [i64; 20] = [
     libc::SYS_mremap,
     libc::SYS_newfstatat,
     libc::SYS_openat,
+    libc::SYS_openat2,
     libc::SYS_pread64,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_readlink,
+    libc::SYS_readlinkat,
     libc::SYS_recvmsg,
     libc::SYS_restart_syscall,
     libc::SYS_sigaltstack,
@@ -432,23 +435,14 @@ fn errno(number: i32) -> u32 {
     number.unsigned_abs()
 }
 
-/// The launcher answers for some calls from here on.
+/// The launcher answers from here on for all that is not allowed.
 fn ask(calls: &Calls, to_launcher: &OwnedFd) -> Result<(), seccompiler::Error> {
     if !is_linux(GOES_ON_WHEN_ASKED) {
         return Err(seccompiler::Error::Seccomp(std::io::ErrorKind::Unsupported.into()));
     }
-    let listener = notify::install(asked(calls)?)?;
+    let listener = notify::install(allowed(calls, true)?)?;
     let handed = broker::hand_over(&listener, to_launcher);
     handed.map_err(|errno| seccompiler::Error::Seccomp(errno.into()))
-}
-
-/// What is asked of the launcher. For a process it only refuses, so that it can say so.
-fn asked(calls: &Calls) -> Result<Rules, seccompiler::Error> {
-    let mut rules: Rules = broker::asked(calls.spawn).iter().map(|number| (*number, Vec::new())).collect();
-    if !calls.spawn {
-        rules.insert(libc::SYS_clone, vec![all([without(0, word(CLONE_NEW | libc::CLONE_THREAD))?])?]);
-    }
-    Ok(rules)
 }
 
 fn allowed(calls: &Calls, asks: bool) -> Result<Rules, seccompiler::Error> {
@@ -457,18 +451,23 @@ fn allowed(calls: &Calls, asks: bool) -> Result<Rules, seccompiler::Error> {
     let mut rules: Rules = numbers.chain(absent()).map(|number| (number, Vec::new())).collect();
     rules.extend(judged(calls)?);
     if asks {
-        // They go to Linux only after the launcher has said so.
-        for (number, asked) in asked(calls)? {
-            // One without conditions is asked about, and here allowed, whatever its arguments are.
-            let judged = rules.entry(number).or_default();
-            if asked.is_empty() { judged.clear() } else { judged.extend(asked) }
-        }
+        ASKED.iter().for_each(|number| drop(rules.remove(number)));
     }
     if calls.spawn {
         rules.extend(TO_SPAWN.iter().map(|number| (*number, Vec::new())));
     }
     Ok(rules)
 }
+
+/// Where the launcher can be asked, it is asked about these whatever their arguments are.
+const ASKED: &[i64] = &[
+    libc::SYS_execveat,
+    libc::SYS_openat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_creat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_open,
+];
 
 /// What is allowed with some arguments: any of the rules of a call.
 fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
@@ -603,15 +602,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_about_is_asked_about_before_it_is_allowed() {
+    fn what_is_asked_about_is_not_allowed_without_an_answer() {
         for spawn in [false, true] {
-            let calls = Calls { spawn, must_ask: true, own_pid: 2, execute_fd: None };
-            let (asked, alone, with) =
-                (asked(&calls).unwrap(), allowed(&calls, false).unwrap(), allowed(&calls, true).unwrap());
-            assert!(with.keys().all(|number| alone.contains_key(number) || asked.contains_key(number)));
-            let of_clone = |rules: &Rules| rules.get(&libc::SYS_clone).map_or(0, Vec::len);
-            assert_eq!(of_clone(&with), of_clone(&alone) + of_clone(&asked));
-            assert_eq!((of_clone(&alone), of_clone(&asked)), (1, usize::from(!spawn)));
+            let calls = Calls { spawn, must_ask: true, own_pid: 2, execute_fd: Some(100) };
+            let (alone, asking) = (allowed(&calls, false).unwrap(), allowed(&calls, true).unwrap());
+            assert!(asking.keys().all(|number| alone.contains_key(number)));
+            let left: Vec<&i64> = alone.keys().filter(|number| !asking.contains_key(number)).collect();
+            let programs = |number: &&&i64| ***number != libc::SYS_execveat || !spawn;
+            assert!(ASKED.iter().filter(|number| programs(&number)).all(|number| left.contains(&number)));
+            assert!(!asking.contains_key(&libc::SYS_socket) && !asking.contains_key(&libc::SYS_connect));
         }
     }
 }

@@ -60,8 +60,7 @@ pub(super) fn enter(
         }
         Ok(Cloned::Parent { child, with_user }) => {
             drop((to_status, to_launcher));
-            let grants = confinement.sandbox.net.connect.clone();
-            let broker = Broker::new(grants, handover, confinement.executes_once());
+            let broker = Broker::new(&confinement.sandbox, handover, confinement.executes_once());
             waiting::as_launcher(child, status, &signals, own_user.filter(|_| !with_user), broker)
         }
         Ok(Cloned::Child { with_user }) => {

@@ -9,7 +9,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
+use rustix::fs::{CWD, Mode, OFlags};
 use seccompiler::{SeccompAction, SeccompFilter, SeccompRule, TargetArch};
 
 /// A system call that waits.
@@ -25,7 +27,7 @@ pub(super) struct Call {
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// Linux does it as it was made. Only for calls that point to nothing, and those that no app can have made.
+    /// Linux does it as it was made. Only for calls that point to nothing, those that no app can have made, and those that other walls stop.
     Continue,
     /// It returns zero.
     Done,
@@ -40,13 +42,16 @@ pub(super) struct Listener(OwnedFd);
 /// The data of SECCOMP_RET_TRACE by which the instruction is found that is to notify instead.
 const MARK: u32 = 0x2a;
 
+/// Most paths are shorter.
+const TEXT_AT_ONCE: usize = 256;
+
 /// `BPF_RET | BPF_K` (linux/bpf_common.h).
 const RETURN: u16 = 0x06;
 
-/// From here on these calls of the calling process and of all that it becomes wait for the listener that is returned.
+/// From here on all calls but these, of the calling process and of all that it becomes, wait for the listener that is returned.
 pub(super) fn install(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<OwnedFd, seccompiler::Error> {
     let machine = TargetArch::try_from(std::env::consts::ARCH)?;
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Trace(MARK), machine)?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Trace(MARK), SeccompAction::Allow, machine)?;
     let mut program: seccompiler::BpfProgram = filter.try_into()?;
     for instruction in &mut program {
         if instruction.code == RETURN && instruction.k == libc::SECCOMP_RET_TRACE | MARK {
@@ -109,6 +114,43 @@ impl Listener {
             return Err(io::ErrorKind::NotFound.into());
         }
         memory.read_exact_at(bytes, address)
+    }
+
+    /// Copies what the caller has at an address until a byte of zero, which is left out; an error if there is none within `most` bytes.
+    pub(super) fn read_text(&self, call: &Call, address: u64, most: usize) -> io::Result<Vec<u8>> {
+        let memory = File::open(format!("/proc/{}/mem", call.thread))?;
+        if !self.is_waiting(call) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let (mut text, mut bytes) = (Vec::new(), [0; TEXT_AT_ONCE]);
+        while text.len() < most {
+            // What lies behind the text may be nobody's; then fewer bytes come.
+            let at = address.checked_add(text.len() as u64).ok_or(io::ErrorKind::InvalidInput)?;
+            let some = match memory.read_at(&mut bytes, at)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => bytes.get(..count).unwrap_or_default(),
+            };
+            if let Some(end) = some.iter().position(|byte| *byte == 0) {
+                text.extend_from_slice(&some[..end]);
+                return Ok(text);
+            }
+            text.extend_from_slice(some);
+        }
+        Err(io::ErrorKind::InvalidInput.into())
+    }
+
+    /// Where the caller is: what Linux says of its working folder, or of this descriptor of its.
+    pub(super) fn folder(&self, call: &Call, fd: Option<u64>) -> io::Result<PathBuf> {
+        let process = format!("/proc/{}", call.thread);
+        let link = fd.map_or_else(|| format!("{process}/cwd"), |fd| format!("{process}/fd/{fd}"));
+        std::fs::read_link(link)
+    }
+
+    /// The root of the caller's files.
+    pub(super) fn root(&self, call: &Call) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::openat(CWD, format!("/proc/{}/root", call.thread), flags, Mode::empty())?;
+        if self.is_waiting(call) { Ok(root) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     /// The flags of a caller's descriptor, as open(2) has them.

@@ -34,7 +34,7 @@ pub(crate) fn hold() {
 }
 
 fn said(name: &str) -> String {
-    let End { status, said } = run("live", name);
+    let End { status, said, .. } = run("live", name);
     assert_eq!(ended_by(status), (Some(0), None), "{name}: {said}");
     said
 }
@@ -80,7 +80,7 @@ fn a_program_is_executed_once_and_no_other_after_it() {
     assert_eq!(said("become the probe, and more"), "refused 1\n");
     // What a shell says of itself when it can neither fork nor execute.
     for (name, code) in [("a shell that forks", 2), ("a shell that executes", 126)] {
-        let End { status, said } = run("live", name);
+        let End { status, said, .. } = run("live", name);
         assert_eq!((ended_by(status), said.as_str()), ((Some(code), None), "it runs\n"), "{name}");
     }
 }

@@ -28,6 +28,8 @@ const OTHER_USER: u32 = 54_321;
 pub(crate) struct End {
     pub(crate) status: ExitStatus,
     pub(crate) said: String,
+    /// What the operator was told, by the launcher.
+    pub(crate) told: String,
 }
 
 fn main() {
@@ -64,11 +66,10 @@ pub(crate) fn run(kind: &str, name: &str) -> End {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([kind, name])
         .stdin(Stdio::null())
-        // What the launcher refuses is said there, and looked at where that is what is tried.
-        .stderr(Stdio::null())
         .output()
         .unwrap();
-    End { status: output.status, said: String::from_utf8(output.stdout).unwrap() }
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    End { status: output.status, said: text(output.stdout), told: text(output.stderr) }
 }
 
 /// A zone in which nothing is granted.

@@ -60,7 +60,11 @@ pub enum Must {
 }
 
 /// With `[app.misbehaving.limits]`: as much memory as the trial of a leak gives.
-const SMALL: &str = "[app.misbehaving.limits]\nmemory_bytes = 67108864\nprocesses = 32\n";
+pub const SMALL: &str = "[app.misbehaving.limits]\nmemory_bytes = 67108864\nprocesses = 32\n";
+
+/// What an operator gives an app that is not trusted, for `APP`: a tenth of a core, and little of the rest.
+pub const LIMITS: &str = "[app.APP.limits]\ncpu_percent = 10\nmemory_bytes = 67108864\nprocesses = 32\nopen_files = 64\n\
+    [app.APP.quotas]\ncommands_per_s = 1000\npacket_outs_per_s = 100\n";
 
 /// May do nothing at all.
 const NO_CAPABILITY: &str = "[app.misbehaving.capabilities]\n";

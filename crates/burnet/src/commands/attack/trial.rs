@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use emulator::{Emulation, Handle, SwitchOptions, Versions};
 
-use super::case::{By, Case, Must};
+use super::case::{By, Case, LIMITS, Must, SMALL};
 use super::from_a_package;
 use super::from_a_switch;
 use super::verdict::{ATTACKER, Evidence};
@@ -45,6 +45,9 @@ const INNOCENTS: [(&str, &str); 4] = [("h1", "h2"), ("h2", "h3"), ("h3", "h4"), 
 /// Whom the firewall keeps apart.
 const BLOCKED: (&str, &str) = ("h1", "h4");
 
+/// The app that writes over its port.
+const RING: &str = "misbehaving-ring";
+
 const FIREWALL: &str =
     "[app.firewall]\n[app.firewall.settings]\nblock = [\"ip,nw_src=10.0.0.1,nw_dst=10.0.0.4\"]\n";
 
@@ -53,18 +56,8 @@ const FIREWALL: &str =
 /// # Errors
 /// It could not be held: no node, no network.
 pub fn hold(case: &Case) -> Result<Evidence, CommandError> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(trouble("no server for the trial"))?;
-    listener.set_nonblocking(true).map_err(trouble("no server for the trial"))?;
-    let address = listener.local_addr().map_err(trouble("no server for the trial"))?;
-    let (mut processes_file, mut prepared) = (PathBuf::new(), Ok(()));
-    let mut node = OwnNode::start_configured(|folder| {
-        processes_file = folder.join("processes");
-        if let By::Package(attack) = case.by {
-            prepared = from_a_package::prepare(attack, folder);
-        }
-        configuration(case, folder, address)
-    })?;
-    prepared.map_err(trouble("no packages for the trial"))?;
+    let (listener, address) = server()?;
+    let mut node = start_node(case, address, Goes::Once)?;
     let controller = node.wait_until_it_listens_with(&["firewall", "learning-switch"])?;
     let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
     let topology = "tree,2".parse().map_err(|error| CommandError::DidNotWork(format!("{error}")))?;
@@ -74,13 +67,34 @@ pub fn hold(case: &Case) -> Result<Evidence, CommandError> {
         let why = "the firewall's rules did not come into the switches";
         return Err(CommandError::DidNotWork(why.to_owned()));
     }
-    let aims = if is_at_processes(case) { aim(&node, &processes_file)? } else { Vec::new() };
+    let aims = aim(case, &node)?;
     let mut seen = watch(case, &node, &network, controller);
     seen.aims = aims;
     seen.connections_taken = std::iter::from_fn(|| listener.accept().ok()).count();
     look_back(&node, &network, &mut seen);
     network.stop();
     Ok(seen)
+}
+
+/// Where an attacker may try to connect to.
+pub fn server() -> Result<(TcpListener, SocketAddr), CommandError> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(trouble("no server for the trial"))?;
+    listener.set_nonblocking(true).map_err(trouble("no server for the trial"))?;
+    let address = listener.local_addr().map_err(trouble("no server for the trial"))?;
+    Ok((listener, address))
+}
+
+/// A node with the innocents and the attacker.
+pub fn start_node(case: &Case, server: SocketAddr, goes: Goes) -> Result<OwnNode, CommandError> {
+    let mut prepared = Ok(());
+    let node = OwnNode::start_configured(|folder| {
+        if let By::Package(attack) = case.by {
+            prepared = from_a_package::prepare(attack, folder);
+        }
+        configuration(case, folder, server, goes)
+    })?;
+    prepared.map_err(trouble("no packages for the trial"))?;
+    Ok(node)
 }
 
 /// Whether each switch of the trial says that it has a rule of the firewall's.
@@ -100,8 +114,27 @@ fn is_at_processes(case: &Case) -> bool {
     ["read-memory", "ptrace", "signals"].contains(&case.name)
 }
 
-/// Tells the attacker the kernel's process and an innocent app's, and says how its tries name them.
-fn aim(node: &OwnNode, file: &Path) -> Result<Vec<String>, CommandError> {
+/// Tells an attacker that is at processes the kernel's and an innocent app's, and says how its tries name them.
+pub fn aim(case: &Case, node: &OwnNode) -> Result<Vec<String>, CommandError> {
+    let (true, Some(folder)) = (is_at_processes(case), node.log().parent().map(Path::to_owned)) else {
+        return Ok(Vec::new());
+    };
+    let mut pids = Vec::new();
+    // An app that runs has been seen by its kernel before its process is known to the operator's socket.
+    if !wait_for(|| {
+        pids = others(node);
+        pids.len() >= 2
+    }) {
+        return Err(CommandError::DidNotWork("the node does not say which processes are its own".to_owned()));
+    }
+    let text = pids.iter().map(|pid| format!("{pid}\n")).collect::<String>();
+    std::fs::write(processes_file(&folder), text)
+        .map_err(trouble("the attacker cannot be told of processes"))?;
+    Ok(pids.iter().map(ToString::to_string).collect())
+}
+
+/// The kernel's process and an innocent app's, as far as they are known.
+fn others(node: &OwnNode) -> Vec<u32> {
     let mut pids = Vec::new();
     if let Ok(Answer::Node(view)) = client::ask(node.socket(), &Question::Node) {
         pids.push(view.pid);
@@ -110,37 +143,49 @@ fn aim(node: &OwnNode, file: &Path) -> Result<Vec<String>, CommandError> {
         let firewall = apps.iter().find(|app| app.status.app == "firewall");
         pids.extend(firewall.and_then(|app| app.status.pid));
     }
-    if pids.len() < 2 {
-        return Err(CommandError::DidNotWork("the node does not say which processes are its own".to_owned()));
-    }
-    let text = pids.iter().map(|pid| format!("{pid}\n")).collect::<String>();
-    std::fs::write(file, text).map_err(trouble("the attacker cannot be told of processes"))?;
-    Ok(pids.iter().map(ToString::to_string).collect())
+    pids
+}
+
+/// For how long an app attacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goes {
+    /// Once, and it may have all that an app has by default.
+    Once,
+    /// Again at every tick, within the limits that an operator gives an app which is not trusted.
+    On,
 }
 
 /// The node's configuration: the innocents, and the attacker if it is an app.
-fn configuration(case: &Case, folder: &Path, server: SocketAddr) -> String {
+fn configuration(case: &Case, folder: &Path, server: SocketAddr, goes: Goes) -> String {
     let innocents = format!("{FIREWALL}[app.learning-switch]\n");
+    let (limits, again) = match goes {
+        Goes::Once => (String::new(), ""),
+        Goes::On => (limits(case), "again = true\n"),
+    };
     let (own, parent) =
         (std::process::id(), rustix::process::getppid().map_or(1, |pid| pid.as_raw_nonzero().get()));
     match case.by {
         By::Switch(_) => innocents,
-        By::Storm(count) => (1..=count).fold(innocents, |all, number| {
-            format!("{all}[app.misbehaving-{number}]\npath = \"/bin/false\"\n")
-        }),
+        By::Storm(count) => {
+            (1..=count).fold(innocents, |all, number| {
+                format!("{all}[app.{ATTACKER}-{number}]\npath = \"/bin/false\"\n")
+            }) + &limits
+        }
         By::Package(_) => format!(
             "[node]\nstate = \"{}\"\n{innocents}[app.{}]\n",
             from_a_package::state(folder).display(),
             from_a_package::APP
         ),
-        By::Ring => format!("{innocents}[app.misbehaving-ring]\n"),
+        By::Ring => format!("{innocents}[app.{RING}]\n{limits}"),
         By::App(lines) => format!(
-            "{}{innocents}[app.misbehaving]\n{lines}{}[app.misbehaving.settings]\nattack = \"{}\"\naddress = \"{server}\"\n\
+            "{}{innocents}[app.{ATTACKER}]\n{}{limits}{}[app.{ATTACKER}.settings]\nattack = \"{}\"\naddress = \"{server}\"\n{again}\
              {}processes = [{own}, {parent}]\nfiles = [\"/etc/passwd\", \"/etc/shadow\", \"{}\", \"{}\"]\n",
             if lines.contains("\"store.") { state_in(folder) } else { String::new() },
-            if is_at_processes(case) { may_read(&folder.join("processes")) } else { String::new() },
+            // The limits of those that go on are as small, and cannot be said twice.
+            if goes == Goes::On { lines.replace(SMALL, "") } else { lines.to_owned() },
+            if is_at_processes(case) { may_read(&processes_file(folder)) } else { String::new() },
             case.name,
-            if is_at_processes(case) { processes_in(&folder.join("processes")) } else { String::new() },
+            if is_at_processes(case) { processes_in(&processes_file(folder)) } else { String::new() },
             folder.join("burnet.toml").display(),
             folder.join("node.log").display(),
         ),
@@ -152,11 +197,26 @@ fn state_in(folder: &Path) -> String {
     format!("[node]\nstate = \"{}\"\n", from_a_package::state(folder).display())
 }
 
+/// The attacker's limits.
+fn limits(case: &Case) -> String {
+    let of = |app: &str| LIMITS.replace("APP", app);
+    match case.by {
+        By::App(_) => of(ATTACKER),
+        By::Ring => of(RING),
+        By::Storm(count) => (1..=count).map(|number| of(&format!("{ATTACKER}-{number}"))).collect(),
+        By::Package(_) | By::Switch(_) => String::new(),
+    }
+}
+
+fn processes_file(folder: &Path) -> PathBuf {
+    folder.join("processes")
+}
+
 /// What may be read must be there when the zone is made: empty, for now.
 fn may_read(file: &Path) -> String {
     // If it cannot be made, neither can the zone, and the trial says so.
     let _ = std::fs::write(file, "");
-    format!("[app.misbehaving.sandbox]\nfs.read = [\"{}\"]\n", file.display())
+    format!("[app.{ATTACKER}.sandbox]\nfs.read = [\"{}\"]\n", file.display())
 }
 
 fn processes_in(file: &Path) -> String {
@@ -201,7 +261,7 @@ fn watch(case: &Case, node: &OwnNode, network: &Handle, controller: SocketAddr) 
 }
 
 /// Watches on while what must come has not come, and says whether it has: a machine that is busy is slow, and that decides nothing.
-fn wait_for(come: impl Fn() -> bool) -> bool {
+pub fn wait_for(mut come: impl FnMut() -> bool) -> bool {
     let began = std::time::Instant::now();
     while !come() {
         if began.elapsed() > START_PATIENCE {
@@ -223,13 +283,18 @@ fn has_ended(node: &OwnNode) -> bool {
     !attackers.is_empty() && attackers.iter().all(|app| app.status.last_end.is_some())
 }
 
-fn attackers(node: &OwnNode) -> Vec<AppView> {
+pub fn attackers(node: &OwnNode) -> Vec<AppView> {
     let Ok(Answer::Apps(apps)) = client::ask(node.socket(), &Question::Apps) else { return Vec::new() };
     apps.into_iter().filter(|app| app.status.app.starts_with(ATTACKER)).collect()
 }
 
 /// What the attacker says when it begins, in the node's log.
 const BEGINS: &str = "misbehaving: begins";
+
+/// How often an attacker has begun, by the node's log.
+pub fn beginnings(node: &OwnNode) -> usize {
+    log_of(node).matches(BEGINS).count()
+}
 
 /// Whether this stands in the node's log.
 fn says(node: &OwnNode, wanted: &str) -> bool {

@@ -1,0 +1,27 @@
+//! An app that serves switches apart and panics at its first tick, in the thread of the second worker alone, so that tests can see that this ends all of it.
+//!
+//! Never does anything useful.
+
+use burnet_sdk::{App, Commands, Interests, Settings};
+
+struct Apart;
+
+impl App for Apart {
+    fn new(_: &Settings) -> Result<Self, String> {
+        Ok(Apart)
+    }
+
+    fn serves_switches_apart(_: &Settings) -> bool {
+        true
+    }
+
+    fn interests(&self) -> Interests {
+        Interests::none().ticks()
+    }
+
+    fn on_tick(&mut self, _: u64, _: &mut Commands) {
+        assert_ne!(std::thread::current().name(), Some("worker-1"), "as it was made to");
+    }
+}
+
+burnet_sdk::main!(Apart);

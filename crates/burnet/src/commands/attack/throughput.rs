@@ -1,0 +1,199 @@
+//! How much of its throughput an innocent learning switch keeps while an attack goes on, again and again.
+//!
+//! ```text
+//!   16 switches that ask as much as goes ──> node: firewall, learning-switch, and the attacker, stopped and started in turn
+//!     round without ─ round with ─ round without ─ …: of each round with it, the share of what the rounds around it answered
+//! ```
+//!
+//! All rounds of one case have the same node and the same connections, so that nothing differs but the attack. It judges nothing: a machine that
+//! is busy is slow.
+
+use std::fmt;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use emulator::load::figures::median;
+use monitor::Verb;
+use serde::Serialize;
+
+use super::case::{By, Case};
+use super::trial::{self, Goes};
+use super::{from_a_package, from_a_switch};
+use crate::cli::CommandError;
+use crate::commands::bench::args::LoadArgs;
+use crate::commands::bench::measurement::Measurement;
+use crate::commands::own_node::OwnNode;
+use crate::node::client;
+use crate::node::operator::Question;
+
+/// A round's seconds: more than from one tick of an app to the next, at which attackers begin anew.
+const ROUND_S: f64 = 1.1;
+
+/// Switches of the load, and hosts of each.
+const SWITCHES: u16 = 16;
+const HOSTS: u32 = 100;
+
+/// Rounds with the attack. What is tried with a package cannot be tried twice.
+const PASSES: usize = 2;
+
+/// From one try of a switch that was cut off to the next.
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
+/// Of what it answers undisturbed, what an innocent app keeps.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Kept {
+    /// The median of the pairs.
+    pub median: f64,
+    /// The least of them.
+    pub min: f64,
+    /// The most.
+    pub max: f64,
+    /// Each round with the attack by the mean of those before and after it.
+    pub pairs: Vec<f64>,
+    /// What was answered undisturbed, a second: the median.
+    pub undisturbed_per_s: f64,
+}
+
+impl Kept {
+    /// Of rounds without, with, without, with … and without. Nothing if nothing was answered undisturbed.
+    fn of(rates: &[f64]) -> Option<Kept> {
+        let around = |three: &[f64]| (three[0] + three[2]) / 2.0;
+        let pairs: Vec<f64> = rates
+            .windows(3)
+            .step_by(2)
+            .filter(|three| around(three) > 0.0)
+            .map(|three| three[1] / around(three))
+            .collect();
+        let undisturbed: Vec<f64> = rates.iter().step_by(2).copied().collect();
+        let least = pairs.iter().copied().reduce(f64::min)?;
+        let most = pairs.iter().copied().reduce(f64::max)?;
+        let (median, undisturbed_per_s) = (median(&pairs)?, median(&undisturbed)?);
+        Some(Kept { median, min: least, max: most, pairs, undisturbed_per_s })
+    }
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| share * 100.0;
+        let Kept { median, min, max, undisturbed_per_s, .. } = self;
+        write!(
+            f,
+            "a learning switch keeps {:.0} % ({:.0} to {:.0}) of {undisturbed_per_s:.0}/s",
+            percent(*median),
+            percent(*min),
+            percent(*max)
+        )
+    }
+}
+
+/// Measures one case.
+///
+/// # Errors
+/// It could not be measured: no node, no load.
+pub fn measure(case: &Case) -> Result<Kept, CommandError> {
+    let (server, address) = trial::server()?;
+    let mut node = trial::start_node(case, address, Goes::On)?;
+    let controller = node.wait_until_it_listens_with(&["firewall", "learning-switch"])?;
+    trial::aim(case, &node)?;
+    attackers(case, &node, Verb::Stop);
+    let load = LoadArgs { switches: SWITCHES, hosts: Some(HOSTS), seconds: ROUND_S, ..LoadArgs::default() };
+    let mut measurement = Measurement::begin(&load, controller, |_| {})?;
+    measurement.warm_up();
+    let mut rates = vec![rate(&mut measurement)];
+    for _ in 0..passes(case) {
+        rates.push(beside(case, &node, controller, || rate(&mut measurement)));
+        accept_all(&server);
+        rates.push(rate(&mut measurement));
+    }
+    let unmeasured = || CommandError::DidNotWork("the learning switch answered nothing undisturbed".into());
+    Kept::of(&rates).ok_or_else(unmeasured)
+}
+
+fn passes(case: &Case) -> usize {
+    if matches!(case.by, By::Package(_)) { 1 } else { PASSES }
+}
+
+/// Answers a second of one round.
+fn rate(measurement: &mut Measurement) -> f64 {
+    measurement.round().map_or(0.0, emulator::load::RoundReport::responses_per_s)
+}
+
+/// What it gives while the attack goes on.
+fn beside<T>(case: &Case, node: &OwnNode, controller: SocketAddr, measured: impl FnOnce() -> T) -> T {
+    match case.by {
+        By::App(_) | By::Ring | By::Storm(_) => {
+            let begun = trial::beginnings(node);
+            attackers(case, node, Verb::Start);
+            trial::wait_for(|| !says_that_it_begins(case) || trial::beginnings(node) > begun);
+            let came = measured();
+            attackers(case, node, Verb::Stop);
+            came
+        }
+        By::Package(attack) => std::thread::scope(|scope| {
+            // What came of it is for the trial; here only somebody tries.
+            scope.spawn(|| {
+                node.log().parent().map(|folder| from_a_package::act(attack, folder, node.socket()))
+            });
+            measured()
+        }),
+        By::Switch(attack) => {
+            let over = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        let _ = from_a_switch::act(attack, controller, Duration::from_secs_f64(ROUND_S));
+                        std::thread::sleep(BETWEEN_TRIES);
+                    }
+                });
+                let came = measured();
+                over.store(true, Ordering::Relaxed);
+                came
+            })
+        }
+    }
+}
+
+/// The others begin as soon as they are started.
+fn says_that_it_begins(case: &Case) -> bool {
+    matches!(case.by, By::App(_)) && case.name != "restart-storm"
+}
+
+/// Says so of every app that attacks. One that is so already stays so.
+fn attackers(case: &Case, node: &OwnNode, verb: Verb) {
+    if matches!(case.by, By::Package(_) | By::Switch(_)) {
+        return;
+    }
+    for app in trial::attackers(node) {
+        let question = Question::App { app: app.status.app, verb, why: None };
+        let _ = client::ask(node.socket(), &question);
+    }
+}
+
+/// What an attacker connects to must not be full the next time.
+fn accept_all(server: &TcpListener) {
+    while server.accept().is_ok() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(rates: &[f64], expected: Option<(f64, f64, f64)>) {
+        let kept = Kept::of(rates).map(|kept| (kept.min, kept.median, kept.max));
+        assert_eq!(kept, expected, "{rates:?}");
+    }
+
+    #[test]
+    fn what_answered_nothing_undisturbed_is_no_figure() {
+        check(&[], None);
+        check(&[0.0, 5.0, 0.0], None);
+        check(&[5.0], None);
+    }
+
+    #[test]
+    fn a_round_is_held_against_those_around_it() {
+        check(&[80.0, 90.0, 120.0], Some((0.9, 0.9, 0.9)));
+        check(&[100.0, 0.0, 100.0, 100.0, 100.0], Some((0.0, 0.5, 1.0)));
+    }
+}
