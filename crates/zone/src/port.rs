@@ -52,6 +52,7 @@ pub struct ProcessPort {
     shares: Shares,
     dropped: u64,
     told_dropped: u64,
+    seen_dropped: u64,
     undelivered: u64,
     unread: Unread,
 }
@@ -92,6 +93,7 @@ impl ProcessPort {
             shares: Shares::new(ring_bytes),
             dropped: 0,
             told_dropped: 0,
+            seen_dropped: 0,
             undelivered: 0,
             unread: Unread::default(),
         })
@@ -224,6 +226,11 @@ impl ProcessPort {
         }
         self.told_dropped = self.dropped;
         untold
+    }
+
+    /// Whether packet-ins were dropped since this was last asked.
+    pub fn has_dropped(&mut self) -> bool {
+        std::mem::replace(&mut self.seen_dropped, self.dropped) != self.dropped
     }
 
     /// How many packet-ins were dropped in this port's life, for the operator.

@@ -14,6 +14,7 @@ pub mod client;
 mod control;
 mod desk;
 mod dispatch;
+mod giving_way;
 mod judging;
 mod log_lines;
 mod mail;

@@ -13,6 +13,7 @@
 mod punting;
 
 use super::dispatch::Dispatch;
+use super::giving_way::GivingWay;
 use super::log_lines::LogLines;
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost};
 use super::mark::Mark;
@@ -140,6 +141,7 @@ pub struct Worker {
     has_letters: bool,
     /// What was refused and is not in the records yet.
     to_record: Refusals,
+    giving_way: GivingWay,
     ending: bool,
 }
 
@@ -182,6 +184,7 @@ impl Worker {
             left: BTreeMap::new(),
             has_letters: false,
             to_record: Refusals::default(),
+            giving_way: GivingWay::default(),
             ending: false,
         })
     }
@@ -227,6 +230,18 @@ impl Worker {
             self.write();
         }
         self.report();
+        self.give_way();
+    }
+
+    /// Offers the core to apps that lose packet-ins, so that what is read next is not dropped too.
+    fn give_way(&mut self) {
+        let mut has_dropped = false;
+        for (_, zone) in self.dispatch.zones.iter() {
+            has_dropped |= zone.has_dropped();
+        }
+        if self.giving_way.on_turn(has_dropped, self.now_ms) {
+            std::thread::yield_now();
+        }
     }
 
     /// What newly ready switches have sent goes to the zones that hear it. Whoever is beyond half of [`READS_PER_TURN`] or of

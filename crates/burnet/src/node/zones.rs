@@ -193,6 +193,14 @@ impl ZoneEnd {
         }
     }
 
+    /// Whether a process zone lost packet-ins since this was last asked, as it does not keep up.
+    pub fn has_dropped(&mut self) -> bool {
+        match self {
+            ZoneEnd::Process { port, .. } => port.has_dropped(),
+            ZoneEnd::Trusted { .. } => false,
+        }
+    }
+
     /// Says that the worker is going to sleep. `false` if there is something to do first.
     pub fn about_to_sleep(&mut self) -> bool {
         match self {

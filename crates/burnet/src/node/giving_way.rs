@@ -1,0 +1,47 @@
+//! When a worker gives way to the apps that do not keep up with it.
+//!
+//! ```text
+//!   packet-ins were dropped in this turn, the time ──> GivingWay ──> whether the core is offered to whoever waits for it
+//! ```
+//!
+//! Where cores are fewer than threads, a worker that reads on while its app waits for a core reads packet-ins only to drop them: with two workers
+//! and two threads of an app on two cores, more than half of them. Pure, and never about an app that sleeps: offering a core to nobody takes a microsecond.
+
+/// From one offer to the next. An app that lets packet-ins be dropped and keeps its core busy gets a time slice of Linux's, of about 3 ms, by each: the worker
+/// has two fifths of the core at the least, and an app with a limit of processor time takes no more than that. Offers in every turn gave no more answers.
+const INTERVAL_MS: u64 = 2;
+
+/// Of one worker.
+#[derive(Debug, Default)]
+pub struct GivingWay {
+    not_before_ms: u64,
+}
+
+impl GivingWay {
+    /// A turn is over in which packet-ins were dropped, or not.
+    pub fn on_turn(&mut self, has_dropped: bool, now_ms: u64) -> bool {
+        let gives_way = has_dropped && now_ms >= self.not_before_ms;
+        if gives_way {
+            self.not_before_ms = now_ms.saturating_add(INTERVAL_MS);
+        }
+        gives_way
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_loses_nothing_is_not_waited_for() {
+        let mut way = GivingWay::default();
+        assert!(!way.on_turn(false, 0) && !way.on_turn(false, u64::MAX));
+    }
+
+    #[test]
+    fn way_is_given_at_intervals() {
+        let mut way = GivingWay::default();
+        let given = [0, 0, 1, 2, 3, 9, 10, 11, u64::MAX, u64::MAX].map(|now_ms| way.on_turn(true, now_ms));
+        assert_eq!(given, [true, false, false, true, false, true, false, true, true, true]);
+    }
+}
