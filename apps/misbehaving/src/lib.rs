@@ -65,6 +65,8 @@ pub enum Attack {
     SilenceAll,
     OutputFlood,
     AskFlood,
+    StoreFlood,
+    StoreOthers,
 }
 
 /// What stands under `[app.misbehaving.settings]`.
@@ -217,7 +219,9 @@ impl Misbehaving {
             | Attack::RewriteEscape
             | Attack::SilenceAll
             | Attack::OutputFlood
-            | Attack::AskFlood => network::attack(settings.attack, &self.switches, out),
+            | Attack::AskFlood
+            | Attack::StoreFlood
+            | Attack::StoreOthers => network::attack(settings.attack, &self.switches, out),
             _ => machine::attack(settings, out),
         }
     }

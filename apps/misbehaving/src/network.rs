@@ -1,8 +1,9 @@
-//! What is commanded of switches without a right to it.
+//! What is commanded of switches, and asked of services and the store, without a right to it.
 //!
 //! Never sends a packet that a host would answer.
 
 use super::{Attack, NOWHERE};
+use burnet_sdk::store::VALUE_BYTES_MAX;
 use burnet_sdk::{Ask, Commands, DatapathId, Field, MeterMod, What};
 
 /// A switch that does not exist.
@@ -14,6 +15,12 @@ const FLOOD: u16 = 20_000;
 /// Questions of a flood of questions, and how long each is: many times what may wait for an app.
 const ASKS: u32 = 400;
 const ASK_BYTES: usize = 48 << 10;
+
+/// Values of a flood of the store: some ten MiB, and more at once than an app may have open.
+const VALUES: u32 = 320;
+
+/// Keys that are not its own: another app's, all, and one that looks like its own.
+const OTHERS_KEYS: [&str; 4] = ["firewall/rules", "learning-switch/", "m", "misbehaving-too/key"];
 
 /// Long rules, and how many: some times what may wait for a switch. Not as long as a message can be, so that the switch can still show them.
 const LONG_RULES: u16 = 600;
@@ -35,6 +42,16 @@ pub(crate) fn attack(attack: Attack, switches: &[DatapathId], out: &mut Commands
         Attack::AskFlood => (0..ASKS).for_each(|_| {
             let ask = Ask { service: "learning-switch", payload: &[0x55; ASK_BYTES] };
             out.command(DatapathId(0), What::Query(ask));
+        }),
+        Attack::StoreFlood => (0..VALUES).for_each(|number| {
+            out.store_put(&format!("misbehaving/{number}"), &[0x55; VALUE_BYTES_MAX]);
+        }),
+        Attack::StoreOthers => OTHERS_KEYS.iter().for_each(|key| {
+            out.store_get(key);
+            out.store_put(key, b"mine");
+            out.store_delete(key);
+            out.store_list(key, "");
+            out.store_list("", key);
         }),
         _ => switches.iter().for_each(|datapath| on_switch(attack, *datapath, out)),
     }

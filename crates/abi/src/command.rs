@@ -5,6 +5,7 @@
 
 use crate::frame::{Frame, Malformed, Reader};
 use crate::header::FLAG_RECEIPT;
+use crate::store;
 use flow::{DatapathId, MacAddr, PortNo};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -41,6 +42,10 @@ pub mod kind {
     pub const RULINGS: u16 = 14;
     /// Say whether packages are good.
     pub const VOUCHED: u16 = 15;
+    /// Ask the node's store.
+    pub const STORE: u16 = 16;
+    /// Say how many bytes an app has in the store.
+    pub const STORE_USED: u16 = 17;
 }
 
 /// A command with what its header says.
@@ -89,6 +94,10 @@ pub enum What<'a> {
     Rulings(Rulings<'a>),
     /// Say whether packages are good.
     Vouched(Vouched<'a>),
+    /// Ask the node's store.
+    Store(store::Ask<'a>),
+    /// Say how many bytes an app has in the store.
+    StoreUsed(store::Used<'a>),
 }
 
 /// Which events to hear. A later one replaces it.
@@ -384,6 +393,8 @@ impl<'a> What<'a> {
             kind::VOUCHED => {
                 What::Vouched(Vouched { round: body.fixed::<U64>()?.get(), words: body.rest_as_text()? })
             }
+            kind::STORE => What::Store(store::Ask::read(body)?),
+            kind::STORE_USED => What::StoreUsed(store::Used::read(body)?),
             kind::LOG => {
                 let level = body.fixed::<SmallFixed>()?.flag;
                 What::Log(Log { level, text: body.rest_as_text()? })
@@ -514,6 +525,13 @@ pub mod write {
             }
             What::Vouched(it) => {
                 frame::write(out, header(kind::VOUCHED), &U64::new(it.round), &[it.words.as_bytes()])
+            }
+            What::Store(it) => {
+                let Some(fixed) = it.fixed() else { return false };
+                frame::write(out, header(kind::STORE), &fixed, &[it.key.as_bytes(), it.value])
+            }
+            What::StoreUsed(it) => {
+                frame::write(out, header(kind::STORE_USED), &it.fixed(), &[it.app.as_bytes()])
             }
             What::Log(it) => frame::write(out, header(kind::LOG), &small(0, it.level), &[it.text.as_bytes()]),
         }

@@ -5,6 +5,7 @@
 
 use crate::frame::{Frame, Malformed, Reader};
 use crate::receipt::{Outcome, Receipt};
+use crate::store;
 use crate::zone_id::{COOKIE_MASK, ZoneId};
 use flow::{DatapathId, MacAddr, PortNo};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -48,6 +49,8 @@ pub mod kind {
     pub const OBSERVED: u16 = 17;
     /// Packages, for the service that judges them.
     pub const PACKAGES: u16 = 18;
+    /// What an app asks of the store, for the service that keeps it.
+    pub const STORE: u16 = 19;
 
     /// The bit of a kind in a subscription.
     pub const fn bit(kind: u16) -> u64 {
@@ -87,6 +90,8 @@ pub mod quota {
     pub const PROCESSES: u16 = 8;
     /// How long the app has left something in its ring unread, in milliseconds.
     pub const LAG_MS: u16 = 9;
+    /// Bytes that the app has in the store.
+    pub const STORE_BYTES: u16 = 10;
 }
 
 /// An event, read where it lies.
@@ -131,6 +136,8 @@ pub enum Event<'a> {
     Observed(Observed<'a>),
     /// Packages to be judged.
     Packages(Packages<'a>),
+    /// Something is asked of the store.
+    Store(store::Asked<'a>),
     /// A kind that is newer than this code; to be passed over.
     Newer(u16),
 }
@@ -552,6 +559,7 @@ impl<'a> Event<'a> {
                 round: body.fixed::<U64>()?.get(),
                 question: body.rest_as_text()?,
             }),
+            kind::STORE => Event::Store(store::Asked::read(body)?),
             newer => Event::Newer(newer),
         })
     }
@@ -806,6 +814,13 @@ pub mod write {
     pub fn packages(out: &mut Vec<u8>, sequence: u64, it: &Packages<'_>) -> bool {
         let round = U64::new(it.round);
         frame::write(out, header(kind::PACKAGES, NO_SWITCH, sequence), &round, &[it.question.as_bytes()])
+    }
+
+    /// [`Event::Store`].
+    pub fn store(out: &mut Vec<u8>, sequence: u64, it: &store::Asked<'_>) -> bool {
+        let Some(fixed) = it.fixed() else { return false };
+        let parts = [it.app.as_bytes(), it.ask.key.as_bytes(), it.ask.value];
+        frame::write(out, header(kind::STORE, NO_SWITCH, sequence), &fixed, &parts)
     }
 
     fn answer(ticket: u64, error: flow::ErrorCode, outcome: u8) -> AnswerFixed {

@@ -19,6 +19,7 @@ pub mod event;
 pub mod frame;
 pub mod header;
 pub mod receipt;
+pub mod store;
 pub mod table;
 pub mod zone_id;
 

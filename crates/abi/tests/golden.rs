@@ -2,6 +2,7 @@
 
 use abi::command::{self, Command, What};
 use abi::event::{self, Event, PortFacts, PortRecord};
+use abi::store::{self, Op};
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::{DatapathId, ErrorCode, MacAddr, PortNo};
 use proptest::prelude::*;
@@ -97,6 +98,9 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
     add("observed", &|out| event::write::observed(out, 17, &event::Observed { zones: "[]" }));
     let packages = event::Packages { round: 8, question: "{}" };
     add("packages", &|out| event::write::packages(out, 18, &packages));
+    let ask = store::Ask { op: Op::Put, key: "fw/k", value: b"v" };
+    let asked = store::Asked { ticket: 19, app: "fw", hard_bytes: 1 << 20, ask };
+    add("store", &|out| event::write::store(out, 19, &asked));
     all
 }
 
@@ -157,6 +161,9 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ("audit_kept", What::AuditKept(command::AuditKept { up_to: 9 })),
         ("rulings", What::Rulings(command::Rulings { rulings: "[]" })),
         ("vouched", What::Vouched(command::Vouched { round: 8, words: "[]" })),
+        ("store", What::Store(store::Ask { op: Op::Put, key: "fw/k", value: b"v" })),
+        ("store", What::Store(store::Ask { op: Op::List, key: "fw/", value: b"fw/k" })),
+        ("store_used", What::StoreUsed(store::Used { app: "fw", bytes: 5, revision: 9 })),
     ];
     let write = |(name, what)| {
         let mut bytes = Vec::new();
@@ -229,7 +236,7 @@ fn a_long_port_name_is_cut_at_a_character() {
 
 proptest! {
     #[test]
-    fn whatever_the_body_is_reading_ends(kind in 0u16..20, body in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn whatever_the_body_is_reading_ends(kind in 0u16..24, body in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut bytes = vec![0; 24];
         bytes[..2].copy_from_slice(&kind.to_le_bytes());
         bytes.extend_from_slice(&body);

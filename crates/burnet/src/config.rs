@@ -532,18 +532,20 @@ fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec,
         }
     };
     let kind = table.zone.unwrap_or(ZoneKind::Process);
-    let grant =
-        AppGrant { capabilities: table.capabilities, quotas: table.quotas, system: Vec::new() }.to_json();
+    let grant = AppGrant { capabilities: table.capabilities, quotas: table.quotas, system: Vec::new() };
+    let mut limits = table.limits;
+    let share = grant.store_bytes();
+    (limits.store_bytes, limits.soft.store_bytes) = (share.map(|it| it.hard), share.map(|it| it.soft));
     Ok(AppSpec {
         zone: None,
         name,
         role: AppRole::App,
         kind,
         source,
-        limits: table.limits,
+        limits,
         sandbox: table.sandbox,
         settings: table.settings,
-        grant,
+        grant: grant.to_json(),
         packaged: false,
     })
 }

@@ -14,6 +14,7 @@ use kernel::Capability;
 use monitor::{AppRole, AppSource, AppSpec, ZoneKind};
 use package::manifest::Capabilities;
 use std::process::ExitCode;
+use store::StoreSettings;
 use zone::sandbox::Files;
 use zone::{Limits, Sandbox};
 
@@ -43,11 +44,15 @@ pub struct Need {
 /// The service that keeps who did what.
 pub const AUDIT: &str = "audit";
 
+/// The service that keeps what apps want to find again.
+pub const STORE: &str = "store";
+
 /// All of them.
-static SERVICES: [Service; 3] = [
+static SERVICES: [Service; 4] = [
     Service { name: AUDIT, run: burnet_sdk::run::<audit::Audit>, need: needs_audit },
     Service { name: "resource", run: burnet_sdk::run::<resource::Resource>, need: needs_resource },
     Service { name: "security", run: burnet_sdk::run::<security::Security>, need: needs_security },
+    Service { name: STORE, run: burnet_sdk::run::<store::Store>, need: needs_store },
 ];
 
 /// Whoever runs apps watches what they take.
@@ -74,6 +79,41 @@ fn needs_security(config: &Config) -> Option<Need> {
 
 /// One file of a package at a time, of which the largest has 128 MiB, as it grows while it is read.
 const SECURITY_MEMORY_BYTES: u64 = 384 << 20;
+
+/// Whoever has a state folder keeps a store in it for apps that may read or write one. It sees that folder's folder and nothing else.
+fn needs_store(config: &Config) -> Option<Need> {
+    let state = config.node.state.as_ref().filter(|_| config.apps.iter().any(uses_the_store))?;
+    let folder = state.join(store::folder::NAME);
+    let settings = serde_json::to_value(StoreSettings { folder: folder.clone() }).ok()?;
+    let serde_json::Value::Object(settings) = settings else { return None };
+    Some(Need {
+        system: vec![Capability::SystemStore.name().to_owned()],
+        limits: Limits {
+            memory_bytes: STORE_MEMORY_BYTES,
+            file_bytes: STORE_FILE_BYTES,
+            ..Limits::default()
+        },
+        sandbox: Sandbox { fs: Files { write: vec![folder], ..Files::default() }, ..Sandbox::default() },
+        settings,
+    })
+}
+
+/// Its cache, and what one turn brings of the longest values and lists from each worker.
+const STORE_MEMORY_BYTES: u64 = 256 << 20;
+
+/// Many times what it keeps: a small value takes a page of the file, and what is changed is written beside what was there.
+const STORE_FILE_BYTES: u64 = 1 << 30;
+
+fn uses_the_store(app: &AppSpec) -> bool {
+    // A grant that cannot be read is refused where it is needed.
+    let grant = AppGrant::read(app.grant.clone()).unwrap_or_default();
+    grant.to_kernel().holds(Capability::StoreRead) || grant.to_kernel().holds(Capability::StoreWrite)
+}
+
+/// Whether it is the service that keeps the store.
+pub fn keeps_the_store(app: &AppSpec) -> bool {
+    app.role == AppRole::Service && app.name == STORE
+}
 
 /// A word on a package, as the monitor knows it.
 pub fn to_say(word: package::vouch::Word) -> monitor::Word {
@@ -146,6 +186,8 @@ fn spec(name: &str, need: Need) -> AppSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::RunArgs;
+    use crate::config::{ConfigFile, Surroundings};
 
     #[test]
     fn a_service_holds_what_it_was_given_and_nothing_else() {
@@ -175,6 +217,26 @@ mod tests {
             let word = Word { zone: 3, check: 9, says };
             let spelt = serde_json::to_string(&word).unwrap();
             assert_eq!(serde_json::from_str::<monitor::Word>(&spelt).unwrap(), to_say(word));
+        }
+    }
+
+    #[test]
+    fn a_store_is_kept_where_there_is_a_state_folder_and_an_app_that_may_use_it() {
+        let kept = |text: &str, state: Option<&str>| {
+            let file = ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
+            let args = RunArgs { records: state.is_none().then(|| "/r".into()), ..RunArgs::default() };
+            let around = Surroundings { uid: 1000, ..Surroundings::default() };
+            let mut config = Config::merge(file, &args, &around, &["hub"]).unwrap();
+            config.node.state = state.map(Into::into);
+            wanted(&config).into_iter().find(keeps_the_store)
+        };
+        let reads = "[app.hub.capabilities]\n'store.read' = ['hub/']";
+        assert_eq!(kept(reads, None), None);
+        assert_eq!(kept("[app.hub]", Some("/s")), None, "nobody has it without a word");
+        for one in [reads, "[app.hub.capabilities]\n'store.write' = true"] {
+            let service = kept(one, Some("/s")).unwrap();
+            assert_eq!(service.sandbox.fs.write, [std::path::PathBuf::from("/s/store")]);
+            assert!(service.sandbox.fs.read.is_empty());
         }
     }
 

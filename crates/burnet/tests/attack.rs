@@ -70,6 +70,8 @@ holds! {
     silence_all: "silence-all",
     output_flood: "output-flood",
     ask_flood: "ask-flood",
+    store_flood: "store-flood",
+    store_others: "store-others",
     old_package: "old-package",
     altered_package: "altered-package",
     altered_while_running: "altered-while-running",

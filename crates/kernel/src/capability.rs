@@ -45,9 +45,11 @@ pub enum Capability {
     SystemResource,
     /// Say whether a package may start.
     SystemSecurity,
+    /// Keep the store: be told what apps ask of it, and say what each has in it.
+    SystemStore,
 }
 
-const NAMES: [(Capability, &str); 18] = [
+const NAMES: [(Capability, &str); 19] = [
     (Capability::PacketIn, "packet.in"),
     (Capability::PacketOut, "packet.out"),
     (Capability::RuleWrite, "rule.write"),
@@ -66,6 +68,7 @@ const NAMES: [(Capability, &str); 18] = [
     (Capability::SystemAudit, "system.audit"),
     (Capability::SystemResource, "system.resource"),
     (Capability::SystemSecurity, "system.security"),
+    (Capability::SystemStore, "system.store"),
 ];
 
 impl Capability {
@@ -76,7 +79,13 @@ impl Capability {
 
     /// Whether services of the node alone may hold it: no package and no operator can give it to an app.
     pub const fn is_system(self) -> bool {
-        matches!(self, Capability::SystemAudit | Capability::SystemResource | Capability::SystemSecurity)
+        matches!(
+            self,
+            Capability::SystemAudit
+                | Capability::SystemResource
+                | Capability::SystemSecurity
+                | Capability::SystemStore
+        )
     }
 
     /// Its name, as it stands in a manifest.
@@ -104,10 +113,12 @@ impl Capabilities {
     /// None.
     pub const NONE: Capabilities = Capabilities(0);
 
-    /// What an app gets that the operator started by name: everything but the rules of others and what is for services alone.
+    /// What an app gets that the operator started by name: everything but the rules of others, the store, which holds what others keep beyond
+    /// the node's life, and what is for services alone.
     pub fn of_an_app() -> Capabilities {
+        let said = [Capability::RuleWriteOthers, Capability::StoreRead, Capability::StoreWrite];
         Capability::all()
-            .filter(|capability| *capability != Capability::RuleWriteOthers && !capability.is_system())
+            .filter(|capability| !said.contains(capability) && !capability.is_system())
             .fold(Capabilities::NONE, Capabilities::with)
     }
 
@@ -151,14 +162,16 @@ mod tests {
     #[test]
     fn an_app_holds_nothing_that_is_for_services_alone() {
         let system: Vec<_> = Capability::all().filter(|capability| capability.is_system()).collect();
-        assert_eq!(system.len(), 3);
+        assert_eq!(system.len(), 4);
         assert!(system.iter().all(|capability| capability.name().starts_with("system.")));
         assert!(!system.iter().any(|capability| Capabilities::of_an_app().allow(*capability)));
     }
 
     #[test]
-    fn an_app_may_not_touch_the_rules_of_others() {
+    fn an_app_may_not_touch_the_rules_of_others_and_the_store_without_a_word() {
         assert!(Capabilities::of_an_app().allow(Capability::RuleWrite));
+        assert!(!Capabilities::of_an_app().allow(Capability::StoreRead));
+        assert!(!Capabilities::of_an_app().allow(Capability::StoreWrite));
         assert!(!Capabilities::of_an_app().allow(Capability::RuleWriteOthers));
     }
 }

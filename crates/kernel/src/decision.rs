@@ -7,6 +7,7 @@ use crate::metering::MeterStep;
 use crate::quota::QuotaKind;
 use crate::zones::ZoneSet;
 use abi::command::{Ask, Command, Log, Publish, QueryAnswer};
+use abi::store;
 use abi::{Malformed, ZoneId};
 use flow::DatapathId;
 use std::fmt;
@@ -50,6 +51,15 @@ pub enum Effect {
         /// Beyond this nothing passes.
         hard: u32,
     },
+    /// A service refused what this zone asked of it, by a quota that the service keeps: it is recorded as what the kernel refuses.
+    RefusedByQuota {
+        /// Whose.
+        zone: ZoneId,
+        /// Of what.
+        kind: QuotaKind,
+        /// The hard limit.
+        hard: u32,
+    },
 }
 
 /// What becomes of a command.
@@ -75,6 +85,19 @@ pub enum Decision<'a> {
         /// What.
         ask: Ask<'a>,
     },
+    /// It goes to the service that keeps the store as a question with this ticket.
+    AskStore {
+        /// The service's zone.
+        to: ZoneId,
+        /// The kernel's ticket for it.
+        ticket: u64,
+        /// What.
+        ask: store::Ask<'a>,
+        /// How many bytes the asker may have there.
+        hard_bytes: u64,
+    },
+    /// The service that keeps the store says how much an app has in it.
+    StoreUsed(store::Used<'a>),
     /// There is no such service: the asker gets an answer that says so.
     NoSuchService {
         /// The asker's ticket.
@@ -152,6 +175,8 @@ pub enum Refusal {
     NoSuchQuery,
     /// Too many queries are open; the oldest must be answered first.
     TooManyQueries,
+    /// This node keeps no store.
+    NoStore,
 }
 
 impl fmt::Display for Refusal {
@@ -187,6 +212,9 @@ impl fmt::Display for Refusal {
             Refusal::TooManyQueries => {
                 write!(f, "{} queries of the app are open already", crate::query::MAX_OPEN_PER_ZONE)
             }
+            Refusal::NoStore => f.write_str(
+                "this node keeps no store: name a state folder (--state DIR, or node.state in burnet.toml) and start the node anew",
+            ),
         }
     }
 }

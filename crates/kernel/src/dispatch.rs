@@ -50,6 +50,8 @@ pub struct Kernel {
     pub(crate) meter_per_s: Option<u32>,
     pub(crate) check_meters_from_ms: u64,
     pub(crate) scratch: Scratch,
+    /// Whether this node runs the service that keeps the store, be it there now or not.
+    pub(crate) has_store: bool,
     /// By kind of event: who hears it. For packet-ins, those who hear all of them.
     hearers: [ZoneSet; KINDS],
     /// Who hears some packet-ins only.
@@ -76,9 +78,15 @@ impl Kernel {
             meter_per_s: None,
             check_meters_from_ms: 0,
             scratch: Scratch::default(),
+            has_store: false,
             hearers: [ZoneSet::EMPTY; KINDS],
             choosy: ZoneSet::EMPTY,
         }
+    }
+
+    /// This node runs the service that keeps the store. Without this whoever asks for the store is told how to get one.
+    pub fn expect_store(&mut self) {
+        self.has_store = true;
     }
 
     /// A zone is there; it hears nothing until it subscribes. Says whether there was room: numbers from 1 to [`MAX_ZONE`].
@@ -305,6 +313,7 @@ pub(crate) fn needed_to_hear(kind: u16) -> Capability {
         kind::AUDIT => Capability::SystemAudit,
         kind::OBSERVED => Capability::SystemResource,
         kind::PACKAGES => Capability::SystemSecurity,
+        kind::STORE => Capability::SystemStore,
         _ => Capability::ViewRead,
     }
 }

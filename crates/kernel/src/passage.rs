@@ -11,7 +11,7 @@ use crate::excess::Excess;
 use crate::grant::Bounds;
 use crate::metering::may_name_meter;
 use crate::owned::{Asker, Change, Claimant};
-use crate::quota::{QuotaKind, Rate, Use};
+use crate::quota::{QuotaKind, Rate, STORE_BYTES, Use};
 use crate::rules::RuleKey;
 use crate::subscription::Subscription;
 use crate::visible::needed_to_ask;
@@ -19,6 +19,7 @@ use crate::wellformed;
 use crate::zones::{Zone, ZoneSet};
 use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, Subscribe, What};
 use abi::event::kind;
+use abi::store;
 use abi::zone_id::COOKIE_MASK;
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::canonical::{has_prerequisites, read_match};
@@ -138,8 +139,16 @@ impl Kernel {
             What::QueryAnswer(answer) => {
                 let asker = self.queries.answer(zone, command.ticket, answer.more);
                 let (to, ticket) = asker.ok_or(Refusal::NoSuchQuery)?;
+                if answer.status == store::status::APP_FULL && self.keeps_store(zone) {
+                    self.count_full(to, effects);
+                }
                 Ok(Decision::Answer { to, ticket, answer })
             }
+            What::Store(ask) => {
+                self.require_for(zone, needed_of_store(ask.op), ask.key)?;
+                self.ask_store(zone, command.ticket, ask)
+            }
+            What::StoreUsed(used) => Ok(Decision::StoreUsed(used)),
             What::Log(log) => Ok(Decision::Log(log)),
             What::AuditKept(kept) => Ok(Decision::AuditKept { up_to: kept.up_to }),
             What::Rulings(it) => Ok(Decision::Rulings(it.rulings)),
@@ -456,6 +465,48 @@ impl Kernel {
         Ok(Decision::Ask { to: service, ticket, ask })
     }
 
+    fn ask_store<'a>(
+        &mut self,
+        zone: ZoneId,
+        ticket: u64,
+        ask: store::Ask<'a>,
+    ) -> Result<Decision<'a>, Refusal> {
+        if !self.has_store {
+            return Err(Refusal::NoStore);
+        }
+        let Some(service) = self.zone_with(Capability::SystemStore) else {
+            return Ok(Decision::NoSuchService { ticket });
+        };
+        let hard_bytes = self.store_bytes_of(zone).into();
+        let ticket = self.queries.open(zone, ticket, service).ok_or(Refusal::TooManyQueries)?;
+        Ok(Decision::AskStore { to: service, ticket, ask, hard_bytes })
+    }
+
+    /// The hard limit.
+    fn store_bytes_of(&self, zone: ZoneId) -> u32 {
+        let quota = self.zone(zone).and_then(|zone| zone.grant.quotas().store_bytes);
+        quota.unwrap_or(STORE_BYTES).hard
+    }
+
+    fn keeps_store(&self, zone: ZoneId) -> bool {
+        self.require(zone, Capability::SystemStore).is_ok()
+    }
+
+    /// The service refused a put: that counts as if it had been refused here.
+    fn count_full(&mut self, asker: ZoneId, effects: &mut Vec<Effect>) {
+        let hard = self.store_bytes_of(asker);
+        if let Some(Some(zone)) = self.zones.get_mut(usize::from(asker.0)) {
+            zone.counters.refusals += 1;
+            effects.push(Effect::RefusedByQuota { zone: asker, kind: QuotaKind::StoreBytes, hard });
+        }
+    }
+
+    fn zone_with(&self, capability: Capability) -> Option<ZoneId> {
+        let holds = |zone: &Option<Zone>| zone.as_ref().is_some_and(|zone| zone.grant.holds(capability));
+        // There are 64 places.
+        self.zones.iter().position(holds).map(|place| ZoneId(place as u16))
+    }
+
     fn zone_named(&self, name: &str) -> Option<ZoneId> {
         let place = self.zones.iter().position(|zone| zone.as_ref().is_some_and(|zone| zone.name == name))?;
         // There are 64 places.
@@ -532,6 +583,12 @@ fn needed_for(what: &What<'_>) -> Option<Capability> {
         What::AuditKept(_) => Some(Capability::SystemAudit),
         What::Rulings(_) => Some(Capability::SystemResource),
         What::Vouched(_) => Some(Capability::SystemSecurity),
+        What::Store(ask) => Some(needed_of_store(ask.op)),
+        What::StoreUsed(_) => Some(Capability::SystemStore),
         What::Subscribe(_) | What::Barrier | What::QueryAnswer(_) | What::Log(_) => None,
     }
+}
+
+fn needed_of_store(op: store::Op) -> Capability {
+    if op.writes() { Capability::StoreWrite } else { Capability::StoreRead }
 }

@@ -27,7 +27,12 @@ pub struct Quotas {
     pub packet_outs_per_s: Option<Quota>,
     /// Rules that it has on one switch.
     pub rules_per_datapath: Option<Quota>,
+    /// Bytes that it has in the store; `None`: [`STORE_BYTES`]. The service that keeps the store keeps it within them.
+    pub store_bytes: Option<Quota>,
 }
+
+/// What an app may have in the store if nobody said more: thousands of small settings, and sixty such apps fit into the store.
+pub const STORE_BYTES: Quota = Quota { soft: 838_860, hard: 1 << 20 };
 
 /// Which quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +46,8 @@ pub enum QuotaKind {
     RulesPerDatapath = abi::event::quota::RULES_PER_DATAPATH,
     /// What the operator lets a switch's tables be filled to, by all apps together.
     TableEntries = abi::event::quota::TABLE_ENTRIES,
+    /// [`Quotas::store_bytes`].
+    StoreBytes = abi::event::quota::STORE_BYTES,
 }
 
 impl fmt::Display for QuotaKind {
@@ -50,6 +57,7 @@ impl fmt::Display for QuotaKind {
             QuotaKind::PacketOutsPerS => "packet_outs_per_s",
             QuotaKind::RulesPerDatapath => "rules_per_datapath",
             QuotaKind::TableEntries => "table entries",
+            QuotaKind::StoreBytes => "store_bytes",
         })
     }
 }

@@ -69,7 +69,8 @@ fn deciding_allocates_nothing() {
         ..Bounds::default()
     };
     let most = Some(Quota { soft: 1_000, hard: 1_000 });
-    let quotas = Quotas { commands_per_s: most, packet_outs_per_s: most, rules_per_datapath: most };
+    let quotas =
+        Quotas { commands_per_s: most, packet_outs_per_s: most, rules_per_datapath: most, store_bytes: most };
     for grant in [
         Grant::of_an_app(),
         Grant::of_an_app().with_rules(bounds.clone()).with_packets_out(bounds).with_quotas(quotas),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use zone::{Limits, NotEnforced, Sandbox};
 
 /// The names of the node's own services. No app may have one of them.
-pub const SERVICES: [&str; 3] = ["audit", "resource", "security"];
+pub const SERVICES: [&str; 4] = ["audit", "resource", "security", "store"];
 
 /// Most apps on one node, services included: the kernel knows a zone by a bit of a 64-bit word, of which one is its own. Their statuses must also fit into one
 /// message.
@@ -90,7 +90,7 @@ pub struct AppSpec {
     /// Where its code is.
     pub source: AppSource,
     /// What its process zone may take of the machine.
-    #[serde(default)]
+    #[serde(default, with = "zone::limits::handed_on")]
     pub limits: Limits,
     /// What of the machine its process zone may touch.
     #[serde(default)]

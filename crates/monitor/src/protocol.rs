@@ -93,6 +93,7 @@ pub enum ToKernel {
         /// The app's name.
         app: String,
         /// Its limits.
+        #[serde(with = "zone::limits::handed_on")]
         limits: Limits,
         /// What the kernel process is to know of it beside; the form is the caller's.
         about: Value,

@@ -49,6 +49,9 @@ pub struct ZoneCounts {
     pub calls_us: u64,
     /// When it was counted, by the kernel process's clock.
     pub at_ms: u64,
+    /// Bytes that its app has in the store.
+    #[serde(default)]
+    pub store_bytes: u64,
 }
 
 /// What a zone uses, as the kernel process shows it.
@@ -318,6 +321,7 @@ impl Pace {
             open_files: Some(reading.open_files),
             processes: Some(reading.threads),
             lag_ms: Some(now.lag_ms),
+            store_bytes: now.store_bytes,
             events_per_s: per_s(now.events, before.events),
             dropped_per_s: per_s(now.dropped, before.dropped),
             commands_per_s: per_s(now.commands, before.commands),
@@ -499,6 +503,7 @@ mod tests {
             open_files: Some(u32::MAX),
             processes: Some(u32::MAX),
             lag_ms: Some(u32::MAX),
+            store_bytes: u64::MAX,
             events_per_s: u32::MAX,
             dropped_per_s: u32::MAX,
             commands_per_s: u32::MAX,

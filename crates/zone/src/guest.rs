@@ -18,6 +18,10 @@ pub trait Guest: Sized {
 
     /// Takes whole event frames, one after the other; appends its commands.
     fn on_events(&mut self, events: &[u8], commands: &mut Vec<u8>) -> Result<(), abi::Malformed>;
+
+    /// All that waited at one worker was taken, or many events of it; appends what follows for that worker. The table has no such function: a
+    /// trusted app's events come together anyway.
+    fn on_caught_up(&mut self, _commands: &mut Vec<u8>) {}
 }
 
 /// An instance behind the table: the app, and a buffer for its commands that is kept.

@@ -91,6 +91,7 @@ pub struct Observation {
     /// What it used; of which start, too.
     pub sample: Sample,
     /// What it may.
+    #[serde(with = "crate::limits::handed_on")]
     pub limits: Limits,
     /// Linux keeps its processor time.
     pub keeps_cpu: bool,
@@ -184,6 +185,8 @@ impl OfResource {
             // What is taken once more is gone for others. A lag is as long as it is.
             Resource::MemoryBytes | Resource::LagMs => 1,
             Resource::OpenFiles | Resource::Processes => COUNTED_SAMPLES,
+            // Its service takes no more; who had more when the limit was less is not ended for it.
+            Resource::StoreBytes => return None,
         };
         // Again and again until it has ended: whoever was to end it may have ended first.
         (self.over >= patience).then_some(Verdict::End(*excess))
@@ -193,6 +196,7 @@ impl OfResource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::SoftLimits;
 
     const MIB: u64 = 1 << 20;
 
@@ -276,6 +280,18 @@ mod tests {
         let trusted = Sample { cpu_percent: 60, ..Sample::default() };
         let said = Judge::default().on_sample(&trusted, &limits, false);
         assert!(matches!(said[..], [Verdict::Passed(excess)] if excess.resource == Resource::CpuPercent));
+    }
+
+    #[test]
+    fn what_is_in_the_store_is_told_of_and_ends_nobody() {
+        let soft = SoftLimits { store_bytes: Some(100), ..SoftLimits::default() };
+        let limits = Limits { store_bytes: Some(200), soft, ..Limits::default() };
+        let mut judge = Judge::default();
+        let said = [100, 101, 900, 900, 91, 90]
+            .map(|store_bytes| judge.on_sample(&Sample { store_bytes, ..Sample::default() }, &limits, false));
+        let excess = |used| Excess { resource: Resource::StoreBytes, used, soft: 100, hard: 200 };
+        let (passed, within) = (vec![Verdict::Passed(excess(101))], vec![Verdict::Within(excess(90))]);
+        assert_eq!(said, [vec![], passed, vec![], vec![], vec![], within]);
     }
 
     #[test]

@@ -40,6 +40,9 @@ pub struct Limits {
     pub cpu_percent: Option<NonZeroU32>,
     /// How long the app may leave what waits in its ring unread, in milliseconds; `None` is for ever.
     pub lag_ms: Option<u32>,
+    /// What the app may have in the node's store, in bytes; `None`: nothing, since it may not write there. The operator writes it among the
+    /// quotas; here it is for whoever judges ([`handed_on`]).
+    pub store_bytes: Option<u32>,
     /// The cores of the machine that it runs on; `None` leaves that to Linux.
     pub cores: Option<Cores>,
     /// The soft limits that were said; of the others [`crate::usage::Resource::soft`] knows.
@@ -59,6 +62,8 @@ pub struct SoftLimits {
     pub cpu_percent: Option<u32>,
     /// Of [`Limits::lag_ms`].
     pub lag_ms: Option<u32>,
+    /// Of [`Limits::store_bytes`].
+    pub store_bytes: Option<u32>,
 }
 
 impl Default for Limits {
@@ -75,6 +80,7 @@ impl Default for Limits {
             cpu_percent: None,
             // Nothing that an app does for one packet takes so long, not on a machine that is busy with other things.
             lag_ms: Some(30_000),
+            store_bytes: None,
             cores: None,
             soft: SoftLimits { lag_ms: Some(2_000), ..SoftLimits::default() },
         }
@@ -133,6 +139,7 @@ impl From<Written> for Limits {
             core_bytes: written.core_bytes,
             cpu_percent: hard(cpu_percent).and_then(NonZeroU32::new),
             lag_ms: hard(lag_ms),
+            store_bytes: None,
             cores: written.cores,
             soft: SoftLimits {
                 memory_bytes: memory_bytes.soft,
@@ -140,8 +147,37 @@ impl From<Written> for Limits {
                 processes: soft(processes),
                 cpu_percent: soft(cpu_percent),
                 lag_ms: soft(lag_ms),
+                store_bytes: None,
             },
         }
+    }
+}
+
+/// Limits as the node's processes hand them on: as they are written, and beside that what the operator writes among the quotas. For
+/// `#[serde(with = …)]`.
+pub mod handed_on {
+    use super::*;
+
+    type HandedOn = (Limits, Option<Amount<u32>>);
+
+    /// Hands them on.
+    ///
+    /// # Errors
+    /// The form's own.
+    pub fn serialize<S: Serializer>(limits: &Limits, serializer: S) -> Result<S::Ok, S::Error> {
+        let store_bytes = limits.store_bytes.map(|hard| Amount { soft: limits.soft.store_bytes, hard });
+        (limits, store_bytes).serialize(serializer)
+    }
+
+    /// Takes them.
+    ///
+    /// # Errors
+    /// They are none.
+    pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Limits, D::Error> {
+        let (mut limits, store_bytes) = HandedOn::deserialize(input)?;
+        limits.store_bytes = store_bytes.map(|amount| amount.hard);
+        limits.soft.store_bytes = store_bytes.and_then(|amount| amount.soft);
+        Ok(limits)
     }
 }
 
@@ -242,6 +278,18 @@ mod tests {
     fn what_is_not_said_keeps_its_default() {
         check("{}", Ok(Limits::default()));
         check(r#"{"open_files": 20}"#, Ok(Limits { open_files: 20, ..Limits::default() }));
+    }
+
+    #[test]
+    fn a_share_of_the_store_is_handed_on_and_not_written_here() {
+        check(r#"{"store_bytes": 1}"#, Err("unknown field `store_bytes`"));
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Carries(#[serde(with = "handed_on")] Limits);
+        let soft = SoftLimits { store_bytes: Some(5), ..SoftLimits::default() };
+        for limits in [Limits::default(), Limits { store_bytes: Some(9), soft, ..Limits::default() }] {
+            let json = serde_json::to_string(&Carries(limits.clone())).unwrap();
+            assert_eq!(serde_json::from_str::<Carries>(&json).unwrap(), Carries(limits));
+        }
     }
 
     #[test]

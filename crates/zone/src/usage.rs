@@ -31,19 +31,22 @@ pub enum Resource {
     Processes,
     /// [`Limits::lag_ms`].
     LagMs,
+    /// [`Limits::store_bytes`].
+    StoreBytes,
 }
 
 impl Resource {
     /// All of them.
-    pub const ALL: [Resource; 5] = [
+    pub const ALL: [Resource; 6] = [
         Resource::CpuPercent,
         Resource::MemoryBytes,
         Resource::OpenFiles,
         Resource::Processes,
         Resource::LagMs,
+        Resource::StoreBytes,
     ];
 
-    /// Its key in `[app.NAME.limits]`.
+    /// Its key in `[app.NAME.limits]`; of the store, in `[app.NAME.quotas]`.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
@@ -52,6 +55,7 @@ impl Resource {
             Resource::OpenFiles => "open_files",
             Resource::Processes => "processes",
             Resource::LagMs => "lag_ms",
+            Resource::StoreBytes => "store_bytes",
         }
     }
 
@@ -64,6 +68,7 @@ impl Resource {
             Resource::OpenFiles => Some(limits.open_files.into()),
             Resource::Processes => limits.processes.map(u64::from),
             Resource::LagMs => limits.lag_ms.map(u64::from),
+            Resource::StoreBytes => limits.store_bytes.map(u64::from),
         }
     }
 
@@ -76,6 +81,7 @@ impl Resource {
             Resource::OpenFiles => limits.soft.open_files.map(u64::from),
             Resource::Processes => limits.soft.processes.map(u64::from),
             Resource::LagMs => limits.soft.lag_ms.map(u64::from),
+            Resource::StoreBytes => limits.soft.store_bytes.map(u64::from),
         };
         let hard = self.hard(limits)?;
         Some(said.unwrap_or(hard / 100 * SOFT_PERCENT + hard % 100 * SOFT_PERCENT / 100))
@@ -90,6 +96,7 @@ impl Resource {
             Resource::OpenFiles => sample.open_files.map(u64::from),
             Resource::Processes => sample.processes.map(u64::from),
             Resource::LagMs => sample.lag_ms.map(u64::from),
+            Resource::StoreBytes => Some(sample.store_bytes),
         }
     }
 
@@ -98,7 +105,7 @@ impl Resource {
     pub fn amount(self, used: u64) -> String {
         match self {
             Resource::CpuPercent => format!("{used} %"),
-            Resource::MemoryBytes => bytes(used),
+            Resource::MemoryBytes | Resource::StoreBytes => bytes(used),
             Resource::OpenFiles | Resource::Processes => used.to_string(),
             Resource::LagMs => format!("{}.{} s", used / 1_000, used % 1_000 / 100),
         }
@@ -139,6 +146,8 @@ pub struct Sample {
     pub processes: Option<u32>,
     /// How long something has waited in a ring of which the app has read nothing meanwhile.
     pub lag_ms: Option<u32>,
+    /// Bytes that the app has in the store.
+    pub store_bytes: u64,
     /// Events that were its to hear, in a second.
     pub events_per_s: u32,
     /// Packet-ins that it lost because its ring was full, in a second.

@@ -7,6 +7,7 @@ use crate::packet_out::PacketOut;
 use crate::rule::Rule;
 use crate::value;
 use abi::command::{Ask, Command, Log, Publish, QueryAnswer, StatsRequest, Subscribe, What, write};
+use abi::store::{self, Op};
 use flow::DatapathId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -43,6 +44,10 @@ impl Commands {
 
     fn without_ticket(&mut self, what: What<'_>) -> PyResult<()> {
         self.append(&Command { datapath: NO_SWITCH, ticket: 0, wants_receipt: false, what })
+    }
+
+    fn ask_store(&mut self, op: Op, key: &str, value: &[u8]) -> PyResult<u64> {
+        self.push(NO_SWITCH, true, What::Store(store::Ask { op, key, value }))
     }
 
     pub(crate) fn subscribe(&mut self, subscribe: Subscribe<'_>) -> PyResult<()> {
@@ -101,6 +106,27 @@ impl Commands {
     fn answer(&mut self, ticket: u64, payload: &[u8], status: u16, more: bool) -> PyResult<()> {
         let what = What::QueryAnswer(QueryAnswer { status, more, payload });
         self.append(&Command { datapath: NO_SWITCH, ticket, wants_receipt: false, what })
+    }
+
+    /// Asks for the value of a key of the store, and gives the ticket that the answer will carry.
+    fn store_get(&mut self, key: &str) -> PyResult<u64> {
+        self.ask_store(Op::Get, key, &[])
+    }
+
+    /// Keeps a value under a key of the store, as the app's own; gives the ticket that the answer will carry.
+    fn store_put(&mut self, key: &str, value: &[u8]) -> PyResult<u64> {
+        self.ask_store(Op::Put, key, value)
+    }
+
+    /// Takes a key out of the store; gives the ticket that the answer will carry.
+    fn store_delete(&mut self, key: &str) -> PyResult<u64> {
+        self.ask_store(Op::Delete, key, &[])
+    }
+
+    /// Asks for the keys of the store that begin so and come behind `after`; gives the ticket that the answers will carry.
+    #[pyo3(signature = (prefix, after=""))]
+    fn store_list(&mut self, prefix: &str, after: &str) -> PyResult<u64> {
+        self.ask_store(Op::List, prefix, after.as_bytes())
     }
 
     /// Writes a line into the node's log, under the app's name. Levels: 0 error, 1 warning, 2 information, 3 debugging.

@@ -299,7 +299,7 @@ impl Query {
 pub(crate) struct QueryReply {
     /// The query's ticket.
     ticket: u64,
-    /// 0: answered. 0xffff: there is no such service. Anything else is the service's own.
+    /// 0: answered. 0xffff: there is no such service. Anything else is the service's own; of the store, one of `burnet.store`.
     status: u16,
     /// Whether another part follows.
     more: bool,
@@ -314,6 +314,14 @@ impl QueryReply {
     }
 }
 
+#[pymethods]
+impl QueryReply {
+    /// The keys in an answer, or a part of one, to `Commands.store_list`.
+    fn keys(&self, py: Python<'_>) -> Vec<String> {
+        abi::store::keys(self.payload.as_bytes(py)).map(str::to_owned).collect()
+    }
+}
+
 /// A soft limit that is passed, or kept again if no more than it is used; what goes beyond the hard one is refused, or ends the app.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
@@ -321,7 +329,7 @@ pub(crate) struct SoftLimit {
     /// Of which switch; 0 where it is of none.
     datapath: u64,
     /// 1 commands a second, 2 packet-outs a second, 3 the app's rules on one switch, 4 all entries in a switch's tables; 5 processor time in
-    /// hundredths of a core, 6 memory in KiB, 7 open descriptors, 8 threads, 9 milliseconds for which the ring was left unread.
+    /// hundredths of a core, 6 memory in KiB, 7 open descriptors, 8 threads, 9 milliseconds for which the ring was left unread, 10 bytes in the store.
     quota: u16,
     /// How much is used; of a rate, the soft limit.
     used: u32,

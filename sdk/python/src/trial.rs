@@ -156,6 +156,20 @@ impl Trial {
         self.event(py, |out, sequence| event::write::receipt(out, sequence, datapath, &receipt))
     }
 
+    /// An answer comes, or a part of one, to a query or to what was asked of the store.
+    #[pyo3(signature = (ticket, payload=Vec::new(), status=0, more=false))]
+    fn query_reply(
+        &mut self,
+        py: Python<'_>,
+        ticket: u64,
+        payload: Vec<u8>,
+        status: u16,
+        more: bool,
+    ) -> PyResult<Vec<String>> {
+        let reply = event::QueryReply { ticket, status, more, payload: &payload };
+        self.event(py, |out, sequence| event::write::query_reply(out, sequence, &reply))
+    }
+
     /// The clock ticks.
     fn tick(&mut self, py: Python<'_>, now_ms: u64) -> PyResult<Vec<String>> {
         self.event(py, |out, sequence| event::write::tick(out, sequence, now_ms))

@@ -9,6 +9,7 @@ use abi::event::{
     Audit, FlowRemoved, Observed, Packages, PacketIn, PortStatus, Query, QueryReply, SoftLimit, StatsReply,
     SwitchError, SwitchUp, Topic, kind,
 };
+use abi::store::Asked as StoreAsked;
 use flow::{DatapathId, Match};
 
 /// No app is told of more packet-ins ahead than this. Sixteen looked up together gave more than eight one after the other; more was not tried.
@@ -79,13 +80,20 @@ pub trait App: Sized + 'static {
     /// Packages to judge, for the service of the node that does; [`Commands::vouched`] answers. No app hears it.
     fn on_packages(&mut self, _packages: &Packages, _out: &mut Commands) {}
 
+    /// What an app asks of the store, for the service of the node that keeps it; [`Commands::answer`] answers. No app hears it.
+    fn on_store(&mut self, _asked: &StoreAsked, _out: &mut Commands) {}
+
+    /// All that waited at one worker was handed over, or many events of it: what was done for them can be finished together. Only an app in a
+    /// process zone is told.
+    fn on_caught_up(&mut self, _out: &mut Commands) {}
+
     /// Something was published.
     fn on_topic(&mut self, _topic: &Topic, _out: &mut Commands) {}
 
     /// A question came to this app as a service; [`Commands::answer`] answers it, now or later.
     fn on_query(&mut self, _query: &Query, _out: &mut Commands) {}
 
-    /// An answer, or a part of one, to a query.
+    /// An answer, or a part of one, to a query or to what was asked of the store.
     fn on_query_reply(&mut self, _reply: &QueryReply, _out: &mut Commands) {}
 
     /// Records came to the service that keeps them; [`Commands::audit_kept`] acknowledges them.

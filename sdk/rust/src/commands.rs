@@ -7,6 +7,7 @@ use abi::command::{
     Subscribe, Vouched, What, write,
 };
 use abi::event::PacketIn;
+use abi::store::{self, Op};
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match};
 use flow::{DatapathId, PortNo};
 
@@ -94,6 +95,37 @@ impl Commands {
     pub fn answer(&mut self, query: Ticket, status: u16, more: bool, payload: &[u8]) {
         let what = What::QueryAnswer(QueryAnswer { status, more, payload });
         self.push(&Command { datapath: NO_SWITCH, ticket: query.0, wants_receipt: false, what });
+    }
+
+    /// Asks for the value of a key of the store. As with all that is asked of the store, the answer comes to [`crate::App::on_query_reply`] with
+    /// this ticket and a status of [`mod@crate::store::status`]; what the kernel refuses, for want of a capability, to [`crate::App::on_receipt`].
+    pub fn store_get(&mut self, key: &str) -> Ticket {
+        self.ask_store(Op::Get, key, &[])
+    }
+
+    /// Keeps a value under a key of the store, as the app's own: it is on disk when the answer says that it is done.
+    pub fn store_put(&mut self, key: &str, value: &[u8]) -> Ticket {
+        self.ask_store(Op::Put, key, value)
+    }
+
+    /// Takes a key out of the store.
+    pub fn store_delete(&mut self, key: &str) -> Ticket {
+        self.ask_store(Op::Delete, key, &[])
+    }
+
+    /// Asks for the keys of the store that begin so and come behind `after`, which is empty for all of them, in their order. The answer comes in
+    /// parts, each of which [`crate::store::keys`] reads; if its last has the status MORE_KEYS, one asks again behind the last key.
+    pub fn store_list(&mut self, prefix: &str, after: &str) -> Ticket {
+        self.ask_store(Op::List, prefix, after.as_bytes())
+    }
+
+    /// Says how many bytes an app has in the store; for the service of the node that keeps it.
+    pub fn store_used(&mut self, app: &str, bytes: u64, revision: u64) {
+        self.plain(What::StoreUsed(store::Used { app, bytes, revision }));
+    }
+
+    fn ask_store(&mut self, op: Op, key: &str, value: &[u8]) -> Ticket {
+        self.ticketed(NO_SWITCH, true, What::Store(store::Ask { op, key, value }))
     }
 
     /// Writes a line into the node's log, under the app's name.

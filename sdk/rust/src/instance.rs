@@ -62,6 +62,7 @@ impl<A: App> Instance<A> {
             Event::SoftLimit(limit) => app.on_soft_limit(&limit, out),
             Event::Observed(observed) => app.on_observed(&observed, out),
             Event::Packages(packages) => app.on_packages(&packages, out),
+            Event::Store(asked) => app.on_store(&asked, out),
             Event::Topic(topic) => app.on_topic(&topic, out),
             Event::Query(query) => app.on_query(&query, out),
             Event::QueryReply(reply) => app.on_query_reply(&reply, out),
@@ -102,6 +103,11 @@ impl<A: App> Instance<A> {
         wanted
     }
 
+    /// Nothing more waits for now.
+    pub(crate) fn on_caught_up(&mut self) {
+        self.app.on_caught_up(&mut self.out);
+    }
+
     /// The app itself, for tests.
     pub(crate) fn app(&self) -> &A {
         &self.app
@@ -140,6 +146,11 @@ impl<A: App> Guest for Instance<A> {
         }
         std::mem::swap(&mut self.out.frames, commands);
         done
+    }
+
+    fn on_caught_up(&mut self, commands: &mut Vec<u8>) {
+        Instance::on_caught_up(self);
+        commands.append(self.frames());
     }
 }
 

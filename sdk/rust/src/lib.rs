@@ -43,6 +43,7 @@ pub use abi::event::{
     Audit, FlowRemoved, Observed, Packages, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply,
     SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,
 };
+pub use abi::store::{self, Asked as StoreAsked};
 pub use abi::table::AppTable;
 pub use abi::{Outcome, Receipt, ZoneId};
 pub use app::{App, Interests, MOST_AHEAD};

@@ -227,12 +227,21 @@ impl Process<'_> {
                 .map_err(in_words("the kernel sent what is no event"))?;
             self.give(port)?;
             if told_to_end {
+                self.catch_up(port, guest)?;
                 self.publish();
                 return Ok(Served::ToldToEnd);
             }
         }
+        if served > 0 {
+            self.catch_up(port, guest)?;
+        }
         self.publish();
         Ok(Served::All(served))
+    }
+
+    fn catch_up<G: Guest>(&mut self, port: usize, guest: &mut G) -> Result<(), String> {
+        guest.on_caught_up(&mut self.commands);
+        self.give(port)
     }
 
     /// Each command goes to the worker that serves its switch; what is about no switch goes where the event came from.

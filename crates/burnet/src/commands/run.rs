@@ -62,6 +62,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     if let Some(keeper) = &keeper {
         keeper.give_to(&users)?;
     }
+    make_store(&config, &users)?;
     let mut plan = plan(config, args, &users)?;
     if args.monolithic {
         baseline::make_monolithic(&mut plan);
@@ -80,6 +81,23 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
         }
         Err(RunError::Plan(error)) => Err(CommandError::CannotBe(error.to_string())),
         Err(error) => Err(CommandError::DidNotWork(error.to_string())),
+    }
+}
+
+/// The store's folder, for its service. Only root can give it away, and only root's service has a user of its own.
+fn make_store(config: &Config, users: &BTreeMap<String, u32>) -> Result<(), CommandError> {
+    let Some(service) = config.apps.iter().find(|app| services::keeps_the_store(app)) else { return Ok(()) };
+    let cannot = |error: &dyn std::fmt::Display| {
+        CommandError::CannotBe(format!(
+            "the store cannot be kept ({error}): name another state folder with --state DIR"
+        ))
+    };
+    let settings: store::StoreSettings =
+        serde_json::from_value(service.settings.clone().into()).map_err(|error| cannot(&error))?;
+    store::folder::make(&settings.folder).map_err(|error| cannot(&error))?;
+    match users.get(&service.name).filter(|_| geteuid().is_root()) {
+        Some(user) => store::folder::give_to(&settings.folder, *user).map_err(|error| cannot(&error)),
+        None => Ok(()),
     }
 }
 
@@ -112,7 +130,7 @@ fn do_without_a_folder(config: &mut Config) {
             folder.display()
         );
         (node.records, node.state, node.audit) = (None, None, None);
-        config.apps.retain(|app| !services::keeps_the_audit_log(app));
+        config.apps.retain(|app| !services::keeps_the_audit_log(app) && !services::keeps_the_store(app));
     }
 }
 

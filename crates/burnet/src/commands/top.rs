@@ -107,6 +107,7 @@ fn text(usage: &UsageView) -> String {
         "FILES",
         "THREADS",
         "LAG",
+        "STORE",
         "EVENTS/S",
         "DROPPED/S",
         "COMMANDS/S",
@@ -123,7 +124,7 @@ fn text(usage: &UsageView) -> String {
     columns(headings, &rows) + &over
 }
 
-fn app_row(app: &AppUsageView) -> [String; 17] {
+fn app_row(app: &AppUsageView) -> [String; 18] {
     let AppStatus { app: name, state, restarts, pid, kind, .. } = &app.status;
     // What is shown of an app that does not run is what it is now: nothing.
     let is_trusted = *kind == ZoneKind::Trusted;
@@ -144,6 +145,7 @@ fn app_row(app: &AppUsageView) -> [String; 17] {
         app.counted(Resource::OpenFiles, &of),
         app.counted(Resource::Processes, &of),
         of(Resource::LagMs),
+        app.stored(&of),
         rate(|sample| sample.events_per_s),
         rate(|sample| sample.dropped_per_s),
         rate(|sample| sample.commands_per_s),
@@ -163,6 +165,12 @@ impl AppUsageView {
         Some(resource.amount(resource.used(sample)?) + mark)
     }
 
+    /// `12 KiB/1.0 MiB`, of an app that may write into the store.
+    fn stored(&self, of: &impl Fn(Resource) -> String) -> String {
+        let share = |hard| format!("{}/{}", of(Resource::StoreBytes), Resource::StoreBytes.amount(hard));
+        self.hard(Resource::StoreBytes).map_or_else(dash, share)
+    }
+
     /// `17/64`.
     fn counted(&self, resource: Resource, of: &impl Fn(Resource) -> String) -> String {
         let hard = self.hard(resource).map(|hard| format!("/{hard}")).unwrap_or_default();
@@ -170,12 +178,12 @@ impl AppUsageView {
     }
 }
 
-fn node_row(name: &str, samples: &[Sample]) -> [String; 17] {
+fn node_row(name: &str, samples: &[Sample]) -> [String; 18] {
     let now = samples.last();
     let of = |resource: Resource| {
         now.and_then(|sample| resource.used(sample)).map_or_else(dash, |used| resource.amount(used))
     };
-    let mut row: [String; 17] = std::array::from_fn(|_| dash());
+    let mut row: [String; 18] = std::array::from_fn(|_| dash());
     row[0] = name.to_owned();
     row[3] = of(Resource::CpuPercent);
     row[5] = curve(samples, Resource::CpuPercent, None);
@@ -262,11 +270,13 @@ mod tests {
         let limits = vec![
             LimitView { resource: Resource::MemoryBytes, soft: 51 * MIB, hard: 64 * MIB },
             LimitView { resource: Resource::OpenFiles, soft: 51, hard: 64 },
+            LimitView { resource: Resource::StoreBytes, soft: MIB / 2, hard: MIB },
         ];
         let last = Sample {
             open_files: Some(9),
             processes: Some(1),
             lag_ms: Some(0),
+            store_bytes: 12 << 10,
             commands_per_s: 5,
             ..memory(&[60])[0]
         };
@@ -291,11 +301,11 @@ mod tests {
             monitor: Vec::new(),
         };
         let expected = "\
-APP        STATE             RESTARTS  CPU   LIMIT      MEMORY     LIMIT         FILES  THREADS  LAG    EVENTS/S  DROPPED/S  COMMANDS/S  OUTS/S  REFUSED/S
-leaky      running           2         0 %   -      ▁▁  60.0 MiB!  64.0 MiB  ▂█  9/64   1        0.0 s  0         0          5           0       0
-inside     running, trusted  2         25 %  50 %   ▅   shared     -             -      -        -      0         0          0           7       0
-(kernel)   -                 -         0 %   -      ▁   3.0 MiB    -         █   0      0        -      -         -          -           -       -
-(monitor)  -                 -         -     -          -          -             -      -        -      -         -          -           -       -
+APP        STATE             RESTARTS  CPU   LIMIT      MEMORY     LIMIT         FILES  THREADS  LAG    STORE           EVENTS/S  DROPPED/S  COMMANDS/S  OUTS/S  REFUSED/S
+leaky      running           2         0 %   -      ▁▁  60.0 MiB!  64.0 MiB  ▂█  9/64   1        0.0 s  12 KiB/1.0 MiB  0         0          5           0       0
+inside     running, trusted  2         25 %  50 %   ▅   shared     -             -      -        -      -               0         0          0           7       0
+(kernel)   -                 -         0 %   -      ▁   3.0 MiB    -         █   0      0        -      -               -         -          -           -       -
+(monitor)  -                 -         -     -          -          -             -      -        -      -               -         -          -           -       -
 leaky: memory_bytes: 60.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB
 ";
         assert_eq!(text(&usage), expected);

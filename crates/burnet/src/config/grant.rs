@@ -8,6 +8,7 @@
 //! nothing at all is written.
 
 use flow::{DatapathId, PortNo};
+use kernel::quota::STORE_BYTES;
 use kernel::{Bounds, Capability, Grant, Quota};
 use package::manifest::amounts::Amount;
 use package::manifest::bounds::{Flowspace, Names};
@@ -78,7 +79,15 @@ impl AppGrant {
             commands_per_s: self.quotas.commands_per_s.map(quota),
             packet_outs_per_s: self.quotas.packet_outs_per_s.map(quota),
             rules_per_datapath: rules,
+            store_bytes: self.quotas.store_bytes.map(quota),
         })
+    }
+
+    /// What it may have in the store, if it may write there.
+    pub fn store_bytes(&self) -> Option<Quota> {
+        let grant = self.to_kernel();
+        let quota = grant.quotas().store_bytes.unwrap_or(STORE_BYTES);
+        grant.holds(Capability::StoreWrite).then_some(quota)
     }
 }
 
@@ -217,6 +226,22 @@ mod tests {
         );
         assert_eq!(grant.quotas().rules_per_datapath, Some(Quota { soft: 800, hard: 1000 }));
         assert!(grant.holds_for(Capability::Publish, "link.up") && grant.is_bounded(Capability::PacketIn));
+    }
+
+    #[test]
+    fn who_may_write_into_the_store_has_a_share_of_it_and_nobody_else() {
+        let share = |text: &str| {
+            let file = super::super::ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
+            let (_, table) = file.apps().remove(0);
+            let system = Vec::new();
+            AppGrant { capabilities: table.capabilities, quotas: table.quotas, system }.store_bytes()
+        };
+        let quota = "[app.x.quotas]\nstore_bytes = 100\n";
+        assert_eq!((share("[app.x]"), share(quota)), (None, None));
+        assert_eq!(share("[app.x.capabilities]\n'store.read' = true"), None);
+        let writes = "[app.x.capabilities]\n'store.write' = ['x/']\n";
+        assert_eq!(share(writes), Some(STORE_BYTES));
+        assert_eq!(share(&format!("{quota}{writes}")), Some(Quota { soft: 80, hard: 100 }));
     }
 
     #[test]

@@ -24,6 +24,7 @@ use super::worker::{RECORDS_WORKER, WAKER_TOKEN, Worker, WorkerSetup, now_unix_m
 use crate::apps;
 use crate::config::{AppGrant, Config, OpenFlowVersion, Role};
 use crate::descriptors;
+use crate::services;
 use abi::ZoneId;
 use flow::DatapathId;
 use kernel::Grant;
@@ -480,7 +481,7 @@ impl Control {
                     self.desk.on_counts(ticket, sessions, zones, switches)
                 }
                 FromWorker::ZonesCounted { worker, zones } => {
-                    if let Some(zones) = self.usage.on_counted(worker, zones)
+                    if let Some(zones) = self.usage.on_counted(worker, zones, &self.apps)
                         && self.to_monitor.len() < TO_MONITOR_MAX
                     {
                         self.to_monitor.push(FromKernel::Counts { zones });
@@ -491,6 +492,9 @@ impl Control {
                 }
                 FromWorker::Vouched { app, generation, round, words } => {
                     self.tell_judged(judging::vouched(app, generation, round, &words));
+                }
+                FromWorker::StoreUsed { generation, app, bytes, revision } => {
+                    self.usage.on_store_used(generation, app, bytes, revision);
                 }
                 FromWorker::NoFlows { ticket, reason } => self.desk.on_trouble(ticket, &reason),
                 FromWorker::Audit(records) => self.tell_records(records),
@@ -784,6 +788,7 @@ fn start_workers(
         let (southbound, roster, control, peers) =
             (southbound.clone(), roster.clone(), control.clone(), lines.clone());
         let limits = config.limits;
+        let has_store = config.apps.iter().any(services::keeps_the_store);
         let mark = Mark::of_worker(board.clone(), number);
         let seed = drawn_seed()?;
         let body = move || {
@@ -800,6 +805,7 @@ fn start_workers(
                 limits,
                 mark,
                 seed,
+                has_store,
             };
             Worker::new(setup)?.run()
         };

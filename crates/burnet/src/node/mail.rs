@@ -185,6 +185,17 @@ pub enum FromWorker {
         /// Why.
         reason: String,
     },
+    /// The service that keeps the store says how much an app has in it.
+    StoreUsed {
+        /// Which start of the service.
+        generation: u64,
+        /// Which app.
+        app: String,
+        /// Bytes of its keys and values.
+        bytes: u64,
+        /// The higher is the newer.
+        revision: u64,
+    },
     /// What was refused here.
     Audit(Vec<Record>),
     /// The service that keeps records has kept those up to a number.

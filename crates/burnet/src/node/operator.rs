@@ -271,7 +271,7 @@ pub struct UsageView {
 pub struct AppUsageView {
     /// What the monitor says.
     pub status: AppStatus,
-    /// Its limits, of each resource that has some; of an app that runs trusted the processor time's alone.
+    /// Its limits, of each resource that has some; of an app that runs trusted those of processor time and of the store alone.
     pub limits: Vec<LimitView>,
     /// What it uses more of than the soft limit.
     pub over: Vec<Excess>,

@@ -28,6 +28,7 @@ use abi::event::{
     Topic, kind, write,
 };
 use abi::header::FLAG_RECEIPT;
+use abi::store;
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::{DatapathId, ErrorCode};
 use kernel::{Asked, Decision, Effect, Grant, Kernel, QuotaKind, Refusal, Unanswered, ZoneSet};
@@ -105,6 +106,8 @@ pub struct WorkerSetup {
     pub mark: Mark,
     /// A random number by which its kernel tells rules apart.
     pub seed: u64,
+    /// Whether the node runs the service that keeps the store.
+    pub has_store: bool,
 }
 
 /// The token with which the waker is registered.
@@ -145,12 +148,17 @@ pub struct Worker {
 impl Worker {
     /// A worker that has not begun. Fails when the system has no descriptors left.
     pub fn new(setup: WorkerSetup) -> io::Result<Self> {
-        let WorkerSetup { number, poll, southbound, roster, post, control, peers, epoch, limits, mark, seed } =
-            setup;
+        let WorkerSetup {
+            number, poll, southbound, roster, post, control, peers, epoch, limits, mark, ..
+        } = setup;
+        let WorkerSetup { seed, has_store, .. } = setup;
         let mut kernel = Kernel::new(seed);
         kernel.fill_tables_to(limits.table_fill_percent);
         kernel.limit_punts(limits.punts());
         kernel.meter_punts(limits.packet_in_meter_per_s);
+        if has_store {
+            kernel.expect_store();
+        }
         let registry = poll.registry().try_clone()?;
         let southbound = Southbound::new(southbound, roster.clone(), number, registry, FIRST_CONNECTION);
         let dispatch = Dispatch::new(kernel);
@@ -354,6 +362,14 @@ impl Worker {
                     self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
                 }
             }
+            Decision::AskStore { to, ticket, ask, hard_bytes } => {
+                self.ask_store(zone, frame, to, ticket, ask, hard_bytes)
+            }
+            Decision::StoreUsed(store::Used { app, bytes, revision }) => {
+                let generation = self.dispatch.zones.get(zone).map_or(0, |end| end.generation());
+                // The node's own service says it once a turn for each app that has changed something.
+                self.unsent.push(FromWorker::StoreUsed { generation, app: app.to_owned(), bytes, revision });
+            }
             Decision::NoSuchService { ticket } => self.answer(zone, ticket, NO_SUCH_SERVICE, false, &[]),
             Decision::Answer { to, ticket, answer } => {
                 let QueryAnswer { status, more, payload } = answer;
@@ -385,6 +401,24 @@ impl Worker {
             Decision::AuditKept { up_to } => self.records_are_kept(zone, up_to),
         }
         self.carry_out_effects();
+    }
+
+    /// Hands the service of the store what an app asks of it, as with a query.
+    fn ask_store(
+        &mut self,
+        zone: ZoneId,
+        frame: &Frame<'_>,
+        to: ZoneId,
+        ticket: u64,
+        ask: store::Ask<'_>,
+        hard_bytes: u64,
+    ) {
+        let app = self.dispatch.zones.get(zone).map(|end| end.app().to_owned()).unwrap_or_default();
+        let asked = store::Asked { ticket, app: &app, hard_bytes, ask };
+        if self.pass(ZoneSet::only(to), |out, sequence| write::store(out, sequence, &asked)) > 0 {
+            self.dispatch.kernel.close_query(ticket);
+            self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
+        }
     }
 
     fn send(&mut self, zone: ZoneId, command: &Command<'_>, frame: &Frame<'_>) {
@@ -507,6 +541,9 @@ impl Worker {
                 Effect::MeterSettled(datapath) => self.tell_of_meter(datapath),
                 Effect::Replay(zone) => self.replay(zone),
                 Effect::Ask { datapath, asked } => self.ask_for_kernel(datapath, asked),
+                Effect::RefusedByQuota { zone, kind, hard } => {
+                    self.to_record.count(zone, &Refusal::Quota { kind, hard });
+                }
                 Effect::SoftLimit { zone, datapath, kind, used, soft, hard } => {
                     let quota = kind as u16;
                     self.warn_of_limit(zone, kind, &SoftLimit { datapath, quota, used, soft, hard });
@@ -792,6 +829,8 @@ impl Worker {
                 lag_ms: lags.get(&zone).copied().unwrap_or_default(),
                 calls_us: end.calls_us(),
                 at_ms: now_ms,
+                // The control thread knows it.
+                store_bytes: 0,
             }
         });
         let over = self.refused_before.iter().filter(|(zone, _)| kernel.zone(**zone).is_none());

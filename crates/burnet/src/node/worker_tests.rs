@@ -44,6 +44,7 @@ impl Bench {
             limits: NodeLimits::default(),
             mark: Mark::default(),
             seed: 7,
+            has_store: true,
         };
         Bench { worker: Worker::new(setup).unwrap(), line, reports, events: Events::with_capacity(8) }
     }

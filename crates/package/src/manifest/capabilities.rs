@@ -80,6 +80,9 @@ pub struct Capabilities {
     /// As `system.audit`.
     #[serde(rename = "system.security", skip_serializing)]
     pub system_security: Option<ForServices>,
+    /// As `system.audit`.
+    #[serde(rename = "system.store", skip_serializing)]
+    pub system_store: Option<ForServices>,
 }
 
 /// A capability that services of the node alone hold. There is no value of it: whatever is written is refused.

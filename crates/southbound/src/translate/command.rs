@@ -35,7 +35,9 @@ pub fn append(
         | What::Log(_)
         | What::AuditKept(_)
         | What::Rulings(_)
-        | What::Vouched(_) => Err(Refused::NotForSwitches),
+        | What::Vouched(_)
+        | What::Store(_)
+        | What::StoreUsed(_) => Err(Refused::NotForSwitches),
     }
 }
 

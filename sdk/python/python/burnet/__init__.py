@@ -19,6 +19,7 @@ process, with its traceback on standard error; the node starts the app anew. `bu
 node.
 """
 
+from burnet import store
 from burnet._app import App, Refused, run
 from burnet._native import (
     Commands,
@@ -72,4 +73,5 @@ __all__ = [
     "read_datapath",
     "run",
     "show_datapath",
+    "store",
 ]

@@ -88,7 +88,7 @@ class App:
         """A question came to this app as a service; `Commands.answer` answers it, now or later."""
 
     def on_query_reply(self, reply: QueryReply, out: Commands) -> None:
-        """An answer, or a part of one, to a query."""
+        """An answer, or a part of one, to a query or to what was asked of the store."""
 
     def on_tick(self, now_ms: int, out: Commands) -> None:
         """About once a second, with a clock that only goes forward."""

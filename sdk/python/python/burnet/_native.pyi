@@ -149,6 +149,22 @@ class Commands:
         """Asks a service, and gives the ticket that its answers will carry."""
     def answer(self, ticket: int, payload: bytes, status: int = 0, more: bool = False) -> None:
         """Answers a query, whole or in parts."""
+    def store_get(self, key: str) -> int:
+        """Asks for the value of a key of the store, and gives the ticket of the answer.
+
+        As with all that is asked of the store, the answer comes to `App.on_query_reply` with a status of
+        `burnet.store`; what is refused for want of a capability comes to `App.on_receipt`.
+        """
+    def store_put(self, key: str, value: bytes) -> int:
+        """Keeps a value under a key of the store: it is on disk when the answer says that it is done."""
+    def store_delete(self, key: str) -> int:
+        """Takes a key out of the store."""
+    def store_list(self, prefix: str, after: str = "") -> int:
+        """Asks for the keys of the store that begin so and come behind `after`.
+
+        The answer comes in parts with `QueryReply.keys`; if its last has the status `burnet.store.MORE_KEYS`, one asks
+        again behind the last key.
+        """
     def log(self, text: str, level: int = 2) -> None:
         """Writes a line into the node's log: 0 error, 1 warning, 2 information, 3 debugging."""
 
@@ -293,6 +309,8 @@ class QueryReply:
     def more(self) -> bool: ...
     @property
     def payload(self) -> bytes: ...
+    def keys(self) -> list[str]:
+        """The keys in an answer, or a part of one, to `Commands.store_list`."""
 
 class SoftLimit:
     """A soft limit that is passed, or kept again if no more than it is used.
@@ -301,7 +319,7 @@ class SoftLimit:
 
     `quota`: 1 commands a second, 2 packet-outs a second, 3 the app's rules on one switch, 4 all entries in a
     switch's tables; 5 processor time in hundredths of a core, 6 memory in KiB, 7 open descriptors, 8 threads,
-    9 milliseconds for which the ring was left unread.
+    9 milliseconds for which the ring was left unread, 10 bytes in the store.
     """
 
     @property
@@ -333,6 +351,8 @@ class Trial:
         """A rule goes by its idle time-out."""
     def receipt(self, datapath: int | str, ticket: int, outcome: str = "programmed", reason: str = "") -> list[str]:
         """A receipt comes."""
+    def query_reply(self, ticket: int, payload: bytes = b"", status: int = 0, more: bool = False) -> list[str]:
+        """An answer comes, or a part of one, to a query or to what was asked of the store."""
     def tick(self, now_ms: int) -> list[str]:
         """The clock ticks."""
     def shutdown(self) -> list[str]:

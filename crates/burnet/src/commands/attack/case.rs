@@ -45,6 +45,8 @@ pub enum Must {
     BeRefused,
     /// The kernel refuses its commands beyond a quota.
     BeLimited,
+    /// So many of its commands work and no more.
+    KeepNoMore(u64),
     /// What it logs is cut short, and how much that was is said.
     BeCutShort,
     /// Its rules are its own, whatever it said.
@@ -74,6 +76,10 @@ const BOUNDED: &str = "[app.misbehaving.capabilities]\n\"view.read\" = true\n\
 /// May write any rule, but only a hundred for each switch.
 const FEW_RULES: &str =
     "[app.misbehaving.capabilities]\n\"view.read\" = true\n\"rule.write\" = { rules_per_datapath = 100 }\n";
+
+/// May keep three of the longest values, under its own name.
+const SMALL_STORE: &str = "[app.misbehaving.capabilities]\n\"view.read\" = true\n\"store.read\" = [\"misbehaving/\"]\n\
+    \"store.write\" = [\"misbehaving/\"]\n[app.misbehaving.quotas]\nstore_bytes = 100000\n";
 
 const fn app(name: &'static str, what: &'static str, must: Must) -> Case {
     Case { name, what, by: By::App(""), must }
@@ -155,6 +161,8 @@ pub const CASES: &[Case] = &[
     bounded("silence-all", "meters what switches send up for every app", BOUNDED, Must::BeRefused),
     app("output-flood", "adds a rule of 16 KB 600 times to each switch at once", Must::HurtNobody),
     app("ask-flood", "asks another app faster than that one reads", Must::BeLimited),
+    bounded("store-flood", "keeps ten MiB in the store at once", SMALL_STORE, Must::KeepNoMore(3)),
+    bounded("store-others", "reads and writes the store's keys of others", SMALL_STORE, Must::BeRefused),
     package(
         "old-package",
         "installs an old package of an app that has a newer one",

@@ -178,8 +178,9 @@ fn configuration(case: &Case, folder: &Path, server: SocketAddr, goes: Goes) -> 
         ),
         By::Ring => format!("{innocents}[app.{RING}]\n{limits}"),
         By::App(lines) => format!(
-            "{innocents}[app.{ATTACKER}]\n{}{limits}{}[app.{ATTACKER}.settings]\nattack = \"{}\"\naddress = \"{server}\"\n{again}\
+            "{}{innocents}[app.{ATTACKER}]\n{}{limits}{}[app.{ATTACKER}.settings]\nattack = \"{}\"\naddress = \"{server}\"\n{again}\
              {}processes = [{own}, {parent}]\nfiles = [\"/etc/passwd\", \"/etc/shadow\", \"{}\", \"{}\"]\n",
+            if lines.contains("\"store.") { state_in(folder) } else { String::new() },
             // The limits of those that go on are as small, and cannot be said twice.
             if goes == Goes::On { lines.replace(SMALL, "") } else { lines.to_owned() },
             if is_at_processes(case) { may_read(&processes_file(folder)) } else { String::new() },
@@ -189,6 +190,11 @@ fn configuration(case: &Case, folder: &Path, server: SocketAddr, goes: Goes) -> 
             folder.join("node.log").display(),
         ),
     }
+}
+
+/// Without a state folder there is no store to attack.
+fn state_in(folder: &Path) -> String {
+    format!("[node]\nstate = \"{}\"\n", from_a_package::state(folder).display())
 }
 
 /// The attacker's limits.
@@ -313,6 +319,10 @@ fn has_come(case: &Case, node: &OwnNode) -> bool {
     match case.must {
         Must::End(_) => has_ended(node),
         Must::BeRefused => came_of_commands(&log_of(node)).0 > 0,
+        Must::KeepNoMore(_) => {
+            let (denied, worked) = came_of_commands(&log_of(node));
+            denied > 0 && worked > 0
+        }
         Must::BeLimited => {
             attackers(node).iter().any(|app| app.refusals > 0) || came_of_commands(&log_of(node)).0 > 0
         }

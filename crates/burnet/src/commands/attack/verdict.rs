@@ -86,6 +86,12 @@ pub fn judge(case: &Case, seen: &Evidence) -> Result<String, String> {
         Must::BeRefused | Must::BeLimited => {
             Ok(format!("{} commands refused", seen.refusals.max(seen.denied)))
         }
+        Must::KeepNoMore(_) if seen.worked == 0 => {
+            Err("nothing of it worked, so nothing is shown".to_owned())
+        }
+        Must::KeepNoMore(most) if seen.worked > most => Err(format!("{} commands worked", seen.worked)),
+        Must::KeepNoMore(_) if seen.denied == 0 => Err("it was refused nothing".to_owned()),
+        Must::KeepNoMore(_) => Ok(format!("{} kept, {} refused", seen.worked, seen.denied)),
         Must::BeCutShort if seen.lines_left_out => Ok("the rest of its lines is left out".to_owned()),
         Must::BeCutShort => Err("the node left nothing out of the log".to_owned()),
         Must::OwnItsRules => owned(seen),
@@ -248,6 +254,10 @@ mod tests {
         check(Must::BeRefused, came(9, 0, 0), Err("it heard of no refusal, so nothing is shown"));
         check(Must::BeRefused, came(9, 9, 0), Ok("9 commands refused"));
         check(Must::BeLimited, came(9, 0, 1), Ok("9 commands refused"));
+        check(Must::KeepNoMore(3), came(0, 9, 0), Err("nothing of it worked, so nothing is shown"));
+        check(Must::KeepNoMore(3), came(9, 9, 4), Err("4 commands worked"));
+        check(Must::KeepNoMore(3), came(9, 0, 3), Err("it was refused nothing"));
+        check(Must::KeepNoMore(3), came(9, 9, 3), Ok("3 kept, 9 refused"));
         let full = |rules| Evidence { owners: vec![ATTACKER.to_owned(); rules], ..came(9, 9, 1) };
         check(Must::BeLimited, full(300), Ok("9 commands refused"));
         check(Must::BeLimited, full(301), Err("the switches have 301 rules of its"));

@@ -1,0 +1,80 @@
+//! An app that asks the store what its settings say, so that tests can see what comes of it.
+//!
+//! First each of one list, then each of another again and again, one at each tick: `put KEY BYTES`, `get KEY`, `delete KEY`, `list PREFIX`. What
+//! comes of each it prints. Never does anything useful.
+
+use burnet_sdk::store::{keys, status};
+use burnet_sdk::{App, Commands, DatapathId, Interests, QueryReply, Receipt, Settings, SoftLimit, Ticket};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HoarderSettings {
+    first: Vec<String>,
+    then: Vec<String>,
+}
+
+struct Hoarder {
+    settings: HoarderSettings,
+    ticks: usize,
+    open: BTreeMap<u64, String>,
+}
+
+impl App for Hoarder {
+    fn new(settings: &Settings) -> Result<Self, String> {
+        Ok(Hoarder { settings: settings.read()?, ticks: 0, open: BTreeMap::new() })
+    }
+
+    fn interests(&self) -> Interests {
+        Interests::none().ticks()
+    }
+
+    fn on_tick(&mut self, _: u64, out: &mut Commands) {
+        let HoarderSettings { first, then } = &self.settings;
+        let next = first.get(self.ticks).or_else(|| then.get((self.ticks - first.len()) % then.len().max(1)));
+        if let Some(ask) = next.cloned() {
+            let Ticket(ticket) = give(&ask, out);
+            self.open.insert(ticket, ask);
+        }
+        self.ticks += 1;
+    }
+
+    fn on_query_reply(&mut self, reply: &QueryReply, _: &mut Commands) {
+        let came = match reply.status {
+            status::DONE => "done",
+            status::NOT_FOUND => "not found",
+            status::APP_FULL => "the app's share is full",
+            _ => "something else",
+        };
+        let ask = self.open.remove(&reply.ticket).unwrap_or_default();
+        let listed: Vec<&str> =
+            if ask.starts_with("list") { keys(reply.payload).collect() } else { Vec::new() };
+        println!("{ask}: {came}, {} bytes {listed:?}", reply.payload.len());
+    }
+
+    fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, _: &mut Commands) {
+        let ask = self.open.remove(&receipt.ticket).unwrap_or_default();
+        println!("{ask}: {}: {}", receipt.outcome, receipt.reason);
+    }
+
+    fn on_soft_limit(&mut self, limit: &SoftLimit, _: &mut Commands) {
+        println!("told of {}: {}, and {} is the soft limit", limit.quota, limit.used, limit.soft);
+    }
+}
+
+fn give(ask: &str, out: &mut Commands) -> Ticket {
+    let words: Vec<&str> = ask.split(' ').collect();
+    match words[..] {
+        ["put", key, bytes] => out.store_put(key, &vec![0x5a; bytes.parse().unwrap_or_default()]),
+        ["delete", key] => out.store_delete(key),
+        ["list", prefix] => out.store_list(prefix, ""),
+        [_, key] => out.store_get(key),
+        _ => out.store_get(ask),
+    }
+}
+
+fn main() -> ExitCode {
+    burnet_sdk::run::<Hoarder>()
+}

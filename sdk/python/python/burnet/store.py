@@ -1,0 +1,22 @@
+"""The statuses of answers of the node's store, as `QueryReply.status` says them."""
+
+from typing import Final
+
+DONE: Final = 0
+"""It is done, and on disk; of a get, the payload is the value; of a list, these are keys and there are no more."""
+NOT_FOUND: Final = 1
+"""There is no such key."""
+APP_FULL: Final = 2
+"""The app would have more in the store than its quota `store_bytes`. Nothing is changed."""
+STORE_FULL: Final = 3
+"""All apps together would have more in the store than it takes. Nothing is changed."""
+FAILED: Final = 4
+"""The disk failed, which the node's log says more of. Nothing is changed."""
+MORE_KEYS: Final = 5
+"""Of a list: these are keys, and there are more of them behind the last."""
+ANSWER_LOST: Final = 0xFFFD
+"""A part of the answer was lost, since the app did not keep up; ask again."""
+BUSY: Final = 0xFFFE
+"""The store has more to do than it can take on; ask again later."""
+AWAY: Final = 0xFFFF
+"""The service that keeps the store is not there now; ask again later."""

@@ -1,0 +1,195 @@
+//! The service that keeps what apps want to find again: keys and values, on disk.
+//!
+//! ```text
+//!   apps ──get, put, delete, list──> kernel ──what each may──> [ this service ] ──one transaction a turn──> FOLDER/store.redb
+//!        <─────────answers──────────        <──────────────────────┘ │
+//!                                           <──how many bytes each app has
+//! ```
+//!
+//! In: what apps ask, after the kernel has looked at their prefixes. Out: an answer to each, a change only once it is on disk; how much each app
+//! has. What waits at one worker becomes one transaction. It decides who may have how many bytes, and nothing of who may read or write what.
+
+pub mod folder;
+pub mod shelf;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use burnet_sdk::store::{Ask, Op, status};
+use burnet_sdk::{App, Commands, Interests, Level, Settings, StoreAsked, Ticket};
+
+use crate::shelf::{Placed, Shelf, Trouble};
+
+/// Its settings, as the node makes them.
+#[derive(Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreSettings {
+    /// Where its file is.
+    pub folder: PathBuf,
+}
+
+/// An answer that waits for what was changed before it to be on disk.
+#[derive(Debug)]
+struct Answer {
+    ticket: Ticket,
+    status: u16,
+    /// A list has several; at most [`shelf::PARTS_MAX`].
+    parts: Vec<Vec<u8>>,
+}
+
+impl Answer {
+    fn of(ticket: Ticket, status: u16) -> Answer {
+        Answer { ticket, status, parts: Vec::new() }
+    }
+
+    fn say(&self, out: &mut Commands) {
+        let Some((last, parts)) = self.parts.split_last() else {
+            return out.answer(self.ticket, self.status, false, &[]);
+        };
+        parts.iter().for_each(|part| out.answer(self.ticket, status::DONE, true, part));
+        out.answer(self.ticket, self.status, false, last);
+    }
+}
+
+/// The service.
+pub struct Store {
+    folder: PathBuf,
+    /// `None`: it cannot be opened now, or was closed after a failure.
+    shelf: Option<Shelf>,
+    /// Those of this turn: as many as a turn has events.
+    answers: Vec<Answer>,
+    /// What each app was last said to have.
+    told: BTreeMap<String, u64>,
+    revision: u64,
+    /// It was tried in this turn to open the file.
+    tried: bool,
+    /// The operator was told that something cannot be kept.
+    complained: bool,
+}
+
+impl App for Store {
+    fn new(settings: &Settings) -> Result<Self, String> {
+        let StoreSettings { folder } = settings.read()?;
+        let (answers, told) = Default::default();
+        Ok(Store { folder, shelf: None, answers, told, revision: 0, tried: false, complained: false })
+    }
+
+    fn interests(&self) -> Interests {
+        Interests::none()
+    }
+
+    fn on_start(&mut self, out: &mut Commands) {
+        self.open(out);
+        self.tell_used(out);
+    }
+
+    fn on_store(&mut self, asked: &StoreAsked, out: &mut Commands) {
+        let ticket = Ticket(asked.ticket);
+        if self.shelf.is_none() && !self.tried {
+            self.open(out);
+        }
+        let Some(shelf) = &mut self.shelf else {
+            return self.answers.push(Answer::of(ticket, status::FAILED));
+        };
+        match do_it(shelf, asked) {
+            Ok((status, parts)) => self.answers.push(Answer { ticket, status, parts }),
+            Err(trouble) => {
+                self.answers.push(Answer::of(ticket, status::FAILED));
+                self.give_up(&trouble, out);
+            }
+        }
+    }
+
+    fn on_caught_up(&mut self, out: &mut Commands) {
+        if let Some(Err(trouble)) = self.shelf.as_mut().map(Shelf::commit) {
+            self.give_up(&trouble, out);
+        }
+        self.answers.drain(..).for_each(|answer| answer.say(out));
+        self.tried = false;
+        self.tell_used(out);
+    }
+}
+
+impl Store {
+    /// What is damaged is put aside and said; what cannot be opened is tried again in the next turn that asks for it.
+    fn open(&mut self, out: &mut Commands) {
+        self.tried = true;
+        match Shelf::open(&self.folder, now_ms()) {
+            Ok((shelf, remark)) => {
+                self.shelf = Some(shelf);
+                self.complained = false;
+                if let Some(remark) = remark {
+                    out.log(Level::Error, &remark);
+                }
+            }
+            Err(trouble) => self.complain(&trouble, out),
+        }
+    }
+
+    /// Nothing of this turn is on disk: nobody is told that it is.
+    fn give_up(&mut self, trouble: &Trouble, out: &mut Commands) {
+        self.shelf = None;
+        for answer in &mut self.answers {
+            *answer = Answer::of(answer.ticket, status::FAILED);
+        }
+        self.tried = true;
+        self.complain(trouble, out);
+    }
+
+    /// Once: it would be the same again and again.
+    fn complain(&mut self, trouble: &Trouble, out: &mut Commands) {
+        if !std::mem::replace(&mut self.complained, true) {
+            let line = format!("{trouble}: what apps ask of the store fails until it is put right");
+            out.log(Level::Error, &line);
+        }
+    }
+
+    /// Of the apps whose bytes have changed since this was last said.
+    fn tell_used(&mut self, out: &mut Commands) {
+        let Some(shelf) = &self.shelf else { return };
+        if *shelf.used() == self.told {
+            return;
+        }
+        let gone = self.told.keys().filter(|app| !shelf.used().contains_key(*app)).map(|app| (app, &0));
+        let changed = shelf.used().iter().filter(|(app, bytes)| self.told.get(*app) != Some(bytes));
+        for (app, bytes) in changed.chain(gone) {
+            self.revision += 1;
+            out.store_used(app, *bytes, self.revision);
+        }
+        self.told.clone_from(shelf.used());
+    }
+}
+
+/// One thing that is asked: its status, and the parts of its payload.
+fn do_it(shelf: &mut Shelf, asked: &StoreAsked) -> Result<(u16, Vec<Vec<u8>>), Trouble> {
+    let Ask { op, key, value } = asked.ask;
+    Ok(match op {
+        Op::Get => match shelf.get(key)? {
+            Some(value) => (status::DONE, vec![value]),
+            None => (status::NOT_FOUND, Vec::new()),
+        },
+        Op::Put => match shelf.put(asked.app, asked.hard_bytes, key, value)? {
+            Placed::Done => (status::DONE, Vec::new()),
+            Placed::AppIsFull => (status::APP_FULL, Vec::new()),
+            Placed::StoreIsFull => (status::STORE_FULL, Vec::new()),
+        },
+        Op::Delete => match shelf.delete(key)? {
+            true => (status::DONE, Vec::new()),
+            false => (status::NOT_FOUND, Vec::new()),
+        },
+        Op::List => {
+            // It was read as text at the border.
+            let after = std::str::from_utf8(value).unwrap_or_default();
+            let (parts, more) = shelf.list(key, after)?;
+            (if more { status::MORE_KEYS } else { status::DONE }, parts)
+        }
+    })
+}
+
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! What the service answers, and when.
+
+use super::*;
+use burnet_sdk::testing::in_words;
+use std::fs;
+
+struct World {
+    store: Store,
+    folder: PathBuf,
+    ticket: u64,
+}
+
+impl World {
+    fn new(name: &str) -> World {
+        let folder = std::env::temp_dir().join(format!("burnet-store-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        folder::make(&folder).unwrap();
+        World { store: World::service(&folder), folder, ticket: 0 }
+    }
+
+    fn service(folder: &std::path::Path) -> Store {
+        let settings = serde_json::json!({ "folder": folder }).to_string();
+        Store::new(&Settings::from_json(settings.as_bytes()).unwrap()).unwrap()
+    }
+
+    fn ask(&mut self, op: Op, key: &str, value: &[u8]) -> Vec<String> {
+        let mut out = Commands::new();
+        self.ticket += 1;
+        let ask = Ask { op, key, value };
+        self.store.on_store(&StoreAsked { ticket: self.ticket, app: "a", hard_bytes: 10, ask }, &mut out);
+        in_words(out.frames())
+    }
+
+    fn end_turn(&mut self) -> Vec<String> {
+        let mut out = Commands::new();
+        self.store.on_caught_up(&mut out);
+        in_words(out.frames())
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn answer(status: u16, payload: &[u8]) -> String {
+    format!("QueryAnswer(QueryAnswer {{ status: {status}, more: false, payload: {payload:?} }})")
+}
+
+fn used(bytes: u64, revision: u64) -> String {
+    format!("StoreUsed(Used {{ app: \"a\", bytes: {bytes}, revision: {revision} }})")
+}
+
+#[test]
+fn what_cannot_be_kept_is_said_once_and_answered_each_time() {
+    let mut world = World::new("away");
+    fs::remove_dir_all(&world.folder).unwrap();
+    let said = world.ask(Op::Put, "k", b"v");
+    assert!(said[0].starts_with("log the store's file cannot be used ("), "{said:?}");
+    assert_eq!(world.ask(Op::Get, "k", b""), [""; 0]);
+    assert_eq!(world.end_turn(), [answer(status::FAILED, b""), answer(status::FAILED, b"")]);
+    assert_eq!(world.ask(Op::Get, "k", b""), [""; 0]);
+    assert_eq!(world.end_turn(), [answer(status::FAILED, b"")]);
+    folder::make(&world.folder).unwrap();
+    world.ask(Op::Put, "k", b"v");
+    assert_eq!(world.end_turn(), [answer(status::DONE, b""), used(2, 1)], "it is put right");
+}
+
+#[test]
+fn a_turn_is_answered_in_its_order_when_it_is_on_disk() {
+    let mut world = World::new("turn");
+    let asked = [
+        (Op::Get, "k", &b""[..]),
+        (Op::Put, "k", b"v"),
+        (Op::Get, "k", b""),
+        (Op::Put, "l", b"1234567890"),
+        (Op::List, "", b""),
+        (Op::Delete, "l", b""),
+    ];
+    for (op, key, value) in asked {
+        assert_eq!(world.ask(op, key, value), [""; 0], "nothing is said before it is on disk");
+    }
+    let (done, not_found) = (answer(status::DONE, b""), answer(status::NOT_FOUND, b""));
+    let (value, full) = (answer(status::DONE, b"v"), answer(status::APP_FULL, b""));
+    let list = answer(status::DONE, &[1, 0, b'k']);
+    assert_eq!(world.end_turn(), [not_found.clone(), done, value, full, list, not_found, used(2, 1)]);
+    assert_eq!(world.end_turn(), [""; 0]);
+}
+
+#[test]
+fn a_service_that_comes_back_says_what_each_app_has() {
+    let mut world = World::new("back");
+    world.ask(Op::Put, "k", b"v");
+    world.end_turn();
+    world.store = World::service(&world.folder.clone());
+    let mut out = Commands::new();
+    world.store.on_start(&mut out);
+    assert_eq!(in_words(out.frames()), [used(2, 1)]);
+    world.ask(Op::Delete, "k", b"");
+    assert_eq!(
+        world.end_turn(),
+        [answer(status::DONE, b""), used(0, 2)],
+        "who has nothing any more is told of"
+    );
+}
