@@ -69,7 +69,7 @@ mod tests {
 
     fn zone(memory_bytes: u64) -> String {
         format!(
-            r#"[{{"zone":3,"sample":{{"generation":2,"memory_bytes":{memory_bytes}}},"limits":{{"memory_bytes":100}},"keeps_cpu":true}}]"#
+            r#"[{{"zone":3,"sample":{{"generation":2,"memory_bytes":{memory_bytes}}},"limits":[{{"memory_bytes":100}},null],"keeps_cpu":true}}]"#
         )
     }
 
@@ -80,7 +80,7 @@ mod tests {
         check(&mut service, "[{}]", Err("missing field"));
         check(
             &mut service,
-            r#"[{"zone":1,"sample":{},"limits":{},"keeps_cpu":1}]"#,
+            r#"[{"zone":1,"sample":{},"limits":[{},null],"keeps_cpu":1}]"#,
             Err("expected a boolean"),
         );
     }
