@@ -39,11 +39,13 @@ struct Score {
     held: bool,
     pings: u64,
     lost: u64,
+    /// Nothing was kept where nothing could be measured.
+    #[serde(default)]
     throughput: Kept,
 }
 
 /// Of what it answers undisturbed, what the innocent app kept.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Kept {
     median: f64,
     min: f64,
@@ -257,10 +259,15 @@ mod tests {
     }
 
     #[test]
-    fn a_scorecard_without_throughput_is_none() {
-        for printed in ["", "{}", r#"[{"case":"exit","held":true,"pings":1,"lost":0}]"#] {
+    fn what_is_no_scorecard_is_refused() {
+        for printed in ["", "{}", r#"[{"case":"exit"}]"#] {
             assert!(read(printed.as_bytes()).is_err(), "{printed}");
         }
+    }
+
+    #[test]
+    fn an_attack_beside_which_nothing_could_be_measured_counts_as_nothing_kept() {
+        check(&[r#"{"case":"exit","held":true,"pings":1,"lost":0}"#.to_owned()], [true, true, false]);
     }
 
     #[test]

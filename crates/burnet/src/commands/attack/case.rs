@@ -63,8 +63,12 @@ pub enum Must {
 pub const SMALL: &str = "[app.misbehaving.limits]\nmemory_bytes = 67108864\nprocesses = 32\n";
 
 /// What an operator gives an app that is not trusted, for `APP`: a tenth of a core, and little of the rest.
-pub const LIMITS: &str = "[app.APP.limits]\ncpu_percent = 10\nmemory_bytes = 67108864\nprocesses = 32\nopen_files = 64\n\
-    [app.APP.quotas]\ncommands_per_s = 1000\npacket_outs_per_s = 100\n";
+pub const LIMITS: &str =
+    "[app.APP.limits]\ncpu_percent = 10\nmemory_bytes = 67108864\nprocesses = 32\nopen_files = 64\n";
+
+/// And how much of the network. Where a case has quotas of its own, these come beside them.
+pub const QUOTAS: &str = "[app.APP.quotas]\n";
+pub const QUOTA_LINES: &str = "commands_per_s = 1000\npacket_outs_per_s = 100\n";
 
 /// May do nothing at all.
 const NO_CAPABILITY: &str = "[app.misbehaving.capabilities]\n";

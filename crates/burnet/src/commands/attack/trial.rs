@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use emulator::{Emulation, Handle, SwitchOptions, Versions};
 
-use super::case::{By, Case, LIMITS, Must, SMALL};
+use super::case::{By, Case, LIMITS, Must, QUOTA_LINES, QUOTAS, SMALL};
 use super::from_a_package;
 use super::from_a_switch;
 use super::verdict::{ATTACKER, Evidence};
@@ -158,31 +158,26 @@ pub enum Goes {
 /// The node's configuration: the innocents, and the attacker if it is an app.
 fn configuration(case: &Case, folder: &Path, server: SocketAddr, goes: Goes) -> String {
     let innocents = format!("{FIREWALL}[app.learning-switch]\n");
-    let (limits, again) = match goes {
-        Goes::Once => (String::new(), ""),
-        Goes::On => (limits(case), "again = true\n"),
-    };
+    let goes_on = goes == Goes::On;
+    let limits = |app: &str| if goes_on { limits(app) } else { String::new() };
     let (own, parent) =
         (std::process::id(), rustix::process::getppid().map_or(1, |pid| pid.as_raw_nonzero().get()));
     match case.by {
         By::Switch(_) => innocents,
-        By::Storm(count) => {
-            (1..=count).fold(innocents, |all, number| {
-                format!("{all}[app.{ATTACKER}-{number}]\npath = \"/bin/false\"\n")
-            }) + &limits
-        }
+        By::Storm(count) => (1..=count)
+            .map(|number| format!("{ATTACKER}-{number}"))
+            .fold(innocents, |all, app| format!("{all}[app.{app}]\npath = \"/bin/false\"\n{}", limits(&app))),
         By::Package(_) => format!(
             "[node]\nstate = \"{}\"\n{innocents}[app.{}]\n",
             from_a_package::state(folder).display(),
             from_a_package::APP
         ),
-        By::Ring => format!("{innocents}[app.{RING}]\n{limits}"),
+        By::Ring => format!("{innocents}[app.{RING}]\n{}", limits(RING)),
         By::App(lines) => format!(
-            "{}{innocents}[app.{ATTACKER}]\n{}{limits}{}[app.{ATTACKER}.settings]\nattack = \"{}\"\naddress = \"{server}\"\n{again}\
+            "{}{innocents}[app.{ATTACKER}]\n{}{}[app.{ATTACKER}.settings]\nattack = \"{}\"\naddress = \"{server}\"\nagain = {goes_on}\n\
              {}processes = [{own}, {parent}]\nfiles = [\"/etc/passwd\", \"/etc/shadow\", \"{}\", \"{}\"]\n",
             if lines.contains("\"store.") { state_in(folder) } else { String::new() },
-            // The limits of those that go on are as small, and cannot be said twice.
-            if goes == Goes::On { lines.replace(SMALL, "") } else { lines.to_owned() },
+            if goes_on { within_limits(lines) } else { lines.to_owned() },
             if is_at_processes(case) { may_read(&processes_file(folder)) } else { String::new() },
             case.name,
             if is_at_processes(case) { processes_in(&processes_file(folder)) } else { String::new() },
@@ -197,14 +192,18 @@ fn state_in(folder: &Path) -> String {
     format!("[node]\nstate = \"{}\"\n", from_a_package::state(folder).display())
 }
 
-/// The attacker's limits.
-fn limits(case: &Case) -> String {
-    let of = |app: &str| LIMITS.replace("APP", app);
-    match case.by {
-        By::App(_) => of(ATTACKER),
-        By::Ring => of(RING),
-        By::Storm(count) => (1..=count).map(|number| of(&format!("{ATTACKER}-{number}"))).collect(),
-        By::Package(_) | By::Switch(_) => String::new(),
+/// What an operator gives an app that is not trusted.
+fn limits(app: &str) -> String {
+    (LIMITS.to_owned() + QUOTAS + QUOTA_LINES).replace("APP", app)
+}
+
+/// A case's own lines within such limits, none of which is said twice.
+fn within_limits(lines: &str) -> String {
+    let lines = lines.replace(SMALL, "");
+    let quotas = QUOTAS.replace("APP", ATTACKER);
+    match lines.contains(&quotas) {
+        true => LIMITS.replace("APP", ATTACKER) + &lines.replace(&quotas, &(quotas.clone() + QUOTA_LINES)),
+        false => lines + &limits(ATTACKER),
     }
 }
 
@@ -419,4 +418,21 @@ fn look_back(node: &OwnNode, network: &Handle, seen: &mut Evidence) {
     let tries =
         text.lines().filter_map(|line| line.split_once("misbehaving: tried ")).map(|(_, tried)| tried);
     seen.tries = tries.map(str::to_owned).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::attack::case::CASES;
+
+    #[test]
+    fn every_case_has_a_configuration_that_can_be_read() {
+        for case in CASES.iter().filter(|case| !matches!(case.by, By::Package(_))) {
+            for goes in [Goes::Once, Goes::On] {
+                let text = configuration(case, Path::new("/tmp"), ([127, 0, 0, 1], 1).into(), goes);
+                let read = text.parse::<toml::Table>();
+                assert!(read.is_ok(), "{}: {read:?}", case.name);
+            }
+        }
+    }
 }
