@@ -60,6 +60,11 @@ impl OwnNode {
         })
     }
 
+    /// Its own folder, which goes with it.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The file into which a node of [`OwnNode::start_configured`] logs.
     pub fn log(&self) -> PathBuf {
         self.folder.join(LOG)

@@ -7,8 +7,8 @@
 //! Where cores are fewer than threads, a worker that reads on while its app waits for a core reads packet-ins only to drop them: with two workers
 //! and two threads of an app on two cores, more than half of them. Pure, and never about an app that sleeps: offering a core to nobody takes a microsecond.
 
-/// From one offer to the next. An app that lets packet-ins be dropped and keeps its core busy gets a time slice of Linux's, of about 3 ms, by each: the worker
-/// has two fifths of the core at the least, and an app with a limit of processor time takes no more than that. Offers in every turn gave no more answers.
+/// From one offer to the next. An app that lets packet-ins be dropped and keeps its core busy gets a time slice of Linux's, of about 3 ms, by each: by that reckoning the worker
+/// has two fifths of the core at the least. An app with a limit of processor time takes no more than its limit. Offers in every turn gave no more answers.
 const INTERVAL_MS: u64 = 2;
 
 /// Of one worker.

@@ -571,7 +571,7 @@ fn without(argument: u8, bits: u64) -> Result<SeccompCondition, seccompiler::Err
 }
 
 /// A constant of Linux, none of which is negative, or a process id.
-const fn word(constant: i32) -> u64 {
+pub(super) const fn word(constant: i32) -> u64 {
     constant.unsigned_abs() as u64
 }
 

@@ -108,20 +108,18 @@ impl Listener {
 
     /// Copies what the caller has at an address.
     pub(super) fn read(&self, call: &Call, address: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.memory(call)?.read_exact_at(bytes, address)
+    }
+
+    fn memory(&self, call: &Call) -> io::Result<File> {
         let memory = File::open(format!("/proc/{}/mem", call.thread))?;
         // It is the caller's only if the caller waits after it was opened.
-        if !self.is_waiting(call) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        memory.read_exact_at(bytes, address)
+        if self.is_waiting(call) { Ok(memory) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     /// Copies what the caller has at an address until a byte of zero, which is left out; an error if there is none within `most` bytes.
     pub(super) fn read_text(&self, call: &Call, address: u64, most: usize) -> io::Result<Vec<u8>> {
-        let memory = File::open(format!("/proc/{}/mem", call.thread))?;
-        if !self.is_waiting(call) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
+        let memory = self.memory(call)?;
         let (mut text, mut bytes) = (Vec::new(), [0; TEXT_AT_ONCE]);
         while text.len() < most {
             // What lies behind the text may be nobody's; then fewer bytes come.

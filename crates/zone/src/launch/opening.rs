@@ -9,6 +9,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use super::filter::word;
 use super::notify::Call;
 use crate::sandbox::Files;
 
@@ -67,11 +68,11 @@ pub(super) const MAKES_A_FILE: u64 = word(libc::O_CREAT) | word(libc::O_TMPFILE 
 const CREATES: u64 = word(libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC);
 
 /// What libraries look for at every start, and do without: a word on each would only hide the others. An app that opens these learns nothing either.
-const LOOKED_FOR: [&str; 12] = [
+const LOOKED_FOR: [&str; 13] = [
     "/etc/ld.so.preload",
     "/etc/localtime",
     "/etc/nsswitch.conf",
-    "/etc/ssl",
+    "/etc/ssl/openssl.cnf",
     "/proc/cpuinfo",
     "/proc/meminfo",
     "/proc/stat",
@@ -79,6 +80,7 @@ const LOOKED_FOR: [&str; 12] = [
     "/sys/devices/system",
     "/sys/fs/cgroup",
     "/sys/kernel/mm",
+    "/usr/lib/ssl/openssl.cnf",
     "/usr/share/locale",
 ];
 
@@ -125,11 +127,6 @@ fn folder(argument: u64) -> Option<u64> {
     (low != u64::from(libc::AT_FDCWD.cast_unsigned())).then_some(low)
 }
 
-/// A constant of Linux, none of which is negative.
-const fn word(constant: i32) -> u64 {
-    constant.unsigned_abs() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +143,8 @@ mod tests {
         check("/etc/shadow", false, Sight::Hidden, words);
         check("/a\nb", false, Sight::Hidden, Some("reading /a\\nb is not granted by fs.read"));
         check("/etc/localtime", false, Sight::Hidden, None);
+        let key = Some("reading /etc/ssl/private/key.pem is not granted by fs.read");
+        check("/etc/ssl/private/key.pem", false, Sight::Hidden, key);
         check(
             "/etc/localtime2",
             false,

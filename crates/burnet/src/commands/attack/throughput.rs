@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use emulator::load::figures::median;
-use monitor::Verb;
+use monitor::{AppState, Verb};
 use serde::Serialize;
 
 use super::case::{By, Case};
@@ -25,7 +25,7 @@ use crate::commands::bench::args::LoadArgs;
 use crate::commands::bench::measurement::Measurement;
 use crate::commands::own_node::OwnNode;
 use crate::node::client;
-use crate::node::operator::Question;
+use crate::node::operator::{AppView, Question};
 
 /// A round's seconds: more than from one tick of an app to the next, at which attackers begin anew.
 const ROUND_S: f64 = 1.1;
@@ -96,13 +96,13 @@ pub fn measure(case: &Case) -> Result<Kept, CommandError> {
     let mut node = trial::start_node(case, address, Goes::On)?;
     let controller = node.wait_until_it_listens_with(&["firewall", "learning-switch"])?;
     trial::aim(case, &node)?;
-    attackers(case, &node, Verb::Stop);
+    stop(case, &node)?;
     let load = LoadArgs { switches: SWITCHES, hosts: Some(HOSTS), seconds: ROUND_S, ..LoadArgs::default() };
     let mut measurement = Measurement::begin(&load, controller, |_| {})?;
     measurement.warm_up();
     let mut rates = vec![rate(&mut measurement)];
     for _ in 0..passes(case) {
-        rates.push(beside(case, &node, controller, || rate(&mut measurement)));
+        rates.push(beside(case, &node, controller, || rate(&mut measurement))?);
         accept_all(&server);
         rates.push(rate(&mut measurement));
     }
@@ -119,38 +119,64 @@ fn rate(measurement: &mut Measurement) -> f64 {
     measurement.round().map_or(0.0, emulator::load::RoundReport::responses_per_s)
 }
 
-/// What it gives while the attack goes on.
-fn beside<T>(case: &Case, node: &OwnNode, controller: SocketAddr, measured: impl FnOnce() -> T) -> T {
+/// What it gives while the attack goes on. Without an attack nothing is measured.
+fn beside<T>(
+    case: &Case,
+    node: &OwnNode,
+    controller: SocketAddr,
+    measured: impl FnOnce() -> T,
+) -> Result<T, CommandError> {
     match case.by {
         By::App(_) | By::Ring | By::Storm(_) => {
-            let begun = trial::beginnings(node);
-            attackers(case, node, Verb::Start);
-            trial::wait_for(|| !says_that_it_begins(case) || trial::beginnings(node) > begun);
+            start(case, node)?;
             let came = measured();
-            attackers(case, node, Verb::Stop);
-            came
+            stop(case, node)?;
+            Ok(came)
         }
         By::Package(attack) => std::thread::scope(|scope| {
-            // What came of it is for the trial; here only somebody tries.
-            scope.spawn(|| {
-                node.log().parent().map(|folder| from_a_package::act(attack, folder, node.socket()))
-            });
-            measured()
+            // What came of it is for the trial; here it is enough that somebody tries.
+            let act = scope.spawn(|| from_a_package::act(attack, node.folder(), node.socket()));
+            let came = measured();
+            act.join().map_err(|_| not_tried("it panicked"))?.map_err(not_tried)?;
+            Ok(came)
         }),
         By::Switch(attack) => {
             let over = AtomicBool::new(false);
             std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    while !over.load(Ordering::Relaxed) {
-                        let _ = from_a_switch::act(attack, controller, Duration::from_secs_f64(ROUND_S));
-                        std::thread::sleep(BETWEEN_TRIES);
-                    }
-                });
+                let act = scope.spawn(|| again_and_again(attack, controller, &over));
                 let came = measured();
                 over.store(true, Ordering::Relaxed);
-                came
+                act.join().map_err(|_| not_tried("it panicked"))?.map_err(not_tried)?;
+                Ok(came)
             })
         }
+    }
+}
+
+/// Until it is over; an error if it could never be tried.
+fn again_and_again(
+    attack: from_a_switch::SwitchAttack,
+    controller: SocketAddr,
+    over: &AtomicBool,
+) -> std::io::Result<()> {
+    let mut tried = from_a_switch::act(attack, controller, Duration::from_secs_f64(ROUND_S));
+    while !over.load(Ordering::Relaxed) {
+        std::thread::sleep(BETWEEN_TRIES);
+        tried = tried.or(from_a_switch::act(attack, controller, Duration::from_secs_f64(ROUND_S)));
+    }
+    tried.map(drop)
+}
+
+fn not_tried(why: impl fmt::Display) -> CommandError {
+    CommandError::DidNotWork(format!("the attack was not tried: {why}"))
+}
+
+/// Apps of the node that attack.
+fn attackers(case: &Case) -> usize {
+    match case.by {
+        By::App(_) | By::Ring => 1,
+        By::Storm(count) => count,
+        By::Package(_) | By::Switch(_) => 0,
     }
 }
 
@@ -159,15 +185,39 @@ fn says_that_it_begins(case: &Case) -> bool {
     matches!(case.by, By::App(_)) && case.name != "restart-storm"
 }
 
-/// Says so of every app that attacks. One that is so already stays so.
-fn attackers(case: &Case, node: &OwnNode, verb: Verb) {
-    if matches!(case.by, By::Package(_) | By::Switch(_)) {
-        return;
+/// Starts them, and waits until they have begun.
+fn start(case: &Case, node: &OwnNode) -> Result<(), CommandError> {
+    let before = trial::beginnings(node);
+    trial::attackers(node).into_iter().for_each(|app| tell(node, app, Verb::Start));
+    let begun = trial::wait_for(|| match says_that_it_begins(case) {
+        true => trial::beginnings(node) > before,
+        false => trial::attackers(node).iter().all(|app| !is_stopped(app)),
+    });
+    if begun { Ok(()) } else { Err(not_tried("the app that attacks did not begin")) }
+}
+
+/// Stops them, and waits until the node knows all of them and says that they are.
+fn stop(case: &Case, node: &OwnNode) -> Result<(), CommandError> {
+    let wanted = attackers(case);
+    if wanted == 0 {
+        return Ok(());
     }
-    for app in trial::attackers(node) {
-        let question = Question::App { app: app.status.app, verb, why: None };
-        let _ = client::ask(node.socket(), &question);
-    }
+    let stopped = trial::wait_for(|| {
+        let (stopped, others): (Vec<_>, Vec<_>) = trial::attackers(node).into_iter().partition(is_stopped);
+        others.into_iter().for_each(|app| tell(node, app, Verb::Stop));
+        stopped.len() == wanted
+    });
+    if stopped { Ok(()) } else { Err(not_tried("the app that attacks cannot be stopped in between")) }
+}
+
+fn is_stopped(app: &AppView) -> bool {
+    app.status.state == AppState::Stopped
+}
+
+/// What comes of it is looked at by whoever waits.
+fn tell(node: &OwnNode, app: AppView, verb: Verb) {
+    let question = Question::App { app: app.status.app, verb, why: None };
+    let _ = client::ask(node.socket(), &question);
 }
 
 /// What an attacker connects to must not be full the next time.

@@ -116,9 +116,9 @@ fn is_at_processes(case: &Case) -> bool {
 
 /// Tells an attacker that is at processes the kernel's and an innocent app's, and says how its tries name them.
 pub fn aim(case: &Case, node: &OwnNode) -> Result<Vec<String>, CommandError> {
-    let (true, Some(folder)) = (is_at_processes(case), node.log().parent().map(Path::to_owned)) else {
+    if !is_at_processes(case) {
         return Ok(Vec::new());
-    };
+    }
     let mut pids = Vec::new();
     // An app that runs has been seen by its kernel before its process is known to the operator's socket.
     if !wait_for(|| {
@@ -128,7 +128,7 @@ pub fn aim(case: &Case, node: &OwnNode) -> Result<Vec<String>, CommandError> {
         return Err(CommandError::DidNotWork("the node does not say which processes are its own".to_owned()));
     }
     let text = pids.iter().map(|pid| format!("{pid}\n")).collect::<String>();
-    std::fs::write(processes_file(&folder), text)
+    std::fs::write(processes_file(node.folder()), text)
         .map_err(trouble("the attacker cannot be told of processes"))?;
     Ok(pids.iter().map(ToString::to_string).collect())
 }
@@ -232,8 +232,8 @@ fn watch(case: &Case, node: &OwnNode, network: &Handle, controller: SocketAddr) 
             By::Switch(attack) => Some(from_a_switch::act(attack, controller, WATCH)),
             _ => None,
         });
-        let package = scope.spawn(|| match (case.by, node.log().parent()) {
-            (By::Package(attack), Some(folder)) => Some(from_a_package::act(attack, folder, node.socket())),
+        let package = scope.spawn(|| match case.by {
+            By::Package(attack) => Some(from_a_package::act(attack, node.folder(), node.socket())),
             _ => None,
         });
         wait_for(|| has_begun(case, node));
