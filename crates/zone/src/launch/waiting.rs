@@ -12,10 +12,11 @@
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
+use nix::errno::Errno;
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Resource, Rlimit, WaitOptions};
 
 use super::broker::Broker;
@@ -23,6 +24,9 @@ use super::{LaunchError, failed, filter, privileges};
 
 /// What the monitor may send, and what is passed down.
 const PASSED_DOWN: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
+
+/// After so long a signal is sent again that could not be sent yet: processes give up their privileges within some milliseconds of their start.
+const OWED: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// Signals that wait until somebody reads them here, so that none comes too early.
 pub(super) struct Signals {
@@ -68,8 +72,11 @@ pub(super) fn as_launcher(
     }
     // It is outside of the sandbox and reads of the app no more than an address: the filter only makes that certain.
     let _ = filter::install_for_answering();
+    let mut owed = None;
     loop {
-        if !wait(signals, &mut broker) {
+        let has_signal = wait(signals, Some(&mut broker), owed);
+        owed = owed.and_then(|signal| pass_down(init, signal));
+        if !has_signal {
             continue;
         }
         match signals.next() {
@@ -79,23 +86,30 @@ pub(super) fn as_launcher(
                     end_as(read_status(status).unwrap_or(of_init));
                 }
             }
-            // It is refused if init has ended, and then SIGCHLD follows.
-            Some(signal) => drop(kill(init, signal)),
+            Some(signal) => owed = pass_down(init, signal),
             None => {}
         }
     }
 }
 
-/// Lets the broker answer until something happens; `true` if there is a signal to read.
-fn wait(signals: &Signals, broker: &mut Broker) -> bool {
+/// Passes a signal on; it comes back if it is still owed. Until the other process has given up its privileges too it is another user's, to whom
+/// nobody may send one; who has ended needs none, and SIGCHLD follows.
+fn pass_down(to: Pid, signal: Signal) -> Option<Signal> {
+    (kill(to, signal) == Err(Errno::EPERM)).then_some(signal)
+}
+
+/// Lets the broker answer until something happens, or for [`OWED`] if a signal is owed; `true` if there is a signal to read.
+fn wait(signals: &Signals, broker: Option<&mut Broker>, owed: Option<Signal>) -> bool {
     let mut sources = vec![PollFd::from_borrowed_fd(signals.arrived.as_fd(), PollFlags::IN)];
-    sources.extend(broker.sources());
-    if rustix::event::poll(&mut sources, None).is_err() {
+    sources.extend(broker.iter().flat_map(|broker| broker.sources()));
+    if rustix::event::poll(&mut sources, owed.map(|_| &OWED)).is_err() {
         return false;
     }
     let ready: Vec<PollFlags> = sources.iter().map(PollFd::revents).collect();
     drop(sources);
-    broker.on_ready(&ready[1..]);
+    if let Some(broker) = broker {
+        broker.on_ready(&ready[1..]);
+    }
     !ready[0].is_empty()
 }
 
@@ -106,7 +120,13 @@ pub(super) fn as_init(app: Pid, status: OwnedFd, signals: &Signals, user: Option
         end_with(1);
     }
     let mut status = std::fs::File::from(status);
+    let mut owed = None;
     loop {
+        let has_signal = wait(signals, None, owed);
+        owed = owed.and_then(|signal| pass_down(app, signal));
+        if !has_signal {
+            continue;
+        }
         match signals.next() {
             Some(Signal::SIGCHLD) => {
                 while let Some((pid, how)) = ended(None) {
@@ -117,7 +137,7 @@ pub(super) fn as_init(app: Pid, status: OwnedFd, signals: &Signals, user: Option
                     }
                 }
             }
-            Some(signal) => drop(kill(app, signal)),
+            Some(signal) => owed = pass_down(app, signal),
             None => {}
         }
     }

@@ -23,6 +23,7 @@ pub(crate) fn hold() {
     the_end_of_the_app_is_what_the_monitor_sees();
     whom_an_app_leaves_behind_ends_with_it();
     a_signal_to_the_launcher_reaches_the_app();
+    a_signal_that_comes_early_is_not_lost();
     nobody_outlives_the_launcher();
     what_is_granted_is_there_and_no_more();
     a_grant_of_nothing_is_an_error_that_names_it();
@@ -127,6 +128,17 @@ fn a_signal_to_the_launcher_reaches_the_app() {
     let mut zone = start("wait");
     signal(&zone, Signal::TERM);
     assert_eq!(ended_by(zone.wait().unwrap()), (None, Some(SIGTERM)));
+}
+
+/// At whichever stage of its start the zone is: for a moment its processes are of different users, who may not signal each other.
+fn a_signal_that_comes_early_is_not_lost() {
+    for after_us in (0..30_000).step_by(500) {
+        let mut zone = spawn("wait");
+        std::thread::sleep(std::time::Duration::from_micros(after_us));
+        signal(&zone, Signal::TERM);
+        wait_until(|| zone.try_wait().unwrap().is_some());
+        assert_eq!(ended_by(zone.wait().unwrap()), (None, Some(SIGTERM)), "{after_us} us");
+    }
 }
 
 fn nobody_outlives_the_launcher() {
@@ -443,12 +455,16 @@ pub(crate) fn play(name: &str) {
 
 /// Starts a zone and waits until its app says that it is ready.
 fn start(name: &str) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let mut zone = command.args(["live", name]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut zone = spawn(name);
     let mut line = String::new();
     BufReader::with_capacity(1, zone.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
     zone
+}
+
+fn spawn(name: &str) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["live", name]).stdout(Stdio::piped()).spawn().unwrap()
 }
 
 fn signal(zone: &Child, signal: Signal) {
