@@ -10,6 +10,7 @@
 
 pub mod cgroup;
 pub mod cores;
+pub mod fairness;
 #[cfg(feature = "host")]
 pub mod fault;
 #[allow(unsafe_code, reason = "a C table is implemented with raw pointers")]

@@ -16,10 +16,11 @@
 
 use std::os::fd::BorrowedFd;
 
-use abi::Frame;
 use abi::event::PacketIn;
+use abi::{Frame, ZoneId};
 use ring::{Full, KernelEnd, MAX_FRAME_BYTES, PortFault, PortFds, frame_bytes};
 
+use crate::fairness::FromApps;
 use crate::fault::ZoneFault;
 use crate::overflow::Overflow;
 use crate::shares::{Candidate, Shares};
@@ -50,6 +51,7 @@ pub struct ProcessPort {
     end: KernelEnd,
     overflow: Overflow,
     shares: Shares,
+    from_apps: FromApps,
     dropped: u64,
     told_dropped: u64,
     seen_dropped: u64,
@@ -82,7 +84,8 @@ impl ProcessPort {
     pub fn attach(fds: PortFds) -> Result<ProcessPort, PortFault> {
         let end = KernelEnd::attach(fds)?;
         let ring_bytes = end.packets.ring_bytes();
-        for found in [ring_bytes, end.control.ring_bytes()] {
+        let control_bytes = end.control.ring_bytes();
+        for found in [ring_bytes, control_bytes] {
             if found < MIN_RING_BYTES {
                 return Err(PortFault::RingSize { found_bytes: found as u64 });
             }
@@ -91,6 +94,7 @@ impl ProcessPort {
             end,
             overflow: Overflow::default(),
             shares: Shares::new(ring_bytes),
+            from_apps: FromApps::new(control_bytes - control_bytes / KEPT_FROM_APPS_PART),
             dropped: 0,
             told_dropped: 0,
             seen_dropped: 0,
@@ -180,10 +184,15 @@ impl ProcessPort {
     }
 
     /// Gives to the app what another app made: something published, a query, an answer. It must leave a part of the ring free, and waits for
-    /// nobody: so that no app can make another look as if it had stopped reading, and whoever made it is to be told that it is gone.
-    pub fn deliver_from_app(&mut self, frame: &[u8]) -> Delivery {
+    /// nobody: so that no app can make another look as if it had stopped reading, and whoever made it is to be told that it is gone. One app has
+    /// no more in the ring than is left for the others (`crate::fairness`).
+    pub fn deliver_from_app(&mut self, maker: ZoneId, frame: &[u8]) -> Delivery {
         let kept_bytes = self.end.control.ring_bytes() / KEPT_FROM_APPS_PART;
-        if self.overflow.is_empty() && self.end.control.push_keeping(kept_bytes, &[frame]).is_ok() {
+        let free_bytes = self.end.control.free_bytes().saturating_sub(kept_bytes);
+        if self.overflow.is_empty()
+            && self.from_apps.admit(maker, frame_bytes(frame.len()), free_bytes)
+            && self.end.control.push_keeping(kept_bytes, &[frame]).is_ok()
+        {
             return Delivery::Delivered;
         }
         self.undelivered += 1;

@@ -346,7 +346,7 @@ impl Worker {
             Decision::Subscribed => {}
             Decision::Publish { to, publish } => {
                 let topic = Topic { topic: publish.topic, publisher: zone, payload: publish.payload };
-                let missed = self.pass(to, |out, sequence| write::topic(out, sequence, &topic));
+                let missed = self.pass(zone, to, |out, sequence| write::topic(out, sequence, &topic));
                 if missed > 0 {
                     self.refuse(
                         zone,
@@ -357,7 +357,8 @@ impl Worker {
             }
             Decision::Ask { to, ticket, ask } => {
                 let query = Query { ticket, asker: zone, service: ask.service, payload: ask.payload };
-                if self.pass(ZoneSet::only(to), |out, sequence| write::query(out, sequence, &query)) > 0 {
+                if self.pass(zone, ZoneSet::only(to), |out, sequence| write::query(out, sequence, &query)) > 0
+                {
                     self.dispatch.kernel.close_query(ticket);
                     self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
                 }
@@ -374,7 +375,9 @@ impl Worker {
             Decision::Answer { to, ticket, answer } => {
                 let QueryAnswer { status, more, payload } = answer;
                 let reply = QueryReply { ticket, status, more, payload };
-                if self.pass(ZoneSet::only(to), |out, sequence| write::query_reply(out, sequence, &reply)) > 0
+                if self
+                    .pass(zone, ZoneSet::only(to), |out, sequence| write::query_reply(out, sequence, &reply))
+                    > 0
                 {
                     self.dispatch.kernel.close_query(frame.header.sequence.get());
                     self.answer(to, ticket, ANSWER_LOST, false, &[]);
@@ -415,7 +418,7 @@ impl Worker {
     ) {
         let app = self.dispatch.zones.get(zone).map(|end| end.app().to_owned()).unwrap_or_default();
         let asked = store::Asked { ticket, app: &app, hard_bytes, ask };
-        if self.pass(ZoneSet::only(to), |out, sequence| write::store(out, sequence, &asked)) > 0 {
+        if self.pass(zone, ZoneSet::only(to), |out, sequence| write::store(out, sequence, &asked)) > 0 {
             self.dispatch.kernel.close_query(ticket);
             self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
         }
@@ -522,7 +525,7 @@ impl Worker {
     }
 
     /// Hands what an app made to other zones, as far as they keep up: how many do not, and so do not get it.
-    fn pass(&mut self, to: ZoneSet, event: impl FnOnce(&mut Vec<u8>, u64) -> bool) -> usize {
+    fn pass(&mut self, from: ZoneId, to: ZoneSet, event: impl FnOnce(&mut Vec<u8>, u64) -> bool) -> usize {
         self.sequence += 1;
         self.scratch.clear();
         if !event(&mut self.scratch, self.sequence) {
@@ -530,7 +533,8 @@ impl Worker {
             return to.count();
         }
         let Worker { dispatch, scratch, .. } = self;
-        to.filter(|zone| dispatch.zones.get(*zone).is_some_and(|end| !end.deliver_from_app(scratch))).count()
+        to.filter(|zone| dispatch.zones.get(*zone).is_some_and(|end| !end.deliver_from_app(from, scratch)))
+            .count()
     }
 
     fn carry_out_effects(&mut self) {
@@ -721,9 +725,8 @@ impl Worker {
                     let (started, in_calls) = self.mark.timing(zone, || code.start(&settings));
                     match started {
                         Ok(instance) => {
-                            let (instance, events) = (Box::new(instance), Vec::new());
                             let (name, mark) = (app.clone(), self.mark.clone());
-                            let end = ZoneEnd::Trusted { app, instance, events, zone, mark, in_calls };
+                            let end = ZoneEnd::of_trusted(app, instance, zone, mark, in_calls);
                             self.put(zone, &name, end, grant);
                         }
                         Err(fault) => self.dispatch.faults.push((zone, Fault::Trusted { app, fault })),

@@ -16,6 +16,7 @@ use std::net::{TcpListener, TcpStream};
 
 const VICTIM: ZoneId = ZoneId(1);
 const ATTACKER: ZoneId = ZoneId(2);
+const OTHER: ZoneId = ZoneId(3);
 const RING_BYTES: usize = 1 << 20;
 
 /// A worker of a node that has so many.
@@ -196,6 +197,46 @@ fn no_app_ends_a_service_by_asking_more_than_it_answers() {
         _ => None,
     });
     assert!((1..20).contains(&asked.len()), "{}", asked.len());
+}
+
+#[test]
+fn an_app_that_asks_without_end_leaves_room_for_the_questions_of_others() {
+    let mut bench = Bench::new();
+    let mut service = bench.attach(VICTIM, "paths", Grant::of_an_app());
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::of_an_app());
+    let mut other = bench.attach(OTHER, "other", Grant::of_an_app());
+    attacker.command(250, What::Query(Ask { service: "paths", payload: &[0; 4_000] }));
+    bench.turn();
+    other.command(1, What::Query(Ask { service: "paths", payload: &[0; 60_000] }));
+    bench.turn();
+    assert_eq!(other.hear(|event| matches!(event, Event::QueryReply(_)).then_some(())), []);
+    let askers = service.hear(|event| match event {
+        Event::Query(query) => Some(query.asker),
+        _ => None,
+    });
+    assert!((80..=125).contains(&(askers.len() - 1)), "{askers:?}");
+    assert_eq!(askers.last(), Some(&OTHER));
+}
+
+#[test]
+fn an_app_that_publishes_without_end_does_not_blind_who_listens_to_another() {
+    let mut bench = Bench::new();
+    let mut listener = bench.attach(VICTIM, "listener", Grant::of_an_app());
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::of_an_app());
+    let mut other = bench.attach(OTHER, "other", Grant::of_an_app());
+    let topics = Subscribe { events: kind::bit(kind::TOPIC), packets: &[] };
+    assert_eq!(listener.command(1, What::Subscribe(topics)), 1);
+    bench.turn();
+    attacker.command(200, What::Publish(Publish { topic: "noise", payload: &[0; 4_000] }));
+    bench.turn();
+    other.command(1, What::Publish(Publish { topic: "news", payload: &[0; 60_000] }));
+    bench.turn();
+    assert_eq!(other.hear(refusals), [""; 0]);
+    let heard = listener.hear(|event| match event {
+        Event::Topic(topic) => Some(topic.publisher),
+        _ => None,
+    });
+    assert_eq!(heard.iter().filter(|publisher| **publisher == OTHER).count(), 1);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use mio::{Interest, Registry, Token};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use zone::ZoneFault;
+use zone::fairness::FromApps;
 use zone::port::{Delivery, ProcessPort};
 use zone::trusted::{TrustedApp, TrustedFault};
 
@@ -67,6 +68,8 @@ pub enum ZoneEnd {
         instance: Box<TrustedApp>,
         /// Events that it has not been handed yet.
         events: Vec<u8>,
+        /// Whose of them are how many.
+        from_apps: Box<FromApps>,
         /// Its number.
         zone: ZoneId,
         /// Where it is noted that it is called.
@@ -77,6 +80,18 @@ pub enum ZoneEnd {
 }
 
 impl ZoneEnd {
+    /// Of a trusted app that was started within so long.
+    pub fn of_trusted(
+        app: String,
+        instance: TrustedApp,
+        zone: ZoneId,
+        mark: Mark,
+        in_calls: Duration,
+    ) -> ZoneEnd {
+        let (instance, from_apps) = (Box::new(instance), Box::new(FromApps::new(FROM_APPS_BYTES)));
+        ZoneEnd::Trusted { app, instance, events: Vec::new(), from_apps, zone, mark, in_calls }
+    }
+
     /// Which start of a process zone it is; 0 for a trusted app.
     pub fn generation(&self) -> u64 {
         match self {
@@ -121,11 +136,12 @@ impl ZoneEnd {
     }
 
     /// Hands over what another app made, if the zone keeps up: whether it gets it.
-    pub fn deliver_from_app(&mut self, frame: &[u8]) -> bool {
+    pub fn deliver_from_app(&mut self, maker: ZoneId, frame: &[u8]) -> bool {
         match self {
-            ZoneEnd::Process { port, .. } => port.deliver_from_app(frame) == Delivery::Delivered,
-            ZoneEnd::Trusted { events, .. } => {
-                let has_room = events.len() + frame.len() <= FROM_APPS_BYTES;
+            ZoneEnd::Process { port, .. } => port.deliver_from_app(maker, frame) == Delivery::Delivered,
+            ZoneEnd::Trusted { events, from_apps, .. } => {
+                let free_bytes = FROM_APPS_BYTES.saturating_sub(events.len());
+                let has_room = from_apps.admit(maker, frame.len(), free_bytes);
                 if has_room {
                     events.extend_from_slice(frame);
                 }
@@ -146,7 +162,9 @@ impl ZoneEnd {
 
     /// Lets a trusted app hear what waits for it; a process zone hears by itself.
     pub fn run(&mut self) -> Result<(), Fault> {
-        let ZoneEnd::Trusted { app, instance, events, zone, mark, in_calls } = self else { return Ok(()) };
+        let ZoneEnd::Trusted { app, instance, events, zone, mark, in_calls, .. } = self else {
+            return Ok(());
+        };
         if events.is_empty() {
             return Ok(());
         }
