@@ -221,7 +221,7 @@ impl Misbehaving {
             | Attack::OutputFlood
             | Attack::AskFlood
             | Attack::StoreFlood
-            | Attack::StoreOthers => network::attack(settings.attack, &self.switches, out),
+            | Attack::StoreOthers => network::attack(settings.attack, self.ticks, &self.switches, out),
             _ => machine::attack(settings, out),
         }
     }

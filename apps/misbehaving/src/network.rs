@@ -32,7 +32,8 @@ const METERS_OF_ALL: [u32; 2] = [0xffff_fffd, 0xffff_fffe];
 /// The upper bits of a cookie are its owner's number; the first zones are the apps that stand first in the configuration.
 const OWNER_SHIFT: u32 = 48;
 
-pub(crate) fn attack(attack: Attack, switches: &[DatapathId], out: &mut Commands) {
+/// `turn` is another number each time that it is done again.
+pub(crate) fn attack(attack: Attack, turn: u32, switches: &[DatapathId], out: &mut Commands) {
     match attack {
         Attack::ForgedDatapath => (0..100).for_each(|_| {
             out.rule(NO_SUCH_SWITCH).send_with_receipt();
@@ -53,11 +54,11 @@ pub(crate) fn attack(attack: Attack, switches: &[DatapathId], out: &mut Commands
             out.store_list(key, "");
             out.store_list("", key);
         }),
-        _ => switches.iter().for_each(|datapath| on_switch(attack, *datapath, out)),
+        _ => switches.iter().for_each(|datapath| on_switch(attack, turn, *datapath, out)),
     }
 }
 
-fn on_switch(attack: Attack, datapath: DatapathId, out: &mut Commands) {
+fn on_switch(attack: Attack, turn: u32, datapath: DatapathId, out: &mut Commands) {
     match attack {
         Attack::ForgedCookie => (1..8).for_each(|owner| {
             let cookie = owner << OWNER_SHIFT;
@@ -94,9 +95,12 @@ fn on_switch(attack: Attack, datapath: DatapathId, out: &mut Commands) {
         Attack::ClearTables => {
             out.rule(datapath).delete_within().send_with_receipt();
         }
-        Attack::TableFlood | Attack::RuleFlood => {
-            (0..FLOOD).for_each(|number| flood(attack, datapath, number, out))
+        // What there was no room for on the way to the switch is followed by others the next time, until its table is full.
+        Attack::TableFlood => {
+            let first = 0x0200_0000_0000 + u64::from(turn) * u64::from(FLOOD);
+            (first..first + u64::from(FLOOD)).for_each(|address| flood(address, datapath, out));
         }
+        Attack::RuleFlood => (0..FLOOD).for_each(|_| flood(0x0200_0000_0000, datapath, out)),
         Attack::PacketOutFlood => (0..FLOOD).for_each(|_| {
             out.packet_out(datapath).frame(&[0x02; 60]).output(NOWHERE).send();
         }),
@@ -124,9 +128,7 @@ fn blocked_in_another_order(m: &mut burnet_sdk::MatchWriter<'_>) {
 }
 
 /// Rules that differ in their match fill a table; the same rule again and again fills the way to the switch.
-fn flood(attack: Attack, datapath: DatapathId, number: u16, out: &mut Commands) {
-    let address =
-        if attack == Attack::TableFlood { 0x0200_0000_0000u64 + u64::from(number) } else { 0x0200_0000_0000 };
+fn flood(address: u64, datapath: DatapathId, out: &mut Commands) {
     let rule = out.rule(datapath).priority(1).matching(|m| {
         m.field(Field::EthDst, u128::from(address));
     });
