@@ -11,6 +11,7 @@
 //! for a switch of another worker.
 
 mod punting;
+mod telling;
 
 use super::dispatch::Dispatch;
 use super::giving_way::GivingWay;
@@ -27,13 +28,11 @@ use abi::event::{
     ANSWER_LOST, Audit, NO_SUCH_SERVICE, Observed, Packages, Query, QueryReply, SERVICE_BUSY, SoftLimit,
     Topic, kind, write,
 };
-use abi::header::FLAG_RECEIPT;
 use abi::store;
-use abi::{Frame, Outcome, Receipt, ZoneId};
+use abi::{Frame, ZoneId};
 use flow::{DatapathId, ErrorCode};
 use kernel::{Asked, Decision, Effect, Grant, Kernel, QuotaKind, Refusal, Unanswered, ZoneSet};
 use mio::{Events, Poll, Token};
-use monitor::audit::Record;
 use monitor::{LINES_PER_S_MAX, ZoneCounts};
 use southbound::{NotAdopted, Refused, Roster, Southbound, SouthboundConfig, Tag};
 use std::collections::BTreeMap;
@@ -444,97 +443,6 @@ impl Worker {
         let elsewhere = self.roster.worker_of(datapath).filter(|worker| *worker != self.number);
         let line = self.peers.get(elsewhere?)?;
         Some(line.forward(zone, frame.bytes))
-    }
-
-    /// The kernel does not let it pass.
-    fn refuse_for(&mut self, zone: ZoneId, frame: &Frame<'_>, refusal: &Refusal) {
-        self.to_record.count(zone, refusal);
-        self.refuse(zone, frame, &refusal.to_string());
-    }
-
-    /// Records go to their service by one worker, and so does its answer: it subscribed to this one before it says how far it came.
-    fn records_are_kept(&mut self, zone: ZoneId, up_to: u64) {
-        let generation = self.dispatch.zones.get(zone).map(|end| end.generation());
-        if let (RECORDS_WORKER, Some(generation)) = (self.number, generation) {
-            self.unsent.push(FromWorker::AuditKept { generation, up_to });
-        }
-    }
-
-    /// What was refused since this was last called goes into the records.
-    fn tell_refusals(&mut self) {
-        if self.to_record.is_empty() {
-            return;
-        }
-        let kernel = &self.dispatch.kernel;
-        let app = |zone: ZoneId| kernel.zone(zone).map_or("?", |zone| zone.name.as_str());
-        let records = self.to_record.take(now_unix_ms(), app);
-        self.tell_records(records);
-    }
-
-    fn tell_records(&mut self, records: Vec<Record>) {
-        if !records.is_empty() {
-            self.unsent.push(FromWorker::Audit(records));
-        }
-    }
-
-    fn refuse(&mut self, zone: ZoneId, frame: &Frame<'_>, reason: &str) {
-        let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
-        tracing::debug!(app, datapath = %frame.datapath(), "command refused: {reason}");
-        if frame.header.flags.get() & FLAG_RECEIPT == 0 {
-            return;
-        }
-        let receipt = Receipt {
-            ticket: frame.header.sequence.get(),
-            outcome: Outcome::Refused,
-            error: NO_ERROR,
-            reason,
-        };
-        let datapath = frame.datapath();
-        self.tell(ZoneSet::only(zone), |out, sequence| write::receipt(out, sequence, datapath, &receipt));
-    }
-
-    fn pass_word_on(&mut self, zone: ZoneId, letter: impl FnOnce(String, u64) -> FromWorker) {
-        let Some(end) = self.dispatch.zones.get(zone) else { return };
-        // A box that is full has something better in it: the monitor judges if none come.
-        let _ = self.control.send(letter(end.app().to_owned(), end.generation()));
-    }
-
-    fn answer(&mut self, to: ZoneId, ticket: u64, status: u16, more: bool, payload: &[u8]) {
-        let reply = QueryReply { ticket, status, more, payload };
-        self.tell(ZoneSet::only(to), |out, sequence| write::query_reply(out, sequence, &reply));
-    }
-
-    fn log(&mut self, zone: ZoneId, level: u8, text: &str) {
-        let Some(text) = self.log_lines.line(zone, text, self.now_ms) else { return };
-        let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
-        match level {
-            0 => tracing::error!(target: "app", "{app}: {text}"),
-            1 => tracing::warn!(target: "app", "{app}: {text}"),
-            2 => tracing::info!(target: "app", "{app}: {text}"),
-            _ => tracing::debug!(target: "app", "{app}: {text}"),
-        }
-    }
-
-    /// Puts an event together and hands it to some zones.
-    fn tell(&mut self, to: ZoneSet, event: impl FnOnce(&mut Vec<u8>, u64) -> bool) {
-        self.sequence += 1;
-        self.scratch.clear();
-        if event(&mut self.scratch, self.sequence) {
-            to.for_each(|zone| self.dispatch.deliver_control(zone, &self.scratch));
-        }
-    }
-
-    /// Hands what an app made to other zones, as far as they keep up: how many do not, and so do not get it.
-    fn pass(&mut self, from: ZoneId, to: ZoneSet, event: impl FnOnce(&mut Vec<u8>, u64) -> bool) -> usize {
-        self.sequence += 1;
-        self.scratch.clear();
-        if !event(&mut self.scratch, self.sequence) {
-            // What fits into no frame nobody gets.
-            return to.count();
-        }
-        let Worker { dispatch, scratch, .. } = self;
-        to.filter(|zone| dispatch.zones.get(*zone).is_some_and(|end| !end.deliver_from_app(from, scratch)))
-            .count()
     }
 
     fn carry_out_effects(&mut self) {

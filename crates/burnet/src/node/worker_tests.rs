@@ -7,6 +7,7 @@ use abi::event::Event;
 use flow::canonical::{write_instructions, write_match};
 use flow::text::{parse_instructions, parse_match};
 use kernel::Bounds;
+use monitor::audit::Record;
 use openflow::message::{Body, FeaturesReply, Hello};
 use openflow::{Message, Version};
 use ring::{AppEnd, Port, Sizes};
