@@ -39,6 +39,9 @@ Exit code 0 only if all held.";
 /// Attacks at once. More make each other's pings late on a small machine.
 const JOBS_MAX: u64 = 16;
 
+/// Rounds with each attack: some minutes for one.
+const ROUNDS_MAX: i64 = 100;
+
 /// `burnet attack`.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = EXAMPLES)]
@@ -52,6 +55,9 @@ pub struct AttackArgs {
     /// Also measure how much of its throughput a learning switch keeps beside each, one at a time
     #[arg(long)]
     pub throughput: bool,
+    /// With --throughput: so many rounds with each attack, between as many without it and one more
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=ROUNDS_MAX), requires = "throughput")]
+    pub rounds: u16,
     /// So many at once
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=JOBS_MAX))]
     pub jobs: u64,
@@ -102,7 +108,8 @@ pub fn attack(args: &AttackArgs) -> Result<ExitCode, CommandError> {
     }
     crate::descriptors::take_what_is_allowed();
     let jobs = if args.throughput { 1 } else { usize::try_from(args.jobs).unwrap_or(1) };
-    let scores = try_all(&wanted, jobs, args.throughput, !args.json)?;
+    let rounds = args.throughput.then_some(args.rounds);
+    let scores = try_all(&wanted, jobs, rounds, !args.json)?;
     if args.json {
         print!("{}", super::json(&scores)?);
     } else {
@@ -112,13 +119,18 @@ pub fn attack(args: &AttackArgs) -> Result<ExitCode, CommandError> {
 }
 
 /// Tries the cases, some at once, and shows each as soon as it is over; the scores are in the order of the cases.
-fn try_all(cases: &[&Case], jobs: usize, measures: bool, show: bool) -> Result<Vec<Score>, CommandError> {
+fn try_all(
+    cases: &[&Case],
+    jobs: usize,
+    rounds: Option<u16>,
+    show: bool,
+) -> Result<Vec<Score>, CommandError> {
     let (next, scores) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let scored = score(case, measures);
+                    let scored = score(case, rounds);
                     if let (true, Ok(score)) = (show, &scored) {
                         println!("{}", line(score));
                     }
@@ -135,20 +147,20 @@ fn try_all(cases: &[&Case], jobs: usize, measures: bool, show: bool) -> Result<V
 }
 
 /// One attack, from its trial to its verdict, and what is measured beside it.
-fn score(case: &Case, measures: bool) -> Result<Score, CommandError> {
+fn score(case: &Case, rounds: Option<u16>) -> Result<Score, CommandError> {
     let evidence = trial::hold(case)?;
     let (held, why) = match verdict::judge(case, &evidence) {
         Ok(why) => (true, why),
         Err(why) => (false, why),
     };
     let (pings, lost) = (evidence.pings, evidence.lost.len());
-    let throughput = if measures { measured(case) } else { None };
+    let throughput = rounds.and_then(|rounds| measured(case, rounds));
     Ok(Score { case: case.name, what: case.what, held, why, pings, lost, throughput })
 }
 
 /// What is not measured of one case takes nothing from what was found of the others.
-fn measured(case: &Case) -> Option<Kept> {
-    match throughput::measure(case) {
+fn measured(case: &Case, rounds: u16) -> Option<Kept> {
+    match throughput::measure(case, rounds) {
         Ok(kept) => Some(kept),
         Err(error) => {
             eprintln!("burnet: {}: no throughput was measured: {error}", case.name);

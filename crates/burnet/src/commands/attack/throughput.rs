@@ -34,9 +34,6 @@ const ROUND_S: f64 = 1.1;
 const SWITCHES: u16 = 16;
 const HOSTS: u32 = 100;
 
-/// Rounds with the attack. What is tried with a package cannot be tried twice.
-const PASSES: usize = 2;
-
 /// From one try of a switch that was cut off to the next.
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
@@ -51,6 +48,8 @@ pub struct Kept {
     pub max: f64,
     /// Each round with the attack by the mean of those before and after it.
     pub pairs: Vec<f64>,
+    /// Undisturbed rounds by the mean of those before and after them: how much rounds differ anyway.
+    pub anyway: Vec<f64>,
     /// What was answered undisturbed, a second: the median.
     pub undisturbed_per_s: f64,
 }
@@ -58,19 +57,20 @@ pub struct Kept {
 impl Kept {
     /// Of rounds without, with, without, with … and without. Nothing if nothing was answered undisturbed.
     fn of(rates: &[f64]) -> Option<Kept> {
-        let around = |three: &[f64]| (three[0] + three[2]) / 2.0;
-        let pairs: Vec<f64> = rates
-            .windows(3)
-            .step_by(2)
-            .filter(|three| around(three) > 0.0)
-            .map(|three| three[1] / around(three))
-            .collect();
         let undisturbed: Vec<f64> = rates.iter().step_by(2).copied().collect();
+        let pairs: Vec<f64> = rates.windows(3).step_by(2).filter_map(by_those_around).collect();
+        let anyway = undisturbed.windows(3).filter_map(by_those_around).collect();
         let least = pairs.iter().copied().reduce(f64::min)?;
         let most = pairs.iter().copied().reduce(f64::max)?;
         let (median, undisturbed_per_s) = (median(&pairs)?, median(&undisturbed)?);
-        Some(Kept { median, min: least, max: most, pairs, undisturbed_per_s })
+        Some(Kept { median, min: least, max: most, pairs, anyway, undisturbed_per_s })
     }
+}
+
+/// The second of three by the mean of the others; nothing if they answered nothing.
+fn by_those_around(three: &[f64]) -> Option<f64> {
+    let around = (three[0] + three[2]) / 2.0;
+    (around > 0.0).then_some(three[1] / around)
 }
 
 impl fmt::Display for Kept {
@@ -87,11 +87,11 @@ impl fmt::Display for Kept {
     }
 }
 
-/// Measures one case.
+/// Measures one case, with so many rounds beside the attack.
 ///
 /// # Errors
 /// It could not be measured: no node, no load.
-pub fn measure(case: &Case) -> Result<Kept, CommandError> {
+pub fn measure(case: &Case, rounds: u16) -> Result<Kept, CommandError> {
     let (server, address) = trial::server()?;
     let mut node = trial::start_node(case, address, Goes::On)?;
     let controller = node.wait_until_it_listens_with(&["firewall", "learning-switch"])?;
@@ -101,7 +101,7 @@ pub fn measure(case: &Case) -> Result<Kept, CommandError> {
     let mut measurement = Measurement::begin(&load, controller, |_| {})?;
     measurement.warm_up();
     let mut rates = vec![rate(&mut measurement)];
-    for _ in 0..passes(case) {
+    for _ in 0..rounds_of(case, rounds) {
         rates.push(beside(case, &node, controller, || rate(&mut measurement))?);
         accept_all(&server);
         rates.push(rate(&mut measurement));
@@ -110,8 +110,9 @@ pub fn measure(case: &Case) -> Result<Kept, CommandError> {
     Kept::of(&rates).ok_or_else(unmeasured)
 }
 
-fn passes(case: &Case) -> usize {
-    if matches!(case.by, By::Package(_)) { 1 } else { PASSES }
+/// What is tried with a package cannot be tried twice.
+fn rounds_of(case: &Case, rounds: u16) -> u16 {
+    if matches!(case.by, By::Package(_)) { 1 } else { rounds }
 }
 
 /// Answers a second of one round.
@@ -239,6 +240,12 @@ mod tests {
         check(&[], None);
         check(&[0.0, 5.0, 0.0], None);
         check(&[5.0], None);
+    }
+
+    #[test]
+    fn how_much_rounds_differ_anyway_is_of_those_without_the_attack() {
+        let kept = Kept::of(&[100.0, 1.0, 150.0, 1.0, 200.0, 1.0, 50.0]).unwrap();
+        assert_eq!(kept.anyway, [1.0, 2.0]);
     }
 
     #[test]
