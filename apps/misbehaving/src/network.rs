@@ -12,6 +12,9 @@ const NO_SUCH_SWITCH: DatapathId = DatapathId(0xbad);
 /// Rules of a flood of rules, one after the other, and packets of a flood of packets: some times what a table of a real switch holds.
 const FLOOD: u16 = 20_000;
 
+/// The first Ethernet address of the rules: one that an operator may give out, and that nobody here has.
+const FIRST_ADDRESS: u64 = 0x0200_0000_0000;
+
 /// Questions of a flood of questions, and how long each is: many times what may wait for an app.
 const ASKS: u32 = 400;
 const ASK_BYTES: usize = 48 << 10;
@@ -97,10 +100,10 @@ fn on_switch(attack: Attack, turn: u32, datapath: DatapathId, out: &mut Commands
         }
         // What there was no room for on the way to the switch is followed by others the next time, until its table is full.
         Attack::TableFlood => {
-            let first = 0x0200_0000_0000 + u64::from(turn) * u64::from(FLOOD);
+            let first = FIRST_ADDRESS + u64::from(turn) * u64::from(FLOOD);
             (first..first + u64::from(FLOOD)).for_each(|address| flood(address, datapath, out));
         }
-        Attack::RuleFlood => (0..FLOOD).for_each(|_| flood(0x0200_0000_0000, datapath, out)),
+        Attack::RuleFlood => (0..FLOOD).for_each(|_| flood(FIRST_ADDRESS, datapath, out)),
         Attack::PacketOutFlood => (0..FLOOD).for_each(|_| {
             out.packet_out(datapath).frame(&[0x02; 60]).output(NOWHERE).send();
         }),
@@ -162,7 +165,7 @@ fn silence(datapath: DatapathId, out: &mut Commands) {
 /// A long rule of its own; the same again takes its place, so that the tables stay small.
 fn long_rule(datapath: DatapathId, out: &mut Commands) {
     let rule = out.rule(datapath).priority(1).matching(|m| {
-        m.field(Field::EthDst, 0x0200_0000_0000u64);
+        m.field(Field::EthDst, FIRST_ADDRESS);
     });
     rule.apply(|a| {
         (0..LONG_RULE_OUTPUTS).for_each(|_| {

@@ -8,6 +8,8 @@
 //! publishes without end would blind who listens to others. So nobody may have more in it than is left free: whoever floods alone gets half,
 //! and there is always room for the next. What was let in counts until nearly all of it was taken; then everybody begins anew.
 //!
+//! It is the rule that `crate::shares` has for the packet-ins of switches and ports, without its tables: apps are few, and have numbers.
+//!
 //! Pure; never knows what was made, never allocates.
 
 use abi::ZoneId;

@@ -5,6 +5,7 @@
 //!  worker ──control────→ [a ring of its own] ───────────→ app    read first, and never dropped …
 //!                └──full→ [overflow, 2 MiB] ─flush─↗             … but overflowing this ends the zone; while something
 //!                                                                  is in it the worker reads who floods more slowly
+//!  worker ──other apps'→ [the same ring; each its share] ─→ app   dropped beyond that, and whoever made it is told
 //!  worker ←─command frame─ [ring] ←────────────────────── app
 //! ```
 //!

@@ -55,7 +55,6 @@ struct Kept {
     max: f64,
     pairs: Vec<f64>,
     /// How much undisturbed rounds differ from those around them.
-    #[serde(default)]
     anyway: Vec<f64>,
     undisturbed_per_s: f64,
 }
@@ -161,8 +160,8 @@ fn claims(scores: &[Score], seen: &[Seen]) -> Vec<Claim> {
         let what = format!("monolithic: learning switch beside {}", seen.attack);
         Claim::seen(&what, spread_text(&percents, "% of undisturbed", 0))
     };
-    let ours = [all_held(scores), pings(scores), kept(scores), anyway(scores)];
-    ours.into_iter().chain(seen.iter().map(baseline)).collect()
+    let ours = [all_held(scores), pings(scores), kept(scores)];
+    ours.into_iter().chain(anyway(scores)).chain(seen.iter().map(baseline)).collect()
 }
 
 fn all_held(scores: &[Score]) -> Claim {
@@ -193,13 +192,14 @@ fn kept(scores: &[Score]) -> Claim {
     Claim::asked(what, "all", measured, less == 0 && !shares.is_empty())
 }
 
-/// How much of what is seen is the machine's.
-fn anyway(scores: &[Score]) -> Claim {
+/// How much of what is seen is the machine's; nothing of a trial so short that no round had others around it.
+fn anyway(scores: &[Score]) -> Option<Claim> {
     let mut all: Vec<f64> = scores.iter().flat_map(|score| score.throughput.anyway.iter().copied()).collect();
     all.sort_by(f64::total_cmp);
-    let at = |share: usize| all.get(all.len() * share / 20).map_or(0.0, |ratio| ratio * 100.0);
-    let measured = format!("nine of ten within {:.0} and {:.0} %, of {}", at(1), at(19), all.len());
-    Claim::seen("Burnet: a round without an attack by those before and after it", measured)
+    let percent = |twentieths: usize| all.get(all.len() * twentieths / 20).map(|ratio| ratio * 100.0);
+    let measured =
+        format!("nine of ten within {:.0} and {:.0} %, of {}", percent(1)?, percent(19)?, all.len());
+    Some(Claim::seen("Burnet: a round without an attack by those before and after it", measured))
 }
 
 fn percent_of(score: &Score) -> String {
@@ -263,7 +263,7 @@ mod tests {
     fn score(case: &str, held: bool, median: f64) -> String {
         format!(
             r#"{{"case":"{case}","what":"","held":{held},"why":"","pings":4,"lost":0,
-            "throughput":{{"median":{median},"min":0,"max":1,"pairs":[],"undisturbed_per_s":1}}}}"#
+            "throughput":{{"median":{median},"min":0,"max":1,"pairs":[],"anyway":[0.5,1.5],"undisturbed_per_s":1}}}}"#
         )
     }
 

@@ -68,7 +68,7 @@ pub enum ZoneEnd {
         instance: Box<TrustedApp>,
         /// Events that it has not been handed yet.
         events: Vec<u8>,
-        /// Whose of them are how many.
+        /// How much of them which app made.
         from_apps: Box<FromApps>,
         /// Its number.
         zone: ZoneId,

@@ -25,7 +25,7 @@ use super::{LaunchError, failed, filter, privileges};
 /// What the monitor may send, and what is passed down.
 const PASSED_DOWN: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
 
-/// After so long a signal is sent again that could not be sent yet: processes give up their privileges within some milliseconds of their start.
+/// After so long signals are sent again that could not be sent yet: processes give up their privileges within some milliseconds of their start.
 const OWED: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// Signals that wait until somebody reads them here, so that none comes too early.
@@ -72,10 +72,10 @@ pub(super) fn as_launcher(
     }
     // It is outside of the sandbox and reads of the app no more than an address: the filter only makes that certain.
     let _ = filter::install_for_answering();
-    let mut owed = None;
+    let mut owed = Vec::new();
     loop {
-        let has_signal = wait(signals, Some(&mut broker), owed);
-        owed = owed.and_then(|signal| pass_down(init, signal));
+        let has_signal = wait(signals, Some(&mut broker), &owed);
+        owed.retain(|signal| !is_passed_down(init, *signal));
         if !has_signal {
             continue;
         }
@@ -86,23 +86,30 @@ pub(super) fn as_launcher(
                     end_as(read_status(status).unwrap_or(of_init));
                 }
             }
-            Some(signal) => owed = pass_down(init, signal),
+            Some(signal) => pass_down(init, signal, &mut owed),
             None => {}
         }
     }
 }
 
-/// Passes a signal on; it comes back if it is still owed. Until the other process has given up its privileges too it is another user's, to whom
-/// nobody may send one; who has ended needs none, and SIGCHLD follows.
-fn pass_down(to: Pid, signal: Signal) -> Option<Signal> {
-    (kill(to, signal) == Err(Errno::EPERM)).then_some(signal)
+/// Passes a signal on, or owes it: each of [`PASSED_DOWN`] once at most, as Linux keeps them.
+fn pass_down(to: Pid, signal: Signal, owed: &mut Vec<Signal>) {
+    if !is_passed_down(to, signal) && !owed.contains(&signal) {
+        owed.push(signal);
+    }
 }
 
-/// Lets the broker answer until something happens, or for [`OWED`] if a signal is owed; `true` if there is a signal to read.
-fn wait(signals: &Signals, broker: Option<&mut Broker>, owed: Option<Signal>) -> bool {
+/// Whether nothing is owed any more. Until the other process has given up its privileges too it is another user's, to whom nobody may send a signal;
+/// who has ended needs none, and SIGCHLD follows.
+fn is_passed_down(to: Pid, signal: Signal) -> bool {
+    kill(to, signal) != Err(Errno::EPERM)
+}
+
+/// Lets the broker answer until something happens, or for [`OWED`] if signals are owed; `true` if there is a signal to read.
+fn wait(signals: &Signals, broker: Option<&mut Broker>, owed: &[Signal]) -> bool {
     let mut sources = vec![PollFd::from_borrowed_fd(signals.arrived.as_fd(), PollFlags::IN)];
     sources.extend(broker.iter().flat_map(|broker| broker.sources()));
-    if rustix::event::poll(&mut sources, owed.map(|_| &OWED)).is_err() {
+    if rustix::event::poll(&mut sources, (!owed.is_empty()).then_some(&OWED)).is_err() {
         return false;
     }
     let ready: Vec<PollFlags> = sources.iter().map(PollFd::revents).collect();
@@ -120,10 +127,10 @@ pub(super) fn as_init(app: Pid, status: OwnedFd, signals: &Signals, user: Option
         end_with(1);
     }
     let mut status = std::fs::File::from(status);
-    let mut owed = None;
+    let mut owed = Vec::new();
     loop {
-        let has_signal = wait(signals, None, owed);
-        owed = owed.and_then(|signal| pass_down(app, signal));
+        let has_signal = wait(signals, None, &owed);
+        owed.retain(|signal| !is_passed_down(app, *signal));
         if !has_signal {
             continue;
         }
@@ -137,7 +144,7 @@ pub(super) fn as_init(app: Pid, status: OwnedFd, signals: &Signals, user: Option
                     }
                 }
             }
-            Some(signal) => owed = pass_down(app, signal),
+            Some(signal) => pass_down(app, signal, &mut owed),
             None => {}
         }
     }
