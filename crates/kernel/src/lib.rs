@@ -26,6 +26,7 @@ mod passage;
 pub mod punt;
 mod query;
 pub mod quota;
+mod rule_key;
 mod rules;
 pub mod subscription;
 mod visible;

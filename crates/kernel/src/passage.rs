@@ -12,7 +12,7 @@ use crate::grant::Bounds;
 use crate::metering::may_name_meter;
 use crate::owned::{Asker, Change, Claimant};
 use crate::quota::{QuotaKind, Rate, STORE_BYTES, Use};
-use crate::rules::RuleKey;
+use crate::rule_key::RuleKey;
 use crate::subscription::Subscription;
 use crate::visible::needed_to_ask;
 use crate::wellformed;
