@@ -151,8 +151,31 @@ pub struct SwitchUp<'a> {
     pub n_buffers: u32,
     /// How many tables it has.
     pub n_tables: u8,
+    /// The version of OpenFlow that its session speaks.
+    pub openflow: OpenFlowVersion,
     /// Its ports.
     pub ports: &'a [PortRecord],
+}
+
+/// A version of OpenFlow. Commands are written the same for each; which rules a switch takes for one and the same depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum OpenFlowVersion {
+    /// 1.0: one table, and a match of twelve fields.
+    V1_0 = 1,
+    /// 1.3.
+    V1_3 = 4,
+}
+
+impl OpenFlowVersion {
+    /// The version that this byte says at the beginning of OpenFlow's messages.
+    pub const fn from_byte(byte: u8) -> Option<OpenFlowVersion> {
+        match byte {
+            1 => Some(OpenFlowVersion::V1_0),
+            4 => Some(OpenFlowVersion::V1_3),
+            _ => None,
+        }
+    }
 }
 
 /// A port, as it lies in a frame.
@@ -426,7 +449,7 @@ struct SwitchUpFixed {
     n_buffers: U32,
     port_count: U16,
     n_tables: u8,
-    reserved: u8,
+    openflow: u8,
 }
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -582,7 +605,11 @@ fn switch_up<'a>(datapath: DatapathId, mut body: Reader<'a>) -> Result<SwitchUp<
         offset: crate::header::HEADER_LEN,
         reason: "the ports are not whole records",
     })?;
-    Ok(SwitchUp { datapath, n_buffers: fixed.n_buffers.get(), n_tables: fixed.n_tables, ports })
+    let openflow = OpenFlowVersion::from_byte(fixed.openflow).ok_or(Malformed {
+        offset: crate::header::HEADER_LEN + std::mem::offset_of!(SwitchUpFixed, openflow),
+        reason: "no such version of OpenFlow",
+    })?;
+    Ok(SwitchUp { datapath, n_buffers: fixed.n_buffers.get(), n_tables: fixed.n_tables, openflow, ports })
 }
 
 impl<'a> PacketIn<'a> {
@@ -666,7 +693,7 @@ pub mod write {
             n_buffers: up.n_buffers.into(),
             port_count: (ports.len() as u16).into(),
             n_tables: up.n_tables,
-            reserved: 0,
+            openflow: up.openflow as u8,
         };
         frame::write(out, header(kind::SWITCH_UP, up.datapath, sequence), &fixed, &[ports.as_bytes()])
     }

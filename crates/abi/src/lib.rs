@@ -24,7 +24,7 @@ pub mod table;
 pub mod zone_id;
 
 pub use command::Command;
-pub use event::Event;
+pub use event::{Event, OpenFlowVersion};
 pub use frame::{Frame, Malformed};
 pub use receipt::{Outcome, Receipt};
 pub use zone_id::ZoneId;

@@ -29,7 +29,13 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
         assert!(write(&mut bytes), "{name}");
         all.push((name, bytes));
     };
-    let up = event::SwitchUp { datapath: SWITCH, n_buffers: 256, n_tables: 3, ports: &[port] };
+    let up = event::SwitchUp {
+        datapath: SWITCH,
+        n_buffers: 256,
+        n_tables: 3,
+        openflow: event::OpenFlowVersion::V1_3,
+        ports: &[port],
+    };
     add("switch_up", &|out| event::write::switch_up(out, 1, &up));
     add("switch_down", &|out| event::write::switch_down(out, 2, SWITCH));
     let packet = event::PacketIn {
@@ -208,6 +214,21 @@ fn a_frame_that_is_cut_anywhere_is_refused() {
     for (name, bytes) in events().iter().chain(&commands()) {
         for length in 0..bytes.len() {
             assert!(Frame::read(&bytes[..length]).is_err(), "{name} cut to {length}");
+        }
+    }
+}
+
+#[test]
+fn a_switch_of_a_version_that_nobody_speaks_is_refused() {
+    let (_, bytes) = events().into_iter().find(|(name, _)| *name == "switch_up").unwrap();
+    for version in 0..=u8::MAX {
+        let mut bytes = bytes.clone();
+        bytes[31] = version;
+        let event = Event::read(&Frame::read(&bytes).unwrap());
+        match (version, event) {
+            (1 | 4, Ok(Event::SwitchUp(up))) => assert_eq!(up.openflow as u8, version),
+            (1 | 4, other) => panic!("{version}: {other:?}"),
+            (_, event) => assert_eq!(event.unwrap_err().offset, 31, "{version}"),
         }
     }
 }

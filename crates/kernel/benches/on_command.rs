@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a bench may")]
 
 use abi::command::{self, Command, FlowMod, PacketOut, What};
-use abi::event::{self, SwitchUp};
+use abi::event::{self, OpenFlowVersion, SwitchUp};
 use abi::{Frame, ZoneId};
 use criterion::{Criterion, Throughput};
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};
@@ -110,7 +110,8 @@ fn kernel(grant: Grant) -> Kernel {
 /// The switch comes up, and its tables are empty.
 fn come_up(kernel: &mut Kernel) {
     let mut bytes = Vec::new();
-    let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, ports: &[] };
+    let up =
+        SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, openflow: OpenFlowVersion::V1_3, ports: &[] };
     event::write::switch_up(&mut bytes, 1, &up);
     kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
 }

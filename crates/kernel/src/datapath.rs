@@ -7,7 +7,7 @@ use crate::found::{Found, Inquiry};
 use crate::metering::Metering;
 use crate::punt::{PuntCounters, Punts};
 use crate::rules::Sought;
-use abi::event::{PortRecord, PortStatus, SwitchUp};
+use abi::event::{OpenFlowVersion, PortRecord, PortStatus, SwitchUp};
 use flow::DatapathId;
 
 /// A switch that is up.
@@ -15,6 +15,7 @@ use flow::DatapathId;
 pub struct Datapath {
     n_buffers: u32,
     n_tables: u8,
+    pub(crate) openflow: OpenFlowVersion,
     ports: Vec<PortRecord>,
     pub(crate) entries: Entries,
     pub(crate) punts: Punts,
@@ -47,6 +48,7 @@ impl Datapath {
         Datapath {
             n_buffers: up.n_buffers,
             n_tables: up.n_tables,
+            openflow: up.openflow,
             ports,
             entries: Entries::default(),
             punts: Punts::default(),
@@ -75,7 +77,13 @@ impl Datapath {
 
     /// As it would come up now.
     pub fn switch_up(&self, datapath: DatapathId) -> SwitchUp<'_> {
-        SwitchUp { datapath, n_buffers: self.n_buffers, n_tables: self.n_tables, ports: &self.ports }
+        SwitchUp {
+            datapath,
+            n_buffers: self.n_buffers,
+            n_tables: self.n_tables,
+            openflow: self.openflow,
+            ports: &self.ports,
+        }
     }
 }
 
@@ -98,8 +106,13 @@ mod tests {
 
     fn ports_after(reason: u8, changed: PortRecord) -> Vec<(u32, bool)> {
         let ports = [port(1, true), port(2, true)];
-        let mut datapath =
-            Datapath::new(&SwitchUp { datapath: DatapathId(1), n_buffers: 0, n_tables: 1, ports: &ports });
+        let mut datapath = Datapath::new(&SwitchUp {
+            datapath: DatapathId(1),
+            n_buffers: 0,
+            n_tables: 1,
+            openflow: OpenFlowVersion::V1_3,
+            ports: &ports,
+        });
         datapath.on_port_status(&PortStatus { datapath: DatapathId(1), reason, port: &changed });
         datapath.ports.iter().map(|port| (port.port_no().0, port.facts().live)).collect()
     }

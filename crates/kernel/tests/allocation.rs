@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use abi::command::{self, Command, FlowMod, PacketOut, What};
-use abi::event::{self, SwitchUp};
+use abi::event::{self, OpenFlowVersion, SwitchUp};
 use abi::{Frame, ZoneId};
 use flow::canonical::{write_actions, write_instructions, write_match};
 use flow::text::{parse_actions, parse_instructions, parse_match};
@@ -45,7 +45,13 @@ fn allocations(grant: Grant, bytes: &[u8]) -> u64 {
     event::write::switch_up(
         &mut up,
         1,
-        &SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, ports: &[] },
+        &SwitchUp {
+            datapath: SWITCH,
+            n_buffers: 0,
+            n_tables: 8,
+            openflow: OpenFlowVersion::V1_3,
+            ports: &[],
+        },
     );
     kernel.on_event(&Frame::read(&up).unwrap(), 0, &mut Vec::new()).unwrap();
     let mut effects = Vec::with_capacity(8);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use abi::command::{self, Command, FlowMod, GroupMod, MeterMod, PacketOut, PortMod, StatsRequest, What};
-use abi::event::{self, FlowRemoved, PacketIn, StatsReply, SwitchUp, kind};
+use abi::event::{self, FlowRemoved, OpenFlowVersion, PacketIn, StatsReply, SwitchUp, kind};
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::canonical::{write_actions, write_instructions, write_match};
 use flow::text::{parse_actions, parse_instructions, parse_match};
@@ -32,7 +32,13 @@ impl Node {
         kernel.attach(APP, "app", grant, 0);
         kernel.attach(OTHER, "other", Grant::of_an_app(), 0);
         let mut bytes = Vec::new();
-        let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, ports: &[] };
+        let up = SwitchUp {
+            datapath: SWITCH,
+            n_buffers: 0,
+            n_tables: 8,
+            openflow: OpenFlowVersion::V1_3,
+            ports: &[],
+        };
         event::write::switch_up(&mut bytes, 1, &up);
         kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
         Node(kernel, 0)
@@ -507,7 +513,13 @@ fn of_a_switch_that_is_not_here_nobody_has_groups() {
     let decided = node.0.on_command(OTHER, &Frame::read(&bytes).unwrap(), 0, &mut Vec::new());
     assert!(matches!(decided, Decision::Refuse(kernel::Refusal::NoSuchSwitch(DatapathId(9)))));
     let mut bytes = Vec::new();
-    let up = SwitchUp { datapath: DatapathId(9), n_buffers: 0, n_tables: 8, ports: &[] };
+    let up = SwitchUp {
+        datapath: DatapathId(9),
+        n_buffers: 0,
+        n_tables: 8,
+        openflow: OpenFlowVersion::V1_3,
+        ports: &[],
+    };
     event::write::switch_up(&mut bytes, 1, &up);
     node.0.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
     let mut bytes = Vec::new();

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use abi::command::{self, Command, FlowMod, Subscribe, What};
-use abi::event::{self, PacketIn, PortFacts, PortRecord, SwitchUp, kind};
+use abi::event::{self, OpenFlowVersion, PacketIn, PortFacts, PortRecord, SwitchUp, kind};
 use abi::{Frame, ZoneId};
 use flow::{DatapathId, MacAddr, PortNo};
 use kernel::{Capability, Decision, Effect, Grant, Kernel, Refusal, ZoneSet};
@@ -51,7 +51,13 @@ impl Node {
         event::write::switch_up(
             &mut bytes,
             1,
-            &SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 1, ports: &[port] },
+            &SwitchUp {
+                datapath: SWITCH,
+                n_buffers: 0,
+                n_tables: 1,
+                openflow: OpenFlowVersion::V1_3,
+                ports: &[port],
+            },
         );
         self.event(&bytes)
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use abi::command::{self, Command, FlowMod, What};
-use abi::event::{self, FlowRemoved, StatsReply, SwitchUp};
+use abi::event::{self, FlowRemoved, OpenFlowVersion, StatsReply, SwitchUp};
 use abi::{Frame, ZoneId};
 use flow::DatapathId;
 use kernel::{Asked, Decision, Effect, Grant, Kernel, Quota, QuotaKind, Quotas, Unanswered};
@@ -25,7 +25,13 @@ impl Node {
             event::write::switch_up(
                 out,
                 1,
-                &SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 2, ports: &[] },
+                &SwitchUp {
+                    datapath: SWITCH,
+                    n_buffers: 0,
+                    n_tables: 2,
+                    openflow: OpenFlowVersion::V1_3,
+                    ports: &[],
+                },
             )
         });
         node

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use abi::command::{self, Command, FlowMod, GroupMod, PacketOut, What};
-use abi::event::{self, SwitchUp};
+use abi::event::{self, OpenFlowVersion, SwitchUp};
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use emulator::{ControllerId, Effects, Switch, SwitchOptions};
 use flow::canonical::{write_actions, write_instructions, write_match};
@@ -176,7 +176,13 @@ impl World {
         let bounds = Bounds { flowspace: Some(spaces.to_vec()), ..Bounds::default() };
         kernel.attach(APP, "app", Grant::nothing().with_rules(bounds.clone()).with_packets_out(bounds), 0);
         let mut bytes = Vec::new();
-        let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, ports: &[] };
+        let up = SwitchUp {
+            datapath: SWITCH,
+            n_buffers: 0,
+            n_tables: 8,
+            openflow: OpenFlowVersion::V1_3,
+            ports: &[],
+        };
         event::write::switch_up(&mut bytes, 1, &up);
         kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
         let (mut switch, mut effects) =

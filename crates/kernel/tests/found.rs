@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use abi::command::{self, Command, FlowMod, What};
-use abi::event::{self, StatsReply, SwitchUp};
+use abi::event::{self, OpenFlowVersion, StatsReply, SwitchUp};
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::canonical::write_match;
 use flow::text::parse_match;
@@ -64,7 +64,8 @@ impl Node {
     }
 
     fn come_up(&mut self, datapath: DatapathId, now_ms: u64) {
-        let up = SwitchUp { datapath, n_buffers: 0, n_tables: 2, ports: &[] };
+        let up =
+            SwitchUp { datapath, n_buffers: 0, n_tables: 2, openflow: OpenFlowVersion::V1_3, ports: &[] };
         self.event(now_ms, |out| event::write::switch_up(out, 1, &up));
     }
 

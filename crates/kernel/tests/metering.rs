@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use abi::command::{self, Command, FlowMod, MeterMod, Subscribe, What};
-use abi::event::{self, FlowRemoved, StatsReply, SwitchUp, kind};
+use abi::event::{self, FlowRemoved, OpenFlowVersion, StatsReply, SwitchUp, kind};
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::canonical::InstructionWriter;
 use flow::{DatapathId, ErrorCode};
@@ -87,7 +87,13 @@ impl Node {
     }
 
     fn switch_up(&mut self) -> Vec<Effect> {
-        let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 2, ports: &[] };
+        let up = SwitchUp {
+            datapath: SWITCH,
+            n_buffers: 0,
+            n_tables: 2,
+            openflow: OpenFlowVersion::V1_3,
+            ports: &[],
+        };
         self.event(|out| event::write::switch_up(out, 1, &up))
     }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use abi::command::{self, Command, FlowMod, What};
-use abi::event::{self, FlowRemoved, StatsReply, SwitchUp};
+use abi::event::{self, FlowRemoved, OpenFlowVersion, StatsReply, SwitchUp};
 use abi::{Frame, ZoneId};
 use flow::DatapathId;
 use flow::canonical::write_match;
@@ -49,7 +49,8 @@ impl Node {
     }
 
     fn come_up(&mut self, datapath: DatapathId) {
-        let up = SwitchUp { datapath, n_buffers: 0, n_tables: 2, ports: &[] };
+        let up =
+            SwitchUp { datapath, n_buffers: 0, n_tables: 2, openflow: OpenFlowVersion::V1_3, ports: &[] };
         self.event(|out| event::write::switch_up(out, 1, &up));
     }
 

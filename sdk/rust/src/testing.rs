@@ -21,7 +21,7 @@ use crate::instance::Instance;
 use crate::settings::Settings;
 use abi::Frame;
 use abi::command::{Command, What};
-use abi::event::{self, PacketIn, PortFacts, PortRecord, SwitchUp};
+use abi::event::{self, OpenFlowVersion, PacketIn, PortFacts, PortRecord, SwitchUp};
 use flow::canonical::{read_actions, read_instructions, read_match};
 use flow::{Action, DatapathId, Instruction, MacAddr, Match, MatchEntry, PortNo};
 
@@ -58,7 +58,13 @@ impl<A: App> Trial<A> {
             })
         };
         let ports: Vec<_> = ports.iter().map(record).collect();
-        let up = SwitchUp { datapath: DatapathId(datapath), n_buffers: 0, n_tables: 1, ports: &ports };
+        let up = SwitchUp {
+            datapath: DatapathId(datapath),
+            n_buffers: 0,
+            n_tables: 1,
+            openflow: OpenFlowVersion::V1_3,
+            ports: &ports,
+        };
         self.event(|out, sequence| event::write::switch_up(out, sequence, &up))
     }
 

@@ -25,6 +25,7 @@ use crate::requests::Requests;
 use crate::roles::{ControllerRole, Roles};
 use crate::translate::error::error_message;
 use crate::turn::{Turn, message_name};
+use abi::OpenFlowVersion;
 use abi::event::PortRecord;
 use flow::{BadInput, DatapathId, ErrorCode};
 use openflow::error::{BAD_LEN, HELLO_INCOMPATIBLE};
@@ -309,7 +310,11 @@ impl Session {
         self.enter(State::Up, turn.now_ms);
         let ports: Vec<PortRecord> = self.ports.values().copied().collect();
         let Identity { datapath, n_buffers, n_tables } = self.identity;
-        let up = abi::event::SwitchUp { datapath, n_buffers, n_tables, ports: &ports };
+        let openflow = match self.version {
+            Version::V1_0 => OpenFlowVersion::V1_0,
+            _ => OpenFlowVersion::V1_3,
+        };
+        let up = abi::event::SwitchUp { datapath, n_buffers, n_tables, openflow, ports: &ports };
         let sequence = self.next_sequence();
         turn.event(|frame| abi::event::write::switch_up(frame, sequence, &up));
         self.ask_for_wanted_role(turn);

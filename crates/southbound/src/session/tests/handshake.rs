@@ -168,6 +168,7 @@ fn a_1_3_switch_comes_up_with_its_ports() {
     bench.event(0, |event| {
         let Event::SwitchUp(up) = event else { panic!("{event:?}") };
         assert_eq!((up.datapath, up.n_buffers, up.n_tables), (DATAPATH, 256, 254));
+        assert_eq!(up.openflow, OpenFlowVersion::V1_3);
         let facts = up.ports[1].facts();
         assert_eq!((facts.port_no, facts.live, facts.curr_speed_kbps), (PortNo(2), true, 10_000_000));
         assert_eq!(facts.name, "s1-eth2");
@@ -182,7 +183,10 @@ fn a_1_0_switch_comes_up_with_the_ports_of_its_features() {
     assert_eq!(bench.hear(Version::V1_0, features), Ok(Step::Identified));
     assert!(bench.said_whole().iter().all(|message| message.version == Version::V1_0));
     bench.turn(|session, turn| session.admit(turn));
-    bench.event(0, |event| assert!(matches!(event, Event::SwitchUp(up) if up.ports.len() == 2)));
+    bench.event(0, |event| {
+        let Event::SwitchUp(up) = event else { panic!("{event:?}") };
+        assert_eq!((up.ports.len(), up.openflow), (2, OpenFlowVersion::V1_0));
+    });
 }
 
 #[test]
