@@ -6,6 +6,7 @@ use burnet::node::client;
 use burnet::node::operator::{Answer, AppView, FlowsView, MeterView, Question};
 use emulator::{Emulation, FlowSpec, Handle, SwitchOptions, Topology, Versions};
 use std::fs;
+use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -435,4 +436,39 @@ fn a_node_that_is_not_there_is_said_to_be() {
     let (code, said) = refused(&output);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("no node answers at /nowhere/n.sock"), "{said}");
+}
+
+/// Memory that a process has in use, in bytes.
+fn resident_bytes(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib.unwrap_or_default() << 10
+}
+
+/// Asks again and again and never reads, until the node closes the connection: whether it did, and the most memory that a process had meanwhile.
+fn ask_without_reading(socket: &Path, watched: u32) -> (bool, u64) {
+    let mut asker = std::os::unix::net::UnixStream::connect(socket).unwrap();
+    asker.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+    let (questions, began, mut most) = (b"\"usage\"\n".repeat(8192), Instant::now(), 0);
+    while began.elapsed() < PATIENCE {
+        match asker.write(&questions).map_err(|error| error.kind()) {
+            Ok(_) | Err(ErrorKind::WouldBlock) => {}
+            Err(_) => return (true, most),
+        }
+        most = most.max(resident_bytes(watched));
+    }
+    (false, most)
+}
+
+#[test]
+fn an_operator_who_asks_and_never_reads_is_parted_with_and_costs_the_node_nothing() {
+    const MAY_GROW_BYTES: u64 = 32 << 20;
+    let node = Node::start(&["--app", "hub"]);
+    let kernel = node.kernel_pid();
+    let before = resident_bytes(kernel);
+    let (parted, most) = ask_without_reading(&node.socket, kernel);
+    assert!(parted, "the connection is still there");
+    assert_eq!(node.kernel_pid(), kernel, "the kernel process was started anew");
+    assert!(most < before + MAY_GROW_BYTES, "{before} bytes before, and {most} at the most");
 }

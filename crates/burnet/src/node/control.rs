@@ -15,7 +15,8 @@ use super::judging;
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine};
 use super::mark::Mark;
 use super::operator::{Answer, NodeView, Question};
-use super::operator_line::{Operator, Peer};
+use super::operator_line::Peer;
+use super::operators::{OPERATORS_MAX, Operators};
 use super::owed::Owed;
 use super::packages::PackageDesk;
 use super::socket::OperatorSocket;
@@ -38,7 +39,6 @@ use monitor::{AppRole, AppStatus, Ending, KernelStatus, SAMPLE_INTERVAL_MS, Verb
 use ring::Board;
 use southbound::tls::{TlsFiles, load};
 use southbound::{Listeners, RoleWanted, Roster, SouthboundConfig, Versions};
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::ExitCode;
@@ -54,8 +54,8 @@ const FIRST_LISTENER: usize = 16;
 /// Operators' connections have tokens from here.
 const FIRST_OPERATOR: usize = 1024;
 
-/// Operators at once. One more is closed when it comes.
-const OPERATORS_MAX: usize = 64;
+/// Questions of operators that are looked at in one turn, of all of them together. More wait for the next, which follows at once.
+const QUESTIONS_PER_TURN: usize = 16;
 
 /// Messages for the monitor that may wait before what comes again, and then records, are left out.
 const TO_MONITOR_MAX: usize = 256;
@@ -129,8 +129,9 @@ struct Control {
     /// The operators' socket is the last, after those of the switches.
     accepting: Accepting,
     socket: OperatorSocket,
-    operators: HashMap<Asker, Operator>,
-    next_operator: Asker,
+    operators: Operators,
+    /// Whether questions wait for the next turn.
+    more_questions: bool,
     workers: Vec<WorkerLine>,
     threads: Threads,
     owed: Owed<ToWorker>,
@@ -175,8 +176,8 @@ impl Control {
             accepting: Accepting::new(listeners.len() + 1),
             listeners,
             socket,
-            operators: HashMap::new(),
-            next_operator: FIRST_OPERATOR,
+            operators: Operators::new(FIRST_OPERATOR),
+            more_questions: false,
             turns_seen: vec![0; workers.len()],
             owed: Owed::new(workers.len()),
             workers,
@@ -209,7 +210,7 @@ impl Control {
         let mut events = Events::with_capacity(256);
         let mut next_alive_ms = 0;
         while !self.is_over() {
-            let timeout = if self.accepting.is_urgent() {
+            let timeout = if self.accepting.is_urgent() || self.more_questions {
                 Duration::ZERO
             } else {
                 Duration::from_millis(ALIVE_INTERVAL_MS / 2)
@@ -224,7 +225,7 @@ impl Control {
             for event in &events {
                 match event.token() {
                     OPERATORS => self.accepting.push(self.listeners.len()),
-                    Token(token) if token >= FIRST_OPERATOR => self.hear_operator(token),
+                    Token(token) if token >= FIRST_OPERATOR => self.operators.hear(token),
                     Token(token) if token >= FIRST_LISTENER => self.accepting.push(token - FIRST_LISTENER),
                     _ => {}
                 }
@@ -564,47 +565,36 @@ impl Control {
         true
     }
 
-    fn adopt_operator(&mut self, mut stream: UnixStream) {
-        let token = self.next_operator;
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        let registered = self.poll.registry().register(&mut stream, Token(token), interest);
-        if self.operators.len() >= OPERATORS_MAX || registered.is_err() {
-            return;
-        }
-        self.next_operator += 1;
+    fn adopt_operator(&mut self, stream: UnixStream) {
+        let registry = self.poll.registry();
         let peer = Peer::of(&stream);
-        self.operators.insert(token, Operator::new(stream, peer));
+        self.operators.adopt(stream, peer, |stream, asker| {
+            registry.register(stream, Token(asker), Interest::READABLE | Interest::WRITABLE).is_ok()
+        });
     }
 
-    fn hear_operator(&mut self, asker: Asker) {
-        if let Some(operator) = self.operators.get_mut(&asker) {
-            operator.hear();
-            self.take_questions(asker);
-        }
-    }
-
-    /// Looks at the questions of an operator until one has to wait for its answer.
-    fn take_questions(&mut self, asker: Asker) {
-        while let Some(line) = self.operators.get_mut(&asker).and_then(Operator::next_line) {
+    /// Looks at questions, in turn, until there are no more or the turn has had its share.
+    fn take_questions(&mut self) {
+        self.more_questions = false;
+        for _ in 0..QUESTIONS_PER_TURN {
+            // What waits is heard when there is room again.
+            if !self.desk.has_room() {
+                return;
+            }
+            let Some((asker, line)) = self.operators.next_question() else { return };
             let answer = match serde_json::from_slice::<Question>(&line) {
                 Ok(question) => self.ask(asker, question),
                 Err(error) => Some(Answer::Refused(format!("that is no question: {error}"))),
             };
-            let Some(operator) = self.operators.get_mut(&asker) else { return };
-            match answer {
-                Some(answer) => operator.say(&answer),
-                None => operator.waiting = true,
+            if let Some(answer) = answer {
+                self.operators.answer(asker, &answer);
             }
         }
+        self.more_questions = true;
     }
 
     /// Answers at once, or opens the question and answers later.
     fn ask(&mut self, asker: Asker, question: Question) -> Option<Answer> {
-        if !self.desk.has_room() {
-            return Some(Answer::Refused(
-                "too many questions wait for an answer already; ask again".to_owned(),
-            ));
-        }
         let now_ms = self.now_ms();
         match question {
             Question::Node => Some(Answer::Node(self.node_view())),
@@ -622,15 +612,15 @@ impl Control {
             Question::Usage => Some(Answer::Usage(self.usage.view(&self.apps))),
             Question::Flows { datapath } => self.ask_flows(asker, datapath),
             Question::App { app, verb, why } => {
-                let peer = self.peer(asker);
+                let peer = self.operators.peer(asker);
                 Some(self.ask_for_app(app, verb, why, peer))
             }
             Question::LeaveSafeMode => {
-                let peer = self.peer(asker);
+                let peer = self.operators.peer(asker);
                 Some(self.leave_safe_mode(peer))
             }
             Question::AddApp { app } => {
-                let peer = self.peer(asker);
+                let peer = self.operators.peer(asker);
                 Some(self.add_app(app, peer))
             }
         }
@@ -672,10 +662,6 @@ impl Control {
             }
         }
         None
-    }
-
-    fn peer(&self, asker: Asker) -> Peer {
-        self.operators.get(&asker).map(|operator| operator.peer).unwrap_or_default()
     }
 
     fn leave_safe_mode(&mut self, peer: Peer) -> Answer {
@@ -724,20 +710,11 @@ impl Control {
         let now_ms = self.now_ms();
         for (asker, answer) in self.desk.take_answers(now_ms) {
             let answer = self.with_owners(answer);
-            if let Some(operator) = self.operators.get_mut(&asker) {
-                operator.waiting = false;
-                operator.say(&answer);
-            }
+            self.operators.answer(asker, &answer);
         }
-        let askers: Vec<_> = self.operators.keys().copied().collect();
-        for asker in askers {
-            self.take_questions(asker);
-            if let Some(operator) = self.operators.get_mut(&asker)
-                && operator.is_done()
-            {
-                self.operators.remove(&asker);
-                self.desk.forget(asker);
-            }
+        self.take_questions();
+        for asker in self.operators.part(now_ms) {
+            self.desk.forget(asker);
         }
     }
 

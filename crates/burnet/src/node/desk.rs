@@ -19,11 +19,14 @@ use std::collections::BTreeMap;
 /// How long an answer is waited for. A switch that takes longer is named in what is answered.
 pub const PATIENCE_MS: u64 = 2_000;
 
-/// Questions that wait at once. One more is refused.
-pub const QUESTIONS_MAX: usize = 64;
+/// Questions that wait at once. One more is looked at when one of them is answered.
+pub const QUESTIONS_MAX: usize = 16;
 
-/// Flow entries that one answer holds, of all switches together: some 60 MB of JSON. Further ones are said to be left out.
-const FLOWS_MAX: usize = 200_000;
+/// Bytes of flow entries that the answers hold which are being put together, some 200,000 short entries. Further ones are said to be left out.
+const FLOW_BYTES_MAX: usize = 64 << 20;
+
+/// What an entry takes beside the text of its match and actions.
+const FLOW_BYTES: usize = 320;
 
 /// By which an operator's connection is known.
 pub type Asker = usize;
@@ -33,7 +36,7 @@ pub type Asker = usize;
 enum Waiting {
     Switches { records: Vec<SwitchRecord>, sessions: Vec<SessionSnapshot>, kept: Vec<OfSwitch> },
     Apps { apps: Vec<AppStatus>, counts: Vec<ZoneCounts> },
-    Flows { switches: BTreeMap<u64, SwitchFlows>, kept: usize },
+    Flows { switches: BTreeMap<u64, SwitchFlows>, bytes: usize },
 }
 
 /// The flow entries of one switch as they come.
@@ -104,7 +107,7 @@ impl Desk {
             datapaths.iter().zip(first..).map(|(datapath, ticket)| (*datapath, ticket)).collect();
         let switches =
             tickets.iter().map(|(datapath, ticket)| (*ticket, SwitchFlows::none_yet(*datapath))).collect();
-        self.open(asker, Waiting::Flows { switches, kept: 0 }, tickets.len(), now_ms);
+        self.open(asker, Waiting::Flows { switches, bytes: 0 }, tickets.len(), now_ms);
         self.last_ticket += tickets.len() as u64;
         tickets
     }
@@ -149,22 +152,33 @@ impl Desk {
     }
 
     fn on_part(&mut self, reply: &StatsReply<'_>) {
+        let mut room = FLOW_BYTES_MAX.saturating_sub(self.flow_bytes());
         let Some((of_switch, kept, missing)) = self.awaited(reply.ticket) else { return };
         let entries = match flow_stats(reply) {
             Ok(entries) => entries,
             Err(trouble) => return of_switch.end(Some(trouble), missing),
         };
-        let before = of_switch.view.flows.len();
-        of_switch.view.flows.extend(entries.iter().take(FLOWS_MAX - *kept).map(flow_view));
-        let taken = of_switch.view.flows.len() - before;
-        *kept += taken;
-        of_switch.left_out |= taken < entries.len();
+        for view in entries.iter().map(flow_view) {
+            let bytes = FLOW_BYTES + view.matching.len() + view.actions.len();
+            if bytes > room {
+                of_switch.left_out = true;
+                break;
+            }
+            (room, *kept) = (room - bytes, *kept + bytes);
+            of_switch.view.flows.push(view);
+        }
         if !reply.more {
-            let trouble = of_switch
-                .left_out
-                .then(|| format!("an answer holds {FLOWS_MAX} entries: the rest is left out"));
+            let trouble = of_switch.left_out.then(|| {
+                format!("an answer holds {FLOW_BYTES_MAX} bytes of entries: the rest is left out; ask for one switch alone")
+            });
             of_switch.end(trouble, missing);
         }
+    }
+
+    /// What all questions hold together.
+    fn flow_bytes(&self) -> usize {
+        let of = |open: &Open| if let Waiting::Flows { bytes, .. } = open.waiting { bytes } else { 0 };
+        self.open.values().map(of).sum()
     }
 
     /// Flow entries cannot be had.
@@ -174,12 +188,12 @@ impl Desk {
         }
     }
 
-    /// The switch of which an answer is awaited under this ticket, with how many entries are kept and how many switches are missing.
+    /// The switch of which an answer is awaited under this ticket, with how many bytes are kept and how many switches are missing.
     fn awaited(&mut self, ticket: u64) -> Option<(&mut SwitchFlows, &mut usize, &mut usize)> {
         self.open.values_mut().find_map(|open| match &mut open.waiting {
-            Waiting::Flows { switches, kept } => {
+            Waiting::Flows { switches, bytes } => {
                 let of_switch = switches.get_mut(&ticket).filter(|of_switch| of_switch.awaited)?;
-                Some((of_switch, kept, &mut open.missing))
+                Some((of_switch, bytes, &mut open.missing))
             }
             _ => None,
         })
@@ -441,11 +455,20 @@ mod tests {
         let mut desk = Desk::default();
         let tickets = desk.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
         let thousand = entry().repeat(1_000);
-        (0..FLOWS_MAX / 1_000 + 1).for_each(|_| desk.on_frame(&part(tickets[0].1, true, &thousand)));
+        let parts = FLOW_BYTES_MAX / FLOW_BYTES / 1_000 + 1;
+        (0..parts).for_each(|_| desk.on_frame(&part(tickets[0].1, true, &thousand)));
+        let other = desk.open_flows(8, &[DatapathId(1)], 0);
+        desk.on_frame(&part(other[0].1, false, &entry()));
         desk.on_frame(&part(tickets[0].1, false, &[]));
         desk.on_frame(&part(tickets[1].1, false, &entry()));
-        let left_out = Some("an answer holds 200000 entries: the rest is left out");
-        assert_eq!(flows(&desk.take_answers(0)), [(FLOWS_MAX, left_out), (0, left_out)]);
+        let mut answers = desk.take_answers(0);
+        let Some((8, Answer::Flows(others))) = answers.pop() else { panic!("{answers:?}") };
+        assert!(others[0].flows.is_empty(), "all questions have one room together");
+        let left_out =
+            "an answer holds 67108864 bytes of entries: the rest is left out; ask for one switch alone";
+        let found = flows(&answers);
+        assert!(found[0].0 > 100_000 && found[0].1 == Some(left_out), "{found:?}");
+        assert_eq!(found[1], (0, Some(left_out)));
     }
 
     #[test]

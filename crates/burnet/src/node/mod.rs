@@ -21,6 +21,7 @@ mod mail;
 mod mark;
 pub mod operator;
 mod operator_line;
+mod operators;
 mod owed;
 mod packages;
 mod questions;

@@ -1,6 +1,7 @@
 //! One operator's connection: questions come in, answers go out, a line each.
 //!
-//! Never waits, and never looks into a question. An operator who reads no answers, or writes a line without end, is parted with.
+//! Never waits, and never looks into a question. An operator who does not read an answer, or writes a line without end, is parted with.
+//! One question is open at a time: the next one is looked at when the answer before has left, so that one answer is all that is ever kept.
 
 use super::operator::{Answer, LINE_BYTES_MAX};
 use nix::sys::socket::{getsockopt, sockopt};
@@ -8,8 +9,8 @@ use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 
-/// Bytes of answers that one operator may leave unread before its connection is closed.
-const UNREAD_BYTES_MAX: usize = 256 << 20;
+/// How long an operator may read nothing of an answer before its connection is closed.
+const STUCK_MS: u64 = 10_000;
 
 /// Who connected, as Linux saw it then (`SO_PEERCRED`, unix(7)). A process may have handed the connection on since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,9 +49,11 @@ pub struct Operator<Stream = mio::net::UnixStream> {
     unread: Vec<u8>,
     /// How much of `unread` has been written.
     written: usize,
-    /// Whether an answer is being waited for: the next question is looked at when it is there.
-    pub waiting: bool,
+    /// Whether an answer is being waited for.
+    waiting: bool,
     finished: bool,
+    /// How much was unread when it was last looked at, and since when it is that much.
+    stuck: Option<(usize, u64)>,
 }
 
 impl<Stream: Read + Write> Operator<Stream> {
@@ -65,6 +68,7 @@ impl<Stream: Read + Write> Operator<Stream> {
             written: 0,
             waiting: false,
             finished: false,
+            stuck: None,
         }
     }
 
@@ -96,22 +100,50 @@ impl<Stream: Read + Write> Operator<Stream> {
         }
     }
 
-    /// The next question, if none waits for its answer.
+    /// Whether a question can be looked at: one is there, and the answer to the one before has left.
+    pub fn has_question(&self) -> bool {
+        !self.waiting && self.unread.is_empty() && self.read.contains(&b'\n')
+    }
+
+    /// The next question, if the one before is answered and the answer has left. It waits for its answer from now on.
     pub fn next_line(&mut self) -> Option<Vec<u8>> {
-        if self.waiting {
+        if !self.has_question() {
             return None;
         }
         let end = self.read.iter().position(|byte| *byte == b'\n')?;
         let mut line: Vec<u8> = self.read.drain(..=end).collect();
         line.pop();
+        self.waiting = true;
         if self.crowded {
             self.hear();
         }
         Some(line)
     }
 
-    /// An answer goes out.
-    pub fn say(&mut self, answer: &Answer) {
+    /// The answer that was waited for goes out.
+    pub fn answer(&mut self, answer: &Answer) {
+        self.waiting = false;
+        self.say(answer);
+    }
+
+    /// Bytes of an answer that it has not read yet.
+    pub fn unread_bytes(&self) -> usize {
+        self.unread.len()
+    }
+
+    /// Whether it has read nothing of an answer for so long that nobody waits for it any more. To be asked every now and then.
+    pub fn is_stuck(&mut self, now_ms: u64) -> bool {
+        let left = self.unread.len() - self.written;
+        let since = match self.stuck {
+            _ if left == 0 => None,
+            Some((before, since_ms)) if before == left => Some(since_ms),
+            _ => Some(now_ms),
+        };
+        self.stuck = since.map(|since_ms| (left, since_ms));
+        since.is_some_and(|since_ms| now_ms.saturating_sub(since_ms) >= STUCK_MS)
+    }
+
+    fn say(&mut self, answer: &Answer) {
         match serde_json::to_writer(&mut self.unread, answer) {
             Ok(()) => self.unread.push(b'\n'),
             Err(error) => tracing::error!("an answer could not be written: {error}"),
@@ -124,37 +156,29 @@ impl<Stream: Read + Write> Operator<Stream> {
             match self.stream.write(&self.unread[self.written..]) {
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return self.check_unread(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => return self.give_up(),
             }
         }
-        self.forget_written();
+        self.forget_answer();
     }
 
-    fn check_unread(&mut self) {
-        if self.unread.len() - self.written > UNREAD_BYTES_MAX {
-            return self.give_up();
-        }
-        // Not at each write, which would copy a long answer once for each part of it.
-        if self.written > self.unread.len() / 2 {
-            self.forget_written();
-        }
-    }
-
-    fn forget_written(&mut self) {
-        self.unread.drain(..self.written);
+    /// With its memory: a long answer is seldom followed by another.
+    fn forget_answer(&mut self) {
+        self.unread = Vec::new();
         self.written = 0;
     }
 
+    /// Nobody reads any more: what was asked beside needs no answer.
     fn give_up(&mut self) {
-        self.unread.clear();
-        self.written = 0;
+        self.forget_answer();
+        self.read.clear();
         self.finished = true;
     }
 
     /// Whether nothing more comes and nothing more is to go.
     pub fn is_done(&self) -> bool {
-        self.finished && !self.waiting && self.unread.is_empty()
+        self.finished && !self.waiting && self.unread.is_empty() && !self.read.contains(&b'\n')
     }
 }
 
@@ -222,9 +246,11 @@ mod tests {
         let mut operator = operator(&line.repeat(count));
         operator.hear();
         let mut heard = 0;
+        operator.stream.takes = vec![1 << 20; count].into();
         while let Some(question) = operator.next_line() {
             assert_eq!(question, b"\"switches\"");
             assert!(operator.read.len() <= LINE_BYTES_MAX + 4096);
+            operator.answer(&Answer::Done);
             heard += 1;
         }
         assert_eq!(heard, count);
@@ -234,11 +260,52 @@ mod tests {
     fn an_answer_that_is_taken_in_parts_arrives_whole() {
         let mut operator = operator(b"");
         operator.stream.takes = [3, 5].into();
-        operator.say(&Answer::Refused("no".into()));
-        assert!(!operator.unread.is_empty());
+        operator.answer(&Answer::Refused("no".into()));
+        assert!(operator.unread_bytes() > 0);
         operator.stream.takes = [2, 1 << 20].into();
-        operator.say(&Answer::Done);
-        assert_eq!(String::from_utf8_lossy(&operator.stream.heard), "{\"refused\":\"no\"}\n\"done\"\n");
-        assert!(operator.unread.is_empty());
+        operator.hear();
+        assert_eq!(String::from_utf8_lossy(&operator.stream.heard), "{\"refused\":\"no\"}\n");
+        assert_eq!(operator.unread_bytes(), 0);
+    }
+
+    #[test]
+    fn nothing_more_is_answered_before_the_answer_is_read() {
+        let mut operator = operator(b"\"node\"\n\"node\"\n");
+        operator.stream.takes = [3].into();
+        operator.hear();
+        assert!(operator.next_line().is_some() && operator.next_line().is_none(), "one question is open");
+        operator.answer(&Answer::Done);
+        assert_eq!((operator.next_line(), operator.unread_bytes()), (None, 7));
+        operator.stream.takes = [4].into();
+        operator.hear();
+        assert_eq!(operator.next_line().as_deref(), Some(&b"\"node\""[..]));
+    }
+
+    #[test]
+    fn who_reads_nothing_of_an_answer_is_stuck_and_who_reads_a_little_is_not() {
+        let mut operator = operator(b"");
+        operator.stream.takes = [1].into();
+        operator.answer(&Answer::Done);
+        assert!(!operator.is_stuck(0) && !operator.is_stuck(STUCK_MS - 1));
+        operator.stream.takes = [1].into();
+        operator.hear();
+        assert!(!operator.is_stuck(STUCK_MS) && operator.is_stuck(2 * STUCK_MS));
+        operator.stream.takes = [9].into();
+        operator.hear();
+        assert!(!operator.is_stuck(9 * STUCK_MS));
+    }
+
+    #[test]
+    fn what_was_asked_before_the_other_end_closed_is_still_answered() {
+        let (mut other, own) = std::os::unix::net::UnixStream::pair().unwrap();
+        other.write_all(b"\"node\"\n\"node\"\n").unwrap();
+        other.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut operator = Operator::new(own, Peer::default());
+        operator.hear();
+        for _ in 0..2 {
+            assert!(!operator.is_done() && operator.next_line().is_some());
+            operator.answer(&Answer::Done);
+        }
+        assert!(operator.is_done());
     }
 }
