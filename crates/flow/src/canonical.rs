@@ -23,6 +23,7 @@ mod match_bytes;
 mod prerequisite;
 mod soundness;
 mod tlv;
+mod twin;
 mod usual;
 
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub(crate) use prerequisite::prerequisites;
 pub use prerequisite::{check_prerequisites, entry_has_prerequisites, has_prerequisites};
 pub use soundness::{check_actions, check_instructions, check_match};
 pub use tlv::{Tlv, Tlvs, field_header, find_field, match_tlvs};
+pub use twin::{Part, Said, is_wild, parts_of_twin};
 pub use usual::UsualFields;
 
 use crate::error::{BadInput, ErrorCode};

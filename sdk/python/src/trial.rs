@@ -62,7 +62,13 @@ impl Trial {
     fn switch_up(&mut self, py: Python<'_>, datapath: u64, ports: Vec<u32>) -> PyResult<Vec<String>> {
         let ports: Vec<_> = ports.into_iter().map(|number| port_record(number, true)).collect();
         let datapath = DatapathId(datapath);
-        let up = event::SwitchUp { datapath, n_buffers: 0, n_tables: 1, openflow: event::OpenFlowVersion::V1_3, ports: &ports };
+        let up = event::SwitchUp {
+            datapath,
+            n_buffers: 0,
+            n_tables: 1,
+            openflow: event::OpenFlowVersion::V1_3,
+            ports: &ports,
+        };
         self.event(py, |out, sequence| event::write::switch_up(out, sequence, &up))
     }
 
