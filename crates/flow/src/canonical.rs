@@ -39,7 +39,7 @@ pub use instruction_bytes::{
 pub use match_bytes::{MAX_UNKNOWN_FIELDS, MatchWriter, match_len, read_match, read_match_into, write_match};
 pub(crate) use prerequisite::prerequisites;
 pub use prerequisite::{check_prerequisites, entry_has_prerequisites, has_prerequisites};
-pub use soundness::{check_actions, check_instructions, check_match};
+pub use soundness::{Dialect, check_actions, check_instructions, check_match};
 pub use tlv::{Tlv, Tlvs, field_header, find_field, match_tlvs};
 pub use twin::{Part, Said, is_wild, parts_of_twin};
 pub use usual::UsualFields;

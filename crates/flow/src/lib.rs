@@ -30,6 +30,7 @@ pub mod relation;
 pub mod rewrite;
 pub mod text;
 mod value;
+pub mod vendor;
 
 pub use action::Action;
 pub use datapath::DatapathId;

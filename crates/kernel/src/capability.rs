@@ -33,6 +33,9 @@ pub enum Capability {
     StoreRead,
     /// Write into the store.
     StoreWrite,
+    /// Use what vendors defined beyond OpenFlow: their actions, instructions, fields, bands and statistics. Nobody here knows what those do,
+    /// so no other capability implies this one.
+    Vendor,
     /// Ask services.
     Query,
     /// Publish on topics.
@@ -49,7 +52,7 @@ pub enum Capability {
     SystemStore,
 }
 
-const NAMES: [(Capability, &str); 19] = [
+const NAMES: [(Capability, &str); 20] = [
     (Capability::PacketIn, "packet.in"),
     (Capability::PacketOut, "packet.out"),
     (Capability::RuleWrite, "rule.write"),
@@ -62,6 +65,7 @@ const NAMES: [(Capability, &str); 19] = [
     (Capability::PortWrite, "port.write"),
     (Capability::StoreRead, "store.read"),
     (Capability::StoreWrite, "store.write"),
+    (Capability::Vendor, "vendor"),
     (Capability::Query, "query"),
     (Capability::Publish, "publish"),
     (Capability::Subscribe, "subscribe"),
@@ -113,10 +117,11 @@ impl Capabilities {
     /// None.
     pub const NONE: Capabilities = Capabilities(0);
 
-    /// What an app gets that the operator started by name: everything but the rules of others, the store, which holds what others keep beyond
+    /// What an app gets that the operator started by name: everything but the rules of others, vendors' extensions, the store, which holds what others keep beyond
     /// the node's life, and what is for services alone.
     pub fn of_an_app() -> Capabilities {
-        let said = [Capability::RuleWriteOthers, Capability::StoreRead, Capability::StoreWrite];
+        let said =
+            [Capability::RuleWriteOthers, Capability::Vendor, Capability::StoreRead, Capability::StoreWrite];
         Capability::all()
             .filter(|capability| !said.contains(capability) && !capability.is_system())
             .fold(Capabilities::NONE, Capabilities::with)
@@ -170,6 +175,7 @@ mod tests {
     #[test]
     fn an_app_may_not_touch_the_rules_of_others_and_the_store_without_a_word() {
         assert!(Capabilities::of_an_app().allow(Capability::RuleWrite));
+        assert!(!Capabilities::of_an_app().allow(Capability::Vendor));
         assert!(!Capabilities::of_an_app().allow(Capability::StoreRead));
         assert!(!Capabilities::of_an_app().allow(Capability::StoreWrite));
         assert!(!Capabilities::of_an_app().allow(Capability::RuleWriteOthers));

@@ -10,6 +10,7 @@ use abi::command::{Ask, Command, Log, Publish, QueryAnswer};
 use abi::store;
 use abi::{Malformed, ZoneId};
 use flow::DatapathId;
+use flow::vendor::VendorPart;
 use std::fmt;
 
 /// What follows from an event or a command, beside what it was about.
@@ -141,6 +142,8 @@ pub enum Refusal {
     Beyond(Capability, Excess),
     /// It holds it, but not for this name.
     NotFor(Capability),
+    /// A vendor defined a part of it, and the zone may not use that part.
+    Vendor(VendorPart),
     /// Its ticket is one of the kernel's own.
     Ticket,
     /// It may do nothing to this switch, so that it has nothing to wait for there either.
@@ -185,6 +188,11 @@ impl fmt::Display for Refusal {
             Refusal::Needs(capability) => write!(f, "the app does not hold the capability {capability}"),
             Refusal::Beyond(capability, excess) => write!(f, "{capability}: {excess}"),
             Refusal::NotFor(capability) => write!(f, "{capability}: it is not granted for this name"),
+            Refusal::Vendor(part) => write!(
+                f,
+                "vendor: OpenFlow does not define {part}, and nobody here knows what it does; the operator allows it with \
+                 vendor = [\"{part}\"] in the app's capabilities"
+            ),
             Refusal::Ticket => f.write_str("tickets from 2^63 on are the kernel's own: take a smaller one"),
             Refusal::NothingToDoThere(datapath) => {
                 write!(f, "the app holds no capability to command or ask {datapath}")

@@ -10,6 +10,7 @@
 
 use crate::capability::{Capabilities, Capability};
 use crate::quota::Quotas;
+use flow::vendor::{PartKind, VendorPart};
 use flow::{DatapathId, Match, PortNo};
 use std::ops::RangeInclusive;
 
@@ -28,6 +29,7 @@ pub struct Grant {
     rule_write: Bounds,
     port_write: Bounds,
     names: [Option<Names>; NAMED.len()],
+    vendors: Vendors,
     quotas: Quotas,
 }
 
@@ -112,6 +114,37 @@ impl Names {
     }
 }
 
+/// The vendors' parts that an app may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Vendors(Vec<VendorParts>);
+
+/// Some parts of one vendor's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VendorParts {
+    /// The vendor's number.
+    pub vendor: u32,
+    /// Of which kind; `None`: of every kind.
+    pub kind: Option<PartKind>,
+    /// Which one of that kind; `None`: every one.
+    pub subtype: Option<u32>,
+}
+
+impl Vendors {
+    /// These parts.
+    pub fn new(parts: Vec<VendorParts>) -> Vendors {
+        Vendors(parts)
+    }
+
+    /// Whether this part is one of them.
+    pub fn hold(&self, wanted: VendorPart) -> bool {
+        self.0.iter().any(|parts| {
+            parts.vendor == wanted.vendor
+                && parts.kind.is_none_or(|kind| kind == wanted.kind)
+                && parts.subtype.is_none_or(|subtype| subtype == wanted.subtype)
+        })
+    }
+}
+
 impl Grant {
     /// Nothing.
     pub fn nothing() -> Grant {
@@ -169,6 +202,13 @@ impl Grant {
         let Some(place) = place_of(capability) else { return self };
         self.names[place] = Some(names);
         self.held_within(capability, false)
+    }
+
+    /// With `vendor` for these parts.
+    #[must_use]
+    pub fn with_vendors(mut self, vendors: Vendors) -> Grant {
+        self.vendors = vendors;
+        self.held_within(Capability::Vendor, false)
     }
 
     /// With these quotas.
@@ -231,6 +271,11 @@ impl Grant {
         })
     }
 
+    /// Whether a vendor's part may be used. The capability without a list of parts allows none.
+    pub fn holds_vendor(&self, part: VendorPart) -> bool {
+        self.holds(Capability::Vendor) && self.vendors.hold(part)
+    }
+
     /// How much of it all.
     #[inline]
     pub fn quotas(&self) -> &Quotas {
@@ -285,6 +330,28 @@ mod tests {
         ["", "fw", "f", "other/fw/", "Fw/x", "hos"].iter().for_each(|key| check(key, false));
         ["fw/", "fw/x", "fw//", "host", "hosts/1"].iter().for_each(|key| check(key, true));
         assert!(!grant.holds_for(Capability::StoreRead, "fw/x"), "to write is not to read");
+    }
+
+    #[test]
+    fn a_vendors_parts_are_granted_one_by_one() {
+        let parts = |kind, subtype| VendorParts { vendor: 7, kind, subtype };
+        let check = |granted: &[VendorParts], vendor, subtype, held| {
+            let grant = Grant::nothing().with_vendors(Vendors::new(granted.to_vec()));
+            let part = VendorPart { vendor, kind: PartKind::Action, subtype };
+            assert_eq!(grant.holds_vendor(part), held, "{granted:?} {part:?}");
+        };
+        check(&[], 7, 1, false);
+        check(&[parts(None, None)], 7, 1, true);
+        check(&[parts(None, None)], 8, 1, false);
+        check(&[parts(Some(PartKind::Action), None)], 7, 1, true);
+        check(&[parts(Some(PartKind::Field), None)], 7, 1, false);
+        check(&[parts(Some(PartKind::Action), Some(1))], 7, 1, true);
+        check(&[parts(Some(PartKind::Action), Some(1))], 7, 2, false);
+        let part = VendorPart { vendor: 7, kind: PartKind::Action, subtype: 1 };
+        assert!(
+            !Grant::nothing().with(Capability::Vendor).holds_vendor(part),
+            "without a list it allows none"
+        );
     }
 
     #[test]

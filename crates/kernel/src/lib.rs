@@ -40,7 +40,7 @@ pub use dispatch::Kernel;
 pub use entries::{Asked, Unanswered};
 pub use excess::Excess;
 pub use found::Found;
-pub use grant::{Bounds, Grant, Names, TableSet};
+pub use grant::{Bounds, Grant, Names, TableSet, VendorParts, Vendors};
 pub use metering::Metering;
 pub use punt::{PuntCounters, PuntLimits};
 pub use quota::{Quota, QuotaKind, Quotas};

@@ -22,7 +22,8 @@ use abi::event::kind;
 use abi::store;
 use abi::zone_id::COOKIE_MASK;
 use abi::{Frame, Outcome, Receipt, ZoneId};
-use flow::canonical::{has_prerequisites, read_match};
+use flow::canonical::{Dialect, has_prerequisites, read_match};
+use flow::vendor::{VendorPart, parts_of_actions};
 use flow::{DatapathId, MatchEntry};
 
 /// What is remembered of a command once it is on its way to its switch.
@@ -119,6 +120,9 @@ impl Kernel {
                 self.send(command)
             }
             What::StatsRequest(request) => {
+                if let Some(part) = wellformed::statistics(&request)? {
+                    self.require_vendor(zone, part)?;
+                }
                 if let Some(capability) = needed_to_ask(&request) {
                     self.require(zone, capability)?;
                 }
@@ -168,6 +172,21 @@ impl Kernel {
         if held { Ok(()) } else { Err(Refusal::NotFor(capability)) }
     }
 
+    #[cold]
+    fn require_vendor(&self, zone: ZoneId, part: VendorPart) -> Result<(), Refusal> {
+        let held = self.zone(zone).is_some_and(|zone| zone.grant.holds_vendor(part));
+        if held { Ok(()) } else { Err(Refusal::Vendor(part)) }
+    }
+
+    #[cold]
+    fn require_vendors(
+        &self,
+        zone: ZoneId,
+        mut parts: impl Iterator<Item = VendorPart>,
+    ) -> Result<(), Refusal> {
+        parts.try_for_each(|part| self.require_vendor(zone, part))
+    }
+
     /// Who hears what is published there: who listens, may, and did not publish it.
     fn hearers_of_topic(&self, publisher: ZoneId, topic: &str) -> ZoneSet {
         let hearers = self.hearers_of(kind::TOPIC).without(publisher);
@@ -184,7 +203,9 @@ impl Kernel {
         datapath: DatapathId,
         it: &FlowMod<'_>,
     ) -> Result<(), Refusal> {
-        wellformed::flow_mod(it)?;
+        if wellformed::flow_mod(it)? == Dialect::Vendors {
+            self.require_vendors(zone, wellformed::vendors_of_flow_mod(it))?;
+        }
         // Table 255 of a delete is every table, and 1.0 has one table whatever number is said.
         if it.priority == 0 && matches!(it.table_id, 0 | ALL_TABLES) && self.is_kernels_own(it) {
             self.require(zone, Capability::RuleWriteOthers).map_err(|_| Refusal::KernelsRule)?;
@@ -271,7 +292,9 @@ impl Kernel {
         datapath: DatapathId,
         it: &PacketOut<'_>,
     ) -> Result<(), Refusal> {
-        wellformed::actions(it.actions)?;
+        if wellformed::actions(it.actions)? == Dialect::Vendors {
+            self.require_vendors(zone, parts_of_actions(it.actions))?;
+        }
         if it.buffer_id.is_some() {
             // What waits in the switch was sent up to those who may hear it.
             self.require(zone, Capability::PacketIn)?;
@@ -296,7 +319,9 @@ impl Kernel {
         it: &GroupMod<'_>,
     ) -> Result<Change, Refusal> {
         let datapath = command.datapath;
-        wellformed::group_mod(it)?;
+        if wellformed::group_mod(it)? == Dialect::Vendors {
+            self.require_vendors(zone, wellformed::vendors_of_group_mod(it))?;
+        }
         self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
             reaches.check_group_mod(datapath, it, scratch)
         })?;
@@ -311,7 +336,7 @@ impl Kernel {
         it: &MeterMod<'_>,
     ) -> Result<Change, Refusal> {
         let datapath = command.datapath;
-        wellformed::meter_mod(it)?;
+        wellformed::meter_mod(it, |part| self.require_vendor(zone, part))?;
         self.check_bounds(zone, Capability::RuleWrite, |reaches, _| reaches.check_datapath(datapath))?;
         self.check_here(datapath)?;
         self.owned.on_meter_mod(self.asker(zone), datapath, it, claimant(command)).map_err(beyond)

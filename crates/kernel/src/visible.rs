@@ -18,12 +18,10 @@ mod multipart {
     pub const METER: u16 = 9;
     pub const METER_CONFIG: u16 = 10;
     pub const TABLE_FEATURES: u16 = 12;
-    pub const PORT_DESC: u16 = 13;
 }
 
 /// What a statistics request needs besides `stats.read`: what cannot be cut down to the app's own rules shows those of others, and
-/// table features with a body change the switch (1.3.5, 7.3.5.5), and an
-/// experimenter's may do anything.
+/// table features with a body change the switch (1.3.5, 7.3.5.5). Experimenters' requests need `vendor` instead.
 pub(crate) fn needed_to_ask(request: &StatsRequest<'_>) -> Option<Capability> {
     match request.multipart {
         multipart::AGGREGATE
@@ -32,7 +30,6 @@ pub(crate) fn needed_to_ask(request: &StatsRequest<'_>) -> Option<Capability> {
         | multipart::METER
         | multipart::METER_CONFIG => Some(Capability::RuleRead),
         multipart::TABLE_FEATURES if !request.body.is_empty() => Some(Capability::RuleWriteOthers),
-        experimenters if experimenters > multipart::PORT_DESC => Some(Capability::RuleWriteOthers),
         _ => None,
     }
 }

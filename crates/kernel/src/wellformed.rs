@@ -1,47 +1,93 @@
-//! Whether the matches, actions and instructions in a command can be read at all.
+//! Whether the parts of a command can be read at all, and whether OpenFlow defines all of them.
 //!
-//! A 1.3 switch would get them as they are. Each switch reads damage in its own way, so nobody could say what a damaged rule would do: it
-//! is refused here, whoever sends it. Never says whether a rule makes sense to a switch.
+//! ```text
+//!   match, actions, instructions, buckets, bands ──> malformed, OpenFlow's alone, or with a vendor's parts (Dialect)
+//! ```
+//!
+//! A 1.3 switch would get the bytes as they are. Each switch reads damage in its own way, so nobody could say what a damaged rule would do: it
+//! is refused here, whoever sends it. Never says whether a rule makes sense to a switch, and never who may use a vendor's part.
 
 use crate::bounds::command::DELETE_STRICT;
 use crate::decision::Refusal;
-use abi::command::{FlowMod, GroupMod, MeterMod};
+use abi::command::{FlowMod, GroupMod, MeterMod, StatsRequest};
 use flow::BadInput;
-use flow::canonical::{buckets_raw, check_actions, check_instructions, check_match};
+use flow::canonical::{Dialect, buckets_raw, check_actions, check_instructions, check_match};
+use flow::vendor::{
+    VendorPart, part_of_band, part_of_statistics, parts_of_actions, parts_of_instructions, parts_of_match,
+};
+
+/// `ofp_flow_mod_flags`: 1.3 has five (1.3.5, 7.3.4.1).
+const FLOW_MOD_FLAGS: u16 = 0x1f;
 
 #[inline]
-pub(crate) fn flow_mod(it: &FlowMod<'_>) -> Result<(), Refusal> {
+pub(crate) fn flow_mod(it: &FlowMod<'_>) -> Result<Dialect, Refusal> {
     if it.command > DELETE_STRICT {
-        return Err(Refusal::MalformedPart { part: "flow mod", offset: 0, field: "command" });
+        return Err(no_such("flow mod", "command"));
     }
-    check_match(it.matching).map_err(|bad| malformed("match", &bad))?;
-    check_instructions(it.instructions).map_err(|bad| malformed("instructions", &bad))
+    if it.flags & !FLOW_MOD_FLAGS != 0 {
+        return Err(no_such("flow mod", "flags"));
+    }
+    let of_match = check_match(it.matching).map_err(|bad| malformed("match", &bad))?;
+    let of_instructions =
+        check_instructions(it.instructions).map_err(|bad| malformed("instructions", &bad))?;
+    let is_openflow = of_match == Dialect::OpenFlow && of_instructions == Dialect::OpenFlow;
+    Ok(if is_openflow { Dialect::OpenFlow } else { Dialect::Vendors })
+}
+
+/// The vendors' parts of a readable flow mod.
+pub(crate) fn vendors_of_flow_mod<'a>(it: &FlowMod<'a>) -> impl Iterator<Item = VendorPart> + use<'a> {
+    parts_of_match(it.matching).chain(parts_of_instructions(it.instructions))
 }
 
 #[inline]
-pub(crate) fn actions(bytes: &[u8]) -> Result<(), Refusal> {
+pub(crate) fn actions(bytes: &[u8]) -> Result<Dialect, Refusal> {
     check_actions(bytes).map_err(|bad| malformed("actions", &bad))
 }
 
-pub(crate) fn group_mod(it: &GroupMod<'_>) -> Result<(), Refusal> {
+/// `ofp_group_mod_command` and `ofp_group_type`: the last of each (1.3.5, 7.3.4.2).
+const GROUP_DELETE: u16 = 2;
+const GROUP_FAST_FAILOVER: u8 = 3;
+
+pub(crate) fn group_mod(it: &GroupMod<'_>) -> Result<Dialect, Refusal> {
+    if it.command > GROUP_DELETE {
+        return Err(no_such("group mod", "command"));
+    }
+    if it.group_type > GROUP_FAST_FAILOVER {
+        return Err(no_such("group mod", "type"));
+    }
+    let mut all = Dialect::OpenFlow;
     for bucket in buckets_raw(it.buckets) {
         let bucket = bucket.map_err(|bad| malformed("buckets", &bad))?;
         let checked = check_actions(bucket.actions).map_err(|bad| bad.shifted(bucket.actions_at));
-        checked.map_err(|bad| malformed("buckets", &bad))?;
+        if checked.map_err(|bad| malformed("buckets", &bad))? == Dialect::Vendors {
+            all = Dialect::Vendors;
+        }
     }
-    Ok(())
+    Ok(all)
+}
+
+/// The vendors' parts of a readable group mod.
+pub(crate) fn vendors_of_group_mod<'a>(it: &GroupMod<'a>) -> impl Iterator<Item = VendorPart> + use<'a> {
+    buckets_raw(it.buckets).map_while(Result::ok).flat_map(|bucket| parts_of_actions(bucket.actions))
 }
 
 /// `ofp_meter_mod_command` OFPMC_DELETE, the last one.
 const METER_DELETE: u16 = 2;
 
-/// Each kind of band is as long, and only an experimenter's is longer (1.3.5, 7.3.4.3).
+/// Each kind of band has this length, and only an experimenter's is longer (1.3.5, 7.3.4.3).
 const BAND_LEN_MIN: usize = 16;
 
-pub(crate) fn meter_mod(it: &MeterMod<'_>) -> Result<(), Refusal> {
+/// `ofp_meter_band_type`: drop and DSCP remark; experimenters' are 0xffff.
+const BAND_TYPES: [u16; 2] = [1, 2];
+
+/// Checks the bands, and gives each vendor's part in them to `each`.
+pub(crate) fn meter_mod(
+    it: &MeterMod<'_>,
+    mut each: impl FnMut(VendorPart) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
     let bad = |offset, field| Refusal::MalformedPart { part: "bands", offset, field };
     if it.command > METER_DELETE {
-        return Err(Refusal::MalformedPart { part: "meter mod", offset: 0, field: "command" });
+        return Err(no_such("meter mod", "command"));
     }
     let (mut rest, mut offset) = (it.bands, 0);
     while !rest.is_empty() {
@@ -50,10 +96,37 @@ pub(crate) fn meter_mod(it: &MeterMod<'_>) -> Result<(), Refusal> {
         if length < BAND_LEN_MIN || length % 8 != 0 {
             return Err(bad(offset + 2, "len"));
         }
-        rest = rest.get(length..).ok_or(bad(offset + 2, "len"))?;
+        let (band, behind) = rest.split_at_checked(length).ok_or(bad(offset + 2, "len"))?;
+        let kind = band.first_chunk().map(|bytes| u16::from_be_bytes(*bytes));
+        match part_of_band(band) {
+            Some(part) => each(part)?,
+            None if kind.is_some_and(|kind| BAND_TYPES.contains(&kind)) && length == BAND_LEN_MIN => {}
+            None => return Err(bad(offset, "type")),
+        }
+        rest = behind;
         offset += length;
     }
     Ok(())
+}
+
+/// `ofp_multipart_type`: the last of OpenFlow 1.3's own, and the experimenters' (1.3.5, 7.3.5).
+const MULTIPART_PORT_DESC: u16 = 13;
+const MULTIPART_EXPERIMENTER: u16 = 0xffff;
+
+/// The vendor's part that a statistics request is, if it is one.
+#[inline]
+pub(crate) fn statistics(it: &StatsRequest<'_>) -> Result<Option<VendorPart>, Refusal> {
+    match it.multipart {
+        0..=MULTIPART_PORT_DESC => Ok(None),
+        MULTIPART_EXPERIMENTER => Ok(Some(part_of_statistics(it.body))),
+        _ => Err(no_such("statistics request", "type")),
+    }
+}
+
+/// A number that OpenFlow 1.3 does not have.
+#[cold]
+fn no_such(part: &'static str, field: &'static str) -> Refusal {
+    Refusal::MalformedPart { part, offset: 0, field }
 }
 
 #[cold]

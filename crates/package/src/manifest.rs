@@ -12,6 +12,7 @@ mod asks;
 pub mod bounds;
 pub mod capabilities;
 pub mod system;
+pub mod vendors;
 
 #[cfg(test)]
 mod tests;

@@ -65,8 +65,30 @@ fn policy(args: &PolicyArgs) -> Result<(State, Require), CommandError> {
     Ok((State::at(state), file.packages.require))
 }
 
-/// What is asked for, a line each.
-fn asks_in_lines(asks: &[Ask]) -> String {
+/// What is asked for, a line each; below what is dangerous a line that says why, in red where `colours` are wanted.
+fn asks_in_lines(asks: &[Ask], colours: bool) -> String {
     let width = asks.iter().map(|ask| ask.name.len()).max().unwrap_or_default();
-    asks.iter().map(|ask| format!("  {:width$}  {}\n", ask.name, ask.words)).collect()
+    let (red, plain) = if colours { ("\x1b[31m", "\x1b[0m") } else { ("", "") };
+    let line = |ask: &Ask| match ask.danger {
+        None => format!("  {:width$}  {}\n", ask.name, ask.words),
+        Some(why) => {
+            let indent = "";
+            format!("  {red}{:width$}  {}\n  {indent:width$}  DANGEROUS: {why}{plain}\n", ask.name, ask.words)
+        }
+    };
+    asks.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dangerous_says_why_below_it() {
+        let ask = |name, danger| Ask { name, words: format!("do {name}"), danger };
+        let asks = [ask("vendor", Some("it may do anything")), ask("query", None)];
+        let plain = "  vendor  do vendor\n          DANGEROUS: it may do anything\n  query   do query\n";
+        assert_eq!(asks_in_lines(&asks, false), plain);
+        assert!(asks_in_lines(&asks, true).starts_with("  \x1b[31mvendor"));
+    }
 }

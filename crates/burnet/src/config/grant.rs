@@ -9,7 +9,7 @@
 
 use flow::{DatapathId, PortNo};
 use kernel::quota::STORE_BYTES;
-use kernel::{Bounds, Capability, Grant, Quota};
+use kernel::{Bounds, Capability, Grant, Quota, VendorParts, Vendors};
 use package::manifest::amounts::Amount;
 use package::manifest::bounds::{Flowspace, Names};
 use package::manifest::{Capabilities, Quotas};
@@ -133,6 +133,11 @@ fn granted(written: &Capabilities) -> Grant {
             }
         };
     }
+    if let Some(list) = &written.vendor {
+        let parts =
+            list.iter().map(|it| VendorParts { vendor: it.vendor, kind: it.kind, subtype: it.subtype });
+        grant = grant.with_vendors(Vendors::new(parts.collect()));
+    }
     with_bounded(grant, written)
 }
 
@@ -173,6 +178,7 @@ fn bounds(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::vendor::{NICIRA, PartKind, VendorPart};
 
     /// The grant of an `[app.x]` with these lines, after its way to the kernel process.
     fn granted_by(text: &str) -> Grant {
@@ -226,6 +232,19 @@ mod tests {
         );
         assert_eq!(grant.quotas().rules_per_datapath, Some(Quota { soft: 800, hard: 1000 }));
         assert!(grant.holds_for(Capability::Publish, "link.up") && grant.is_bounded(Capability::PacketIn));
+    }
+
+    #[test]
+    fn vendors_parts_arrive_and_nothing_else_brings_them() {
+        let learn = VendorPart { vendor: NICIRA, kind: PartKind::Action, subtype: 16 };
+        let holds = |text: &str| granted_by(text).holds_vendor(learn);
+        assert!(holds("[app.x.capabilities]\n'vendor' = ['nicira:action:16']"));
+        assert!(holds("[app.x.capabilities]\nvendor = ['nicira']"));
+        assert!(!holds("[app.x.capabilities]\nvendor = ['nicira:action:14', 'onf']"));
+        assert!(!holds(
+            "[app.x.capabilities]\n'rule.write' = true\n'packet.out' = true\n'rule.write.others' = true"
+        ));
+        assert!(!holds("[app.x]"));
     }
 
     #[test]

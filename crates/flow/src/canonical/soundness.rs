@@ -1,7 +1,7 @@
 //! Whether bytes can be read, found out in place: the readers' judgement without their values.
 //!
-//! What most rules consist of is judged by one table and allocates nothing. What that table does not know (fields of other classes,
-//! and whatever is wrong) is left to the readers themselves, so that both always say the same.
+//! One table judges OpenFlow's own language and allocates nothing. The readers themselves judge the rest (vendors' parts, and whatever is
+//! wrong), so that both always say the same.
 
 use super::action_bytes::{actions_raw, kind as action_kind, read_actions};
 use super::instruction_bytes::{instructions_raw, kind as instruction_kind, read_instructions};
@@ -11,44 +11,58 @@ use super::usual::UsualFields;
 use crate::error::BadInput;
 use crate::field::Field;
 
-/// Whether [`read_match`] can read these bytes.
+/// Whose language readable bytes are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// OpenFlow's alone: it is known what every part of it means.
+    OpenFlow,
+    /// There may be parts that a vendor defined; [`crate::vendor`] finds them.
+    Vendors,
+}
+
+/// Whether [`read_match`] can read these bytes, and in whose language they are.
 ///
 /// # Errors
 /// As [`read_match`].
 ///
 /// ```
 /// use flow::canonical::check_match;
-/// assert!(check_match(&[0x80, 0x00, 0x00, 0x04, 0, 0, 0, 1]).is_ok());
+/// use flow::canonical::Dialect;
+/// assert_eq!(check_match(&[0x80, 0x00, 0x00, 0x04, 0, 0, 0, 1]), Ok(Dialect::OpenFlow));
 /// assert!(check_match(&[0x80, 0x00, 0x00, 0x04, 0, 0, 0]).is_err());
 /// ```
 #[inline]
-pub fn check_match(bytes: &[u8]) -> Result<(), BadInput> {
+pub fn check_match(bytes: &[u8]) -> Result<Dialect, BadInput> {
     if UsualFields::read(bytes).is_some() || match_is_plain(bytes) {
-        Ok(())
+        Ok(Dialect::OpenFlow)
     } else {
-        read_match(bytes).map(drop)
+        read_match(bytes).map(|_| Dialect::Vendors)
     }
 }
 
-/// Whether [`read_actions`] can read these bytes.
+/// Whether [`read_actions`] can read these bytes, and in whose language they are.
 ///
 /// # Errors
 /// As [`read_actions`].
 #[inline]
-pub fn check_actions(bytes: &[u8]) -> Result<(), BadInput> {
-    if is_one_output(bytes) || actions_are_plain(bytes) { Ok(()) } else { read_actions(bytes).map(drop) }
+pub fn check_actions(bytes: &[u8]) -> Result<Dialect, BadInput> {
+    if is_one_output(bytes) || actions_are_plain(bytes) {
+        Ok(Dialect::OpenFlow)
+    } else {
+        read_actions(bytes).map(|_| Dialect::Vendors)
+    }
 }
 
-/// Whether [`read_instructions`] can read these bytes.
+/// Whether [`read_instructions`] can read these bytes, and in whose language they are.
 ///
 /// # Errors
 /// As [`read_instructions`].
 #[inline]
-pub fn check_instructions(bytes: &[u8]) -> Result<(), BadInput> {
+pub fn check_instructions(bytes: &[u8]) -> Result<Dialect, BadInput> {
     if applies_one_output(bytes) || instructions_are_plain(bytes) {
-        Ok(())
+        Ok(Dialect::OpenFlow)
     } else {
-        read_instructions(bytes).map(drop)
+        read_instructions(bytes).map(|_| Dialect::Vendors)
     }
 }
 
@@ -174,7 +188,6 @@ fn actions_are_plain(bytes: &[u8]) -> bool {
                 // The padding is shorter than a multiple of eight, and nobody's field.
                 after_set_field(field).is_some_and(|padding| padding.len() < 8)
             }),
-            action_kind::EXPERIMENTER => true,
             action_kind::COPY_TTL_OUT..=action_kind::COPY_TTL_IN
             | action_kind::SET_MPLS_TTL..=action_kind::DEC_NW_TTL
             | action_kind::PUSH_PBB
@@ -211,6 +224,7 @@ mod tests {
     use super::*;
     use crate::arbitrary;
     use crate::canonical::{write_actions, write_instructions, write_match};
+    use crate::vendor::{VendorPart, parts_of_actions, parts_of_instructions, parts_of_match};
     use proptest::prelude::*;
 
     /// The same bytes with some of them changed and the end cut off.
@@ -236,7 +250,7 @@ mod tests {
             write_match(&rule, &mut bytes);
             prop_assert!(check_match(&bytes).is_ok());
             let bytes = damaged(bytes, &changes, cut);
-            prop_assert_eq!(check_match(&bytes), read_match(&bytes).map(drop));
+            prop_assert_eq!(check_match(&bytes).map(drop), read_match(&bytes).map(drop));
         }
 
         #[test]
@@ -248,7 +262,7 @@ mod tests {
                 prop_assert!(check_actions(&bytes).is_ok());
             }
             let bytes = damaged(bytes, &changes, cut);
-            prop_assert_eq!(check_actions(&bytes), read_actions(&bytes).map(drop));
+            prop_assert_eq!(check_actions(&bytes).map(drop), read_actions(&bytes).map(drop));
         }
 
         #[test]
@@ -257,17 +271,39 @@ mod tests {
         ) {
             let mut bytes = Vec::new();
             if write_instructions(&instructions, &mut bytes).is_ok() {
-                prop_assert_eq!(check_instructions(&bytes), read_instructions(&bytes).map(drop));
+                prop_assert_eq!(check_instructions(&bytes).map(drop), read_instructions(&bytes).map(drop));
             }
             let bytes = damaged(bytes, &changes, cut);
-            prop_assert_eq!(check_instructions(&bytes), read_instructions(&bytes).map(drop));
+            prop_assert_eq!(check_instructions(&bytes).map(drop), read_instructions(&bytes).map(drop));
+        }
+
+        #[test]
+        fn what_has_no_vendors_part_is_openflows_alone(
+            rule in arbitrary::rule(), actions in arbitrary::actions(), instructions in arbitrary::instructions()
+        ) {
+            let (mut bytes, mut list, mut all) = (Vec::new(), Vec::new(), Vec::new());
+            write_match(&rule, &mut bytes);
+            let is_written = write_actions(&actions, &mut list).is_ok();
+            let are_written = write_instructions(&instructions, &mut all).is_ok();
+            let check = |dialect: Result<Dialect, BadInput>, part: Option<VendorPart>| {
+                let expected = if part.is_some() { Dialect::Vendors } else { Dialect::OpenFlow };
+                prop_assert_eq!(dialect, Ok(expected));
+                Ok(())
+            };
+            check(check_match(&bytes), parts_of_match(&bytes).next())?;
+            if is_written {
+                check(check_actions(&list), parts_of_actions(&list).next())?;
+            }
+            if are_written && check_instructions(&all).is_ok() {
+                check(check_instructions(&all), parts_of_instructions(&all).next())?;
+            }
         }
 
         #[test]
         fn any_bytes_are_judged_as_they_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            prop_assert_eq!(check_match(&bytes), read_match(&bytes).map(drop));
-            prop_assert_eq!(check_actions(&bytes), read_actions(&bytes).map(drop));
-            prop_assert_eq!(check_instructions(&bytes), read_instructions(&bytes).map(drop));
+            prop_assert_eq!(check_match(&bytes).map(drop), read_match(&bytes).map(drop));
+            prop_assert_eq!(check_actions(&bytes).map(drop), read_actions(&bytes).map(drop));
+            prop_assert_eq!(check_instructions(&bytes).map(drop), read_instructions(&bytes).map(drop));
         }
     }
 }

@@ -11,6 +11,8 @@ pub struct Ask {
     pub name: &'static str,
     /// What it lets the app do, bounds included.
     pub words: String,
+    /// Why the operator should think twice, if so.
+    pub danger: Option<&'static str>,
 }
 
 /// Something that can be asked for.
@@ -19,6 +21,10 @@ pub(super) trait Asked: PartialEq {
     fn words(&self, name: &str) -> String;
     /// Whether it lets the app do nothing that the other does not.
     fn lies_within(&self, wider: &Self) -> bool;
+    /// Why the operator should think twice before granting it, if so.
+    fn danger(&self, _name: &str) -> Option<&'static str> {
+        None
+    }
     /// What an app may do that asks for this no more, where it is a limit and no right: the node's own limit may be wider. `None`: nothing.
     fn without(&self) -> Option<String> {
         None
@@ -31,13 +37,17 @@ pub(super) trait Visit {
     fn visit<T: Asked>(&mut self, name: &'static str, now: &Option<T>, before: &Option<T>);
 }
 
+fn ask<T: Asked>(name: &'static str, asked: &T, words: String) -> Ask {
+    Ask { name, words, danger: asked.danger(name) }
+}
+
 /// Collects all that is asked for now.
 #[derive(Default)]
 pub(super) struct All(pub Vec<Ask>);
 
 impl Visit for All {
     fn visit<T: Asked>(&mut self, name: &'static str, now: &Option<T>, _: &Option<T>) {
-        self.0.extend(now.as_ref().map(|asked| Ask { name, words: asked.words(name) }));
+        self.0.extend(now.as_ref().map(|asked| ask(name, asked, asked.words(name))));
     }
 }
 
@@ -47,17 +57,16 @@ pub(super) struct Beyond(pub Vec<Ask>);
 
 impl Visit for Beyond {
     fn visit<T: Asked>(&mut self, name: &'static str, now: &Option<T>, before: &Option<T>) {
-        let words = match (now, before) {
-            (None, None) => return,
-            (None, Some(before)) => match before.without() {
-                None => return,
-                Some(words) => format!("{words} (before: {})", before.words(name)),
-            },
-            (Some(now), Some(before)) if now.lies_within(before) => return,
-            (Some(now), Some(before)) => format!("{} (before: {})", now.words(name), before.words(name)),
-            (Some(now), None) => now.words(name),
-        };
-        self.0.push(Ask { name, words });
+        let was = |before: &T| format!(" (before: {})", before.words(name));
+        self.0.extend(match (now, before) {
+            (None, None) => None,
+            (None, Some(before)) => {
+                before.without().map(|words| Ask { name, words: words + &was(before), danger: None })
+            }
+            (Some(now), Some(before)) if now.lies_within(before) => None,
+            (Some(now), Some(before)) => Some(ask(name, now, now.words(name) + &was(before))),
+            (Some(now), None) => Some(ask(name, now, now.words(name))),
+        });
     }
 }
 

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::asks::{Asked, Visit};
 use super::bounds::{self, Flowspace, Names, Priorities, listed, narrower};
+use super::vendors::VendorList;
 
 /// What an app may do. `None` is not at all; a bound within that is `None` does not bound.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -62,6 +63,9 @@ pub struct Capabilities {
     /// Write keys of the store that begin with one of these.
     #[serde(rename = "store.write", skip_serializing_if = "Option::is_none")]
     pub store_write: Option<StorePrefixes>,
+    /// Use what vendors defined beyond OpenFlow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vendor: Option<VendorList>,
     /// Ask services.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<Names>,
@@ -220,6 +224,7 @@ impl Capabilities {
         visitor.visit("port.write", &self.port_write, &before.port_write);
         visitor.visit("store.read", &self.store_read, &before.store_read);
         visitor.visit("store.write", &self.store_write, &before.store_write);
+        visitor.visit("vendor", &self.vendor, &before.vendor);
         visitor.visit("query", &self.query, &before.query);
         visitor.visit("publish", &self.publish, &before.publish);
         visitor.visit("subscribe", &self.subscribe, &before.subscribe);
@@ -243,6 +248,7 @@ impl Capabilities {
             port_write: keep(kept("port.write"), &self.port_write),
             store_read: keep(kept("store.read"), &self.store_read),
             store_write: keep(kept("store.write"), &self.store_write),
+            vendor: keep(kept("vendor"), &self.vendor),
             query: keep(kept("query"), &self.query),
             publish: keep(kept("publish"), &self.publish),
             subscribe: keep(kept("subscribe"), &self.subscribe),
@@ -366,6 +372,11 @@ impl Asked for Whole {
 
     fn lies_within(&self, _: &Whole) -> bool {
         true
+    }
+
+    fn danger(&self, name: &str) -> Option<&'static str> {
+        (name == "rule.write.others")
+            .then_some("it can take away what any other app, a firewall too, wrote into a switch")
     }
 }
 

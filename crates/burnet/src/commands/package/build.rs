@@ -46,7 +46,7 @@ pub fn build(args: &AppBuildArgs) -> Result<String, CommandError> {
     let asking = if asks.is_empty() {
         "It asks for nothing.\n".to_owned()
     } else {
-        format!("It asks to:\n{}", asks_in_lines(&asks))
+        format!("It asks to:\n{}", asks_in_lines(&asks, false))
     };
     Ok(format!(
         "{} ({} files, {} bytes, digest {})\n{asking}Sign it: burnet app sign {} --key NAME\n",

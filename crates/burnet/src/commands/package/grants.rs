@@ -75,7 +75,7 @@ pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
     held.record.granted.extend(asks.iter().map(|ask| ask.name.to_owned()));
     let names: Vec<&str> = asks.iter().map(|ask| ask.name).collect();
     held.keep("app_granted", names.join(", "))?;
-    Ok(format!("{} may:\n{}{FROM_THEN}\n", held.name, asks_in_lines(&asks)))
+    Ok(format!("{} may:\n{}{FROM_THEN}\n", held.name, asks_in_lines(&asks, false)))
 }
 
 /// What `burnet app revoke` prints.

@@ -68,7 +68,7 @@ pub fn verify(args: &AppVerifyArgs) -> Result<String, CommandError> {
     let asking = if asks.is_empty() {
         "It asks for nothing.\n".to_owned()
     } else {
-        format!("It asks to:\n{}", asks_in_lines(&asks))
+        format!("It asks to:\n{}", asks_in_lines(&asks, std::io::stdout().is_terminal()))
     };
     Ok(format!("{}{asking}", heading(&package, &opinions)))
 }
@@ -109,7 +109,11 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     if !asked.is_empty() {
         let more =
             if matches!(plan, Plan::More(_)) { "It asks for more than before, to:" } else { "It asks to:" };
-        let question = format!("{}{more}\n{}", heading(&package, &opinions), asks_in_lines(asked));
+        let question = format!(
+            "{}{more}\n{}",
+            heading(&package, &opinions),
+            asks_in_lines(asked, std::io::stderr().is_terminal())
+        );
         let stdin = std::io::stdin();
         let terminal = stdin.is_terminal();
         granted(&question, args.grant_all, terminal, &mut stdin.lock(), &mut std::io::stderr())?;

@@ -72,7 +72,7 @@ fn look(state: &State, name: &AppName, record: &Record, policy: Require) -> Resu
     };
     let manifest = installed.ok().map(|unpacked| unpacked.manifest);
     let asks = manifest.as_ref().map(Manifest::asks).unwrap_or_default();
-    let ask = |Ask { name, words }| AskView { name, words, granted: record.granted.contains(name) };
+    let ask = |Ask { name, words, .. }| AskView { name, words, granted: record.granted.contains(name) };
     Ok(View {
         name: name.to_string(),
         version: record.version.to_string(),
