@@ -284,8 +284,29 @@ impl Network {
         self.at_switch(at.switch, effects, |switch, out| {
             switch.on_message(at.controller, message, now, out);
         });
+        self.rules_may_be_due(at.switch, message);
+    }
+
+    /// The same of a message that came as these bytes.
+    pub fn on_received(
+        &mut self,
+        at: Channel,
+        message: &Message,
+        bytes: &[u8],
+        now: Duration,
+        effects: &mut NetworkEffects,
+    ) {
+        self.pass_to(now);
+        self.at_switch(at.switch, effects, |switch, out| {
+            switch.on_received(at.controller, message, bytes, now, out);
+        });
+        self.rules_may_be_due(at.switch, message);
+    }
+
+    /// What a flow mod added may end by time.
+    fn rules_may_be_due(&mut self, switch: usize, message: &Message) {
         if matches!(message.body, Body::FlowMod(_)) {
-            self.set_due_of_switch(at.switch);
+            self.set_due_of_switch(switch);
         }
     }
 

@@ -363,7 +363,7 @@ impl Reactor {
                     if let Some(virtual_time) = virtual_time {
                         virtual_time.note_heard(index, &message.body, now);
                     }
-                    network.on_message(at, &message, time, effects);
+                    network.on_received(at, &message, bytes, time, effects);
                     let switch = &network.switches()[at.switch];
                     if before.is_none() {
                         note_connected(switch, at.controller, controllers, counters, audience);

@@ -4,7 +4,7 @@
 
 use flow::{ErrorCode, PortNo};
 use openflow::message::*;
-use openflow::{Body, Message, Version};
+use openflow::{Body, HEADER_LEN, MAX_MESSAGE_LEN, Message, Version};
 use std::time::Duration;
 
 use super::fragment;
@@ -16,8 +16,9 @@ use super::validate::Place;
 use super::{Effects, Switch};
 use crate::frame::ETHERNET_HEADER_BYTES;
 
-/// How much of a refused message is sent back with the error. The specification asks for at least 64 bytes (1.3.5, 7.5.4).
-const ERROR_DATA_BYTES: usize = 64;
+/// How much of a refused message is sent back with the error: all that fits into one message. The specification asks for at least 64
+/// bytes (1.3.5, 7.5.4), and Open vSwitch sends all of it too.
+const ERROR_DATA_BYTES: usize = MAX_MESSAGE_LEN - HEADER_LEN - 4;
 
 /// Bits of `ofp_capabilities` in 1.0: flow, table and port statistics, and matching on addresses in ARP.
 const CAPABILITIES_V10: u32 = 0x87;
@@ -26,8 +27,15 @@ const CAPABILITIES_V13: u32 = 0x0f;
 /// 1.0: every action from OUTPUT to ENQUEUE.
 const ACTIONS_V10: u32 = 0xfff;
 
+/// A message and, if it came over a wire, the bytes that it was.
+#[derive(Clone, Copy)]
+struct Heard<'a> {
+    message: &'a Message,
+    bytes: Option<&'a [u8]>,
+}
+
 impl Switch {
-    /// A message has come from a controller.
+    /// A message has come from a controller, and not as bytes.
     pub fn on_message(
         &mut self,
         controller: ControllerId,
@@ -35,6 +43,24 @@ impl Switch {
         now: Duration,
         effects: &mut Effects,
     ) {
+        self.hear(controller, Heard { message, bytes: None }, now, effects);
+    }
+
+    /// A message has come from a controller as these bytes. An error repeats them as they are, and in 1.0 they say whether a match is
+    /// exact.
+    pub fn on_received(
+        &mut self,
+        controller: ControllerId,
+        message: &Message,
+        bytes: &[u8],
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        self.hear(controller, Heard { message, bytes: Some(bytes) }, now, effects);
+    }
+
+    fn hear(&mut self, controller: ControllerId, heard: Heard<'_>, now: Duration, effects: &mut Effects) {
+        let message = heard.message;
         let Some(session) = self.sessions.get(controller.0) else { return };
         match session.state {
             State::Closed => {}
@@ -42,7 +68,7 @@ impl Switch {
             State::Open(version) => {
                 let asker = Asker { controller, version, xid: message.xid };
                 let result = if message.version == version {
-                    self.act(message, asker, now, effects)
+                    self.act(heard, asker, now, effects)
                 } else if matches!(message.body, Body::Hello(_)) {
                     Ok(())
                 } else {
@@ -50,7 +76,7 @@ impl Switch {
                 };
                 if let Err(refusal) = result {
                     let (kind, code) = refusal.codes(version);
-                    self.send_error(asker, kind, code, beginning(message), effects);
+                    self.send_error(asker, kind, code, heard.beginning(), effects);
                 }
             }
         }
@@ -101,11 +127,12 @@ impl Switch {
 
     fn act(
         &mut self,
-        message: &Message,
+        heard: Heard<'_>,
         asker: Asker,
         now: Duration,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
+        let message = heard.message;
         let Asker { controller, version, .. } = asker;
         let session = &mut self.sessions[controller.0];
         if session.role == ROLE_SLAVE && changes_the_switch(&message.body) {
@@ -124,7 +151,12 @@ impl Switch {
             }
             Body::SetConfig(config) => return self.set_config(*config, asker),
             Body::PacketOut(packet_out) => return self.packet_out(packet_out, now, effects),
-            Body::FlowMod(flow_mod) => return self.flow_mod(flow_mod, version, now, effects),
+            Body::FlowMod(flow_mod) => {
+                return match heard.ranked(flow_mod) {
+                    Some(ranked) => self.flow_mod(&ranked, version, now, effects),
+                    None => self.flow_mod(flow_mod, version, now, effects),
+                };
+            }
             Body::GroupMod(group_mod) => return self.group_mod(group_mod, now, effects),
             Body::PortMod(port_mod) => return self.port_mod(port_mod, version, effects),
             Body::TableMod(table_mod) => return self.table_mod(table_mod),
@@ -281,12 +313,26 @@ fn changes_the_switch(body: &Body) -> bool {
     }
 }
 
-/// The first bytes of a message, as its sender wrote them but for padding.
-fn beginning(message: &Message) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    match message.encode(&mut bytes) {
-        Ok(()) => bytes.truncate(ERROR_DATA_BYTES),
-        Err(_) => bytes.clear(),
+impl Heard<'_> {
+    /// What an error repeats of it: what its sender wrote, or would have written.
+    fn beginning(self) -> Vec<u8> {
+        let mut written = Vec::new();
+        let bytes = match self.bytes {
+            Some(bytes) => bytes,
+            None if self.message.encode(&mut written).is_ok() => &written,
+            None => &[],
+        };
+        bytes[..bytes.len().min(ERROR_DATA_BYTES)].to_vec()
     }
-    bytes
+
+    /// The flow mod with the highest priority, if it is of 1.0 and its match is exact (1.0, 3.4 and 5.3.3). As with Open vSwitch, what
+    /// the wildcards say decides, also where the kind of packet has no such field.
+    fn ranked(self, wanted: &FlowMod) -> Option<FlowMod> {
+        let is_exact = || match self.bytes {
+            Some(bytes) => openflow::v10::has_no_wildcards(bytes),
+            None => flow::is_exact_in_v10(&wanted.matching),
+        };
+        let is_ranked = self.message.version == Version::V1_0 && is_exact();
+        is_ranked.then(|| FlowMod { priority: flow::EXACT_PRIORITY_V10, ..wanted.clone() })
+    }
 }

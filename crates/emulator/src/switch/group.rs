@@ -261,6 +261,17 @@ impl Groups {
     }
 }
 
+/// Only the buckets of a select group have a weight (1.3.5, 7.3.4.2). Whatever else is wrong, Open vSwitch looks at this first.
+pub(crate) fn check_weights(wanted: &GroupMod) -> Result<(), Refusal> {
+    let is_weighed = wanted.buckets.iter().any(|bucket| bucket.weight != 0);
+    match wanted.group_type {
+        GROUP_TYPE_ALL | GROUP_TYPE_INDIRECT | GROUP_TYPE_FAST_FAILOVER if is_weighed => {
+            Err(Refusal::GroupInvalid)
+        }
+        _ => Ok(()),
+    }
+}
+
 impl BucketEntry {
     fn new(bucket: &Bucket) -> Self {
         let actions = super::action_set::ActionSet::of(&bucket.actions).in_order().to_vec();

@@ -35,8 +35,9 @@ pub(crate) enum Refusal {
     FlowModTableId,
     Overlap,
     FlowModCommand,
-    FlowModUnsupported,
     FlowModFlags,
+    /// 1.0: an emergency rule that would end by time.
+    EmergencyTimeout,
     GroupExists,
     GroupInvalid,
     GroupOutOfGroups,
@@ -77,6 +78,9 @@ pub(crate) enum Refusal {
 impl Refusal {
     /// Error type and code in a version's own numbers. What 1.0 has no word for gets its nearest.
     pub(crate) const fn codes(self, version: Version) -> (u16, u16) {
+        if matches!(self, Refusal::EmergencyTimeout) {
+            return (3, 3);
+        }
         let (kind, code) = self.codes_v13();
         let ErrorCode { kind, code } = openflow::error::to_version(ErrorCode { kind, code }, version);
         (kind, code)
@@ -108,12 +112,13 @@ impl Refusal {
             InstructionExperimenter => (3, 5),
             MatchField => (4, 6),
             MatchPrerequisite => (4, 9),
-            FlowModUnsupported => (5, 0),
             TableFull => (5, 1),
             FlowModTableId => (5, 2),
             Overlap => (5, 3),
             FlowModCommand => (5, 6),
             FlowModFlags => (5, 7),
+            // Only 1.0 has emergency rules.
+            EmergencyTimeout => (5, 5),
             GroupExists => (6, 0),
             GroupInvalid => (6, 1),
             GroupOutOfGroups => (6, 3),

@@ -8,7 +8,7 @@ use openflow::{Body, Message, Version};
 use std::time::Duration;
 
 use super::buffer::Buffered;
-use super::group::Outcome;
+use super::group::{self, Outcome};
 use super::instructions::Instructions;
 use super::packet::Packet;
 use super::pipeline::{self, Origin};
@@ -27,7 +27,7 @@ impl Switch {
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
         self.counters.flow_mods += 1;
-        check_flags(wanted.flags, version)?;
+        check_flags(wanted, version)?;
         match wanted.command {
             FLOW_ADD => self.add(wanted, version, now, effects),
             FLOW_MODIFY | FLOW_MODIFY_STRICT => self.modify(wanted, version, now, effects),
@@ -188,6 +188,7 @@ impl Switch {
         now: Duration,
         effects: &mut Effects,
     ) -> Result<(), Refusal> {
+        group::check_weights(wanted)?;
         for bucket in &wanted.buckets {
             self.check_actions(&bucket.actions, Place::Bucket)?;
         }
@@ -228,13 +229,18 @@ fn describe_removed(
     }
 }
 
-/// Whether all of these flags can be kept. 1.0's OFPFF_EMERG cannot: there is no emergency table here.
-fn check_flags(flags: u16, version: Version) -> Result<(), Refusal> {
+/// Whether all flags can be kept. 1.0's OFPFF_EMERG cannot: there is no emergency table here, so that, as Open vSwitch says too, all are
+/// full. One with a time-out could be in none (1.0, 5.4.4).
+fn check_flags(wanted: &FlowMod, version: Version) -> Result<(), Refusal> {
     /// From OFPFF_SEND_FLOW_REM to OFPFF_NO_BYT_COUNTS.
     const ALL_FLAGS: u16 = 0b1_1111;
+    /// The same bit as [`FLOW_MOD_RESET_COUNTS`], which is 1.3's.
+    const EMERGENCY_V10: u16 = 1 << 2;
+    let ends = wanted.idle_timeout_s != 0 || wanted.hard_timeout_s != 0;
     match version {
-        Version::V1_0 if flags & FLOW_MOD_RESET_COUNTS != 0 => Err(Refusal::FlowModUnsupported),
-        _ if flags & !ALL_FLAGS != 0 => Err(Refusal::FlowModFlags),
+        Version::V1_0 if wanted.flags & EMERGENCY_V10 != 0 && ends => Err(Refusal::EmergencyTimeout),
+        Version::V1_0 if wanted.flags & EMERGENCY_V10 != 0 => Err(Refusal::TableFull),
+        _ if wanted.flags & !ALL_FLAGS != 0 => Err(Refusal::FlowModFlags),
         _ => Ok(()),
     }
 }

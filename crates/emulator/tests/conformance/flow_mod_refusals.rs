@@ -67,7 +67,11 @@ fn flags_that_are_none() {
 #[test]
 fn an_emergency_rule_of_1_0() {
     for command in [FLOW_ADD, FLOW_MODIFY, FLOW_MODIFY_STRICT] {
-        check_10(rule(1).flags(FLOW_MOD_RESET_COUNTS).command(command), (3, 5));
+        let emergency = rule(1).flags(FLOW_MOD_RESET_COUNTS).command(command);
+        check_10(emergency.clone(), (3, 0));
+        for (idle_s, hard_s) in [(5, 0), (0, 5), (5, 5)] {
+            check_10(emergency.clone().timeouts(idle_s, hard_s), (3, 3));
+        }
     }
 }
 

@@ -77,6 +77,29 @@ fn what_a_bucket_cannot_do_is_refused_as_in_a_rule() {
 }
 
 #[test]
+fn only_a_select_group_has_weights() {
+    let weighed = |weight| Bucket { weight, ..bucket("2") };
+    for group_type in [GROUP_TYPE_ALL, GROUP_TYPE_INDIRECT] {
+        check_refused(group(ADD, group_type, 2, &[weighed(1)]), (6, 1));
+        check_refused(group(MODIFY, group_type, 1, &[weighed(5)]), (6, 1));
+    }
+    check_refused(group(ADD, GROUP_TYPE_ALL, 2, &[weighed(0), weighed(3)]), (6, 1));
+    let failing_over = Bucket { watch_port: PortNo(1), ..weighed(1) };
+    check_refused(group(ADD, GROUP_TYPE_FAST_FAILOVER, 2, &[failing_over]), (6, 1));
+    let mut bench = Bench::new(V13);
+    assert_eq!(bench.say(group(ADD, GROUP_TYPE_SELECT, 2, &[weighed(0), weighed(3)])), []);
+}
+
+#[test]
+fn a_weight_is_refused_before_what_else_is_wrong() {
+    let weighed = |port| Bucket { weight: 1, ..bucket(port) };
+    check_refused(group(ADD, GROUP_TYPE_ALL, 1, &[weighed("1")]), (6, 1));
+    check_refused(group(MODIFY, GROUP_TYPE_ALL, 9, &[weighed("1")]), (6, 1));
+    check_refused(group(ADD, GROUP_TYPE_ALL, 2, &[weighed("TABLE")]), (6, 1));
+    check_refused(group(ADD, 7, 2, &[weighed("1")]), (6, 10));
+}
+
+#[test]
 fn too_many_buckets_are_refused() {
     check_refused(group(ADD, GROUP_TYPE_ALL, 2, &vec![bucket("1"); 257]), (6, 4));
 }

@@ -162,16 +162,49 @@ fn ports_are_told_in_features_by_1_0_and_apart_by_1_3() {
     assert!(matches!(&answers[..], [Body::FeaturesReply(features)] if features.ports.is_empty()));
 }
 
+/// What an error says of the message that it answers.
+fn repeated(answers: &[Vec<u8>]) -> &[u8] {
+    let [error] = answers else { panic!("{answers:?}") };
+    assert_eq!((error[1], &error[4..8]), (1, &42u32.to_be_bytes()[..]), "an error, with the request's xid");
+    &error[12..]
+}
+
 #[test]
-fn an_error_repeats_the_beginning_of_what_it_refuses_and_its_xid() {
+fn an_error_repeats_all_of_what_it_refuses() {
+    for versions in [V10, V13] {
+        for outputs in [0, 40, 3_000] {
+            let mut bench = Bench::new(versions);
+            let actions = [vec![output("2"); outputs], vec![output("TABLE")]].concat();
+            let bytes = bench.written(rule(1).apply(&actions).body());
+            assert_eq!(repeated(&bench.hear(&bytes)), bytes, "{versions:?}, {outputs} outputs");
+            let said = bench.say(rule(1).apply(&actions).body());
+            assert!(
+                matches!(&said[..], [Body::Error(error)] if error.data == bytes),
+                "of what came as no bytes too"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_error_repeats_what_was_sent_and_not_what_it_means() {
+    for versions in [V10, V13] {
+        let mut bench = Bench::new(versions);
+        let mut bytes = bench.written(rule(1).output("TABLE").body());
+        // A value below a wildcard in 1.0, padding in 1.3: neither means anything, and neither is written as it is here.
+        let unused = if versions == V10 { 20 } else { 46 };
+        bytes[unused] = 0xa5;
+        let again = bench.written(Message::decode(&bytes).unwrap().body);
+        assert_ne!(bytes, again);
+        assert_eq!(repeated(&bench.hear(&bytes)), bytes, "{versions:?}");
+    }
+}
+
+#[test]
+fn an_error_of_the_longest_message_repeats_what_fits() {
     let mut bench = Bench::new(V13);
-    let mut effects = Effects::default();
-    let message = Message { version: Version::V1_3, xid: 0xabcd, body: rule(1).table(200).body() };
-    let mut bytes = Vec::new();
-    message.encode(&mut bytes).unwrap();
-    bench.switch.on_message(C0, &message, bench.now, &mut effects);
-    let [(_, Message { xid: 0xabcd, body: Body::Error(error), .. })] = &effects.messages[..] else {
-        panic!("{effects:?}")
-    };
-    assert_eq!(error.data, bytes[..bytes.len().min(64)]);
+    let exp = Experimenter { experimenter: 1, exp_type: Some(2), data: vec![7; 65_519] };
+    let bytes = bench.written(Body::Experimenter(exp));
+    assert_eq!(bytes.len(), 65_535);
+    assert_eq!(repeated(&bench.hear(&bytes)), &bytes[..65_523]);
 }

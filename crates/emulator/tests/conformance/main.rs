@@ -8,6 +8,7 @@ mod dsl;
 
 mod configuration;
 mod controllers;
+mod exact_matches;
 mod flow_mod_refusals;
 mod flow_mods;
 mod groups;

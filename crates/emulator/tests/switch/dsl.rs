@@ -55,6 +55,26 @@ impl Bench {
         self.bodies(effects)
     }
 
+    /// The answers, as the bytes that they are, to a message that comes as bytes.
+    pub fn hear(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut effects = Effects::default();
+        let message = Message::decode(bytes).unwrap();
+        self.switch.on_received(C0, &message, bytes, self.now, &mut effects);
+        let written = |(_, message): &(ControllerId, Message)| {
+            let mut written = Vec::new();
+            message.encode(&mut written).unwrap();
+            written
+        };
+        effects.messages.iter().map(written).collect()
+    }
+
+    /// A message of the bench's version, as bytes.
+    pub fn written(&self, body: Body) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        Message { version: self.version, xid: 42, body }.encode(&mut bytes).unwrap();
+        bytes
+    }
+
     /// One more controller says hello in a version.
     pub fn join(&mut self, controller: usize, version: Version) {
         let mut effects = Effects::default();

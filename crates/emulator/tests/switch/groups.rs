@@ -6,7 +6,7 @@ use openflow::Body;
 use openflow::message::*;
 
 fn bucket(port: &str) -> Bucket {
-    Bucket { weight: 1, watch_port: PortNo::ANY, watch_group: GROUP_ANY, actions: vec![output(port)] }
+    Bucket { weight: 0, watch_port: PortNo::ANY, watch_group: GROUP_ANY, actions: vec![output(port)] }
 }
 
 fn watching(port: u32) -> Bucket {
@@ -64,8 +64,8 @@ fn indirect_goes_by_its_one_bucket_and_follows_a_modify() {
 
 #[test]
 fn select_keeps_a_conversation_on_one_bucket_and_uses_them_all() {
-    let mut bench =
-        bench_with(GROUP_TYPE_SELECT, &[bucket("2"), bucket("3"), Bucket { weight: 0, ..bucket("4") }]);
+    let weighed = |port| Bucket { weight: 1, ..bucket(port) };
+    let mut bench = bench_with(GROUP_TYPE_SELECT, &[weighed("2"), weighed("3"), bucket("4")]);
     let mut used = std::collections::BTreeSet::new();
     for port in 0..64 {
         let (first, _) = bench.arrive(1, &tcp(port, 80));

@@ -51,7 +51,7 @@ fn an_error_carries_the_beginning_of_what_it_refuses() {
     let answers = bench.say(rule(1).output("TABLE").body());
     let [Body::Error(error)] = &answers[..] else { panic!("{answers:?}") };
     assert_eq!(&error.data[..8], [4, 14, 0, 80, 0, 0, 0, 42]);
-    assert_eq!(error.data.len(), 64);
+    assert_eq!(error.data.len(), 80);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn bytes_that_are_no_message_are_answered_in_the_versions_numbers() {
     let [(_, Message { xid: 9, body: Body::Error(error), .. })] = &effects.messages[..] else {
         panic!("{effects:?}")
     };
-    assert_eq!((error.kind, error.code, error.data.len()), (3, 1, 64));
+    assert_eq!((error.kind, error.code, error.data.len()), (3, 1, 100));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use flow::canonical::{MatchWriter, UsualFields, match_tlvs};
 use flow::{BadInput, Field, Match, MatchEntry, PortNo};
 
 use crate::error::{BAD_MATCH_VALUE, Unwritable, bad};
+use crate::header::HEADER_LEN;
 use crate::wire::{Reader, Writer};
 
 /// `ofp_flow_wildcards`.
@@ -316,6 +317,15 @@ fn of_usual_fields(tlvs: &[u8]) -> Option<WireMatch> {
     })
 }
 
+/// Whether a flow mod of 1.0, header and all, leaves no field of its match open, whatever kind of packet it is of. Open vSwitch goes by
+/// these bits, and not by what they mean.
+pub fn has_no_wildcards(flow_mod: &[u8]) -> bool {
+    /// Every bit of `ofp_flow_wildcards`.
+    const ANY: u32 = (1 << 22) - 1;
+    let wildcards = flow_mod.get(HEADER_LEN..).and_then(|body| body.first_chunk::<4>());
+    wildcards.is_some_and(|bits| u32::from_be_bytes(*bits) & ANY == 0)
+}
+
 /// Whether a match is of packets that have no VLAN tag.
 pub(crate) fn is_untagged(matching: &Match) -> bool {
     matching.get(Field::VlanVid).is_some_and(|(value, mask)| value == 0 && mask & VLAN_PRESENT != 0)
@@ -503,6 +513,8 @@ impl Wanted {
         }
         if value & VLAN_PRESENT == 0 {
             wire.dl_vlan = VLAN_NONE;
+            // A priority is not looked at then, and leaving it open would make an exact match one that is not.
+            wire.wildcards &= !wildcard::DL_VLAN_PCP;
         } else if mask == Field::VlanVid.full_mask() {
             let [.., high, low] = value.to_be_bytes();
             wire.dl_vlan = u16::from_be_bytes([high, low]) & VLAN_ID;
@@ -530,7 +542,46 @@ mod tests {
         proptest::collection::vec((proptest::sample::select(fields), value), 0..5)
     }
 
+    /// Untagged TCP, with a port, both addresses and all that 1.0 can say of it.
+    const ALL_TWELVE: [(Field, u128); 11] = [
+        (Field::InPort, 1),
+        (Field::EthDst, 2),
+        (Field::EthSrc, 3),
+        (Field::EthType, 0x800),
+        (Field::VlanVid, 0),
+        (Field::IpDscp, 5),
+        (Field::IpProto, 6),
+        (Field::Ipv4Src, 7),
+        (Field::Ipv4Dst, 8),
+        (Field::TcpSrc, 9),
+        (Field::TcpDst, 10),
+    ];
+
     proptest! {
+        #[test]
+        fn a_match_is_exact_if_it_is_written_without_wildcards(
+            named in 0u16..1 << 11,
+            all in any::<bool>(),
+            tag in proptest::sample::select(vec![None, Some(None), Some(Some(3u128))]),
+            prefix in prop_oneof![Just(32u32), 1u32..=32],
+        ) {
+            let is_named = |at: usize| all || named >> at & 1 == 1;
+            let mut rule = Match::any();
+            let fields = ALL_TWELVE.iter().enumerate().filter(|(at, _)| is_named(*at));
+            fields.for_each(|(_, (field, value))| rule.set(*field, *value));
+            if let Some(priority) = tag {
+                rule.set(Field::VlanVid, VLAN_PRESENT | 7);
+                priority.into_iter().for_each(|priority| rule.set(Field::VlanPcp, priority));
+            }
+            if rule.get(Field::Ipv4Dst).is_some() {
+                rule.set_masked(Field::Ipv4Dst, 8, (u32::MAX << (32 - prefix)).into());
+            }
+            let mut out = vec![0; HEADER_LEN];
+            if write(&rule, &mut Writer { out: &mut out }).is_ok() {
+                prop_assert_eq!(has_no_wildcards(&out), flow::is_exact_in_v10(&rule), "{:?}", rule);
+            }
+        }
+
         #[test]
         fn the_short_way_says_what_the_general_way_says(fields in some_fields(), cut in 0..3usize) {
             let mut tlvs = Vec::new();

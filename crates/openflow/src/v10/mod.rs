@@ -13,6 +13,7 @@ mod statistics;
 mod stats_message;
 mod switch;
 
+pub use matching::has_no_wildcards;
 pub(crate) use packet::{NO_COOKIE, take_packet_out, write_packet_out_with};
 
 use flow::{BadInput, PortNo};
