@@ -107,9 +107,12 @@ pub struct TableFact {
 /// Entries that may be added before a table is looked at again: looking costs more than adding.
 const LEASE_MAX: u32 = 256;
 
-/// Entries that are added to a switch before it has said how large its tables are: what an app may well add at once when a switch comes up, and
-/// about what a small table of hardware holds. One more is refused until the answer is there.
-const UNSIZED_MAX: u32 = 1024;
+/// Entries that are added to a switch before it has said how large its tables are: more than an app adds at once when a switch comes up, since
+/// what a trusted app commands in one call is decided on before any answer can be read. One more is refused until the answer is there.
+const UNSIZED_MAX: u32 = 1 << 16;
+
+/// After so many of them whoever adds waits a moment for the answer, once: a small table of hardware holds about as many.
+const WAIT_AFTER: u32 = 1024;
 
 /// What is to be asked of a switch before the next entry, or why there is no next entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +143,8 @@ pub enum Lease {
 #[derive(Clone, Debug, Default)]
 pub struct Fill {
     adds: u32,
+    /// Whether somebody was made to wait for the sizes. Once is enough: a switch that answers late is nobody's delay for long.
+    has_waited: bool,
     sizes: Sizes,
     /// By table; empty while the switch has not said how large they are.
     tables: Vec<TableFill>,
@@ -156,8 +161,29 @@ enum Sizes {
     NotAsked,
     /// So many times. The next time is not before this one.
     Asked { times: u32, next_ms: u64 },
-    /// It has, or will not: it refused, or left every question unanswered.
-    Settled,
+    /// It has.
+    Known,
+    /// It does not say: it refused, passed the question over, or left every question unanswered.
+    Unknown {
+        /// Whether the operator has heard of it.
+        is_told: bool,
+    },
+}
+
+/// What the operator lets tables be filled to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableRoom {
+    /// Hundredths of a table's entries that may be used.
+    pub percent: u8,
+    /// How many entries a table is taken to hold of a switch that does not say; `None`: as many as are added.
+    pub entries_if_unknown: Option<u32>,
+}
+
+impl Default for TableRoom {
+    /// Nine tenths: the rest is left for a day when it is needed.
+    fn default() -> Self {
+        TableRoom { percent: 90, entries_if_unknown: None }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -168,28 +194,47 @@ struct TableFill {
     tell_from_ms: u64,
 }
 
-/// What a switch is to be asked.
+/// What follows from a lease beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// How many entries each table holds.
+pub enum Asking {
+    /// Ask the switch how many entries each table holds.
     TableSizes,
-    /// How many entries each table has.
+    /// Ask the switch how many entries each table has.
     TableCounts,
+    /// Tell the operator that the switch does not say how large its tables are.
+    TellUnknown,
+    /// Let whoever adds wait a moment: the switch is about to say how large its tables are.
+    Wait,
 }
 
 /// Of how full a table is, the operator hears as often as this.
 const TELL_INTERVAL_MS: u64 = 1_000;
 
 impl Fill {
-    /// Whoever adds an entry asks first; a question for the switch is given to `ask`.
-    pub fn lease(&mut self, table_id: u8, now_ms: u64, ask: &mut impl FnMut(Question)) -> Lease {
+    /// Whoever adds an entry asks first; what the switch is to be asked, or the operator told, is given to `ask`.
+    pub fn lease(
+        &mut self,
+        table_id: u8,
+        room: TableRoom,
+        now_ms: u64,
+        ask: &mut impl FnMut(Asking),
+    ) -> Lease {
+        if !self.has_size(table_id) {
+            if let Some(lease) = self.lease_unsized(now_ms, ask) {
+                return lease;
+            }
+            if let Some(entries) = room.entries_if_unknown {
+                self.on_size(TableFact { table_id, entries }, room.percent);
+            }
+        }
         let Some(table) = self.tables.iter_mut().find(|table| table.table_id == table_id) else {
-            return self.lease_unsized(now_ms, ask);
+            self.adds = self.adds.saturating_add(LEASE_MAX);
+            return Lease::Granted(LEASE_MAX);
         };
         let (limit, used) = (table.limit, table.entries.used());
         let is_scarce = used >= limit - limit / 10;
         if (is_scarce || table.entries.is_guess()) && table.entries.ask(limit, now_ms) {
-            ask(Question::TableCounts);
+            ask(Asking::TableCounts);
         }
         let tell = is_scarce && now_ms >= table.tell_from_ms;
         if tell {
@@ -203,30 +248,49 @@ impl Fill {
         if tell { Lease::Scarce { count, used, limit } } else { Lease::Granted(count) }
     }
 
-    /// Of a table of which nobody knows how large it is.
-    fn lease_unsized(&mut self, now_ms: u64, ask: &mut impl FnMut(Question)) -> Lease {
+    fn has_size(&self, table_id: u8) -> bool {
+        self.tables.iter().any(|table| table.table_id == table_id)
+    }
+
+    /// Of a table of which nobody knows how large it is; `None` if nobody will.
+    fn lease_unsized(&mut self, now_ms: u64, ask: &mut impl FnMut(Asking)) -> Option<Lease> {
         if self.adds >= LEASE_MAX {
             self.ask_for_sizes(now_ms, ask);
         }
-        if self.adds >= UNSIZED_MAX && self.sizes != Sizes::Settled {
-            return Lease::Unsized;
+        match self.sizes {
+            // Of this table it said nothing, or that it holds none, which no table does.
+            Sizes::Known => return None,
+            Sizes::Unknown { is_told } => {
+                if !is_told {
+                    self.sizes = Sizes::Unknown { is_told: true };
+                    ask(Asking::TellUnknown);
+                }
+                return None;
+            }
+            Sizes::NotAsked | Sizes::Asked { .. } => {}
+        }
+        if self.adds >= UNSIZED_MAX {
+            return Some(Lease::Unsized);
         }
         self.adds = self.adds.saturating_add(LEASE_MAX);
-        Lease::Granted(LEASE_MAX)
+        if self.adds > WAIT_AFTER && !self.has_waited {
+            self.has_waited = true;
+            ask(Asking::Wait);
+        }
+        Some(Lease::Granted(LEASE_MAX))
     }
 
-    fn ask_for_sizes(&mut self, now_ms: u64, ask: &mut impl FnMut(Question)) {
+    fn ask_for_sizes(&mut self, now_ms: u64, ask: &mut impl FnMut(Asking)) {
         let times = match self.sizes {
             Sizes::NotAsked => 0,
             Sizes::Asked { times, next_ms } if now_ms >= next_ms => times,
-            Sizes::Asked { .. } | Sizes::Settled => return,
+            Sizes::Asked { .. } | Sizes::Known | Sizes::Unknown { .. } => return,
         };
         if times >= SIZE_QUESTIONS_MAX {
-            self.sizes = Sizes::Settled;
-            return;
+            return self.on_sizes_unknown();
         }
         self.sizes = Sizes::Asked { times: times + 1, next_ms: now_ms + ANSWER_TIMEOUT_MS };
-        ask(Question::TableSizes);
+        ask(Asking::TableSizes);
     }
 
     /// The question how large the tables are did not go out. That is not the switch's doing, and so it does not count.
@@ -237,9 +301,21 @@ impl Fill {
         }
     }
 
-    /// The switch has said all that it will say of how large its tables are.
+    /// Whether the switch is asked how large its tables are, and may still say so.
+    pub fn is_asked_for_sizes(&self) -> bool {
+        matches!(self.sizes, Sizes::Asked { .. })
+    }
+
+    /// The switch has said how large its tables are. What it says late counts too.
     pub fn on_sizes(&mut self) {
-        self.sizes = Sizes::Settled;
+        self.sizes = Sizes::Known;
+    }
+
+    /// The switch will not say how large its tables are.
+    pub fn on_sizes_unknown(&mut self) {
+        if matches!(self.sizes, Sizes::NotAsked | Sizes::Asked { .. }) {
+            self.sizes = Sizes::Unknown { is_told: false };
+        }
     }
 
     /// What is left of a lease.
@@ -322,10 +398,15 @@ mod tests {
     }
 
     /// What becomes of a lease, and the questions.
-    fn lease(fill: &mut Fill, table_id: u8, now_ms: u64) -> (Lease, Vec<Question>) {
-        let mut questions = Vec::new();
-        let lease = fill.lease(table_id, now_ms, &mut |question| questions.push(question));
-        (lease, questions)
+    fn lease(fill: &mut Fill, table_id: u8, now_ms: u64) -> (Lease, Vec<Asking>) {
+        lease_of(fill, table_id, now_ms, None)
+    }
+
+    /// The same where the operator says how large a table is taken to be of which nobody knows.
+    fn lease_of(fill: &mut Fill, table_id: u8, now_ms: u64, unknown: Option<u32>) -> (Lease, Vec<Asking>) {
+        let (mut asked, room) = (Vec::new(), TableRoom { entries_if_unknown: unknown, ..Default::default() });
+        let lease = fill.lease(table_id, room, now_ms, &mut |asking| asked.push(asking));
+        (lease, asked)
     }
 
     #[test]
@@ -334,7 +415,7 @@ mod tests {
         assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![]));
         fill.give_back(0, LEASE_MAX);
         assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![]));
-        assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![Question::TableSizes]));
+        assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![Asking::TableSizes]));
         assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![]));
     }
 
@@ -349,13 +430,24 @@ mod tests {
     }
 
     #[test]
+    fn who_adds_as_much_as_a_small_table_holds_waits_once_for_the_answer() {
+        let mut fill = Fill::default();
+        let waits: Vec<_> = (0..20).map(|_| lease(&mut fill, 0, 0).1.contains(&Asking::Wait)).collect();
+        assert_eq!(waits.iter().position(|waits| *waits), Some(4), "after {WAIT_AFTER}");
+        assert_eq!(waits.iter().filter(|waits| **waits).count(), 1);
+        assert!(fill.is_asked_for_sizes());
+        fill.on_sizes_unknown();
+        assert!(!fill.is_asked_for_sizes());
+    }
+
+    #[test]
     fn a_flood_does_not_overtake_the_answer_how_large_the_table_is() {
         let mut fill = Fill::default();
         assert_eq!(flood(&mut fill, 0), UNSIZED_MAX);
         assert_eq!(lease(&mut fill, 0, ANSWER_TIMEOUT_MS - 1).0, Lease::Unsized);
-        fill.on_size(TableFact { table_id: 0, entries: 2000 }, 90);
+        fill.on_size(TableFact { table_id: 0, entries: 100_000 }, 90);
         fill.on_sizes();
-        assert_eq!(flood(&mut fill, 0), 1800 - UNSIZED_MAX, "what was added before counts");
+        assert_eq!(flood(&mut fill, 0), 90_000 - UNSIZED_MAX, "what was added before counts");
     }
 
     #[test]
@@ -363,16 +455,42 @@ mod tests {
         let mut silent = Fill::default();
         flood(&mut silent, 0);
         for time in 1..u64::from(SIZE_QUESTIONS_MAX) {
-            let again = (Lease::Unsized, vec![Question::TableSizes]);
+            let again = (Lease::Unsized, vec![Asking::TableSizes]);
             assert_eq!(lease(&mut silent, 0, time * ANSWER_TIMEOUT_MS), again, "{time}");
             assert_eq!(lease(&mut silent, 0, time * ANSWER_TIMEOUT_MS + 1), (Lease::Unsized, vec![]));
         }
         let given_up = u64::from(SIZE_QUESTIONS_MAX) * ANSWER_TIMEOUT_MS;
-        assert_eq!(lease(&mut silent, 0, given_up), (Lease::Granted(LEASE_MAX), vec![]));
-        let mut unable = Fill::default();
-        flood(&mut unable, 0);
-        unable.on_sizes();
-        assert_eq!(lease(&mut unable, 0, 0).0, Lease::Granted(LEASE_MAX));
+        assert_eq!(lease(&mut silent, 0, given_up), (Lease::Granted(LEASE_MAX), vec![Asking::TellUnknown]));
+        assert_eq!(lease(&mut silent, 0, given_up), (Lease::Granted(LEASE_MAX), vec![]), "it is said once");
+    }
+
+    #[test]
+    fn a_switch_that_does_not_say_how_large_its_tables_are_has_what_the_operator_says() {
+        let mut fill = Fill::default();
+        lease(&mut fill, 0, 0);
+        lease(&mut fill, 0, 0);
+        fill.on_sizes_unknown();
+        assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![Asking::TellUnknown]));
+        for _ in 0..100_000 {
+            assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![]), "no limit was set");
+        }
+        let mut fill = Fill::default();
+        lease(&mut fill, 0, 0);
+        fill.on_sizes_unknown();
+        let mut granted = LEASE_MAX;
+        while let Lease::Granted(count) | Lease::Scarce { count, .. } =
+            lease_of(&mut fill, 0, 0, Some(1_000)).0
+        {
+            granted += count;
+            assert!(granted <= 900, "{granted}");
+        }
+        assert_eq!(granted, 900);
+        // An answer that comes late is respected all the same.
+        fill.on_size(TableFact { table_id: 0, entries: 2_000 }, 90);
+        fill.on_sizes();
+        assert!(matches!(lease_of(&mut fill, 0, 0, Some(1_000)).0, Lease::Granted(_)));
+        fill.on_sizes_unknown();
+        assert_eq!(fill.sizes, Sizes::Known, "what came is not taken back");
     }
 
     #[test]
@@ -383,7 +501,7 @@ mod tests {
             fill.on_sizes_unasked(time * ASK_INTERVAL_MS);
             let now_ms = (time + 1) * ASK_INTERVAL_MS;
             assert_eq!(lease(&mut fill, 0, now_ms - 1), (Lease::Unsized, vec![]), "{time}");
-            assert_eq!(lease(&mut fill, 0, now_ms), (Lease::Unsized, vec![Question::TableSizes]), "{time}");
+            assert_eq!(lease(&mut fill, 0, now_ms), (Lease::Unsized, vec![Asking::TableSizes]), "{time}");
         }
     }
 
@@ -392,7 +510,7 @@ mod tests {
         let mut fill = Fill::default();
         fill.on_size(TableFact { table_id: 0, entries: 100 }, 90);
         fill.on_size(TableFact { table_id: 1, entries: 1_000_000 }, 90);
-        assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(45), vec![Question::TableCounts]));
+        assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(45), vec![Asking::TableCounts]));
         // Twenty that were there, and the forty-five that are on their way.
         fill.on_count(TableFact { table_id: 0, entries: 20 }, 1);
         assert_eq!(lease(&mut fill, 0, 1).0, Lease::Granted(12));

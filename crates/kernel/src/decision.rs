@@ -52,6 +52,21 @@ pub enum Effect {
         /// Beyond this nothing passes.
         hard: u32,
     },
+    /// Carry out no more of what this zone commands for a moment, unless [`crate::Kernel::is_asked_for_sizes`] says that the switch has
+    /// answered: a small table is not to be overfilled before it is known that it is small.
+    WaitForSizes {
+        /// Whose commands.
+        zone: ZoneId,
+        /// Which switch.
+        datapath: DatapathId,
+    },
+    /// Tell the operator that this switch does not say how large its tables are.
+    SizesUnknown {
+        /// Which switch.
+        datapath: DatapathId,
+        /// How many entries each of its tables is taken to hold; `None`: as many as are added.
+        entries_if_unknown: Option<u32>,
+    },
     /// A service refused what this zone asked of it, by a quota that the service keeps: it is recorded as what the kernel refuses.
     RefusedByQuota {
         /// Whose.

@@ -3,6 +3,7 @@
 //! Never carries anything out: see [`crate::decision`].
 
 use crate::bounds::Scratch;
+use crate::budget::TableRoom;
 use crate::capability::Capability;
 use crate::datapath::{Datapath, OfSwitch};
 use crate::decision::Effect;
@@ -27,9 +28,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How many kinds of event there can be.
 const KINDS: usize = 64;
 
-/// How much of a table is used unless the operator says otherwise: the rest is left for a day when it is needed.
-const TABLE_FILL_PERCENT: u8 = 90;
-
 /// The deciding part of one worker: its switches, every zone of the node, and who hears what.
 #[derive(Clone, Debug)]
 pub struct Kernel {
@@ -46,7 +44,7 @@ pub struct Kernel {
     /// What follows from the command that was decided on last, if it is sent.
     pub(crate) to_note: Option<ToNote>,
     pub(crate) lease: Option<EntryLease>,
-    pub(crate) table_fill_percent: u8,
+    pub(crate) table_room: TableRoom,
     punt_limits: PuntLimits,
     pub(crate) meter_per_s: Option<u32>,
     pub(crate) check_meters_from_ms: u64,
@@ -74,7 +72,7 @@ impl Kernel {
             to_ask: BTreeSet::new(),
             to_note: None,
             lease: None,
-            table_fill_percent: TABLE_FILL_PERCENT,
+            table_room: TableRoom::default(),
             punt_limits: PuntLimits::default(),
             meter_per_s: None,
             check_meters_from_ms: 0,

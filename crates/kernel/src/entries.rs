@@ -8,7 +8,7 @@
 //! In: adds and modifies (1.0's modify adds what it does not find), flow removeds, and the switches' answers. Never asks a switch itself, and
 //! never looks into a rule.
 
-use crate::budget::{Estimate, Fill, Lease, Question, TableFact};
+use crate::budget::{Asking, Estimate, Fill, Lease, TableFact, TableRoom};
 use crate::datapath::Datapath;
 use crate::decision::{Effect, Refusal};
 use crate::dispatch::Kernel;
@@ -70,6 +70,8 @@ pub enum Unanswered {
     Silence,
     /// The switch said that it does not answer such a question.
     Refused,
+    /// The switch has answered what was asked behind it (a barrier), and not this.
+    PassedOver,
 }
 
 /// Entries that may be added to a table of a switch before the kernel looks at it again. Commands come in runs for one table.
@@ -167,9 +169,14 @@ fn table_counts(body: &[u8]) -> impl Iterator<Item = TableFact> + '_ {
 }
 
 impl Kernel {
-    /// How much of each table may be used, in hundredths of what the switch says that it holds; 100: all of it.
-    pub fn fill_tables_to(&mut self, percent: u8) {
-        self.table_fill_percent = percent;
+    /// How much of each table may be used.
+    pub fn fill_tables_to(&mut self, room: TableRoom) {
+        self.table_room = room;
+    }
+
+    /// Whether this switch may be about to say how large its tables are.
+    pub fn is_asked_for_sizes(&self, datapath: DatapathId) -> bool {
+        self.datapaths.get(&datapath).is_some_and(|there| there.entries.fill.is_asked_for_sizes())
     }
 
     /// One more entry of this zone, if there is room for it.
@@ -210,13 +217,17 @@ impl Kernel {
             there.entries.fill.give_back(old.table_id, old.left);
         }
         // That the switch is not there is found out by whoever sends.
+        let room = self.table_room;
         let Some(Datapath { entries, .. }) = self.datapaths.get_mut(&datapath) else { return Ok(()) };
-        let lease = entries.fill.lease(table_id, now_ms, &mut |question| {
-            let asked = match question {
-                Question::TableSizes => Asked::TableSizes,
-                Question::TableCounts => Asked::TableCounts,
-            };
-            effects.push(Effect::Ask { datapath, asked });
+        let lease = entries.fill.lease(table_id, room, now_ms, &mut |asking| {
+            effects.push(match asking {
+                Asking::TableSizes => Effect::Ask { datapath, asked: Asked::TableSizes },
+                Asking::TableCounts => Effect::Ask { datapath, asked: Asked::TableCounts },
+                Asking::TellUnknown => {
+                    Effect::SizesUnknown { datapath, entries_if_unknown: room.entries_if_unknown }
+                }
+                Asking::Wait => Effect::WaitForSizes { zone, datapath },
+            });
         });
         let kind = QuotaKind::TableEntries;
         let mut tell = |used: u32, hard: u32| {
@@ -275,6 +286,9 @@ impl Kernel {
             Ok(Event::Receipt(_, it)) if it.outcome == Outcome::Unknown => {
                 (it.ticket, Err(Unanswered::Silence))
             }
+            Ok(Event::Receipt(_, it)) if it.outcome == Outcome::Programmed => {
+                (it.ticket, Err(Unanswered::PassedOver))
+            }
             Ok(Event::Receipt(_, receipt)) => (receipt.ticket, Err(Unanswered::Refused)),
             Ok(Event::SwitchError(error)) => (error.ticket, Err(Unanswered::Refused)),
             _ => return false,
@@ -282,7 +296,7 @@ impl Kernel {
         let Some(asked) = Asked::from_ticket(ticket) else { return false };
         match reply {
             Ok(reply) => {
-                let percent = self.table_fill_percent;
+                let percent = self.table_room.percent;
                 match asked {
                     Asked::Rule => self.on_rules(&reply),
                     Asked::Owners => self.on_owners(&reply),
@@ -310,7 +324,8 @@ impl Kernel {
                 Unanswered::NotSent => there.entries.fill.on_sizes_unasked(now_ms),
                 // It is asked again when its time to answer is over.
                 Unanswered::Silence => {}
-                Unanswered::Refused => there.entries.fill.on_sizes(),
+                // Where the answer is there already, this changes nothing.
+                Unanswered::Refused | Unanswered::PassedOver => there.entries.fill.on_sizes_unknown(),
             },
             Asked::TableCounts | Asked::Owners => {}
             Asked::Rule => there.sought.on_no_answer(),

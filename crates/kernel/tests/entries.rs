@@ -4,12 +4,14 @@
 
 use abi::command::{self, Command, FlowMod, What};
 use abi::event::{self, FlowRemoved, OpenFlowVersion, StatsReply, SwitchUp};
-use abi::{Frame, ZoneId};
-use flow::DatapathId;
+use abi::{Frame, Outcome, Receipt, ZoneId};
+use flow::{DatapathId, ErrorCode};
+use kernel::budget::TableRoom;
 use kernel::{Asked, Decision, Effect, Grant, Kernel, Quota, QuotaKind, Quotas, Unanswered};
 
 const SWITCH: DatapathId = DatapathId(1);
 const APP: ZoneId = ZoneId(1);
+const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
 
 struct Node {
     kernel: Kernel,
@@ -183,7 +185,7 @@ fn a_table_is_filled_to_nine_tenths_and_the_operator_hears_of_it() {
 #[test]
 fn a_flood_waits_for_the_switch_to_say_how_large_its_tables_are() {
     let mut node = Node::new(Grant::of_an_app());
-    assert_eq!(node.adds(20_000), 1024);
+    assert_eq!(node.adds(100_000), 1 << 16);
     assert_eq!(
         node.add(FlowMod::ADD),
         "quota table entries: of:0000000000000001 has not said yet how large its tables are; ask again in a moment"
@@ -191,11 +193,47 @@ fn a_flood_waits_for_the_switch_to_say_how_large_its_tables_are() {
     assert_eq!(node.add(FlowMod { command: 3, ..FlowMod::ADD }), "sent", "a delete adds nothing");
     for why in [Unanswered::NotSent, Unanswered::Silence] {
         node.kernel.on_no_answer(SWITCH, Asked::TableSizes, why, 0);
-        assert_eq!(node.adds(20_000), 0, "{why:?}");
+        assert_eq!(node.adds(100_000), 0, "{why:?}");
     }
-    // A switch that cannot say it is not limited, as before.
+    // A switch that cannot say it is not limited.
     node.kernel.on_no_answer(SWITCH, Asked::TableSizes, Unanswered::Refused, 0);
-    assert_eq!(node.adds(20_000), 20_000);
+    assert_eq!(node.adds(100_000), 100_000);
+}
+
+#[test]
+fn what_a_trusted_app_commands_in_one_call_before_sizes_are_known_is_not_refused() {
+    let mut node = Node::new(Grant::of_an_app());
+    assert_eq!(node.adds(50_000), 50_000);
+    // The answer, when it comes, counts what was added before it.
+    let mut features = vec![0; 64];
+    (features[1], features[2]) = (64, 0);
+    features[60..64].copy_from_slice(&60_000u32.to_be_bytes());
+    node.answer(Asked::TableSizes, 12, &features);
+    let passed = node.adds(20_000);
+    assert!((3_000..=4_000).contains(&passed), "{passed} and 50000 are not beyond 54000");
+}
+
+/// The switch answers the barrier behind a question.
+fn answer_barrier(node: &mut Node, asked: Asked) {
+    let receipt =
+        Receipt { ticket: asked.ticket(), outcome: Outcome::Programmed, error: NO_ERROR, reason: "" };
+    let mut bytes = Vec::new();
+    event::write::receipt(&mut bytes, 9, SWITCH, &receipt);
+    assert!(node.kernel.on_own_answer(&bytes, node.now_ms));
+}
+
+#[test]
+fn a_switch_that_passes_the_question_over_has_as_many_entries_as_the_operator_says_and_that_is_told_once() {
+    for (entries_if_unknown, passes) in [(None, 200_000), (Some(1_000), 900 - 257)] {
+        let mut node = Node::new(Grant::of_an_app());
+        node.kernel.fill_tables_to(TableRoom { entries_if_unknown, ..TableRoom::default() });
+        assert_eq!(node.adds(257), 257);
+        assert_eq!(node.questions(), [Asked::TableSizes]);
+        answer_barrier(&mut node, Asked::TableSizes);
+        assert_eq!(node.adds(200_000), passes);
+        let told = Effect::SizesUnknown { datapath: SWITCH, entries_if_unknown };
+        assert_eq!(node.effects.iter().filter(|effect| **effect == told).count(), 1);
+    }
 }
 
 #[test]

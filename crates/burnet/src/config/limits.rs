@@ -3,6 +3,7 @@
 //! In: what was written. Out: the same with defaults, in the kernel's terms. What one app may have is its own table's.
 
 use kernel::PuntLimits;
+use kernel::budget::TableRoom;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 
@@ -22,11 +23,14 @@ pub struct LimitsTable {
     /// Hundredths of a table's entries that apps may use.
     #[serde(deserialize_with = "percent")]
     pub table_fill_percent: Option<u8>,
+    /// Entries of a table of a switch that does not say.
+    #[serde(deserialize_with = "at_least_one")]
+    pub table_entries_if_unknown: Option<u32>,
     /// Packet-ins of one switch in a second.
-    #[serde(deserialize_with = "per_s")]
+    #[serde(deserialize_with = "at_least_one")]
     pub packet_ins_per_switch_per_s: Option<u32>,
     /// Packet-ins of one port in a second.
-    #[serde(deserialize_with = "per_s")]
+    #[serde(deserialize_with = "at_least_one")]
     pub packet_ins_per_port_per_s: Option<u32>,
     /// Packets in a second that a switch sends up for want of a rule, by a meter of its own.
     pub packet_in_meter_per_s: Option<MeterRate>,
@@ -47,6 +51,9 @@ pub enum MeterRate {
 pub struct NodeLimits {
     /// Hundredths of a table's entries that apps may use.
     pub table_fill_percent: u8,
+    /// How many entries a table is taken to hold of a switch that does not say; `None`: as many as are added.
+    #[serde(default)]
+    pub table_entries_if_unknown: Option<u32>,
     /// Packet-ins of one switch in a second; `None`: as many as come.
     pub packet_ins_per_switch_per_s: Option<u32>,
     /// Packet-ins of one port in a second; `None`: as many as come.
@@ -66,6 +73,7 @@ impl NodeLimits {
     pub fn of(table: &LimitsTable) -> NodeLimits {
         NodeLimits {
             table_fill_percent: table.table_fill_percent.unwrap_or(TABLE_FILL_PERCENT),
+            table_entries_if_unknown: table.table_entries_if_unknown,
             packet_ins_per_switch_per_s: table.packet_ins_per_switch_per_s,
             packet_ins_per_port_per_s: table.packet_ins_per_port_per_s,
             packet_in_meter_per_s: match table.packet_in_meter_per_s {
@@ -76,6 +84,11 @@ impl NodeLimits {
                     .map(|budget| budget.saturating_mul(BUDGETS_METERED).max(METERED_AT_LEAST_PER_S)),
             },
         }
+    }
+
+    /// Those of tables.
+    pub fn table_room(&self) -> TableRoom {
+        TableRoom { percent: self.table_fill_percent, entries_if_unknown: self.table_entries_if_unknown }
     }
 
     /// Those of packet-ins.
@@ -95,7 +108,7 @@ fn percent<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u8>, D::Error> 
     }
 }
 
-fn per_s<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
+fn at_least_one<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
     let number = i64::deserialize(input)?;
     match u32::try_from(number) {
         Ok(limit) if limit > 0 => Ok(Some(limit)),
@@ -144,6 +157,7 @@ mod tests {
     #[test]
     fn limits_of_nothing_and_of_too_much_are_refused_with_their_line() {
         check("table_fill_percent = 0", Err("line 2: 0 is out of range: write 1 to 100"));
+        check("table_entries_if_unknown = 0", Err("write 1 to 4294967295"));
         check("table_fill_percent = 101", Err("write 1 to 100"));
         check("packet_ins_per_port_per_s = 0", Err("write 1 to 4294967295"));
         check("packet_ins_per_switch_per_s = -1", Err("-1 is out of range"));
@@ -157,11 +171,16 @@ mod tests {
     fn what_is_not_written_is_nine_tenths_of_a_table_and_every_packet_in() {
         let default = NodeLimits {
             table_fill_percent: 90,
+            table_entries_if_unknown: None,
             packet_ins_per_switch_per_s: None,
             packet_ins_per_port_per_s: None,
             packet_in_meter_per_s: None,
         };
         check("", Ok(default));
+        check(
+            "table_entries_if_unknown = 2000",
+            Ok(NodeLimits { table_entries_if_unknown: Some(2_000), ..default }),
+        );
         check(
             "packet_ins_per_port_per_s = 5",
             Ok(NodeLimits { packet_ins_per_port_per_s: Some(5), ..default }),

@@ -66,6 +66,9 @@ const COMPARED_PER_TURN: u64 = 50_000;
 /// Memory for the commands of one turn that is kept for the next.
 const COMMANDS_KEPT_BYTES: usize = 2 << 20;
 
+/// How long an app's commands wait for a switch that has been given more than a small table holds to say how large its tables are.
+const SIZES_WAIT_MS: u64 = 10;
+
 /// A worker that has nothing to do still turns as often, so that the monitor sees that it lives.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
@@ -136,6 +139,8 @@ pub struct Worker {
     log_lines: LogLines,
     /// What zones commanded beyond what one turn may cost, for the next: of each at most what one turn takes from it.
     left: BTreeMap<ZoneId, Vec<u8>>,
+    /// Zones whose commands wait for a switch to say how large its tables are, and until when at most.
+    waiting_for_sizes: BTreeMap<ZoneId, (DatapathId, u64)>,
     /// Whether letters wait for the next turn.
     has_letters: bool,
     /// What was refused and is not in the records yet.
@@ -152,7 +157,7 @@ impl Worker {
         } = setup;
         let WorkerSetup { seed, has_store, .. } = setup;
         let mut kernel = Kernel::new(seed);
-        kernel.fill_tables_to(limits.table_fill_percent);
+        kernel.fill_tables_to(limits.table_room());
         kernel.limit_punts(limits.punts());
         kernel.meter_punts(limits.packet_in_meter_per_s);
         if has_store {
@@ -181,6 +186,7 @@ impl Worker {
             mark,
             log_lines: LogLines::default(),
             left: BTreeMap::new(),
+            waiting_for_sizes: BTreeMap::new(),
             has_letters: false,
             to_record: Refusals::default(),
             giving_way: GivingWay::default(),
@@ -297,9 +303,13 @@ impl Worker {
     }
 
     fn serve(&mut self, zone: ZoneId) {
+        let waits = self.waits_for_sizes(zone);
         let Some(end) = self.dispatch.zones.get(zone) else { return };
-        let mut commands = std::mem::take(&mut self.commands);
         let heard = end.run();
+        if waits {
+            return self.dispatch.faults.extend(heard.err().map(|fault| (zone, fault)));
+        }
+        let mut commands = std::mem::take(&mut self.commands);
         let taken = match self.left.remove(&zone) {
             Some(left) => {
                 commands.clear();
@@ -334,8 +344,21 @@ impl Worker {
             self.execute(zone, &frame);
             compared += self.dispatch.kernel.take_compared();
             commands = rest;
+            if !self.waiting_for_sizes.is_empty() && self.waits_for_sizes(zone) {
+                break;
+            }
         }
         (commands, compared)
+    }
+
+    /// Whether a zone's commands wait for a switch to say how large its tables are. It is over at the latest after [`SIZES_WAIT_MS`].
+    fn waits_for_sizes(&mut self, zone: ZoneId) -> bool {
+        let Some((datapath, until_ms)) = self.waiting_for_sizes.get(&zone).copied() else { return false };
+        let waits = self.now_ms < until_ms && self.dispatch.kernel.is_asked_for_sizes(datapath);
+        if !waits {
+            self.waiting_for_sizes.remove(&zone);
+        }
+        waits
     }
 
     /// One command: the kernel decides, and here it is done.
@@ -453,6 +476,12 @@ impl Worker {
                 Effect::MeterSettled(datapath) => self.tell_of_meter(datapath),
                 Effect::Replay(zone) => self.replay(zone),
                 Effect::Ask { datapath, asked } => self.ask_for_kernel(datapath, asked),
+                Effect::WaitForSizes { zone, datapath } => {
+                    self.waiting_for_sizes.insert(zone, (datapath, self.now_ms + SIZES_WAIT_MS));
+                }
+                Effect::SizesUnknown { datapath, entries_if_unknown } => {
+                    tell_of_unknown_sizes(datapath, entries_if_unknown)
+                }
                 Effect::RefusedByQuota { zone, kind, hard } => {
                     self.to_record.count(zone, &Refusal::Quota { kind, hard });
                 }
@@ -486,6 +515,10 @@ impl Worker {
                     && self.ask(datapath, ticket, &questions::all_flows()).is_ok());
         if !asked_now {
             self.dispatch.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, self.now_ms);
+        } else if asked == Asked::TableSizes {
+            // Its answer tells, without a wait, that the switch has passed the question over. If it does not go out, time tells.
+            let barrier = Command { wants_receipt: true, ..barrier };
+            let _ = self.southbound.send(datapath, &barrier, 0, tag);
         }
     }
 
@@ -596,6 +629,7 @@ impl Worker {
         // While its name is known.
         self.tell_refusals();
         self.left.remove(&zone);
+        self.waiting_for_sizes.remove(&zone);
         if let Some(end) = self.dispatch.zones.put(zone, None) {
             end.deregister(self.poll.registry());
             // Before the kernel forgets what it counted.
@@ -777,6 +811,22 @@ impl Worker {
 pub fn now_unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The operator hears once how many entries a switch may have that does not say how many there can be.
+fn tell_of_unknown_sizes(datapath: DatapathId, entries_if_unknown: Option<u32>) {
+    match entries_if_unknown {
+        Some(entries) => tracing::warn!(
+            %datapath,
+            "the switch does not say how large its tables are: each is taken to hold {entries} entries \
+             (limits.table_entries_if_unknown)"
+        ),
+        None => tracing::warn!(
+            %datapath,
+            "the switch does not say how large its tables are: apps may add as many entries as it takes, unless \
+             limits.table_entries_if_unknown says how many it holds"
+        ),
+    }
 }
 
 /// Whether a token is a connection's.

@@ -112,8 +112,16 @@ struct App {
 impl App {
     /// Commands as often as the ring takes it, up to so many times.
     fn command(&mut self, times: usize, what: What<'_>) -> usize {
+        self.push(times, Command { datapath: DatapathId(1), ticket: 7, wants_receipt: true, what })
+    }
+
+    /// The same, and it does not want to hear what became of them.
+    fn command_unheard(&mut self, times: usize, what: What<'_>) -> usize {
+        self.push(times, Command { datapath: DatapathId(1), ticket: 7, wants_receipt: false, what })
+    }
+
+    fn push(&mut self, times: usize, command: Command<'_>) -> usize {
         let mut bytes = Vec::new();
-        let command = Command { datapath: DatapathId(1), ticket: 7, wants_receipt: true, what };
         assert!(command::command(&mut bytes, &command));
         let pushed = (0..times).take_while(|_| self.end.producer.push(&[&bytes]).is_ok()).count();
         self.end.producer.publish();
@@ -404,3 +412,6 @@ fn who_breaks_the_protocol_or_is_a_second_switch_of_an_id_that_is_up_is_in_the_r
     assert_eq!((cut_off.switch.as_deref(), cut_off.count, records.len()), (None, 1, 2));
     assert!(cut_off.text.starts_with(&stranger.to_string()), "{cut_off:?}");
 }
+
+#[path = "worker_load_tests.rs"]
+mod load;
