@@ -185,6 +185,8 @@ pub enum Refusal {
         /// The field there, as the specification spells it.
         field: &'static str,
     },
+    /// An add or a modify of table 255, which is every table: only a delete may name it (OpenFlow 1.3.5, 7.3.4.1).
+    AllTables,
     /// The switch is not there, or is another worker's.
     NoSuchSwitch(DatapathId),
     /// The bytes mean nothing.
@@ -234,6 +236,9 @@ impl fmt::Display for Refusal {
             Refusal::NoSuchQuery => f.write_str("there is no open query of that ticket"),
             Refusal::TooManyQueries => {
                 write!(f, "{} queries of the app are open already", crate::query::MAX_OPEN_PER_ZONE)
+            }
+            Refusal::AllTables => {
+                f.write_str("table 255 is every table, and only a delete may name it; name one table")
             }
             Refusal::NoStore => f.write_str(
                 "this node keeps no store: name a state folder (--state DIR, or node.state in burnet.toml) and start the node anew",

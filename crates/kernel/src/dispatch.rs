@@ -19,7 +19,7 @@ use crate::rules::Rules;
 use crate::subscription::Subscription;
 use crate::zones::{MAX_ZONE, Zone, ZoneCounters, ZoneSet};
 use abi::event::{Event, PacketIn, SwitchUp, kind};
-use abi::{Frame, Malformed, ZoneId};
+use abi::{Frame, Malformed, OpenFlowVersion, ZoneId};
 use flow::canonical::find_field;
 use flow::frame::FrameFields;
 use flow::{DatapathId, Field};
@@ -33,8 +33,8 @@ const KINDS: usize = 64;
 pub struct Kernel {
     pub(crate) zones: [Option<Zone>; MAX_ZONE as usize + 1],
     pub(crate) datapaths: BTreeMap<DatapathId, Datapath>,
-    /// The switch that was last commanded, as long as it is up: commands come in runs for one switch.
-    pub(crate) last_commanded: Option<DatapathId>,
+    /// The switch that was last commanded, as long as it is up, and what it speaks: commands come in runs for one switch.
+    pub(crate) last_commanded: Option<(DatapathId, OpenFlowVersion)>,
     pub(crate) queries: Queries,
     pub(crate) owned: Owned,
     pub(crate) rules: Rules,
@@ -219,6 +219,7 @@ impl Kernel {
     fn take_note(&mut self, event: &Event<'_>, now_ms: u64, effects: &mut Vec<Effect>) {
         match event {
             Event::SwitchUp(up) => {
+                self.last_commanded = None;
                 self.end_inquiry(up.datapath);
                 self.datapaths.insert(up.datapath, Datapath::new(up));
                 self.begin_inquiry(up.datapath, now_ms);
@@ -242,11 +243,11 @@ impl Kernel {
                 if removed.owner() == ZoneId::KERNEL {
                     self.on_own_rule_removed(removed.datapath, effects);
                 }
-                if let Some(datapath) = self.datapaths.get_mut(&removed.datapath) {
-                    datapath.entries.on_removed(removed.owner(), removed.table_id);
-                }
+                let Some(there) = self.datapaths.get_mut(&removed.datapath) else { return };
+                there.entries.on_removed(removed.owner(), removed.table_id);
+                let (openflow, datapath) = (there.openflow, removed.datapath);
                 let key =
-                    self.keys.of(removed.datapath, removed.table_id, removed.priority, removed.matching);
+                    self.keys.of(openflow, datapath, removed.table_id, removed.priority, removed.matching);
                 if let Some(key) = key {
                     self.rules.forget(key, removed.owner());
                 }

@@ -342,7 +342,7 @@ impl Kernel {
         let Kernel { datapaths, rules, keys, .. } = self;
         let Some(there) = datapaths.get_mut(&reply.datapath) else { return };
         for entry in crate::visible::entries(reply.body) {
-            let key = keys.of(reply.datapath, entry.table_id, entry.priority, entry.matching);
+            let key = keys.of(there.openflow, reply.datapath, entry.table_id, entry.priority, entry.matching);
             key.into_iter().for_each(|key| there.sought.on_rule(key));
         }
         if !reply.more

@@ -17,6 +17,8 @@ pub enum Excess {
     PriorityAbove(u16, u16),
     /// A priority below the lowest granted.
     PriorityBelow(u16, u16),
+    /// A match without wildcards, to which OpenFlow 1.0 gives the highest priority: above the highest granted, this one.
+    ExactMatch(u16),
     /// The match reaches packets outside the flowspace.
     Match,
     /// A field of the match lacks what it needs to mean something, so that a switch might pass it over.
@@ -66,6 +68,11 @@ impl fmt::Display for Excess {
             Excess::PriorityBelow(asked, granted) => {
                 write!(f, "priority {asked} is below the granted {granted}")
             }
+            Excess::ExactMatch(granted) => write!(
+                f,
+                "OpenFlow 1.0 gives a rule that names every field priority {}, which is above the granted {granted}; leave a field out",
+                u16::MAX
+            ),
             Excess::Match => f.write_str("the match reaches packets outside the granted flowspace"),
             Excess::Prerequisite => {
                 f.write_str("a field of the match lacks the fields that it needs, and might be passed over")

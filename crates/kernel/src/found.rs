@@ -118,6 +118,7 @@ impl Kernel {
     pub(crate) fn on_owners(&mut self, reply: &StatsReply<'_>) {
         let Kernel { datapaths, rules, keys, .. } = self;
         let Some(there) = datapaths.get_mut(&reply.datapath) else { return };
+        let openflow = there.openflow;
         let inquiry = &mut there.inquiry;
         if inquiry.stage != Stage::Open {
             return;
@@ -125,7 +126,7 @@ impl Kernel {
         let of_apps = entries(reply.body).filter(|entry| is_an_apps(entry.owner));
         for entry in of_apps.take(RULES_MAX.saturating_sub(inquiry.rules) as usize) {
             inquiry.rules += 1;
-            let key = keys.of(reply.datapath, entry.table_id, entry.priority, entry.matching);
+            let key = keys.of(openflow, reply.datapath, entry.table_id, entry.priority, entry.matching);
             key.into_iter().for_each(|key| rules.note_found(key, entry.owner));
         }
         if !reply.more {

@@ -12,7 +12,7 @@ use crate::grant::Bounds;
 use crate::metering::may_name_meter;
 use crate::owned::{Asker, Change, Claimant};
 use crate::quota::{QuotaKind, Rate, STORE_BYTES, Use};
-use crate::rule_key::RuleKey;
+use crate::rule_key::{RuleKey, taken_place};
 use crate::subscription::Subscription;
 use crate::visible::needed_to_ask;
 use crate::wellformed;
@@ -21,10 +21,10 @@ use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, Subscribe, W
 use abi::event::kind;
 use abi::store;
 use abi::zone_id::COOKIE_MASK;
-use abi::{Frame, Outcome, Receipt, ZoneId};
-use flow::canonical::{Dialect, has_prerequisites, read_match};
+use abi::{Frame, OpenFlowVersion, Outcome, Receipt, ZoneId};
+use flow::DatapathId;
+use flow::canonical::Dialect;
 use flow::vendor::{VendorPart, parts_of_actions};
-use flow::{DatapathId, MatchEntry};
 
 /// What is remembered of a command once it is on its way to its switch.
 #[derive(Clone, Copy, Debug)]
@@ -87,10 +87,12 @@ impl Kernel {
         match command.what {
             What::Subscribe(subscribe) => self.decide_subscription(zone, &subscribe, effects),
             What::FlowMod(flow_mod) => {
-                self.check_flow_mod(zone, command.datapath, &flow_mod)?;
-                let key = self.check_owner(zone, command.datapath, &flow_mod, now_ms, effects)?;
+                let taken = self.as_taken(command.datapath, &flow_mod);
+                self.check_flow_mod(zone, command.datapath, &taken)
+                    .map_err(|refusal| why_exact(refusal, &flow_mod))?;
+                let key = self.check_owner(zone, command.datapath, &taken, now_ms, effects)?;
                 if flow_mod.command < flow_command::DELETE {
-                    self.take_entry(zone, command.datapath, flow_mod.table_id, now_ms, effects)?;
+                    self.take_entry(zone, command.datapath, taken.table_id, now_ms, effects)?;
                 }
                 let stamped = self.stamp(zone, flow_mod);
                 let datapath = command.datapath;
@@ -206,8 +208,11 @@ impl Kernel {
         if wellformed::flow_mod(it)? == Dialect::Vendors {
             self.require_vendors(zone, wellformed::vendors_of_flow_mod(it))?;
         }
-        // Table 255 of a delete is every table, and 1.0 has one table whatever number is said.
-        if it.priority == 0 && matches!(it.table_id, 0 | ALL_TABLES) && self.is_kernels_own(it) {
+        if it.table_id == ALL_TABLES && it.command < flow_command::DELETE {
+            // Open vSwitch takes it for table 0 of an add and for each table of a modify; the specification has no such rule.
+            return Err(Refusal::AllTables);
+        }
+        if it.priority == 0 && matches!(it.table_id, 0 | ALL_TABLES) && self.is_kernels_own(datapath, it) {
             self.require(zone, Capability::RuleWriteOthers).map_err(|_| Refusal::KernelsRule)?;
         }
         if it.buffer_id.is_some() && it.command < flow_command::DELETE {
@@ -228,6 +233,15 @@ impl Kernel {
         Ok(())
     }
 
+    /// The same with the table and the priority that its switch gives it.
+    #[inline]
+    fn as_taken<'a>(&mut self, datapath: DatapathId, it: &FlowMod<'a>) -> FlowMod<'a> {
+        // Of a switch that is not here nothing is decided but that.
+        let openflow = self.check_here(datapath).unwrap_or(OpenFlowVersion::V1_3);
+        let (table_id, priority) = taken_place(openflow, it.table_id, it.priority, it.matching);
+        FlowMod { table_id, priority, ..*it }
+    }
+
     /// The rule that a strict command means, unless that is another's. Of one that is refused the switch is asked whether it has it still.
     #[inline]
     fn check_owner(
@@ -238,17 +252,21 @@ impl Kernel {
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<RuleKey>, Refusal> {
-        if matches!(it.command, flow_command::MODIFY | flow_command::DELETE) {
+        let openflow = self.check_here(datapath)?;
+        // One of all tables means a rule of each, and its cookie keeps it from those of others.
+        if matches!(it.command, flow_command::MODIFY | flow_command::DELETE) || it.table_id == ALL_TABLES {
             return Ok(None);
         }
-        let key = self.keys.of(datapath, it.table_id, it.priority, it.matching);
+        let key = self.keys.of(openflow, datapath, it.table_id, it.priority, it.matching);
         let owner = key.and_then(|key| self.rules.owner(key)).filter(|owner| *owner != zone);
         let (Some(key), Some(owner)) = (key, owner) else { return Ok(key) };
         if self.require(zone, Capability::RuleWriteOthers).is_ok() {
             return Ok(Some(key));
         }
+        // What number a switch of 1.0 gives its table nobody knows.
+        let asked_of = if openflow == OpenFlowVersion::V1_0 { ALL_TABLES } else { it.table_id };
         if let Some(there) = self.datapaths.get_mut(&datapath)
-            && there.sought.seek(key, it.table_id, owner, it.matching, now_ms)
+            && there.sought.seek(key, asked_of, owner, it.matching, now_ms)
         {
             effects.push(Effect::Ask { datapath, asked: Asked::Rule });
         }
@@ -280,9 +298,12 @@ impl Kernel {
     /// Whether it means the rule by which switches send up what nothing else matches. An add would replace it, and 1.0 cannot keep a strict
     /// command away from it; a loose one reaches its owner's rules only.
     #[cold]
-    fn is_kernels_own(&self, it: &FlowMod<'_>) -> bool {
+    fn is_kernels_own(&mut self, datapath: DatapathId, it: &FlowMod<'_>) -> bool {
         let is_strict = !matches!(it.command, flow_command::MODIFY | flow_command::DELETE);
-        is_strict && self.somebody_wants_packets() && matches_everything(it.matching)
+        let openflow = self.check_here(datapath).unwrap_or(OpenFlowVersion::V1_3);
+        let mut key = |matching: &[u8]| self.keys.of(openflow, datapath, 0, 0, matching);
+        let is_it = key(it.matching) == key(&[]);
+        is_strict && is_it && self.somebody_wants_packets()
     }
 
     #[inline]
@@ -342,16 +363,19 @@ impl Kernel {
         self.owned.on_meter_mod(self.asker(zone), datapath, it, claimant(command)).map_err(beyond)
     }
 
-    /// Of a switch that is not here nothing is remembered, and what is remembered here says nothing of it.
+    /// Of a switch that is not here nothing is remembered, and what is remembered here says nothing of it. Of one that is, what it speaks.
     #[inline]
-    fn check_here(&mut self, datapath: DatapathId) -> Result<(), Refusal> {
-        if self.last_commanded != Some(datapath) {
-            if !self.datapaths.contains_key(&datapath) {
-                return Err(Refusal::NoSuchSwitch(datapath));
-            }
-            self.last_commanded = Some(datapath);
+    fn check_here(&mut self, datapath: DatapathId) -> Result<OpenFlowVersion, Refusal> {
+        match self.last_commanded {
+            Some((last, openflow)) if last == datapath => Ok(openflow),
+            _ => self.look_up(datapath),
         }
-        Ok(())
+    }
+
+    fn look_up(&mut self, datapath: DatapathId) -> Result<OpenFlowVersion, Refusal> {
+        let there = self.datapaths.get(&datapath).ok_or(Refusal::NoSuchSwitch(datapath))?;
+        self.last_commanded = Some((datapath, there.openflow));
+        Ok(there.openflow)
     }
 
     /// Whether claims of groups or meters wait for what their switch says: then receipts for apps are to be shown to [`Self::on_receipt`].
@@ -539,12 +563,15 @@ impl Kernel {
     }
 }
 
-/// Whether a switch could take it for the match of every packet: masks of zeros say nothing, and 1.0 passes a field over that lacks what it
-/// needs.
-fn matches_everything(matching: &[u8]) -> bool {
-    let Ok(rule) = read_match(matching) else { return false };
-    let says_nothing = |entry: &MatchEntry| matches!(entry, MatchEntry::Field { mask: Some(0), .. });
-    rule.entries().iter().all(says_nothing) || !has_prerequisites(&rule)
+/// Who asked for another priority than the one that its switch would give is told why it is that one.
+#[cold]
+fn why_exact(refusal: Refusal, asked: &FlowMod<'_>) -> Refusal {
+    match refusal {
+        Refusal::Beyond(capability, Excess::PriorityAbove(taken, granted)) if taken != asked.priority => {
+            Refusal::Beyond(capability, Excess::ExactMatch(granted))
+        }
+        other => other,
+    }
 }
 
 /// A claim as it is to be sent: the kernel wants its receipt, whether the app does or not.

@@ -1,8 +1,17 @@
-//! What makes two rules one for a switch, as a number: its table, its priority and its match.
+//! What makes two rules one for a switch, as a number: its table, its priority and its match, as the switch takes them.
 //!
-//! In: a rule's switch, table, priority and match. Out: a number. Never knows whose a rule is.
+//! A switch compares what a rule means and not how it is written. So the order of fields says nothing, a mask of zeros is no field, a mask of
+//! ones is no mask, and Nicira's names of fields are OpenFlow's. In OpenFlow 1.0 there is one table, a rule that names all twelve fields has
+//! the highest priority whatever it says (1.0.0, 3.4), a priority tag alone is a tag with that priority, and there is one way only to have no
+//! tag.
+//!
+//! In: a rule's switch with the version of its session, table, priority and match. Out: a number, or the table and priority that count. Never
+//! knows whose a rule is.
 
-use flow::canonical::{UsualFields, entry_has_prerequisites, read_match_into};
+use abi::OpenFlowVersion;
+use flow::canonical::{
+    Part, Said, UsualFields, entry_has_prerequisites, is_wild, match_tlvs, parts_of_twin, read_match_into,
+};
 use flow::{DatapathId, Field, MacAddr, Match, MatchEntry};
 
 /// What makes two rules of two switches one, as a number. Two that differ have the same one in 2^58, and which two nobody can tell who does not
@@ -28,25 +37,88 @@ impl RuleKeys {
         RuleKeys { seed, begun: begun.map(|field| begun_with(seed, field)), scratch: Match::any() }
     }
 
-    /// Of a rule whose match was found readable. Fields may stand in any order; what says nothing, by its mask or since 1.0 would pass it
-    /// over, counts for nothing.
+    /// Of a rule whose match was found readable.
     pub fn of(
         &mut self,
+        openflow: OpenFlowVersion,
         datapath: DatapathId,
         table_id: u8,
         priority: u16,
         matching: &[u8],
     ) -> Option<RuleKey> {
+        let (table_id, priority) = taken_place(openflow, table_id, priority, matching);
         let place = u64::from(table_id) << 16 | u64::from(priority);
         // The seed turned, so that a switch is not mixed as a field is.
         let begun = mixed(mixed(datapath.0 ^ self.seed.rotate_left(32)) ^ place);
         // A sum, so that the order does not matter.
         let sum = match UsualFields::read(matching) {
             Some(fields) => sum_of_usual(self.begun, &fields),
-            None => sum_of_all(self.seed, matching, &mut self.scratch)?,
+            None => sum_of_all(self.seed, openflow, matching, &mut self.scratch)?,
         };
         Some(RuleKey(mixed(begun.wrapping_add(sum))))
     }
+}
+
+/// The table and the priority that a switch gives a rule which says these.
+#[inline]
+pub(crate) fn taken_place(
+    openflow: OpenFlowVersion,
+    table_id: u8,
+    priority: u16,
+    matching: &[u8],
+) -> (u8, u16) {
+    match openflow {
+        OpenFlowVersion::V1_3 => (table_id, priority),
+        OpenFlowVersion::V1_0 if is_exact_in_1_0(matching) => (0, u16::MAX),
+        OpenFlowVersion::V1_0 => (0, priority),
+    }
+}
+
+/// The shortest match that has no wildcard in 1.0, which is one of ICMP: a header for each of its twelve fields, and their values.
+const EXACT_LEN_MIN: usize = 12 * 4 + 33;
+
+/// What such a match names, beside the two fields of its transport protocol.
+const EXACT: [Field; 10] = [
+    Field::InPort,
+    Field::EthDst,
+    Field::EthSrc,
+    Field::EthType,
+    Field::VlanVid,
+    Field::VlanPcp,
+    Field::IpDscp,
+    Field::IpProto,
+    Field::Ipv4Src,
+    Field::Ipv4Dst,
+];
+
+/// The two of each protocol whose ports 1.0 has; an ICMP type and code stand in their place.
+const EXACT_TRANSPORT: [[Field; 2]; 4] = [
+    [Field::TcpSrc, Field::TcpDst],
+    [Field::UdpSrc, Field::UdpDst],
+    [Field::SctpSrc, Field::SctpDst],
+    [Field::Icmpv4Type, Field::Icmpv4Code],
+];
+
+/// Whether it names every field of 1.0 with its whole value.
+#[inline]
+fn is_exact_in_1_0(matching: &[u8]) -> bool {
+    matching.len() >= EXACT_LEN_MIN && names_all_of_1_0(matching)
+}
+
+#[cold]
+fn names_all_of_1_0(matching: &[u8]) -> bool {
+    let whole = match_tlvs(matching).map_while(Result::ok).filter_map(|tlv| {
+        let field = tlv.field()?;
+        (tlv.mask().is_none_or(|mask| mask == field.full_mask())).then_some(field)
+    });
+    let named = whole.fold(0u64, |named, field| named | bit(field));
+    let all_of = |fields: &[Field]| fields.iter().all(|field| named & bit(*field) != 0);
+    all_of(&EXACT) && EXACT_TRANSPORT.iter().any(|pair| all_of(pair))
+}
+
+/// A field's number is below 64.
+const fn bit(field: Field) -> u64 {
+    1 << field.number()
 }
 
 /// Of what learning switches add; it gives what [`sum_of_all`] does.
@@ -64,11 +136,47 @@ fn sum_of_usual(begun: [u64; 4], fields: &UsualFields) -> u64 {
     numbers.fold(0, u64::wrapping_add)
 }
 
-fn sum_of_all(seed: u64, matching: &[u8], scratch: &mut Match) -> Option<u64> {
+fn sum_of_all(seed: u64, openflow: OpenFlowVersion, matching: &[u8], scratch: &mut Match) -> Option<u64> {
     read_match_into(matching, scratch).ok()?;
     let rule = &*scratch;
+    if openflow == OpenFlowVersion::V1_0 {
+        return Some(sum_in_1_0(seed, rule));
+    }
+    let is_whole = |entry: &MatchEntry| matches!(entry, MatchEntry::Field { .. });
+    if !rule.entries().iter().all(is_whole) {
+        return Some(sum_with_twins(seed, rule));
+    }
     let fields = rule.entries().iter().filter(|entry| entry_has_prerequisites(rule, entry));
-    Some(fields.fold(0, |sum, entry| sum.wrapping_add(number_of(seed, entry))))
+    Some(fields.fold(0, |sum, entry| sum.wrapping_add(number_of_entry(seed, entry))))
+}
+
+/// OFPVID_PRESENT: the bit of vlan_vid that says that there is a tag.
+const VLAN_PRESENT: u128 = 0x1000;
+
+/// What 1.0 says of the tag has one form only: none, a number, or any if the priority is said (1.0.0, 5.2.3).
+fn sum_in_1_0(seed: u64, rule: &Match) -> u64 {
+    let has_pcp = rule.get(Field::VlanPcp).is_some();
+    let vid = match rule.get(Field::VlanVid).filter(|(_, mask)| *mask != 0) {
+        Some((value, mask)) if mask & VLAN_PRESENT != 0 && value & VLAN_PRESENT == 0 => {
+            number_of(seed, Field::VlanVid, 0, Field::VlanVid.full_mask())
+        }
+        Some((value, mask)) => number_of(seed, Field::VlanVid, value, mask),
+        None if has_pcp => number_of(seed, Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT),
+        None => 0,
+    };
+    let others = rule.entries().iter().filter(|entry| match entry {
+        MatchEntry::Field { field: Field::VlanVid, .. } => false,
+        MatchEntry::Field { field: Field::VlanPcp, .. } => true,
+        _ => entry_has_prerequisites(rule, entry),
+    });
+    others.fold(vid, |sum, entry| sum.wrapping_add(number_of_entry(seed, entry)))
+}
+
+/// A match with fields of other classes, each counted as what a switch has one value of. What such fields need may be said by either name, so
+/// none is passed over.
+#[cold]
+fn sum_with_twins(seed: u64, rule: &Match) -> u64 {
+    rule.entries().iter().fold(0, |sum, entry| sum.wrapping_add(number_of_entry(seed, entry)))
 }
 
 /// How the number of a field begins. Each field's is seeded, since fields are added up: what all had in common would cancel out.
@@ -82,23 +190,69 @@ fn number_of_whole(seed: u64, field: Field, value: u128) -> u64 {
     if field.bytes() > 8 { mixed(number ^ (value >> 64) as u64) } else { number }
 }
 
-/// What a field says, as a number; 0 if it says nothing.
-fn number_of(seed: u64, entry: &MatchEntry) -> u64 {
-    match entry {
-        MatchEntry::Field { mask: Some(0), .. } => 0,
-        MatchEntry::Field { field, value, mask } => match mask.filter(|mask| *mask != field.full_mask()) {
-            None => number_of_whole(seed, *field, *value),
-            // Both halves of each.
-            Some(mask) => [*value, mask].iter().fold(begun_with(seed, *field), |number, it| {
-                mixed(mixed(number ^ *it as u64) ^ (*it >> 64) as u64)
-            }),
-        },
-        MatchEntry::Unknown { header, body } => {
-            // Above the numbers of fields.
-            let begun = mixed(seed ^ (1 << 32 | u64::from(*header)));
-            body.iter().fold(begun, |number, byte| mixed(number ^ u64::from(*byte)))
-        }
+/// What a field with this mask says, as a number; 0 if it says nothing.
+fn number_of(seed: u64, field: Field, value: u128, mask: u128) -> u64 {
+    match mask {
+        0 => 0,
+        mask if mask == field.full_mask() => number_of_whole(seed, field, value),
+        mask => number_of_masked(begun_with(seed, field), value, mask),
     }
+}
+
+/// Both halves of each.
+fn number_of_masked(begun: u64, value: u128, mask: u128) -> u64 {
+    [value, mask].iter().fold(begun, |number, it| mixed(mixed(number ^ *it as u64) ^ (*it >> 64) as u64))
+}
+
+/// What an entry says, as a number; 0 if it says nothing.
+fn number_of_entry(seed: u64, entry: &MatchEntry) -> u64 {
+    match entry {
+        MatchEntry::Field { field, value, mask } => {
+            number_of(seed, *field, *value, mask.unwrap_or(field.full_mask()))
+        }
+        MatchEntry::Unknown { header, body } => number_of_unknown(seed, *header, body),
+    }
+}
+
+/// Where the numbers of what OpenFlow 1.3 lacks begin: above those of its fields, and each kind apart.
+const REGISTERS: u64 = 1 << 33;
+const NICIRAS: u64 = 1 << 34;
+const UNKNOWN: u64 = 1 << 32;
+
+fn number_of_unknown(seed: u64, header: u32, body: &[u8]) -> u64 {
+    let mut sum = 0u64;
+    let is_known = parts_of_twin(header, body, &mut |Part { of, value, mask }| {
+        sum = sum.wrapping_add(match of {
+            Said::Field(field) => number_of(seed, field, value, mask),
+            Said::Register(number) => {
+                number_of_masked(mixed(seed ^ (REGISTERS | u64::from(number))), value, mask)
+            }
+            Said::Nicira(number) => {
+                number_of_masked(mixed(seed ^ (NICIRAS | u64::from(number))), value, mask)
+            }
+        });
+    });
+    if is_known {
+        sum
+    } else if is_wild(header, body) {
+        0
+    } else {
+        number_of_bytes(seed, header, body)
+    }
+}
+
+/// A field of which nothing is known: without its mask if that is all ones, and its mask's bit and length do not count.
+fn number_of_bytes(seed: u64, header: u32, body: &[u8]) -> u64 {
+    let (experimenter, rest) = body.split_at(if header >> 16 == 0xffff { body.len().min(4) } else { 0 });
+    let has_mask = header & 0x100 != 0;
+    let (value, mask) = rest.split_at(if has_mask { rest.len() / 2 } else { rest.len() });
+    let begun = mixed(seed ^ (UNKNOWN | u64::from(header >> 9)));
+    let begun = experimenter.iter().fold(begun, |number, byte| mixed(number ^ u64::from(*byte)));
+    let masks = mask.iter().copied().chain(std::iter::repeat(0xff));
+    value
+        .iter()
+        .zip(masks)
+        .fold(begun, |number, (value, mask)| mixed(number ^ (u64::from(value & mask) << 8 | u64::from(mask))))
 }
 
 /// Spreads a number over all bits (the last step of SplitMix64).
@@ -120,7 +274,9 @@ mod tests {
     fn key_in(datapath: u64, table_id: u8, priority: u16, matching: &str) -> RuleKey {
         let mut bytes = Vec::new();
         write_match(&parse_match(matching).unwrap(), &mut bytes);
-        RuleKeys::new(SEED).of(DatapathId(datapath), table_id, priority, &bytes).unwrap()
+        RuleKeys::new(SEED)
+            .of(OpenFlowVersion::V1_3, DatapathId(datapath), table_id, priority, &bytes)
+            .unwrap()
     }
 
     #[test]
@@ -145,7 +301,7 @@ mod tests {
             let key = |rule: &Match| {
                 let mut bytes = Vec::new();
                 write_match(rule, &mut bytes);
-                RuleKeys::new(SEED).of(DatapathId(1), 0, 5, &bytes).unwrap()
+                RuleKeys::new(SEED).of(OpenFlowVersion::V1_3, DatapathId(1), 0, 5, &bytes).unwrap()
             };
             assert_eq!(key(one), key(other), "{one:?} {other:?}");
         };
@@ -176,7 +332,7 @@ mod tests {
         let key = |seed: u64, rule: &Match| {
             let mut bytes = Vec::new();
             write_match(rule, &mut bytes);
-            RuleKeys::new(seed).of(DatapathId(1), 0, 5, &bytes).unwrap()
+            RuleKeys::new(seed).of(OpenFlowVersion::V1_3, DatapathId(1), 0, 5, &bytes).unwrap()
         };
         assert_eq!((unmixed(mixed(SEED)), mixed(unmixed(SEED))), (SEED, SEED));
         let forged_with = |seed: u64| {

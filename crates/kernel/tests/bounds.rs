@@ -238,7 +238,11 @@ fn numbers_are_named_with_what_was_granted() {
     check("", FlowMod { priority: 40000, ..ADD }, "rule.write: priority 40000 is above the granted 100");
     check("", FlowMod { priority: 9, ..ADD }, "rule.write: priority 9 is below the granted 10");
     check("", FlowMod { table_id: 1, ..fits }, "rule.write: table 1 is not among the granted tables");
-    check("", FlowMod { table_id: 255, ..fits }, "rule.write: table 255 is not among the granted tables");
+    check(
+        "",
+        FlowMod { table_id: 255, ..fits },
+        "table 255 is every table, and only a delete may name it; name one table",
+    );
     check("goto_table:3", fits, "rule.write: table 3 is not among the granted tables");
     check("resubmit(,3)", fits, "rule.write: table 3 is not among the granted tables");
     check("output:3", fits, "rule.write: port 3 is not among the granted ports");

@@ -67,7 +67,7 @@ fn cause(refusal: &Refusal) -> Cause {
         }
         Refusal::KernelsRule => Cause::Capability(Capability::RuleWriteOthers.name()),
         Refusal::Quota { kind, .. } => Cause::Quota(*kind as u16),
-        Refusal::MalformedPart { .. } | Refusal::Malformed(_) => Cause::Malformed,
+        Refusal::MalformedPart { .. } | Refusal::Malformed(_) | Refusal::AllTables => Cause::Malformed,
         _ => Cause::Other,
     }
 }
