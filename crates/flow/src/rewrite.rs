@@ -71,7 +71,13 @@ pub fn rewrite(after: &mut Match, action: &Action) {
         Action::SetTransportDst(port) => {
             set_transport(after, [Field::TcpDst, Field::UdpDst, Field::SctpDst], (*port).into());
         }
-        Action::PushMpls(ethertype) | Action::PopMpls(ethertype) | Action::PushPbb(ethertype) => {
+        Action::PopMpls(ethertype) if is_mpls(after) => new_ether_type(after, *ethertype),
+        Action::PopMpls(_) => {
+            // Where there is no such header a switch may leave the packet as it is.
+            forget(after, &[Field::EthType]);
+            forget_packet(after);
+        }
+        Action::PushMpls(ethertype) | Action::PushPbb(ethertype) => {
             new_ether_type(after, *ethertype);
         }
         Action::PopPbb => {
@@ -198,6 +204,12 @@ fn set_transport(after: &mut Match, fields: [Field; 3], value: u128) {
     }
 }
 
+/// Whether the packets have an MPLS header for certain.
+fn is_mpls(after: &Match) -> bool {
+    const MPLS_TYPES: [u128; 2] = [0x8847, 0x8848];
+    MPLS_TYPES.iter().any(|kind| implies(after, Field::EthType, *kind, Field::EthType.full_mask()))
+}
+
 /// Another header is outermost behind the Ethernet header: what was said of the packet is said no more.
 fn new_ether_type(after: &mut Match, ethertype: u16) {
     forget_packet(after);
@@ -286,6 +298,7 @@ mod tests {
     fn another_outer_header_hides_the_packet() {
         check("in_port=1,tcp,nw_src=10.0.0.1,tp_dst=3", "push_mpls:0x8847", "mpls,in_port=1");
         check("mpls,mpls_label=5", "pop_mpls:0x0800,set_field:10.0.0.1->ip_src", "ip,nw_src=10.0.0.1");
+        check("in_port=1,ip", "set_field:0x806->eth_type,pop_mpls:0x0800", "in_port=1");
         check("in_port=1,dl_type=0x88e7,dl_src=00:00:00:00:00:01", "pop_pbb", "in_port=1");
         check("tcp,tp_dst=3", "set_field:17->ip_proto", "udp");
         check("tcp,tp_dst=3", "set_field:6->ip_proto", "tcp,tp_dst=3");

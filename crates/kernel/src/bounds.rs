@@ -16,15 +16,15 @@
 
 use crate::excess::Excess;
 use crate::grant::Bounds;
-use abi::command::{FlowMod, GroupMod, PacketOut};
+use abi::command::{FlowMod, GroupMod, MeterMod, PacketOut};
 use flow::canonical::{
     actions_raw, buckets_raw, find_field, has_prerequisites, instructions_raw, read_match_into,
 };
 use flow::frame::FrameFields;
 use flow::reach::{Way, way_of};
-use flow::relation::{MAX_PIECES, covers, within};
+use flow::relation::{MAX_PIECES, covers, overlaps, within};
 use flow::rewrite::{may_set, rewrite};
-use flow::{Action, DatapathId, Field, Match, PortNo};
+use flow::{Action, DatapathId, Field, Match, MatchEntry, PortNo};
 
 /// `ofp_flow_mod_command`.
 pub(crate) mod command {
@@ -89,6 +89,18 @@ pub struct Reaches<'g> {
     pub hears_packets: bool,
     /// Whether the rules of others may be changed: only then can a delete reach them.
     pub others_too: bool,
+    /// Whether the app's own rules may make packets outside the flowspace of a packet-out's frame; see [`own_rules_go_beyond`].
+    pub own_rules_go_beyond: bool,
+}
+
+/// Whether rules of an app with these bounds of `rule.write` may make, of a frame within the flowspace of its `packet.out`, one outside of it.
+/// They cannot if each packet that they touch is within, or none is: what they make of it is among what they touch.
+pub(crate) fn own_rules_go_beyond(packet_out: &Bounds, rule_write: &Bounds) -> bool {
+    let Some(frames) = &packet_out.flowspace else { return false };
+    let Some(rules) = &rule_write.flowspace else { return true };
+    let all_within = rules.iter().all(|rule| within(rule, frames));
+    let none_within = || rules.iter().all(|rule| !frames.iter().any(|frame| overlaps(rule, frame)));
+    !(all_within || none_within())
 }
 
 impl Reaches<'_> {
@@ -132,16 +144,39 @@ impl Reaches<'_> {
         it: &GroupMod<'_>,
         scratch: &mut Scratch,
     ) -> Result<(), Excess> {
-        scratch.begin();
         self.check_datapath(datapath)?;
         if it.command == GROUP_DELETE {
             return Ok(());
         }
+        self.check_buckets(it, scratch)
+    }
+
+    /// The buckets of a group.
+    pub fn check_buckets(&self, it: &GroupMod<'_>, scratch: &mut Scratch) -> Result<(), Excess> {
+        scratch.begin();
         for bucket in buckets_raw(it.buckets).map_while(Result::ok) {
             // Any packet of the flowspace may come into the group, and a bucket is an action set.
             self.check_action_set(bucket.actions, scratch)?;
         }
         Ok(())
+    }
+
+    /// A change of a meter.
+    pub fn check_meter_mod(&self, datapath: DatapathId, it: &MeterMod<'_>) -> Result<(), Excess> {
+        self.check_datapath(datapath)?;
+        for kind in band_kinds(it.bands) {
+            match kind {
+                DROP_BAND => {}
+                REMARK_BAND if !self.flowspace().iter().any(says_dscp) => {}
+                REMARK_BAND => return Err(Excess::Rewrite),
+                _ => return Err(Excess::NotUnderstood),
+            }
+        }
+        Ok(())
+    }
+
+    fn flowspace(&self) -> &[Match] {
+        self.bounds.flowspace.as_deref().unwrap_or_default()
     }
 
     /// A packet-out.
@@ -322,19 +357,45 @@ impl Reaches<'_> {
         }
     }
 
+    /// Of a packet-out's frame that meets rules.
+    fn check_own_rules(&self) -> Result<(), Excess> {
+        if self.own_rules_go_beyond { Err(Excess::OwnRules) } else { Ok(()) }
+    }
+
     /// `in_port`: where those that go this way came in, if it is known.
     fn check_way(&self, way: Way, in_port: Option<PortNo>) -> Result<(), Excess> {
         match way {
             Way::Port(PortNo::CONTROLLER) if self.hears_packets => Ok(()),
             Way::Port(PortNo::CONTROLLER) => Err(Excess::Controller),
             Way::Port(PortNo::IN_PORT) => self.check_port(in_port.unwrap_or(PortNo::IN_PORT)),
+            Way::Port(PortNo::TABLE) => self.check_port(PortNo::TABLE).and_then(|()| self.check_own_rules()),
             Way::Port(port) => self.check_port(port),
-            // Whose group it is, is another question.
+            // Whose group it is, and what it does, are other questions.
             Way::Group(_) => Ok(()),
-            Way::Table(table_id) => self.check_table(table_id),
+            Way::Table(table_id) => self.check_table(table_id).and_then(|()| self.check_own_rules()),
             Way::Anywhere => Err(Excess::NotUnderstood),
         }
     }
+}
+
+/// `ofp_meter_band_type` (1.3.5, 7.3.4.3).
+const DROP_BAND: u16 = 1;
+const REMARK_BAND: u16 = 2;
+
+/// The types of a meter's bands, whose lengths were found sound.
+fn band_kinds(mut bands: &[u8]) -> impl Iterator<Item = u16> + '_ {
+    std::iter::from_fn(move || {
+        let [kind_high, kind_low, length_high, length_low] = *bands.first_chunk()?;
+        let length = usize::from(u16::from_be_bytes([length_high, length_low])).max(1);
+        bands = bands.get(length..)?;
+        Some(u16::from_be_bytes([kind_high, kind_low]))
+    })
+}
+
+/// Whether a match looks at what a meter remarks, in OpenFlow's name for it or perhaps in another's.
+fn says_dscp(space: &Match) -> bool {
+    let is_other = |entry: &MatchEntry| matches!(entry, MatchEntry::Unknown { .. });
+    space.get(Field::IpDscp).is_some() || space.entries().iter().any(is_other)
 }
 
 /// A port is 32 bits, and a match's value has no bit beyond its field.

@@ -2,7 +2,7 @@
 //!
 //! Never carries anything out: see [`crate::decision`].
 
-use crate::bounds::Scratch;
+use crate::bounds::{Scratch, own_rules_go_beyond};
 use crate::budget::TableRoom;
 use crate::capability::Capability;
 use crate::datapath::{Datapath, OfSwitch};
@@ -13,7 +13,7 @@ use crate::owned::Owned;
 use crate::passage::ToNote;
 use crate::punt::PuntLimits;
 use crate::query::Queries;
-use crate::quota::Rate;
+use crate::quota::{Quotas, Rate};
 use crate::rule_key::RuleKeys;
 use crate::rules::Rules;
 use crate::subscription::Subscription;
@@ -37,6 +37,8 @@ pub struct Kernel {
     pub(crate) last_commanded: Option<(DatapathId, OpenFlowVersion)>,
     pub(crate) queries: Queries,
     pub(crate) owned: Owned,
+    /// The grant that each zone had last, be it there now or not: what its groups may do was compared with that.
+    grants: BTreeMap<ZoneId, Grant>,
     pub(crate) rules: Rules,
     pub(crate) keys: RuleKeys,
     /// Switches that are to be asked what they had, and when: at most as many as are up.
@@ -67,6 +69,7 @@ impl Kernel {
             last_commanded: None,
             queries: Queries::default(),
             owned: Owned::default(),
+            grants: BTreeMap::new(),
             rules: Rules::default(),
             keys: RuleKeys::new(seed),
             to_ask: BTreeSet::new(),
@@ -93,8 +96,15 @@ impl Kernel {
         if zone == ZoneId::KERNEL || zone.0 > MAX_ZONE {
             return false;
         }
+        let bounds = grant.clone().with_quotas(Quotas::default());
+        if self.grants.get(&zone) != Some(&bounds) {
+            self.owned.on_other_grant(zone);
+            self.grants.insert(zone, bounds);
+        }
+        let writes = grant.holds(Capability::RuleWrite);
         self.zones[usize::from(zone.0)] = Some(Zone {
             name: name.to_owned(),
+            own_rules_go_beyond: writes && own_rules_go_beyond(grant.packets_out(), grant.rules()),
             commands: grant.quotas().commands_per_s.map(|quota| Rate::new(quota, now_ms)),
             packet_outs: grant.quotas().packet_outs_per_s.map(|quota| Rate::new(quota, now_ms)),
             grant,

@@ -3,6 +3,7 @@
 //! Small and without heap, so that refusing costs nothing until somebody wants the sentence. Never names the capability: the refusal
 //! does, before it.
 
+use crate::deeds::MAX_LEVEL;
 use flow::{DatapathId, PortNo};
 use std::fmt;
 
@@ -49,12 +50,31 @@ pub enum Excess {
     KernelsMeter(u32),
     /// A group or meter that the app asked for, while the switch has not said that it has it.
     NotYet,
+    /// A group of which it is not known what it does: it was judged under another grant, or not at all.
+    UnjudgedGroup(u32),
+    /// The same of a meter.
+    UnjudgedMeter(u32),
+    /// A group that would lead to itself, or too deep.
+    Nesting(u32),
+    /// A group in the buckets of another.
+    Nested(u32),
+    /// More groups in one group's buckets than there may be.
+    TooManyNested(usize),
+    /// Into the tables, where the app's own rules may do more with a frame than the app may send.
+    OwnRules,
     /// All groups or all meters at once, those of others among them.
     AllAtOnce,
     /// A group or meter of the switch's own, by which it treats the packets of all apps.
     Reserved,
     /// More groups and meters than one app may have.
     TooManyOwned(usize),
+}
+
+fn unjudged(f: &mut fmt::Formatter<'_>, what: &str, id: u32) -> fmt::Result {
+    write!(
+        f,
+        "{what} {id} was made under another grant, and what it does was not compared with this one: delete it and add it again"
+    )
 }
 
 impl fmt::Display for Excess {
@@ -100,6 +120,21 @@ impl fmt::Display for Excess {
             Excess::NotYet => {
                 f.write_str("the switch has not confirmed this group or meter yet; wait for its receipt")
             }
+            Excess::UnjudgedGroup(id) => unjudged(f, "group", *id),
+            Excess::UnjudgedMeter(id) => unjudged(f, "meter", *id),
+            Excess::Nesting(id) => write!(
+                f,
+                "group {id} would lead to itself or too deep: groups may be in groups {MAX_LEVEL} deep, and one that is in another may not \
+                 come to lead further; delete the others first"
+            ),
+            Excess::Nested(id) => {
+                write!(f, "group {id} is in the buckets of another group: delete that one first")
+            }
+            Excess::TooManyNested(most) => write!(f, "a group may have {most} other groups in its buckets"),
+            Excess::OwnRules => f.write_str(
+                "TABLE hands the frame to the app's own rules, which may make packets of it outside the granted flowspace: the match of \
+                 rule.write must lie within that of packet.out, or have no packet in common with it",
+            ),
             Excess::AllAtOnce => f.write_str("those of others would be deleted as well"),
             Excess::Reserved => f.write_str("a group or meter that is the switch's own concerns every app"),
             Excess::TooManyOwned(most) => write!(f, "an app may have {most} groups and meters"),

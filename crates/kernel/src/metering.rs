@@ -79,9 +79,6 @@ const DROP_BAND: u32 = 1 << 1;
 /// OFPM_MAX: the highest number that a meter of a rule has.
 const MAX_METER: u32 = 0xffff_0000;
 
-/// OFPIT_METER (1.3.5, 7.2.4).
-const METER_INSTRUCTION: u16 = 6;
-
 /// OFPET_METER_MOD_FAILED, OFPMMFC_METER_EXISTS.
 const METER_EXISTS: ErrorCode = ErrorCode { kind: 12, code: 1 };
 
@@ -372,13 +369,4 @@ impl Kernel {
 
 fn is_about_the_meter(ticket: u64) -> bool {
     matches!(ticket, FEATURES_TICKET | METER_TICKET | RULE_TICKET | CHECK_TICKET)
-}
-
-/// Whether instructions may name a meter: not if there is but one, and that is another. Most rules have one.
-#[inline]
-pub(crate) fn may_name_meter(instructions: &[u8]) -> bool {
-    let short = |at: usize| instructions.get(at..).and_then(|rest| rest.first_chunk()).copied();
-    let (Some(kind), Some(length)) = (short(0), short(2)) else { return false };
-    u16::from_be_bytes(kind) == METER_INSTRUCTION
-        || usize::from(u16::from_be_bytes(length)) != instructions.len()
 }

@@ -6,19 +6,21 @@
 //! ```
 //!
 //! Whoever first asks for one has it, until that zone deletes it. Both count once the command is on its way to the switch: one that southbound
-//! could not take leaves all as it was. What was made before this kernel began, or by another controller, is nobody's,
-//! and nobody whose grant is bounded may touch it. So for such a one a claim counts only once the switch has said that the command is done:
-//! an error of the switch, that the group is there already, or no answer takes the claim back. Until then it may not be changed,
-//! deleted or referred to. Kept while a switch is away, since its groups are too; not across workers, so a switch that comes back at
-//! another worker begins anew.
+//! could not take leaves all as it was. What was made before this kernel began, or by another controller, is nobody's, and nobody without
+//! `rule.write.others` may touch it or refer to it. So a claim counts only once the switch has said that the command is done: an error of the
+//! switch, that the group is there already, or no answer takes the claim back. Until then it may not be changed, deleted or referred to. Kept
+//! while a switch is away, since its groups are too; not across workers, so a switch that comes back at another worker begins anew.
+//!
+//! What a group may do is kept beside its owner ([`crate::deeds`]), so that no packet-out does through it what its sender may not.
 //!
 //! Never sends anything, and never asks a switch what it has.
 
+use crate::deeds::{Deeds, Judged, groups_in, groups_in_buckets};
 use crate::excess::Excess;
 use abi::ZoneId;
 use abi::command::{GroupMod, MeterMod};
-use flow::canonical::{actions_raw, buckets_raw, instructions_raw};
-use flow::{Action, DatapathId};
+use flow::DatapathId;
+use flow::canonical::instructions_raw;
 use std::collections::BTreeMap;
 
 /// How many groups and meters one zone may have, over all switches. One more is refused, so that no app takes every number.
@@ -36,9 +38,6 @@ const DELETE: u16 = 2;
 /// which meter what it sends up for every app.
 const MAX_GROUP: u32 = 0xffff_ff00;
 const MAX_METER: u32 = 0xffff_0000;
-
-/// OFPAT_GROUP (1.3.5, 7.2.5).
-const GROUP_ACTION: u16 = 22;
 
 /// What is owned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,14 +68,21 @@ impl Thing {
             Thing::Meter(id) => Excess::Meter(id),
         }
     }
+
+    fn excess_unjudged(self) -> Excess {
+        match self {
+            Thing::Group(id) => Excess::UnjudgedGroup(id),
+            Thing::Meter(id) => Excess::UnjudgedMeter(id),
+        }
+    }
 }
 
-/// Who asks, and whether only what is surely its own is its to touch.
+/// Who asks, and how far it may go.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {
     /// The zone.
     pub zone: ZoneId,
-    /// Whether its `rule.write` is bounded.
+    /// Whether the capability by which it asks is bounded.
     pub bounded: bool,
     /// Whether it holds `rule.write.others`.
     pub others_too: bool,
@@ -98,12 +104,14 @@ pub(crate) struct Claimant {
 pub(crate) type Place = (DatapathId, Thing);
 
 /// What follows from a command once it is on its way to its switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Nothing.
     Nothing,
-    /// It is this zone's from then on; if it waits for the switch's word, under this ticket.
-    Claim { place: Place, zone: ZoneId, waits: Option<(u64, Claimant)> },
+    /// It is this zone's once the switch says so, which is known by this ticket; a group may do this.
+    Claim { place: Place, zone: ZoneId, ticket: u64, claimant: Claimant, deeds: Option<Box<Deeds>> },
+    /// The group may do this from then on.
+    Grow { place: Place, deeds: Box<Deeds> },
     /// It is nobody's any more.
     Release(Place),
     /// Neither are all of these.
@@ -114,17 +122,21 @@ impl Change {
     /// The ticket under which the command is to be sent if the switch must confirm it.
     pub fn claim(&self) -> Option<u64> {
         match self {
-            Change::Claim { waits, .. } => waits.map(|(ticket, _)| ticket),
+            Change::Claim { ticket, .. } => Some(*ticket),
             _ => None,
         }
     }
 }
 
 /// Whose something is, and the claim's ticket if the switch has not said yet that it holds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Owner {
     zone: ZoneId,
     pending: Option<u64>,
+    /// Whether what it does was compared with the grant that its zone has now.
+    is_judged: bool,
+    /// Of a group.
+    deeds: Option<Box<Deeds>>,
 }
 
 /// The groups and meters that have an owner.
@@ -136,23 +148,9 @@ pub(crate) struct Owned {
     /// The claims that wait for their switch, by ticket: each is one of the owners', so there are no more than those.
     pending: BTreeMap<u64, (Place, Claimant)>,
     last_claim: u64,
-    /// How many of the meters are the kernel's own: at most one for each switch that is up. They are not among the counts.
-    kernels: usize,
 }
 
 impl Owned {
-    /// Whether no app owns anything: then only the bounded, and the kernel's meters, need to be asked about.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.owners.len() == self.kernels
-    }
-
-    /// Whether some switch has a meter of the kernel's.
-    #[inline]
-    pub fn has_kernels(&self) -> bool {
-        self.kernels > 0
-    }
-
     /// Whether an app owns this meter.
     pub fn is_apps_meter(&self, datapath: DatapathId, meter_id: u32) -> bool {
         let owner = self.owners.get(&(datapath, Thing::Meter(meter_id)));
@@ -162,9 +160,8 @@ impl Owned {
     /// This meter, which no app owns, is the kernel's from now on, instead of the one that it had at this switch.
     pub fn reserve_meter(&mut self, datapath: DatapathId, meter_id: u32) {
         self.release_meter(datapath);
-        let owner = Owner { zone: ZoneId::KERNEL, pending: None };
+        let owner = Owner { zone: ZoneId::KERNEL, pending: None, is_judged: true, deeds: None };
         self.owners.insert((datapath, Thing::Meter(meter_id)), owner);
-        self.kernels += 1;
     }
 
     /// The kernel has no meter at this switch any more.
@@ -197,11 +194,22 @@ impl Owned {
     pub fn on_sent(&mut self, change: Change) {
         match change {
             Change::Nothing => {}
-            Change::Claim { place, zone, waits } => {
+            Change::Claim { place, zone, ticket, claimant, deeds } => {
                 self.release(place);
                 *self.counts.entry(zone).or_default() += 1;
-                self.owners.insert(place, Owner { zone, pending: waits.map(|(ticket, _)| ticket) });
-                self.pending.extend(waits.map(|(ticket, claimant)| (ticket, (place, claimant))));
+                self.name_nested(place.0, deeds.as_deref(), None);
+                self.owners.insert(place, Owner { zone, pending: Some(ticket), is_judged: true, deeds });
+                self.pending.insert(ticket, (place, claimant));
+            }
+            Change::Grow { place, deeds } => {
+                let before = self.owners.get_mut(&place).and_then(|owner| owner.deeds.take());
+                self.name_nested(place.0, Some(&deeds), before.as_deref());
+                if deeds.is_sent_to {
+                    deeds.nested.iter().for_each(|group_id| self.mark_sent_to(place.0, *group_id));
+                }
+                if let Some(owner) = self.owners.get_mut(&place) {
+                    owner.deeds = Some(deeds);
+                }
             }
             Change::Release(place) => self.release(place),
             Change::ReleaseAll { first, last } => {
@@ -213,28 +221,64 @@ impl Owned {
 
     fn release(&mut self, place: Place) {
         let Some(owner) = self.owners.remove(&place) else { return };
+        for group_id in owner.deeds.iter().flat_map(|deeds| &deeds.nested) {
+            if let Some(deeds) = self.deeds_mut(place.0, *group_id) {
+                deeds.named_by = deeds.named_by.saturating_sub(1);
+            }
+        }
         owner.pending.map(|ticket| self.pending.remove(&ticket));
-        self.kernels -= usize::from(owner.zone == ZoneId::KERNEL);
         if let Some(count) = self.counts.get_mut(&owner.zone) {
             *count -= 1;
         }
     }
 
-    /// A change of a group: if it may be, what follows from it.
+    /// The groups that are new among the nested are in one group's buckets more.
+    fn name_nested(&mut self, datapath: DatapathId, deeds: Option<&Deeds>, before: Option<&Deeds>) {
+        let is_new = |group_id: &&u32| before.is_none_or(|before| !before.nested.contains(group_id));
+        for group_id in deeds.iter().flat_map(|deeds| &deeds.nested).filter(is_new) {
+            if let Some(nested) = self.deeds_mut(datapath, *group_id) {
+                nested.named_by += 1;
+            }
+        }
+    }
+
+    fn deeds(&self, datapath: DatapathId, group_id: u32) -> Option<&Deeds> {
+        self.owners.get(&(datapath, Thing::Group(group_id)))?.deeds.as_deref()
+    }
+
+    fn deeds_mut(&mut self, datapath: DatapathId, group_id: u32) -> Option<&mut Deeds> {
+        self.owners.get_mut(&(datapath, Thing::Group(group_id)))?.deeds.as_deref_mut()
+    }
+
+    /// A zone has another grant than before: what its groups and meters do was compared with that one.
+    pub fn on_other_grant(&mut self, zone: ZoneId) {
+        self.owners.values_mut().filter(|owner| owner.zone == zone).for_each(|owner| owner.is_judged = false);
+    }
+
+    /// A change of a group: if it may be, what follows from it. `judged`: whether a packet-out of the owner's may go there.
     pub fn on_group_mod(
         &mut self,
         asker: Asker,
         datapath: DatapathId,
         it: &GroupMod<'_>,
+        judged: Judged,
         claimant: Claimant,
     ) -> Result<Change, Excess> {
         if it.command == DELETE && it.group_id == ALL_GROUPS {
             return self.delete_all(asker, datapath, [Thing::Group(0), Thing::Group(u32::MAX)]);
         }
-        for bucket in buckets_raw(it.buckets).map_while(Result::ok) {
-            self.check_actions(asker, datapath, bucket.actions)?;
+        let place = (datapath, Thing::Group(it.group_id));
+        if it.command == DELETE {
+            let is_named = self.deeds(datapath, it.group_id).is_some_and(|deeds| deeds.named_by > 0);
+            let change = self.on_delete(asker, place)?;
+            return if is_named { Err(Excess::Nested(it.group_id)) } else { Ok(change) };
         }
-        self.on_change(asker, datapath, Thing::Group(it.group_id), it.command, claimant)
+        for group_id in groups_in_buckets(it).filter(|group_id| *group_id != it.group_id) {
+            self.check(asker, datapath, Thing::Group(group_id))?;
+        }
+        let level_of = |group_id| self.deeds(datapath, group_id).map_or(0, |deeds| deeds.level);
+        let deeds = Deeds::of(it, judged, level_of)?;
+        self.on_change(asker, place, it.command, claimant, Some(deeds))
     }
 
     /// A change of a meter, as [`Self::on_group_mod`].
@@ -248,7 +292,11 @@ impl Owned {
         if it.command == DELETE && it.meter_id == ALL_METERS {
             return self.delete_all(asker, datapath, [Thing::Meter(0), Thing::Meter(u32::MAX)]);
         }
-        self.on_change(asker, datapath, Thing::Meter(it.meter_id), it.command, claimant)
+        let place = (datapath, Thing::Meter(it.meter_id));
+        if it.command == DELETE {
+            return self.on_delete(asker, place);
+        }
+        self.on_change(asker, place, it.command, claimant, None)
     }
 
     /// What the instructions of a rule refer to.
@@ -262,60 +310,123 @@ impl Owned {
             if let Some(meter_id) = raw.meter() {
                 self.check(asker, datapath, Thing::Meter(meter_id))?;
             } else if raw.actions().is_some() {
-                self.check_actions(asker, datapath, raw.bytes.get(8..).unwrap_or_default())?;
+                for group_id in groups_in(raw.bytes.get(8..).unwrap_or_default()) {
+                    self.check(asker, datapath, Thing::Group(group_id))?;
+                }
             }
         }
         Ok(())
     }
 
-    /// The groups that a list of actions refers to.
-    pub fn check_actions(&self, asker: Asker, datapath: DatapathId, actions: &[u8]) -> Result<(), Excess> {
-        for raw in actions_raw(actions).map_while(Result::ok).filter(|raw| raw.kind == GROUP_ACTION) {
-            if let Ok(Action::Group(group_id)) = raw.read() {
-                self.check(asker, datapath, Thing::Group(group_id))?;
+    /// The groups that a packet-out goes through. From then on they may become no more than packet-outs may do, if those are bounded: without
+    /// a barrier in between, a switch may change a group before it sends the packet.
+    pub fn check_packet_out(
+        &mut self,
+        asker: Asker,
+        datapath: DatapathId,
+        actions: &[u8],
+    ) -> Result<(), Excess> {
+        for group_id in groups_in(actions) {
+            self.check(asker, datapath, Thing::Group(group_id))?;
+            if asker.bounded {
+                self.check_sent_to(datapath, group_id)?;
             }
         }
+        if asker.bounded {
+            groups_in(actions).for_each(|group_id| self.mark_sent_to(datapath, group_id));
+        }
         Ok(())
+    }
+
+    /// Whether a packet-out may go through this group and those in it. They are no more than `MAX_LEVEL` deep.
+    fn check_sent_to(&self, datapath: DatapathId, group_id: u32) -> Result<(), Excess> {
+        let deeds = self.deeds(datapath, group_id).ok_or(Excess::UnjudgedGroup(group_id))?;
+        deeds.packet_out?;
+        deeds.nested.iter().try_for_each(|nested| self.check_sent_to(datapath, *nested))
+    }
+
+    fn mark_sent_to(&mut self, datapath: DatapathId, group_id: u32) {
+        let Some(deeds) = self.deeds_mut(datapath, group_id).filter(|deeds| !deeds.is_sent_to) else {
+            return;
+        };
+        deeds.is_sent_to = true;
+        for nested in deeds.nested.clone() {
+            self.mark_sent_to(datapath, nested);
+        }
+    }
+
+    /// Whether a change leaves packet-outs that went to a group within what they may do.
+    pub fn check_senders(&self, change: &Change) -> Result<(), Excess> {
+        let Change::Grow { place: (datapath, _), deeds } = change else { return Ok(()) };
+        if !deeds.is_sent_to {
+            return Ok(());
+        }
+        deeds.packet_out?;
+        deeds.nested.iter().try_for_each(|nested| self.check_sent_to(*datapath, *nested))
     }
 
     fn check(&self, asker: Asker, datapath: DatapathId, thing: Thing) -> Result<(), Excess> {
-        match self.owners.get(&(datapath, thing)) {
-            Some(owner) if owner.zone == asker.zone && asker.bounded && owner.pending.is_some() => {
-                Err(Excess::NotYet)
+        let owner = self.owners.get(&(datapath, thing));
+        // Of what others have nobody knows that it lies within anybody's bounds; the kernel's meter only drops.
+        let is_kernels = owner.is_some_and(|owner| owner.zone == ZoneId::KERNEL);
+        if asker.others_too && (!asker.bounded || is_kernels) {
+            return Ok(());
+        }
+        match owner {
+            Some(owner) if owner.zone == asker.zone && owner.pending.is_some() => Err(Excess::NotYet),
+            Some(owner) if owner.zone == asker.zone && asker.bounded && !owner.is_judged => {
+                Err(thing.excess_unjudged())
             }
             Some(owner) if owner.zone == asker.zone => Ok(()),
-            None if !asker.bounded => Ok(()),
-            Some(Owner { zone: ZoneId::KERNEL, .. }) if asker.others_too => Ok(()),
             Some(Owner { zone: ZoneId::KERNEL, .. }) => Err(thing.excess_of_kernels()),
             _ => Err(thing.excess()),
         }
     }
 
-    fn on_change(
-        &mut self,
-        asker: Asker,
-        datapath: DatapathId,
-        thing: Thing,
-        command: u16,
-        claimant: Claimant,
-    ) -> Result<Change, Excess> {
+    /// Whether it may be changed or deleted by whoever asks.
+    fn check_change(&self, asker: Asker, (datapath, thing): Place) -> Result<(), Excess> {
         if thing.is_reserved() && !asker.others_too {
             return Err(Excess::Reserved);
         }
-        // Nobody changes it, whatever he holds: it is made again for each session only.
-        if self.owners.get(&(datapath, thing)).is_some_and(|owner| owner.zone == ZoneId::KERNEL) {
-            return Err(thing.excess_of_kernels());
+        match self.owners.get(&(datapath, thing)) {
+            // Nobody changes it, whatever he holds: it is made again for each session only.
+            Some(Owner { zone: ZoneId::KERNEL, .. }) => Err(thing.excess_of_kernels()),
+            Some(owner) if owner.zone != asker.zone => Err(thing.excess()),
+            Some(Owner { pending: Some(_), .. }) => Err(Excess::NotYet),
+            Some(_) => Ok(()),
+            None if asker.others_too && !asker.bounded => Ok(()),
+            None => Err(thing.excess()),
         }
-        if command == ADD && !self.owners.contains_key(&(datapath, thing)) {
+    }
+
+    fn on_delete(&self, asker: Asker, place: Place) -> Result<Change, Excess> {
+        self.check_change(asker, place).map(|()| Change::Release(place))
+    }
+
+    fn on_change(
+        &mut self,
+        asker: Asker,
+        place: Place,
+        command: u16,
+        claimant: Claimant,
+        deeds: Option<Deeds>,
+    ) -> Result<Change, Excess> {
+        let (_, thing) = place;
+        if command == ADD && !self.owners.contains_key(&place) && (!thing.is_reserved() || asker.others_too) {
             if self.counts.get(&asker.zone).is_some_and(|count| *count >= MAX_OWNED) {
                 return Err(Excess::TooManyOwned(MAX_OWNED));
             }
-            // An unbounded zone's claims need no word of the switch.
-            let waits = asker.bounded.then(|| (self.next_claim(), claimant));
-            return Ok(Change::Claim { place: (datapath, thing), zone: asker.zone, waits });
+            let (zone, ticket, deeds) = (asker.zone, self.next_claim(), deeds.map(Box::new));
+            return Ok(Change::Claim { place, zone, ticket, claimant, deeds });
         }
-        self.check(asker, datapath, thing)?;
-        Ok(if command == DELETE { Change::Release((datapath, thing)) } else { Change::Nothing })
+        self.check_change(asker, place)?;
+        let before = self.owners.get(&place).and_then(|owner| owner.deeds.as_deref());
+        Ok(match (before, deeds, thing) {
+            (Some(before), Some(new), Thing::Group(group_id)) => {
+                Change::Grow { place, deeds: Box::new(before.with(new, group_id)?) }
+            }
+            _ => Change::Nothing,
+        })
     }
 
     fn next_claim(&mut self) -> u64 {
@@ -332,7 +443,7 @@ impl Owned {
         let (first, last) = ((datapath, first), (datapath, last));
         let mut meant = self.owners.range(first..=last);
         // Those that nobody owns may be anybody's.
-        if asker.bounded || meant.any(|(_, owner)| owner.zone != asker.zone) {
+        if !asker.others_too || asker.bounded || meant.any(|(_, owner)| owner.zone != asker.zone) {
             return Err(Excess::AllAtOnce);
         }
         Ok(Change::ReleaseAll { first, last })
@@ -347,6 +458,7 @@ mod tests {
     const ELSEWHERE: DatapathId = DatapathId(2);
     const ONE: Asker = Asker { zone: ZoneId(1), bounded: false, others_too: false };
     const OTHER: Asker = Asker { zone: ZoneId(2), bounded: false, others_too: false };
+    const EVERYBODYS: Asker = Asker { zone: ZoneId(4), bounded: false, others_too: true };
     const BOUNDED: Asker = Asker { zone: ZoneId(3), bounded: true, others_too: false };
     const MODIFY: u16 = 1;
     const CLAIMANT: Claimant = Claimant { ticket: 7, wants_receipt: false };
@@ -367,9 +479,8 @@ mod tests {
             at: DatapathId,
             it: &GroupMod<'_>,
         ) -> Result<Option<u64>, Excess> {
-            let change = self.on_group_mod(asker, at, it, CLAIMANT)?;
-            self.on_sent(change);
-            Ok(change.claim())
+            let change = self.on_group_mod(asker, at, it, Ok(()), CLAIMANT)?;
+            Ok(self.take(change))
         }
 
         fn send_meter(
@@ -379,36 +490,66 @@ mod tests {
             it: &MeterMod<'_>,
         ) -> Result<Option<u64>, Excess> {
             let change = self.on_meter_mod(asker, at, it, CLAIMANT)?;
+            Ok(self.take(change))
+        }
+
+        fn take(&mut self, change: Change) -> Option<u64> {
+            let claim = change.claim();
             self.on_sent(change);
-            Ok(change.claim())
+            claim
+        }
+
+        /// A change that the switch confirms.
+        fn do_group(&mut self, asker: Asker, at: DatapathId, it: &GroupMod<'_>) -> Result<(), Excess> {
+            let claim = self.send_group(asker, at, it)?;
+            claim.map(|ticket| self.settle(ticket, true));
+            Ok(())
+        }
+
+        fn do_meter(&mut self, asker: Asker, at: DatapathId, it: &MeterMod<'_>) -> Result<(), Excess> {
+            let claim = self.send_meter(asker, at, it)?;
+            claim.map(|ticket| self.settle(ticket, true));
+            Ok(())
+        }
+
+        fn is_empty(&self) -> bool {
+            self.owners.is_empty()
         }
     }
 
     fn owned() -> Owned {
         let mut owned = Owned::default();
-        owned.send_group(ONE, SWITCH, &group(ADD, 7)).unwrap();
+        owned.do_group(ONE, SWITCH, &group(ADD, 7)).unwrap();
         owned
     }
 
     #[test]
     fn only_who_made_a_group_may_change_or_delete_it() {
         for command in [ADD, MODIFY, DELETE] {
-            let by_others = owned().send_group(OTHER, SWITCH, &group(command, 7));
+            let by_others = owned().do_group(OTHER, SWITCH, &group(command, 7));
             assert_eq!(by_others, Err(Excess::Group(7)), "{command}");
-            assert_eq!(owned().send_group(ONE, SWITCH, &group(command, 7)), Ok(None), "{command}");
+            assert_eq!(owned().do_group(ONE, SWITCH, &group(command, 7)), Ok(()), "{command}");
         }
-        assert_eq!(owned().send_group(OTHER, ELSEWHERE, &group(DELETE, 7)), Ok(None));
-        assert_eq!(owned().send_meter(OTHER, SWITCH, &meter(DELETE, 7)), Ok(None));
+        // At another switch it is nobody's that is known.
+        assert_eq!(owned().do_group(OTHER, ELSEWHERE, &group(DELETE, 7)), Err(Excess::Group(7)));
+        assert_eq!(owned().do_meter(OTHER, SWITCH, &meter(DELETE, 7)), Err(Excess::Meter(7)));
+        assert_eq!(owned().do_meter(EVERYBODYS, SWITCH, &meter(DELETE, 7)), Ok(()));
+        assert_eq!(owned().do_group(EVERYBODYS, SWITCH, &group(DELETE, 7)), Err(Excess::Group(7)));
     }
 
     #[test]
     fn nobody_deletes_the_groups_of_all() {
         let all = group(DELETE, ALL_GROUPS);
-        assert_eq!(owned().send_group(OTHER, SWITCH, &all), Err(Excess::AllAtOnce));
-        assert_eq!(owned().send_group(BOUNDED, ELSEWHERE, &all), Err(Excess::AllAtOnce));
-        assert_eq!(owned().send_meter(OTHER, SWITCH, &meter(DELETE, ALL_METERS)), Ok(None));
-        let mut owned = owned();
-        owned.send_group(ONE, SWITCH, &all).unwrap();
+        for asker in [ONE, OTHER, BOUNDED] {
+            assert_eq!(owned().do_group(asker, SWITCH, &all), Err(Excess::AllAtOnce));
+            assert_eq!(owned().do_group(asker, ELSEWHERE, &all), Err(Excess::AllAtOnce));
+            let meters = owned().do_meter(asker, SWITCH, &meter(DELETE, ALL_METERS));
+            assert_eq!(meters, Err(Excess::AllAtOnce));
+        }
+        assert_eq!(owned().do_group(EVERYBODYS, SWITCH, &all), Err(Excess::AllAtOnce));
+        let mut owned = Owned::default();
+        owned.do_group(EVERYBODYS, SWITCH, &group(ADD, 7)).unwrap();
+        owned.do_group(EVERYBODYS, SWITCH, &all).unwrap();
         assert!(owned.is_empty());
     }
 
@@ -419,62 +560,64 @@ mod tests {
             actions.group(7);
         });
         let mut owned = owned();
-        assert_eq!(owned.check_instructions(ONE, SWITCH, &bytes), Ok(()));
-        assert_eq!(owned.check_instructions(OTHER, SWITCH, &bytes), Err(Excess::Group(7)));
-        assert_eq!(owned.check_instructions(BOUNDED, ELSEWHERE, &bytes), Err(Excess::Meter(5)));
-        owned.send_meter(OTHER, SWITCH, &meter(ADD, 5)).unwrap();
         assert_eq!(owned.check_instructions(ONE, SWITCH, &bytes), Err(Excess::Meter(5)));
+        owned.do_meter(ONE, SWITCH, &meter(ADD, 5)).unwrap();
+        assert_eq!(owned.check_instructions(ONE, SWITCH, &bytes), Ok(()));
+        assert_eq!(owned.check_instructions(OTHER, SWITCH, &bytes), Err(Excess::Meter(5)));
+        assert_eq!(owned.check_instructions(BOUNDED, ELSEWHERE, &bytes), Err(Excess::Meter(5)));
+        assert_eq!(owned.check_instructions(EVERYBODYS, ELSEWHERE, &bytes), Ok(()));
     }
 
     #[test]
     fn what_a_switch_meters_for_everybody_is_nobodys() {
-        let others_too = Asker { others_too: true, ..ONE };
         for command in [ADD, MODIFY, DELETE] {
             for id in [0xffff_0001, 0xffff_fffd, 0xffff_fffe] {
                 let mut owned = Owned::default();
                 for asker in [ONE, BOUNDED] {
-                    let asked = owned.send_meter(asker, SWITCH, &meter(command, id));
+                    let asked = owned.do_meter(asker, SWITCH, &meter(command, id));
                     assert_eq!(asked, Err(Excess::Reserved), "{command} {id:#x}");
                 }
                 assert!(owned.is_empty());
-                assert_eq!(owned.send_meter(others_too, SWITCH, &meter(command, id)), Ok(None));
+                assert_eq!(owned.do_meter(EVERYBODYS, SWITCH, &meter(command, id)), Ok(()));
             }
             let group = group(command, 0xffff_ff01);
-            assert_eq!(owned().send_group(ONE, SWITCH, &group), Err(Excess::Reserved), "{command}");
+            assert_eq!(owned().do_group(ONE, SWITCH, &group), Err(Excess::Reserved), "{command}");
         }
         for last in [0xffff_0000, 1] {
-            assert_eq!(owned().send_meter(ONE, SWITCH, &meter(ADD, last)), Ok(None));
+            assert_eq!(owned().do_meter(ONE, SWITCH, &meter(ADD, last)), Ok(()));
         }
-        assert_eq!(owned().send_group(ONE, SWITCH, &group(ADD, MAX_GROUP)), Ok(None));
+        assert_eq!(owned().do_group(ONE, SWITCH, &group(ADD, MAX_GROUP)), Ok(()));
     }
 
     #[test]
     fn no_app_takes_every_number() {
         let mut owned = Owned::default();
         for id in 0..MAX_OWNED as u32 {
-            owned.send_group(ONE, SWITCH, &group(ADD, id)).unwrap();
+            owned.do_group(ONE, SWITCH, &group(ADD, id)).unwrap();
         }
-        let one_more = owned.send_meter(ONE, SWITCH, &meter(ADD, 1));
+        let one_more = owned.do_meter(ONE, SWITCH, &meter(ADD, 1));
         assert_eq!(one_more, Err(Excess::TooManyOwned(MAX_OWNED)));
-        assert_eq!(owned.send_meter(OTHER, SWITCH, &meter(ADD, 1)), Ok(None));
+        assert_eq!(owned.do_meter(OTHER, SWITCH, &meter(ADD, 1)), Ok(()));
     }
 
     #[test]
-    fn what_a_bounded_app_claims_is_its_own_once_the_switch_says_so() {
-        let mut owned = Owned::default();
-        let claim = owned.send_group(BOUNDED, SWITCH, &group(ADD, 9)).unwrap().unwrap();
-        assert!(owned.has_pending() && claim & CLAIM_TICKET == CLAIM_TICKET);
-        for command in [ADD, MODIFY, DELETE] {
-            let early = owned.send_group(BOUNDED, SWITCH, &group(command, 9));
-            assert_eq!(early, Err(Excess::NotYet), "{command}");
-            let others = owned.send_group(ONE, SWITCH, &group(command, 9));
-            assert_eq!(others, Err(Excess::Group(9)), "{command}");
+    fn what_an_app_claims_is_its_own_once_the_switch_says_so() {
+        for asker in [BOUNDED, OTHER] {
+            let mut owned = Owned::default();
+            let claim = owned.send_group(asker, SWITCH, &group(ADD, 9)).unwrap().unwrap();
+            assert!(owned.has_pending() && claim & CLAIM_TICKET == CLAIM_TICKET);
+            for command in [ADD, MODIFY, DELETE] {
+                let early = owned.send_group(asker, SWITCH, &group(command, 9));
+                assert_eq!(early, Err(Excess::NotYet), "{command}");
+                let others = owned.send_group(ONE, SWITCH, &group(command, 9));
+                assert_eq!(others, Err(Excess::Group(9)), "{command}");
+            }
+            assert_eq!(owned.settle(claim + 1, true), None);
+            assert_eq!(owned.settle(claim, true), Some((asker.zone, CLAIMANT)));
+            assert_eq!(owned.settle(claim, false), None, "once");
+            assert!(!owned.has_pending());
+            assert_eq!(owned.send_group(asker, SWITCH, &group(MODIFY, 9)), Ok(None));
         }
-        assert_eq!(owned.settle(claim + 1, true), None);
-        assert_eq!(owned.settle(claim, true), Some((BOUNDED.zone, CLAIMANT)));
-        assert_eq!(owned.settle(claim, false), None, "once");
-        assert!(!owned.has_pending());
-        assert_eq!(owned.send_group(BOUNDED, SWITCH, &group(MODIFY, 9)), Ok(None));
     }
 
     #[test]
@@ -493,33 +636,30 @@ mod tests {
     #[test]
     fn what_was_deleted_is_the_next_ones_who_asks() {
         let mut owned = owned();
-        owned.send_group(ONE, SWITCH, &group(DELETE, 7)).unwrap();
-        owned.send_group(OTHER, SWITCH, &group(ADD, 7)).unwrap();
-        assert_eq!(owned.send_group(ONE, SWITCH, &group(MODIFY, 7)), Err(Excess::Group(7)));
+        owned.do_group(ONE, SWITCH, &group(DELETE, 7)).unwrap();
+        owned.do_group(OTHER, SWITCH, &group(ADD, 7)).unwrap();
+        assert_eq!(owned.do_group(ONE, SWITCH, &group(MODIFY, 7)), Err(Excess::Group(7)));
     }
 
     #[test]
     fn what_is_not_sent_changes_nothing() {
         let mut owned = owned();
-        for command in [group(DELETE, 7), group(DELETE, ALL_GROUPS), group(ADD, 8)] {
-            assert_ne!(owned.on_group_mod(ONE, SWITCH, &command, CLAIMANT), Ok(Change::Nothing));
-            assert_eq!(owned.send_group(OTHER, SWITCH, &group(MODIFY, 7)), Err(Excess::Group(7)));
+        for command in [group(DELETE, 7), group(MODIFY, 7), group(ADD, 8)] {
+            let change = owned.on_group_mod(ONE, SWITCH, &command, Ok(()), CLAIMANT).unwrap();
+            assert_ne!(change, Change::Nothing);
+            assert_eq!(owned.do_group(OTHER, SWITCH, &group(MODIFY, 7)), Err(Excess::Group(7)));
         }
-        assert_eq!(owned.send_group(OTHER, SWITCH, &group(ADD, 8)), Ok(None));
-        let claim = owned.on_group_mod(BOUNDED, SWITCH, &group(ADD, 9), CLAIMANT).unwrap().claim().unwrap();
-        assert!(!owned.has_pending() && owned.settle(claim, true).is_none());
-        assert_eq!(owned.send_group(OTHER, SWITCH, &group(ADD, 9)), Ok(None));
+        assert!(!owned.has_pending());
+        assert_eq!(owned.do_group(OTHER, SWITCH, &group(ADD, 8)), Ok(()));
     }
 
     #[test]
     fn a_claim_goes_with_what_it_is_of() {
         let mut owned = Owned::default();
-        let unbounded = Asker { bounded: false, ..BOUNDED };
         for id in 0..2 * MAX_OWNED as u32 {
             let claim = owned.send_group(BOUNDED, SWITCH, &group(ADD, id)).unwrap().unwrap();
-            // The zone's number is another app's by now.
-            assert_eq!(owned.send_group(unbounded, SWITCH, &group(DELETE, id)), Ok(None));
-            assert!(!owned.has_pending() && owned.is_empty() && owned.settle(claim, false).is_none());
+            assert_eq!(owned.settle(claim, false), Some((BOUNDED.zone, CLAIMANT)));
+            assert!(!owned.has_pending() && owned.is_empty() && owned.settle(claim, true).is_none());
         }
     }
 }

@@ -9,8 +9,7 @@ use crate::dispatch::{Kernel, needed_to_hear};
 use crate::entries::{Asked, OWN_TICKET};
 use crate::excess::Excess;
 use crate::grant::Bounds;
-use crate::metering::may_name_meter;
-use crate::owned::{Asker, Change, Claimant};
+use crate::owned::{Change, Claimant};
 use crate::quota::{QuotaKind, Rate, STORE_BYTES, Use};
 use crate::rule_key::{RuleKey, taken_place};
 use crate::subscription::Subscription;
@@ -27,7 +26,7 @@ use flow::canonical::Dialect;
 use flow::vendor::{VendorPart, parts_of_actions};
 
 /// What is remembered of a command once it is on its way to its switch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum ToNote {
     /// Whose rule it is: from then on this zone's, or nobody's.
     Rule { key: RuleKey, zone: ZoneId, datapath: DatapathId, is_gone: bool },
@@ -107,13 +106,15 @@ impl Kernel {
             }
             What::GroupMod(group_mod) => {
                 let change = self.check_group_mod(zone, &command, &group_mod)?;
+                let claim = change.claim();
                 self.to_note = Some(ToNote::Owned(change));
-                self.send(claimed(command, change.claim()))
+                self.send(claimed(command, claim))
             }
             What::MeterMod(meter_mod) => {
                 let change = self.check_meter_mod(zone, &command, &meter_mod)?;
+                let claim = change.claim();
                 self.to_note = Some(ToNote::Owned(change));
-                self.send(claimed(command, change.claim()))
+                self.send(claimed(command, claim))
             }
             What::PortMod(port_mod) => {
                 self.check_bounds(zone, Capability::PortWrite, |it, _| {
@@ -218,19 +219,11 @@ impl Kernel {
         if it.buffer_id.is_some() && it.command < flow_command::DELETE {
             self.require(zone, Capability::PacketIn)?;
         }
-        let asker = self.asker(zone);
-        if asker.bounded {
-            self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
-                reaches.check_flow_mod(datapath, it, scratch)
-            })?;
-        }
+        self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
+            reaches.check_flow_mod(datapath, it, scratch)
+        })?;
         self.check_here(datapath)?;
-        let may_be_kernels = || self.owned.has_kernels() && may_name_meter(it.instructions);
-        if asker.bounded || !self.owned.is_empty() || may_be_kernels() {
-            let owned = self.owned.check_instructions(asker, datapath, it.instructions);
-            owned.map_err(|excess| Refusal::Beyond(Capability::RuleWrite, excess))?;
-        }
-        Ok(())
+        self.check_rules_deputies(zone, datapath, it.instructions)
     }
 
     /// The same with the table and the priority that its switch gives it.
@@ -324,13 +317,7 @@ impl Kernel {
             reaches.check_packet_out(datapath, it, scratch)
         })?;
         self.check_here(datapath)?;
-        let bounded = self.zone(zone).is_some_and(|zone| zone.grant.is_bounded(Capability::PacketOut));
-        if bounded || !self.owned.is_empty() {
-            let asker = Asker { bounded, ..self.asker(zone) };
-            let owned = self.owned.check_actions(asker, datapath, it.actions);
-            owned.map_err(|excess| Refusal::Beyond(Capability::PacketOut, excess))?;
-        }
-        Ok(())
+        self.check_packet_outs_deputies(zone, datapath, it.actions)
     }
 
     fn check_group_mod(
@@ -339,15 +326,10 @@ impl Kernel {
         command: &Command<'_>,
         it: &GroupMod<'_>,
     ) -> Result<Change, Refusal> {
-        let datapath = command.datapath;
         if wellformed::group_mod(it)? == Dialect::Vendors {
             self.require_vendors(zone, wellformed::vendors_of_group_mod(it))?;
         }
-        self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
-            reaches.check_group_mod(datapath, it, scratch)
-        })?;
-        self.check_here(datapath)?;
-        self.owned.on_group_mod(self.asker(zone), datapath, it, claimant(command)).map_err(beyond)
+        self.change_group(zone, command.datapath, it, claimant(command))
     }
 
     fn check_meter_mod(
@@ -356,16 +338,13 @@ impl Kernel {
         command: &Command<'_>,
         it: &MeterMod<'_>,
     ) -> Result<Change, Refusal> {
-        let datapath = command.datapath;
         wellformed::meter_mod(it, |part| self.require_vendor(zone, part))?;
-        self.check_bounds(zone, Capability::RuleWrite, |reaches, _| reaches.check_datapath(datapath))?;
-        self.check_here(datapath)?;
-        self.owned.on_meter_mod(self.asker(zone), datapath, it, claimant(command)).map_err(beyond)
+        self.change_meter(zone, command.datapath, it, claimant(command))
     }
 
     /// Of a switch that is not here nothing is remembered, and what is remembered here says nothing of it. Of one that is, what it speaks.
     #[inline]
-    fn check_here(&mut self, datapath: DatapathId) -> Result<OpenFlowVersion, Refusal> {
+    pub(crate) fn check_here(&mut self, datapath: DatapathId) -> Result<OpenFlowVersion, Refusal> {
         match self.last_commanded {
             Some((last, openflow)) if last == datapath => Ok(openflow),
             _ => self.look_up(datapath),
@@ -406,7 +385,7 @@ impl Kernel {
 
     /// Looks at a command only if the capability is held within bounds.
     #[inline]
-    fn check_bounds(
+    pub(crate) fn check_bounds(
         &mut self,
         zone: ZoneId,
         capability: Capability,
@@ -426,18 +405,9 @@ impl Kernel {
             bounds,
             hears_packets: zone.grant.holds(Capability::PacketIn),
             others_too: zone.grant.holds(Capability::RuleWriteOthers),
+            own_rules_go_beyond: capability == Capability::PacketOut && zone.own_rules_go_beyond,
         };
         check(&reaches, scratch).map_err(|excess| Refusal::Beyond(capability, excess))
-    }
-
-    #[inline]
-    fn asker(&self, zone: ZoneId) -> Asker {
-        let Some(Zone { grant, .. }) = self.zone(zone) else {
-            return Asker { zone, bounded: true, others_too: false };
-        };
-        let (bounded, others_too) =
-            (grant.is_bounded(Capability::RuleWrite), grant.holds(Capability::RuleWriteOthers));
-        Asker { zone, bounded, others_too }
     }
 
     #[inline]
@@ -584,15 +554,6 @@ fn claimed(command: Command<'_>, claim: Option<u64>) -> Command<'_> {
 
 fn claimant(command: &Command<'_>) -> Claimant {
     Claimant { ticket: command.ticket, wants_receipt: command.wants_receipt }
-}
-
-/// What a group mod or meter mod is beyond, with the capability that would let it pass.
-#[cold]
-fn beyond(excess: Excess) -> Refusal {
-    match excess {
-        Excess::Reserved => Refusal::Beyond(Capability::RuleWriteOthers, excess),
-        _ => Refusal::Beyond(Capability::RuleWrite, excess),
-    }
 }
 
 /// One use of something that may be limited.

@@ -77,6 +77,8 @@ pub struct Zone {
     pub name: String,
     /// What it may do, and how far.
     pub grant: Grant,
+    /// Whether its rules may make packets of a packet-out's frame that it may not send; see `crate::bounds::own_rules_go_beyond`.
+    pub(crate) own_rules_go_beyond: bool,
     /// What is left of its commands in this second, if they are limited.
     pub commands: Option<Rate>,
     /// What is left of its packet-outs in this second, if they are limited.

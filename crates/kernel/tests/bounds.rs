@@ -486,7 +486,7 @@ fn groups_and_meters_are_whose_who_made_them() {
     assert_eq!(node.command(APP, group(2)), "rule.write: group 7 is not the app's own");
     assert_eq!(node.rule("", "group:7", ADD), "rule.write: group 7 is not the app's own");
     assert_eq!(node.packet_out(&[], "group:7"), "packet.out: group 7 is not the app's own");
-    assert_eq!(node.rule("", "group:8", ADD), "sent");
+    assert_eq!(node.rule("", "group:8", ADD), "rule.write: group 8 is not the app's own");
     let mut bounded = Node::with_rules(flowspace(&["arp"]));
     assert_eq!(bounded.rule("arp", "group:8", ADD), "rule.write: group 8 is not the app's own");
     assert_eq!(bounded.rule("arp", "meter:8", ADD), "rule.write: meter 8 is not the app's own");

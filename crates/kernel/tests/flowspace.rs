@@ -1,5 +1,5 @@
 //! The flowspace holds: whatever rules and groups the kernel lets pass for an app that has a flowspace, a switch that has them touches no
-//! packet outside it and sends none outside it.
+//! packet outside it and sends none outside it; and a packet-out sends nothing outside its own, by whatever group or table.
 //!
 //! The switch is the emulator's, which carries out OpenFlow 1.3 and knows nothing of flowspaces.
 
@@ -71,7 +71,8 @@ fn action() -> impl Strategy<Value = Action> {
         (MplsLabel, 3),
         (ArpOp, 2),
     ];
-    let outs = vec![PortNo(1), PortNo(2), PortNo(3), PortNo::IN_PORT, PortNo::FLOOD, PortNo::ALL];
+    let outs =
+        vec![PortNo(1), PortNo(2), PortNo(3), PortNo::IN_PORT, PortNo::FLOOD, PortNo::ALL, PortNo::TABLE];
     prop_oneof![
         6 => prop::sample::select(sets).prop_map(|(field, value)| Action::SetField { field, value }),
         5 => prop::sample::select(outs).prop_map(Action::output),
@@ -80,7 +81,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => Just(Action::PushMpls(0x8847)),
         1 => Just(Action::PopMpls(0x0800)),
         1 => Just(Action::DecNwTtl),
-        1 => (1..3u32).prop_map(Action::Group),
+        2 => (1..4u32).prop_map(Action::Group),
     ]
 }
 
@@ -118,7 +119,7 @@ fn instructions() -> impl Strategy<Value = Vec<Instruction>> {
 
 fn wish(spaces: Vec<Match>) -> impl Strategy<Value = Wish> {
     let rule = (0..3u8, prop::sample::select(vec![0, 0, 0, 1, 2]), matching(spaces), instructions());
-    let group = (0..2u16, 1..3u32, vec(vec(action(), 0..3), 1..3));
+    let group = (prop::sample::select(vec![0, 0, 1, 1, 2u16]), 1..4u32, vec(vec(action(), 0..3), 1..3));
     let packet = (1..3u32, vec(action(), 0..4), frame());
     prop_oneof![
         5 => rule.prop_map(|(table_id, command, matching, instructions)| {
@@ -128,15 +129,17 @@ fn wish(spaces: Vec<Match>) -> impl Strategy<Value = Wish> {
             Wish::Rule { table_id, command, matching, instructions }
         }),
         2 => group.prop_map(|(command, group_id, buckets)| Wish::Group { command, group_id, buckets }),
-        1 => packet.prop_map(|(in_port, actions, frame)| {
+        3 => packet.prop_map(|(in_port, actions, frame)| {
             Wish::PacketOut { in_port: PortNo(in_port), actions, frame }
         }),
     ]
 }
 
-/// A flowspace and what an app that has it asks for.
-fn scene() -> impl Strategy<Value = (Vec<Match>, Vec<Wish>)> {
-    vec(space(), 1..4).prop_flat_map(|spaces| (Just(spaces.clone()), vec(wish(spaces), 1..12)))
+/// A flowspace for rules, one for packet-outs, and what an app that has them asks for.
+fn scene() -> impl Strategy<Value = ([Vec<Match>; 2], Vec<Wish>)> {
+    let one = || vec(space(), 1..4);
+    let both = prop_oneof![one().prop_map(|spaces| [spaces.clone(), spaces]), [one(), one()]];
+    both.prop_flat_map(|spaces| (Just(spaces.clone()), vec(wish(spaces[0].clone()), 1..12)))
 }
 
 /// Frames of the small world: tagged or not, ARP, MPLS, UDP and TCP.
@@ -171,10 +174,11 @@ struct World {
 }
 
 impl World {
-    fn new(spaces: &[Match]) -> World {
+    fn new([rules, packet_outs]: [&[Match]; 2]) -> World {
         let mut kernel = Kernel::new(7);
-        let bounds = Bounds { flowspace: Some(spaces.to_vec()), ..Bounds::default() };
-        kernel.attach(APP, "app", Grant::nothing().with_rules(bounds.clone()).with_packets_out(bounds), 0);
+        let bounds = |spaces: &[Match]| Bounds { flowspace: Some(spaces.to_vec()), ..Bounds::default() };
+        let grant = Grant::nothing().with_rules(bounds(rules)).with_packets_out(bounds(packet_outs));
+        kernel.attach(APP, "app", grant, 0);
         let mut bytes = Vec::new();
         let up = SwitchUp {
             datapath: SWITCH,
@@ -289,14 +293,14 @@ proptest! {
 
     #[test]
     fn no_rule_that_passes_leads_out_of_the_flowspace(
-        (spaces, wishes) in scene(), frames in vec((1..3u32, frame()), 24)
+        ([spaces, packet_outs], wishes) in scene(), frames in vec((1..3u32, frame()), 24)
     ) {
-        let mut world = World::new(&spaces);
+        let mut world = World::new([&spaces, &packet_outs]);
         for wish in &wishes {
             world.wish(wish);
             if let Wish::PacketOut { in_port, .. } = wish {
                 for (port, left) in world.left() {
-                    prop_assert!(is_inside(&spaces, *in_port, &left), "{wish:?} sends {left:02x?} to {port}");
+                    prop_assert!(is_inside(&packet_outs, *in_port, &left), "{wish:?} sends {left:02x?} to {port}");
                 }
             }
         }
@@ -319,7 +323,7 @@ proptest! {
 #[test]
 fn rules_within_the_flowspace_pass_and_send() {
     let spaces = [parse_match("ip,nw_dst=10.0.0.0/31").unwrap()];
-    let mut world = World::new(&spaces);
+    let mut world = World::new([&spaces, &spaces]);
     let to_the_other = Action::SetField { field: Field::Ipv4Dst, value: 0x0a00_0001 };
     world.wish(&Wish::Group { command: 0, group_id: 1, buckets: vec![vec![Action::output(PortNo(2))]] });
     world.wish(&Wish::Rule {
@@ -336,4 +340,11 @@ fn rules_within_the_flowspace_pass_and_send() {
     let left = world.left();
     assert_eq!(left.len(), 1);
     assert_eq!((left[0].0, &left[0].1[30..34]), (PortNo(2), &[10, 0, 0, 1][..]));
+    let in_port = PortNo(1);
+    for action in [Action::Group(1), Action::output(PortNo::TABLE)] {
+        let frame = left[0].1.clone();
+        world.wish(&Wish::PacketOut { in_port, actions: vec![action], frame });
+    }
+    assert_eq!(world.passed, 4);
+    assert_eq!(world.left().len(), 1, "no rule is for what TABLE brought");
 }

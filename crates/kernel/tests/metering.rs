@@ -447,7 +447,7 @@ fn only_who_may_change_others_rules_refers_to_the_kernels_meter() {
     let own =
         "rule.write: meter 65536 is the kernel's own, and limits what the switch sends up for every app";
     assert_eq!(node.metered_rule(APP, HIGHEST), own);
-    assert_eq!(node.metered_rule(APP, 5), "sent");
+    assert_eq!(node.metered_rule(APP, 5), "rule.write: meter 5 is not the app's own");
     let bounds = Bounds { priorities: 0..=9, ..Bounds::default() };
     assert!(node.kernel.attach(OTHER, "other", Grant::of_an_app().with_rules(bounds), 0));
     assert_eq!(node.metered_rule(OTHER, HIGHEST), own);

@@ -1,0 +1,106 @@
+//! What groups may do with a packet, for whoever sends through them.
+//!
+//! ```text
+//!   buckets + packet.out's bounds ──> Deeds, kept beside the owner ──> may a packet-out go there? what may the group become?
+//! ```
+//!
+//! A group's buckets are compared with `rule.write` when they are told to the switch, since rules refer to groups. A packet-out may refer to a
+//! group too, and then the buckets must lie within `packet.out`. So the kernel compares them with both, and remembers what the second said.
+//!
+//! Deeds only grow: a switch may refuse a change and keep the buckets that it had, so a group may do all that it was told since it was made.
+//! Deleting it and adding it again begins anew.
+//!
+//! Groups in buckets: a group's level is one above the highest of the groups in its buckets, and a group that is in another's bucket keeps its
+//! level. So no group leads back to itself, and none leads further than [`MAX_LEVEL`].
+//!
+//! In: buckets that were found readable. Out: a few numbers for each group. Never looks at who asks; that is `crate::owned`'s.
+
+use crate::excess::Excess;
+use abi::command::GroupMod;
+use flow::Action;
+use flow::canonical::{actions_raw, buckets_raw};
+
+/// How deep groups may be in groups: a group in a group in a group. Protection and replication need two.
+pub(crate) const MAX_LEVEL: u8 = 3;
+
+/// How many other groups one group may have in its buckets. More are refused. What replicates to each link of a large switch fits, with a
+/// fast-failover group for each of them.
+pub(crate) const MAX_NESTED: usize = 64;
+
+/// OFPAT_GROUP (1.3.5, 7.2.5).
+const GROUP_ACTION: u16 = 22;
+
+/// OFPG_ANY: a bucket watches no group.
+const NO_GROUP: u32 = 0xffff_ffff;
+
+/// What was found when buckets were compared with their owner's `packet.out`.
+pub(crate) type Judged = Result<(), Excess>;
+
+/// What a group may do, by all that it was told since it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Deeds {
+    /// The groups that its buckets hand packets to or watch, each once.
+    pub nested: Vec<u32>,
+    /// 1 without such groups.
+    pub level: u8,
+    /// Whether a packet-out may go there, but for the groups in its buckets.
+    pub packet_out: Judged,
+    /// In the buckets of how many groups it is.
+    pub named_by: u32,
+    /// Whether a packet-out within bounds has gone through it.
+    pub is_sent_to: bool,
+}
+
+impl Deeds {
+    /// Of these buckets, whose groups have these levels.
+    pub fn of(it: &GroupMod<'_>, judged: Judged, level_of: impl Fn(u32) -> u8) -> Result<Deeds, Excess> {
+        let mut nested: Vec<u32> = Vec::new();
+        for group_id in groups_in_buckets(it) {
+            if group_id == it.group_id {
+                return Err(Excess::Nesting(it.group_id));
+            }
+            if !nested.contains(&group_id) {
+                nested.push(group_id);
+            }
+            if nested.len() > MAX_NESTED {
+                return Err(Excess::TooManyNested(MAX_NESTED));
+            }
+        }
+        let level = 1 + nested.iter().map(|group_id| level_of(*group_id)).max().unwrap_or(0);
+        if level > MAX_LEVEL {
+            return Err(Excess::Nesting(it.group_id));
+        }
+        Ok(Deeds { nested, level, packet_out: judged, named_by: 0, is_sent_to: false })
+    }
+
+    /// With what it may do by new buckets besides.
+    pub fn with(&self, new: Deeds, group_id: u32) -> Result<Deeds, Excess> {
+        if self.named_by > 0 && new.level > self.level {
+            return Err(Excess::Nesting(group_id));
+        }
+        let mut nested = self.nested.clone();
+        nested.extend(new.nested.iter().filter(|one| !self.nested.contains(one)));
+        if nested.len() > MAX_NESTED {
+            return Err(Excess::TooManyNested(MAX_NESTED));
+        }
+        let packet_out = self.packet_out.and(new.packet_out);
+        Ok(Deeds { nested, level: self.level.max(new.level), packet_out, ..self.clone() })
+    }
+}
+
+/// The groups that actions hand packets to.
+pub(crate) fn groups_in(actions: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    let groups = actions_raw(actions).map_while(Result::ok).filter(|raw| raw.kind == GROUP_ACTION);
+    groups.filter_map(|raw| match raw.read() {
+        Ok(Action::Group(group_id)) => Some(group_id),
+        _ => None,
+    })
+}
+
+/// The groups that buckets hand packets to, or watch.
+pub(crate) fn groups_in_buckets<'a>(it: &GroupMod<'a>) -> impl Iterator<Item = u32> + use<'a> {
+    buckets_raw(it.buckets).map_while(Result::ok).flat_map(|bucket| {
+        let watched = Some(bucket.watch_group).filter(|group_id| *group_id != NO_GROUP);
+        groups_in(bucket.actions).chain(watched)
+    })
+}
