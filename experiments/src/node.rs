@@ -78,7 +78,7 @@ impl Node {
             }
         };
         command
-            .args(["run", "--die-with-parent", "--listen", &free_address()?, "--socket"])
+            .args(["run", "--grant-all", "--die-with-parent", "--listen", &free_address()?, "--socket"])
             .arg(folder.join("socket"));
         command.arg("--state").arg(folder.join("state")).arg("--config").arg(folder.join("burnet.toml"));
         if kind == Kind::Monolithic {

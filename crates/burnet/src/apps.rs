@@ -1,10 +1,11 @@
-//! The apps that are compiled into the binary, and the code of those that are not.
+//! The apps that are compiled into the binary with their manifests, and the code of those that are not.
 //!
 //! Never starts one: the monitor starts processes, and a worker loads what is trusted.
 
 mod port_echo;
 mod scribbler;
 
+use crate::config::BuiltInApp;
 use crate::services;
 use abi::table::AppTable;
 use monitor::AppSource;
@@ -15,7 +16,7 @@ use zone::trusted::{TrustedApp, TrustedCode};
 
 /// An app within the binary.
 struct BuiltIn {
-    name: &'static str,
+    about: BuiltInApp,
     /// None where it would be foolish to run it inside the kernel.
     table: Option<AppTable>,
     run: fn() -> ExitCode,
@@ -23,40 +24,71 @@ struct BuiltIn {
 
 const BUILT_IN: [BuiltIn; 6] = [
     BuiltIn {
-        name: "firewall",
+        about: offered("firewall", include_str!("../../../apps/firewall/app.toml")),
         table: Some(burnet_sdk::table::<firewall::Firewall>()),
         run: burnet_sdk::run::<firewall::Firewall>,
     },
-    BuiltIn { name: "hub", table: Some(burnet_sdk::table::<hub::Hub>()), run: burnet_sdk::run::<hub::Hub> },
     BuiltIn {
-        name: "learning-switch",
+        about: offered("hub", include_str!("../../../apps/hub/app.toml")),
+        table: Some(burnet_sdk::table::<hub::Hub>()),
+        run: burnet_sdk::run::<hub::Hub>,
+    },
+    BuiltIn {
+        about: offered("learning-switch", include_str!("../../../apps/learning-switch/app.toml")),
         table: Some(burnet_sdk::table::<learning_switch::LearningSwitch>()),
         run: burnet_sdk::run::<learning_switch::LearningSwitch>,
     },
     // These two are for `burnet attack`.
-    BuiltIn { name: "misbehaving", table: None, run: burnet_sdk::run::<misbehaving::Misbehaving> },
-    BuiltIn { name: "misbehaving-ring", table: None, run: scribbler::run },
+    BuiltIn {
+        about: for_trials("misbehaving", include_str!("../../../apps/misbehaving/app.toml")),
+        table: None,
+        run: burnet_sdk::run::<misbehaving::Misbehaving>,
+    },
+    BuiltIn {
+        about: for_trials("misbehaving-ring", include_str!("apps/misbehaving-ring.toml")),
+        table: None,
+        run: scribbler::run,
+    },
     // And this for `burnet bench`.
     BuiltIn {
-        name: "port-echo",
+        about: for_trials("port-echo", include_str!("apps/port-echo.toml")),
         table: Some(burnet_sdk::table::<port_echo::PortEcho>()),
         run: burnet_sdk::run::<port_echo::PortEcho>,
     },
 ];
 
-/// The names of the apps within the binary.
+const fn offered(name: &'static str, manifest: &'static str) -> BuiltInApp {
+    BuiltInApp { name, manifest, is_offered: true }
+}
+
+const fn for_trials(name: &'static str, manifest: &'static str) -> BuiltInApp {
+    BuiltInApp { name, manifest, is_offered: false }
+}
+
+/// The apps within the binary.
+pub const ALL: [BuiltInApp; BUILT_IN.len()] = {
+    let mut all = [BUILT_IN[0].about; BUILT_IN.len()];
+    let mut index = 0;
+    while index < BUILT_IN.len() {
+        all[index] = BUILT_IN[index].about;
+        index += 1;
+    }
+    all
+};
+
+/// Their names.
 pub const NAMES: [&str; BUILT_IN.len()] = {
     let mut names = [""; BUILT_IN.len()];
     let mut index = 0;
     while index < BUILT_IN.len() {
-        names[index] = BUILT_IN[index].name;
+        names[index] = BUILT_IN[index].about.name;
         index += 1;
     }
     names
 };
 
 fn built_in(name: &str) -> Result<&'static BuiltIn, String> {
-    let found = BUILT_IN.iter().find(|app| app.name == name);
+    let found = BUILT_IN.iter().find(|app| app.about.name == name);
     found.ok_or_else(|| format!("there is no app {name} in this binary; there are {}", NAMES.join(", ")))
 }
 
@@ -120,11 +152,40 @@ impl Guest for InItsOwnProcess {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use package::Manifest;
 
     #[test]
     fn an_app_that_is_not_there_is_named_with_those_that_are() {
         let refusal = trusted_code(&AppSource::BuiltIn("fire".into())).err().unwrap();
         assert_eq!(refusal, format!("there is no app fire in this binary; there are {}", NAMES.join(", ")));
+    }
+
+    #[test]
+    fn every_app_has_a_manifest_of_its_name() {
+        for app in ALL {
+            let manifest =
+                Manifest::parse(app.manifest).unwrap_or_else(|fault| panic!("{}: {fault}", app.name));
+            assert_eq!(manifest.name.as_str(), app.name);
+        }
+    }
+
+    #[test]
+    fn what_is_offered_asks_for_no_more_than_its_work_and_priorities_do_not_meet() {
+        let asks = |name: &str| {
+            let app = ALL.iter().find(|app| app.name == name).unwrap();
+            Manifest::parse(app.manifest).unwrap().asks().into_iter().map(|ask| ask.name).collect::<Vec<_>>()
+        };
+        assert_eq!(asks("hub"), ["packet.in", "packet.out"]);
+        assert_eq!(asks("learning-switch"), ["packet.in", "packet.out", "rule.write", "view.read"]);
+        assert_eq!(asks("firewall"), ["rule.write", "view.read"]);
+        let offered: Vec<_> = ALL.iter().filter(|app| app.is_offered).collect();
+        assert_eq!(offered.len(), 3);
+        let rules =
+            offered.iter().filter_map(|app| Manifest::parse(app.manifest).unwrap().capabilities.rule_write);
+        let mut ranges: Vec<_> = rules.map(|rules| rules.priority.unwrap()).collect();
+        ranges.sort_by_key(|range| range.low);
+        assert!(ranges.windows(2).all(|two| two[0].high < two[1].low), "{ranges:?}");
+        assert!(ranges[0].low > 0, "the table-miss rule is the kernel's");
     }
 
     #[test]

@@ -115,9 +115,12 @@ Ctrl-C or SIGTERM ends the node in order. What is said here goes before what is 
 /// `burnet run`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct RunArgs {
-    /// Run this app: a built-in or installed one by its name, your own by its path; =trusted runs it inside the kernel (repeat for more)
+    /// Run this app: a built-in or installed one by its name, your own by the path of its program or of the folder with its app.toml; =trusted runs it inside the kernel (repeat for more)
     #[arg(long = "app", value_name = "NAME[=trusted]")]
     pub apps: Vec<AppArgument>,
+    /// Grant apps that have no manifest all that an app usually needs, everywhere; for a laptop, never for a network of others
+    #[arg(long)]
+    pub grant_all: bool,
     /// Listen for switches here instead of 0.0.0.0:6653 and 0.0.0.0:6633 (repeat for more)
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Vec<ListenAddress>,
@@ -181,6 +184,9 @@ pub struct DemoArgs {
     /// The app that controls the network, as in burnet run (repeat for more)
     #[arg(long = "app", value_name = "NAME[=trusted]", default_value = "learning-switch")]
     pub apps: Vec<AppArgument>,
+    /// As in burnet run
+    #[arg(long)]
+    pub grant_all: bool,
 }
 
 /// `burnet app`.

@@ -14,6 +14,7 @@ mod grant;
 mod installed;
 mod limits;
 mod listen;
+mod manifests;
 mod surroundings;
 pub mod users;
 
@@ -23,11 +24,12 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use monitor::{AppRole, AppSource, AppSpec, ZoneKind};
+use package::manifest::{Manifest, Needs};
 use package::state::State;
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
-pub use app::{AppArgument, AppReference, NotAnApp};
+pub use app::{AppArgument, AppReference, BuiltInApp, NotAnApp};
 pub use file::{
     AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, PackagesTable, PythonTable,
     SafeModeTable, SouthboundTable, TlsTable,
@@ -36,6 +38,7 @@ pub use grant::AppGrant;
 pub use installed::{Installed, Packages};
 pub use limits::{LimitsTable, NodeLimits};
 pub use listen::ListenAddress;
+pub use manifests::GrantedBy;
 pub use surroundings::{Surroundings, shared_folder};
 
 use crate::cli::RunArgs;
@@ -63,6 +66,9 @@ pub struct Config {
     /// What runs apps in Python.
     #[serde(default)]
     pub python: Python,
+    /// Who has said what each app may do; for the operator, and not handed on.
+    #[serde(skip)]
+    pub granted_by: BTreeMap<String, GrantedBy>,
 }
 
 /// How switches connect.
@@ -275,7 +281,11 @@ impl Config {
     ///
     /// # Errors
     /// The first thing that cannot be.
-    pub fn load(args: &RunArgs, around: &Surroundings, built_in: &[&str]) -> Result<Config, ConfigError> {
+    pub fn load(
+        args: &RunArgs,
+        around: &Surroundings,
+        built_in: &[BuiltInApp],
+    ) -> Result<Config, ConfigError> {
         Config::load_for(None, args.clone(), around, built_in)
     }
 
@@ -287,9 +297,11 @@ impl Config {
         only: Option<&str>,
         mut args: RunArgs,
         around: &Surroundings,
-        built_in: &[&str],
+        built_in: &[BuiltInApp],
     ) -> Result<Config, ConfigError> {
         let mut file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
+        manifests::enter_folders(&mut file, &mut args, around)?;
+        let unsaid = manifests::look(&mut file, &args, around)?;
         let wanted = elsewhere(&file, &args.apps, built_in);
         let audit = audit_folder(&file, &args, around)?;
         let mut packages = Packages { require: file.packages.require, ..Packages::default() };
@@ -314,6 +326,9 @@ impl Config {
         config.packages = packages;
         config.node.audit = audit;
         config.check_files()?;
+        if let Some(unsaid) = unsaid.first() {
+            return contradiction(unsaid.refusal());
+        }
         let services = services::wanted(&config);
         config.apps.extend(services);
         monitor::check_specs(&config.apps).map_err(|error| ConfigError::Contradiction(error.to_string()))?;
@@ -331,7 +346,7 @@ impl Config {
         file: ConfigFile,
         args: &RunArgs,
         around: &Surroundings,
-        built_in: &[&str],
+        built_in: &[BuiltInApp],
     ) -> Result<Config, ConfigError> {
         let socket = around.socket(args.socket.as_deref(), file.node.socket.as_deref())?;
         let app_user_base = file.node.app_user_base.unwrap_or(users::BASE);
@@ -352,10 +367,10 @@ impl Config {
         let limits = NodeLimits::of(&file.limits);
         let python = Python { interpreter: file.python.interpreter.clone() };
         let listed = file.safe_mode.apps.clone();
-        let apps = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
+        let (apps, granted_by) = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
         let safe_mode = SafeMode { apps: check_safe_mode(listed, &apps)?, from_start: args.safe_mode };
         let packages = Packages::default();
-        Ok(Config { southbound, node, limits, safe_mode, apps, packages, python })
+        Ok(Config { southbound, node, limits, safe_mode, apps, packages, python, granted_by })
     }
 
     /// Looks whether the files that are named can be used, so that a node does not start only to fail.
@@ -454,7 +469,7 @@ fn tls_lacks(option: &str, key: &str) -> String {
 }
 
 /// The names of the apps that neither a path nor the binary answers to: installed ones, if they are anything.
-fn elsewhere(file: &ConfigFile, arguments: &[AppArgument], built_in: &[&str]) -> Vec<String> {
+fn elsewhere(file: &ConfigFile, arguments: &[AppArgument], built_in: &[BuiltInApp]) -> Vec<String> {
     let said = arguments.iter().filter_map(|argument| match &argument.which {
         AppReference::Name(name) => Some(name.as_str()),
         AppReference::Path(_) => None,
@@ -465,7 +480,10 @@ fn elsewhere(file: &ConfigFile, arguments: &[AppArgument], built_in: &[&str]) ->
     };
     let mut names: Vec<String> = Vec::new();
     for name in file.without_path().chain(said) {
-        if !built_in.contains(&name) && !given_a_path(name) && !names.iter().any(|other| other == name) {
+        if built_in_app(built_in, name).is_none()
+            && !given_a_path(name)
+            && !names.iter().any(|other| other == name)
+        {
             names.push(name.to_owned());
         }
     }
@@ -491,8 +509,8 @@ fn merge_apps(
     file: ConfigFile,
     arguments: &[AppArgument],
     current_dir: &Path,
-    built_in: &[&str],
-) -> Result<Vec<AppSpec>, ConfigError> {
+    built_in: &[BuiltInApp],
+) -> Result<(Vec<AppSpec>, BTreeMap<String, GrantedBy>), ConfigError> {
     let mut apps = file.apps();
     for (index, argument) in arguments.iter().enumerate() {
         let name = argument.which.name();
@@ -511,32 +529,46 @@ fn merge_apps(
             table.path = Some(current_dir.join(path));
         }
     }
-    let specs: Vec<AppSpec> =
-        apps.into_iter().map(|(name, table)| app_spec(name, table, built_in)).collect::<Result<_, _>>()?;
+    let mut granted_by = BTreeMap::new();
+    let mut specs = Vec::new();
+    for (name, table) in apps {
+        let (spec, by) = app_spec(name, table, built_in)?;
+        granted_by.insert(spec.name.clone(), by);
+        specs.push(spec);
+    }
     monitor::check_specs(&specs).map_err(|error| ConfigError::Contradiction(error.to_string()))?;
-    Ok(specs)
+    Ok((specs, granted_by))
 }
 
-fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec, ConfigError> {
+fn built_in_app<'b>(built_in: &'b [BuiltInApp], name: &str) -> Option<&'b BuiltInApp> {
+    built_in.iter().find(|app| app.name == name)
+}
+
+/// The app, and who has said what it may do.
+fn app_spec(
+    name: String,
+    mut table: AppTable,
+    built_in: &[BuiltInApp],
+) -> Result<(AppSpec, GrantedBy), ConfigError> {
     monitor::check_app_name(&name).or_else(|error| contradiction(error.to_string()))?;
-    let source = match (table.path, table.packaged) {
-        (Some(path), _) => app::source(path),
-        (None, Some(packaged)) => packaged,
-        (None, None) if built_in.contains(&name.as_str()) => AppSource::BuiltIn(name.clone()),
-        (None, None) => {
-            return contradiction(format!(
-                "there is no built-in app {name} (there are {}), and none of that name is installed: for one of your own \
-                 give its path, --app ./{name}, or set app.{name}.path, or install it (burnet app install)",
-                built_in.join(", ")
-            ));
+    let source = match (table.path.take(), table.packaged.take(), built_in_app(built_in, &name)) {
+        (Some(path), ..) => app::source(path),
+        (None, Some(packaged), _) => packaged,
+        (None, None, Some(app)) => {
+            let manifest = Manifest::parse(app.manifest)
+                .or_else(|fault| contradiction(format!("the built-in manifest of {name}, {fault}")))?;
+            manifests::fill(&mut table, Needs::from(&manifest), GrantedBy::BuiltIn);
+            AppSource::BuiltIn(name.clone())
         }
+        (None, None, None) => return contradiction(no_such_app(&name, built_in)),
     };
     let kind = table.zone.unwrap_or(ZoneKind::Process);
-    let grant = AppGrant { capabilities: table.capabilities, quotas: table.quotas, system: Vec::new() };
+    let capabilities = table.capabilities.unwrap_or_default();
+    let grant = AppGrant { capabilities, quotas: table.quotas, system: Vec::new() };
     let mut limits = table.limits;
     let share = grant.store_bytes();
     (limits.store_bytes, limits.soft.store_bytes) = (share.map(|it| it.hard), share.map(|it| it.soft));
-    Ok(AppSpec {
+    let spec = AppSpec {
         zone: None,
         name,
         role: AppRole::App,
@@ -547,7 +579,19 @@ fn app_spec(name: String, table: AppTable, built_in: &[&str]) -> Result<AppSpec,
         settings: table.settings,
         grant: grant.to_json(),
         packaged: false,
-    })
+    };
+    Ok((spec, table.granted_by))
+}
+
+fn no_such_app(name: &str, built_in: &[BuiltInApp]) -> String {
+    let offered: Vec<&str> = built_in.iter().filter(|app| app.is_offered).map(|app| app.name).collect();
+    let meant = package::toml_text::nearest(name, &offered)
+        .map_or(String::new(), |near| format!("; did you mean {near}?"));
+    format!(
+        "there is no built-in app {name} (there are {}), and none of that name is installed{meant}: for one of your own \
+         give its path, --app ./{name}, or set app.{name}.path, or install it (burnet app install)",
+        offered.join(", ")
+    )
 }
 
 /// Where a node keeps who did what: in its state folder, if that was named or the node is root's; the operator may demand it, or do without.

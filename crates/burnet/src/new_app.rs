@@ -167,6 +167,7 @@ impl NewApp<'_> {
             ("@TEST@", test),
             ("@BUILD@", build),
             ("@BINARY@", binary),
+            ("@APP@", self.app_argument()),
             ("@ARCH@", std::env::consts::ARCH.to_owned()),
         ];
         words.iter().fold(template.to_owned(), |text, (place, word)| text.replace(place, word))
@@ -189,6 +190,14 @@ impl NewApp<'_> {
         }
     }
 
+    /// How a node is told to run it once it is built. Of a member of the checkout its folder, in which its manifest is.
+    fn app_argument(&self) -> String {
+        match self.home {
+            Home::Checkout => ".".to_owned(),
+            Home::Outside(_) => self.commands()[2].clone(),
+        }
+    }
+
     /// The name in the case of types; longer if the app's own source has that word already.
     fn type_name(&self) -> String {
         let capitalised = |word: &str| {
@@ -206,9 +215,10 @@ impl NewApp<'_> {
     }
 
     fn next_steps(&self, folder: &Path) -> String {
-        let [test, build, binary] = self.commands();
+        let [test, build, _] = self.commands();
+        let app = self.app_argument();
         format!(
-            "{} is in {}. Next:\n\n  cd {}\n  {test}\n  {build}\n  burnet run --app {binary}\n",
+            "{} is in {}. Next:\n\n  cd {}\n  {test}\n  {build}\n  burnet run --app {app}\n",
             self.name,
             folder.display(),
             folder.display()

@@ -12,7 +12,6 @@ use audit::AuditSettings;
 use audit::record::Record;
 use kernel::Capability;
 use monitor::{AppRole, AppSource, AppSpec, ZoneKind};
-use package::manifest::Capabilities;
 use std::process::ExitCode;
 use store::StoreSettings;
 use zone::sandbox::Files;
@@ -167,8 +166,8 @@ pub fn wanted(config: &Config) -> Vec<AppSpec> {
 
 fn spec(name: &str, need: Need) -> AppSpec {
     let Need { system, limits, sandbox, settings } = need;
-    // What an app may hold no service needs; without this it would hold what an app has by default.
-    let grant = AppGrant { capabilities: Some(Capabilities::default()), system, ..AppGrant::default() };
+    // What an app may hold no service needs.
+    let grant = AppGrant { system, ..AppGrant::default() };
     AppSpec {
         zone: None,
         name: name.to_owned(),
@@ -186,6 +185,7 @@ fn spec(name: &str, need: Need) -> AppSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apps;
     use crate::cli::RunArgs;
     use crate::config::{ConfigFile, Surroundings};
 
@@ -226,7 +226,7 @@ mod tests {
             let file = ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
             let args = RunArgs { records: state.is_none().then(|| "/r".into()), ..RunArgs::default() };
             let around = Surroundings { uid: 1000, ..Surroundings::default() };
-            let mut config = Config::merge(file, &args, &around, &["hub"]).unwrap();
+            let mut config = Config::merge(file, &args, &around, &apps::ALL).unwrap();
             config.node.state = state.map(Into::into);
             wanted(&config).into_iter().find(keeps_the_store)
         };

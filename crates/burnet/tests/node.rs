@@ -67,7 +67,16 @@ impl Node {
     fn start_in(folder: Folder, arguments: &[&str]) -> Node {
         let socket = folder.0.join("node.sock");
         let mut command = burnet();
-        command.args(["run", "--listen", "127.0.0.1:0", "--log", "error", "--die-with-parent", "--socket"]);
+        command.args([
+            "run",
+            "--grant-all",
+            "--listen",
+            "127.0.0.1:0",
+            "--log",
+            "error",
+            "--die-with-parent",
+            "--socket",
+        ]);
         // What it keeps is no concern of the node of this machine, nor of another test's.
         command.env("BURNET_STATE", folder.0.join("state"));
         let child = command.arg(&socket).args(arguments).spawn().unwrap();

@@ -27,7 +27,7 @@ fn with_examples(text: &str) -> String {
 
 fn merged(text: &str) -> Config {
     let file = ConfigFile::parse(text, Path::new("burnet.toml")).unwrap();
-    Config::merge(file, &RunArgs::default(), &Surroundings::default(), &burnet::apps::NAMES).unwrap()
+    Config::merge(file, &RunArgs::default(), &Surroundings::default(), &burnet::apps::ALL).unwrap()
 }
 
 #[test]

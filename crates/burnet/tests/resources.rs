@@ -44,7 +44,16 @@ impl Node {
         fs::write(folder.join("burnet.toml"), config).unwrap();
         let log = File::create(folder.join("node.log")).unwrap();
         let child = command(with_groups)
-            .args(["run", "--listen", "127.0.0.1:0", "--log", "info", "--die-with-parent", "--socket"])
+            .args([
+                "run",
+                "--grant-all",
+                "--listen",
+                "127.0.0.1:0",
+                "--log",
+                "info",
+                "--die-with-parent",
+                "--socket",
+            ])
             .arg(folder.join("node.sock"))
             .arg("--config")
             .arg(folder.join("burnet.toml"))

@@ -32,7 +32,16 @@ impl Node {
         let file = folder.join("burnet.toml");
         std::fs::write(&file, configuration).unwrap();
         let mut command = burnet(&folder);
-        command.args(["run", "--listen", "127.0.0.1:0", "--log", "error", "--die-with-parent", "--config"]);
+        command.args([
+            "run",
+            "--grant-all",
+            "--listen",
+            "127.0.0.1:0",
+            "--log",
+            "error",
+            "--die-with-parent",
+            "--config",
+        ]);
         let child = command.arg(&file).args(arguments).spawn().unwrap();
         Node { child, folder }
     }

@@ -12,7 +12,7 @@ use criterion::{Criterion, Throughput};
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};
 use flow::text::parse_match;
 use flow::{DatapathId, Field, PortNo};
-use kernel::{Bounds, Decision, Grant, Kernel, Quota, Quotas};
+use kernel::{Bounds, Capability, Decision, Grant, Kernel, Quota, Quotas};
 use std::hint::black_box;
 
 const SWITCH: DatapathId = DatapathId(1);
@@ -25,20 +25,24 @@ const BATCH: u64 = 1_000;
 type Case = (&'static str, fn() -> Grant, fn() -> Vec<u8>);
 
 const CASES: [Case; 9] = [
-    ("usual-everywhere", Grant::of_an_app, usual),
-    ("usual-numbers", || Grant::of_an_app().with_rules(numbers()), usual),
-    ("flow-mod-everywhere", Grant::of_an_app, flow_mod),
+    ("usual-everywhere", everywhere, usual),
+    ("usual-numbers", || everywhere().with_rules(numbers()), usual),
+    ("flow-mod-everywhere", everywhere, flow_mod),
     ("flow-mod-rated", rated, flow_mod),
-    ("flow-mod-numbers", || Grant::of_an_app().with_rules(numbers()), flow_mod),
-    ("flow-mod-flowspace", || Grant::of_an_app().with_rules(flowspace(1)), flow_mod),
-    ("flow-mod-16-matches", || Grant::of_an_app().with_rules(flowspace(16)), flow_mod),
-    ("packet-out-everywhere", Grant::of_an_app, packet_out),
-    ("packet-out-flowspace", || Grant::of_an_app().with_packets_out(flowspace(1)), packet_out),
+    ("flow-mod-numbers", || everywhere().with_rules(numbers()), flow_mod),
+    ("flow-mod-flowspace", || everywhere().with_rules(flowspace(1)), flow_mod),
+    ("flow-mod-16-matches", || everywhere().with_rules(flowspace(16)), flow_mod),
+    ("packet-out-everywhere", everywhere, packet_out),
+    ("packet-out-flowspace", || everywhere().with_packets_out(flowspace(1)), packet_out),
 ];
+
+fn everywhere() -> Grant {
+    Grant::everywhere(&Capability::GRANT_ALL)
+}
 
 fn rated() -> Grant {
     let most = Some(Quota { soft: u32::MAX, hard: u32::MAX });
-    Grant::of_an_app().with_quotas(Quotas { commands_per_s: most, ..Quotas::default() })
+    everywhere().with_quotas(Quotas { commands_per_s: most, ..Quotas::default() })
 }
 
 fn numbers() -> Bounds {

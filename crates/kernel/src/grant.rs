@@ -151,9 +151,9 @@ impl Grant {
         Grant::default()
     }
 
-    /// What an app gets that the operator started by name and said no more of: [`Capabilities::of_an_app`], everywhere.
-    pub fn of_an_app() -> Grant {
-        Grant { held: Capabilities::of_an_app(), ..Grant::default() }
+    /// These capabilities, each everywhere.
+    pub fn everywhere(capabilities: &[Capability]) -> Grant {
+        capabilities.iter().copied().fold(Grant::nothing(), Grant::with)
     }
 
     /// With a capability that reaches everywhere.
@@ -298,9 +298,11 @@ mod tests {
     }
 
     #[test]
-    fn an_app_without_words_of_the_operator_is_bounded_nowhere() {
-        assert!(Capability::all().all(|capability| !Grant::of_an_app().is_bounded(capability)));
-        assert!(Grant::of_an_app().holds_for(Capability::Query, "anything"));
+    fn what_is_granted_everywhere_is_bounded_nowhere_and_is_all_that_is_granted() {
+        let grant = Grant::everywhere(&[Capability::Query]);
+        assert!(Capability::all().all(|capability| !grant.is_bounded(capability)));
+        assert!(grant.holds_for(Capability::Query, "anything"));
+        assert!(!grant.holds(Capability::Publish));
     }
 
     #[test]

@@ -78,8 +78,11 @@ fn deciding_allocates_nothing() {
     let quotas =
         Quotas { commands_per_s: most, packet_outs_per_s: most, rules_per_datapath: most, store_bytes: most };
     for grant in [
-        Grant::of_an_app(),
-        Grant::of_an_app().with_rules(bounds.clone()).with_packets_out(bounds).with_quotas(quotas),
+        Grant::everywhere(&kernel::Capability::GRANT_ALL),
+        Grant::everywhere(&kernel::Capability::GRANT_ALL)
+            .with_rules(bounds.clone())
+            .with_packets_out(bounds)
+            .with_quotas(quotas),
     ] {
         for rule in rules {
             assert_eq!(allocations(grant.clone(), &flow_mod(rule, actions)), 0, "{rule}");

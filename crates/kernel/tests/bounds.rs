@@ -34,7 +34,7 @@ impl Node {
     fn with(grant: Grant) -> Node {
         let mut kernel = Kernel::new(7);
         kernel.attach(APP, "app", grant, 0);
-        kernel.attach(OTHER, "other", Grant::of_an_app(), 0);
+        kernel.attach(OTHER, "other", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0);
         let mut bytes = Vec::new();
         let up = SwitchUp {
             datapath: SWITCH,
@@ -102,7 +102,7 @@ const ADD: FlowMod<'static> = FlowMod::ADD;
 
 #[test]
 fn damage_is_refused_whatever_was_granted() {
-    let mut node = Node::with(Grant::of_an_app());
+    let mut node = Node::with(Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let check = |node: &mut Node, flow_mod: FlowMod<'_>, expected: &str| {
         assert_eq!(node.command(APP, What::FlowMod(flow_mod)), expected);
     };
@@ -136,8 +136,8 @@ fn no_app_limits_what_a_switch_sends_up_for_all() {
         What::MeterMod(MeterMod { command: 0, flags: 1, meter_id: 0xffff_fffe, bands: &one_a_second });
     let refused = "rule.write.others: a group or meter that is the switch's own concerns every app";
     assert_eq!(Node::with_rules(flowspace(&["ip,nw_dst=10.0.0.1"])).command(APP, meter), refused);
-    assert_eq!(Node::with(Grant::of_an_app()).command(APP, meter), refused);
-    let others_too = Grant::of_an_app().with(Capability::RuleWriteOthers);
+    assert_eq!(Node::with(Grant::everywhere(&kernel::Capability::GRANT_ALL)).command(APP, meter), refused);
+    let others_too = Grant::everywhere(&kernel::Capability::GRANT_ALL).with(Capability::RuleWriteOthers);
     assert_eq!(Node::with(others_too).command(APP, meter), "sent");
 }
 
@@ -480,7 +480,7 @@ fn names_are_asked_for_each_time() {
 
 #[test]
 fn groups_and_meters_are_whose_who_made_them() {
-    let mut node = Node::with(Grant::of_an_app());
+    let mut node = Node::with(Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let group = |command| What::GroupMod(GroupMod { command, group_type: 0, group_id: 7, buckets: &[] });
     assert_eq!(node.command(OTHER, group(0)), "sent");
     assert_eq!(node.command(APP, group(2)), "rule.write: group 7 is not the app's own");
@@ -506,7 +506,7 @@ fn groups_and_meters_are_whose_who_made_them() {
 
 #[test]
 fn no_app_has_the_kernels_tickets() {
-    let mut node = Node::with(Grant::of_an_app());
+    let mut node = Node::with(Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let mut bytes = Vec::new();
     let command = Command { datapath: SWITCH, ticket: 3 << 62 | 1, wants_receipt: true, what: What::Barrier };
     assert!(command::write::command(&mut bytes, &command));
@@ -516,7 +516,7 @@ fn no_app_has_the_kernels_tickets() {
 
 #[test]
 fn of_a_switch_that_is_not_here_nobody_has_groups() {
-    let mut node = Node::with(Grant::of_an_app());
+    let mut node = Node::with(Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let mut bytes = Vec::new();
     let what = What::GroupMod(GroupMod { command: 0, group_type: 0, group_id: 7, buckets: &[] });
     let command = Command { datapath: DatapathId(9), ticket: 7, wants_receipt: true, what };
@@ -658,7 +658,7 @@ fn a_flood_of_commands_is_told_of_and_then_refused() {
         packet_outs_per_s: Some(Quota { soft: 1, hard: 1 }),
         ..Quotas::default()
     };
-    let mut node = Node::with(Grant::of_an_app().with_quotas(quotas));
+    let mut node = Node::with(Grant::everywhere(&kernel::Capability::GRANT_ALL).with_quotas(quotas));
     let mut effects = Vec::new();
     let packet = What::PacketOut(PacketOut { buffer_id: None, in_port: PortNo(1), actions: &[], data: &[] });
     assert_eq!(node.command_at(0, APP, packet, &mut effects), "sent");

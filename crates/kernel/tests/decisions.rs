@@ -22,8 +22,8 @@ struct Node {
 impl Node {
     fn new() -> Self {
         let mut kernel = Kernel::new(7);
-        assert!(kernel.attach(APP, "app", Grant::of_an_app(), 0));
-        assert!(kernel.attach(OTHER, "other", Grant::of_an_app(), 0));
+        assert!(kernel.attach(APP, "app", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0));
+        assert!(kernel.attach(OTHER, "other", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0));
         Node { kernel, effects: Vec::new(), now_ms: 0 }
     }
 
@@ -228,7 +228,12 @@ fn a_delete_reaches_only_the_apps_own_rules() {
     let mut node = Node::with_switch();
     let delete = FlowMod { command: 3, ..FlowMod::ADD };
     assert_eq!(node.command(APP, What::FlowMod(delete)), "send cookie=0x1000000000000/0xffff000000000000");
-    node.kernel.attach(APP, "app", Grant::of_an_app().with(Capability::RuleWriteOthers), 0);
+    node.kernel.attach(
+        APP,
+        "app",
+        Grant::everywhere(&kernel::Capability::GRANT_ALL).with(Capability::RuleWriteOthers),
+        0,
+    );
     assert_eq!(node.command(APP, What::FlowMod(delete)), "send cookie=0x0/0x0");
 }
 
@@ -308,8 +313,8 @@ fn packet_outs_are_counted_when_they_pass() {
 #[test]
 fn there_is_no_zone_beyond_the_last_and_none_is_the_kernel() {
     let mut kernel = Kernel::new(7);
-    assert!(!kernel.attach(ZoneId::KERNEL, "kernel", Grant::of_an_app(), 0));
-    assert!(!kernel.attach(ZoneId(64), "one too many", Grant::of_an_app(), 0));
+    assert!(!kernel.attach(ZoneId::KERNEL, "kernel", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0));
+    assert!(!kernel.attach(ZoneId(64), "one too many", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0));
 }
 
 #[test]
@@ -350,6 +355,11 @@ fn nobody_replaces_the_rule_that_brings_packets_up() {
     for flow_mod in others {
         assert!(node.command(APP, What::FlowMod(flow_mod)).starts_with("send"), "{flow_mod:?}");
     }
-    node.kernel.attach(APP, "app", Grant::of_an_app().with(Capability::RuleWriteOthers), 0);
+    node.kernel.attach(
+        APP,
+        "app",
+        Grant::everywhere(&kernel::Capability::GRANT_ALL).with(Capability::RuleWriteOthers),
+        0,
+    );
     assert!(node.command(APP, What::FlowMod(FlowMod::ADD)).starts_with("send"));
 }

@@ -44,7 +44,7 @@ impl World {
     fn with(grant: Grant) -> World {
         let mut kernel = Kernel::new(7);
         kernel.attach(APP, "app", grant, 0);
-        kernel.attach(OTHER, "other", Grant::of_an_app(), 0);
+        kernel.attach(OTHER, "other", Grant::everywhere(&Capability::GRANT_ALL), 0);
         let mut bytes = Vec::new();
         let up = SwitchUp {
             datapath: SWITCH,
@@ -240,7 +240,7 @@ fn groups_in_groups_count() {
 
 #[test]
 fn groups_lead_to_no_group_twice_and_not_deep() {
-    let mut world = World::with(Grant::of_an_app());
+    let mut world = World::with(Grant::everywhere(&Capability::GRANT_ALL));
     let circle = "rule.write: group 1 would lead to itself or too deep: groups may be in groups 3 deep, and one that is in another may not \
                   come to lead further; delete the others first";
     assert_eq!(world.group(APP, ADD, 1, &["group:1"]), circle);
@@ -255,7 +255,7 @@ fn groups_lead_to_no_group_twice_and_not_deep() {
 
 #[test]
 fn a_group_in_a_group_stays_its_owners() {
-    let mut world = World::with(Grant::of_an_app());
+    let mut world = World::with(Grant::everywhere(&Capability::GRANT_ALL));
     assert_eq!(world.group(APP, ADD, 1, &["output:1"]), "sent");
     assert_eq!(world.group(APP, ADD, 2, &["group:1"]), "sent");
     // If it went, the next to make it would have what 2 sends there.
@@ -268,7 +268,7 @@ fn a_group_in_a_group_stays_its_owners() {
 
 #[test]
 fn nobody_refers_to_what_is_not_its_own() {
-    let others_too = Grant::of_an_app().with(Capability::RuleWriteOthers);
+    let others_too = Grant::everywhere(&Capability::GRANT_ALL).with(Capability::RuleWriteOthers);
     let check = |grant: Grant, expected: &str| {
         let mut world = World::with(grant);
         let foreign = expected.replace('#', "9");
@@ -281,7 +281,7 @@ fn nobody_refers_to_what_is_not_its_own() {
         assert_eq!(world.group(APP, ADD, 1, &["output:1", "group:9"]), foreign);
         assert_eq!(world.packet_out(&arp(1), "group:9"), foreign.replace("rule.write", "packet.out"));
     };
-    check(Grant::of_an_app(), "rule.write: group # is not the app's own");
+    check(Grant::everywhere(&Capability::GRANT_ALL), "rule.write: group # is not the app's own");
     check(others_too, "sent");
     let bounded = Grant::nothing().with_rules(flowspace(&["arp"])).with_packets_out(flowspace(&["arp"]));
     check(bounded.clone(), "rule.write: group # is not the app's own");
@@ -291,7 +291,7 @@ fn nobody_refers_to_what_is_not_its_own() {
 
 #[test]
 fn a_bucket_watches_no_group_of_others() {
-    let mut world = World::with(Grant::of_an_app());
+    let mut world = World::with(Grant::everywhere(&Capability::GRANT_ALL));
     let mut bytes = Vec::new();
     write_bucket("output:1", 9, &mut bytes);
     let it = GroupMod { command: ADD, group_type: 3, group_id: 1, buckets: &bytes };
@@ -300,7 +300,7 @@ fn a_bucket_watches_no_group_of_others() {
 
 #[test]
 fn what_is_asked_for_is_its_own_once_the_switch_says_so_whoever_asks() {
-    let mut world = World::with(Grant::of_an_app());
+    let mut world = World::with(Grant::everywhere(&Capability::GRANT_ALL));
     world.confirms = false;
     let early = "rule.write: the switch has not confirmed this group or meter yet; wait for its receipt";
     assert_eq!(world.group(APP, ADD, 7, &["output:1"]), "sent");
@@ -314,10 +314,10 @@ fn what_is_asked_for_is_its_own_once_the_switch_says_so_whoever_asks() {
 
 #[test]
 fn under_another_grant_nobody_knows_what_groups_may_do() {
-    let mut world = World::with(Grant::of_an_app());
+    let mut world = World::with(Grant::everywhere(&Capability::GRANT_ALL));
     assert_eq!(world.group(APP, ADD, 7, &[FORGES]), "sent");
     world.kernel.detach(APP);
-    world.kernel.attach(APP, "app", Grant::of_an_app(), 0);
+    world.kernel.attach(APP, "app", Grant::everywhere(&Capability::GRANT_ALL), 0);
     assert_eq!(world.packet_out(&arp(1), "group:7"), "sent", "it was started anew, and that is all");
     world.kernel.attach(APP, "app", asks_only(), 0);
     let unknown = "group 7 was made under another grant, and what it does was not compared with this one: delete it and add it again";
@@ -355,7 +355,10 @@ fn a_packet_out_forges_nothing_through_rules_of_its_sender() {
     let grant = Grant::nothing().with_packets_out(flowspace(&["arp,arp_op=1"]));
     let both = grant.with_rules(flowspace(&["arp,arp_op=1", "arp,arp_op=2"]));
     assert_eq!(World::with(both).packet_out(&arp(1), "output:TABLE"), own_rules);
-    assert_eq!(World::with(Grant::of_an_app()).packet_out(&arp(1), "output:TABLE"), "sent");
+    assert_eq!(
+        World::with(Grant::everywhere(&Capability::GRANT_ALL)).packet_out(&arp(1), "output:TABLE"),
+        "sent"
+    );
 }
 
 #[test]

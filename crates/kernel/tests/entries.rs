@@ -41,7 +41,7 @@ impl Node {
 
     fn with_budget(soft: u32, hard: u32) -> Node {
         let quotas = Quotas { rules_per_datapath: Some(Quota { soft, hard }), ..Quotas::default() };
-        Node::new(Grant::of_an_app().with_quotas(quotas))
+        Node::new(Grant::everywhere(&kernel::Capability::GRANT_ALL).with_quotas(quotas))
     }
 
     fn event(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
@@ -160,7 +160,7 @@ fn a_1_0_switch_is_counted_by_its_flow_entries() {
 
 #[test]
 fn a_table_is_filled_to_nine_tenths_and_the_operator_hears_of_it() {
-    let mut node = Node::new(Grant::of_an_app());
+    let mut node = Node::new(Grant::everywhere(&kernel::Capability::GRANT_ALL));
     assert_eq!(node.adds(256), 256);
     assert_eq!(node.questions(), []);
     node.adds(1);
@@ -184,7 +184,7 @@ fn a_table_is_filled_to_nine_tenths_and_the_operator_hears_of_it() {
 
 #[test]
 fn a_flood_waits_for_the_switch_to_say_how_large_its_tables_are() {
-    let mut node = Node::new(Grant::of_an_app());
+    let mut node = Node::new(Grant::everywhere(&kernel::Capability::GRANT_ALL));
     assert_eq!(node.adds(100_000), 1 << 16);
     assert_eq!(
         node.add(FlowMod::ADD),
@@ -202,7 +202,7 @@ fn a_flood_waits_for_the_switch_to_say_how_large_its_tables_are() {
 
 #[test]
 fn what_a_trusted_app_commands_in_one_call_before_sizes_are_known_is_not_refused() {
-    let mut node = Node::new(Grant::of_an_app());
+    let mut node = Node::new(Grant::everywhere(&kernel::Capability::GRANT_ALL));
     assert_eq!(node.adds(50_000), 50_000);
     // The answer, when it comes, counts what was added before it.
     let mut features = vec![0; 64];
@@ -225,7 +225,7 @@ fn answer_barrier(node: &mut Node, asked: Asked) {
 #[test]
 fn a_switch_that_passes_the_question_over_has_as_many_entries_as_the_operator_says_and_that_is_told_once() {
     for (entries_if_unknown, passes) in [(None, 200_000), (Some(1_000), 900 - 257)] {
-        let mut node = Node::new(Grant::of_an_app());
+        let mut node = Node::new(Grant::everywhere(&kernel::Capability::GRANT_ALL));
         node.kernel.fill_tables_to(TableRoom { entries_if_unknown, ..TableRoom::default() });
         assert_eq!(node.adds(257), 257);
         assert_eq!(node.questions(), [Asked::TableSizes]);

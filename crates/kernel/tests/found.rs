@@ -50,7 +50,7 @@ impl Node {
     fn new() -> Node {
         let mut node = Node { kernel: Kernel::new(7), effects: Vec::new() };
         for zone in [ONE, OTHER] {
-            node.kernel.attach(zone, "app", Grant::of_an_app(), 0);
+            node.kernel.attach(zone, "app", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0);
         }
         node
     }

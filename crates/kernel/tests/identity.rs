@@ -51,11 +51,21 @@ impl Node {
         for zone in [ONE, OTHER] {
             let all_of = |vendor| VendorParts { vendor, kind: None, subtype: None };
             let vendors = Vendors::new([NICIRA, ONF].map(all_of).to_vec());
-            node.kernel.attach(zone, "app", Grant::of_an_app().with_vendors(vendors), 0);
+            node.kernel.attach(
+                zone,
+                "app",
+                Grant::everywhere(&kernel::Capability::GRANT_ALL).with_vendors(vendors),
+                0,
+            );
         }
         let bounds =
             Bounds { tables: Some([0].into_iter().collect()), priorities: 0..=HIGHEST, ..Bounds::default() };
-        node.kernel.attach(BOUNDED, "bounded", Grant::of_an_app().with_rules(bounds), 0);
+        node.kernel.attach(
+            BOUNDED,
+            "bounded",
+            Grant::everywhere(&kernel::Capability::GRANT_ALL).with_rules(bounds),
+            0,
+        );
         let packet_ins = What::Subscribe(Subscribe { events: kind::bit(kind::PACKET_IN), packets: &[] });
         assert_eq!(node.decide(ONE, packet_ins), Ok(()));
         let mut bytes = Vec::new();

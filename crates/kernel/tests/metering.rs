@@ -56,7 +56,7 @@ impl Node {
         let mut node = Node { kernel: Kernel::new(7), effects: Vec::new() };
         node.kernel.meter_punts(Some(PER_S));
         for (zone, name) in [(APP, "app"), (OTHER, "other")] {
-            assert!(node.kernel.attach(zone, name, Grant::of_an_app(), 0));
+            assert!(node.kernel.attach(zone, name, Grant::everywhere(&kernel::Capability::GRANT_ALL), 0));
         }
         node
     }
@@ -424,7 +424,7 @@ fn an_app_that_has_the_highest_number_keeps_it() {
 #[test]
 fn nobody_claims_changes_or_deletes_the_kernels_meter() {
     let mut node = Node::with_meter();
-    let others_too = Grant::of_an_app().with(Capability::RuleWriteOthers);
+    let others_too = Grant::everywhere(&kernel::Capability::GRANT_ALL).with(Capability::RuleWriteOthers);
     assert!(node.kernel.attach(OTHER, "other", others_too, 0));
     let own =
         "rule.write: meter 65536 is the kernel's own, and limits what the switch sends up for every app";
@@ -449,9 +449,14 @@ fn only_who_may_change_others_rules_refers_to_the_kernels_meter() {
     assert_eq!(node.metered_rule(APP, HIGHEST), own);
     assert_eq!(node.metered_rule(APP, 5), "rule.write: meter 5 is not the app's own");
     let bounds = Bounds { priorities: 0..=9, ..Bounds::default() };
-    assert!(node.kernel.attach(OTHER, "other", Grant::of_an_app().with_rules(bounds), 0));
+    assert!(node.kernel.attach(
+        OTHER,
+        "other",
+        Grant::everywhere(&kernel::Capability::GRANT_ALL).with_rules(bounds),
+        0
+    ));
     assert_eq!(node.metered_rule(OTHER, HIGHEST), own);
-    let others_too = Grant::of_an_app().with(Capability::RuleWriteOthers);
+    let others_too = Grant::everywhere(&kernel::Capability::GRANT_ALL).with(Capability::RuleWriteOthers);
     assert!(node.kernel.attach(OTHER, "other", others_too, 0));
     assert_eq!(node.metered_rule(OTHER, HIGHEST), "sent");
 }

@@ -42,7 +42,7 @@ impl Node {
     fn new() -> Node {
         let mut node = Node { kernel: Kernel::new(7), effects: Vec::new(), now_ms: 0, takes: true };
         for zone in [ONE, OTHER] {
-            node.kernel.attach(zone, "app", Grant::of_an_app(), 0);
+            node.kernel.attach(zone, "app", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0);
         }
         node.come_up(SWITCH);
         node
@@ -131,7 +131,7 @@ fn nobody_replaces_changes_or_deletes_the_rule_of_another() {
 #[test]
 fn who_may_write_the_rules_of_others_may() {
     let mut node = Node::new();
-    let grant = Grant::of_an_app().with(kernel::Capability::RuleWriteOthers);
+    let grant = Grant::everywhere(&kernel::Capability::GRANT_ALL).with(kernel::Capability::RuleWriteOthers);
     node.kernel.attach(OTHER, "other", grant, 0);
     assert!(node.passes(ONE, ADD, RULE) && node.passes(OTHER, ADD, RULE));
     assert!(!node.passes(ONE, ADD, RULE), "it is the other's now");

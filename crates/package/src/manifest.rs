@@ -11,6 +11,7 @@ pub mod amounts;
 mod asks;
 pub mod bounds;
 pub mod capabilities;
+pub mod needs;
 pub mod system;
 pub mod vendors;
 
@@ -28,6 +29,7 @@ use serde_json::{Map, Value};
 pub use amounts::{Amount, Limits, Quotas};
 pub use asks::Ask;
 pub use capabilities::Capabilities;
+pub use needs::Needs;
 pub use system::System;
 
 use crate::path::PackagePath;

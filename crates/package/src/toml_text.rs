@@ -77,8 +77,8 @@ fn first_part_is(name: &str, unknown: &str) -> bool {
     name.split_once('.').is_some_and(|(first, _)| first == unknown)
 }
 
-/// The known word that a slip or two of the fingers away from `word`, if there is one.
-fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+/// The known word that is a slip or two of the fingers away from `word`, if there is one.
+pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     // A third of the word: more is another word and no slip.
     let slips_max = (word.chars().count() / 3).max(1);
     let by_slips = known.iter().map(|name| (slips(word, name), *name));

@@ -1,4 +1,9 @@
 #!/usr/bin/env python3
+# /// burnet
+# [capabilities]
+# "view.read" = true
+# "rule.write" = { priority = [40000, 49999] }
+# ///
 """A firewall: drops what comes from the addresses that the operator names, on every switch.
 
     [app.firewall.settings]

@@ -1,4 +1,9 @@
 #!/usr/bin/env python3
+# /// burnet
+# [capabilities]
+# "packet.in" = true
+# "packet.out" = { ports = ["FLOOD"] }
+# ///
 """The hub: sends each packet out of every other port, and puts no rule into any switch."""
 
 import burnet

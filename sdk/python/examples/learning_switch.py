@@ -1,3 +1,9 @@
+# /// burnet
+# [capabilities]
+# "packet.in" = true
+# "packet.out" = true
+# "rule.write" = { priority = [1, 9999] }
+# ///
 """A learning switch: learns which port each address is behind, and puts rules into the switch for what it learned."""
 import burnet
 

@@ -70,7 +70,8 @@ def test_the_firewall_drops_what_comes_from_blocked_addresses() -> None:
 
 
 def test_the_learning_switch_has_25_lines() -> None:
-    assert len((EXAMPLES / "learning_switch.py").read_text().splitlines()) <= 25
+    lines = (EXAMPLES / "learning_switch.py").read_text().splitlines()
+    assert len([line for line in lines if not line.startswith("# ")]) <= 25, "beside its manifest"
 
 
 def test_an_app_that_no_node_started_says_so_and_ends_with_code_1() -> None:

@@ -32,7 +32,8 @@ class Node:
         self.log = folder / "node.log"
         # The interpreter of the tests is the first in the path, as in an environment that was activated.
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        run = [BINARY, "run", "--listen", self.address, "--socket", str(self.socket), "--die-with-parent", *words]
+        # What is granted is the business of other tests; the examples say it themselves.
+        run = [BINARY, "run", "--grant-all", "--listen", self.address, "--socket", str(self.socket), "--die-with-parent", *words]
         around = {**os.environ, "PATH": path, "BURNET_STATE": str(folder / "state")}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(run, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=around)
@@ -141,7 +142,7 @@ def test_an_interpreter_without_the_module_is_named(tmp_path: Path) -> None:
     file = app_file(tmp_path, "")
     where: list[str | Path] = ["--config", config, "--socket", tmp_path / "n.sock", "--listen", "127.0.0.1:0"]
     ended = subprocess.run(
-        [BINARY, "run", *where, "--app", file],
+        [BINARY, "run", "--grant-all", *where, "--app", file],
         capture_output=True,
         text=True,
         check=False,

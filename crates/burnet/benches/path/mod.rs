@@ -87,7 +87,7 @@ impl Worker {
     pub fn new(version: Version) -> Worker {
         let code = burnet::apps::trusted_code(&AppSource::BuiltIn("learning-switch".to_owned())).unwrap();
         let mut kernel = Kernel::new(7);
-        kernel.attach(ZONE, "learning-switch", Grant::of_an_app(), 0);
+        kernel.attach(ZONE, "learning-switch", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0);
         let session = Session::new(&SouthboundConfig::default(), 0);
         let mut worker = Worker {
             session,

@@ -42,6 +42,18 @@ impl OwnNode {
         OwnNode::start_at(SOMEWHERE, apps, log)
     }
 
+    /// The same, and apps without a manifest are granted all that an app usually needs, if so it is said.
+    ///
+    /// # Errors
+    /// As [`OwnNode::start`].
+    pub fn start_granting(
+        grant_all: bool,
+        apps: &[AppArgument],
+        log: LogLevel,
+    ) -> Result<OwnNode, CommandError> {
+        OwnNode::start_with(SOMEWHERE, grant_all, apps, log)
+    }
+
     /// Starts one on a free port with the configuration that is made for its folder. It logs into a file there: [`OwnNode::log`].
     ///
     /// # Errors
@@ -75,8 +87,18 @@ impl OwnNode {
     /// # Errors
     /// As [`OwnNode::start`].
     pub fn start_at(listen: &str, apps: &[AppArgument], log: LogLevel) -> Result<OwnNode, CommandError> {
+        OwnNode::start_with(listen, false, apps, log)
+    }
+
+    fn start_with(
+        listen: &str,
+        grant_all: bool,
+        apps: &[AppArgument],
+        log: LogLevel,
+    ) -> Result<OwnNode, CommandError> {
         OwnNode::spawn(own_folder()?, |command| {
             command.args(["--listen", listen, "--log", log.as_str()]);
+            command.args(grant_all.then_some("--grant-all"));
             for app in apps {
                 command.arg("--app").arg(as_written(app));
             }

@@ -3,6 +3,7 @@
 //! Never decides what runs: the configuration says it, and the monitor does it.
 
 mod baseline;
+mod granting;
 mod keeper;
 mod launches;
 mod numbering;
@@ -49,8 +50,9 @@ struct ZoneLaunch {
 
 /// `burnet run`: this process becomes the monitor.
 pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
-    let mut config = Config::load(args, &Surroundings::of_this_process()?, &apps::NAMES)?;
+    let mut config = Config::load(args, &Surroundings::of_this_process()?, &apps::ALL)?;
     logging::start(config.node.log);
+    granting::say(&config);
     give_numbers(&mut config)?;
     if args.die_with_parent {
         monitor::child::die_with_parent().map_err(|error| {
@@ -316,7 +318,7 @@ mod tests {
             ConfigFile::parse(file, Path::new("burnet.toml")).unwrap(),
             &args,
             around,
-            &apps::NAMES,
+            &apps::ALL,
         )?;
         give_numbers(&mut config)?;
         Ok(config)

@@ -16,6 +16,17 @@ use std::str::FromStr;
 
 use monitor::{AppSource, ZoneKind};
 
+/// An app within the binary, as a configuration knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltInApp {
+    /// Its name.
+    pub name: &'static str,
+    /// Its `app.toml`.
+    pub manifest: &'static str,
+    /// Whether it is there for operators. The others are there for `burnet attack` and `burnet bench`, and nobody is pointed to them.
+    pub is_offered: bool,
+}
+
 /// An `--app`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppArgument {
@@ -86,14 +97,16 @@ impl AppReference {
     pub fn name(&self) -> String {
         match self {
             AppReference::Name(name) => name.clone(),
-            AppReference::Path(path) => {
-                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-                let stem =
-                    if is_shared_object(path) { stem.strip_prefix("lib").unwrap_or(&stem) } else { &stem };
-                stem.to_owned()
-            }
+            AppReference::Path(path) => name_of_file(path),
         }
     }
+}
+
+/// The name of a program's file, without `lib` and the ending.
+pub(super) fn name_of_file(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = if is_shared_object(path) { stem.strip_prefix("lib").unwrap_or(&stem) } else { &stem };
+    stem.to_owned()
 }
 
 /// What kind of code a file holds, by its name.
@@ -107,7 +120,7 @@ pub(super) fn source(path: PathBuf) -> AppSource {
     }
 }
 
-fn is_python(path: &Path) -> bool {
+pub(super) fn is_python(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "py")
 }
 

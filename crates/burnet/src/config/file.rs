@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use zone::{Limits, Sandbox};
 
+use super::manifests::GrantedBy;
 use super::{ConfigError, LimitsTable, ListenAddress, LogLevel, OpenFlowVersion, Role, users};
 
 /// Longest interval or time-out, in milliseconds: an hour. A switch that may be silent for longer might as well never be
@@ -152,8 +153,11 @@ pub struct AppTable {
     pub packaged: Option<AppSource>,
     /// `[app.NAME.limits]`.
     pub limits: Limits,
-    /// `[app.NAME.capabilities]`; without it the app gets what an app gets.
+    /// `[app.NAME.capabilities]`; without it the app gets what its manifest asks for.
     pub capabilities: Option<Capabilities>,
+    /// Who has said them.
+    #[serde(skip)]
+    pub granted_by: GrantedBy,
     /// `[app.NAME.quotas]`.
     pub quotas: Quotas,
     /// `[app.NAME.sandbox]`.
@@ -202,6 +206,14 @@ impl ConfigFile {
     /// The names of the apps that have no path.
     pub(super) fn without_path(&self) -> impl Iterator<Item = &str> {
         self.apps.iter().filter(|(_, table)| table.path.is_none()).map(|(name, _)| name.get_ref().as_str())
+    }
+
+    /// The apps that have a path, and it.
+    pub(super) fn paths(&self) -> Vec<(String, PathBuf)> {
+        let path = |(name, table): (&Spanned<String>, &AppTable)| {
+            Some((name.get_ref().clone(), table.path.clone()?))
+        };
+        self.apps.iter().filter_map(path).collect()
     }
 
     /// Whether the file says where this app is.

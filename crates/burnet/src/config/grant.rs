@@ -4,18 +4,19 @@
 //!   [app.NAME.capabilities], a package ──> AppGrant ──JSON, by the monitor──> kernel process ──> kernel::Grant
 //! ```
 //!
-//! In: what was written. Out: the same in the kernel's terms. It widens nothing: what is not written is not granted, but for an app of which
-//! nothing at all is written.
+//! In: what was written. Out: the same in the kernel's terms. It widens nothing: what is not written is not granted.
 
 use flow::{DatapathId, PortNo};
 use kernel::quota::STORE_BYTES;
 use kernel::{Bounds, Capability, Grant, Quota, VendorParts, Vendors};
 use package::manifest::amounts::Amount;
 use package::manifest::bounds::{Flowspace, Names};
-use package::manifest::{Capabilities, Quotas};
+use package::manifest::{Capabilities, Needs, Quotas};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+use zone::Sandbox;
 
 /// Of a hard limit that has no soft one beside it, so many hundredths are the soft one.
 const SOFT_PERCENT: u64 = 80;
@@ -24,8 +25,8 @@ const SOFT_PERCENT: u64 = 80;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AppGrant {
-    /// What it may do. `None`: nobody said anything, and it gets what an app gets that the operator named.
-    pub capabilities: Option<Capabilities>,
+    /// What it may do.
+    pub capabilities: Capabilities,
     /// How much of it.
     pub quotas: Quotas,
     /// What services alone hold, by name. Written by the node itself, and never read from a file or a package.
@@ -40,7 +41,7 @@ impl AppGrant {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Reads what [`Self::to_json`] made; null is an app of which nothing was said.
+    /// Reads what [`Self::to_json`] made; null is an app that may do nothing.
     ///
     /// # Errors
     /// A sentence for the log: our own two ends differ.
@@ -54,10 +55,7 @@ impl AppGrant {
     /// As JSON in the words of a manifest: for people who read the records.
     pub fn in_words(&self) -> String {
         let said = |value: Result<String, serde_json::Error>| value.unwrap_or_default();
-        let capabilities = match &self.capabilities {
-            None => "what an app gets of which nothing is said".to_owned(),
-            Some(capabilities) => said(serde_json::to_string(capabilities)),
-        };
+        let capabilities = said(serde_json::to_string(&self.capabilities));
         let system =
             if self.system.is_empty() { String::new() } else { format!(", {}", self.system.join(", ")) };
         let quotas = match self.quotas == Quotas::default() {
@@ -67,18 +65,36 @@ impl AppGrant {
         format!("{capabilities}{system}{quotas}")
     }
 
+    /// All of it in one line, with what the sandbox grants of the machine.
+    pub fn summary(&self, sandbox: &Sandbox) -> String {
+        let needs = Needs {
+            capabilities: self.capabilities.clone(),
+            quotas: self.quotas.clone(),
+            ..Needs::default()
+        };
+        let paths = |name: &str, paths: &[PathBuf]| {
+            let shown: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            (!shown.is_empty()).then(|| format!(", {name} {}", shown.join(" ")))
+        };
+        let places: Vec<String> = sandbox.net.connect.iter().map(ToString::to_string).collect();
+        let machine = [
+            paths("fs.read", &sandbox.fs.read),
+            paths("fs.write", &sandbox.fs.write),
+            (!places.is_empty()).then(|| format!(", net.connect {}", places.join(" "))),
+            sandbox.spawn.then(|| ", spawn".to_owned()),
+        ];
+        machine.into_iter().flatten().fold(needs.summary(), |all, one| all + &one)
+    }
+
     /// In the kernel's terms.
     pub fn to_kernel(&self) -> Grant {
-        let (grant, rules) = match &self.capabilities {
-            None => (Grant::of_an_app(), None),
-            Some(capabilities) => (granted(capabilities), rules_per_datapath(capabilities)),
-        };
+        let grant = granted(&self.capabilities);
         let system = self.system.iter().filter_map(|name| Capability::from_name(name));
         let grant = system.filter(|one| one.is_system()).fold(grant, Grant::with);
         grant.with_quotas(kernel::Quotas {
             commands_per_s: self.quotas.commands_per_s.map(quota),
             packet_outs_per_s: self.quotas.packet_outs_per_s.map(quota),
-            rules_per_datapath: rules,
+            rules_per_datapath: rules_per_datapath(&self.capabilities),
             store_bytes: self.quotas.store_bytes.map(quota),
         })
     }
@@ -102,6 +118,14 @@ fn quota(amount: Amount) -> Quota {
     let soft =
         amount.soft.unwrap_or(amount.hard / 100 * SOFT_PERCENT + amount.hard % 100 * SOFT_PERCENT / 100);
     Quota { soft: limit(soft), hard: limit(amount.hard) }
+}
+
+/// What `--grant-all` gives, in the words of a manifest.
+pub fn all_of_grant_all() -> Capabilities {
+    let whole = |capability: &Capability| (capability.name().to_owned(), Value::Bool(true));
+    let written: serde_json::Map<_, _> = Capability::GRANT_ALL.iter().map(whole).collect();
+    // Each name of the list is a key, as a test shows; what is not read is not granted.
+    serde_json::from_value(Value::Object(written)).unwrap_or_default()
 }
 
 fn granted(written: &Capabilities) -> Grant {
@@ -180,11 +204,17 @@ mod tests {
     use super::*;
     use flow::vendor::{NICIRA, PartKind, VendorPart};
 
-    /// The grant of an `[app.x]` with these lines, after its way to the kernel process.
-    fn granted_by(text: &str) -> Grant {
+    /// What an `[app.x]` with these lines says.
+    fn said(text: &str) -> AppGrant {
         let file = super::super::ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
         let (_, table) = file.apps().remove(0);
-        let said = AppGrant { capabilities: table.capabilities, quotas: table.quotas, system: Vec::new() };
+        let capabilities = table.capabilities.unwrap_or_default();
+        AppGrant { capabilities, quotas: table.quotas, system: Vec::new() }
+    }
+
+    /// Its grant, after its way to the kernel process.
+    fn granted_by(text: &str) -> Grant {
+        let said = said(text);
         let heard = AppGrant::read(said.to_json()).unwrap();
         assert_eq!(heard, said);
         heard.to_kernel()
@@ -199,10 +229,19 @@ mod tests {
     }
 
     #[test]
-    fn an_app_of_which_nothing_is_written_gets_what_an_app_gets() {
-        assert_eq!(granted_by("[app.x]"), Grant::of_an_app());
-        assert_eq!(AppGrant::read(Value::Null).unwrap().to_kernel(), Grant::of_an_app());
+    fn an_app_of_which_nothing_is_written_gets_nothing() {
+        assert_eq!(granted_by("[app.x]"), Grant::nothing());
+        assert_eq!(AppGrant::read(Value::Null).unwrap().to_kernel(), Grant::nothing());
         assert!(AppGrant::read(Value::Bool(true)).is_err());
+    }
+
+    #[test]
+    fn grant_all_gives_its_list_everywhere_and_nothing_else() {
+        let grant = AppGrant { capabilities: all_of_grant_all(), ..AppGrant::default() }.to_kernel();
+        assert_eq!(grant, Grant::everywhere(&Capability::GRANT_ALL));
+        assert!(!Capability::all().any(|one| one.is_system() && grant.holds(one)));
+        let never = [Capability::RuleWriteOthers, Capability::StoreRead, Capability::StoreWrite];
+        assert!(!never.iter().any(|one| grant.holds(*one)));
     }
 
     #[test]
@@ -249,12 +288,7 @@ mod tests {
 
     #[test]
     fn who_may_write_into_the_store_has_a_share_of_it_and_nobody_else() {
-        let share = |text: &str| {
-            let file = super::super::ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
-            let (_, table) = file.apps().remove(0);
-            let system = Vec::new();
-            AppGrant { capabilities: table.capabilities, quotas: table.quotas, system }.store_bytes()
-        };
+        let share = |text: &str| said(text).store_bytes();
         let quota = "[app.x.quotas]\nstore_bytes = 100\n";
         assert_eq!((share("[app.x]"), share(quota)), (None, None));
         assert_eq!(share("[app.x.capabilities]\n'store.read' = true"), None);
@@ -267,7 +301,7 @@ mod tests {
     fn quotas_need_no_capabilities_beside_them() {
         let grant =
             granted_by("[app.x.quotas]\ncommands_per_s = 10\npacket_outs_per_s = { soft = 1, hard = 2 }");
-        assert!(grant.holds(Capability::RuleWrite));
+        assert!(!grant.holds(Capability::RuleWrite), "and bring none");
         assert_eq!(grant.quotas().commands_per_s, Some(Quota { soft: 8, hard: 10 }));
         assert_eq!(grant.quotas().packet_outs_per_s, Some(Quota { soft: 1, hard: 2 }));
     }

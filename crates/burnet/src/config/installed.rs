@@ -9,21 +9,18 @@
 //! settings of the package where the file says nothing else. It changes nothing in the state folder.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use monitor::{AppSource, AppSpec, ZoneKind};
 use package::digest::Digest;
 use package::install::Record;
-use package::manifest::system::PlainPath;
-use package::manifest::{Amount, AppName, Kind, Limits as AskedLimits, Manifest, System};
+use package::manifest::{Amount, AppName, Kind, Manifest, Needs};
 use package::moment::Moment;
 use package::state::{State, read_unpacked};
 use package::trust::{Opinion, Require, Standing, require};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use zone::Sandbox;
 
+use super::manifests::{self, GrantedBy};
 use super::{AppTable, ConfigError, ConfigFile, contradiction};
 
 /// Commands a second, at each worker, of an app from a package for which neither it nor the operator says a number, or whose ask was not
@@ -171,64 +168,11 @@ fn signed(opinions: &[Opinion]) -> String {
 
 /// What the operator wrote stays; the rest comes from the manifest, of its asks those that were granted.
 fn fill(table: &mut AppTable, manifest: &Manifest, record: &Record) {
-    let granted = |name: &str| record.granted.contains(name);
-    if table.capabilities.is_none() {
-        table.capabilities = Some(manifest.capabilities.only(granted));
-    }
-    let quotas = manifest.quotas.only(granted);
+    let granted = Needs::from(manifest).only(|name| record.granted.contains(name));
+    manifests::fill(table, granted, GrantedBy::Package);
     let of_every_app = |hard| Some(Amount { soft: None, hard });
-    table.quotas.commands_per_s =
-        table.quotas.commands_per_s.or(quotas.commands_per_s).or(of_every_app(COMMANDS_PER_S));
-    table.quotas.packet_outs_per_s =
-        table.quotas.packet_outs_per_s.or(quotas.packet_outs_per_s).or(of_every_app(PACKET_OUTS_PER_S));
-    table.quotas.store_bytes = table.quotas.store_bytes.or(quotas.store_bytes);
-    fill_limits(&mut table.limits, &manifest.limits.only(granted));
-    fill_sandbox(&mut table.sandbox, &manifest.system.only(granted));
-    let mut settings = manifest.settings.clone();
-    settings.extend(std::mem::take(&mut table.settings).into_iter().collect::<Vec<(String, Value)>>());
-    table.settings = settings;
-}
-
-/// A limit that has its default was not written by the operator, or might as well not have been.
-fn fill_limits(limits: &mut zone::Limits, asked: &AskedLimits) {
-    let default = zone::Limits::default();
-    let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    if let Some(asked) = asked.memory_bytes.filter(|_| limits.memory_bytes == default.memory_bytes) {
-        limits.memory_bytes = asked.hard;
-        limits.soft.memory_bytes = asked.soft;
-    }
-    if let Some(asked) = asked.open_files.filter(|_| limits.open_files == default.open_files) {
-        limits.open_files = small(asked.hard);
-        limits.soft.open_files = asked.soft.map(small);
-    }
-    if let Some(asked) = asked.threads.filter(|_| limits.processes == default.processes) {
-        limits.processes = Some(small(asked.hard));
-        limits.soft.processes = asked.soft.map(small);
-    }
-    if let Some(asked) = asked.cpu_percent.filter(|_| limits.cpu_percent.is_none()) {
-        limits.cpu_percent = NonZeroU32::new(small(asked.hard));
-        limits.soft.cpu_percent = asked.soft.map(small);
-    }
-    if let Some(asked) = asked.file_bytes.filter(|_| limits.file_bytes == default.file_bytes) {
-        limits.file_bytes = asked.hard;
-    }
-}
-
-/// A grant of the operator's takes the place of the package's of the same name.
-fn fill_sandbox(sandbox: &mut Sandbox, granted: &System) {
-    let paths = |paths: &Option<BTreeSet<PlainPath>>| -> Vec<PathBuf> {
-        paths.iter().flatten().map(|path| path.as_path().to_owned()).collect()
-    };
-    if sandbox.fs.read.is_empty() {
-        sandbox.fs.read = paths(&granted.fs_read);
-    }
-    if sandbox.fs.write.is_empty() {
-        sandbox.fs.write = paths(&granted.fs_write);
-    }
-    if sandbox.net.connect.is_empty() {
-        sandbox.net.connect = granted.net_connect.iter().flatten().map(|endpoint| endpoint.0).collect();
-    }
-    sandbox.spawn |= granted.spawn.is_some();
+    table.quotas.commands_per_s = table.quotas.commands_per_s.or(of_every_app(COMMANDS_PER_S));
+    table.quotas.packet_outs_per_s = table.quotas.packet_outs_per_s.or(of_every_app(PACKET_OUTS_PER_S));
 }
 
 /// Takes those that ask to run trusted without the operator's word: one that lost it runs in a process zone, one that never had it

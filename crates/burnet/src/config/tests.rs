@@ -2,7 +2,7 @@
 
 use super::*;
 
-const BUILT_IN: &[&str] = &["hub", "learning-switch"];
+const BUILT_IN: &[BuiltInApp] = &crate::apps::ALL;
 
 fn around() -> Surroundings {
     Surroundings { uid: 1000, current_dir: "/home/u".into(), ..Surroundings::default() }
@@ -56,7 +56,7 @@ fn apps_that_cannot_run_are_refused() {
         &args(&[]),
         "services of the node alone hold this",
     );
-    refused("", &args(&["hup"]), "there is no built-in app hup (there are hub, learning-switch)");
+    refused("", &args(&["hup"]), "there is no built-in app hup (there are firewall, hub, learning-switch)");
     refused("[app.mine]", &args(&[]), "or set app.mine.path");
     refused("", &args(&["./mine=trusted"]), "the app mine is a program of its own and cannot run trusted");
     refused("[app.'a b']\npath = '/x'", &args(&[]), "\"a b\" cannot be an app's name");
@@ -145,7 +145,8 @@ fn a_configuration_survives_the_way_to_the_kernel_process() {
     let file = "[southbound.tls]\ncertificate = '/c'\nprivate_key = '/k'\nca_certificate = '/a'\n[app.hub.settings]\nx = [1]";
     let config = merge(file, &args(&["./mine", "libx.so=trusted"])).unwrap();
     let sent = serde_json::to_value(&config).unwrap();
-    assert_eq!(serde_json::from_value::<Config>(sent).unwrap(), config);
+    let handed_on = Config { granted_by: BTreeMap::new(), ..config };
+    assert_eq!(serde_json::from_value::<Config>(sent).unwrap(), handed_on);
 }
 
 #[test]

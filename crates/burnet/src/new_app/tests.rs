@@ -101,7 +101,7 @@ fn a_name_that_is_a_crate_of_the_checkout_is_refused_there() {
 fn in_apps_of_a_checkout_it_is_a_member() {
     let scratch = Scratch::with_checkout("member");
     let next = new_app_from(&scratch.0.join("apps"), &named("mine")).unwrap();
-    assert!(next.contains("cargo test --package mine"), "{next}");
+    assert!(next.contains("cargo test --package mine") && next.contains("burnet run --app .\n"), "{next}");
     let manifest = scratch.read("apps/mine/Cargo.toml");
     assert!(
         manifest.contains("burnet-sdk.workspace = true") && !manifest.contains("[workspace]"),

@@ -64,7 +64,7 @@ fn a_switch_that_is_silent_about_its_tables_gets_every_rule_and_none_is_refused(
     const RULES: usize = 50_000;
     let mut bench = Bench::new();
     let mut switch = Silent::connect(&mut bench, DatapathId(1));
-    let mut app = bench.attach(VICTIM, "app", Grant::of_an_app());
+    let mut app = bench.attach(VICTIM, "app", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let (mut said, mut turns) = (0, 0);
     while switch.flow_mods < RULES {
         assert!(turns < 100_000, "{} of {said} rules came", switch.flow_mods);

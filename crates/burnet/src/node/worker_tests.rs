@@ -166,8 +166,8 @@ fn refusals(event: &Event<'_>) -> Option<String> {
 #[test]
 fn no_app_ends_another_by_publishing_more_than_it_reads() {
     let mut bench = Bench::new();
-    let mut victim = bench.attach(VICTIM, "victim", Grant::of_an_app());
-    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::of_an_app());
+    let mut victim = bench.attach(VICTIM, "victim", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let topics = Subscribe { events: kind::bit(kind::TOPIC), packets: &[] };
     assert_eq!(victim.command(1, What::Subscribe(topics)), 1);
     bench.turn();
@@ -188,8 +188,8 @@ fn no_app_ends_another_by_publishing_more_than_it_reads() {
 #[test]
 fn no_app_ends_a_service_by_asking_more_than_it_answers() {
     let mut bench = Bench::new();
-    let mut service = bench.attach(VICTIM, "paths", Grant::of_an_app());
-    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::of_an_app());
+    let mut service = bench.attach(VICTIM, "paths", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let mut statuses = Vec::new();
     for _ in 0..10 {
         attacker.command(100, What::Query(Ask { service: "paths", payload: &[0; 60_000] }));
@@ -211,9 +211,9 @@ fn no_app_ends_a_service_by_asking_more_than_it_answers() {
 #[test]
 fn an_app_that_asks_without_end_leaves_room_for_the_questions_of_others() {
     let mut bench = Bench::new();
-    let mut service = bench.attach(VICTIM, "paths", Grant::of_an_app());
-    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::of_an_app());
-    let mut other = bench.attach(OTHER, "other", Grant::of_an_app());
+    let mut service = bench.attach(VICTIM, "paths", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut other = bench.attach(OTHER, "other", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     attacker.command(250, What::Query(Ask { service: "paths", payload: &[0; 4_000] }));
     bench.turn();
     other.command(1, What::Query(Ask { service: "paths", payload: &[0; 60_000] }));
@@ -230,9 +230,9 @@ fn an_app_that_asks_without_end_leaves_room_for_the_questions_of_others() {
 #[test]
 fn an_app_that_publishes_without_end_does_not_blind_who_listens_to_another() {
     let mut bench = Bench::new();
-    let mut listener = bench.attach(VICTIM, "listener", Grant::of_an_app());
-    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::of_an_app());
-    let mut other = bench.attach(OTHER, "other", Grant::of_an_app());
+    let mut listener = bench.attach(VICTIM, "listener", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut other = bench.attach(OTHER, "other", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let topics = Subscribe { events: kind::bit(kind::TOPIC), packets: &[] };
     assert_eq!(listener.command(1, What::Subscribe(topics)), 1);
     bench.turn();
@@ -251,8 +251,8 @@ fn an_app_that_publishes_without_end_does_not_blind_who_listens_to_another() {
 #[test]
 fn no_service_ends_who_asked_it_by_answering_without_end() {
     let mut bench = Bench::new();
-    let mut asker = bench.attach(VICTIM, "asker", Grant::of_an_app());
-    let mut service = bench.attach(ATTACKER, "paths", Grant::of_an_app());
+    let mut asker = bench.attach(VICTIM, "asker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut service = bench.attach(ATTACKER, "paths", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     asker.command(1, What::Query(Ask { service: "paths", payload: b"?" }));
     bench.turn();
     let tickets = service.hear(|event| match event {
@@ -346,7 +346,7 @@ fn a_command_for_another_workers_switch_is_neither_refused_nor_counted_twice() {
     let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER_TOKEN).unwrap());
     let (other, box_of_other) = WorkerLine::new(waker);
     bench.worker.peers.push(other);
-    let mut app = bench.attach(ATTACKER, "attacker", Grant::of_an_app());
+    let mut app = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     assert_eq!(app.command(1, What::Barrier), 1);
     bench.turn();
     let counters = |bench: &Bench| bench.worker.dispatch.kernel.zone(ATTACKER).unwrap().counters;
@@ -376,8 +376,8 @@ fn a_rule_is_whose_whose_add_was_sent_and_of_one_that_cannot_be_sent_nobodys() {
     let mut bench = Bench::new();
     let _switch = bench.connect(&handshake(DatapathId(1)));
     bench.turn_until(|worker| worker.dispatch.kernel.switches().count() == 1);
-    let mut victim = bench.attach(VICTIM, "victim", Grant::of_an_app());
-    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::of_an_app());
+    let mut victim = bench.attach(VICTIM, "victim", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let mut said = |app: &mut App, matching: &str| {
         let mut bytes = Vec::new();
         write_match(&parse_match(matching).unwrap(), &mut bytes);

@@ -149,7 +149,7 @@ fn others(node: &OwnNode) -> Vec<u32> {
 /// For how long an app attacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goes {
-    /// Once, and it may have all that an app has by default.
+    /// Once, and it may have all that its manifest asks for.
     Once,
     /// Again at every tick, within the limits that an operator gives an app which is not trusted.
     On,
@@ -164,9 +164,11 @@ fn configuration(case: &Case, folder: &Path, server: SocketAddr, goes: Goes) -> 
         (std::process::id(), rustix::process::getppid().map_or(1, |pid| pid.as_raw_nonzero().get()));
     match case.by {
         By::Switch(_) => innocents,
-        By::Storm(count) => (1..=count)
-            .map(|number| format!("{ATTACKER}-{number}"))
-            .fold(innocents, |all, app| format!("{all}[app.{app}]\npath = \"/bin/false\"\n{}", limits(&app))),
+        By::Storm(count) => {
+            (1..=count).map(|number| format!("{ATTACKER}-{number}")).fold(innocents, |all, app| {
+                format!("{all}[app.{app}]\npath = \"/bin/false\"\n[app.{app}.capabilities]\n{}", limits(&app))
+            })
+        }
         By::Package(_) => format!(
             "[node]\nstate = \"{}\"\n{innocents}[app.{}]\n",
             from_a_package::state(folder).display(),
