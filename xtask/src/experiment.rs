@@ -1,7 +1,7 @@
 //! `cargo xtask experiment`: builds what is measured and the experiments, as releases, and becomes `experiments`.
 //!
 //! In: arguments for `experiments`, handed on as they are, but for `--debug`, which builds without optimisation: to try, not to measure. Out: its
-//! exit code. As root it installs the program that makes PNG of SVG, if that is missing.
+//! exit code. Without the name of an experiment it lists them, and what making one would do. It installs nothing but at the word `--install`.
 
 use crate::{packages, process, tree};
 use std::os::unix::process::CommandExt;
@@ -17,24 +17,97 @@ const PROGRAMS: [&str; 8] =
 /// The misbehaving app as a shared object, for the baseline.
 const SHARED_OBJECTS: [&str; 4] = ["build", "--package", "experiments", "--examples"];
 
+/// What making an experiment does, for who only looks.
+const WOULD: &str = "\
+cargo xtask experiment rosemary NAME|all builds burnet, hub and the experiments as releases, makes them one after the other against nodes of their own \
+on this machine, and writes NAME.json, NAME.svg and NAME.png into experiments/rosemary/results. --short shows that all works and writes nowhere there; \
+--install first installs what makes PNG of SVG (librsvg2-bin; as root), which is left out otherwise.";
+
+/// What was asked.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked<'a> {
+    /// To see what there is.
+    List,
+    /// To make some; the words for `experiments`.
+    Make { debug: bool, install: bool, words: Vec<&'a str> },
+}
+
+fn read(arguments: &[String]) -> Result<Asked<'_>, String> {
+    let has = |option: &str| arguments.iter().any(|argument| argument == option);
+    let own = |argument: &&str| !["--debug", "--install"].contains(argument);
+    let words: Vec<&str> = arguments.iter().map(String::as_str).filter(own).collect();
+    match words.first() {
+        None | Some(&"rosemary") => {}
+        Some(paper) => {
+            return Err(format!(
+                "`experiment` takes a paper's name first, rosemary, and was given `{paper}`"
+            ));
+        }
+    }
+    let names = words.iter().skip(1).filter(|word| !word.starts_with("--")).count();
+    let asks_for_help = words.iter().any(|word| ["--help", "-h"].contains(word));
+    match names == 0 && !asks_for_help {
+        true => Ok(Asked::List),
+        false => Ok(Asked::Make { debug: has("--debug"), install: has("--install"), words }),
+    }
+}
+
 /// Builds, then replaces this process by the experiments.
 pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
-    let debug = arguments.iter().any(|argument| argument == "--debug");
-    let rest: Vec<&String> = arguments.iter().filter(|argument| *argument != "--debug").collect();
-    if rest.first().is_none_or(|paper| *paper != "rosemary") {
-        let given = rest.first().map_or("nothing".to_owned(), |paper| format!("`{paper}`"));
-        return Err(format!("`experiment` takes a paper's name first, rosemary, and was given {given}"));
-    }
+    let (debug, install, rest) = match read(arguments)? {
+        Asked::List => return list(),
+        Asked::Make { debug, install, words } => (debug, install, words),
+    };
     let release: &[&str] = if debug { &[] } else { &["--release"] };
     for words in [&PROGRAMS[..], &SHARED_OBJECTS] {
         if !process::cargo().args(words).args(release).status().is_ok_and(|status| status.success()) {
             return Ok(ExitCode::FAILURE);
         }
     }
-    if let Err(why) = packages::install_for(PAINTER.0, PAINTER.1) {
+    if install && let Err(why) = packages::install_for(PAINTER.0, PAINTER.1) {
         println!("{why}; there will be no PNG");
     }
     let program = tree::target_folder().join(if debug { "debug" } else { "release" }).join("experiments");
     let error = Command::new(&program).args(rest).exec();
     Err(format!("cannot run {}: {error}", program.display()))
+}
+
+/// What there is, and what making one would do. Only what lists them is built.
+fn list() -> Result<ExitCode, String> {
+    let words = ["run", "--quiet", "--package", "experiments", "--bin", "experiments", "--", "rosemary"];
+    let listed = process::cargo().args(words).status().is_ok_and(|status| status.success());
+    println!("\n{WOULD}");
+    Ok(if listed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn another_paper_is_refused_by_name() {
+        assert!(read(&words("onos")).unwrap_err().contains("`onos`"));
+    }
+
+    #[test]
+    fn without_an_experiment_it_lists_and_installs_nothing() {
+        for line in ["", "rosemary", "rosemary --install", "rosemary --short", "--debug"] {
+            assert_eq!(read(&words(line)), Ok(Asked::List), "{line}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_installed_unasked() {
+        let given = words("rosemary fig16 --short");
+        let expected =
+            Asked::Make { debug: false, install: false, words: vec!["rosemary", "fig16", "--short"] };
+        assert_eq!(read(&given), Ok(expected));
+        let given = words("rosemary all --install --debug");
+        let expected = Asked::Make { debug: true, install: true, words: vec!["rosemary", "all"] };
+        assert_eq!(read(&given), Ok(expected));
+    }
 }
