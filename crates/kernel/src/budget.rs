@@ -190,6 +190,7 @@ impl Default for TableRoom {
 struct TableFill {
     table_id: u8,
     limit: u32,
+    size: u32,
     entries: Estimate,
     tell_from_ms: u64,
 }
@@ -345,8 +346,15 @@ impl Fill {
         let table_id = fact.table_id;
         // A table that says that it holds nothing is one that does not say.
         if fact.entries > 0 {
-            self.tables.push(TableFill { table_id, limit: limit.max(1), entries, tell_from_ms: 0 });
+            let (limit, size) = (limit.max(1), fact.entries);
+            self.tables.push(TableFill { table_id, limit, size, entries, tell_from_ms: 0 });
         }
+    }
+
+    /// How many entries the tables hold together that the switch has named; `None`: it has named none.
+    pub fn capacity(&self) -> Option<u64> {
+        let sizes = self.tables.iter().map(|table| u64::from(table.size));
+        (!self.tables.is_empty()).then(|| sizes.sum())
     }
 
     /// How many entries a table has.

@@ -6,7 +6,7 @@ use crate::entries::Entries;
 use crate::found::{Found, Inquiry};
 use crate::metering::Metering;
 use crate::punt::{PuntCounters, Punts};
-use crate::rules::Sought;
+use crate::record::Record;
 use abi::event::{OpenFlowVersion, PortRecord, PortStatus, SwitchUp};
 use flow::DatapathId;
 
@@ -20,7 +20,7 @@ pub struct Datapath {
     pub(crate) entries: Entries,
     pub(crate) punts: Punts,
     pub(crate) metering: Metering,
-    pub(crate) sought: Sought,
+    pub(crate) record: Record,
     pub(crate) inquiry: Inquiry,
 }
 
@@ -53,7 +53,7 @@ impl Datapath {
             entries: Entries::default(),
             punts: Punts::default(),
             metering: Metering::default(),
-            sought: Sought::default(),
+            record: Record::default(),
             inquiry: Inquiry::default(),
         }
     }

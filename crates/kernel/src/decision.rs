@@ -167,6 +167,10 @@ pub enum Refusal {
     KernelsRule,
     /// It would replace, change or take away a rule of this zone's.
     OthersRule(ZoneId),
+    /// It would replace, change or take away a rule that no app of this node has made.
+    ForeignRule,
+    /// As many rules of this switch are known as may be, and it has been asked which of them it still has.
+    TooManyRules(DatapathId),
     /// It has had as much of this as its quota allows.
     Quota {
         /// Of what.
@@ -221,6 +225,15 @@ impl fmt::Display for Refusal {
                 f,
                 "rule.write.others: a rule with this table, priority and match belongs to app number {owner}; the switch is asked whether it \
                  is still there: try again later, or with another priority"
+            ),
+            Refusal::ForeignRule => f.write_str(
+                "rule.write.others: a rule with this table, priority and match is in the switch, and no app of this node has made it; the switch \
+                 is asked whether it is still there: try again later, or with another priority"
+            ),
+            Refusal::TooManyRules(datapath) => write!(
+                f,
+                "limits.rules_per_switch: as many rules of {datapath} are known as may be; it is asked which of them it still has: try again in \
+                 a moment"
             ),
             Refusal::Quota { kind, hard } => write!(f, "quota {kind}: the hard limit {hard} is reached"),
             Refusal::TablesUnsized(datapath) => write!(

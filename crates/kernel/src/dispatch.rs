@@ -14,11 +14,12 @@ use crate::passage::ToNote;
 use crate::punt::PuntLimits;
 use crate::query::Queries;
 use crate::quota::{Quotas, Rate};
+use crate::record::RULES_PER_SWITCH;
 use crate::rule_key::RuleKeys;
-use crate::rules::Rules;
+use crate::rules::Owner;
 use crate::subscription::Subscription;
 use crate::zones::{MAX_ZONE, Zone, ZoneCounters, ZoneSet};
-use abi::event::{Event, PacketIn, SwitchUp, kind};
+use abi::event::{Event, FlowRemoved, PacketIn, SwitchUp, kind};
 use abi::{Frame, Malformed, OpenFlowVersion, ZoneId};
 use flow::canonical::find_field;
 use flow::frame::FrameFields;
@@ -39,7 +40,6 @@ pub struct Kernel {
     pub(crate) owned: Owned,
     /// The grant that each zone had last, be it there now or not: what its groups may do was compared with that.
     grants: BTreeMap<ZoneId, Grant>,
-    pub(crate) rules: Rules,
     pub(crate) keys: RuleKeys,
     /// Switches that are to be asked what they had, and when: at most as many as are up.
     pub(crate) to_ask: BTreeSet<(u64, DatapathId)>,
@@ -47,6 +47,7 @@ pub struct Kernel {
     pub(crate) to_note: Option<ToNote>,
     pub(crate) lease: Option<EntryLease>,
     pub(crate) table_room: TableRoom,
+    pub(crate) rules_per_switch: u32,
     punt_limits: PuntLimits,
     pub(crate) meter_per_s: Option<u32>,
     pub(crate) check_meters_from_ms: u64,
@@ -70,7 +71,7 @@ impl Kernel {
             queries: Queries::default(),
             owned: Owned::default(),
             grants: BTreeMap::new(),
-            rules: Rules::default(),
+            rules_per_switch: RULES_PER_SWITCH,
             keys: RuleKeys::new(seed),
             to_ask: BTreeSet::new(),
             to_note: None,
@@ -231,7 +232,9 @@ impl Kernel {
             Event::SwitchUp(up) => {
                 self.last_commanded = None;
                 self.end_inquiry(up.datapath);
-                self.datapaths.insert(up.datapath, Datapath::new(up));
+                let mut datapath = Datapath::new(up);
+                datapath.record.bound_to(None, self.rules_per_switch);
+                self.datapaths.insert(up.datapath, datapath);
                 self.begin_inquiry(up.datapath, now_ms);
                 self.begin_metering(up.datapath, effects);
                 if self.somebody_wants_packets() {
@@ -255,11 +258,10 @@ impl Kernel {
                 }
                 let Some(there) = self.datapaths.get_mut(&removed.datapath) else { return };
                 there.entries.on_removed(removed.owner(), removed.table_id);
-                let (openflow, datapath) = (there.openflow, removed.datapath);
-                let key =
-                    self.keys.of(openflow, datapath, removed.table_id, removed.priority, removed.matching);
+                let FlowRemoved { datapath, table_id, priority, matching, .. } = *removed;
+                let key = self.keys.of(there.openflow, datapath, table_id, priority, matching);
                 if let Some(key) = key {
-                    self.rules.forget(key, removed.owner());
+                    there.record.on_removed(key, Owner::of_cookie(removed.owner()), now_ms);
                 }
             }
             _ => {}

@@ -13,7 +13,8 @@ use crate::datapath::Datapath;
 use crate::decision::{Effect, Refusal};
 use crate::dispatch::Kernel;
 use crate::quota::QuotaKind;
-use crate::rules::Wanted;
+use crate::record::Wanted;
+use crate::rules::Owner;
 use abi::event::{Event, StatsReply};
 use abi::{Frame, Outcome, ZoneId};
 use flow::DatapathId;
@@ -34,6 +35,8 @@ pub enum Asked {
     Rule,
     /// Which rules it has and whose they are: OFPMP_FLOW, of all tables.
     Owners,
+    /// Which rules it has still, as its record has grown: OFPMP_FLOW, of all tables.
+    Record,
 }
 
 impl Asked {
@@ -44,6 +47,7 @@ impl Asked {
             Asked::TableCounts => OWN_TICKET | 2 << 16,
             Asked::Rule => OWN_TICKET | 3 << 16,
             Asked::Owners => OWN_TICKET | 8 << 16,
+            Asked::Record => OWN_TICKET | 9 << 16,
             Asked::RulesOf(zone) => OWN_TICKET | zone.0 as u64,
         }
     }
@@ -55,6 +59,7 @@ impl Asked {
             (2, Ok(0)) => Some(Asked::TableCounts),
             (3, Ok(0)) => Some(Asked::Rule),
             (8, Ok(0)) => Some(Asked::Owners),
+            (9, Ok(0)) => Some(Asked::Record),
             (0, Ok(zone)) => Some(Asked::RulesOf(ZoneId(zone))),
             _ => None,
         }
@@ -110,6 +115,11 @@ impl Entries {
         &mut self.rules[place]
     }
 
+    /// How many entries the switch's tables hold together, as far as it has said so of all.
+    pub fn capacity(&self) -> Option<u64> {
+        self.fill.capacity()
+    }
+
     /// An entry is gone.
     pub fn on_removed(&mut self, owner: ZoneId, table_id: u8) {
         self.fill.on_removed(table_id);
@@ -127,7 +137,7 @@ impl Entries {
                 }
             }
             // Which rule is whose is not counted here.
-            Asked::Rule | Asked::Owners => {}
+            Asked::Rule | Asked::Owners | Asked::Record => {}
             Asked::TableCounts => table_counts(reply.body).for_each(|fact| self.fill.on_count(fact, now_ms)),
             Asked::RulesOf(zone) => {
                 let count = match reply.multipart {
@@ -177,6 +187,11 @@ impl Kernel {
     /// Whether this switch may be about to say how large its tables are.
     pub fn is_asked_for_sizes(&self, datapath: DatapathId) -> bool {
         self.datapaths.get(&datapath).is_some_and(|there| there.entries.fill.is_asked_for_sizes())
+    }
+
+    /// Of how many rules of each switch the owners are known, at most.
+    pub fn know_rules_up_to(&mut self, rules_per_switch: u32) {
+        self.rules_per_switch = rules_per_switch;
     }
 
     /// One more entry of this zone, if there is room for it.
@@ -299,10 +314,14 @@ impl Kernel {
                 let percent = self.table_room.percent;
                 match asked {
                     Asked::Rule => self.on_rules(&reply),
-                    Asked::Owners => self.on_owners(&reply),
+                    Asked::Owners => self.on_owners(&reply, now_ms),
+                    Asked::Record => self.on_record(&reply, now_ms),
                     _ => {
                         if let Some(there) = self.datapaths.get_mut(&frame.datapath()) {
                             there.entries.on_answer(asked, &reply, percent, now_ms);
+                            if asked == Asked::TableSizes {
+                                there.record.bound_to(there.entries.capacity(), self.rules_per_switch);
+                            }
                         }
                     }
                 }
@@ -328,27 +347,45 @@ impl Kernel {
                 Unanswered::Refused | Unanswered::PassedOver => there.entries.fill.on_sizes_unknown(),
             },
             Asked::TableCounts | Asked::Owners => {}
-            Asked::Rule => there.sought.on_no_answer(),
+            Asked::Rule => there.record.sought.on_no_answer(),
+            Asked::Record => there.record.on_not_swept(),
         }
     }
 
     /// The rule of which a switch is to be asked whether it has it.
     pub fn wanted_rule(&self, datapath: DatapathId) -> Option<&Wanted> {
-        self.datapaths.get(&datapath)?.sought.wanted()
+        self.datapaths.get(&datapath)?.record.sought.wanted()
     }
 
     /// Rules that a switch has, in answer to what it was asked. One that is not among them is gone.
     fn on_rules(&mut self, reply: &StatsReply<'_>) {
-        let Kernel { datapaths, rules, keys, .. } = self;
-        let Some(there) = datapaths.get_mut(&reply.datapath) else { return };
+        let Kernel { datapaths, keys, .. } = self;
+        let Some(Datapath { record, openflow, .. }) = datapaths.get_mut(&reply.datapath) else { return };
         for entry in crate::visible::entries(reply.body) {
-            let key = keys.of(there.openflow, reply.datapath, entry.table_id, entry.priority, entry.matching);
-            key.into_iter().for_each(|key| there.sought.on_rule(key));
+            let key = keys.of(*openflow, reply.datapath, entry.table_id, entry.priority, entry.matching);
+            key.into_iter().for_each(|key| record.sought.on_rule(key));
         }
         if !reply.more
-            && let Some((key, owner)) = there.sought.on_end()
+            && let Some((key, owner)) = record.sought.on_end()
         {
-            rules.forget(key, owner);
+            record.forget(key, owner);
+        }
+    }
+
+    /// Rules that a switch has, in answer to the question for all of them. Those of its record that are not among them are gone.
+    fn on_record(&mut self, reply: &StatsReply<'_>, now_ms: u64) {
+        let Kernel { datapaths, keys, .. } = self;
+        let Some(Datapath { record, openflow, .. }) = datapaths.get_mut(&reply.datapath) else { return };
+        if !record.is_swept() {
+            return;
+        }
+        for entry in crate::visible::entries(reply.body).filter(|entry| entry.owner != ZoneId::KERNEL) {
+            let key = keys.of(*openflow, reply.datapath, entry.table_id, entry.priority, entry.matching);
+            let owner = Owner::of_cookie(entry.owner);
+            key.into_iter().for_each(|key| record.find(key, owner, entry.stays, now_ms));
+        }
+        if !reply.more {
+            record.end_sweep();
         }
     }
 }
@@ -359,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_ticket_says_what_was_asked() {
-        let plain = [Asked::TableSizes, Asked::TableCounts, Asked::Rule, Asked::Owners];
+        let plain = [Asked::TableSizes, Asked::TableCounts, Asked::Rule, Asked::Owners, Asked::Record];
         for asked in plain.into_iter().chain([Asked::RulesOf(ZoneId(63))]) {
             assert_eq!(Asked::from_ticket(asked.ticket()), Some(asked));
         }

@@ -14,7 +14,8 @@
 use crate::decision::Effect;
 use crate::dispatch::Kernel;
 use crate::entries::{Asked, Unanswered};
-use crate::rules::REMEMBERED;
+use crate::record::RULES_PER_SWITCH;
+use crate::rules::Owner;
 use crate::visible::entries;
 use crate::zones::MAX_ZONE;
 use abi::ZoneId;
@@ -33,7 +34,7 @@ const ASKED_AT_ONCE: usize = 16;
 const RETRY_MS: u64 = 1_000;
 
 /// Rules that are taken of one answer: no more can be remembered of all switches together.
-pub const RULES_MAX: u32 = REMEMBERED as u32;
+pub const RULES_MAX: u32 = RULES_PER_SWITCH;
 
 /// What a switch has said of the rules that it had when it came up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,8 +116,8 @@ impl Kernel {
     }
 
     /// A part of an answer. What came before it is remembered already, so that a long one is nobody's delay.
-    pub(crate) fn on_owners(&mut self, reply: &StatsReply<'_>) {
-        let Kernel { datapaths, rules, keys, .. } = self;
+    pub(crate) fn on_owners(&mut self, reply: &StatsReply<'_>, now_ms: u64) {
+        let Kernel { datapaths, keys, .. } = self;
         let Some(there) = datapaths.get_mut(&reply.datapath) else { return };
         let openflow = there.openflow;
         let inquiry = &mut there.inquiry;
@@ -127,7 +128,8 @@ impl Kernel {
         for entry in of_apps.take(RULES_MAX.saturating_sub(inquiry.rules) as usize) {
             inquiry.rules += 1;
             let key = keys.of(openflow, reply.datapath, entry.table_id, entry.priority, entry.matching);
-            key.into_iter().for_each(|key| rules.note_found(key, entry.owner));
+            let owner = Owner::of_cookie(entry.owner);
+            key.into_iter().for_each(|key| there.record.find(key, owner, entry.stays, now_ms));
         }
         if !reply.more {
             inquiry.stage = Stage::Answered;

@@ -128,6 +128,18 @@ impl Change {
     }
 }
 
+impl Change {
+    /// The switch at which something is deleted by it.
+    pub fn deletes_at(&self) -> Option<DatapathId> {
+        match self {
+            Change::Release((datapath, _)) | Change::ReleaseAll { first: (datapath, _), .. } => {
+                Some(*datapath)
+            }
+            Change::Nothing | Change::Claim { .. } => None,
+        }
+    }
+}
+
 /// Whose something is, and the claim's ticket if the switch has not said yet that it holds.
 #[derive(Clone, Debug)]
 struct Owner {

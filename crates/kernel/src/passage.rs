@@ -4,6 +4,7 @@
 
 use crate::bounds::{ALL_TABLES, Reaches, Scratch, command as flow_command};
 use crate::capability::Capability;
+use crate::datapath::Datapath;
 use crate::decision::{Decision, Effect, Refusal};
 use crate::dispatch::{Kernel, needed_to_hear};
 use crate::entries::{Asked, OWN_TICKET};
@@ -12,8 +13,9 @@ use crate::grant::Bounds;
 use crate::owned::{Change, Claimant};
 use crate::quota::{QuotaKind, Rate, STORE_BYTES, Use};
 use crate::rule_key::{RuleKey, taken_place};
+use crate::rules::{Age, Known, Owner};
 use crate::subscription::Subscription;
-use crate::visible::needed_to_ask;
+use crate::visible::{needed_to_ask, stays};
 use crate::wellformed;
 use crate::zones::{Zone, ZoneSet};
 use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, Subscribe, What};
@@ -21,17 +23,28 @@ use abi::event::kind;
 use abi::store;
 use abi::zone_id::COOKIE_MASK;
 use abi::{Frame, OpenFlowVersion, Outcome, Receipt, ZoneId};
-use flow::DatapathId;
 use flow::canonical::Dialect;
 use flow::vendor::{VendorPart, parts_of_actions};
+use flow::{DatapathId, PortNo};
 
 /// What is remembered of a command once it is on its way to its switch.
 #[derive(Clone, Debug)]
 pub(crate) enum ToNote {
-    /// Whose rule it is: from then on this zone's, or nobody's.
-    Rule { key: RuleKey, zone: ZoneId, datapath: DatapathId, is_gone: bool },
+    /// What becomes of a rule.
+    Rule { datapath: DatapathId, key: RuleKey, then: Then },
+    /// Some rules of these zones may be gone, and it is not known which.
+    Doubt { datapath: DatapathId, zones: ZoneSet },
     /// Whose group or meter.
     Owned(Change),
+}
+
+/// What becomes of a rule once the command is on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Then {
+    /// It is this zone's; whether it stays until somebody hears of its end, and since when.
+    Has { zone: ZoneId, stays: bool, age: Age },
+    /// It was this one's, and is gone.
+    Gone(Owner),
 }
 
 impl Kernel {
@@ -89,15 +102,14 @@ impl Kernel {
                 let taken = self.as_taken(command.datapath, &flow_mod);
                 self.check_flow_mod(zone, command.datapath, &taken)
                     .map_err(|refusal| why_exact(refusal, &flow_mod))?;
-                let key = self.check_owner(zone, command.datapath, &taken, now_ms, effects)?;
-                if flow_mod.command < flow_command::DELETE {
+                let meant = self.check_owner(zone, command.datapath, &taken, now_ms, effects)?;
+                // What takes the place of a rule that is there for certain needs no other.
+                let is_new = !matches!(meant, Some((_, Some(known))) if known.is_sure);
+                if flow_mod.command < flow_command::DELETE && is_new {
                     self.take_entry(zone, command.datapath, taken.table_id, now_ms, effects)?;
                 }
                 let stamped = self.stamp(zone, flow_mod);
-                let datapath = command.datapath;
-                // 1.0's modify adds what it does not find.
-                let is_gone = !matches!(flow_mod.command, flow_command::ADD | flow_command::MODIFY_STRICT);
-                self.to_note = key.map(|key| ToNote::Rule { key, zone, datapath, is_gone });
+                self.to_note = self.what_follows(zone, command.datapath, &flow_mod, meant, now_ms);
                 self.send(Command { what: What::FlowMod(stamped), ..command })
             }
             What::PacketOut(packet_out) => {
@@ -235,7 +247,8 @@ impl Kernel {
         FlowMod { table_id, priority, ..*it }
     }
 
-    /// The rule that a strict command means, unless that is another's. Of one that is refused the switch is asked whether it has it still.
+    /// The rule that a strict command means, with what is known of it, unless that is another's. Of one that is refused the switch is asked whether
+    /// it has it still.
     #[inline]
     fn check_owner(
         &mut self,
@@ -244,26 +257,95 @@ impl Kernel {
         it: &FlowMod<'_>,
         now_ms: u64,
         effects: &mut Vec<Effect>,
-    ) -> Result<Option<RuleKey>, Refusal> {
+    ) -> Result<Option<(RuleKey, Option<Known>)>, Refusal> {
         let openflow = self.check_here(datapath)?;
         // One of all tables means a rule of each, and its cookie keeps it from those of others.
         if matches!(it.command, flow_command::MODIFY | flow_command::DELETE) || it.table_id == ALL_TABLES {
             return Ok(None);
         }
-        let key = self.keys.of(openflow, datapath, it.table_id, it.priority, it.matching);
-        let owner = key.and_then(|key| self.rules.owner(key)).filter(|owner| *owner != zone);
-        let (Some(key), Some(owner)) = (key, owner) else { return Ok(key) };
+        let Kernel { datapaths, keys, .. } = self;
+        let Some(Datapath { record, .. }) = datapaths.get_mut(&datapath) else {
+            return Err(Refusal::NoSuchSwitch(datapath));
+        };
+        let unreadable = Refusal::MalformedPart { part: "match", offset: 0, field: "oxm_fields" };
+        let key = keys.of(openflow, datapath, it.table_id, it.priority, it.matching).ok_or(unreadable)?;
+        match record.known(key) {
+            Some(known) if known.owner == Owner::Zone(zone) => Ok(Some((key, Some(known)))),
+            Some(known) => self.check_others(zone, datapath, it, (key, known), now_ms, effects),
+            None if it.command == flow_command::DELETE_STRICT => Ok(Some((key, None))),
+            None => {
+                let room = record.room(now_ms);
+                if room.ask {
+                    effects.push(Effect::Ask { datapath, asked: Asked::Record });
+                }
+                if room.is_free { Ok(Some((key, None))) } else { Err(Refusal::TooManyRules(datapath)) }
+            }
+        }
+    }
+
+    /// A rule that is not this zone's.
+    #[cold]
+    fn check_others(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        it: &FlowMod<'_>,
+        (key, known): (RuleKey, Known),
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<(RuleKey, Option<Known>)>, Refusal> {
         if self.require(zone, Capability::RuleWriteOthers).is_ok() {
-            return Ok(Some(key));
+            return Ok(Some((key, Some(known))));
         }
-        // What number a switch of 1.0 gives its table nobody knows.
-        let asked_of = if openflow == OpenFlowVersion::V1_0 { ALL_TABLES } else { it.table_id };
-        if let Some(there) = self.datapaths.get_mut(&datapath)
-            && there.sought.seek(key, asked_of, owner, it.matching, now_ms)
-        {
-            effects.push(Effect::Ask { datapath, asked: Asked::Rule });
+        if let Some(Datapath { record, openflow, .. }) = self.datapaths.get_mut(&datapath) {
+            // What number a switch of 1.0 gives its table nobody knows.
+            let asked_of = if *openflow == OpenFlowVersion::V1_0 { ALL_TABLES } else { it.table_id };
+            if record.sought.seek(key, asked_of, known.owner, it.matching, now_ms) {
+                effects.push(Effect::Ask { datapath, asked: Asked::Rule });
+            }
         }
-        Err(Refusal::OthersRule(owner))
+        Err(match known.owner {
+            Owner::Zone(owner) => Refusal::OthersRule(owner),
+            Owner::Foreign => Refusal::ForeignRule,
+        })
+    }
+
+    /// What is to be remembered of a flow mod that passes.
+    #[inline]
+    fn what_follows(
+        &self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        it: &FlowMod<'_>,
+        meant: Option<(RuleKey, Option<Known>)>,
+        now_ms: u64,
+    ) -> Option<ToNote> {
+        let stays = stays(it.idle_timeout_s, it.hard_timeout_s, it.flags);
+        let has = Then::Has { zone, stays, age: Age::at(now_ms) };
+        let then = match (it.command, meant) {
+            (flow_command::ADD, Some((key, _))) => (key, has),
+            (flow_command::MODIFY_STRICT, Some((key, _))) => (key, self.modified(datapath, has)?),
+            // One that a filter may keep in the switch is still its owner's.
+            (_, Some((key, Some(known)))) if !has_filter(it) => (key, Then::Gone(known.owner)),
+            (flow_command::MODIFY, _) => return None,
+            (_, Some((_, None))) => return None,
+            _ => return Some(self.doubt(zone, datapath)),
+        };
+        Some(ToNote::Rule { datapath, key: then.0, then: then.1 })
+    }
+
+    /// 1.0's modify adds what it does not find, and changes the cookie of what it finds. Later versions do neither.
+    #[cold]
+    fn modified(&self, datapath: DatapathId, has: Then) -> Option<Then> {
+        (self.datapaths.get(&datapath)?.openflow == OpenFlowVersion::V1_0).then_some(has)
+    }
+
+    /// Of whose rules some may be gone after a loose delete: the sender's, or everybody's if it reaches those of others.
+    #[cold]
+    fn doubt(&self, zone: ZoneId, datapath: DatapathId) -> ToNote {
+        let reaches_all = self.require(zone, Capability::RuleWriteOthers).is_ok();
+        let zones = if reaches_all { ZoneSet::ALL } else { ZoneSet::only(zone) };
+        ToNote::Doubt { datapath, zones }
     }
 
     /// The command that was decided on last is on its way to its switch, behind those that went before. One of which this is not said changes
@@ -271,21 +353,40 @@ impl Kernel {
     #[inline]
     pub fn on_sent(&mut self) {
         match self.to_note.take() {
-            Some(ToNote::Rule { key, zone, is_gone: true, .. }) => self.rules.forget(key, zone),
-            Some(ToNote::Rule { key, zone, datapath, .. }) => self.note_owner(key, zone, datapath),
-            Some(ToNote::Owned(change)) => self.owned.on_sent(change),
+            Some(ToNote::Rule { datapath, key, then }) => self.note_rule(datapath, key, then),
+            Some(ToNote::Doubt { datapath, zones }) => self.doubt_rules(datapath, zones),
+            Some(ToNote::Owned(change)) => {
+                // With a group or a meter the rules go that name it, whoever has them.
+                if let Some(datapath) = change.deletes_at() {
+                    self.doubt_rules(datapath, ZoneSet::ALL);
+                }
+                self.owned.on_sent(change);
+            }
             None => {}
         }
     }
 
     /// Whose rule it is from now on.
     #[inline]
-    fn note_owner(&mut self, key: RuleKey, zone: ZoneId, datapath: DatapathId) {
-        self.rules.note(key, zone);
-        // An answer that is under way may be older than this rule.
-        if let Some(there) = self.datapaths.get_mut(&datapath).filter(|it| it.sought.wanted().is_some()) {
-            there.sought.on_rule(key);
+    fn note_rule(&mut self, datapath: DatapathId, key: RuleKey, then: Then) {
+        let Some(Datapath { record, .. }) = self.datapaths.get_mut(&datapath) else { return };
+        match then {
+            Then::Has { zone, stays, age } => record.note(key, zone, stays, age),
+            Then::Gone(owner) => record.forget(key, owner),
         }
+    }
+
+    #[cold]
+    fn doubt_rules(&mut self, datapath: DatapathId, zones: ZoneSet) {
+        if let Some(there) = self.datapaths.get_mut(&datapath) {
+            there.record.doubt(zones);
+        }
+    }
+
+    /// A switch has answered something that this zone sent with an error, or has not said what became of it: what was noted as the zone's may not be
+    /// in the switch.
+    pub fn on_failed(&mut self, datapath: DatapathId, zone: ZoneId) {
+        self.doubt_rules(datapath, ZoneSet::only(zone));
     }
 
     /// Whether it means the rule by which switches send up what nothing else matches. An add would replace it, and 1.0 cannot keep a strict
@@ -542,6 +643,14 @@ fn why_exact(refusal: Refusal, asked: &FlowMod<'_>) -> Refusal {
         }
         other => other,
     }
+}
+
+/// OFPG_ANY.
+const ANY_GROUP: u32 = 0xffff_ffff;
+
+/// Whether a delete has more conditions than table, priority and match, so that it may leave the rule where it is.
+fn has_filter(it: &FlowMod<'_>) -> bool {
+    it.cookie_mask & COOKIE_MASK != 0 || it.out_port != PortNo::ANY || it.out_group != ANY_GROUP
 }
 
 /// A claim as it is to be sent: the kernel wants its receipt, whether the app does or not.

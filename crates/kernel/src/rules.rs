@@ -1,282 +1,395 @@
-//! Whose a rule is, by what makes two rules one for a switch: its table, its priority and its match.
+//! Whose each rule of one switch is: a table of owners by the key of a rule, exact and eight bytes a rule.
 //!
 //! ```text
-//!   add, strict modify, strict delete ──> RuleKey ──> Rules: nobody's that is known, the asker's, or another's (refused)
-//!                                                       └─> Sought: the switch is asked whether that one is still there
+//!   add, strict modify ──> note ──┐
+//!   what the switch has ─> find ──┼──> places: 51 bits of the key, age, sure?, seen?, owner ──> owner
+//!   removed, deleted ────> forget ┘
 //! ```
 //!
-//! An add replaces the equal rule of whoever has it (OpenFlow 1.3.5, 6.4), and no cookie keeps it from that. So the kernel remembers whose the
-//! last rules are, eight bytes each: [`REMEMBERED`] for each worker, and never more. Rules fall into buckets of `WAYS`; in a full one the oldest
-//! rule of whoever has most there is forgotten. So an app that adds without end pushes out its own rules, and not those of an app that has few.
-//! A rule that was forgotten can be replaced. What a switch had before this kernel it says when it has come up ([`crate::found`]); of that
-//! nothing takes the place of what is newer, and in a full bucket only of who has much more there.
+//! An open-addressing table with linear probing. A key is a random number already, so its upper bits are the place where the search begins. The
+//! table has twice as many places when three quarters are taken, and no other step allocates. It never loses a rule: how many there may be is
+//! decided by [`crate::record`] before one is noted.
 //!
-//! What is remembered may be gone from the switch: a time-out needs no word. So who is refused has the switch asked, once a second for each
-//! switch at most, and what it does not have any more is forgotten.
+//! To find out what is gone, the table is swept: [`Rules::begin_sweep`] makes all rules unseen, [`Rules::note`] and [`Rules::find`] make a rule
+//! seen, and [`Rules::end_sweep`] forgets those that are still unseen.
 //!
-//! In: rules, and what the switch answered. Out: an owner. Never sends anything; allocates its memory with the first rule, and for a question.
+//! In: rules that were sent, found or removed. Out: an owner. Never knows a switch, a match or the time.
 
 use crate::rule_key::RuleKey;
 use crate::zones::MAX_ZONE;
 use abi::ZoneId;
 
-/// Rules whose owners are remembered.
-pub(crate) const REMEMBERED: usize = BUCKETS * WAYS;
+/// Bits of a place that hold the owner; a place of zeros is free.
+const OWNER: u64 = 0x7f;
+const FOREIGN: u64 = MAX_ZONE as u64 + 1;
+const _: () = assert!(FOREIGN <= OWNER, "every owner fits where it is kept");
 
-/// All of them are 256 KiB, which stay in a core's own cache. With four times as many each add waited for memory: 1,024 switches had half of the
-/// throughput of one, and have four fifths with these.
-const BUCKETS: usize = 1 << 12;
+/// Whether the rule was seen in the sweep: as [`Rules::seen`] is.
+const SEEN: u64 = 1 << 7;
 
-/// Rules of a bucket: as many as one line of the processor's cache holds.
-const WAYS: usize = 8;
+/// Whether the rule stays in the switch until somebody hears of its end.
+const SURE: u64 = 1 << 8;
 
-/// Bits of a place that hold the owner; 0 is nobody.
-const OWNER_BITS: u32 = 6;
-const OWNER_MASK: u64 = (1 << OWNER_BITS) - 1;
-const _: () = assert!(MAX_ZONE as u64 <= OWNER_MASK, "every zone's number fits where the owner is kept");
+/// When it was noted, in units of [`AGE_MS`]. It comes round after two minutes: then an old rule is taken for a young one, which does no harm.
+const AGE_SHIFT: u32 = 9;
+const AGE: u64 = 0xf;
+const AGE_MS: u64 = 1 << 13;
 
-/// A switch is asked about a rule as often as this.
-const SEEK_INTERVAL_MS: u64 = 1_000;
+/// The rest is the key: one of a million rules has the same 51 bits as a new one once in 2^31, and nobody who does not know the seed can find two.
+const KEY: u64 = !(OWNER | SEEN | SURE | AGE << AGE_SHIFT);
 
-impl RuleKey {
-    fn bucket(self) -> usize {
-        // Fewer than there are buckets.
-        (self.0 >> OWNER_BITS) as usize % BUCKETS
+/// Places of the smallest table.
+const PLACES_MIN: usize = 16;
+
+/// Whose a rule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A zone's.
+    Zone(ZoneId),
+    /// Nobody's on this node.
+    Foreign,
+}
+
+impl Owner {
+    /// By the upper bits of a cookie that the switch says.
+    pub fn of_cookie(owner: ZoneId) -> Owner {
+        if owner == ZoneId::KERNEL || owner.0 > MAX_ZONE { Owner::Foreign } else { Owner::Zone(owner) }
     }
 
-    fn owned_by(self, owner: ZoneId) -> u64 {
-        self.0 & !OWNER_MASK | u64::from(owner.0) & OWNER_MASK
+    fn to_bits(self) -> u64 {
+        match self {
+            Owner::Zone(zone) => u64::from(zone.0) & OWNER,
+            Owner::Foreign => FOREIGN,
+        }
+    }
+
+    fn from_bits(place: u64) -> Owner {
+        match place & OWNER {
+            FOREIGN => Owner::Foreign,
+            // Seven bits.
+            number => Owner::Zone(ZoneId(number as u16)),
+        }
     }
 }
 
-/// The owners of the last rules.
+/// When a rule was sent to its switch, as far as that matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Age(u64);
+
+impl Age {
+    /// Now.
+    pub fn at(now_ms: u64) -> Age {
+        Age((now_ms / AGE_MS) & AGE)
+    }
+
+    /// So long before now that every message of the switch that comes now was sent after it.
+    pub fn before(now_ms: u64) -> Age {
+        Age((now_ms / AGE_MS).wrapping_sub(2) & AGE)
+    }
+
+    /// Whether what a switch says now may be older than the rule.
+    fn is_young(self, now_ms: u64) -> bool {
+        (now_ms / AGE_MS).wrapping_sub(self.0) & AGE < 2
+    }
+}
+
+/// What is known of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Whose it is.
+    pub owner: Owner,
+    /// Whether the switch has it for certain: it neither times out nor goes in another way without a word.
+    pub is_sure: bool,
+}
+
+/// The owners of one switch's rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
-    /// In each bucket the newest first; 0: free. Nothing until there is a rule.
+    /// A power of two of them, or none until there is a rule.
     places: Vec<u64>,
+    count: usize,
+    /// 0 or [`SEEN`]: how that bit is in rules that were seen since the last sweep began.
+    seen: u64,
 }
 
 impl Rules {
-    fn bucket(&mut self, key: RuleKey) -> Option<&mut [u64]> {
-        self.places.chunks_exact_mut(WAYS).nth(key.bucket())
-    }
-
-    /// Whose it is, as far as it is known.
+    /// How many there are.
     #[inline]
-    pub fn owner(&self, key: RuleKey) -> Option<ZoneId> {
-        let bucket = self.places.chunks_exact(WAYS).nth(key.bucket())?;
-        let place =
-            bucket.iter().find(|place| **place & !OWNER_MASK == key.0 & !OWNER_MASK && **place != 0)?;
-        // Six bits.
-        Some(ZoneId((place & OWNER_MASK) as u16))
+    pub fn len(&self) -> usize {
+        self.count
     }
 
-    /// It is this zone's from now on.
-    pub fn note(&mut self, key: RuleKey, owner: ZoneId) {
-        self.begin();
-        let Some(bucket) = self.bucket(key) else { return };
-        let same = bucket.iter().position(|place| *place & !OWNER_MASK == key.0 & !OWNER_MASK);
-        let gives_way = same
-            .or_else(|| bucket.iter().position(|place| *place == 0))
-            .unwrap_or_else(|| oldest_of_most(bucket, owner));
-        bucket[..=gives_way].rotate_right(1);
-        bucket[0] = key.owned_by(owner);
+    /// What is known of a rule.
+    #[inline]
+    pub fn known(&self, key: RuleKey) -> Option<Known> {
+        let place = self.places.get(self.look(key).ok()?)?;
+        Some(Known { owner: Owner::from_bits(*place), is_sure: *place & SURE != 0 })
     }
 
-    /// A switch has had it as this zone's, since nobody knows when: whatever was noted is newer. In a full bucket it has the place of one whose
-    /// owner has at least two more there than this zone, and otherwise none.
-    pub fn note_found(&mut self, key: RuleKey, owner: ZoneId) {
-        self.begin();
-        let Some(bucket) = self.bucket(key) else { return };
-        let is_it = |place: &u64| place & !OWNER_MASK == key.0 & !OWNER_MASK && *place != 0;
-        if bucket.iter().any(is_it) {
-            return;
+    /// It is this one's from now on, whoever had it.
+    #[inline]
+    pub fn note(&mut self, key: RuleKey, owner: Owner, is_sure: bool, age: Age) {
+        if (self.count + 1) * 4 > self.places.len() * 3 {
+            self.grow();
         }
-        let count = |zone: u64| bucket.iter().filter(|place| *place & OWNER_MASK == zone).count();
-        let gives_way = bucket.iter().position(|place| *place == 0).or_else(|| {
-            let oldest = oldest_of_most(bucket, owner);
-            let most = count(bucket[oldest] & OWNER_MASK);
-            (most > count(u64::from(owner.0)) + 1).then_some(oldest)
+        let is_sure = if is_sure { SURE } else { 0 };
+        let place = key.0 & KEY | age.0 << AGE_SHIFT | is_sure | self.seen | owner.to_bits();
+        let at = self.look(key).unwrap_or_else(|free| {
+            self.count += 1;
+            free
         });
-        let Some(gives_way) = gives_way else { return };
-        bucket[gives_way..].rotate_left(1);
-        bucket[WAYS - 1] = key.owned_by(owner);
+        self.places[at] = place;
     }
 
-    fn begin(&mut self) {
-        if self.places.is_empty() {
-            self.places = vec![0; REMEMBERED];
-        }
-    }
-
-    /// It is gone, if it was this zone's.
-    pub fn forget(&mut self, key: RuleKey, owner: ZoneId) {
-        let its = key.owned_by(owner);
-        if let Some(place) =
-            self.bucket(key).and_then(|bucket| bucket.iter_mut().find(|place| **place == its))
-        {
-            *place = 0;
-        }
-    }
-}
-
-/// The place in a full bucket of the oldest rule of whoever has most in it with the one that `adder` adds, so that of two who have as many
-/// the adder gives way.
-fn oldest_of_most(bucket: &[u64], adder: ZoneId) -> usize {
-    // Where all are one's, as with a single app that adds much, there is nothing to count.
-    let is_all_of_one = bucket.windows(2).all(|pair| (pair[0] ^ pair[1]) & OWNER_MASK == 0);
-    if is_all_of_one {
-        return bucket.len().saturating_sub(1);
-    }
-    let count = |place: &u64| {
-        let there = bucket.iter().filter(|other| *other & OWNER_MASK == place & OWNER_MASK).count();
-        there + usize::from(place & OWNER_MASK == u64::from(adder.0))
-    };
-    let most = bucket.iter().map(count).max().unwrap_or_default();
-    bucket.iter().rposition(|place| count(place) == most).unwrap_or_default()
-}
-
-/// A rule of which a switch is asked whether it has it.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// Its table.
-    pub table_id: u8,
-    /// Whose it was.
-    pub owner: ZoneId,
-    /// Its match as canonical bytes.
-    pub matching: Vec<u8>,
-    key: RuleKey,
-}
-
-/// What a switch is asked about its rules: one at a time.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sought {
-    wanted: Option<Wanted>,
-    is_there: bool,
-    asked_ms: Option<u64>,
-}
-
-impl Sought {
-    /// Whether it is time to ask about this rule; if so, it is taken to be asked now. As long as a question is open there is no other, since the
-    /// answer does not say to which of them it belongs; that every question ends, by an answer or by [`Self::on_no_answer`], is for whoever asks.
-    pub fn seek(&mut self, key: RuleKey, table_id: u8, owner: ZoneId, matching: &[u8], now_ms: u64) -> bool {
-        let is_soon = self.asked_ms.is_some_and(|asked| now_ms.saturating_sub(asked) < SEEK_INTERVAL_MS);
-        if is_soon || self.wanted.is_some() {
-            return false;
-        }
-        let wanted = Wanted { table_id, owner, matching: matching.to_vec(), key };
-        *self = Sought { wanted: Some(wanted), is_there: false, asked_ms: Some(now_ms) };
+    /// The switch has it. Says whether it was known: what is known is newer than what a switch says, and stays as it is.
+    pub fn find(&mut self, key: RuleKey) -> bool {
+        let Ok(at) = self.look(key) else { return false };
+        self.places[at] = self.places[at] & !SEEN | self.seen;
         true
     }
 
-    /// What is asked about.
-    pub fn wanted(&self) -> Option<&Wanted> {
-        self.wanted.as_ref()
+    /// It is gone, if it was this one's.
+    pub fn forget(&mut self, key: RuleKey, owner: Owner) {
+        if let Ok(at) = self.look(key)
+            && Owner::from_bits(self.places[at]) == owner
+        {
+            self.remove(at);
+        }
     }
 
-    /// The switch has this rule, or has just been given it.
-    pub fn on_rule(&mut self, key: RuleKey) {
-        self.is_there |= self.wanted.as_ref().is_some_and(|wanted| wanted.key == key);
+    /// The switch says that it is gone, if it was this one's. One that was sent a moment ago may have been sent after the switch said so: that one
+    /// stays, and is not sure.
+    pub fn on_removed(&mut self, key: RuleKey, owner: Owner, now_ms: u64) {
+        let Ok(at) = self.look(key) else { return };
+        let place = self.places[at];
+        if Owner::from_bits(place) != owner {
+            return;
+        }
+        if Age(place >> AGE_SHIFT & AGE).is_young(now_ms) {
+            self.places[at] = place & !SURE;
+        } else {
+            self.remove(at);
+        }
     }
 
-    /// The answer is whole: the rule that is not there any more, and whose it was.
-    pub fn on_end(&mut self) -> Option<(RuleKey, ZoneId)> {
-        let wanted = self.wanted.take()?;
-        (!self.is_there).then_some((wanted.key, wanted.owner))
+    /// From now on it is noted which rules are seen.
+    pub fn begin_sweep(&mut self) {
+        self.seen ^= SEEN;
     }
 
-    /// There is no answer this time.
-    pub fn on_no_answer(&mut self) {
-        self.wanted = None;
+    /// Forgets all that was not seen since the sweep began, and gives the memory back that it took.
+    pub fn end_sweep(&mut self) {
+        let seen = self.seen;
+        let is_kept = |place: &u64| *place != 0 && *place & SEEN == seen;
+        let kept = self.places.iter().copied().filter(is_kept).collect::<Vec<_>>();
+        self.refill(room_for(kept.len()), &kept);
     }
+
+    #[cold]
+    fn grow(&mut self) {
+        let all: Vec<u64> = self.places.iter().copied().filter(|place| *place != 0).collect();
+        self.refill((self.places.len() * 2).max(PLACES_MIN), &all);
+    }
+
+    fn refill(&mut self, places: usize, rules: &[u64]) {
+        self.places = vec![0; places];
+        self.count = rules.len();
+        for rule in rules {
+            if let Err(free) = self.look(RuleKey(*rule)) {
+                self.places[free] = *rule;
+            }
+        }
+    }
+
+    /// Where it is, or the free place where it belongs. Without any place that is 0.
+    #[inline]
+    fn look(&self, key: RuleKey) -> Result<usize, usize> {
+        if self.places.is_empty() {
+            return Err(0);
+        }
+        let wanted = key.0 & KEY;
+        let mut at = self.home(wanted);
+        // It ends, since a quarter of the places is free.
+        loop {
+            match self.places[at] {
+                0 => return Err(at),
+                place if place & KEY == wanted => return Ok(at),
+                _ => at = (at + 1) & (self.places.len() - 1),
+            }
+        }
+    }
+
+    /// Where the search for it begins: as many of its upper bits as the number of a place has.
+    #[inline]
+    fn home(&self, place: u64) -> usize {
+        (place >> (64 - self.places.len().trailing_zeros())) as usize
+    }
+
+    /// Frees a place. Those behind it that would not be found any more move up.
+    fn remove(&mut self, mut hole: usize) {
+        let last = self.places.len() - 1;
+        let mut at = (hole + 1) & last;
+        while self.places[at] != 0 {
+            let place = self.places[at];
+            let from_home = at.wrapping_sub(self.home(place)) & last;
+            if from_home >= at.wrapping_sub(hole) & last {
+                self.places[hole] = place;
+                hole = at;
+            }
+            at = (at + 1) & last;
+        }
+        self.places[hole] = 0;
+        self.count -= 1;
+    }
+}
+
+/// Places for so many rules, of which the table is half full at most; none for none.
+fn room_for(rules: usize) -> usize {
+    if rules == 0 { 0 } else { (rules * 2).next_power_of_two().max(PLACES_MIN) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rule_key::mixed;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
 
-    const ONE: ZoneId = ZoneId(1);
-    const OTHER: ZoneId = ZoneId(63);
+    const ONE: Owner = Owner::Zone(ZoneId(1));
+    const OTHER: Owner = Owner::Zone(ZoneId(63));
+    const NOW: Age = Age(3);
 
     fn key(number: u64) -> RuleKey {
         RuleKey(mixed(number))
     }
 
+    fn owner(rules: &Rules, number: u64) -> Option<Owner> {
+        rules.known(key(number)).map(|known| known.owner)
+    }
+
     #[test]
     fn the_last_to_add_a_rule_has_it_until_it_is_gone() {
         let mut rules = Rules::default();
-        assert_eq!(rules.owner(key(1)), None);
-        rules.note(key(1), ONE);
-        assert_eq!((rules.owner(key(1)), rules.owner(key(2))), (Some(ONE), None));
+        rules.forget(key(1), ONE);
+        assert_eq!((owner(&rules, 1), rules.find(key(1))), (None, false));
+        rules.note(key(1), ONE, false, NOW);
+        assert_eq!((owner(&rules, 1), owner(&rules, 2)), (Some(ONE), None));
         rules.forget(key(1), OTHER);
-        assert_eq!(rules.owner(key(1)), Some(ONE));
-        rules.note(key(1), OTHER);
-        assert_eq!(rules.owner(key(1)), Some(OTHER));
+        assert_eq!(owner(&rules, 1), Some(ONE));
+        rules.note(key(1), OTHER, true, NOW);
+        assert_eq!(rules.known(key(1)), Some(Known { owner: OTHER, is_sure: true }));
         rules.forget(key(1), OTHER);
-        assert_eq!(rules.owner(key(1)), None);
+        assert_eq!((owner(&rules, 1), rules.len()), (None, 0));
     }
 
     #[test]
-    fn who_adds_without_end_pushes_out_its_own_rules_only() {
+    fn a_cookie_that_names_no_zone_is_of_somebody_elses_rule() {
+        assert_eq!(Owner::of_cookie(ZoneId(63)), OTHER);
+        for number in [0, 64, 0x0a00, u16::MAX] {
+            assert_eq!(Owner::of_cookie(ZoneId(number)), Owner::Foreign, "{number}");
+        }
         let mut rules = Rules::default();
-        (0..1_000).for_each(|number| rules.note(key(number), ONE));
-        (1_000..1_000_000).for_each(|number| rules.note(key(number), OTHER));
-        assert!((0..1_000).all(|number| rules.owner(key(number)) == Some(ONE)));
-        let left = (1_000..1_000_000).filter(|number| rules.owner(key(*number)).is_some()).count();
-        assert!((REMEMBERED * 9 / 10..=REMEMBERED).contains(&left), "{left}");
-        assert_eq!(rules.places.len(), REMEMBERED);
+        rules.note(key(1), Owner::Foreign, false, NOW);
+        assert_eq!(owner(&rules, 1), Some(Owner::Foreign));
     }
 
-    proptest::proptest! {
-        /// Of a few rules of one bucket, by two who add and three of whom a switch says that it has their rules.
-        #[test]
-        fn what_a_switch_has_said_never_takes_the_place_of_what_is_newer(
-            added in proptest::collection::vec((0..12_u64, 1..3_u16), 0..20),
-            found in proptest::collection::vec((0..40_u64, 1..4_u16), 0..60),
-        ) {
-            let same_bucket = |number: u64| RuleKey(mixed(number) & !(((BUCKETS as u64) - 1) << OWNER_BITS));
+    #[test]
+    fn who_adds_without_end_pushes_nothing_out() {
+        let mut rules = Rules::default();
+        (0..1_000).for_each(|number| rules.note(key(number), ONE, false, NOW));
+        (1_000..300_000).for_each(|number| rules.note(key(number), OTHER, false, NOW));
+        assert!((0..1_000).all(|number| owner(&rules, number) == Some(ONE)));
+        assert!((1_000..300_000).all(|number| owner(&rules, number) == Some(OTHER)));
+        assert_eq!((rules.len(), rules.places.len()), (300_000, 1 << 19));
+    }
+
+    #[test]
+    fn a_sweep_forgets_what_was_not_seen_and_gives_its_memory_back() {
+        let mut rules = Rules::default();
+        (0..1_000).for_each(|number| rules.note(key(number), ONE, false, NOW));
+        for _ in 0..2 {
+            rules.begin_sweep();
+            assert!((500..510).all(|number| rules.find(key(number))));
+            rules.note(key(2_000), OTHER, false, NOW);
+            rules.end_sweep();
+            assert!((500..510).all(|number| owner(&rules, number) == Some(ONE)));
+            assert_eq!((rules.len(), rules.places.len(), owner(&rules, 2_000)), (11, 32, Some(OTHER)));
+        }
+        rules.begin_sweep();
+        rules.end_sweep();
+        assert_eq!((rules.len(), rules.places.capacity()), (0, 0));
+    }
+
+    #[test]
+    fn a_rule_that_was_sent_again_outlives_the_word_that_it_was_gone() {
+        for now_ms in (0..600_000).step_by(1_000) {
             let mut rules = Rules::default();
-            added.iter().for_each(|(number, zone)| rules.note(same_bucket(*number), ZoneId(*zone)));
-            let before: Vec<_> = (0..12).map(|number| rules.owner(same_bucket(number))).collect();
-            found.iter().for_each(|(number, zone)| rules.note_found(same_bucket(*number), ZoneId(*zone)));
-            let owned = |rules: &Rules, zone: u16| {
-                rules.places.iter().filter(|place| *place & OWNER_MASK == u64::from(zone)).count()
-            };
-            for (number, owner) in before.iter().enumerate().filter_map(|(number, it)| Some((number, (*it)?))) {
-                let now = rules.owner(same_bucket(number as u64));
-                // Either it is as it was, or its owner had so many that one of them gave way.
-                proptest::prop_assert!(now == Some(owner) || owned(&rules, owner.0) >= 2, "{number} {now:?}");
-            }
-            proptest::prop_assert!((1..4).map(|zone| owned(&rules, zone)).sum::<usize>() <= WAYS);
+            rules.note(key(1), ONE, true, Age::at(now_ms));
+            rules.on_removed(key(1), OTHER, now_ms + 60_000);
+            rules.on_removed(key(1), ONE, now_ms + AGE_MS - 1);
+            assert_eq!(rules.known(key(1)), Some(Known { owner: ONE, is_sure: false }), "{now_ms}");
+            rules.on_removed(key(1), ONE, now_ms + 2 * AGE_MS);
+            assert_eq!(rules.known(key(1)), None, "{now_ms}");
+            rules.note(key(1), ONE, true, Age::before(now_ms));
+            rules.on_removed(key(1), ONE, now_ms);
+            assert_eq!(rules.known(key(1)), None, "{now_ms}: it was there before");
         }
     }
 
-    #[test]
-    fn what_switches_say_without_end_leaves_those_who_have_few_theirs() {
-        let mut rules = Rules::default();
-        (0..1_000).for_each(|number| rules.note(key(number), ONE));
-        (1_000..1_000_000).for_each(|number| rules.note_found(key(number), OTHER));
-        assert!((0..1_000).all(|number| rules.owner(key(number)) == Some(ONE)));
-        (1_000_000..1_001_000).for_each(|number| rules.note_found(key(number), ZoneId(7)));
-        let found = (1_000_000..1_001_000).filter(|number| rules.owner(key(*number)).is_some()).count();
-        assert!(found > 990, "{found}: those of whom there are few have room beside one who has all");
-        assert_eq!(rules.places.len(), REMEMBERED);
+    #[derive(Clone, Debug)]
+    enum Step {
+        Note(u64, u16, bool),
+        Forget(u64, u16),
+        Find(u64),
+        Sweep(Vec<u64>),
     }
 
-    #[test]
-    fn a_switch_is_asked_about_one_rule_at_a_time_and_seldom() {
-        let mut sought = Sought::default();
-        let seek = |sought: &mut Sought, number, now_ms| sought.seek(key(number), 0, ONE, &[], now_ms);
-        assert!(seek(&mut sought, 1, 0) && !seek(&mut sought, 2, 5_000));
-        sought.on_rule(key(2));
-        assert_eq!(sought.on_end(), Some((key(1), ONE)));
-        assert!(seek(&mut sought, 2, 5_000) && !seek(&mut sought, 1, 5_900));
-        sought.on_rule(key(2));
-        assert_eq!(sought.on_end(), None);
-        assert!(!seek(&mut sought, 1, 5_999) && seek(&mut sought, 1, 6_000));
-        assert!(!seek(&mut sought, 2, 600_000), "an answer that is late would be taken for that of another");
-        sought.on_no_answer();
-        assert!(seek(&mut sought, 2, 600_000));
+    fn step() -> impl Strategy<Value = Step> {
+        let number = 0..60_u64;
+        prop_oneof![
+            6 => (number.clone(), 1..4_u16, any::<bool>()).prop_map(|(number, zone, sure)| Step::Note(number, zone, sure)),
+            4 => (number.clone(), 1..4_u16).prop_map(|(number, zone)| Step::Forget(number, zone)),
+            1 => number.clone().prop_map(Step::Find),
+            1 => proptest::collection::vec(number, 0..60).prop_map(Step::Sweep),
+        ]
+    }
+
+    proptest! {
+        /// Keys that crowd: their upper bits are the same few, so that most searches run over each other and over the table's end.
+        #[test]
+        fn it_is_a_map(steps in proptest::collection::vec(step(), 0..200)) {
+            let key = |number: u64| RuleKey(u64::MAX << 61 & mixed(number) | (number + 1) << 20 | 0x1fff);
+            let (mut rules, mut map) = (Rules::default(), HashMap::<u64, (u16, bool)>::new());
+            for step in steps {
+                match step {
+                    Step::Note(number, zone, sure) => {
+                        rules.note(key(number), Owner::Zone(ZoneId(zone)), sure, Age(number & AGE));
+                        map.insert(number, (zone, sure));
+                    }
+                    Step::Forget(number, zone) => {
+                        rules.forget(key(number), Owner::Zone(ZoneId(zone)));
+                        if map.get(&number).is_some_and(|(owner, _)| *owner == zone) {
+                            map.remove(&number);
+                        }
+                    }
+                    Step::Find(number) => prop_assert_eq!(rules.find(key(number)), map.contains_key(&number)),
+                    Step::Sweep(seen) => {
+                        rules.begin_sweep();
+                        seen.iter().for_each(|number| {
+                            rules.find(key(*number));
+                        });
+                        rules.end_sweep();
+                        map.retain(|number, _| seen.contains(number));
+                    }
+                }
+                prop_assert_eq!(rules.len(), map.len());
+                for number in 0..60 {
+                    let known = map.get(&number).map(|(zone, is_sure)| {
+                        Known { owner: Owner::Zone(ZoneId(*zone)), is_sure: *is_sure }
+                    });
+                    prop_assert_eq!(rules.known(key(number)), known);
+                }
+            }
+        }
     }
 }

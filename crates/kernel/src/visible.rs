@@ -67,14 +67,27 @@ fn own_entries(zone: ZoneId, entries: &[u8], own: &mut Vec<u8>) {
 /// Where an entry's table, priority and match are, and the match's own header (1.3.5, 7.2.3.1).
 const ENTRY_TABLE_AT: usize = 2;
 const ENTRY_PRIORITY_AT: usize = 12;
+const ENTRY_IDLE_TIMEOUT_AT: usize = 14;
+const ENTRY_HARD_TIMEOUT_AT: usize = 16;
+const ENTRY_FLAGS_AT: usize = 18;
 const ENTRY_MATCH_AT: usize = 48;
 const MATCH_HEADER_LEN: usize = 4;
+
+/// OFPFF_SEND_FLOW_REM.
+const SEND_FLOW_REM: u16 = 1;
+
+/// Whether a rule with these time-outs and flags stays in its switch until somebody deletes it or hears of its end.
+pub(crate) fn stays(idle_timeout_s: u16, hard_timeout_s: u16, flags: u16) -> bool {
+    (idle_timeout_s == 0 && hard_timeout_s == 0) || flags & SEND_FLOW_REM != 0
+}
 
 /// A flow entry of an answer, as far as it says which it is.
 pub(crate) struct EntryFound<'a> {
     pub table_id: u8,
     pub priority: u16,
     pub owner: ZoneId,
+    /// Whether it goes only with a word: it has no time-out, or its end is told.
+    pub stays: bool,
     pub matching: &'a [u8],
 }
 
@@ -91,6 +104,11 @@ pub(crate) fn entries(mut entries: &[u8]) -> impl Iterator<Item = EntryFound<'_>
             table_id: *entry.get(ENTRY_TABLE_AT)?,
             priority: short(entry, ENTRY_PRIORITY_AT)?,
             owner: owner_of(entry)?,
+            stays: stays(
+                short(entry, ENTRY_IDLE_TIMEOUT_AT)?,
+                short(entry, ENTRY_HARD_TIMEOUT_AT)?,
+                short(entry, ENTRY_FLAGS_AT)?,
+            ),
             matching: entry.get(ENTRY_MATCH_AT + MATCH_HEADER_LEN..ENTRY_MATCH_AT + match_len)?,
         })
     })

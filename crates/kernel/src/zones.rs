@@ -22,6 +22,9 @@ impl ZoneSet {
     /// No zone.
     pub const EMPTY: ZoneSet = ZoneSet(0);
 
+    /// Every zone that there can be.
+    pub const ALL: ZoneSet = ZoneSet(u64::MAX);
+
     /// Just this one; nobody if its number is beyond [`MAX_ZONE`].
     #[inline]
     pub const fn only(zone: ZoneId) -> ZoneSet {
@@ -45,6 +48,13 @@ impl ZoneSet {
     #[inline]
     pub const fn with(self, zone: ZoneId) -> ZoneSet {
         ZoneSet(self.0 | ZoneSet::only(zone).0)
+    }
+
+    /// Those of both.
+    #[must_use]
+    #[inline]
+    pub const fn union(self, others: ZoneSet) -> ZoneSet {
+        ZoneSet(self.0 | others.0)
     }
 
     /// Without this one.

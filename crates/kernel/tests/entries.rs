@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-use abi::command::{self, Command, FlowMod, What};
+use abi::command::{self, Command, FlowMod, GroupMod, What};
 use abi::event::{self, FlowRemoved, OpenFlowVersion, StatsReply, SwitchUp};
 use abi::{Frame, Outcome, Receipt, ZoneId};
-use flow::{DatapathId, ErrorCode};
+use flow::{DatapathId, ErrorCode, Field, Match};
 use kernel::budget::TableRoom;
 use kernel::{Asked, Decision, Effect, Grant, Kernel, Quota, QuotaKind, Quotas, Unanswered};
 
@@ -13,15 +13,19 @@ const SWITCH: DatapathId = DatapathId(1);
 const APP: ZoneId = ZoneId(1);
 const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
 
+/// What an app with five rules is told.
+const REACHED: &str = "quota rules_per_datapath: the hard limit 5 is reached";
+
 struct Node {
     kernel: Kernel,
     effects: Vec<Effect>,
     now_ms: u64,
+    last_rule: u32,
 }
 
 impl Node {
     fn new(grant: Grant) -> Node {
-        let mut node = Node { kernel: Kernel::new(7), effects: Vec::new(), now_ms: 0 };
+        let mut node = Node { kernel: Kernel::new(7), effects: Vec::new(), now_ms: 0, last_rule: 1_000_000 };
         node.kernel.attach(APP, "app", grant, 0);
         node.event(|out| {
             event::write::switch_up(
@@ -51,23 +55,41 @@ impl Node {
     }
 
     fn add(&mut self, flow_mod: FlowMod<'_>) -> String {
+        self.command(What::FlowMod(flow_mod))
+    }
+
+    fn command(&mut self, what: What<'_>) -> String {
         let mut bytes = Vec::new();
-        let what = What::FlowMod(flow_mod);
         command::write::command(
             &mut bytes,
             &Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what },
         );
         let frame = Frame::read(&bytes).unwrap();
         match self.kernel.on_command(APP, &frame, self.now_ms, &mut self.effects) {
-            Decision::Send(_) => "sent".to_owned(),
+            Decision::Send(_) => {
+                self.kernel.on_sent();
+                "sent".to_owned()
+            }
             Decision::Refuse(refusal) => refusal.to_string(),
             other => format!("{other:?}"),
         }
     }
 
-    /// How many adds pass, of so many.
+    /// How many adds pass, of so many different rules.
     fn adds(&mut self, count: usize) -> usize {
-        (0..count).filter(|_| self.add(FlowMod::ADD) == "sent").count()
+        (0..count).filter(|_| self.add_new() == "sent").count()
+    }
+
+    fn add_new(&mut self) -> String {
+        self.last_rule += 1;
+        let matching = destination(self.last_rule);
+        self.add(FlowMod { matching: &matching, ..FlowMod::ADD })
+    }
+
+    /// An add of this rule.
+    fn add_rule(&mut self, number: u32) -> String {
+        let matching = destination(number);
+        self.add(FlowMod { matching: &matching, ..FlowMod::ADD })
     }
 
     /// The switch answers a question of the kernel.
@@ -93,6 +115,13 @@ impl Node {
     }
 }
 
+/// A match of all packets to this address.
+fn destination(number: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    flow::canonical::write_match(&Match::any().with(Field::EthDst, u64::from(number)), &mut bytes);
+    bytes
+}
+
 #[test]
 fn what_is_beyond_the_budget_is_refused_by_name() {
     let mut node = Node::with_budget(3, 5);
@@ -103,6 +132,53 @@ fn what_is_beyond_the_budget_is_refused_by_name() {
     let kind = QuotaKind::RulesPerDatapath;
     let told = Effect::SoftLimit { zone: APP, datapath: SWITCH, kind, used: 3, soft: 3, hard: 5 };
     assert_eq!(node.effects.iter().filter(|effect| **effect == told).count(), 1);
+}
+
+#[test]
+fn an_add_in_the_place_of_ones_own_rule_is_no_new_rule() {
+    let mut node = Node::with_budget(3, 5);
+    assert_eq!(node.adds(4), 4);
+    assert!((0..1_000).all(|_| node.add_rule(1_000_001) == "sent"));
+    let matching = destination(1_000_002);
+    let with = |command: u8| FlowMod { command, matching: &matching, ..FlowMod::ADD };
+    assert!((0..1_000).all(|_| node.add(with(2)) == "sent"));
+    assert_eq!(node.adds(9), 1);
+    // One that was deleted is new.
+    assert_eq!((node.add(with(4)), node.add(with(0))), ("sent".to_owned(), REACHED.to_owned()));
+}
+
+#[test]
+fn a_table_is_not_filled_by_adds_in_the_place_of_ones_own_rules() {
+    let mut node = Node::new(Grant::of_an_app());
+    assert!((0..20_000).all(|number| node.add_rule(number % 256) == "sent"));
+    assert_eq!(node.questions(), []);
+}
+
+#[test]
+fn what_may_be_gone_counts_when_it_is_added_again() {
+    let timed = |flags| FlowMod { idle_timeout_s: 5, flags, ..FlowMod::ADD };
+    let check = |what: &str, lets_go: &dyn Fn(&mut Node), expected: &str| {
+        let mut node = Node::with_budget(3, 5);
+        assert_eq!(node.adds(5), 5);
+        lets_go(&mut node);
+        assert_eq!(node.add_rule(1_000_001), expected, "{what}");
+    };
+    check("nothing happened", &|_| {}, "sent");
+    check(
+        "a loose delete",
+        &|node| assert_eq!(node.add(FlowMod { command: 3, ..FlowMod::ADD }), "sent"),
+        REACHED,
+    );
+    check("the switch refused something", &|node| node.kernel.on_failed(SWITCH, APP), REACHED);
+    check("it refused another app's", &|node| node.kernel.on_failed(SWITCH, ZoneId(2)), "sent");
+    let delete = GroupMod { command: 2, group_type: 0, group_id: 7, buckets: &[] };
+    check("a group is gone", &|node| assert_eq!(node.command(What::GroupMod(delete)), "sent"), REACHED);
+    // A rule that goes without a word is never there for certain.
+    let mut node = Node::with_budget(3, 5);
+    assert_eq!(["sent"; 5].map(|_| node.add(timed(0))), ["sent"; 5]);
+    assert_eq!(node.add(timed(0)), REACHED);
+    let mut node = Node::with_budget(3, 5);
+    assert!((0..9).all(|_| node.add(timed(1)) == "sent"), "of its end the kernel hears");
 }
 
 #[test]

@@ -67,7 +67,24 @@ impl Node {
 
     fn passes_to(&mut self, datapath: DatapathId, zone: ZoneId, command: u8, matching: &str) -> bool {
         let matching = canonical(matching);
+        self.sends(datapath, zone, FlowMod { command, priority: 7, matching: &matching, ..FlowMod::ADD })
+    }
+
+    /// Why it does not pass.
+    fn refusal(&mut self, zone: ZoneId, command: u8, matching: &str) -> Option<String> {
+        let matching = canonical(matching);
         let what = What::FlowMod(FlowMod { command, priority: 7, matching: &matching, ..FlowMod::ADD });
+        let mut bytes = Vec::new();
+        let command = Command { datapath: SWITCH, ticket: TICKET, wants_receipt: false, what };
+        assert!(command::write::command(&mut bytes, &command));
+        match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), self.now_ms, &mut self.effects) {
+            Decision::Refuse(refusal) => Some(refusal.to_string()),
+            _ => None,
+        }
+    }
+
+    fn sends(&mut self, datapath: DatapathId, zone: ZoneId, flow_mod: FlowMod<'_>) -> bool {
+        let what = What::FlowMod(flow_mod);
         let mut bytes = Vec::new();
         let command = Command { datapath, ticket: TICKET, wants_receipt: false, what };
         assert!(command::write::command(&mut bytes, &command));
@@ -80,7 +97,9 @@ impl Node {
             }
             Decision::Refuse(Refusal::NoSuchSwitch(_)) => false,
             Decision::Refuse(refusal) => {
-                assert!(refusal.to_string().contains("belongs to app number"), "{refusal}");
+                let why = refusal.to_string();
+                let is_known = ["belongs to app number", "has not said yet how large"];
+                assert!(is_known.iter().any(|known| why.contains(known)), "{why}");
                 false
             }
             other => panic!("{other:?}"),
@@ -92,10 +111,51 @@ impl Node {
         self.effects.drain(..).any(asks)
     }
 
+    /// What is asked of the switch about its rules.
+    fn questions(&mut self) -> Vec<Asked> {
+        let asked = self.effects.drain(..).filter_map(|effect| match effect {
+            Effect::Ask { asked: asked @ (Asked::Rule | Asked::Record), .. } => Some(asked),
+            _ => None,
+        });
+        asked.collect()
+    }
+
+    /// The switch says that this zone's rule is gone.
+    fn removed(&mut self, owner: ZoneId, matching: &str) {
+        let matching = canonical(matching);
+        let removed = FlowRemoved {
+            datapath: SWITCH,
+            cookie: owner.stamp(0),
+            duration_s: 0,
+            duration_ns: 0,
+            packet_count: 0,
+            byte_count: 0,
+            priority: 7,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            reason: 0,
+            table_id: 0,
+            matching: &matching,
+        };
+        self.event(|out| event::write::flow_removed(out, 2, &removed));
+    }
+
+    /// The switch does not say how large its tables are.
+    fn answers_sizes(&mut self) {
+        for _ in 0..2_000 {
+            self.passes(ONE, ADD, RULE);
+        }
+        self.kernel.on_no_answer(SWITCH, Asked::TableSizes, Unanswered::Refused, self.now_ms);
+    }
+
     /// The switch answers, with entries of these matches.
     fn answer(&mut self, entries: &[&str], more: bool) {
+        self.answer_to(Asked::Rule, entries, more);
+    }
+
+    fn answer_to(&mut self, asked: Asked, entries: &[&str], more: bool) {
         let body: Vec<u8> = entries.iter().flat_map(|matching| entry(matching)).collect();
-        let ticket = Asked::Rule.ticket();
+        let ticket = asked.ticket();
         let reply = StatsReply { datapath: SWITCH, ticket, multipart: 1, more, body: &body };
         let mut bytes = Vec::new();
         event::write::stats_reply(&mut bytes, 9, &reply);
@@ -103,11 +163,12 @@ impl Node {
     }
 }
 
-/// `ofp_flow_stats` (1.3.5, 7.3.5.2) of table 0 and priority 7.
+/// `ofp_flow_stats` (1.3.5, 7.3.5.2) of table 0 and priority 7, of the first app's.
 fn entry(matching: &str) -> Vec<u8> {
     let matching = canonical(matching);
     let mut bytes = vec![0; 48];
     bytes[13] = 7;
+    bytes[24..32].copy_from_slice(&ONE.stamp(0).to_be_bytes());
     bytes.extend([0, 1, 0, u8::try_from(4 + matching.len()).unwrap()]);
     bytes.extend(matching);
     bytes.resize(bytes.len().next_multiple_of(8).max(56), 0);
@@ -141,25 +202,91 @@ fn who_may_write_the_rules_of_others_may() {
 fn a_rule_that_was_removed_is_nobodys() {
     let mut node = Node::new();
     node.passes(ONE, ADD, RULE);
-    let matching = canonical(RULE);
-    let removed = |owner: ZoneId| FlowRemoved {
-        datapath: SWITCH,
-        cookie: owner.stamp(0),
-        duration_s: 0,
-        duration_ns: 0,
-        packet_count: 0,
-        byte_count: 0,
-        priority: 7,
-        idle_timeout_s: 0,
-        hard_timeout_s: 0,
-        reason: 0,
-        table_id: 0,
-        matching: &matching,
-    };
-    node.event(|out| event::write::flow_removed(out, 2, &removed(OTHER)));
+    node.now_ms = 20_000;
+    node.removed(OTHER, RULE);
     assert!(!node.passes(OTHER, ADD, RULE), "what was removed was another rule");
-    node.event(|out| event::write::flow_removed(out, 3, &removed(ONE)));
+    node.removed(ONE, RULE);
     assert!(node.passes(OTHER, ADD, RULE));
+}
+
+#[test]
+fn a_rule_that_is_added_again_outlives_the_word_that_the_old_one_is_gone() {
+    let mut node = Node::new();
+    assert!(node.passes(ONE, ADD, RULE) && node.passes(ONE, DELETE_STRICT, RULE));
+    assert!(node.passes(ONE, ADD, RULE));
+    // The switch says so of the first one, and has got the second meanwhile.
+    node.removed(ONE, RULE);
+    assert!(!node.passes(OTHER, ADD, RULE));
+}
+
+#[test]
+fn a_delete_that_may_have_left_the_rule_where_it_is_does_not_give_it_away() {
+    let mut node = Node::new();
+    let matching = canonical(RULE);
+    let delete = FlowMod { command: DELETE_STRICT, priority: 7, matching: &matching, ..FlowMod::ADD };
+    for with_filter in [
+        FlowMod { cookie_mask: 1, ..delete },
+        FlowMod { out_port: flow::PortNo(3), ..delete },
+        FlowMod { out_group: 3, ..delete },
+    ] {
+        assert!(node.passes(ONE, ADD, RULE) && node.sends(SWITCH, ONE, with_filter));
+        assert!(!node.passes(OTHER, ADD, RULE), "{with_filter:?}");
+    }
+    assert!(node.sends(SWITCH, ONE, delete) && node.passes(OTHER, ADD, RULE));
+}
+
+#[test]
+fn an_app_with_many_rules_does_not_get_at_those_of_another() {
+    let mut node = Node::new();
+    let theirs = |number: u32| format!("ip,nw_src=10.1.{}.{}", number >> 8, number & 0xff);
+    let own = |number: u32| format!("ip,nw_src=10.2.{}.{}", number >> 8, number & 0xff);
+    node.answers_sizes();
+    assert!((0..20_000).all(|number| node.passes(OTHER, ADD, &theirs(number))));
+    assert!((0..40_000).all(|number| node.passes(ONE, ADD, &own(number))));
+    for number in 0..20_000 {
+        for command in [ADD, MODIFY_STRICT, DELETE_STRICT] {
+            assert!(!node.passes(ONE, command, &theirs(number)), "{number} {command}");
+        }
+    }
+}
+
+#[test]
+fn what_is_known_of_a_switch_is_bounded_and_what_it_does_not_have_is_forgotten() {
+    let mut node = Node::new();
+    node.kernel.know_rules_up_to(1_000);
+    node.come_up(SWITCH);
+    let rule = |number: u32| format!("ip,nw_src=10.1.{}.{}", number >> 8, number & 0xff);
+    assert!((0..1_000).all(|number| node.passes(ONE, ADD, &rule(number))));
+    assert_eq!(node.questions(), [Asked::Record], "half-way, so that it is seldom full");
+    let refused = node.refusal(OTHER, ADD, &rule(1_000)).unwrap();
+    assert!(
+        refused.contains("limits.rules_per_switch") && refused.contains("try again in a moment"),
+        "{refused}"
+    );
+    assert!(node.passes(ONE, ADD, &rule(3)), "what is known takes no room");
+    assert!(!node.passes(OTHER, ADD, &rule(4)), "and is protected as ever");
+    // It has the last of those that were added before it was asked.
+    node.answer_to(Asked::Record, &[&rule(498), "ip,nw_src=10.9.0.1"], true);
+    node.answer_to(Asked::Record, &[&rule(499)], false);
+    assert!(node.passes(OTHER, ADD, &rule(1_000)) && node.passes(OTHER, ADD, &rule(0)));
+    assert!(!node.passes(OTHER, ADD, &rule(499)) && !node.passes(OTHER, ADD, &rule(999)));
+}
+
+#[test]
+fn a_switch_that_does_not_say_which_rules_it_has_is_asked_again() {
+    let mut node = Node::new();
+    node.kernel.know_rules_up_to(10);
+    node.come_up(SWITCH);
+    let rule = |number: u32| format!("ip,nw_src=10.1.0.{number}");
+    assert!((0..10).all(|number| node.passes(ONE, ADD, &rule(number))));
+    assert_eq!(node.questions(), [Asked::Record]);
+    for why in [Unanswered::NotSent, Unanswered::Silence, Unanswered::Refused] {
+        node.kernel.on_no_answer(SWITCH, Asked::Record, why, node.now_ms);
+        assert!(node.refusal(ONE, ADD, &rule(10)).is_some() && node.questions().is_empty(), "{why:?}");
+        node.now_ms += 1_000;
+        assert!(node.refusal(ONE, ADD, &rule(10)).is_some(), "{why:?}");
+        assert_eq!(node.questions(), [Asked::Record], "{why:?}");
+    }
 }
 
 #[test]

@@ -26,6 +26,9 @@ pub struct LimitsTable {
     /// Entries of a table of a switch that does not say.
     #[serde(deserialize_with = "at_least_one")]
     pub table_entries_if_unknown: Option<u32>,
+    /// Rules of one switch of which the owners are known.
+    #[serde(deserialize_with = "rules")]
+    pub rules_per_switch: Option<u32>,
     /// Packet-ins of one switch in a second.
     #[serde(deserialize_with = "at_least_one")]
     pub packet_ins_per_switch_per_s: Option<u32>,
@@ -54,6 +57,8 @@ pub struct NodeLimits {
     /// How many entries a table is taken to hold of a switch that does not say; `None`: as many as are added.
     #[serde(default)]
     pub table_entries_if_unknown: Option<u32>,
+    /// Rules of one switch of which the owners are known. Beyond it no rule is added.
+    pub rules_per_switch: u32,
     /// Packet-ins of one switch in a second; `None`: as many as come.
     pub packet_ins_per_switch_per_s: Option<u32>,
     /// Packet-ins of one port in a second; `None`: as many as come.
@@ -74,6 +79,7 @@ impl NodeLimits {
         NodeLimits {
             table_fill_percent: table.table_fill_percent.unwrap_or(TABLE_FILL_PERCENT),
             table_entries_if_unknown: table.table_entries_if_unknown,
+            rules_per_switch: table.rules_per_switch.unwrap_or(kernel::RULES_PER_SWITCH),
             packet_ins_per_switch_per_s: table.packet_ins_per_switch_per_s,
             packet_ins_per_port_per_s: table.packet_ins_per_port_per_s,
             packet_in_meter_per_s: match table.packet_in_meter_per_s {
@@ -105,6 +111,17 @@ fn percent<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u8>, D::Error> 
     match u8::try_from(number) {
         Ok(percent @ 1..=100) => Ok(Some(percent)),
         _ => Err(D::Error::custom(format!("{number} is out of range: write 1 to 100"))),
+    }
+}
+
+/// A table of 2^24 rules is 256 MiB.
+const RULES_PER_SWITCH_MAX: u32 = 1 << 24;
+
+fn rules<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
+    let number = i64::deserialize(input)?;
+    match u32::try_from(number) {
+        Ok(rules @ 1..=RULES_PER_SWITCH_MAX) => Ok(Some(rules)),
+        _ => Err(D::Error::custom(format!("{number} is out of range: write 1 to {RULES_PER_SWITCH_MAX}"))),
     }
 }
 
@@ -159,6 +176,8 @@ mod tests {
         check("table_fill_percent = 0", Err("line 2: 0 is out of range: write 1 to 100"));
         check("table_entries_if_unknown = 0", Err("write 1 to 4294967295"));
         check("table_fill_percent = 101", Err("write 1 to 100"));
+        check("rules_per_switch = 0", Err("line 2: 0 is out of range: write 1 to 16777216"));
+        check("rules_per_switch = 16777217", Err("write 1 to 16777216"));
         check("packet_ins_per_port_per_s = 0", Err("write 1 to 4294967295"));
         check("packet_ins_per_switch_per_s = -1", Err("-1 is out of range"));
         check("packet_in_meter_per_s = 0", Err("line 2: 0 is out of range: write 1 to 4294967295, or false"));
@@ -172,11 +191,13 @@ mod tests {
         let default = NodeLimits {
             table_fill_percent: 90,
             table_entries_if_unknown: None,
+            rules_per_switch: 1 << 20,
             packet_ins_per_switch_per_s: None,
             packet_ins_per_port_per_s: None,
             packet_in_meter_per_s: None,
         };
         check("", Ok(default));
+        check("rules_per_switch = 7", Ok(NodeLimits { rules_per_switch: 7, ..default }));
         check(
             "table_entries_if_unknown = 2000",
             Ok(NodeLimits { table_entries_if_unknown: Some(2_000), ..default }),

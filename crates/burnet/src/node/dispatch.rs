@@ -10,7 +10,7 @@
 use super::switch_faults::SwitchFaults;
 use super::zones::{Fault, ZoneEnds};
 use abi::event::{Event, kind, write};
-use abi::{Frame, ZoneId};
+use abi::{Frame, Outcome, ZoneId};
 use kernel::{Effect, Kernel, ZoneSet};
 use southbound::SouthboundEvent;
 
@@ -69,6 +69,7 @@ impl Dispatch {
                 }
             }
             SouthboundEvent::ToZone { zone, frame } => {
+                self.note_failure(zone, frame);
                 if self.kernel.has_claims() && self.hear_of_claim(zone, frame) {
                     return;
                 }
@@ -77,6 +78,21 @@ impl Dispatch {
                 self.deliver_control(zone, visible);
                 self.cut_down = cut_down;
             }
+        }
+    }
+
+    /// What a switch refused may be a rule that was noted as the zone's.
+    fn note_failure(&mut self, zone: ZoneId, bytes: &[u8]) {
+        let Ok(frame) = Frame::read(bytes) else { return };
+        let has_failed = match frame.header.kind.get() {
+            kind::SWITCH_ERROR => true,
+            kind::RECEIPT => {
+                !matches!(Event::read(&frame), Ok(Event::Receipt(_, it)) if it.outcome == Outcome::Programmed)
+            }
+            _ => false,
+        };
+        if has_failed {
+            self.kernel.on_failed(frame.datapath(), zone);
         }
     }
 

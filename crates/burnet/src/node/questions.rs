@@ -28,11 +28,11 @@ pub fn of_the_kernel(asked: Asked, wanted: Option<&Wanted>) -> Question {
         Asked::TableSizes => (multipart::TABLE_FEATURES, Vec::new()),
         Asked::TableCounts => (multipart::TABLE, Vec::new()),
         Asked::RulesOf(zone) => (multipart::AGGREGATE, owned_by(zone)),
-        Asked::Owners => all_flows(),
+        Asked::Owners | Asked::Record => all_flows(),
         Asked::Rule => match wanted {
             Some(rule) => {
-                let cookie = rule.owner.stamp(0);
-                (multipart::FLOW, flows(rule.table_id, cookie, !COOKIE_MASK, &rule.matching))
+                let (cookie, mask) = rule.zone.map_or((0, 0), |zone| (zone.stamp(0), !COOKIE_MASK));
+                (multipart::FLOW, flows(rule.table_id, cookie, mask, &rule.matching))
             }
             None => all_flows(),
         },

@@ -158,6 +158,7 @@ impl Worker {
         let WorkerSetup { seed, has_store, .. } = setup;
         let mut kernel = Kernel::new(seed);
         kernel.fill_tables_to(limits.table_room());
+        kernel.know_rules_up_to(limits.rules_per_switch);
         kernel.limit_punts(limits.punts());
         kernel.meter_punts(limits.packet_in_meter_per_s);
         if has_store {
