@@ -135,7 +135,7 @@ impl Change {
             Change::Release((datapath, _)) | Change::ReleaseAll { first: (datapath, _), .. } => {
                 Some(*datapath)
             }
-            Change::Nothing | Change::Claim { .. } => None,
+            _ => None,
         }
     }
 }

@@ -149,7 +149,7 @@ fn an_add_in_the_place_of_ones_own_rule_is_no_new_rule() {
 
 #[test]
 fn a_table_is_not_filled_by_adds_in_the_place_of_ones_own_rules() {
-    let mut node = Node::new(Grant::of_an_app());
+    let mut node = Node::new(Grant::everywhere());
     assert!((0..20_000).all(|number| node.add_rule(number % 256) == "sent"));
     assert_eq!(node.questions(), []);
 }
