@@ -84,6 +84,11 @@ impl Sandbox {
         &self.folder
     }
 
+    /// Where a file of the inside is seen from here.
+    pub fn inside(&self, path: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root{path}", self.unshare.id()))
+    }
+
     /// A command that will run `program` inside, with no input. Whoever spawns it may set its outputs.
     pub fn command(&self, program: &str) -> Command {
         let pid = self.unshare.id();
