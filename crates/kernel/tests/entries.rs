@@ -21,11 +21,18 @@ struct Node {
     effects: Vec<Effect>,
     now_ms: u64,
     last_rule: u32,
+    last_ticket: u64,
 }
 
 impl Node {
     fn new(grant: Grant) -> Node {
-        let mut node = Node { kernel: Kernel::new(7), effects: Vec::new(), now_ms: 0, last_rule: 1_000_000 };
+        let mut node = Node {
+            kernel: Kernel::new(7),
+            effects: Vec::new(),
+            now_ms: 0,
+            last_rule: 1_000_000,
+            last_ticket: 0,
+        };
         node.kernel.attach(APP, "app", grant, 0);
         node.event(|out| {
             event::write::switch_up(
@@ -66,13 +73,21 @@ impl Node {
         );
         let frame = Frame::read(&bytes).unwrap();
         match self.kernel.on_command(APP, &frame, self.now_ms, &mut self.effects) {
-            Decision::Send(_) => {
+            Decision::Send(command) => {
+                self.last_ticket = command.ticket;
                 self.kernel.on_sent();
                 "sent".to_owned()
             }
             Decision::Refuse(refusal) => refusal.to_string(),
             other => format!("{other:?}"),
         }
+    }
+
+    /// The switch has done what was sent last.
+    fn confirm(&mut self) {
+        let (ticket, outcome) = (self.last_ticket, Outcome::Programmed);
+        let receipt = Receipt { ticket, outcome, error: NO_ERROR, reason: "" };
+        assert!(self.kernel.on_receipt(&receipt).is_some());
     }
 
     /// How many adds pass, of so many different rules.
@@ -149,7 +164,7 @@ fn an_add_in_the_place_of_ones_own_rule_is_no_new_rule() {
 
 #[test]
 fn a_table_is_not_filled_by_adds_in_the_place_of_ones_own_rules() {
-    let mut node = Node::new(Grant::everywhere());
+    let mut node = Node::new(Grant::everywhere(&kernel::Capability::GRANT_ALL));
     assert!((0..20_000).all(|number| node.add_rule(number % 256) == "sent"));
     assert_eq!(node.questions(), []);
 }
@@ -171,8 +186,13 @@ fn what_may_be_gone_counts_when_it_is_added_again() {
     );
     check("the switch refused something", &|node| node.kernel.on_failed(SWITCH, APP), REACHED);
     check("it refused another app's", &|node| node.kernel.on_failed(SWITCH, ZoneId(2)), "sent");
-    let delete = GroupMod { command: 2, group_type: 0, group_id: 7, buckets: &[] };
-    check("a group is gone", &|node| assert_eq!(node.command(What::GroupMod(delete)), "sent"), REACHED);
+    let group = |command| What::GroupMod(GroupMod { command, group_type: 0, group_id: 7, buckets: &[] });
+    let makes_and_deletes = |node: &mut Node| {
+        assert_eq!(node.command(group(0)), "sent");
+        node.confirm();
+        assert_eq!(node.command(group(2)), "sent");
+    };
+    check("a group is gone", &makes_and_deletes, REACHED);
     // A rule that goes without a word is never there for certain.
     let mut node = Node::with_budget(3, 5);
     assert_eq!(["sent"; 5].map(|_| node.add(timed(0))), ["sent"; 5]);
