@@ -110,6 +110,7 @@ impl Kernel {
             packet_outs: grant.quotas().packet_outs_per_s.map(|quota| Rate::new(quota, now_ms)),
             grant,
             subscription: Subscription::default(),
+            refused_subscription: None,
             counters: ZoneCounters::default(),
         });
         self.index_subscriptions();
@@ -285,7 +286,7 @@ impl Kernel {
         }
     }
 
-    fn index_subscriptions(&mut self) {
+    pub(crate) fn index_subscriptions(&mut self) {
         self.hearers = [ZoneSet::EMPTY; KINDS];
         self.choosy = ZoneSet::EMPTY;
         for (number, zone) in self.zones.iter().enumerate() {

@@ -30,6 +30,7 @@ pub mod punt;
 mod query;
 pub mod quota;
 pub mod record;
+mod regrant;
 mod rule_key;
 mod rules;
 pub mod subscription;

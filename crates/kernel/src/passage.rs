@@ -539,8 +539,13 @@ impl Kernel {
         effects: &mut Vec<Effect>,
     ) -> Result<Decision<'a>, Refusal> {
         let subscription = Subscription::read(asked).map_err(Refusal::Malformed)?;
-        for kind in (0..64).filter(|kind| subscription.hears(*kind)) {
-            self.require(zone, needed_to_hear(kind))?;
+        for kind in subscription.kinds() {
+            if let Err(refusal) = self.require(zone, needed_to_hear(kind)) {
+                if let Some(of_zone) = self.zones.get_mut(usize::from(zone.0)).and_then(Option::as_mut) {
+                    of_zone.refused_subscription = Some(subscription);
+                }
+                return Err(refusal);
+            }
         }
         self.subscribe(zone, subscription, effects);
         Ok(Decision::Subscribed)

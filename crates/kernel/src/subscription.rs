@@ -37,6 +37,12 @@ impl Subscription {
         kind < 64 && self.events & kind::bit(kind) != 0
     }
 
+    /// The kinds of event that it names.
+    pub fn kinds(&self) -> impl Iterator<Item = u16> + use<> {
+        let events = self.events;
+        (0..64).filter(move |kind| events & kind::bit(*kind) != 0)
+    }
+
     /// The packets that it wants, where that is not all of them.
     pub fn packets(&self) -> Option<&Match> {
         self.packets.as_ref()

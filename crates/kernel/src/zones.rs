@@ -95,6 +95,8 @@ pub struct Zone {
     pub packet_outs: Option<Rate>,
     /// What it hears.
     pub subscription: Subscription,
+    /// What it asked to hear last, if that was refused: it holds as soon as it is granted.
+    pub refused_subscription: Option<Subscription>,
     /// What was counted of it.
     pub counters: ZoneCounters,
 }

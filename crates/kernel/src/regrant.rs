@@ -1,0 +1,40 @@
+//! Another grant for an app that runs.
+//!
+//! In: the zone, what it may do from now on. Out: the same zone with it, and what follows from a subscription that it may have now. What the app did
+//! before stays: its rules, its groups and its counts. Nothing here starts or ends an app.
+
+use abi::ZoneId;
+
+use crate::decision::Effect;
+use crate::dispatch::{Kernel, needed_to_hear};
+use crate::grant::Grant;
+use crate::quota::Rate;
+
+impl Kernel {
+    /// The app of this zone may do this from now on, and no more. A subscription that it was refused before and may have now holds; of one that it has, only
+    /// what it is still granted is heard. Rates begin anew if their quota is another. Does nothing if the zone is not there.
+    pub fn regrant(&mut self, zone: ZoneId, grant: Grant, now_ms: u64, effects: &mut Vec<Effect>) {
+        let Some(of_zone) = self.zones.get_mut(usize::from(zone.0)).and_then(Option::as_mut) else { return };
+        let rate = |before: Option<Rate>, quota| match (before, quota) {
+            (Some(rate), Some(quota)) if rate.quota() == quota => Some(rate),
+            (_, quota) => quota.map(|quota| Rate::new(quota, now_ms)),
+        };
+        of_zone.commands = rate(of_zone.commands, grant.quotas().commands_per_s);
+        of_zone.packet_outs = rate(of_zone.packet_outs, grant.quotas().packet_outs_per_s);
+        let before = std::mem::replace(&mut of_zone.grant, grant);
+        let wanted = of_zone.refused_subscription.take();
+        let is_new = wanted.is_some();
+        let subscription = wanted.unwrap_or_else(|| of_zone.subscription.clone());
+        let holds = |grant: &Grant| subscription.kinds().all(|kind| grant.holds(needed_to_hear(kind)));
+        // Whoever heard all of it before has nothing to be told again.
+        if holds(&of_zone.grant) && (is_new || !holds(&before)) {
+            return self.subscribe(zone, subscription, effects);
+        }
+        if let Some(of_zone) = self.zones.get_mut(usize::from(zone.0)).and_then(Option::as_mut)
+            && of_zone.subscription != subscription
+        {
+            of_zone.refused_subscription = Some(subscription);
+        }
+        self.index_subscriptions();
+    }
+}
