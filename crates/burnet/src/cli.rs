@@ -26,7 +26,7 @@ use self::audit::AuditArgs;
 use self::incidents::{AppLogsArgs, AppQuarantineArgs, IncidentsArgs, SafeModeArgs};
 use self::package::{
     AppBuildArgs, AppInstallArgs, AppRemoveArgs, AppShowArgs, AppSignArgs, AppVerifyArgs, GrantArgs,
-    InstalledArgs, KeyArgs,
+    InstalledArgs, KeyArgs, RevokeArgs,
 };
 use crate::commands::attack::AttackArgs;
 use crate::commands::bench::args::BenchArgs;
@@ -63,6 +63,9 @@ pub enum Commanded {
     Demo(DemoArgs),
     /// Run a network of emulated switches and hosts against any controller; needs no privileges
     Emulate(EmulateArgs),
+    /// Have the running node read its configuration anew; what changed holds at once, and no session ends
+    #[command(after_help = RELOAD_EXAMPLES)]
+    Reload(ReloadArgs),
     /// Try every attack of an app or a switch against a node, and print which of them held
     Attack(AttackArgs),
     /// Measure a controller: how many packet-ins it answers, and how fast
@@ -162,6 +165,21 @@ pub struct RunArgs {
     pub monolithic: bool,
 }
 
+const RELOAD_EXAMPLES: &str = "\
+Examples:
+  burnet reload
+  burnet reload --json | jq -r '.left[]'     what stays as it is until the node is started anew
+
+SIGHUP to burnet run does the same, and the node's log says what became of it.";
+
+/// `burnet reload`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct ReloadArgs {
+    /// How the node is reached, and how its answer is printed.
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
 const DEMO_EXAMPLES: &str = "\
 Examples:
   burnet demo                              four hosts on three switches; stays up until Ctrl-C
@@ -234,10 +252,10 @@ pub enum AppCommand {
     Remove(AppRemoveArgs),
     /// Show what is installed, whether it is as it was signed, and what it may do
     Show(AppShowArgs),
-    /// Grant an installed app what it asks for
+    /// Grant an installed app what it asks for; a node that runs it lets it at once
     Grant(GrantArgs),
     /// Take something away from an installed app
-    Revoke(GrantArgs),
+    Revoke(RevokeArgs),
     /// Let an installed app run inside the kernel's process
     Trust(InstalledArgs),
     /// Take that back

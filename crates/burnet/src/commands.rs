@@ -14,6 +14,7 @@ pub mod key;
 pub mod logs;
 pub mod own_node;
 pub mod package;
+pub mod reload;
 pub mod run;
 pub mod safe_mode;
 mod stage;

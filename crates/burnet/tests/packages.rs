@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use burnet::node::client;
 use burnet::node::operator::{Answer, AppView, Question};
+use emulator::{Emulation, SwitchOptions, Topology};
 use monitor::{AppState, AppStatus, Verb, ZoneKind};
 
 /// How long anything may take that a test waits for. It never passes by waiting.
@@ -595,6 +596,30 @@ fn what_is_taken_from_an_app_that_runs_it_does_not_keep() {
     node.wait("it runs, and its subscription is refused", |app| {
         app.status.state == AppState::Running && app.refusals > 0
     });
+}
+
+#[test]
+fn what_is_granted_to_an_app_that_runs_it_has_at_once() {
+    let world = World::new();
+    world.install_hub();
+    world.done("app revoke my-hub packet.in packet.out");
+    let node = Node::start(&world, "my-hub");
+    let before = node.wait("its subscription is refused", |app| app.refusals > 0);
+    let Some(Answer::Node(view)) = client::ask(&node.1, &Question::Node).ok() else { panic!("no answer") };
+    let topology: Topology = "single,2".parse().unwrap();
+    let network =
+        Emulation::start(&topology, view.listen[0].parse().unwrap(), &SwitchOptions::default()).unwrap();
+    network.wait_connected(PATIENCE).unwrap();
+    let said = world.done("app grant my-hub packet.in packet.out --socket $/node.sock");
+    assert!(said.contains("app my-hub has other capabilities or quotas, at once"), "{said}");
+    let report = network.ping_all(PATIENCE);
+    assert!(report.is_complete(), "{report}");
+    let after = node.app().unwrap();
+    assert_eq!((after.status.pid, after.status.generation), (before.status.pid, before.status.generation));
+    let said = world.done("app grant my-hub --socket $/node.sock");
+    assert!(said.contains("nothing changes for the running node"), "{said}");
+    let alone = world.done("app grant my-hub --socket $/nowhere.sock");
+    assert!(alone.contains("no running node is told"), "{alone}");
 }
 
 #[test]

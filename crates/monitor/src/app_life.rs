@@ -26,6 +26,7 @@ use crate::backoff::{Backoff, Patience, Verdict};
 use crate::incident::{Evidence, Incident, What};
 use crate::process_end::ProcessEnd;
 use crate::protocol::ToKernel;
+use crate::reload::Difference;
 use crate::supervisor::{Command, How, Severity, Who};
 use crate::vouching::{Says, Subject};
 use zone::NotEnforced;
@@ -388,6 +389,50 @@ impl AppLife {
         self.demoted = None;
         self.essential = true;
         self.restart(at, out);
+    }
+
+    /// The configuration says so now: what an app that runs can be given holds at once, for the rest it is started anew. One that does not run stays so.
+    pub(crate) fn reconfigure(&mut self, spec: AppSpec, at: Situation, out: &mut Vec<Command>) {
+        let difference = Difference::of(&self.spec, &spec);
+        self.spec = spec;
+        if difference.code {
+            self.demoted = None;
+        }
+        if !difference.restart.is_empty() {
+            return self.start_reconfigured(at, out);
+        }
+        let runs = matches!(self.phase, Phase::Starting | Phase::Running) && at.kernel_ready;
+        if difference.grant && runs {
+            out.push(Command::TellKernel(ToKernel::Regrant {
+                zone: self.zone,
+                app: self.spec.name.clone(),
+                generation: if self.is_loaded() { 0 } else { self.generation },
+                grant: self.spec.grant.clone(),
+            }));
+        }
+    }
+
+    fn start_reconfigured(&mut self, at: Situation, out: &mut Vec<Command>) {
+        let reason = "its configuration changed";
+        match self.phase {
+            Phase::Starting | Phase::Running if self.has_process() => {
+                self.end(Then::Again, How::Term, reason, at, out);
+            }
+            Phase::Running => {
+                self.unload(reason, at, out);
+                self.remember_end(reason, None, at.now_ms);
+                self.start(at, out);
+            }
+            // What it failed of may be gone.
+            Phase::BackingOff { .. } | Phase::Checking => self.start(at, out),
+            _ => return,
+        }
+        self.backoff.forget();
+    }
+
+    /// It is in the configuration no more.
+    pub(crate) fn taken_out(&mut self, at: Situation, out: &mut Vec<Command>) {
+        self.stop_for(Then::Remove, Phase::Gone, "it is no longer in the configuration", at, out);
     }
 
     /// It was added to a node that runs.

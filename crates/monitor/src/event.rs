@@ -128,6 +128,13 @@ pub enum Event {
         /// What to run.
         spec: Box<AppSpec>,
     },
+    /// The configuration was read anew: run these apps as this says, and those no more.
+    Reloaded {
+        /// Apps as they are to be.
+        apps: Vec<AppSpec>,
+        /// The names of apps that are none any more.
+        removed: Vec<String>,
+    },
     /// Something is said of an app's package, before a start or while it runs.
     Vouched {
         /// The zone's id.

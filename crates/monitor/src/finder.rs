@@ -1,10 +1,10 @@
-//! Looks up, beside the monitor's loop, an app that the operator wants to run and that was installed while the node runs.
+//! Looks up, beside the monitor's loop, an app that the operator wants to run and that was installed while the node runs, and reads the configuration anew.
 //!
 //! ```text
-//!   monitor ──name──> a thread ──> Find (the caller's: reads a disk, checks signatures) ──Found, or why not──> monitor
+//!   monitor ──name──> a thread ──> Find, Reload (the caller's: read a disk, check signatures) ──Found, Reloaded, or why not──> monitor
 //! ```
 //!
-//! It has a thread of its own, because a disk may hold whoever reads it and the monitor waits for nobody. At most [`ASKED_MAX`] names
+//! It has a thread of its own, because a disk may hold whoever reads it and the monitor waits for nobody. At most [`ASKED_MAX`] questions
 //! wait; one more is refused. It starts no app and decides nothing.
 
 use std::fmt;
@@ -16,8 +16,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use serde_json::Value;
 
 use crate::app::AppSpec;
+use crate::reload::{Reload, Reloaded};
 
-/// Names that may wait: an operator asks for one at a time.
+/// Questions that may wait: an operator asks one at a time.
 const ASKED_MAX: usize = 16;
 
 /// An app that was found.
@@ -42,11 +43,31 @@ impl fmt::Debug for Find {
     }
 }
 
-/// What was found under a name.
-pub(crate) type Answer = (String, Result<Found, String>);
+/// Who wants the configuration read anew, and of which app alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wish {
+    pub(crate) app: Option<String>,
+    /// The kernel process, by its generation, and the ticket by which it asked.
+    pub(crate) answer_to: Option<(u64, u64)>,
+}
+
+#[derive(Debug)]
+enum Asked {
+    App(String),
+    Reload(Wish),
+}
+
+/// What was found.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Answer {
+    /// Under a name.
+    App(String, Result<Box<Found>, String>),
+    /// In the configuration.
+    Reloaded(Wish, Result<Box<Reloaded>, String>),
+}
 
 struct Thread {
-    names: SyncSender<String>,
+    asked: SyncSender<Asked>,
     answers: Receiver<Answer>,
     /// A byte for each answer.
     wake: PipeReader,
@@ -55,12 +76,13 @@ struct Thread {
 /// The monitor's end. The thread begins with the first name and ends with this.
 pub(crate) struct Finder {
     find: Option<Find>,
+    reload: Option<Reload>,
     thread: Option<Thread>,
 }
 
 impl Finder {
-    pub(crate) fn new(find: Option<Find>) -> Finder {
-        Finder { find, thread: None }
+    pub(crate) fn new(find: Option<Find>, reload: Option<Reload>) -> Finder {
+        Finder { find, reload, thread: None }
     }
 
     /// Has a name looked up.
@@ -68,16 +90,33 @@ impl Finder {
     /// # Errors
     /// A sentence on why it is not.
     pub(crate) fn ask(&mut self, name: String) -> Result<(), String> {
-        let Some(find) = &self.find else { return Err("this node takes no further apps".to_owned()) };
-        if self.thread.is_none() {
-            let thread = start(find.clone()).map_err(|error| format!("nobody can look it up: {error}"))?;
-            self.thread = Some(thread);
+        if self.find.is_none() {
+            return Err("this node takes no further apps".to_owned());
         }
-        let asked = self.thread.as_ref().map(|thread| thread.names.try_send(name));
-        if matches!(asked, Some(Ok(()))) {
+        self.send(Asked::App(name))
+    }
+
+    /// Has the configuration read anew.
+    ///
+    /// # Errors
+    /// A sentence on why it is not.
+    pub(crate) fn reload(&mut self, wish: Wish) -> Result<(), String> {
+        if self.reload.is_none() {
+            return Err("this node does not read its configuration anew".to_owned());
+        }
+        self.send(Asked::Reload(wish))
+    }
+
+    fn send(&mut self, asked: Asked) -> Result<(), String> {
+        if self.thread.is_none() {
+            let thread = start(self.find.clone(), self.reload.clone());
+            self.thread = Some(thread.map_err(|error| format!("nobody can look it up: {error}"))?);
+        }
+        let sent = self.thread.as_ref().map(|thread| thread.asked.try_send(asked));
+        if matches!(sent, Some(Ok(()))) {
             Ok(())
         } else {
-            Err("too many apps are being looked up; try again".to_owned())
+            Err("too many questions of this kind wait already; try again".to_owned())
         }
     }
 
@@ -98,21 +137,31 @@ impl Finder {
     }
 }
 
-fn start(find: Find) -> io::Result<Thread> {
-    let (names, asked) = sync_channel::<String>(ASKED_MAX);
+fn start(find: Option<Find>, reload: Option<Reload>) -> io::Result<Thread> {
+    let (asked, questions) = sync_channel::<Asked>(ASKED_MAX);
     let (answer, answers) = sync_channel(2 * ASKED_MAX);
     let (wake, mut bell) = io::pipe()?;
     rustix::io::ioctl_fionbio(&wake, true)?;
+    let answer_to = move |question| match question {
+        Asked::App(name) => {
+            let found = find.as_ref().map_or_else(|| Err(String::new()), |find| (find.0)(&name));
+            Answer::App(name, found.map(Box::new))
+        }
+        Asked::Reload(wish) => {
+            let read = |reload: &Reload| (reload.0)(wish.app.as_deref());
+            let reloaded = reload.as_ref().map_or_else(|| Err(String::new()), read);
+            Answer::Reloaded(wish, reloaded.map(Box::new))
+        }
+    };
     let body = move || {
-        for name in asked {
-            let found = (find.0)(&name);
-            if answer.send((name, found)).is_err() || bell.write_all(&[1]).is_err() {
+        for question in questions {
+            if answer.send(answer_to(question)).is_err() || bell.write_all(&[1]).is_err() {
                 return;
             }
         }
     };
     std::thread::Builder::new().name("finder".to_owned()).spawn(body)?;
-    Ok(Thread { names, answers, wake })
+    Ok(Thread { asked, answers, wake })
 }
 
 #[cfg(test)]
@@ -128,18 +177,22 @@ mod tests {
 
     #[test]
     fn a_node_without_somewhere_to_look_refuses_and_one_that_finds_nothing_says_why() {
-        assert!(Finder::new(None).ask("hub".into()).is_err());
-        let mut finder = Finder::new(Some(Find(Arc::new(|name| Err(format!("no {name}"))))));
+        assert!(Finder::new(None, None).ask("hub".into()).is_err());
+        assert!(Finder::new(None, None).reload(Wish { app: None, answer_to: None }).is_err());
+        let mut finder = Finder::new(Some(Find(Arc::new(|name| Err(format!("no {name}"))))), None);
         finder.ask("hub".into()).unwrap();
-        assert_eq!(answer(&mut finder), [("hub".to_owned(), Err("no hub".to_owned()))]);
+        assert_eq!(answer(&mut finder), [Answer::App("hub".to_owned(), Err("no hub".to_owned()))]);
     }
 
     #[test]
     fn a_look_up_that_panics_costs_only_itself() {
-        let mut finder = Finder::new(Some(Find(Arc::new(|name| match name {
-            "bad" => panic!("as asked"),
-            _ => Err("no".to_owned()),
-        }))));
+        let mut finder = Finder::new(
+            Some(Find(Arc::new(|name| match name {
+                "bad" => panic!("as asked"),
+                _ => Err("no".to_owned()),
+            }))),
+            None,
+        );
         finder.ask("bad".into()).unwrap();
         assert_eq!(answer(&mut finder), []);
         finder.ask("good".into()).unwrap();

@@ -20,6 +20,11 @@ pub(crate) enum Heard {
     Counts(Vec<ZoneCounts>),
     /// The operator wants this app to be added.
     AddApp(String),
+    /// The operator wants the configuration to be read anew.
+    Reload {
+        ticket: u64,
+        app: Option<String>,
+    },
     Rulings(Vec<Ruling>),
     /// Words of the service that judges packages.
     Vouched {
@@ -43,6 +48,9 @@ pub(crate) fn event(message: FromKernel) -> Heard {
         FromKernel::Vouched { generation, round, words } => {
             let words = words.into_iter().map(|word| Word { says: said(word.says), ..word }).collect();
             return Heard::Vouched { generation, round, words };
+        }
+        FromKernel::Reload { ticket, app } => {
+            return Heard::Reload { ticket, app: app.map(|app| legible(&app, APP_NAME_BYTES_MAX)) };
         }
         FromKernel::Rulings { rulings } => return Heard::Rulings(rulings),
         FromKernel::Audit { records } => return Heard::Records(records),

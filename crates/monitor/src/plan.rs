@@ -6,6 +6,7 @@ use crate::app::{AppSpec, PlanError, ZoneKind};
 use crate::channel::MESSAGE_BYTES_MAX;
 use crate::protocol::{PORT_FDS, WORKERS_MAX};
 use crate::run::Plan;
+use serde_json::Value;
 
 /// Descriptors that a zone needs beside those of its ports: standard streams, the monitor's socket, and a few for the
 /// loader and the app's own poll.
@@ -19,12 +20,26 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), PlanError> {
     if plan.workers == 0 || plan.workers > WORKERS_MAX {
         return Err(PlanError(format!("{} workers cannot be run; 1 to {WORKERS_MAX} can", plan.workers)));
     }
-    let bytes = serde_json::to_vec(&plan.config).map_or(usize::MAX, |json| json.len());
+    check_config(&plan.config)?;
+    plan.apps.iter().try_for_each(|app| check_open_files(app, plan.workers))
+}
+
+/// Refuses a configuration that cannot be handed to the kernel process, or an app of it that could not be run, while a node of so many workers runs.
+///
+/// # Errors
+/// [`PlanError`], one sentence for the operator.
+pub fn check_reload(apps: &[AppSpec], config: &Value, workers: u16) -> Result<(), PlanError> {
+    check_config(config)?;
+    apps.iter().try_for_each(|app| check_open_files(app, workers))
+}
+
+fn check_config(config: &Value) -> Result<(), PlanError> {
+    let bytes = serde_json::to_vec(config).map_or(usize::MAX, |json| json.len());
     if bytes > CONFIG_BYTES_MAX {
         let why = format!("the configuration takes {bytes} bytes; at most {CONFIG_BYTES_MAX} are passed on");
         return Err(PlanError(why));
     }
-    plan.apps.iter().try_for_each(|app| check_open_files(app, plan.workers))
+    Ok(())
 }
 
 /// Refuses an app that could not even hold its ports.

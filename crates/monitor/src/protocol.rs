@@ -88,6 +88,33 @@ pub enum ToKernel {
         /// Why, for the log.
         reason: String,
     },
+    /// What the app of this zone may do from now on. It goes on running.
+    Regrant {
+        /// The zone's id.
+        zone: u16,
+        /// The app's name.
+        app: String,
+        /// Which start of it is meant; 0 for one that runs inside the kernel process.
+        generation: u64,
+        /// What `AppSpec::grant` holds.
+        grant: Value,
+    },
+    /// The configuration from now on. What of it cannot change while the node runs is as it was.
+    Reconfigure {
+        /// As in [`ToKernel::Configure`].
+        config: Value,
+    },
+    /// What became of a [`FromKernel::Reload`].
+    Reloaded {
+        /// Its ticket.
+        ticket: u64,
+        /// Why nothing was changed, if nothing was.
+        refused: Option<String>,
+        /// What is different now, a line each.
+        done: Vec<String>,
+        /// What stays as it was until the node is started anew, a line each.
+        left: Vec<String>,
+    },
     /// An app was added that the configuration does not have, or has otherwise.
     AppAdded {
         /// The app's name.
@@ -186,6 +213,13 @@ pub enum FromKernel {
     AddApp {
         /// The app's name.
         app: String,
+    },
+    /// The operator wants the configuration to be read anew; [`ToKernel::Reloaded`] answers.
+    Reload {
+        /// To be repeated in the answer.
+        ticket: u64,
+        /// Only what it says of this app.
+        app: Option<String>,
     },
     /// The operator wants the node to leave safe mode.
     LeaveSafeMode,

@@ -4,6 +4,8 @@
 //! the end an [`Outcome`].
 //! It decides nothing (`supervisor` does), waits for nothing but its one poll, and has no socket to the network.
 
+mod reloading;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,20 +20,21 @@ use zone::cgroup::{NodeGroups, ZoneGroups};
 use zone::judge::{Ruling, Verdict};
 use zone::{Denied, NotEnforced, Resource, Sample};
 
-use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, check_specs};
+use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus};
 use crate::audit::{self, Batch, Record};
 use crate::channel::{Channel, ChannelError, encode};
 use crate::children::Child;
 use crate::clerk::{Clerk, Done, Vouch};
 use crate::clock::{now_ms, timespec, unix_ms_at_zero};
-use crate::finder::{Find, Finder, Found};
+use crate::finder::{Find, Finder, Wish};
 use crate::heard::{Heard, event};
 use crate::incident::Incident;
 use crate::keeper::Keeper;
 use crate::output::Output;
-use crate::plan::{check_open_files, check_plan};
+use crate::plan::check_plan;
 use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone};
 use crate::recording::Recording;
+use crate::reload::Reload;
 use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS, ZoneCounts};
 use crate::run_error::RunError;
 use crate::safe_mode::SafeModePlan;
@@ -108,6 +111,8 @@ pub struct Plan {
     pub records: Option<PathBuf>,
     /// Where an app is looked up that the operator adds while the node runs; without it none is added.
     pub find: Option<Find>,
+    /// What reads the configuration anew; without it a node keeps the one that it was started with.
+    pub reload: Option<Reload>,
     /// What knows the packages of apps; without it no app that comes from one is started.
     pub vouch: Option<Vouch>,
 }
@@ -126,7 +131,9 @@ pub struct Outcome {
 /// # Errors
 /// [`RunError::Plan`] before anything was started; [`RunError::Io`] if the system fails the monitor itself.
 pub fn run(plan: Plan, unkept: &mut Batch) -> Result<Outcome, RunError> {
-    let mut monitor = Monitor::start(plan, crate::signals::shutdown_signals()?)?;
+    let (stop, wishes) = crate::signals::node_signals()?;
+    let mut monitor = Monitor::start(plan, stop)?;
+    monitor.reload_on(wishes);
     loop {
         let turned = monitor.turn();
         if !matches!(turned, Ok(None)) {
@@ -152,6 +159,7 @@ struct KernelProcess {
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Stop,
+    Reload,
     Found,
     Vouched,
     KernelChannel,
@@ -169,6 +177,8 @@ pub struct Monitor {
     programs: Programs,
     supervisor: Supervisor,
     stop: Option<OwnedFd>,
+    /// Each byte in it asks for the configuration to be read anew.
+    wishes: Option<OwnedFd>,
     kernel: Option<KernelProcess>,
     zones: Vec<ZoneProcess>,
     groups: NodeGroups,
@@ -200,7 +210,8 @@ impl Monitor {
     /// [`RunError::Plan`] if the plan cannot be run; nothing has been started then. [`RunError::Io`] if the system has no threads left.
     pub fn start(plan: Plan, stop: OwnedFd) -> Result<Monitor, RunError> {
         check_plan(&plan)?;
-        let Plan { apps, workers, port, config, programs, timing, safe_mode, records, find, vouch } = plan;
+        let Plan { apps, workers, port, config, programs, timing, safe_mode, records, .. } = plan;
+        let (find, reload, vouch) = (plan.find, plan.reload, plan.vouch);
         let keeps_records = apps.iter().any(|app| app.role == AppRole::Service && app.name == audit::SERVICE);
         let supervisor = Supervisor::new(apps, timing)?.with_safe_mode(safe_mode);
         let mut monitor = Monitor {
@@ -210,12 +221,13 @@ impl Monitor {
             programs,
             supervisor,
             stop: Some(stop),
+            wishes: None,
             kernel: None,
             zones: Vec::new(),
             groups: own_groups(),
             left_groups: Vec::new(),
             keeper: Keeper::new(records)?,
-            finder: Finder::new(find),
+            finder: Finder::new(find, reload),
             clerk: Clerk::new(vouch),
             vouching: Vouching::default(),
             added: BTreeMap::new(),
@@ -300,6 +312,9 @@ impl Monitor {
         if let Some(stop) = &self.stop {
             wait_for(Source::Stop, stop.as_fd(), PollFlags::IN);
         }
+        if let Some(wishes) = &self.wishes {
+            wait_for(Source::Reload, wishes.as_fd(), PollFlags::IN);
+        }
         if let Some(wake) = self.finder.wake() {
             wait_for(Source::Found, wake, PollFlags::IN);
         }
@@ -328,6 +343,7 @@ impl Monitor {
     fn attend(&mut self, source: Source) {
         match source {
             Source::Stop => self.read_stop(),
+            Source::Reload => self.read_wishes(),
             Source::Found => self.take_found(),
             Source::Vouched => self.take_done(),
             Source::KernelChannel => self.read_kernel(MESSAGES_PER_TURN_MAX),
@@ -568,6 +584,10 @@ impl Monitor {
                         Ok(()) => tracing::info!("app {app}: the operator wants it to run"),
                         Err(why) => tracing::error!("app {app}: it is not started: {why}"),
                     },
+                    Heard::Reload { ticket, app } => {
+                        let answer_to = Some((kernel.generation, ticket));
+                        self.wish_reload(Wish { app, answer_to });
+                    }
                     Heard::Rulings(rulings) => self.on_rulings(&rulings),
                     Heard::Vouched { generation, round, words } => {
                         let words = self.vouching.on_service(generation, round, words);
@@ -608,23 +628,6 @@ impl Monitor {
     fn on_rulings(&mut self, rulings: &[Ruling]) {
         self.resources.on_rulings(now_ms());
         rulings.iter().for_each(|ruling| self.carry_out(ruling));
-    }
-
-    fn take_found(&mut self) {
-        for (app, found) in self.finder.answers() {
-            let checked = found.and_then(|found| {
-                check_specs(std::slice::from_ref(&found.spec)).map_err(|why| why.to_string())?;
-                check_open_files(&found.spec, self.workers).map_err(|why| why.to_string())?;
-                Ok(found)
-            });
-            match checked {
-                Ok(found) => self.add(found),
-                Err(reason) => {
-                    tracing::error!("app {app}: it is not started: {reason}");
-                    self.heard.push_back(Event::NotFound { app, reason });
-                }
-            }
-        }
     }
 
     /// Has somebody vouch for the apps that are to start, and now and then for those that run.
@@ -668,18 +671,6 @@ impl Monitor {
     fn hear_words(&mut self, words: Vec<Word>) {
         let heard = |Word { zone, check, says }| Event::Vouched { zone, check, says };
         self.heard.extend(words.into_iter().map(heard));
-    }
-
-    fn add(&mut self, Found { spec, about }: Found) {
-        let app = spec.name.clone();
-        let message = ToKernel::AppAdded { app: app.clone(), limits: spec.limits.clone(), about };
-        // Before the app itself comes.
-        self.tell_kernel(&message, Vec::new());
-        // Those of apps that were removed since are of no use to anybody.
-        let statuses = self.statuses();
-        self.added.retain(|name, _| statuses.iter().any(|status| status.app == *name));
-        self.added.insert(app, message);
-        self.heard.push_back(Event::AppAdded { spec: Box::new(spec) });
     }
 
     fn reap_kernel(&mut self) {

@@ -1,22 +1,52 @@
-//! The signals that ask the node to end, as bytes in a socket that a poll loop can wait for.
+//! The signals that ask the node to end or to read its configuration anew, as bytes in a socket that a poll loop can wait for.
 //!
-//! In: SIGTERM, SIGINT (Ctrl-C), SIGHUP (the terminal closed). Out: one byte for each.
+//! In: SIGTERM, SIGINT (Ctrl-C), SIGHUP (the terminal closed, or the operator wants the configuration read anew). Out: one byte for each.
 //! It never acts on a signal itself.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::FileType;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// From now on SIGTERM and SIGINT write a byte each to the first that is returned, and SIGHUP to the second: for a node, which SIGHUP asks to read its
+/// configuration anew ([`hung_up`] says whether it means that).
+///
+/// # Errors
+/// When the process is out of descriptors.
+pub fn node_signals() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok((written_by(&[SIGTERM, SIGINT])?, written_by(&[SIGHUP])?))
+}
+
+/// Whether a terminal that this process has as a standard stream is gone: then SIGHUP says so, and does not ask for anything.
+pub(crate) fn hung_up() -> bool {
+    let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    streams.into_iter().any(|stream| {
+        let is_device = rustix::fs::fstat(stream)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice);
+        let mut polled = [PollFd::from_borrowed_fd(stream, PollFlags::empty())];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // A pipe whose reader is gone says so too, and is no terminal.
+        is_device
+            && rustix::event::poll(&mut polled, Some(&at_once)).is_ok()
+            && polled[0].revents().contains(PollFlags::HUP)
+    })
+}
 
 /// From now on the three signals no longer end the calling process, but write a byte each to what is returned.
 ///
 /// # Errors
 /// When the process is out of descriptors.
 pub fn shutdown_signals() -> io::Result<OwnedFd> {
+    written_by(&[SIGTERM, SIGINT, SIGHUP])
+}
+
+fn written_by(signals: &[i32]) -> io::Result<OwnedFd> {
     let (reader, writer) = UnixStream::pair()?;
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
-        signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, writer.try_clone()?)?;
     }
     Ok(reader.into())
 }

@@ -26,6 +26,7 @@ use crate::app_life::{AppLife, Became, Past, Situation};
 use crate::backoff::{Backoff, Patience, Verdict};
 use crate::incident::{Evidence, Incident, What};
 use crate::protocol::ToKernel;
+use crate::reload::Difference;
 use crate::safe_mode::{Consequence, Intensity, SafeMode, SafeModePlan};
 use crate::vouching::Subject;
 use crate::witness::{KernelEnd, Witness};
@@ -312,6 +313,7 @@ impl Supervisor {
                 }
             }
             Event::AppAdded { spec } => self.app_added(*spec, now_ms, out),
+            Event::Reloaded { apps, removed } => self.reloaded(apps, &removed, now_ms, out),
             Event::Vouched { zone, check, says } => {
                 let at = self.situation(now_ms);
                 if let Some(app) = self.apps.iter_mut().find(|app| app.zone == zone) {
@@ -328,6 +330,43 @@ impl Supervisor {
             Event::KernelCalled { zones } => self.called = self.loaded(|zone| zones.contains(&zone)),
             Event::Tick => self.tick(now_ms, out),
             Event::ShutdownAsked => self.shutdown_asked(now_ms, out),
+        }
+    }
+
+    /// What [`Event::Reloaded`] will change, a line each.
+    #[must_use]
+    pub fn changes<'a>(
+        &self,
+        apps: impl IntoIterator<Item = &'a AppSpec>,
+        removed: &[String],
+    ) -> Vec<String> {
+        let there = |name: &str| self.apps.iter().find(|app| app.spec.name == name);
+        let change = |spec: &AppSpec| match there(&spec.name) {
+            None => Some("is added".to_owned()),
+            Some(app) => Difference::of(&app.spec, spec).in_words(),
+        };
+        let changed = apps.into_iter().filter_map(|spec| Some((spec.name.as_str(), change(spec)?)));
+        let gone = removed.iter().filter(|name| there(name).is_some());
+        let gone = gone.map(|name| (name.as_str(), "ends, and is no app of this node any more".to_owned()));
+        changed.chain(gone).map(|(name, words)| format!("app {name} {words}")).collect()
+    }
+
+    fn reloaded(&mut self, apps: Vec<AppSpec>, removed: &[String], now_ms: u64, out: &mut Vec<Command>) {
+        let at = self.situation(now_ms);
+        if at.closing {
+            return;
+        }
+        for name in removed {
+            if let Some(app) = self.app(name).filter(|app| app.spec.role == AppRole::App) {
+                app.taken_out(at, out);
+            }
+        }
+        for spec in apps {
+            match self.app(&spec.name) {
+                Some(app) if app.spec.role == AppRole::App => app.reconfigure(spec, at, out),
+                Some(_) => {}
+                None => self.app_added(spec, now_ms, out),
+            }
         }
     }
 

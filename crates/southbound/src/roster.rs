@@ -60,14 +60,14 @@ pub struct Taken {
 #[derive(Debug)]
 pub struct Roster {
     inner: Mutex<Inner>,
-    max_connections: usize,
-    max_half_open_per_address: usize,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     switches: HashMap<DatapathId, SwitchRecord>,
     connections: usize,
+    max_connections: usize,
+    max_half_open_per_address: usize,
     /// No larger than `connections`.
     half_open: HashMap<IpAddr, usize>,
 }
@@ -75,7 +75,15 @@ struct Inner {
 impl Roster {
     /// Nobody is here yet. The caps are the configuration's.
     pub fn new(max_connections: usize, max_half_open_per_address: usize) -> Self {
-        Roster { inner: Mutex::default(), max_connections, max_half_open_per_address }
+        let inner = Inner { max_connections, max_half_open_per_address, ..Inner::default() };
+        Roster { inner: Mutex::new(inner) }
+    }
+
+    /// Other caps, for connections from now on. Those that are there stay, however many.
+    pub fn limit(&self, max_connections: usize, max_half_open_per_address: usize) {
+        let mut inner = self.lock();
+        (inner.max_connections, inner.max_half_open_per_address) =
+            (max_connections, max_half_open_per_address);
     }
 
     /// A connection was accepted: counts it, as half-open.
@@ -84,12 +92,12 @@ impl Roster {
     /// That there is no room for it; it is not counted then.
     pub fn connect(&self, address: IpAddr) -> Result<(), NoRoom> {
         let mut inner = self.lock();
-        if inner.connections >= self.max_connections {
-            return Err(NoRoom::Connections(self.max_connections));
+        if inner.connections >= inner.max_connections {
+            return Err(NoRoom::Connections(inner.max_connections));
         }
         let half_open = inner.half_open.get(&address).copied().unwrap_or(0);
-        if half_open >= self.max_half_open_per_address {
-            return Err(NoRoom::HalfOpen(self.max_half_open_per_address));
+        if half_open >= inner.max_half_open_per_address {
+            return Err(NoRoom::HalfOpen(inner.max_half_open_per_address));
         }
         inner.half_open.insert(address, half_open + 1);
         inner.connections += 1;

@@ -126,6 +126,15 @@ impl Southbound {
         }
     }
 
+    /// Holds sessions so from now on. Those that are there keep their version, their role and their TLS; time-outs and bounds of output are the new ones.
+    pub fn reconfigure(&mut self, config: SouthboundConfig) {
+        for connection in self.slots.iter_mut().flatten() {
+            connection.session.reconfigure(&config);
+        }
+        self.roster.limit(config.max_connections, config.max_half_open_per_address);
+        self.config = config;
+    }
+
     /// Takes an accepted stream over, and says hello at the next flush.
     ///
     /// # Errors

@@ -234,12 +234,28 @@ pub struct InstalledArgs {
     pub state: StateArgs,
 }
 
-/// `burnet app grant` and `revoke`.
+/// `burnet app grant`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct GrantArgs {
     /// The app's name
     pub name: String,
     /// What of all that it asks for, by the names that burnet app show prints [default of grant: all]
+    #[arg(value_name = "ASK")]
+    pub asks: Vec<String>,
+    /// The socket of the node that is told [default: $BURNET_SOCKET, else where burnet run of this user puts it]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Where it is installed.
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// `burnet app revoke`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct RevokeArgs {
+    /// The app's name
+    pub name: String,
+    /// What of all that it asks for, by the names that burnet app show prints
     #[arg(value_name = "ASK")]
     pub asks: Vec<String>,
     /// Where it is installed.

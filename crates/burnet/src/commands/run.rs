@@ -7,6 +7,7 @@ mod granting;
 mod keeper;
 mod launches;
 mod numbering;
+mod reload;
 mod vouching;
 
 use self::launches::Launches;
@@ -144,6 +145,7 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
     let kernel = vec![own.clone(), OsString::from("kernel")];
     let vouch = vouching::vouch(&config, &launches);
     let find = launches.clone().find(args, Surroundings::of_this_process()?);
+    let reload = reload::reload(&config, args, Surroundings::of_this_process()?, launches.clone());
     let zone = move |app: &AppSpec, seat: &Seat| {
         let launch = ZoneLaunch {
             limits: app.limits.clone(),
@@ -171,6 +173,7 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
         safe_mode: SafeModePlan { apps: config.safe_mode.apps, from_start: config.safe_mode.from_start },
         records: config.node.records,
         find: Some(find),
+        reload: Some(reload),
         vouch,
     })
 }

@@ -9,6 +9,8 @@
 //!
 //! It waits only in its poll, touches no packet, and says to the monitor that the node is alive only if every worker has moved.
 
+mod reloading;
+
 use super::accepting::Accepting;
 use super::desk::{Asker, Desk};
 use super::judging;
@@ -145,6 +147,8 @@ struct Control {
     next_count_ms: u64,
     kernel: Option<KernelStatus>,
     safe_mode: Option<Ending>,
+    /// What of the configuration that was read last could not hold, for the answer that follows.
+    left_of_reload: Option<String>,
     mark: Mark,
     turns_seen: Vec<u64>,
     to_monitor: Vec<FromKernel>,
@@ -192,6 +196,7 @@ impl Control {
             next_count_ms: 0,
             kernel: None,
             safe_mode: None,
+            left_of_reload: None,
             mark: Mark::of_control(board),
             to_monitor: vec![FromKernel::Ready],
             epoch,
@@ -362,6 +367,11 @@ impl Control {
             ToKernel::UnloadTrusted { zone, app, reason } => {
                 tracing::info!("app {app} is unloaded: {reason}");
                 self.tell_all(|| ToWorker::DetachZone { zone: ZoneId(zone), generation: 0 });
+            }
+            ToKernel::Regrant { zone, app, generation, grant } => self.regrant(zone, &app, generation, grant),
+            ToKernel::Reconfigure { config } => self.reconfigure(config),
+            ToKernel::Reloaded { ticket, refused, done, left } => {
+                self.on_reloaded(ticket, refused, done, left)
             }
             ToKernel::AppAdded { app, limits, about } => {
                 self.packages.add(&app, about);
@@ -618,6 +628,10 @@ impl Control {
             Question::LeaveSafeMode => {
                 let peer = self.operators.peer(asker);
                 Some(self.leave_safe_mode(peer))
+            }
+            Question::Reload { app } => {
+                let peer = self.operators.peer(asker);
+                self.ask_reload(asker, app, peer)
             }
             Question::AddApp { app } => {
                 let peer = self.operators.peer(asker);

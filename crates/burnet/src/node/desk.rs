@@ -4,7 +4,7 @@
 //! is there, and with what is missing named. What comes twice, or after it was given up, changes nothing. Never talks with anybody itself.
 
 use super::operator::{
-    Answer, AppView, FlowView, FlowsView, MeterView, PortView, RulesBeforeView, SwitchView,
+    Answer, AppView, FlowView, FlowsView, MeterView, PortView, ReloadView, RulesBeforeView, SwitchView,
 };
 use abi::event::{Event, StatsReply};
 use abi::{Frame, Outcome, ZoneId};
@@ -18,6 +18,9 @@ use std::collections::BTreeMap;
 
 /// How long an answer is waited for. A switch that takes longer is named in what is answered.
 pub const PATIENCE_MS: u64 = 2_000;
+
+/// How long the monitor may take to read the configuration anew: it looks at every file of every package. Less than an operator's command waits.
+const RELOAD_PATIENCE_MS: u64 = 9_000;
 
 /// Questions that wait at once. One more is looked at when one of them is answered.
 pub const QUESTIONS_MAX: usize = 16;
@@ -34,9 +37,21 @@ pub type Asker = usize;
 /// What an answer is being put together for.
 #[derive(Debug)]
 enum Waiting {
-    Switches { records: Vec<SwitchRecord>, sessions: Vec<SessionSnapshot>, kept: Vec<OfSwitch> },
-    Apps { apps: Vec<AppStatus>, counts: Vec<ZoneCounts> },
-    Flows { switches: BTreeMap<u64, SwitchFlows>, bytes: usize },
+    Switches {
+        records: Vec<SwitchRecord>,
+        sessions: Vec<SessionSnapshot>,
+        kept: Vec<OfSwitch>,
+    },
+    Apps {
+        apps: Vec<AppStatus>,
+        counts: Vec<ZoneCounts>,
+    },
+    Flows {
+        switches: BTreeMap<u64, SwitchFlows>,
+        bytes: usize,
+    },
+    /// The monitor's word, once it has come.
+    Reload(Option<Result<ReloadView, String>>),
 }
 
 /// The flow entries of one switch as they come.
@@ -112,6 +127,21 @@ impl Desk {
         tickets
     }
 
+    /// Opens the question for the configuration; the monitor is to be asked with the ticket.
+    pub fn open_reload(&mut self, asker: Asker, now_ms: u64) -> u64 {
+        self.open(asker, Waiting::Reload(None), 1, now_ms + RELOAD_PATIENCE_MS - PATIENCE_MS)
+    }
+
+    /// The monitor says what became of it.
+    pub fn on_reloaded(&mut self, ticket: u64, outcome: Result<ReloadView, String>) {
+        if let Some(open) = self.open.get_mut(&ticket)
+            && let Waiting::Reload(said) = &mut open.waiting
+        {
+            *said = Some(outcome);
+            open.missing = 0;
+        }
+    }
+
     fn open(&mut self, asker: Asker, waiting: Waiting, missing: usize, now_ms: u64) -> u64 {
         self.last_ticket += 1;
         self.open.insert(self.last_ticket, Open { asker, waiting, missing, until_ms: now_ms + PATIENCE_MS });
@@ -127,15 +157,15 @@ impl Desk {
         of_switches: Vec<OfSwitch>,
     ) {
         let Some(open) = self.open.get_mut(&ticket) else { return };
-        open.missing = open.missing.saturating_sub(1);
         match &mut open.waiting {
             Waiting::Switches { sessions, kept, .. } => {
                 sessions.extend(of_sessions);
                 kept.extend(of_switches);
             }
             Waiting::Apps { counts, .. } => counts.extend(of_zones),
-            Waiting::Flows { .. } => {}
+            Waiting::Flows { .. } | Waiting::Reload(_) => return,
         }
+        open.missing = open.missing.saturating_sub(1);
     }
 
     /// A frame for the node: a part of a switch's flow entries, or that they cannot be had.
@@ -234,6 +264,11 @@ impl SwitchFlows {
 
 fn answer(open: Open, now_ms: u64) -> Answer {
     match open.waiting {
+        Waiting::Reload(Some(Ok(view))) => Answer::Reloaded(view),
+        Waiting::Reload(Some(Err(why))) => Answer::Refused(why),
+        Waiting::Reload(None) => Answer::Refused(format!(
+            "the configuration was not read within {RELOAD_PATIENCE_MS} ms; the node's log will say what became of it"
+        )),
         Waiting::Switches { records, sessions, kept } => Answer::Switches(
             records.iter().map(|record| switch_view(record, &sessions, &kept, now_ms)).collect(),
         ),
@@ -518,6 +553,22 @@ mod tests {
             last_end: None,
             not_enforced: Vec::new(),
         }
+    }
+
+    #[test]
+    fn what_the_monitor_says_of_a_configuration_answers_who_asked() {
+        let mut desk = Desk::default();
+        let (first, second) = (desk.open_reload(7, 0), desk.open_reload(8, 0));
+        desk.on_reloaded(second, Err("line 3".to_owned()));
+        desk.on_counts(first, Vec::new(), Vec::new(), Vec::new());
+        assert_eq!(desk.take_answers(PATIENCE_MS), [(8, Answer::Refused("line 3".to_owned()))]);
+        let late = desk.take_answers(RELOAD_PATIENCE_MS);
+        assert!(
+            matches!(late.as_slice(), [(7, Answer::Refused(why))] if why.contains("was not read")),
+            "{late:?}"
+        );
+        desk.on_reloaded(first, Ok(ReloadView::default()));
+        assert!(desk.take_answers(u64::MAX).is_empty());
     }
 
     #[test]

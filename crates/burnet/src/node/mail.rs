@@ -3,6 +3,7 @@
 //! Both ways are bounded queues: the control thread never waits for a worker (what does not fit is said to have failed), and a worker
 //! never waits for the control thread (what does not fit is tried again in its next turn). Never carries packets.
 
+use crate::config::NodeLimits;
 use abi::ZoneId;
 use abi::event::SoftLimit;
 use flow::DatapathId;
@@ -12,6 +13,7 @@ use mio::net::TcpStream;
 use monitor::ZoneCounts;
 use monitor::audit::Record;
 use ring::PortFds;
+use southbound::SouthboundConfig;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -62,6 +64,22 @@ pub enum ToWorker {
         settings: Vec<u8>,
         /// What it may do.
         grant: Box<Grant>,
+    },
+    /// An app that runs may do this from now on. `generation` is 0 for a trusted app.
+    Regrant {
+        /// Its number.
+        zone: ZoneId,
+        /// Which start of it.
+        generation: u64,
+        /// What it may do.
+        grant: Box<Grant>,
+    },
+    /// The configuration has changed.
+    Reconfigure {
+        /// How sessions are held from now on.
+        southbound: Box<SouthboundConfig>,
+        /// What switches and apps may have.
+        limits: NodeLimits,
     },
     /// A zone is over. `generation` is 0 for a trusted app.
     DetachZone {

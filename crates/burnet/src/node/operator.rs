@@ -45,6 +45,12 @@ pub enum Question {
     },
     /// That the node leaves safe mode.
     LeaveSafeMode,
+    /// That the node reads its configuration anew, and what has changed holds.
+    Reload {
+        /// Only what concerns this app.
+        #[serde(default)]
+        app: Option<String>,
+    },
 }
 
 /// An answer.
@@ -61,10 +67,22 @@ pub enum Answer {
     Apps(Vec<AppView>),
     /// What the node and its apps use.
     Usage(UsageView),
+    /// What is different since the configuration was read anew.
+    Reloaded(ReloadView),
     /// It is being done.
     Done,
     /// It is not done, and why.
     Refused(String),
+}
+
+/// What became of a configuration that was read anew.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReloadView {
+    /// What is different now, a line each.
+    pub done: Vec<String>,
+    /// What stays as it was until the node is started anew, a line each.
+    pub left: Vec<String>,
 }
 
 /// How a node is.

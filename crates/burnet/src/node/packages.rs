@@ -36,7 +36,9 @@ impl PackageDesk {
     /// The package of an app that was added, or installed anew.
     pub fn add(&mut self, app: &str, about: serde_json::Value) {
         match serde_json::from_value(about) {
-            Ok(installed) => drop(self.packages.apps.insert(app.to_owned(), installed)),
+            // It comes from no package, or does not any more.
+            Ok(None) => drop(self.packages.apps.remove(app)),
+            Ok(Some(installed)) => drop(self.packages.apps.insert(app.to_owned(), installed)),
             Err(error) => tracing::error!("app {app}: what its package is cannot be read: {error}"),
         }
         self.noted.remove(app);

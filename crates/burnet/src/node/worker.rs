@@ -157,10 +157,7 @@ impl Worker {
         } = setup;
         let WorkerSetup { seed, has_store, .. } = setup;
         let mut kernel = Kernel::new(seed);
-        kernel.fill_tables_to(limits.table_room());
-        kernel.know_rules_up_to(limits.rules_per_switch);
-        kernel.limit_punts(limits.punts());
-        kernel.meter_punts(limits.packet_in_meter_per_s);
+        limit(&mut kernel, &limits);
         if has_store {
             kernel.expect_store();
         }
@@ -675,6 +672,11 @@ impl Worker {
                         Err(fault) => self.dispatch.faults.push((zone, Fault::Trusted { app, fault })),
                     }
                 }
+                ToWorker::Regrant { zone, generation, grant } => self.regrant(zone, generation, *grant),
+                ToWorker::Reconfigure { southbound, limits } => {
+                    self.southbound.reconfigure(*southbound);
+                    limit(&mut self.dispatch.kernel, &limits);
+                }
                 ToWorker::DetachZone { zone, generation } => {
                     let there = self.dispatch.zones.get(zone).map(|end| end.generation());
                     if there == Some(generation) {
@@ -722,6 +724,17 @@ impl Worker {
                 let reason = format!("its port could not be attached: {fault}");
                 self.unsent.push(FromWorker::ZoneFault { app, generation, reason });
             }
+        }
+    }
+
+    /// What is granted to a process that has ended is not its successor's.
+    fn regrant(&mut self, zone: ZoneId, generation: u64, grant: Grant) {
+        let there = self.dispatch.zones.get(zone).map(|end| end.generation());
+        if there == Some(generation) {
+            // What was refused was refused by the grant before.
+            self.tell_refusals();
+            self.dispatch.kernel.regrant(zone, grant, self.now_ms, &mut self.dispatch.effects);
+            self.carry_out_effects();
         }
     }
 
@@ -806,6 +819,14 @@ impl Worker {
         self.tell_records(faults);
         self.southbound.close_all("the node is shut down");
     }
+}
+
+/// What the kernel of a worker lets switches and apps have.
+fn limit(kernel: &mut Kernel, limits: &NodeLimits) {
+    kernel.fill_tables_to(limits.table_room());
+    kernel.know_rules_up_to(limits.rules_per_switch);
+    kernel.limit_punts(limits.punts());
+    kernel.meter_punts(limits.packet_in_meter_per_s);
 }
 
 /// The wall clock, for records.

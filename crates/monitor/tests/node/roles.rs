@@ -60,6 +60,9 @@ impl Kernel {
                 ToKernel::Configure { .. }
                 | ToKernel::AppAdded { .. }
                 | ToKernel::UnloadTrusted { .. }
+                | ToKernel::Regrant { .. }
+                | ToKernel::Reconfigure { .. }
+                | ToKernel::Reloaded { .. }
                 | ToKernel::Audit { .. }
                 | ToKernel::Apps { .. }
                 | ToKernel::Resources { .. }

@@ -55,6 +55,7 @@ pub fn plan(apps: Vec<AppSpec>) -> Plan {
         safe_mode: Default::default(),
         records: None,
         find: None,
+        reload: None,
         vouch: None,
     }
 }

@@ -8,5 +8,6 @@ mod incidents;
 mod packages;
 mod promises;
 mod reactions;
+mod reloading;
 mod safe_mode;
 mod world;

@@ -182,6 +182,20 @@ impl Session {
         }
     }
 
+    /// Other time-outs hold from now on; the version and the role stay as they were agreed.
+    pub fn reconfigure(&mut self, config: &SouthboundConfig) {
+        self.limits = Limits {
+            versions: self.limits.versions,
+            role: self.limits.role,
+            echo_interval_ms: config.echo_interval_ms,
+            echo_timeout_ms: config.echo_timeout_ms,
+            handshake_timeout_ms: config.handshake_timeout_ms,
+            receipt_timeout_ms: config.receipt_timeout_ms,
+            request_timeout_ms: config.request_timeout_ms,
+            max_output_bytes: config.max_output_bytes,
+        };
+    }
+
     /// How far it is.
     pub fn state(&self) -> State {
         self.state

@@ -1,21 +1,22 @@
 //! `burnet app grant`, `revoke`, `trust`, `untrust`, `remove`: the operator's word on an installed app.
 //!
-//! In: the app's name. Out: its record changed, and what to print. A node that runs looks every second at what was taken away; what
-//! was given is for a next look at the package.
+//! In: the app's name. Out: its record changed, and what to print. A node that runs looks every second at what was taken away, and is told of what was
+//! given.
 
 use package::install::Record;
 use package::manifest::{AppName, Manifest};
 use package::state::{Lock, State};
 
 use super::{asks_in_lines, now, state};
-use crate::cli::package::{AppRemoveArgs, GrantArgs, InstalledArgs, StateArgs};
+use crate::cli::package::{AppRemoveArgs, GrantArgs, InstalledArgs, RevokeArgs, StateArgs};
 use crate::cli::{Asking, CommandError};
 use crate::commands::ask;
 use crate::commands::audit;
+use crate::commands::reload;
 use crate::node::operator::{Answer, Question};
 use monitor::Verb;
 
-const FROM_THEN: &str = "a node that runs hears of it when it is started again";
+const FROM_THEN: &str = "a node that runs it hears of it by burnet reload, or when it is started again";
 
 /// What is taken away from an app that runs.
 const ENDED: &str = "a node that runs it ends it within a second or two";
@@ -75,11 +76,20 @@ pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
     held.record.granted.extend(asks.iter().map(|ask| ask.name.to_owned()));
     let names: Vec<&str> = asks.iter().map(|ask| ask.name).collect();
     held.keep("app_granted", names.join(", "))?;
-    Ok(format!("{} may:\n{}{FROM_THEN}\n", held.name, asks_in_lines(&asks, false)))
+    let said = format!("{} may:\n{}", held.name, asks_in_lines(&asks, false));
+    let name = held.name.to_string();
+    // The node reads what was granted.
+    drop(held);
+    let asking = Asking { json: false, socket: args.socket.clone() };
+    Ok(match reload::asked(&asking, Some(name)) {
+        Ok(view) if view.done.is_empty() => format!("{said}nothing changes for the running node\n"),
+        Ok(view) => view.done.iter().chain(&view.left).fold(said, |said, line| format!("{said}{line}\n")),
+        Err(why) => format!("{said}no running node is told ({why}); {FROM_THEN}\n"),
+    })
 }
 
 /// What `burnet app revoke` prints.
-pub fn revoke(args: &GrantArgs) -> Result<String, CommandError> {
+pub fn revoke(args: &RevokeArgs) -> Result<String, CommandError> {
     if args.asks.is_empty() {
         return Err(CommandError::CannotBe(format!(
             "say what {0} may no longer do, by the names that burnet app show {0} prints",

@@ -5,10 +5,10 @@
 //!   a name that was installed since ──> Config::load once more ──> another Launch, and what the monitor is to run
 //! ```
 //!
-//! Once for the life of an app on the node: one that is started anew finds the same. It starts nothing.
+//! One that is started anew finds the same, until the configuration is read anew. It starts nothing.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use monitor::{AppSource, AppSpec, Find, Found};
 
@@ -41,7 +41,23 @@ impl Launches {
     }
 
     pub(super) fn of_app(&self, name: &str) -> Launch {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned().unwrap_or_default()
+        self.lock().get(name).cloned().unwrap_or_default()
+    }
+
+    /// Of all apps of a configuration that was read anew, or of none if one of them cannot be.
+    pub(super) fn learn_all(
+        &self,
+        config: &Config,
+        users: &BTreeMap<String, u32>,
+    ) -> Result<(), CommandError> {
+        let read = Launches::of(config, users)?;
+        let read = std::mem::take(&mut *read.lock());
+        self.lock().extend(read);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Launch>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn learn(&self, config: &Config, app: &AppSpec, user: Option<u32>) -> Result<(), String> {
@@ -50,29 +66,36 @@ impl Launches {
             _ => None,
         };
         let package = config.packages.apps.get(&app.name).cloned();
-        let launch = Launch { user, interpreter, package };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(app.name.clone(), launch);
+        self.lock().insert(app.name.clone(), Launch { user, interpreter, package });
         Ok(())
     }
 
-    /// How the monitor finds an app that was installed since: the configuration is read once more, with that app in it.
+    /// How the monitor finds an app that was installed since.
     pub(super) fn find(self, args: &RunArgs, around: Surroundings) -> Find {
         let args = args.clone();
-        Find(Arc::new(move |name| {
-            let mut args = args.clone();
-            let argument: AppArgument = name.parse().map_err(|error| format!("{error}"))?;
-            if !args.apps.iter().any(|app| app.which.name() == name) {
-                args.apps.push(argument);
-            }
-            let loaded = Config::load_for(Some(name), args, &around, &apps::ALL);
-            let mut config = loaded.map_err(|error| error.to_string())?;
-            give_numbers(&mut config).map_err(|error| error.to_string())?;
-            let installed = config.packages.apps.get(name).ok_or("it is not installed as a package")?;
-            let about = serde_json::to_value(installed).map_err(|error| error.to_string())?;
-            let spec = config.apps.iter().find(|app| app.name == name).ok_or("it is no app")?.clone();
-            let users = users_of(&config).map_err(|error| error.to_string())?;
-            self.learn(&config, &spec, users.get(name).copied())?;
-            Ok(Found { spec, about })
-        }))
+        Find(Arc::new(move |name| self.find_one(name, &args, &around)))
+    }
+
+    /// An app as it is installed, granted and configured now: the configuration is read once more, with that app in it.
+    pub(super) fn find_one(
+        &self,
+        name: &str,
+        args: &RunArgs,
+        around: &Surroundings,
+    ) -> Result<Found, String> {
+        let mut args = args.clone();
+        let argument: AppArgument = name.parse().map_err(|error| format!("{error}"))?;
+        if !args.apps.iter().any(|app| app.which.name() == name) {
+            args.apps.push(argument);
+        }
+        let loaded = Config::load_for(Some(name), args, around, &apps::ALL);
+        let mut config = loaded.map_err(|error| error.to_string())?;
+        give_numbers(&mut config).map_err(|error| error.to_string())?;
+        let installed = config.packages.apps.get(name).ok_or("it is not installed as a package")?;
+        let about = serde_json::to_value(installed).map_err(|error| error.to_string())?;
+        let spec = config.apps.iter().find(|app| app.name == name).ok_or("it is no app")?.clone();
+        let users = users_of(&config).map_err(|error| error.to_string())?;
+        self.learn(&config, &spec, users.get(name).copied())?;
+        Ok(Found { spec, about })
     }
 }

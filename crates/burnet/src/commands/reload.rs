@@ -1,0 +1,40 @@
+//! `burnet reload`: the running node reads its configuration anew.
+//!
+//! In: the node's answer. Out: text or JSON. The node decides what changes.
+
+use super::{ask, json, unexpected};
+use crate::cli::{Asking, CommandError, ReloadArgs};
+use crate::node::operator::{Answer, Question, ReloadView};
+
+/// What `burnet reload` prints.
+pub fn reload(args: &ReloadArgs) -> Result<String, CommandError> {
+    let view = asked(&args.asking, None)?;
+    if args.asking.json { json(&view) } else { Ok(text(&view)) }
+}
+
+/// Has the node look at one app anew, as it is installed and granted now.
+pub fn asked(asking: &Asking, app: Option<String>) -> Result<ReloadView, CommandError> {
+    match ask(asking, &Question::Reload { app })? {
+        Answer::Reloaded(view) => Ok(view),
+        _ => Err(unexpected()),
+    }
+}
+
+fn text(view: &ReloadView) -> String {
+    if view.done.is_empty() && view.left.is_empty() {
+        return "the node runs as its configuration says; nothing is changed\n".to_owned();
+    }
+    view.done.iter().chain(&view.left).map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_is_printed_before_what_stays() {
+        let view = ReloadView { done: vec!["a".into()], left: vec!["b".into()] };
+        assert_eq!(text(&view), "a\nb\n");
+        assert!(text(&ReloadView::default()).contains("nothing is changed"));
+    }
+}

@@ -1,0 +1,222 @@
+//! The configuration of a node that runs, read anew.
+//!
+//! ```text
+//!   burnet.toml, packages, the arguments of burnet run ──> Config ──┐
+//!   the Config that runs ───────────────────────────────────────────┴──> Reloaded: what changes, and what cannot while the node runs
+//! ```
+//!
+//! What is wrong with it is said, and then nothing changes. It starts and ends nobody: the monitor does.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use monitor::{AppRole, AppSpec, Found, Reload, Reloaded};
+use serde_json::Value;
+
+use super::launches::Launches;
+use super::{give_numbers, users_of};
+use crate::apps;
+use crate::cli::{CommandError, RunArgs};
+use crate::config::{Config, Surroundings};
+
+/// For a node with this configuration, that was started with these arguments.
+pub(super) fn reload(running: &Config, args: &RunArgs, around: Surroundings, launches: Launches) -> Reload {
+    let running = Mutex::new(running.clone());
+    let args = args.clone();
+    Reload(Arc::new(move |app| {
+        let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = match app {
+            Some(app) => one(app, &args, &around, &launches),
+            None => all(&mut running, &args, &around, &launches),
+        };
+        read.map_err(|error| error.to_string())
+    }))
+}
+
+/// What of the configuration concerns an app from a package.
+fn one(
+    app: &str,
+    args: &RunArgs,
+    around: &Surroundings,
+    launches: &Launches,
+) -> Result<Reloaded, CommandError> {
+    let found = launches.find_one(app, args, around).map_err(CommandError::CannotBe)?;
+    Ok(Reloaded { apps: vec![found], ..Reloaded::default() })
+}
+
+fn all(
+    running: &mut Config,
+    args: &RunArgs,
+    around: &Surroundings,
+    launches: &Launches,
+) -> Result<Reloaded, CommandError> {
+    let mut read = Config::load(args, around, &apps::ALL)?;
+    // What decides where things are kept comes first: it stays.
+    let mut left = keep_what_stays(running, &mut read);
+    give_numbers(&mut read)?;
+    left.extend(services_that_differ(running, &read));
+    let changed = changed(running, &read);
+    let handed_on = to_json(&read)?;
+    monitor::check_reload(&read.apps, &handed_on, read.southbound.workers)
+        .map_err(|error| CommandError::CannotBe(error.to_string()))?;
+    let users = users_of(&read)?;
+    launches.learn_all(&read, &users)?;
+    let apps: Vec<Found> = of_apps(&read).map(|spec| found(&read, spec)).collect::<Result<_, _>>()?;
+    let named: BTreeSet<&str> = of_apps(&read).map(|spec| spec.name.as_str()).collect();
+    let gone = of_apps(running).filter(|spec| !named.contains(spec.name.as_str()));
+    let removed = gone.map(|spec| spec.name.clone()).collect();
+    *running = read;
+    // Always, since the TLS files may hold something else by now.
+    Ok(Reloaded { apps, removed, config: Some(handed_on), changed, left })
+}
+
+fn found(config: &Config, spec: &AppSpec) -> Result<Found, CommandError> {
+    let about = config.packages.apps.get(&spec.name).map(to_json).transpose()?.unwrap_or_default();
+    Ok(Found { spec: spec.clone(), about })
+}
+
+fn to_json(value: &impl serde::Serialize) -> Result<Value, CommandError> {
+    serde_json::to_value(value)
+        .map_err(|error| CommandError::DidNotWork(format!("the configuration cannot be handed on: {error}")))
+}
+
+fn of_apps(config: &Config) -> impl Iterator<Item = &AppSpec> {
+    config.apps.iter().filter(|spec| spec.role == AppRole::App)
+}
+
+/// Puts back what cannot change while the node runs: a sentence for each that is different.
+fn keep_what_stays(running: &Config, read: &mut Config) -> Vec<String> {
+    let mut left = Vec::new();
+    let mut keep = |name: &str, differs: bool| {
+        if differs {
+            left.push(format!(
+                "{name} is another in the configuration, and stays as it is until the node is started anew"
+            ));
+        }
+    };
+    let (before, after) = (&running.southbound, &mut read.southbound);
+    keep("southbound.listen", before.listen != after.listen);
+    keep("southbound.workers", before.workers != after.workers);
+    keep("southbound.tls", before.tls != after.tls);
+    (after.listen, after.workers, after.tls) = (before.listen.clone(), before.workers, before.tls.clone());
+    let (before, after) = (&running.node, &mut read.node);
+    keep("node.socket", before.socket != after.socket);
+    keep("node.log", before.log != after.log);
+    keep("node.app_user_base", before.app_user_base != after.app_user_base);
+    keep("node.state", before.state != after.state || before.records != after.records);
+    keep("node.audit", before.audit != after.audit);
+    *after = before.clone();
+    keep("safe_mode.apps", running.safe_mode.apps != read.safe_mode.apps);
+    read.safe_mode = running.safe_mode.clone();
+    keep("python.interpreter", running.python != read.python);
+    read.python = running.python.clone();
+    keep("packages.require", running.packages.require != read.packages.require);
+    read.packages.require = running.packages.require;
+    left
+}
+
+/// Services begin and end with the node.
+fn services_that_differ(running: &Config, read: &Config) -> Vec<String> {
+    let names = |config: &Config| -> BTreeSet<String> {
+        let services = config.apps.iter().filter(|spec| spec.role == AppRole::Service);
+        services.map(|spec| spec.name.clone()).collect()
+    };
+    let (before, after) = (names(running), names(read));
+    let line = |name: &String, what: &str| format!("the service {name} {what} when the node is started anew");
+    let begin = after.difference(&before).map(|name| line(name, "begins"));
+    let end = before.difference(&after).map(|name| line(name, "ends"));
+    begin.chain(end).collect()
+}
+
+/// What holds at once beside apps, by its key.
+fn changed(running: &Config, read: &Config) -> Vec<String> {
+    let mut changed = Vec::new();
+    let mut compare = |name: &str, differs: bool, from_when: &str| {
+        if differs {
+            changed.push(format!("{name} is another {from_when}"));
+        }
+    };
+    let (before, after) = (&running.southbound, &read.southbound);
+    let (at_once, for_new) = ("at once", "for sessions that begin from now on");
+    compare("southbound.versions", before.versions != after.versions, for_new);
+    let role = |of: &crate::config::Southbound| (of.role, of.role_generation_id);
+    compare("southbound.role", role(before) != role(after), for_new);
+    compare("southbound.echo_interval_ms", before.echo_interval_ms != after.echo_interval_ms, at_once);
+    compare("southbound.echo_timeout_ms", before.echo_timeout_ms != after.echo_timeout_ms, at_once);
+    compare(
+        "southbound.handshake_timeout_ms",
+        before.handshake_timeout_ms != after.handshake_timeout_ms,
+        at_once,
+    );
+    compare(
+        "southbound.max_connections",
+        before.max_connections != after.max_connections,
+        "for connections from now on",
+    );
+    let (before, after) = (&running.limits, &read.limits);
+    compare("limits.table_fill_percent", before.table_fill_percent != after.table_fill_percent, at_once);
+    compare(
+        "limits.table_entries_if_unknown",
+        before.table_entries_if_unknown != after.table_entries_if_unknown,
+        at_once,
+    );
+    compare("limits.rules_per_switch", before.rules_per_switch != after.rules_per_switch, at_once);
+    let budgets =
+        |of: &crate::config::NodeLimits| (of.packet_ins_per_switch_per_s, of.packet_ins_per_port_per_s);
+    compare("the budget of packet-ins in [limits]", budgets(before) != budgets(after), at_once);
+    let meter = before.packet_in_meter_per_s != after.packet_in_meter_per_s;
+    compare("limits.packet_in_meter_per_s", meter, "for switches that connect from now on");
+    let differs = running.southbound != read.southbound || running.limits != read.limits;
+    if differs && changed.is_empty() {
+        changed.push("[southbound] or [limits] has another value, for connections from now on".to_owned());
+    }
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConfigFile;
+    use std::path::Path;
+
+    fn config(text: &str) -> Config {
+        let file = ConfigFile::parse(text, Path::new("burnet.toml")).unwrap();
+        let around = Surroundings { uid: 1000, home: Some("/home/u".into()), ..Surroundings::default() };
+        Config::merge(file, &RunArgs::default(), &around, &apps::ALL).unwrap()
+    }
+
+    fn check(before: &str, after: &str, expected: &[&str], left: &[&str]) {
+        let (running, mut read) = (config(before), config(after));
+        let stays = keep_what_stays(&running, &mut read);
+        let names = |lines: &[String]| -> Vec<String> {
+            lines.iter().map(|line| line.split(" is another").next().unwrap_or_default().to_owned()).collect()
+        };
+        assert_eq!(
+            (names(&changed(&running, &read)), names(&stays)),
+            (own(expected), own(left)),
+            "{before} {after}"
+        );
+        assert!(keep_what_stays(&running, &mut read).is_empty(), "what stays is put back");
+    }
+
+    fn own(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn only_what_differs_is_said_and_what_cannot_change_is_named_and_put_back() {
+        check("", "", &[], &[]);
+        check("", "southbound.echo_timeout_ms = 20000", &["southbound.echo_timeout_ms"], &[]);
+        check("", "southbound.max_connections = 9", &["southbound.max_connections"], &[]);
+        check("", "southbound.role = 'equal'", &["southbound.role"], &[]);
+        check("", "southbound.versions = ['1.3']", &["southbound.versions"], &[]);
+        check("", "limits.table_fill_percent = 50", &["limits.table_fill_percent"], &[]);
+        let budget = ["the budget of packet-ins in [limits]", "limits.packet_in_meter_per_s"];
+        check("", "limits.packet_ins_per_switch_per_s = 50", &budget, &[]);
+        check("", "southbound.listen = ['127.0.0.1:7']", &[], &["southbound.listen"]);
+        check("", "southbound.workers = 2", &[], &["southbound.workers"]);
+        check("", "node.log = 'debug'\nnode.socket = '/x'", &[], &["node.socket", "node.log"]);
+        check("", "python.interpreter = '/p'", &[], &["python.interpreter"]);
+        check("[app.hub]", "safe_mode.apps = ['hub']\n[app.hub]", &[], &["safe_mode.apps"]);
+    }
+}

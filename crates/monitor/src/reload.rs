@@ -1,0 +1,136 @@
+//! What another configuration changes of the apps that run. Pure.
+//!
+//! In: an app as it runs and as it is to run. Out: what of that holds at once, what needs a restart of that app, and words for the operator. It starts and
+//! ends nobody.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use zone::Limits;
+
+use crate::app::AppSpec;
+use crate::finder::Found;
+
+/// A configuration that was read anew and can be run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Reloaded {
+    /// Apps as they are to be. Those that are not named stay as they are.
+    pub apps: Vec<Found>,
+    /// Apps that were in the configuration before, and are not any more.
+    pub removed: Vec<String>,
+    /// What the kernel process is configured with from now on; nothing if that stays as it is.
+    pub config: Option<Value>,
+    /// What else is different from now on, a phrase each.
+    pub changed: Vec<String>,
+    /// What is different in the configuration and stays as it is until the node is started anew, a sentence each.
+    pub left: Vec<String>,
+}
+
+/// What reads the configuration anew: that of one app, or all of it. It may take its time, and is called by one thread.
+#[derive(Clone)]
+pub struct Reload(pub Arc<ReadAnew>);
+
+/// See [`Reload`].
+pub type ReadAnew = dyn Fn(Option<&str>) -> Result<Reloaded, String> + Send + Sync;
+
+impl fmt::Debug for Reload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reload").finish_non_exhaustive()
+    }
+}
+
+/// What is different between an app as it runs and as it is to run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// What it may do, which holds at once.
+    pub(crate) grant: bool,
+    /// Limits that are looked at from outside, which hold at once.
+    pub(crate) watched: bool,
+    /// What its process was started with, by the names in the configuration.
+    pub(crate) restart: Vec<&'static str>,
+    /// Whether it is other code, or in another kind of zone.
+    pub(crate) code: bool,
+}
+
+impl Difference {
+    pub(crate) fn of(before: &AppSpec, after: &AppSpec) -> Difference {
+        let code = before.source != after.source || before.packaged != after.packaged;
+        let parts = [
+            ("program", code),
+            ("zone", before.kind != after.kind),
+            ("limits", built_in(&before.limits) != built_in(&after.limits)),
+            ("sandbox", before.sandbox != after.sandbox),
+            ("settings", before.settings != after.settings),
+        ];
+        Difference {
+            grant: before.grant != after.grant,
+            watched: before.limits != after.limits,
+            restart: parts.into_iter().filter(|(_, differs)| *differs).map(|(part, _)| part).collect(),
+            code: code || before.kind != after.kind,
+        }
+    }
+
+    /// In words, if there is any.
+    pub(crate) fn in_words(&self) -> Option<String> {
+        if !self.restart.is_empty() {
+            return Some(format!("is started anew ({} changed)", self.restart.join(", ")));
+        }
+        match (self.grant, self.watched) {
+            (true, false) => Some("has other capabilities or quotas, at once".to_owned()),
+            (true, true) => Some("has other capabilities or quotas and other limits, at once".to_owned()),
+            (false, true) => Some("has other limits, at once".to_owned()),
+            (false, false) => None,
+        }
+    }
+}
+
+/// The limits that a process gets when it starts; the others are watched from outside.
+fn built_in(limits: &Limits) -> Limits {
+    Limits { soft: Limits::default().soft, lag_ms: None, store_bytes: None, ..limits.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{AppRole, AppSource, ZoneKind};
+    use zone::Sandbox;
+
+    fn spec() -> AppSpec {
+        AppSpec {
+            zone: None,
+            name: "x".to_owned(),
+            role: AppRole::App,
+            kind: ZoneKind::Process,
+            source: AppSource::BuiltIn("hub".to_owned()),
+            limits: Limits::default(),
+            sandbox: Sandbox::default(),
+            settings: Default::default(),
+            grant: Value::Null,
+            packaged: false,
+        }
+    }
+
+    fn check(change: impl FnOnce(&mut AppSpec), expected: Option<&str>) {
+        let (before, mut after) = (spec(), spec());
+        change(&mut after);
+        assert_eq!(Difference::of(&before, &after).in_words().as_deref(), expected);
+    }
+
+    #[test]
+    fn what_its_process_was_started_with_needs_a_restart_and_nothing_else_does() {
+        check(|_| {}, None);
+        check(|after| after.zone = Some(7), None);
+        check(|after| after.grant = true.into(), Some("has other capabilities or quotas, at once"));
+        check(|after| after.limits.lag_ms = Some(1), Some("has other limits, at once"));
+        check(|after| after.limits.soft.memory_bytes = Some(1), Some("has other limits, at once"));
+        check(|after| after.limits.memory_bytes = 1, Some("is started anew (limits changed)"));
+        check(|after| after.sandbox.spawn = true, Some("is started anew (sandbox changed)"));
+        check(|after| after.kind = ZoneKind::Trusted, Some("is started anew (zone changed)"));
+        let other = |after: &mut AppSpec| {
+            after.settings.insert("a".to_owned(), 1.into());
+            after.source = AppSource::BuiltIn("firewall".to_owned());
+        };
+        check(other, Some("is started anew (program, settings changed)"));
+    }
+}

@@ -1,0 +1,139 @@
+//! What changes while a node runs: apps that are added, and a configuration that is read anew.
+//!
+//! In: what the thread that reads says. Out: messages to the kernel process, an event for the supervisor, and words for whoever asked. What cannot be
+//! read or run changes nothing.
+
+use std::os::fd::OwnedFd;
+
+use crate::app::{REASON_BYTES_MAX, check_specs, legible};
+use crate::finder::{Answer, Found, Wish};
+use crate::plan::check_open_files;
+use crate::protocol::ToKernel;
+use crate::reload::Reloaded;
+use crate::signals::hung_up;
+use crate::supervisor::Event;
+
+use super::Monitor;
+
+/// Longest sentence on why a configuration was refused, in bytes.
+const REFUSAL_BYTES_MAX: usize = 1_000;
+
+impl Monitor {
+    /// From now on every byte that can be read from `wishes` asks for the configuration to be read anew ([`crate::node_signals`]).
+    pub fn reload_on(&mut self, wishes: OwnedFd) {
+        self.wishes = Some(wishes);
+    }
+
+    pub(super) fn read_wishes(&mut self) {
+        let mut bytes = [0; 16];
+        match self.wishes.as_ref().map(|wishes| rustix::io::read(wishes, &mut bytes)) {
+            Some(Ok(0)) => self.wishes = None,
+            // The terminal is gone, and with it whoever would end the node.
+            Some(Ok(_)) if hung_up() => self.heard.push_back(Event::ShutdownAsked),
+            Some(Ok(_)) => self.wish_reload(Wish { app: None, answer_to: None }),
+            _ => {}
+        }
+    }
+
+    /// Has the configuration read anew, by the thread that looks things up.
+    pub(super) fn wish_reload(&mut self, wish: Wish) {
+        if let Err(why) = self.finder.reload(wish.clone()) {
+            self.answer(&wish, Err(why));
+        }
+    }
+
+    pub(super) fn take_found(&mut self) {
+        for answer in self.finder.answers() {
+            match answer {
+                Answer::App(app, found) => self.found(app, found.map(|found| *found)),
+                Answer::Reloaded(wish, reloaded) => self.reloaded(&wish, reloaded.map(|reloaded| *reloaded)),
+            }
+        }
+    }
+
+    fn found(&mut self, app: String, found: Result<Found, String>) {
+        let checked = found.and_then(|found| {
+            check_specs(std::slice::from_ref(&found.spec)).map_err(|why| why.to_string())?;
+            check_open_files(&found.spec, self.workers).map_err(|why| why.to_string())?;
+            Ok(found)
+        });
+        match checked {
+            Ok(found) => self.add(found),
+            Err(reason) => {
+                tracing::error!("app {app}: it is not started: {reason}");
+                self.heard.push_back(Event::NotFound { app, reason });
+            }
+        }
+    }
+
+    fn reloaded(&mut self, wish: &Wish, reloaded: Result<Reloaded, String>) {
+        let reloaded = reloaded.and_then(|reloaded| match &wish.app {
+            Some(app) if !self.statuses().iter().any(|status| status.app == *app) => {
+                Err(format!("this node does not run {app}"))
+            }
+            _ => Ok(reloaded),
+        });
+        let reloaded = match reloaded {
+            Ok(reloaded) => reloaded,
+            Err(why) => return self.answer(wish, Err(why)),
+        };
+        let Reloaded { apps, removed, config, changed, left } = reloaded;
+        let lines = self.supervisor.changes(apps.iter().map(|found| &found.spec), &removed);
+        if let Some(config) = config {
+            self.config = config.clone();
+            self.tell_kernel(&ToKernel::Reconfigure { config }, Vec::new());
+        }
+        self.forget_removed();
+        for found in &apps {
+            self.make_known(found);
+        }
+        let apps = apps.into_iter().map(|found| found.spec).collect();
+        self.heard.push_back(Event::Reloaded { apps, removed });
+        // What the kernel process hears of the apps comes before the answer.
+        self.decide();
+        self.answer(wish, Ok((changed.into_iter().chain(lines).collect(), left)));
+    }
+
+    /// What is different now and what stays as it was, or why nothing is: for the log and for whoever asked.
+    fn answer(&mut self, wish: &Wish, outcome: Result<(Vec<String>, Vec<String>), String>) {
+        let cut = |lines: Vec<String>| -> Vec<String> {
+            lines.iter().map(|line| legible(line, REASON_BYTES_MAX)).collect()
+        };
+        let (refused, done, left) = match outcome {
+            Ok((done, left)) => (None, cut(done), cut(left)),
+            Err(why) => (Some(legible(&why, REFUSAL_BYTES_MAX)), Vec::new(), Vec::new()),
+        };
+        match &refused {
+            Some(why) => tracing::error!("the configuration is not read anew, and nothing is changed: {why}"),
+            None => tracing::info!("the configuration is read anew: {} changes", done.len()),
+        }
+        done.iter().for_each(|line| tracing::info!("{line}"));
+        left.iter().for_each(|line| tracing::warn!("{line}"));
+        let Some((generation, ticket)) = wish.answer_to else { return };
+        // One that began since has not asked.
+        if self.kernel.as_ref().is_some_and(|kernel| kernel.generation == generation) {
+            self.tell_kernel(&ToKernel::Reloaded { ticket, refused, done, left }, Vec::new());
+        }
+    }
+
+    fn add(&mut self, found: Found) {
+        self.forget_removed();
+        // Before the app itself comes.
+        self.make_known(&found);
+        self.heard.push_back(Event::AppAdded { spec: Box::new(found.spec) });
+    }
+
+    /// The kernel process is to know this of an app, and so is the next one.
+    fn make_known(&mut self, Found { spec, about }: &Found) {
+        let (app, limits, about) = (spec.name.clone(), spec.limits.clone(), about.clone());
+        let message = ToKernel::AppAdded { app: app.clone(), limits, about };
+        self.tell_kernel(&message, Vec::new());
+        self.added.insert(app, message);
+    }
+
+    /// What is known of apps that were removed is of no use to anybody.
+    fn forget_removed(&mut self) {
+        let statuses = self.statuses();
+        self.added.retain(|name, _| statuses.iter().any(|status| status.app == *name));
+    }
+}

@@ -1,0 +1,102 @@
+//! What the supervisor does about a configuration that was read anew. No process is started.
+
+use crate::world::{CRASHED, World, app};
+use monitor::supervisor::Event;
+use monitor::{AppSource, AppSpec, AppState, Verb, ZoneKind};
+
+/// `hub` in a process zone and `switch` trusted, both running, as another configuration has them.
+#[track_caller]
+fn check(change: impl FnOnce(&mut Vec<AppSpec>), removed: &[&str], expected: &[&str]) -> World {
+    let mut world = World::running();
+    reload(&mut world, change, removed);
+    assert_eq!(world.take_commands(), expected);
+    assert_eq!(world.broken, Vec::<String>::new());
+    world
+}
+
+fn reload(world: &mut World, change: impl FnOnce(&mut Vec<AppSpec>), removed: &[&str]) {
+    let mut apps = vec![app("hub", ZoneKind::Process), app("switch", ZoneKind::Trusted)];
+    change(&mut apps);
+    world.hear(Event::Reloaded { apps, removed: removed.iter().map(|name| (*name).to_owned()).collect() });
+}
+
+#[test]
+fn nothing_happens_to_apps_that_are_as_they_were() {
+    check(|_| {}, &[], &[]);
+    check(|apps| apps.clear(), &[], &[]);
+}
+
+#[test]
+fn what_an_app_may_do_changes_while_it_runs() {
+    let regrant = |apps: &mut Vec<AppSpec>| apps.iter_mut().for_each(|app| app.grant = true.into());
+    let told = [
+        "Regrant { zone: 1, app: \"hub\", generation: 1, grant: Bool(true) }",
+        "Regrant { zone: 2, app: \"switch\", generation: 0, grant: Bool(true) }",
+    ];
+    let world = check(regrant, &[], &told);
+    assert_eq!((world.status("hub").restarts, world.state("switch")), (0, AppState::Running));
+}
+
+#[test]
+fn what_a_process_was_started_with_restarts_that_app_alone() {
+    let settings = |apps: &mut Vec<AppSpec>| drop(apps[0].settings.insert("a".to_owned(), 1.into()));
+    check(settings, &[], &["detach 1.1", "term zone 1.1", "start zone 1.2"]);
+    check(|apps| apps[1].kind = ZoneKind::Process, &[], &["unload switch", "start zone 2.2"]);
+}
+
+#[test]
+fn apps_are_added_and_taken_out() {
+    let world = check(|apps| apps.push(app("paths", ZoneKind::Process)), &[], &["start zone 3.1"]);
+    assert_eq!(world.state("paths"), AppState::Running);
+    let gone = |apps: &mut Vec<AppSpec>| apps.clear();
+    let world = check(gone, &["hub", "switch", "nobody"], &["detach 1.1", "term zone 1.1", "unload switch"]);
+    assert!(world.supervisor.statuses(0).is_empty());
+}
+
+#[test]
+fn an_app_that_the_operator_stopped_stays_stopped_and_one_that_waits_for_its_next_try_has_it_now() {
+    let settings = |apps: &mut Vec<AppSpec>| drop(apps[0].settings.insert("a".to_owned(), 1.into()));
+    let mut world = World::running();
+    world.operator(Verb::Stop, "hub");
+    world.take_commands();
+    reload(&mut world, settings, &[]);
+    assert_eq!((world.take_commands(), world.state("hub")), (Vec::new(), AppState::Stopped));
+    let mut world = World::running();
+    world.app_ends("hub", CRASHED);
+    world.app_ends("hub", CRASHED);
+    assert!(matches!(world.state("hub"), AppState::BackingOff { .. }));
+    world.take_commands();
+    reload(&mut world, settings, &[]);
+    assert_eq!(
+        (world.take_commands(), world.state("hub")),
+        (vec!["start zone 1.3".to_owned()], AppState::Running)
+    );
+}
+
+#[test]
+fn another_program_is_trusted_as_the_configuration_says_and_the_same_one_is_not_trusted_again() {
+    let fault = Event::TrustedFault { app: "switch".into(), reason: "it panicked".into() };
+    let mut world = World::running();
+    world.hear(fault);
+    world.take_commands();
+    reload(&mut world, |apps| apps[1].grant = true.into(), &[]);
+    assert!(world.status("switch").demoted.is_some());
+    reload(&mut world, |apps| apps[1].source = AppSource::SharedObject("/other.so".into()), &[]);
+    assert!(world.status("switch").demoted.is_none());
+    assert_eq!(world.status("switch").kind, ZoneKind::Trusted);
+}
+
+#[test]
+fn what_will_change_is_said_before_it_does() {
+    let world = World::running();
+    let mut hub = app("hub", ZoneKind::Process);
+    hub.grant = true.into();
+    let apps = [hub, app("switch", ZoneKind::Trusted), app("paths", ZoneKind::Process)];
+    let said = world.supervisor.changes(&apps, &["switch".to_owned(), "nobody".to_owned()]);
+    let expected = [
+        "app hub has other capabilities or quotas, at once",
+        "app paths is added",
+        "app switch ends, and is no app of this node any more",
+    ];
+    assert_eq!(said, expected);
+}
