@@ -15,6 +15,7 @@ mod installed;
 mod limits;
 mod listen;
 mod manifests;
+mod order;
 mod surroundings;
 pub mod users;
 
@@ -39,6 +40,7 @@ pub use installed::{Installed, Packages};
 pub use limits::{LimitsTable, NodeLimits};
 pub use listen::ListenAddress;
 pub use manifests::GrantedBy;
+pub use order::AppsTable;
 pub use surroundings::{Surroundings, shared_folder};
 
 use crate::cli::RunArgs;
@@ -364,10 +366,12 @@ impl Config {
         let state_is_asked_for = said || around.names_state() || file.node.audit == Some(true);
         let node = Node { socket, log, app_user_base, records, state, state_is_asked_for, audit: None };
         let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
-        let limits = NodeLimits::of(&file.limits);
+        let limits = NodeLimits { on_overlap: file.order.on_overlap, ..NodeLimits::of(&file.limits) };
+        let order = file.order.order.clone();
         let python = Python { interpreter: file.python.interpreter.clone() };
         let listed = file.safe_mode.apps.clone();
-        let (apps, granted_by) = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
+        let (mut apps, granted_by) = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
+        order::rank(&order, &mut apps)?;
         let safe_mode = SafeMode { apps: check_safe_mode(listed, &apps)?, from_start: args.safe_mode };
         let packages = Packages::default();
         Ok(Config { southbound, node, limits, safe_mode, apps, packages, python, granted_by })
@@ -564,7 +568,7 @@ fn app_spec(
     };
     let kind = table.zone.unwrap_or(ZoneKind::Process);
     let capabilities = table.capabilities.unwrap_or_default();
-    let grant = AppGrant { capabilities, quotas: table.quotas, system: Vec::new() };
+    let grant = AppGrant { capabilities, quotas: table.quotas, system: Vec::new(), rank: None };
     let mut limits = table.limits;
     let share = grant.store_bytes();
     (limits.store_bytes, limits.soft.store_bytes) = (share.map(|it| it.hard), share.map(|it| it.soft));

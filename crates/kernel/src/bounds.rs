@@ -67,6 +67,11 @@ impl Scratch {
         std::mem::take(&mut self.compared)
     }
 
+    /// So many matches were compared elsewhere for a decision.
+    pub(crate) fn count_compared(&mut self, count: u64) {
+        self.compared += count;
+    }
+
     /// Another command.
     fn begin(&mut self) {
         (self.changes, self.unchecked) = (0, false);

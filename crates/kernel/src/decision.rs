@@ -28,6 +28,21 @@ pub enum Effect {
     },
     /// It is known whether the rule at this switch has a meter, or why not: tell the operator what [`crate::Kernel::metering`] says.
     MeterSettled(DatapathId),
+    /// Delete the rules that [`crate::Kernel::take_evictions`] gives: they shadow rules of apps that come before their owners.
+    Evict,
+    /// Tell the operator that a rule passed which shadows another app's.
+    Shadowed {
+        /// Whose the new rule is.
+        zone: ZoneId,
+        /// Whose rule it shadows.
+        of: ZoneId,
+        /// At which switch.
+        datapath: DatapathId,
+        /// The priority of the rule that is shadowed.
+        its: u16,
+        /// The priority of the new one.
+        priority: u16,
+    },
     /// Tell this zone of every switch that is up.
     Replay(ZoneId),
     /// Ask a switch this, as the kernel, under the question's own ticket; the answer goes to [`crate::Kernel::on_own_answer`].
@@ -171,6 +186,21 @@ pub enum Refusal {
     ForeignRule,
     /// As many rules of this switch are known as may be, and it has been asked which of them it still has.
     TooManyRules(DatapathId),
+    /// It would shadow a rule of this zone's, which comes before it in the operator's order.
+    Shadows {
+        /// Whose.
+        of: ZoneId,
+        /// The priority of that rule.
+        its: u16,
+        /// The priority that was asked for.
+        priority: u16,
+    },
+    /// It would match every packet that this zone wants to hear of, which comes before it in the operator's order.
+    Blinds(ZoneId),
+    /// More rules of apps behind it would have to give way to it than one command may evict.
+    ShadowedByMany,
+    /// More rules of apps that share priorities than the node compares.
+    TooManyCompared,
     /// It has had as much of this as its quota allows.
     Quota {
         /// Of what.
@@ -234,6 +264,26 @@ impl fmt::Display for Refusal {
                 f,
                 "limits.rules_per_switch: as many rules of {datapath} are known as may be; it is asked which of them it still has: try again in \
                  a moment"
+            ),
+            Refusal::Shadows { of, its, priority } => write!(
+                f,
+                "rule.write: priority {priority} would shadow a rule of app number {of} with priority {its} for some of the same packets, and that \
+                 app comes before this one: take a priority below {its}, or change the order in [apps] order"
+            ),
+            Refusal::Blinds(of) => write!(
+                f,
+                "rule.write: it would take every packet that app number {of} hears, and that app comes before this one: match fewer packets, or \
+                 change the order in [apps] order"
+            ),
+            Refusal::ShadowedByMany => write!(
+                f,
+                "rule.write: more than {} rules of apps behind this one would have to give way to it: give those apps lower priorities",
+                crate::precedence::EVICTIONS_MAX
+            ),
+            Refusal::TooManyCompared => write!(
+                f,
+                "rule.write: apps that share priorities have {} rules already, which is all that the node compares: grant them different priorities",
+                crate::overlap::COMPARED_MAX
             ),
             Refusal::Quota { kind, hard } => write!(f, "quota {kind}: the hard limit {hard} is reached"),
             Refusal::TablesUnsized(datapath) => write!(

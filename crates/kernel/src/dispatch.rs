@@ -11,6 +11,7 @@ use crate::entries::EntryLease;
 use crate::grant::Grant;
 use crate::owned::Owned;
 use crate::passage::ToNote;
+use crate::precedence::Precedence;
 use crate::punt::PuntLimits;
 use crate::query::Queries;
 use crate::quota::{Quotas, Rate};
@@ -57,7 +58,8 @@ pub struct Kernel {
     /// By kind of event: who hears it. For packet-ins, those who hear all of them.
     hearers: [ZoneSet; KINDS],
     /// Who hears some packet-ins only.
-    choosy: ZoneSet,
+    pub(crate) choosy: ZoneSet,
+    pub(crate) precedence: Precedence,
 }
 
 impl Kernel {
@@ -84,6 +86,7 @@ impl Kernel {
             has_store: false,
             hearers: [ZoneSet::EMPTY; KINDS],
             choosy: ZoneSet::EMPTY,
+            precedence: Precedence::default(),
         }
     }
 
@@ -97,15 +100,10 @@ impl Kernel {
         if zone == ZoneId::KERNEL || zone.0 > MAX_ZONE {
             return false;
         }
-        let bounds = grant.clone().with_quotas(Quotas::default());
-        if self.grants.get(&zone) != Some(&bounds) {
-            self.owned.on_other_grant(zone);
-            self.grants.insert(zone, bounds);
-        }
-        let writes = grant.holds(Capability::RuleWrite);
+        let own_rules_go_beyond = self.on_grant(zone, &grant, now_ms);
         self.zones[usize::from(zone.0)] = Some(Zone {
             name: name.to_owned(),
-            own_rules_go_beyond: writes && own_rules_go_beyond(grant.packets_out(), grant.rules()),
+            own_rules_go_beyond,
             commands: grant.quotas().commands_per_s.map(|quota| Rate::new(quota, now_ms)),
             packet_outs: grant.quotas().packet_outs_per_s.map(|quota| Rate::new(quota, now_ms)),
             grant,
@@ -115,6 +113,18 @@ impl Kernel {
         });
         self.index_subscriptions();
         true
+    }
+
+    /// What was decided by a zone's grant before is decided by this one from now on. Says whether its own rules may make packets that it may
+    /// not send.
+    pub(crate) fn on_grant(&mut self, zone: ZoneId, grant: &Grant, now_ms: u64) -> bool {
+        let bounds = grant.clone().with_quotas(Quotas::default());
+        if self.grants.get(&zone) != Some(&bounds) {
+            self.owned.on_other_grant(zone);
+            self.grants.insert(zone, bounds);
+        }
+        self.place_in_order(zone, grant, now_ms);
+        grant.holds(Capability::RuleWrite) && own_rules_go_beyond(grant.packets_out(), grant.rules())
     }
 
     /// A zone is gone. Gives the zones, with their tickets, whose queries it will not answer any more.

@@ -15,6 +15,7 @@ use crate::decision::Effect;
 use crate::dispatch::Kernel;
 use crate::entries::{Asked, Unanswered};
 use crate::record::RULES_PER_SWITCH;
+use crate::rule_key::taken_place;
 use crate::rules::Owner;
 use crate::visible::entries;
 use crate::zones::MAX_ZONE;
@@ -82,6 +83,7 @@ impl Inquiry {
 impl Kernel {
     /// Asks those switches that have been up for long enough, as far as one turn allows.
     pub fn ask_for_owners(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
+        self.say_evictions(effects);
         for _ in 0..ASKED_AT_ONCE {
             let Some((due_ms, datapath)) = self.to_ask.first().copied() else { return };
             if due_ms > now_ms {
@@ -117,7 +119,7 @@ impl Kernel {
 
     /// A part of an answer. What came before it is remembered already, so that a long one is nobody's delay.
     pub(crate) fn on_owners(&mut self, reply: &StatsReply<'_>, now_ms: u64) {
-        let Kernel { datapaths, keys, .. } = self;
+        let Kernel { datapaths, keys, precedence, .. } = self;
         let Some(there) = datapaths.get_mut(&reply.datapath) else { return };
         let openflow = there.openflow;
         let inquiry = &mut there.inquiry;
@@ -125,14 +127,22 @@ impl Kernel {
             return;
         }
         let of_apps = entries(reply.body).filter(|entry| is_an_apps(entry.owner));
+        let mut to_compare = Vec::new();
         for entry in of_apps.take(RULES_MAX.saturating_sub(inquiry.rules) as usize) {
             inquiry.rules += 1;
             let key = keys.of(openflow, reply.datapath, entry.table_id, entry.priority, entry.matching);
-            let owner = Owner::of_cookie(entry.owner);
-            key.into_iter().for_each(|key| there.record.find(key, owner, entry.stays, now_ms));
+            let Some(key) = key else { continue };
+            there.record.find(key, Owner::of_cookie(entry.owner), entry.stays, now_ms);
+            if precedence.compares(entry.owner) {
+                to_compare.push((key, entry));
+            }
         }
         if !reply.more {
             inquiry.stage = Stage::Answered;
+        }
+        for (key, entry) in to_compare {
+            let (table_id, priority) = taken_place(openflow, entry.table_id, entry.priority, entry.matching);
+            self.on_rule_found((reply.datapath, table_id), key, entry.owner, priority, entry.matching);
         }
     }
 

@@ -30,6 +30,7 @@ pub struct Grant {
     port_write: Bounds,
     names: [Option<Names>; NAMED.len()],
     vendors: Vendors,
+    rank: Option<u16>,
     quotas: Quotas,
 }
 
@@ -211,6 +212,13 @@ impl Grant {
         self.held_within(Capability::Vendor, false)
     }
 
+    /// At this place in the operator's order: 0 comes first. Apps of equal rank stand in the order of their zones' numbers.
+    #[must_use]
+    pub fn with_rank(mut self, rank: u16) -> Grant {
+        self.rank = Some(rank);
+        self
+    }
+
     /// With these quotas.
     #[must_use]
     pub fn with_quotas(mut self, quotas: Quotas) -> Grant {
@@ -274,6 +282,11 @@ impl Grant {
     /// Whether a vendor's part may be used. The capability without a list of parts allows none.
     pub fn holds_vendor(&self, part: VendorPart) -> bool {
         self.holds(Capability::Vendor) && self.vendors.hold(part)
+    }
+
+    /// Its place in the operator's order, behind all others where it was given none; see [`crate::precedence`].
+    pub fn rank(&self) -> u16 {
+        self.rank.unwrap_or(u16::MAX)
     }
 
     /// How much of it all.

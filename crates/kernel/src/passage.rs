@@ -58,6 +58,7 @@ impl Kernel {
         effects: &mut Vec<Effect>,
     ) -> Decision<'a> {
         self.to_note = None;
+        self.forget_place();
         let decision = match Command::read(frame) {
             Ok(command) => match self.take_from_quotas(zone, &command, now_ms, effects) {
                 Ok(()) => self.decide(zone, command, now_ms, effects),
@@ -105,6 +106,10 @@ impl Kernel {
                 let meant = self.check_owner(zone, command.datapath, &taken, now_ms, effects)?;
                 // What takes the place of a rule that is there for certain needs no other.
                 let is_new = !matches!(meant, Some((_, Some(known))) if known.is_sure);
+                if flow_mod.command < flow_command::DELETE {
+                    let key = meant.map(|(key, _)| key);
+                    self.check_place(zone, command.datapath, key, &taken, now_ms, effects)?;
+                }
                 if flow_mod.command < flow_command::DELETE && is_new {
                     self.take_entry(zone, command.datapath, taken.table_id, now_ms, effects)?;
                 }
@@ -352,6 +357,7 @@ impl Kernel {
     /// nothing of what is remembered.
     #[inline]
     pub fn on_sent(&mut self) {
+        self.on_placed();
         match self.to_note.take() {
             Some(ToNote::Rule { datapath, key, then }) => self.note_rule(datapath, key, then),
             Some(ToNote::Doubt { datapath, zones }) => self.doubt_rules(datapath, zones),

@@ -14,7 +14,12 @@ impl Kernel {
     /// The app of this zone may do this from now on, and no more. A subscription that it was refused before and may have now holds; of one that it has, only
     /// what it is still granted is heard. Rates begin anew if their quota is another. Does nothing if the zone is not there.
     pub fn regrant(&mut self, zone: ZoneId, grant: Grant, now_ms: u64, effects: &mut Vec<Effect>) {
+        if self.zone(zone).is_none() {
+            return;
+        }
+        let own_rules_go_beyond = self.on_grant(zone, &grant, now_ms);
         let Some(of_zone) = self.zones.get_mut(usize::from(zone.0)).and_then(Option::as_mut) else { return };
+        of_zone.own_rules_go_beyond = own_rules_go_beyond;
         let rate = |before: Option<Rate>, quota| match (before, quota) {
             (Some(rate), Some(quota)) if rate.quota() == quota => Some(rate),
             (_, quota) => quota.map(|quota| Rate::new(quota, now_ms)),

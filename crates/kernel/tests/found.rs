@@ -9,7 +9,7 @@ use flow::canonical::write_match;
 use flow::text::parse_match;
 use flow::{DatapathId, ErrorCode};
 use kernel::found::RULES_MAX;
-use kernel::{Asked, Decision, Effect, Found, Grant, Kernel, Refusal, Unanswered};
+use kernel::{Asked, Decision, Effect, Found, Grant, Kernel, OnOverlap, Refusal, Unanswered};
 use proptest::prelude::*;
 
 const SWITCH: DatapathId = DatapathId(1);
@@ -52,6 +52,8 @@ impl Node {
         for zone in [ONE, OTHER] {
             node.kernel.attach(zone, "app", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0);
         }
+        // Whose a rule is, is asked here, and not whose rule decides.
+        node.kernel.on_overlap(OnOverlap::Report);
         node
     }
 

@@ -48,6 +48,8 @@ impl Node {
     /// Somebody hears packet-ins, so that the kernel has its own rule.
     fn new(openflow: OpenFlowVersion) -> Node {
         let mut node = Node { kernel: Kernel::new(7) };
+        // Which rules are one is asked here, and not whose rule decides.
+        node.kernel.on_overlap(kernel::OnOverlap::Report);
         for zone in [ONE, OTHER] {
             let all_of = |vendor| VendorParts { vendor, kind: None, subtype: None };
             let vendors = Vendors::new([NICIRA, ONF].map(all_of).to_vec());

@@ -22,7 +22,7 @@ use toml::Spanned;
 use zone::{Limits, Sandbox};
 
 use super::manifests::GrantedBy;
-use super::{ConfigError, LimitsTable, ListenAddress, LogLevel, OpenFlowVersion, Role, users};
+use super::{AppsTable, ConfigError, LimitsTable, ListenAddress, LogLevel, OpenFlowVersion, Role, users};
 
 /// Longest interval or time-out, in milliseconds: an hour. A switch that may be silent for longer might as well never be
 /// asked.
@@ -47,6 +47,9 @@ pub struct ConfigFile {
     pub limits: LimitsTable,
     /// `[safe_mode]`.
     pub safe_mode: SafeModeTable,
+    /// `[apps]`.
+    #[serde(rename = "apps")]
+    pub order: AppsTable,
     #[serde(rename = "app")]
     apps: BTreeMap<Spanned<String>, AppTable>,
 }

@@ -32,6 +32,9 @@ pub struct AppGrant {
     /// What services alone hold, by name. Written by the node itself, and never read from a file or a package.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub system: Vec<String>,
+    /// Its place in the operator's order; `None`: behind all that have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u16>,
 }
 
 impl AppGrant {
@@ -91,6 +94,7 @@ impl AppGrant {
         let grant = granted(&self.capabilities);
         let system = self.system.iter().filter_map(|name| Capability::from_name(name));
         let grant = system.filter(|one| one.is_system()).fold(grant, Grant::with);
+        let grant = self.rank.into_iter().fold(grant, Grant::with_rank);
         grant.with_quotas(kernel::Quotas {
             commands_per_s: self.quotas.commands_per_s.map(quota),
             packet_outs_per_s: self.quotas.packet_outs_per_s.map(quota),
@@ -209,7 +213,7 @@ mod tests {
         let file = super::super::ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
         let (_, table) = file.apps().remove(0);
         let capabilities = table.capabilities.unwrap_or_default();
-        AppGrant { capabilities, quotas: table.quotas, system: Vec::new() }
+        AppGrant { capabilities, quotas: table.quotas, system: Vec::new(), rank: None }
     }
 
     /// Its grant, after its way to the kernel process.

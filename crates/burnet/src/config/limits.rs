@@ -2,6 +2,7 @@
 //!
 //! In: what was written. Out: the same with defaults, in the kernel's terms. What one app may have is its own table's.
 
+use super::order::RuleOverlap;
 use kernel::PuntLimits;
 use kernel::budget::TableRoom;
 use serde::de::{Deserializer, Error as _};
@@ -65,6 +66,9 @@ pub struct NodeLimits {
     pub packet_ins_per_port_per_s: Option<u32>,
     /// Packets in a second that a switch with meters sends up for want of a rule; `None`: as many as come.
     pub packet_in_meter_per_s: Option<u32>,
+    /// What becomes of a rule that would shadow one of an app before its own.
+    #[serde(default)]
+    pub on_overlap: RuleOverlap,
 }
 
 impl Default for NodeLimits {
@@ -80,6 +84,7 @@ impl NodeLimits {
             table_fill_percent: table.table_fill_percent.unwrap_or(TABLE_FILL_PERCENT),
             table_entries_if_unknown: table.table_entries_if_unknown,
             rules_per_switch: table.rules_per_switch.unwrap_or(kernel::RULES_PER_SWITCH),
+            on_overlap: RuleOverlap::default(),
             packet_ins_per_switch_per_s: table.packet_ins_per_switch_per_s,
             packet_ins_per_port_per_s: table.packet_ins_per_port_per_s,
             packet_in_meter_per_s: match table.packet_in_meter_per_s {
@@ -189,6 +194,7 @@ mod tests {
     #[test]
     fn what_is_not_written_is_nine_tenths_of_a_table_and_every_packet_in() {
         let default = NodeLimits {
+            on_overlap: RuleOverlap::Refuse,
             table_fill_percent: 90,
             table_entries_if_unknown: None,
             rules_per_switch: 1 << 20,

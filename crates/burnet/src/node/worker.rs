@@ -10,6 +10,7 @@
 //! monitor, and shares nothing that is locked with another worker but the roster of switches: when one comes or goes, and when a command is
 //! for a switch of another worker.
 
+mod precedence;
 mod punting;
 mod telling;
 
@@ -473,6 +474,10 @@ impl Worker {
                 Effect::Meter { datapath, step } => self.take_meter_step(datapath, step),
                 Effect::MeterSettled(datapath) => self.tell_of_meter(datapath),
                 Effect::Replay(zone) => self.replay(zone),
+                Effect::Evict => self.evict(),
+                Effect::Shadowed { zone, of, datapath, its, priority } => {
+                    self.tell_of_shadow(zone, of, datapath, [its, priority]);
+                }
                 Effect::Ask { datapath, asked } => self.ask_for_kernel(datapath, asked),
                 Effect::WaitForSizes { zone, datapath } => {
                     self.waiting_for_sizes.insert(zone, (datapath, self.now_ms + SIZES_WAIT_MS));
@@ -826,6 +831,7 @@ fn limit(kernel: &mut Kernel, limits: &NodeLimits) {
     kernel.fill_tables_to(limits.table_room());
     kernel.know_rules_up_to(limits.rules_per_switch);
     kernel.limit_punts(limits.punts());
+    kernel.on_overlap(limits.on_overlap.to_kernel());
     kernel.meter_punts(limits.packet_in_meter_per_s);
 }
 

@@ -1,0 +1,265 @@
+//! Which rules in a switch's table match packets of one another: the rules of apps that share priorities.
+//!
+//! ```text
+//!   rules that were sent, rules that a switch says it has ──> Overlaps::note
+//!   a rule that is to be sent ──> Overlaps::find ──> the rules of others that match some of its packets
+//! ```
+//!
+//! Rules are kept by their shape: the fields and masks of their matches. Where a new rule fixes all bits of a shape, at most one entry of a
+//! hash table can overlap it; where it does not, all rules of that shape are compared ([`flow::relation::overlaps`]). So a learning switch's
+//! rules cost a look-up each, and only wide rules cost more.
+//!
+//! In: rules with their owners. Out: those that overlap. It never decides what follows, and never knows that a rule has gone: whoever asks
+//! says which of the rules are still there. Bounds: [`COMPARED_MAX`] rules of all switches together; the next is not kept, and the caller is
+//! told so.
+
+use crate::rule_key::RuleKey;
+use abi::ZoneId;
+use flow::relation::overlaps;
+use flow::{DatapathId, Field, Match, MatchEntry};
+use std::collections::HashMap;
+
+/// Rules that are kept for comparison: some 60 MB with matches of four fields. Apps that share priorities and need more than this are given
+/// priorities of their own.
+pub const COMPARED_MAX: usize = 1 << 18;
+
+/// A table of a switch.
+pub(crate) type Table = (DatapathId, u8);
+
+/// A rule as it is compared.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed {
+    pub key: RuleKey,
+    pub owner: ZoneId,
+    pub priority: u16,
+    pub matching: Match,
+}
+
+/// The fields and masks of a match, in the order of the fields' numbers.
+type Fields = Vec<(Field, u128)>;
+
+/// All rules of one table whose matches have the same fields and masks, by their values.
+#[derive(Clone, Debug, Default)]
+struct Shape {
+    fields: Fields,
+    by_values: HashMap<Box<[u128]>, Vec<Placed>>,
+}
+
+/// The rules of all tables.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overlaps {
+    tables: HashMap<Table, Vec<Shape>>,
+    count: usize,
+}
+
+impl Overlaps {
+    /// Keeps a rule, in place of the one with its key. Says whether there was room.
+    pub fn note(&mut self, table: Table, rule: Placed) -> bool {
+        let (fields, values) = split(&rule.matching);
+        let shapes = self.tables.entry(table).or_default();
+        let place = shapes.iter().position(|shape| shape.fields == fields).unwrap_or_else(|| {
+            shapes.push(Shape { fields, by_values: HashMap::new() });
+            shapes.len() - 1
+        });
+        let Some(shape) = shapes.get_mut(place) else { return false };
+        let rules = shape.by_values.entry(values).or_default();
+        if let Some(there) = rules.iter_mut().find(|there| there.key == rule.key) {
+            *there = rule;
+            return true;
+        }
+        if self.count >= COMPARED_MAX {
+            return false;
+        }
+        rules.push(rule);
+        self.count += 1;
+        true
+    }
+
+    /// Shows each rule of this table that is not `asker`'s and matches packets of `matching` to `each`. Says how many were compared. Whatever
+    /// `is_there` says is gone is dropped on the way.
+    pub fn find(
+        &mut self,
+        table: Table,
+        asker: ZoneId,
+        matching: &Match,
+        is_there: impl Fn(&Placed) -> bool,
+        mut each: impl FnMut(&Placed),
+    ) -> u64 {
+        let Some(shapes) = self.tables.get_mut(&table) else { return 0 };
+        let (mut compared, mut dropped) = (0, 0);
+        for shape in shapes {
+            let mut look = |rules: &mut Vec<Placed>| {
+                let before = rules.len();
+                rules.retain(&is_there);
+                dropped += before - rules.len();
+                for rule in rules.iter().filter(|rule| rule.owner != asker) {
+                    compared += 1;
+                    if overlaps(&rule.matching, matching) {
+                        each(rule);
+                    }
+                }
+            };
+            match values_within(&shape.fields, matching) {
+                Some(values) => shape.by_values.get_mut(&values).into_iter().for_each(look),
+                None => shape.by_values.values_mut().for_each(&mut look),
+            }
+            shape.by_values.retain(|_, rules| !rules.is_empty());
+        }
+        self.count -= dropped;
+        compared
+    }
+
+    /// Drops whatever is gone, of every table.
+    pub fn sweep(&mut self, is_there: impl Fn(Table, &Placed) -> bool) {
+        for (table, shapes) in &mut self.tables {
+            for shape in shapes.iter_mut() {
+                shape.by_values.values_mut().for_each(|rules| rules.retain(|rule| is_there(*table, rule)));
+                shape.by_values.retain(|_, rules| !rules.is_empty());
+            }
+            shapes.retain(|shape| !shape.by_values.is_empty());
+        }
+        self.tables.retain(|_, shapes| !shapes.is_empty());
+        let rules = |shape: &Shape| shape.by_values.values().map(Vec::len).sum::<usize>();
+        self.count = self.tables.values().flatten().map(rules).sum();
+    }
+
+    /// Whether there is room for no more.
+    pub fn is_full(&self) -> bool {
+        self.count >= COMPARED_MAX
+    }
+}
+
+/// A match as its shape and its values. Fields without a bit, and fields of vendors, say nothing here: the comparison itself knows them.
+fn split(matching: &Match) -> (Fields, Box<[u128]>) {
+    let mut said: Vec<(Field, u128, u128)> = matching.entries().iter().filter_map(said_by).collect();
+    said.sort_by_key(|(field, ..)| field.number());
+    (said.iter().map(|it| (it.0, it.1)).collect(), said.iter().map(|it| it.2).collect())
+}
+
+/// Field, mask and value.
+fn said_by(entry: &MatchEntry) -> Option<(Field, u128, u128)> {
+    match entry {
+        MatchEntry::Field { mask: Some(0), .. } | MatchEntry::Unknown { .. } => None,
+        MatchEntry::Field { field, value, mask } => Some((*field, mask.unwrap_or(field.full_mask()), *value)),
+    }
+}
+
+/// The values that a rule of this shape must have to overlap a match that fixes each bit of the shape; `None` if the match leaves some open.
+fn values_within(fields: &Fields, matching: &Match) -> Option<Box<[u128]>> {
+    let fixed = |(field, wanted): &(Field, u128)| {
+        let (value, mask) = matching.get(*field)?;
+        (wanted & !mask == 0).then_some(value & wanted)
+    };
+    fields.iter().map(fixed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::text::parse_match;
+    use proptest::prelude::*;
+
+    const TABLE: Table = (DatapathId(1), 0);
+    const STRANGER: ZoneId = ZoneId(9);
+
+    fn placed(number: u64, text: &str) -> Placed {
+        Placed { key: RuleKey(number), owner: ZoneId(1), priority: 5, matching: parse_match(text).unwrap() }
+    }
+
+    fn found(overlaps: &mut Overlaps, text: &str) -> Vec<u64> {
+        let mut keys = Vec::new();
+        overlaps.find(TABLE, STRANGER, &parse_match(text).unwrap(), |_| true, |rule| keys.push(rule.key.0));
+        keys.sort_unstable();
+        keys
+    }
+
+    #[test]
+    fn rules_that_match_a_packet_of_both_are_found() {
+        let mut overlaps = Overlaps::default();
+        for (number, text) in ["ip,nw_dst=10.0.0.0/8", "arp", "in_port=1", ""].iter().enumerate() {
+            assert!(overlaps.note(TABLE, placed(number as u64, text)));
+        }
+        let mut check =
+            |text: &str, expected: &[u64]| assert_eq!(found(&mut overlaps, text), expected, "{text}");
+        check("ip,nw_dst=10.1.2.3", &[0, 2, 3]);
+        check("ip,nw_dst=11.0.0.0/8", &[2, 3]);
+        check("ip,nw_dst=0.0.0.0/1", &[0, 2, 3]);
+        check("arp,in_port=2", &[1, 3]);
+        check("", &[0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn tables_and_switches_are_kept_apart() {
+        let mut overlaps = Overlaps::default();
+        overlaps.note((DatapathId(1), 1), placed(1, ""));
+        overlaps.note((DatapathId(2), 0), placed(2, ""));
+        assert!(found(&mut overlaps, "").is_empty());
+        overlaps.sweep(|table, _| table == (DatapathId(2), 0));
+        assert_eq!(overlaps.count, 1);
+    }
+
+    #[test]
+    fn what_is_gone_is_dropped_when_it_is_met() {
+        let mut overlaps = Overlaps::default();
+        (0..10).for_each(|number| assert!(overlaps.note(TABLE, placed(number, "in_port=1"))));
+        let any = Match::any();
+        overlaps.find(TABLE, STRANGER, &any, |rule| rule.key.0 % 2 == 0, |_| {});
+        assert_eq!((overlaps.count, found(&mut overlaps, "in_port=1")), (5, vec![0, 2, 4, 6, 8]));
+        overlaps.sweep(|_, rule| rule.key.0 == 4);
+        assert_eq!((overlaps.count, found(&mut overlaps, "")), (1, vec![4]));
+    }
+
+    #[test]
+    fn a_rule_takes_the_place_of_the_one_with_its_key() {
+        let mut overlaps = Overlaps::default();
+        overlaps.note(TABLE, placed(1, "in_port=1"));
+        overlaps.note(TABLE, Placed { owner: ZoneId(9), ..placed(1, "in_port=1") });
+        assert_eq!(overlaps.count, 1);
+    }
+
+    #[test]
+    fn beyond_its_bound_nothing_is_kept() {
+        let mut overlaps = Overlaps { count: COMPARED_MAX, ..Overlaps::default() };
+        assert!(overlaps.is_full() && !overlaps.note(TABLE, placed(1, "arp")));
+    }
+
+    fn few_values() -> impl Strategy<Value = Match> {
+        let address = (0u32..4, prop::sample::select(vec![0u32, 1, 2, 3, u32::MAX]));
+        (prop::option::of(0u32..3), prop::option::of(address), prop::option::of(0u8..3)).prop_map(
+            |(port, address, proto)| {
+                let mut rule = Match::any();
+                if let Some(port) = port {
+                    rule.set(Field::InPort, port.into());
+                }
+                if address.is_some() || proto.is_some() {
+                    rule.set(Field::EthType, 0x0800);
+                }
+                if let Some((value, mask)) = address {
+                    rule.set_masked(Field::Ipv4Dst, value.into(), mask.into());
+                }
+                if let Some(proto) = proto {
+                    rule.set(Field::IpProto, proto.into());
+                }
+                rule
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn it_finds_what_comparing_all_finds(
+            rules in prop::collection::vec(few_values(), 0..20), wanted in few_values()
+        ) {
+            let mut index = Overlaps::default();
+            for (number, matching) in rules.iter().enumerate() {
+                index.note(TABLE, Placed { matching: matching.clone(), ..placed(number as u64, "") });
+            }
+            let mut keys = Vec::new();
+            index.find(TABLE, STRANGER, &wanted, |_| true, |rule| keys.push(rule.key.0));
+            keys.sort_unstable();
+            let all: Vec<u64> =
+                (0..rules.len()).filter(|it| overlaps(&rules[*it], &wanted)).map(|it| it as u64).collect();
+            prop_assert_eq!(keys, all);
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! Whose rules come first where apps share priorities: no app shadows the rules of one that the operator put before it.
+//!
+//! ```text
+//!   add of an app ──> does it match packets of a rule of another app, at a priority that decides between them?
+//!       the other app comes before it, and its rule would lose ──> refused (Refusal::Shadows)
+//!       the other app comes after it, and its rule would win   ──> that rule is evicted (Eviction)
+//!       neither                                                ──> it passes
+//! ```
+//!
+//! The operator's order is the order of `[apps] order`, then that in which the apps are named. An app whose priorities all lie below those of
+//! every app before it can shadow nobody: its rules are not compared, and nothing is kept of them. So disjoint priority bands cost nothing.
+//! Only apps that may come into each other's way are compared, rule by rule ([`crate::overlap`]).
+//!
+//! A rule that matches every packet that an app before it wants to hear of takes those packets away; it is refused too ([`Refusal::Blinds`]).
+//!
+//! In: adds, and what switches say they have. Out: refusals, and rules to evict. It never sends anything. `rule.write.others` is the way
+//! across: whoever holds it is neither refused nor evicted here.
+
+use crate::bounds::ALL_TABLES;
+use crate::capability::Capability;
+use crate::datapath::Datapath;
+use crate::decision::{Effect, Refusal};
+use crate::dispatch::Kernel;
+use crate::grant::{Bounds, Grant, TableSet};
+use crate::overlap::{Overlaps, Placed, Table};
+use crate::rule_key::RuleKey;
+use crate::rules::Owner;
+use crate::zones::{MAX_ZONE, ZoneSet};
+use abi::ZoneId;
+use abi::command::FlowMod;
+use flow::canonical::{read_match, read_match_into, write_match};
+use flow::relation::covers;
+use flow::{DatapathId, Match};
+use std::collections::BTreeMap;
+
+/// What becomes of a rule that would shadow one of an app before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnOverlap {
+    /// It is refused; a rule that is there already is evicted.
+    #[default]
+    Refuse,
+    /// It passes, and the operator is told.
+    Report,
+}
+
+/// A rule that gives way to one of an app that comes before its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Eviction {
+    /// At which switch.
+    pub datapath: DatapathId,
+    /// Its table; in OpenFlow 1.0 there is one only.
+    pub table_id: u8,
+    /// Its priority.
+    pub priority: u16,
+    /// Its match as canonical bytes.
+    pub matching: Vec<u8>,
+    /// Whose it is.
+    pub owner: ZoneId,
+    /// Whose rule it would have shadowed.
+    pub for_zone: ZoneId,
+    key: RuleKey,
+}
+
+/// Rules that one command may evict. A command that meets more is refused: its app cannot take a whole table away at once.
+pub const EVICTIONS_MAX: usize = 256;
+
+/// Of rules that shadow others the operator hears as often as this.
+const TELL_INTERVAL_MS: u64 = 1_000;
+
+/// Where an app may write rules, as far as it bears on others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Territory {
+    rank: u16,
+    lowest: u16,
+    highest: u16,
+    tables: Option<TableSet>,
+    datapaths: Option<Vec<DatapathId>>,
+}
+
+impl Territory {
+    fn of(grant: &Grant) -> Territory {
+        let Bounds { priorities, tables, datapaths, .. } = grant.rules();
+        Territory {
+            rank: grant.rank(),
+            lowest: *priorities.start(),
+            highest: *priorities.end(),
+            tables: *tables,
+            datapaths: datapaths.clone(),
+        }
+    }
+
+    /// Whether a table of a switch belongs to both.
+    fn meets(&self, other: &Territory) -> bool {
+        let tables = match (&self.tables, &other.tables) {
+            (Some(these), Some(those)) => (0..=u8::MAX).any(|it| these.contains(it) && those.contains(it)),
+            _ => true,
+        };
+        let datapaths = match (&self.datapaths, &other.datapaths) {
+            (Some(these), Some(those)) => these.iter().any(|it| those.contains(it)),
+            _ => true,
+        };
+        tables && datapaths
+    }
+}
+
+/// What the kernel knows of the apps' precedence, and the rules of those that are compared.
+#[derive(Clone, Debug)]
+pub(crate) struct Precedence {
+    /// By zone number. Kept when a zone goes: its rules stay in the switches, and its place in the order with them.
+    territories: Vec<Option<Territory>>,
+    /// Apps that may come into each other's way.
+    compared: ZoneSet,
+    on_overlap: OnOverlap,
+    overlaps: Overlaps,
+    /// The rule that was decided on last, until it is sent.
+    pending: Option<(Table, Placed)>,
+    evictions: Vec<Eviction>,
+    /// The operator hears of a rule that shadows another not before this time.
+    tell_from_ms: u64,
+    scratch: Match,
+}
+
+impl Default for Precedence {
+    fn default() -> Precedence {
+        Precedence {
+            territories: vec![None; usize::from(MAX_ZONE) + 1],
+            compared: ZoneSet::EMPTY,
+            on_overlap: OnOverlap::default(),
+            overlaps: Overlaps::default(),
+            pending: None,
+            evictions: Vec::new(),
+            tell_from_ms: 0,
+            scratch: Match::any(),
+        }
+    }
+}
+
+impl Precedence {
+    /// Whether rules of this zone are compared with those of others.
+    #[inline]
+    pub fn compares(&self, zone: ZoneId) -> bool {
+        self.compared.contains(zone)
+    }
+
+    /// Whether the first comes before the second: by rank, and by number where ranks are equal.
+    fn is_before(&self, first: ZoneId, second: ZoneId) -> bool {
+        let place = |zone: ZoneId| {
+            let territory = self.territories.get(usize::from(zone.0)).and_then(Option::as_ref);
+            (territory.map_or(u16::MAX, |it| it.rank), zone.0)
+        };
+        place(first) < place(second)
+    }
+
+    /// An app is there with this grant. Says whether rules have to be compared that were not before.
+    fn on_attach(&mut self, zone: ZoneId, grant: &Grant) -> bool {
+        let territory = grant.holds(Capability::RuleWrite).then(|| Territory::of(grant));
+        let Some(place) = self.territories.get_mut(usize::from(zone.0)) else { return false };
+        *place = territory;
+        let before = self.compared;
+        let mut now = self.contenders();
+        self.compared = now;
+        now.any(|zone| !before.contains(zone))
+    }
+
+    fn contenders(&self) -> ZoneSet {
+        let all = || (0..=MAX_ZONE).map(ZoneId).zip(&self.territories);
+        let mut found = ZoneSet::EMPTY;
+        for (one, here) in all() {
+            for (other, there) in all().take_while(|(other, _)| *other < one) {
+                let (Some(here), Some(there)) = (here, there) else { continue };
+                let (first, second) = if self.is_before(one, other) { (here, there) } else { (there, here) };
+                if first.meets(second) && first.lowest <= second.highest {
+                    found = found.with(one).with(other);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// What an add meets of others' rules.
+#[derive(Default)]
+struct Met {
+    /// A rule of an app before the adder, which would lose: whose, and its priority.
+    shadowed: Option<(ZoneId, u16)>,
+    evictions: Vec<Eviction>,
+}
+
+impl Kernel {
+    /// What becomes of rules that would shadow those of an app before theirs.
+    pub fn on_overlap(&mut self, what: OnOverlap) {
+        self.precedence.on_overlap = what;
+    }
+
+    /// The rules that are to be deleted, since [`Effect::Evict`] was last said. From now on they are nobody's.
+    pub fn take_evictions(&mut self) -> Vec<Eviction> {
+        let evictions = std::mem::take(&mut self.precedence.evictions);
+        for it in &evictions {
+            if let Some(there) = self.datapaths.get_mut(&it.datapath) {
+                there.record.forget(it.key, Owner::Zone(it.owner));
+            }
+        }
+        evictions
+    }
+
+    /// An app is there. Where its rules have to be compared with those of others, the switches are asked which rules they have.
+    pub(crate) fn place_in_order(&mut self, zone: ZoneId, grant: &Grant, now_ms: u64) {
+        if !self.precedence.on_attach(zone, grant) {
+            return;
+        }
+        let datapaths: Vec<DatapathId> = self.datapaths.keys().copied().collect();
+        for datapath in datapaths {
+            self.end_inquiry(datapath);
+            self.begin_inquiry(datapath, now_ms);
+        }
+    }
+
+    /// Whether an add may have its place among the rules of others. `it` has the table and the priority that its switch gives it.
+    #[inline]
+    pub(crate) fn check_place(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        key: Option<RuleKey>,
+        it: &FlowMod<'_>,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        if it.table_id == 0 && (it.matching.is_empty() || !self.choosy.is_empty()) {
+            self.check_blinding(zone, it)?;
+        }
+        match key.filter(|_| self.precedence.compares(zone)) {
+            Some(key) => self.compare(zone, (datapath, it.table_id), key, it, now_ms, effects),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it takes all packets away that an app before this one wants to hear of.
+    #[cold]
+    fn check_blinding(&mut self, zone: ZoneId, it: &FlowMod<'_>) -> Result<(), Refusal> {
+        if read_match_into(it.matching, &mut self.precedence.scratch).is_err() {
+            return Ok(());
+        }
+        let matching = &self.precedence.scratch;
+        let hears = self.hearers_of(abi::event::kind::PACKET_IN);
+        let all = hears.map(|it| (it, None)).filter(|_| covers(matching, &Match::any()));
+        let some = self.choosy.filter_map(|it| Some((it, Some(self.zone(it)?.subscription.packets()?))));
+        let blinded = all.chain(some).find(|(hearer, packets)| {
+            *hearer != zone
+                && self.precedence.is_before(*hearer, zone)
+                && packets.is_none_or(|packets| covers(matching, packets))
+        });
+        match blinded {
+            Some((hearer, _)) if self.is_enforced(zone) => Err(Refusal::Blinds(hearer)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether precedence binds this zone.
+    fn is_enforced(&self, zone: ZoneId) -> bool {
+        let others_too = self.zone(zone).is_some_and(|it| it.grant.holds(Capability::RuleWriteOthers));
+        self.precedence.on_overlap == OnOverlap::Refuse && !others_too
+    }
+
+    #[cold]
+    fn compare(
+        &mut self,
+        zone: ZoneId,
+        table: Table,
+        key: RuleKey,
+        it: &FlowMod<'_>,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let mut matching = Match::any();
+        // The bytes were found readable before.
+        if read_match_into(it.matching, &mut matching).is_err() {
+            return Ok(());
+        }
+        let rule = Placed { key, owner: zone, priority: it.priority, matching };
+        let met = self.meet(table, &rule);
+        let is_enforced = self.is_enforced(zone);
+        match met.shadowed {
+            Some((of, priority)) if is_enforced => {
+                return Err(Refusal::Shadows { of, its: priority, priority: it.priority });
+            }
+            Some((of, its)) if now_ms >= self.precedence.tell_from_ms => {
+                self.precedence.tell_from_ms = now_ms + TELL_INTERVAL_MS;
+                let (datapath, priority) = (table.0, it.priority);
+                effects.push(Effect::Shadowed { zone, of, datapath, its, priority });
+            }
+            _ => {}
+        }
+        if met.evictions.len() > EVICTIONS_MAX {
+            return Err(Refusal::ShadowedByMany);
+        }
+        if !self.make_room() {
+            return Err(Refusal::TooManyCompared);
+        }
+        if !met.evictions.is_empty() {
+            self.keep_evictions(met.evictions);
+            self.say_evictions(effects);
+        }
+        self.precedence.pending = Some((table, rule));
+        Ok(())
+    }
+
+    /// The rules of others that decide about packets of this one. One that is not its owner's any more is not there any more.
+    fn meet(&mut self, table: Table, rule: &Placed) -> Met {
+        let Kernel { precedence, datapaths, scratch, zones, .. } = self;
+        let Precedence { overlaps, .. } = &mut *precedence;
+        // Owner, priority, key and match.
+        let mut overlapping = Vec::new();
+        let is_there = |it: &Placed| has(datapaths, table, it);
+        let compared = overlaps.find(table, rule.owner, &rule.matching, is_there, |it| {
+            overlapping.push((it.owner, it.priority, it.key, it.matching.clone()));
+        });
+        scratch.count_compared(compared);
+        let may_cross = |zone: ZoneId| {
+            let zone = zones.get(usize::from(zone.0)).and_then(Option::as_ref);
+            zone.is_some_and(|it| it.grant.holds(Capability::RuleWriteOthers))
+        };
+        let mut met = Met::default();
+        for (owner, priority, key, matching) in overlapping {
+            if precedence.is_before(rule.owner, owner) {
+                if priority >= rule.priority && !may_cross(owner) {
+                    met.evictions.push(eviction(
+                        table,
+                        &Placed { key, owner, priority, matching },
+                        rule.owner,
+                    ));
+                }
+            } else if rule.priority >= priority {
+                met.shadowed = met.shadowed.or(Some((owner, priority)));
+            }
+        }
+        met
+    }
+
+    fn keep_evictions(&mut self, evictions: Vec<Eviction>) {
+        if self.precedence.on_overlap == OnOverlap::Refuse {
+            self.precedence.evictions.extend(evictions);
+        }
+    }
+
+    /// Says that there are rules to delete, if there are.
+    pub(crate) fn say_evictions(&self, effects: &mut Vec<Effect>) {
+        if !self.precedence.evictions.is_empty() {
+            effects.push(Effect::Evict);
+        }
+    }
+
+    /// Whether one more rule can be kept for comparison.
+    fn make_room(&mut self) -> bool {
+        let Kernel { precedence, datapaths, .. } = self;
+        if precedence.overlaps.is_full() {
+            precedence.overlaps.sweep(|table, it| has(datapaths, table, it));
+        }
+        !precedence.overlaps.is_full()
+    }
+
+    /// The add that was decided on last was sent.
+    #[inline]
+    pub(crate) fn on_placed(&mut self) {
+        if let Some((table, rule)) = self.precedence.pending.take() {
+            self.precedence.overlaps.note(table, rule);
+        }
+    }
+
+    /// Another command is decided on: what was not sent is forgotten.
+    #[inline]
+    pub(crate) fn forget_place(&mut self) {
+        self.precedence.pending = None;
+    }
+
+    /// A switch says that it has this rule, whose table and priority are as it gives them. Where it shadows one of an app before its owner,
+    /// it gives way; where it is shadowed by one of an app behind it, that one does.
+    pub(crate) fn on_rule_found(
+        &mut self,
+        table: Table,
+        key: RuleKey,
+        owner: ZoneId,
+        priority: u16,
+        matching: &[u8],
+    ) {
+        if !self.precedence.compares(owner) || table.1 == ALL_TABLES {
+            return;
+        }
+        let Ok(matching) = read_match(matching) else { return };
+        let rule = Placed { key, owner, priority, matching };
+        let mut met = self.meet(table, &rule);
+        if let Some((of, _)) = met.shadowed.filter(|_| self.is_enforced(owner)) {
+            met.evictions.push(eviction(table, &rule, of));
+        }
+        self.keep_evictions(met.evictions);
+        if self.make_room() {
+            self.precedence.overlaps.note(table, rule);
+        }
+    }
+}
+
+/// Whether a switch has this rule still, as far as it is known.
+fn has(datapaths: &BTreeMap<DatapathId, Datapath>, (datapath, _): Table, rule: &Placed) -> bool {
+    let known = datapaths.get(&datapath).and_then(|there| there.record.known(rule.key));
+    known.is_some_and(|known| known.owner == Owner::Zone(rule.owner))
+}
+
+fn eviction((datapath, table_id): Table, rule: &Placed, for_zone: ZoneId) -> Eviction {
+    let mut matching = Vec::new();
+    write_match(&rule.matching, &mut matching);
+    let Placed { owner, priority, key, .. } = *rule;
+    Eviction { datapath, table_id, priority, matching, owner, for_zone, key }
+}

@@ -1,0 +1,284 @@
+//! No app shadows the rules of one that the operator put before it, whichever of them comes to a switch first.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use abi::command::{self, Command, FlowMod, Subscribe, What};
+use abi::event::{self, SwitchUp, kind};
+use abi::{Frame, OpenFlowVersion, ZoneId};
+use flow::canonical::{read_match, write_match};
+use flow::relation::overlaps;
+use flow::text::parse_match;
+use flow::{DatapathId, Match};
+use kernel::{Bounds, Capability, Decision, Effect, Grant, Kernel, OnOverlap};
+use proptest::prelude::*;
+
+const SWITCH: DatapathId = DatapathId(1);
+
+/// The operator wants the second one's rules before the first one's: numbers of zones decide nothing.
+const LATER: ZoneId = ZoneId(1);
+const BEFORE: ZoneId = ZoneId(2);
+
+struct Node {
+    kernel: Kernel,
+    effects: Vec<Effect>,
+}
+
+fn writer(rank: u16) -> Grant {
+    Grant::nothing().with(Capability::RuleWrite).with(Capability::PacketIn).with_rank(rank)
+}
+
+impl Node {
+    fn with(later: Grant, before: Grant) -> Node {
+        let mut kernel = Kernel::new(7);
+        kernel.attach(LATER, "later", later, 0);
+        kernel.attach(BEFORE, "before", before, 0);
+        let mut bytes = Vec::new();
+        let openflow = OpenFlowVersion::V1_3;
+        let up = SwitchUp { datapath: SWITCH, openflow, n_buffers: 0, n_tables: 8, ports: &[] };
+        event::write::switch_up(&mut bytes, 1, &up);
+        kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+        Node { kernel, effects: Vec::new() }
+    }
+
+    fn new() -> Node {
+        Node::with(writer(2), writer(1))
+    }
+
+    /// `sent`, or the refusal in words.
+    fn command(&mut self, zone: ZoneId, what: What<'_>) -> String {
+        let mut bytes = Vec::new();
+        let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what };
+        assert!(command::write::command(&mut bytes, &command));
+        self.effects.clear();
+        match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), 0, &mut self.effects) {
+            Decision::Send(_) => {
+                self.kernel.on_sent();
+                "sent".to_owned()
+            }
+            Decision::Refuse(refusal) => refusal.to_string(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    fn rule(&mut self, zone: ZoneId, priority: u16, matching: &Match, rest: FlowMod<'_>) -> String {
+        let mut matched = Vec::new();
+        write_match(matching, &mut matched);
+        self.command(zone, What::FlowMod(FlowMod { priority, matching: &matched, ..rest }))
+    }
+
+    fn add(&mut self, zone: ZoneId, priority: u16, matching: &str) -> String {
+        self.rule(zone, priority, &parse_match(matching).unwrap(), FlowMod::ADD)
+    }
+
+    /// Whose rules are to be deleted now, and their priorities.
+    fn evicted(&mut self) -> Vec<(ZoneId, u16)> {
+        self.kernel.take_evictions().iter().map(|it| (it.owner, it.priority)).collect()
+    }
+}
+
+const SHADOWS: &str = "rule.write: priority 40 would shadow a rule of app number 2 with priority 40 for some of the same packets, and that app comes \
+                       before this one: take a priority below 40, or change the order in [apps] order";
+
+#[test]
+fn a_later_app_stays_below_the_rules_of_one_before_it() {
+    let mut node = Node::new();
+    assert_eq!(node.add(BEFORE, 40, "tcp,tp_dst=23"), "sent");
+    for (priority, matching) in
+        [(40, "tcp,tp_dst=23"), (40, "ip,nw_dst=10.0.0.1"), (40, "in_port=1"), (40, "")]
+    {
+        let refused = node.add(LATER, priority, matching);
+        let others_rule = refused.starts_with("rule.write.others:");
+        assert!(refused == SHADOWS || others_rule, "{matching}: {refused}");
+    }
+    assert!(node.add(LATER, 65535, "ip").contains("would shadow"));
+    assert_eq!(node.add(LATER, 39, "ip,nw_dst=10.0.0.1"), "sent");
+    assert_eq!(node.add(LATER, 65535, "arp"), "sent", "no packet is both");
+    assert_eq!(node.add(LATER, 65535, "tcp,tp_dst=22"), "sent");
+    assert!(node.evicted().is_empty());
+}
+
+#[test]
+fn who_came_first_to_the_switch_does_not_matter() {
+    let mut node = Node::new();
+    assert_eq!(node.add(LATER, 65535, "ip"), "sent");
+    assert_eq!(node.add(LATER, 65535, "arp"), "sent");
+    assert_eq!(node.add(LATER, 3, "in_port=9"), "sent");
+    assert_eq!(node.add(BEFORE, 40, "tcp,tp_dst=23"), "sent");
+    assert!(node.effects.contains(&Effect::Evict), "{:?}", node.effects);
+    assert_eq!(node.evicted(), [(LATER, 65535)]);
+    assert!(node.evicted().is_empty(), "once");
+    assert!(node.add(LATER, 65535, "ip").contains("would shadow"));
+}
+
+#[test]
+fn priorities_that_do_not_meet_are_not_compared() {
+    let within = |priorities| Bounds { priorities, ..Bounds::default() };
+    let later = Grant::nothing().with_rules(within(1..=100)).with_rank(2);
+    let before = Grant::nothing().with_rules(within(101..=200)).with_rank(1);
+    let mut node = Node::with(later.clone(), before.clone());
+    assert_eq!(node.add(BEFORE, 101, "ip"), "sent");
+    assert_eq!(node.add(LATER, 100, "ip,nw_dst=10.0.0.1"), "sent");
+    assert_eq!(node.add(BEFORE, 150, ""), "sent");
+    assert!(node.evicted().is_empty());
+    assert_eq!(node.kernel.take_compared(), 0);
+    let mut swapped = Node::with(later.with_rank(1), before.with_rank(2));
+    assert_eq!(swapped.add(LATER, 100, "ip,nw_dst=10.0.0.1"), "sent");
+    assert!(
+        swapped.add(BEFORE, 101, "ip").contains("would shadow"),
+        "its band is above, and its place is behind"
+    );
+}
+
+#[test]
+fn tables_and_switches_that_do_not_meet_are_not_compared() {
+    let tables = |table: u8| Bounds { tables: Some([table].into_iter().collect()), ..Bounds::default() };
+    let grant = |table, rank| Grant::nothing().with_rules(tables(table)).with_rank(rank);
+    let mut node = Node::with(grant(1, 2), grant(0, 1));
+    assert_eq!(node.add(BEFORE, 40, "ip"), "sent");
+    let in_table_1 = FlowMod { table_id: 1, ..FlowMod::ADD };
+    assert_eq!(node.rule(LATER, 65535, &parse_match("ip").unwrap(), in_table_1), "sent");
+    let mut node = Node::new();
+    assert_eq!(node.add(BEFORE, 40, "ip"), "sent");
+    assert_eq!(node.rule(LATER, 65535, &parse_match("ip").unwrap(), in_table_1), "sent");
+}
+
+#[test]
+fn a_rule_that_is_gone_is_in_nobodys_way() {
+    let mut node = Node::new();
+    assert_eq!(node.add(BEFORE, 40, "ip"), "sent");
+    let strict = FlowMod { command: 4, ..FlowMod::ADD };
+    assert_eq!(node.rule(BEFORE, 40, &parse_match("ip").unwrap(), strict), "sent");
+    assert_eq!(node.add(LATER, 65535, "tcp"), "sent");
+}
+
+#[test]
+fn what_was_not_sent_is_in_nobodys_way() {
+    let mut node = Node::new();
+    let mut bytes = Vec::new();
+    let what = What::FlowMod(FlowMod { priority: 40, ..FlowMod::ADD });
+    let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what };
+    assert!(command::write::command(&mut bytes, &command));
+    node.kernel.on_command(BEFORE, &Frame::read(&bytes).unwrap(), 0, &mut Vec::new());
+    assert_eq!(node.add(LATER, 65535, "ip"), "sent");
+}
+
+#[test]
+fn whoever_may_change_the_rules_of_others_stands_outside_of_the_order() {
+    let across = writer(2).with(Capability::RuleWriteOthers);
+    let mut node = Node::with(across, writer(1));
+    assert_eq!(node.add(BEFORE, 40, "ip"), "sent");
+    assert_eq!(node.add(LATER, 65535, "tcp"), "sent");
+    assert_eq!(node.add(BEFORE, 41, "ip"), "sent");
+    assert!(node.evicted().is_empty());
+}
+
+#[test]
+fn where_the_operator_only_wants_to_know_all_passes() {
+    let mut node = Node::new();
+    node.kernel.on_overlap(OnOverlap::Report);
+    assert_eq!(node.add(BEFORE, 40, "ip"), "sent");
+    assert_eq!(node.add(LATER, 65535, "tcp"), "sent");
+    let told = Effect::Shadowed { zone: LATER, of: BEFORE, datapath: SWITCH, its: 40, priority: 65535 };
+    assert!(node.effects.contains(&told), "{:?}", node.effects);
+    assert_eq!(node.add(BEFORE, 41, "tcp"), "sent");
+    assert!(node.evicted().is_empty());
+}
+
+#[test]
+fn a_later_app_does_not_take_all_packets_that_one_before_it_hears() {
+    let mut node = Node::new();
+    let hear = |packets: &str| {
+        let mut bytes = Vec::new();
+        write_match(&parse_match(packets).unwrap(), &mut bytes);
+        bytes
+    };
+    let events = kind::bit(kind::PACKET_IN);
+    assert!(node.command(BEFORE, What::Subscribe(Subscribe { events, packets: &[] })).contains("Subscribed"));
+    let blinds = "rule.write: it would take every packet that app number 2 hears";
+    assert!(node.add(LATER, 1, "").starts_with(blinds));
+    assert_eq!(node.add(LATER, 1, "arp"), "sent");
+    assert_eq!(node.add(BEFORE, 2, ""), "sent", "its own it may");
+    let mut node = Node::new();
+    let arp = hear("arp");
+    node.command(BEFORE, What::Subscribe(Subscribe { events, packets: &arp }));
+    assert!(node.add(LATER, 1, "arp").starts_with(blinds));
+    assert!(node.add(LATER, 1, "").starts_with(blinds));
+    assert_eq!(node.add(LATER, 1, "arp,in_port=1"), "sent");
+    assert_eq!(node.add(LATER, 1, "ip"), "sent");
+    node.command(LATER, What::Subscribe(Subscribe { events, packets: &[] }));
+    assert_eq!(node.add(BEFORE, 2, ""), "sent", "the one before is not bound by the one behind");
+}
+
+#[test]
+fn another_grant_while_an_app_runs_is_another_place_in_the_order() {
+    let mut node = Node::new();
+    assert_eq!(node.add(BEFORE, 40, "ip"), "sent");
+    node.kernel.regrant(LATER, writer(0), 0, &mut Vec::new());
+    assert_eq!(node.add(LATER, 65535, "tcp"), "sent");
+    assert!(node.add(BEFORE, 65535, "tcp,tp_dst=80").contains("would shadow"));
+    let below = Bounds { priorities: 1..=39, ..Bounds::default() };
+    node.kernel.regrant(LATER, Grant::nothing().with_rules(below).with_rank(2), 0, &mut Vec::new());
+    assert!(node.add(LATER, 65535, "tcp").contains("above the granted 39"));
+}
+
+fn few_matches() -> impl Strategy<Value = Match> {
+    let texts = [
+        "",
+        "in_port=1",
+        "in_port=2",
+        "ip",
+        "arp",
+        "ip,nw_dst=10.0.0.0/8",
+        "ip,nw_dst=10.0.0.1",
+        "tcp",
+        "in_port=1,tcp",
+    ];
+    prop::sample::select(texts.to_vec()).prop_map(|text| parse_match(text).unwrap())
+}
+
+/// A rule as a brute-force switch has it: whose, priority, match.
+type Held = (ZoneId, u16, Match);
+
+fn shadowing(table: &[Held]) -> Option<(&Held, &Held)> {
+    let pairs = table.iter().flat_map(|one| table.iter().map(move |other| (one, other)));
+    let mut bad = pairs.filter(|(one, other)| {
+        one.0 == BEFORE && other.0 == LATER && other.1 >= one.1 && overlaps(&one.2, &other.2)
+    });
+    bad.next()
+}
+
+proptest! {
+    #[test]
+    fn after_any_commands_no_rule_shadows_one_of_an_app_before(
+        commands in prop::collection::vec((any::<bool>(), 1u16..5, few_matches(), any::<bool>()), 1..40)
+    ) {
+        let mut node = Node::new();
+        let mut table: Vec<Held> = Vec::new();
+        let mut passed = 0;
+        for (is_before, priority, matching, deletes) in commands {
+            let zone = if is_before { BEFORE } else { LATER };
+            let command = if deletes { 4 } else { 0 };
+            let said = node.rule(zone, priority, &matching, FlowMod { command, ..FlowMod::ADD });
+            let is_it = |held: &Held| held.1 == priority && held.2 == matching;
+            if said == "sent" {
+                passed += 1;
+                if deletes {
+                    table.retain(|held| !(is_it(held) && held.0 == zone));
+                } else {
+                    table.retain(|held| !is_it(held));
+                    table.push((zone, priority, matching.clone()));
+                }
+            } else {
+                prop_assert!(!is_before || said.contains("belongs to app number"), "{}", said);
+            }
+            for eviction in node.kernel.take_evictions() {
+                let rule = read_match(&eviction.matching).unwrap();
+                prop_assert_eq!(eviction.owner, LATER);
+                table.retain(|held| !(held.0 == LATER && held.1 == eviction.priority && held.2 == rule));
+            }
+            let bad = shadowing(&table);
+            prop_assert!(bad.is_none(), "{:?}", bad);
+        }
+        prop_assert!(passed > 0 || table.is_empty());
+    }
+}
