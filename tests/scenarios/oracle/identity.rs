@@ -17,7 +17,7 @@ use abi::{Frame, ZoneId};
 use flow::canonical::InstructionWriter;
 use flow::vendor::{NICIRA, ONF};
 use flow::{DatapathId, Match, PortNo};
-use kernel::{Capability, Decision, Grant, Kernel, Refusal, VendorParts, Vendors};
+use kernel::{Capability, Decision, Grant, Kernel, OnOverlap, Refusal, VendorParts, Vendors};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
 use std::fmt;
@@ -108,6 +108,8 @@ fn instructions(port: u32) -> Vec<u8> {
 
 fn kernel(openflow: OpenFlowVersion) -> Kernel {
     let mut kernel = Kernel::new(7);
+    // Which rules are one is asked here, and not whose rule decides.
+    kernel.on_overlap(OnOverlap::Report);
     let all_of = |vendor| VendorParts { vendor, kind: None, subtype: None };
     for zone in [FIRST, SECOND] {
         let vendors = Vendors::new([NICIRA, ONF].map(all_of).to_vec());
