@@ -147,6 +147,11 @@ impl Kernel {
         self.zones.get(usize::from(zone.0))?.as_ref()
     }
 
+    /// Whether this switch is up, here.
+    pub fn is_up(&self, datapath: DatapathId) -> bool {
+        self.datapaths.contains_key(&datapath)
+    }
+
     /// The switches that are up, as they would come up now.
     pub fn switches(&self) -> impl Iterator<Item = SwitchUp<'_>> {
         self.datapaths.iter().map(|(id, datapath)| datapath.switch_up(*id))
@@ -205,6 +210,27 @@ impl Kernel {
     /// What is kept of each switch beside what it says of itself.
     pub fn of_switches(&self) -> impl Iterator<Item = OfSwitch> + '_ {
         self.datapaths.iter().map(|(id, datapath)| datapath.kept(*id))
+    }
+
+    /// A packet-in of this switch was dropped before some app that does not keep up: it is counted.
+    #[cold]
+    pub fn on_unheard(&mut self, datapath: DatapathId) {
+        if let Some(there) = self.datapaths.get_mut(&datapath) {
+            there.punts.on_unheard();
+        }
+    }
+
+    /// Who hears anything of switches.
+    pub fn hearers_of_switches(&self) -> ZoneSet {
+        let kinds =
+            [kind::SWITCH_UP, kind::SWITCH_DOWN, kind::PACKET_IN, kind::PORT_STATUS, kind::FLOW_REMOVED];
+        kinds.iter().fold(self.choosy, |all, kind| all.union(self.hearers_of(*kind)))
+    }
+
+    /// Who hears every packet-in.
+    #[inline]
+    pub fn hearers_of_packets(&self) -> ZoneSet {
+        self.hearers[usize::from(kind::PACKET_IN)]
     }
 
     fn take_punt(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<bool, Malformed> {

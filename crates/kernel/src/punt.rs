@@ -90,6 +90,8 @@ pub struct PuntCounters {
     pub control_dropped: u64,
     /// Data packets.
     pub data_dropped: u64,
+    /// Packets of either class that some app did not hear, since it did not keep up.
+    pub unheard: u64,
 }
 
 /// The budgets of one switch.
@@ -114,6 +116,11 @@ impl Punts {
             Class::Data => self.counters.data_dropped += 1,
         }
         taken
+    }
+
+    /// An app did not keep up, and does not hear one of them.
+    pub(crate) fn on_unheard(&mut self) {
+        self.counters.unheard += 1;
     }
 
     /// What was dropped.

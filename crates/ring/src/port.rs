@@ -287,7 +287,7 @@ impl Consumer {
         result
     }
 
-    /// Gives the room of all frames popped so far back to the producer. Popping does so by itself after each eighth of the ring
+    /// Gives the room of all frames popped so far back to the producer. Popping does so by itself after each small part of the ring
     /// and when the ring is empty; this is for a consumer that stops in between.
     pub fn release(&mut self) {
         self.reader.release();

@@ -11,7 +11,11 @@ use crate::ring::{Granted, LENGTH_WORDS, Ring, Wish, frame_words};
 use crate::writer::in_bytes;
 
 /// The read index is shown to the producer when this part of the ring is to be given back (and when the ring is empty):
-/// seldom enough that its line is not fetched to and fro for each frame, often enough that the producer is not held up.
+/// seldom enough that its line is not fetched to and fro for each frame, often enough that the producer sees within milliseconds that a
+/// slow consumer takes something: of a mebibyte these are some fifty packet-ins.
+const SHOW_PART: u64 = 128;
+
+/// And a producer that waits for room is woken when this part was taken: sooner, it would soon wait again.
 const RELEASE_PART: u64 = 8;
 
 /// The consumer of one ring.
@@ -20,6 +24,8 @@ pub(crate) struct Reader {
     /// Where the next frame begins.
     read: u64,
     /// Up to where the producer was shown that frames were read.
+    shown: u64,
+    /// Up to where it was also looked whether the producer waits for that.
     released: u64,
     /// Up to where the producer has written, as last believed.
     written: u64,
@@ -37,6 +43,7 @@ impl Reader {
         Reader {
             ring,
             read: 0,
+            shown: 0,
             released: 0,
             written: 0,
             wake_due: false,
@@ -80,8 +87,13 @@ impl Reader {
             return;
         }
         self.released = self.read;
-        self.ring.read().store(self.read, Ordering::Release);
+        self.show();
         self.wake_due |= self.granted.grant(self.ring.wish_for_room());
+    }
+
+    fn show(&mut self) {
+        self.shown = self.read;
+        self.ring.read().store(self.read, Ordering::Release);
     }
 
     /// Whether the producer must be woken, since last asked.
@@ -146,8 +158,11 @@ impl Reader {
         copy_words(second, tail);
         buffer.truncate(length);
         self.read += frame_words(length);
-        if self.read - self.released >= self.ring.words() / RELEASE_PART {
-            self.release();
+        if self.read - self.shown >= self.ring.words() / SHOW_PART {
+            self.show();
+            if self.read - self.released >= self.ring.words() / RELEASE_PART {
+                self.release();
+            }
         }
         length
     }

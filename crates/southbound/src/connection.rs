@@ -115,15 +115,17 @@ impl Connection {
         act(&mut self.session, &mut Turn { now_ms: *now_ms, out: self.outbox.end(), frame, sink: *sink })
     }
 
-    /// Reads and acts until there is nothing more to read, or its turn is over.
+    /// Reads and acts until there is nothing more to read, or its turn is over: that is, so many bytes were read.
     ///
     /// # Errors
     /// The end of the session.
-    pub fn read(&mut self, lent: &mut Lent<'_>) -> Result<ReadTurn, SessionEnd> {
+    pub fn read(&mut self, bytes: usize, lent: &mut Lent<'_>) -> Result<ReadTurn, SessionEnd> {
         self.decide(lent)?;
-        let mut left = lent.config.read_bytes_per_turn;
+        let mut left = bytes;
         loop {
             let room = self.inbox.room(lent.buffer);
+            let most = room.len().min(left);
+            let room = &mut room[..most];
             let asked = room.len();
             match self.transport.read(&mut self.stream, room) {
                 Ok(0) => return Err(SessionEnd::new(Fault::Network, "the switch closed the connection")),

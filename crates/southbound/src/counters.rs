@@ -13,6 +13,8 @@ pub struct Counters {
     pub packet_ins: u64,
     /// Packet-ins that came before the switch was up, and were dropped.
     pub early_packet_ins: u64,
+    /// Packet-ins of a switch that had closed its end already; they were dropped: nobody can answer them.
+    pub late_packet_ins: u64,
     /// Port statuses.
     pub port_statuses: u64,
     /// Flow removeds.

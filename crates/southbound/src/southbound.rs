@@ -52,6 +52,10 @@ pub struct Southbound {
     backlog: VecDeque<usize>,
     /// Connections with more to read that are not read now.
     held: Vec<usize>,
+    /// Connections that wait for apps, in the order in which they came to wait.
+    paused: VecDeque<usize>,
+    /// How much is read from the next connection before others get their turn.
+    read_bytes: usize,
     /// Which connection was read last.
     last_read: usize,
     ending: Vec<usize>,
@@ -103,6 +107,7 @@ impl Southbound {
         registry: Registry,
         token_base: usize,
     ) -> Self {
+        let config_read_bytes = config.read_bytes_per_turn;
         Southbound {
             config,
             roster,
@@ -116,6 +121,8 @@ impl Southbound {
             dirty: Vec::new(),
             backlog: VecDeque::new(),
             held: Vec::new(),
+            paused: VecDeque::new(),
+            read_bytes: config_read_bytes,
             last_read: 0,
             ending: Vec::new(),
             buffer: ReadBuffer::new(),
@@ -226,6 +233,9 @@ impl Southbound {
         }
         if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) {
             connection.peer_closed |= ready.closed;
+            if ready.closed {
+                connection.session.on_peer_closed();
+            }
         }
         Some(slot)
     }
@@ -240,6 +250,68 @@ impl Southbound {
             connection.backlogged = true;
             self.backlog.push_back(slot);
         }
+    }
+
+    /// The switch whose connection this is, if it is up. Of one that is not, and of one that will send no more, nothing can wait for apps.
+    pub fn switch_of(&self, token: Token) -> Option<DatapathId> {
+        self.pausable(token.0.checked_sub(self.token_base)?)
+    }
+
+    /// The same for the connection whose turn [`Southbound::resume`] gives next.
+    pub fn next_switch(&self) -> Option<DatapathId> {
+        self.pausable(*self.backlog.front()?)
+    }
+
+    fn pausable(&self, slot: usize) -> Option<DatapathId> {
+        let it = self.slots.get(slot)?.as_ref()?;
+        let may_wait = !is_half_open(&it.session)
+            && !it.peer_closed
+            && it.ending.is_none()
+            && it.lingers_until_ms.is_none();
+        may_wait.then(|| it.session.identity().datapath)
+    }
+
+    /// No more than so many bytes are read from the connection that is read next. After it, as many as the configuration says.
+    pub fn read_at_most(&mut self, bytes: usize) {
+        self.read_bytes = bytes.min(self.config.read_bytes_per_turn);
+    }
+
+    /// A connection is ready and is not read now, since the apps that hear it have no room: what it sends waits in its socket, and then TCP
+    /// slows the switch down. [`Southbound::unpause`] ends that.
+    pub fn pause(&mut self, token: Token, ready: Ready) {
+        let Some(slot) = self.note(token, ready) else { return };
+        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut)
+            && ready.readable
+            && !connection.backlogged
+        {
+            connection.backlogged = true;
+            self.paused.push_back(slot);
+        }
+    }
+
+    /// The same for the connection whose turn would be next.
+    pub fn pause_next(&mut self) {
+        self.paused.extend(self.backlog.pop_front());
+    }
+
+    /// Whether connections wait for apps.
+    pub fn has_paused(&self) -> bool {
+        !self.paused.is_empty()
+    }
+
+    /// Those of which this says that there is room for them wait for their turn again, in their order, as do those that cannot wait any
+    /// more. At the beginning of each turn.
+    pub fn unpause(&mut self, mut has_room: impl FnMut(DatapathId) -> bool) {
+        for _ in 0..self.paused.len() {
+            let Some(slot) = self.paused.pop_front() else { return };
+            let goes_on = self.pausable(slot).is_none_or(&mut has_room);
+            if goes_on { self.backlog.push_back(slot) } else { self.paused.push_back(slot) }
+        }
+    }
+
+    /// How many connections wait for their turn.
+    pub fn waiting(&self) -> usize {
+        self.backlog.len()
     }
 
     /// Whether connections have more to read than their turn allowed: call [`Southbound::resume`], and poll without waiting.
@@ -382,11 +454,12 @@ impl Southbound {
 
     fn read(&mut self, slot: usize, sink: &mut Sink<'_>) {
         self.last_read = slot;
+        let bytes = std::mem::replace(&mut self.read_bytes, self.config.read_bytes_per_turn);
         self.with(slot, sink, |connection, lent| {
             if connection.lingers_until_ms.is_some() {
                 return if connection.drain(lent) { Next::Keep } else { Next::Drop };
             }
-            match connection.read(lent) {
+            match connection.read(bytes, lent) {
                 Ok(ReadTurn::Drained) => Next::Flush,
                 Ok(ReadTurn::More) => Next::ReadOn,
                 Err(end) => Next::End(end),

@@ -19,6 +19,7 @@ use std::os::fd::BorrowedFd;
 
 use abi::event::PacketIn;
 use abi::{Frame, ZoneId};
+use flow::DatapathId;
 use ring::{Full, KernelEnd, MAX_FRAME_BYTES, PortFault, PortFds, frame_bytes};
 
 use crate::fairness::FromApps;
@@ -58,6 +59,28 @@ pub struct ProcessPort {
     seen_dropped: u64,
     undelivered: u64,
     unread: Unread,
+    standstill: Standstill,
+}
+
+/// How much longer an app is taken to have read nothing by one look at it, in milliseconds: where the worker itself was kept from its core, so was
+/// the app, maybe.
+const LOOK_MS: u64 = 2;
+
+/// For how long, while the worker looked, an app has taken nothing of its packet-ins.
+#[derive(Debug, Default)]
+struct Standstill {
+    taken_bytes: u64,
+    looked_ms: u64,
+    ms: u64,
+}
+
+impl Standstill {
+    fn look(&mut self, waiting: bool, taken_bytes: u64, now_ms: u64) -> u64 {
+        let since_ms = now_ms.saturating_sub(self.looked_ms).min(LOOK_MS);
+        let ms = if waiting && taken_bytes == self.taken_bytes { self.ms + since_ms } else { 0 };
+        *self = Standstill { taken_bytes, looked_ms: now_ms, ms };
+        ms
+    }
 }
 
 /// Since when an app has left what waits in its ring unread.
@@ -101,6 +124,7 @@ impl ProcessPort {
             seen_dropped: 0,
             undelivered: 0,
             unread: Unread::default(),
+            standstill: Standstill::default(),
         })
     }
 
@@ -136,6 +160,19 @@ impl ProcessPort {
         }
         self.dropped += 1;
         Delivery::Dropped
+    }
+
+    /// How many bytes of packet-ins of this switch the app's ring takes now without dropping one, whatever they are.
+    pub fn room_for_packet_ins(&mut self, datapath: DatapathId) -> usize {
+        if self.overflow.concerns(datapath) {
+            return 0;
+        }
+        self.shares.room_of(datapath.0, self.end.packets.free_bytes())
+    }
+
+    /// Size of the ring for packet-ins.
+    pub fn packet_ring_bytes(&self) -> usize {
+        self.end.packets.ring_bytes()
     }
 
     /// Whether it would overtake a control event of its switch: that it came up, say.
@@ -251,11 +288,23 @@ impl ProcessPort {
     /// How long something has waited in the rings of which the app has taken nothing meanwhile, in milliseconds; as often as it is asked is how
     /// exact it is.
     pub fn lag_ms(&mut self, now_ms: u64) -> u32 {
+        let (waiting, taken_bytes) = self.seen();
+        self.unread.look(waiting, taken_bytes, now_ms)
+    }
+
+    /// For how long something has waited in the rings of which the app has taken nothing, as far as it was looked: a look counts for no more than two
+    /// milliseconds. What it takes is seen in small parts of a ring.
+    pub fn standstill_ms(&mut self, now_ms: u64) -> u64 {
+        let (waiting, taken_bytes) = self.seen();
+        self.standstill.look(waiting, taken_bytes, now_ms)
+    }
+
+    /// Whether something waits in the rings, and what was taken from them since the beginning.
+    fn seen(&mut self) -> (bool, u64) {
         let rings = [&mut self.end.packets, &mut self.end.control];
         let seen = rings.map(|ring| (ring.free_bytes() < ring.ring_bytes(), ring.taken_bytes()));
         let waiting = seen.iter().any(|(waiting, _)| *waiting);
-        let taken_bytes = seen.iter().fold(0, |sum: u64, (_, taken)| sum.saturating_add(*taken));
-        self.unread.look(waiting, taken_bytes, now_ms)
+        (waiting, seen.iter().fold(0, |sum: u64, (_, taken)| sum.saturating_add(*taken)))
     }
 
     /// Copies the app's next command frame into `buffer` and reads its header; `None` if there is none now. Costs at most the
@@ -280,6 +329,16 @@ impl ProcessPort {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_was_looked_at_counts_as_standing_still() {
+        let mut standstill = Standstill::default();
+        let looks = [(0, 100, 2), (0, 101, 3), (0, 150, 5), (8, 151, 0), (8, 152, 1), (8, 9_000, 3)];
+        for (taken_bytes, now_ms, expected) in looks {
+            assert_eq!(standstill.look(true, taken_bytes, now_ms), expected, "at {now_ms}");
+        }
+        assert_eq!(standstill.look(false, 8, 9_001), 0);
+    }
 
     #[test]
     fn who_reads_anything_does_not_lag() {

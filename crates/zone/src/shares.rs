@@ -42,8 +42,7 @@ impl Places {
     /// The place of a switch or port in this round; `None` if those that it could have are taken.
     fn of(&mut self, round: u32, datapath: u64, port: u32) -> Option<&mut Place> {
         // Whoever chooses ids that fall on one place takes places from switches that are as near to it and come later: they share then.
-        let mixed = (datapath ^ u64::from(port) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let start = usize::try_from(mixed).unwrap_or_default();
+        let start = Places::start(datapath, port);
         let is_its = |place: &Place| (place.datapath, place.port, place.round) == (datapath, port, round);
         let at = (0..PROBES).map(|step| (start + step) % PLACES);
         let mut free = None;
@@ -58,6 +57,24 @@ impl Places {
         let place = self.0.get_mut(free?)?;
         *place = Place { datapath, port, round, bytes: 0 };
         Some(place)
+    }
+
+    /// What a switch has had in this round; `None` if there is no place for it.
+    fn had(&self, round: u32, datapath: u64) -> Option<usize> {
+        let start = Places::start(datapath, 0);
+        let mut has_room = false;
+        for place in (0..PROBES).filter_map(|step| self.0.get((start + step) % PLACES)) {
+            if (place.datapath, place.port, place.round) == (datapath, 0, round) {
+                return Some(place.bytes);
+            }
+            has_room |= place.round != round;
+        }
+        has_room.then_some(0)
+    }
+
+    fn start(datapath: u64, port: u32) -> usize {
+        let mixed = (datapath ^ u64::from(port) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        usize::try_from(mixed).unwrap_or_default()
     }
 }
 
@@ -103,6 +120,20 @@ impl Shares {
             self.round = self.round.wrapping_add(1).max(1);
             self.others.bytes = 0;
         }
+    }
+
+    /// How much of this switch's the ring takes for certain where so much is free: data alone, all of one port.
+    pub(crate) fn room_of(&self, datapath: u64, free_bytes: usize) -> usize {
+        let shared = free_bytes.min(self.bytes());
+        let lower = free_bytes - shared;
+        // When something comes into the lower half, everybody begins anew.
+        let had = match lower {
+            0 if self.begun => self.switches.had(self.round, datapath).unwrap_or(self.others.bytes),
+            _ => 0,
+        };
+        // A port may have half of what is left when it has had it, and has had what its switch has at the most.
+        let upper = shared.saturating_sub(self.ring_bytes / KEPT_FOR_CONTROL).saturating_sub(2 * had) / 3;
+        lower + upper
     }
 
     /// Whether one more packet-in is admitted where so much is free; it counts if it is.
@@ -171,6 +202,35 @@ mod tests {
         let admitted = fill(&mut shares, &mut free, &floods);
         assert!(admitted.iter().all(|count| *count > 10), "{admitted:?}");
         assert!(fill(&mut shares, &mut free, &[data(99, 1)])[0] > 5);
+    }
+
+    #[test]
+    fn what_there_is_said_to_be_room_for_is_admitted() {
+        for others in [0, 1, 7, 300] {
+            let (mut shares, mut free) = (Shares::new(RING), RING / 2);
+            for datapath in 1..=others {
+                fill(&mut shares, &mut free, &[data(datapath, 1)]);
+            }
+            for datapath in [1, 2, 301] {
+                let room = shares.room_of(datapath, free) / 128;
+                assert!((0..room).all(|_| {
+                    let is_admitted = shares.admit(data(datapath, 1), free);
+                    free -= 128;
+                    is_admitted
+                }));
+            }
+        }
+        let shares = Shares::new(RING);
+        assert_eq!(shares.room_of(1, 0), 0);
+        assert!(shares.room_of(1, RING) > RING / 2 && shares.room_of(1, RING / 2) > RING / 8);
+    }
+
+    #[test]
+    fn who_has_had_its_share_has_no_room_where_another_has() {
+        let (mut shares, mut free) = (Shares::new(RING), RING / 2);
+        fill(&mut shares, &mut free, &[data(1, 1), data(1, 2), data(1, 3)]);
+        assert_eq!(shares.room_of(1, free), 0);
+        assert!(shares.room_of(2, free) > RING / 32, "{}", shares.room_of(2, free));
     }
 
     #[test]

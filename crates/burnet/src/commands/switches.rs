@@ -62,7 +62,7 @@ fn row(switch: &SwitchView) -> [String; 11] {
         ago(switch.up_ms),
         format!("{live}/{}", switch.ports.len()),
         switch.packet_ins.to_string(),
-        (switch.control_dropped + switch.data_dropped).to_string(),
+        (switch.control_dropped + switch.data_dropped + switch.unheard).to_string(),
         meter(switch.meter.as_ref()),
         switch.flow_mods.to_string(),
         switch.packet_outs.to_string(),

@@ -325,6 +325,7 @@ fn switch_view(
         trouble: session.is_none().then(|| "what was counted of it did not come in time".to_owned()),
         control_dropped: dropped.control_dropped,
         data_dropped: dropped.data_dropped,
+        unheard: dropped.unheard,
         meter: kept.and_then(|kept| meter_view(&kept.metering)),
         rules_before: kept.map(|kept| rules_before(kept.found)),
     }

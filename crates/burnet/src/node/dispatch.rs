@@ -7,12 +7,14 @@
 //! In: events of switches, while a connection is read. Out: frames in the zones' rings, faults and effects for the worker to act on. Never
 //! waits for a zone, and never ends one: it notes the fault.
 
+use super::pauses::Pauses;
 use super::switch_faults::SwitchFaults;
 use super::zones::{Fault, ZoneEnds};
 use abi::event::{Event, kind, write};
 use abi::{Frame, Outcome, ZoneId};
 use kernel::{Effect, Kernel, ZoneSet};
 use southbound::SouthboundEvent;
+use zone::port::Delivery;
 
 /// Who hears what, and by which way: all of a worker that events go through.
 pub(super) struct Dispatch {
@@ -24,6 +26,10 @@ pub(super) struct Dispatch {
     pub trusted_that_heard: ZoneSet,
     /// Events of switches in this turn.
     pub heard: usize,
+    /// Who heard packet-ins of the connection that is read now.
+    pub heard_packets: ZoneSet,
+    /// Which switches wait for apps.
+    pub pauses: Pauses,
     /// Events of the connection that is read now for which an app had no room at once.
     pub waited: usize,
     /// What switches did wrong and is not in the records yet.
@@ -46,6 +52,8 @@ impl Dispatch {
             faults: Vec::new(),
             trusted_that_heard: ZoneSet::EMPTY,
             heard: 0,
+            heard_packets: ZoneSet::EMPTY,
+            pauses: Pauses::default(),
             waited: 0,
             switch_faults: SwitchFaults::default(),
             to_node: Vec::new(),
@@ -122,22 +130,34 @@ impl Dispatch {
             Ok(hearers) => hearers,
             Err(malformed) => return tracing::error!("southbound made an event that is none: {malformed}"),
         };
-        let is_packet_in = frame.header.kind.get() == kind::PACKET_IN;
+        if frame.header.kind.get() == kind::PACKET_IN {
+            return self.hear_packet_in(&frame, hearers);
+        }
         let mut waits = false;
         for zone in hearers {
-            if is_packet_in {
-                self.deliver_packet_in(zone, bytes);
-            } else {
-                self.deliver_control(zone, bytes);
-                waits |= self.zones.get(zone).is_some_and(|end| end.is_behind());
-            }
+            self.deliver_control(zone, bytes);
+            waits |= self.zones.get(zone).is_some_and(|end| end.is_behind());
         }
         self.waited += usize::from(waits);
+        if frame.header.kind.get() == kind::SWITCH_DOWN {
+            self.pauses.forget(frame.datapath());
+        }
     }
 
-    fn deliver_packet_in(&mut self, zone: ZoneId, frame: &[u8]) {
-        let Some(end) = self.zones.get(zone) else { return };
-        end.deliver_packet_in(frame);
+    fn hear_packet_in(&mut self, frame: &Frame<'_>, hearers: ZoneSet) {
+        self.heard_packets = self.heard_packets.union(hearers);
+        let mut is_unheard = false;
+        for zone in hearers {
+            is_unheard |= self.deliver_packet_in(zone, frame.bytes) == Delivery::Dropped;
+        }
+        if is_unheard {
+            self.kernel.on_unheard(frame.datapath());
+        }
+    }
+
+    fn deliver_packet_in(&mut self, zone: ZoneId, frame: &[u8]) -> Delivery {
+        let Some(end) = self.zones.get(zone) else { return Delivery::Delivered };
+        let delivery = end.deliver_packet_in(frame);
         if end.is_trusted() {
             self.trusted_that_heard = self.trusted_that_heard.with(zone);
         }
@@ -146,6 +166,7 @@ impl Dispatch {
         {
             self.faults.push((zone, fault));
         }
+        delivery
     }
 
     pub fn deliver_control(&mut self, zone: ZoneId, frame: &[u8]) {

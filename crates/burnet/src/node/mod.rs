@@ -24,6 +24,7 @@ mod operator_line;
 mod operators;
 mod owed;
 mod packages;
+mod pauses;
 mod questions;
 mod refusals;
 mod socket;

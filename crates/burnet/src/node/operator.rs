@@ -145,6 +145,8 @@ pub struct SwitchView {
     pub control_dropped: u64,
     /// Packet-ins of other packets that were beyond its budget.
     pub data_dropped: u64,
+    /// Packet-ins that some app did not hear, since it did not keep up.
+    pub unheard: u64,
     /// Whether the switch itself limits what it sends up for want of a rule; nothing where no meter is wanted, or not known.
     pub meter: Option<MeterView>,
     /// Whether the node knows whose the rules are that the switch had when it came up; nothing where the counts are missing.

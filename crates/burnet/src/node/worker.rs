@@ -10,8 +10,10 @@
 //! monitor, and shares nothing that is locked with another worker but the roster of switches: when one comes or goes, and when a command is
 //! for a switch of another worker.
 
+mod pausing;
 mod precedence;
 mod punting;
+mod sizes;
 mod telling;
 
 use super::dispatch::Dispatch;
@@ -67,11 +69,12 @@ const COMPARED_PER_TURN: u64 = 50_000;
 /// Memory for the commands of one turn that is kept for the next.
 const COMMANDS_KEPT_BYTES: usize = 2 << 20;
 
-/// How long an app's commands wait for a switch that has been given more than a small table holds to say how large its tables are.
-const SIZES_WAIT_MS: u64 = 10;
-
 /// A worker that has nothing to do still turns as often, so that the monitor sees that it lives.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+
+/// While switches wait for apps, it is looked this often whether they have room. An app has half a ring to go on with meanwhile, and is not
+/// asked to wake anybody.
+const PAUSED_SLEEP: Duration = Duration::from_millis(1);
 
 /// How often time-outs are looked at and the apps' clock ticks.
 const TICK_MS: u64 = 1_000;
@@ -129,6 +132,8 @@ pub struct Worker {
     peers: Vec<WorkerLine>,
     epoch: Instant,
     now_ms: u64,
+    /// How much is read from a connection before others get their turn.
+    read_bytes: usize,
     next_tick_ms: u64,
     sequence: u64,
     commands: Vec<u8>,
@@ -140,7 +145,7 @@ pub struct Worker {
     log_lines: LogLines,
     /// What zones commanded beyond what one turn may cost, for the next: of each at most what one turn takes from it.
     left: BTreeMap<ZoneId, Vec<u8>>,
-    /// Zones whose commands wait for a switch to say how large its tables are, and until when at most.
+    /// Zones whose commands wait, or have waited, for a switch to say how large its tables are, and until when at most.
     waiting_for_sizes: BTreeMap<ZoneId, (DatapathId, u64)>,
     /// Whether letters wait for the next turn.
     has_letters: bool,
@@ -163,6 +168,7 @@ impl Worker {
             kernel.expect_store();
         }
         let registry = poll.registry().try_clone()?;
+        let read_bytes = southbound.read_bytes_per_turn;
         let southbound = Southbound::new(southbound, roster.clone(), number, registry, FIRST_CONNECTION);
         let dispatch = Dispatch::new(kernel);
         Ok(Worker {
@@ -177,6 +183,7 @@ impl Worker {
             peers,
             epoch,
             now_ms: 0,
+            read_bytes,
             next_tick_ms: 0,
             sequence: 0,
             commands: Vec::new(),
@@ -216,12 +223,17 @@ impl Worker {
         for (_, zone) in self.dispatch.zones.iter() {
             asleep &= zone.about_to_sleep();
         }
-        if asleep { LONGEST_SLEEP } else { Duration::ZERO }
+        match asleep {
+            true if self.southbound.has_paused() => PAUSED_SLEEP,
+            true => LONGEST_SLEEP,
+            false => Duration::ZERO,
+        }
     }
 
     fn turn(&mut self, events: &Events) {
         self.post.turn();
         self.southbound.release(self.now_ms);
+        self.unpause();
         self.dispatch.zones.iter().for_each(|(_, zone)| zone.begin_turn());
         self.read_ready(events);
         self.read_letters();
@@ -255,36 +267,24 @@ impl Worker {
         let mut reads = 0;
         self.dispatch.heard = 0;
         for event in events.iter().filter(|event| southbound_owns(event.token())) {
-            let Worker { southbound, dispatch, now_ms, .. } = self;
-            if reads >= READS_PER_TURN / 2 || dispatch.heard >= EVENTS_PER_TURN / 2 {
-                southbound.postpone(event.token(), event.into());
-                continue;
+            if reads >= READS_PER_TURN / 2 || self.dispatch.heard >= EVENTS_PER_TURN / 2 {
+                self.southbound.postpone(event.token(), event.into());
+            } else {
+                reads += usize::from(self.read_if_room(event.token(), event.into()));
             }
-            reads += 1;
-            southbound.on_ready(event.token(), event.into(), *now_ms, &mut |event| dispatch.hear(event));
-            self.after_read();
         }
     }
 
     /// Those that wait for their turn since they have sent much have it now, in their order: at least one of them, and no more than the turn
-    /// has room for.
+    /// has room for. Whoever comes to wait meanwhile waits for the next turn.
     fn read_waiting(&mut self) {
-        let (mut reads, mut waiting) = (0, READS_PER_TURN / 2);
-        while reads < waiting && (reads == 0 || self.dispatch.heard < EVENTS_PER_TURN) {
-            let Worker { southbound, dispatch, now_ms, .. } = self;
-            // Whoever comes to wait meanwhile waits for the next turn.
-            waiting = waiting.min(reads + southbound.resume(*now_ms, &mut |event| dispatch.hear(event)));
-            reads += 1;
-            self.after_read();
+        let mut reads = 0;
+        for _ in 0..self.southbound.waiting() {
+            if reads >= READS_PER_TURN / 2 || reads > 0 && self.dispatch.heard >= EVENTS_PER_TURN {
+                return;
+            }
+            reads += usize::from(self.read_next_if_room());
         }
-    }
-
-    fn after_read(&mut self) {
-        let waited = std::mem::take(&mut self.dispatch.waited);
-        if waited > 0 {
-            self.southbound.on_waited(waited);
-        }
-        self.serve_trusted();
     }
 
     /// Trusted apps hear what one turn of one connection brought, and what they command is carried out, while all of it is in the
@@ -343,21 +343,11 @@ impl Worker {
             self.execute(zone, &frame);
             compared += self.dispatch.kernel.take_compared();
             commands = rest;
-            if !self.waiting_for_sizes.is_empty() && self.waits_for_sizes(zone) {
+            if self.waits_for_sizes(zone) {
                 break;
             }
         }
         (commands, compared)
-    }
-
-    /// Whether a zone's commands wait for a switch to say how large its tables are. It is over at the latest after [`SIZES_WAIT_MS`].
-    fn waits_for_sizes(&mut self, zone: ZoneId) -> bool {
-        let Some((datapath, until_ms)) = self.waiting_for_sizes.get(&zone).copied() else { return false };
-        let waits = self.now_ms < until_ms && self.dispatch.kernel.is_asked_for_sizes(datapath);
-        if !waits {
-            self.waiting_for_sizes.remove(&zone);
-        }
-        waits
     }
 
     /// One command: the kernel decides, and here it is done.
@@ -479,11 +469,9 @@ impl Worker {
                     self.tell_of_shadow(zone, of, datapath, [its, priority]);
                 }
                 Effect::Ask { datapath, asked } => self.ask_for_kernel(datapath, asked),
-                Effect::WaitForSizes { zone, datapath } => {
-                    self.waiting_for_sizes.insert(zone, (datapath, self.now_ms + SIZES_WAIT_MS));
-                }
+                Effect::WaitForSizes { zone, datapath } => self.wait_for_sizes(zone, datapath),
                 Effect::SizesUnknown { datapath, entries_if_unknown } => {
-                    tell_of_unknown_sizes(datapath, entries_if_unknown)
+                    sizes::tell_of_unknown_sizes(datapath, entries_if_unknown)
                 }
                 Effect::RefusedByQuota { zone, kind, hard } => {
                     self.to_record.count(zone, &Refusal::Quota { kind, hard });
@@ -839,22 +827,6 @@ fn limit(kernel: &mut Kernel, limits: &NodeLimits) {
 pub fn now_unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The operator hears once how many entries a switch may have that does not say how many there can be.
-fn tell_of_unknown_sizes(datapath: DatapathId, entries_if_unknown: Option<u32>) {
-    match entries_if_unknown {
-        Some(entries) => tracing::warn!(
-            %datapath,
-            "the switch does not say how large its tables are: each is taken to hold {entries} entries \
-             (limits.table_entries_if_unknown)"
-        ),
-        None => tracing::warn!(
-            %datapath,
-            "the switch does not say how large its tables are: apps may add as many entries as it takes, unless \
-             limits.table_entries_if_unknown says how many it holds"
-        ),
-    }
 }
 
 /// Whether a token is a connection's.

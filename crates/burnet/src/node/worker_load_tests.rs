@@ -1,6 +1,7 @@
 //! A worker under load: a switch that says as little as a load generator does, and apps that are slower than their switches.
 
 use super::*;
+use openflow::message::PacketIn;
 use std::io::{ErrorKind, Read};
 
 /// Types of messages of 1.0 (1.0.0, 5.1).
@@ -66,11 +67,13 @@ fn a_switch_that_is_silent_about_its_tables_gets_every_rule_and_none_is_refused(
     let mut switch = Silent::connect(&mut bench, DatapathId(1));
     let mut app = bench.attach(VICTIM, "app", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let (mut said, mut turns) = (0, 0);
-    // It times out without a word, so that each counts as another: it may be gone.
-    let rule = FlowMod { idle_timeout_s: 5, ..FlowMod::ADD };
     while switch.flow_mods < RULES {
         assert!(turns < 100_000, "{} of {said} rules came", switch.flow_mods);
-        said += app.command_unheard((RULES - said).min(1_000), What::FlowMod(rule));
+        // Each is a rule of its own.
+        let rule = |number: usize| FlowMod { priority: u16::try_from(number + 1).unwrap(), ..FlowMod::ADD };
+        while said < RULES && app.command_unheard(1, What::FlowMod(rule(said))) == 1 {
+            said += 1;
+        }
         bench.worker.poll.poll(&mut bench.events, Some(Duration::ZERO)).unwrap();
         // The clock stands still: what waits here waits for the switch and not for time to pass.
         bench.turn();
@@ -81,4 +84,150 @@ fn a_switch_that_is_silent_about_its_tables_gets_every_rule_and_none_is_refused(
     let counters = bench.worker.dispatch.kernel.zone(VICTIM).unwrap().counters;
     assert_eq!((counters.commands, counters.refusals), (RULES as u64, 0));
     assert!(switch.passed_over > 1, "it was asked what it is, and how large its tables are");
+}
+
+/// A packet-in of 1.0 with a frame of 64 bytes.
+fn packet_in(buffer_id: u32) -> Vec<u8> {
+    let packet = PacketIn {
+        buffer_id,
+        total_len: 64,
+        reason: 0,
+        table_id: 0,
+        cookie: 0,
+        matching: parse_match("in_port=1").unwrap(),
+        data: vec![0; 64],
+    };
+    let mut bytes = Vec::new();
+    Message { version: Version::V1_0, xid: 1, body: Body::PacketIn(packet) }.encode(&mut bytes).unwrap();
+    bytes
+}
+
+/// The bench's app hears everything of switches.
+fn listen(bench: &mut Bench, app: &mut App) {
+    let events =
+        [kind::PACKET_IN, kind::SWITCH_UP, kind::SWITCH_DOWN].iter().fold(0, |all, it| all | kind::bit(*it));
+    assert_eq!(app.command_unheard(1, What::Subscribe(Subscribe { events, packets: &[] })), 1);
+    bench.turn();
+}
+
+/// Writes as much of a flood as the socket takes: how far it is.
+fn flood(switch: &mut Silent, bytes: &[u8], at: usize) -> usize {
+    match switch.stream.write(&bytes[at..]) {
+        Ok(count) => at + count,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => at,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn unheard(bench: &Bench) -> u64 {
+    bench.worker.dispatch.kernel.of_switches().map(|it| it.dropped.unheard).sum()
+}
+
+/// Packet-ins of each switch.
+const FLOOD: usize = 40_000;
+
+/// These switches flood an app that takes so many packet-ins a turn, of which each is a millisecond of the worker's clock. How many it
+/// heard, until fifty turns brought none.
+fn flooded(bench: &mut Bench, app: &mut App, switches: &mut [Silent], per_turn: usize) -> usize {
+    let bytes: Vec<u8> = (0..FLOOD as u32).flat_map(packet_in).collect();
+    let mut sent = vec![0; switches.len()];
+    let (mut buffer, mut heard, mut quiet) = (Vec::new(), 0, 0);
+    while quiet < 50 {
+        for (switch, at) in switches.iter_mut().zip(&mut sent) {
+            *at = flood(switch, &bytes, *at);
+            switch.take();
+        }
+        bench.worker.poll.poll(&mut bench.events, Some(Duration::ZERO)).unwrap();
+        bench.worker.now_ms += 1;
+        bench.worker.dispatch.now_ms += 1;
+        bench.turn();
+        let before = heard;
+        while heard < before + per_turn && app.end.pop_into(&mut buffer).unwrap() {
+            let frame = Frame::read(&buffer).unwrap();
+            heard += usize::from(frame.header.kind.get() == kind::PACKET_IN);
+        }
+        quiet = if heard == before { quiet + 1 } else { 0 };
+    }
+    heard
+}
+
+#[test]
+fn a_live_app_that_is_slower_than_its_switches_loses_no_packet_in() {
+    let mut bench = Bench::new();
+    let mut switches: Vec<_> = (1..=4).map(|id| Silent::connect(&mut bench, DatapathId(id))).collect();
+    let mut app = bench.attach(VICTIM, "slow", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    listen(&mut bench, &mut app);
+    let heard = flooded(&mut bench, &mut app, &mut switches, 100);
+    assert_eq!((heard, unheard(&bench)), (4 * FLOOD, 0));
+}
+
+#[test]
+fn an_app_that_takes_nothing_stops_nobody_and_what_it_loses_is_counted_for_its_switch() {
+    let mut bench = Bench::new();
+    let mut switch = Silent::connect(&mut bench, DatapathId(1));
+    let mut app = bench.attach(VICTIM, "stopped", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    listen(&mut bench, &mut app);
+    let bytes: Vec<u8> = (0..FLOOD as u32).flat_map(packet_in).collect();
+    let (mut sent, mut turns) = (0, 0);
+    let read =
+        |bench: &Bench| bench.worker.southbound.sessions().map(|it| it.counters.packet_ins).sum::<u64>();
+    while read(&bench) < FLOOD as u64 {
+        assert!(turns < 10_000, "{} of {FLOOD} were read", read(&bench));
+        sent = flood(&mut switch, &bytes, sent);
+        bench.worker.poll.poll(&mut bench.events, Some(Duration::ZERO)).unwrap();
+        bench.worker.now_ms += 1;
+        bench.worker.dispatch.now_ms += 1;
+        bench.turn();
+        turns += 1;
+    }
+    let heard = app.hear(|event| matches!(event, Event::PacketIn(_)).then_some(())).len();
+    assert_eq!(unheard(&bench), (FLOOD - heard) as u64);
+    assert!(heard < FLOOD / 2, "{heard}");
+}
+
+#[test]
+fn an_app_that_keeps_up_does_not_wait_for_one_that_does_not() {
+    let mut bench = Bench::new();
+    let mut switches = [Silent::connect(&mut bench, DatapathId(1))];
+    let mut slow = bench.attach(OTHER, "slow", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut quick = bench.attach(VICTIM, "quick", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    listen(&mut bench, &mut slow);
+    listen(&mut bench, &mut quick);
+    let began_ms = bench.worker.now_ms;
+    // The slow one takes a packet-in each millisecond, the quick one all that there are.
+    let (mut buffer, mut heard, mut sent) = (Vec::new(), 0, 0);
+    let bytes: Vec<u8> = (0..FLOOD as u32).flat_map(packet_in).collect();
+    while heard < FLOOD {
+        sent = flood(&mut switches[0], &bytes, sent);
+        bench.worker.poll.poll(&mut bench.events, Some(Duration::ZERO)).unwrap();
+        bench.worker.now_ms += 1;
+        bench.worker.dispatch.now_ms += 1;
+        bench.turn();
+        heard += quick.hear(|event| matches!(event, Event::PacketIn(_)).then_some(())).len();
+        slow.end.pop_into(&mut buffer).unwrap();
+        assert!(bench.worker.now_ms - began_ms < FLOOD as u64 / 2, "{heard} of {FLOOD}");
+    }
+    let lost = bench.worker.dispatch.zones.all().map(|(_, end)| end.dropped()).sum::<u64>();
+    assert_eq!(lost, unheard(&bench), "all by the slow one");
+    assert!(lost > FLOOD as u64 / 2, "{lost}");
+}
+
+#[test]
+fn the_end_of_a_switch_that_floods_does_not_wait_for_an_app() {
+    let mut bench = Bench::new();
+    let mut switch = Silent::connect(&mut bench, DatapathId(1));
+    let mut app = bench.attach(VICTIM, "slow", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    listen(&mut bench, &mut app);
+    let bytes: Vec<u8> = (0..FLOOD as u32).flat_map(packet_in).collect();
+    let (mut sent, mut turns) = (0, 0);
+    while !bench.worker.southbound.has_paused() {
+        sent = flood(&mut switch, &bytes, sent);
+        bench.worker.poll.poll(&mut bench.events, Some(Duration::ZERO)).unwrap();
+        bench.turn();
+        turns += 1;
+        assert!(turns < 10_000, "it is never slowed down");
+    }
+    drop(switch);
+    // The clock stands still: nobody is waited for until something passes.
+    bench.turn_until(|worker| worker.dispatch.kernel.switches().count() == 0);
 }

@@ -5,6 +5,7 @@
 use super::mark::Mark;
 use abi::ZoneId;
 use abi::event::write;
+use flow::DatapathId;
 use kernel::punt::{Class, class_of};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
@@ -107,13 +108,26 @@ impl ZoneEnd {
         }
     }
 
-    /// Hands over a packet-in, which may be dropped if the zone does not keep up.
-    pub fn deliver_packet_in(&mut self, frame: &[u8]) {
+    /// Hands over a packet-in, which may be dropped if the zone does not keep up: whether it gets it.
+    pub fn deliver_packet_in(&mut self, frame: &[u8]) -> Delivery {
         match self {
             ZoneEnd::Process { port, .. } => {
-                let _ = port.deliver_packet_in(frame, |packet| class_of(packet) == Class::Control);
+                port.deliver_packet_in(frame, |packet| class_of(packet) == Class::Control)
             }
-            ZoneEnd::Trusted { events, .. } => events.extend_from_slice(frame),
+            ZoneEnd::Trusted { events, .. } => {
+                events.extend_from_slice(frame);
+                Delivery::Delivered
+            }
+        }
+    }
+
+    /// How many bytes of packet-ins of this switch its ring takes now without dropping one, of how many it has; `None` if it has none.
+    pub fn room_for_packet_ins(&mut self, datapath: DatapathId) -> Option<(usize, usize)> {
+        match self {
+            ZoneEnd::Process { port, .. } => {
+                Some((port.room_for_packet_ins(datapath), port.packet_ring_bytes()))
+            }
+            ZoneEnd::Trusted { .. } => None,
         }
     }
 
@@ -255,6 +269,14 @@ impl ZoneEnd {
     pub fn lag_ms(&mut self, now_ms: u64) -> u32 {
         match self {
             ZoneEnd::Process { port, .. } => port.lag_ms(now_ms),
+            ZoneEnd::Trusted { .. } => 0,
+        }
+    }
+
+    /// For how long it has taken nothing of what waits in its ring, while it was looked at.
+    pub fn standstill_ms(&mut self, now_ms: u64) -> u64 {
+        match self {
+            ZoneEnd::Process { port, .. } => port.standstill_ms(now_ms),
             ZoneEnd::Trusted { .. } => 0,
         }
     }

@@ -81,6 +81,10 @@ impl Session {
 
     fn on_packet_in(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Result<(), BadInput> {
         let packet = packet_in::read(message)?;
+        if self.is_closing {
+            self.counters.late_packet_ins += 1;
+            return Ok(());
+        }
         self.counters.packet_ins += 1;
         let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
         turn.event(|frame| packet_in::write(frame, sequence, datapath, &packet));

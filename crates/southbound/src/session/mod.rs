@@ -130,6 +130,8 @@ pub struct Session {
     receipts: Receipts,
     requests: Requests,
     roles: Roles,
+    /// Whether the switch sends no more than what is on its way.
+    is_closing: bool,
     counters: Counters,
     sequence: u64,
     /// Reused for the match of each flow removed.
@@ -168,6 +170,7 @@ impl Session {
             receipts: Receipts::new(config.max_outstanding),
             requests: Requests::new(config.max_requests),
             roles: Roles::default(),
+            is_closing: false,
             counters: Counters::default(),
             // A switch that comes back goes on above its old numbers: no session sends 2²⁰ events in a millisecond.
             sequence: now_ms << 20,
@@ -239,6 +242,11 @@ impl Session {
     /// Commands that wait for their receipt.
     pub fn outstanding(&self) -> usize {
         self.receipts.outstanding()
+    }
+
+    /// The switch has closed its end: what is still to be read is what it sent before, and its packet-ins are nobody's any more.
+    pub fn on_peer_closed(&mut self) {
+        self.is_closing = true;
     }
 
     /// Says hello.

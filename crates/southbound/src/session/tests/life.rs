@@ -128,6 +128,25 @@ fn events_are_numbered_upwards_even_through_a_reconnect() {
 }
 
 #[test]
+fn packet_ins_of_a_switch_that_has_closed_its_end_are_passed_over_and_all_else_is_heard() {
+    let mut bench = Bench::up(Version::V1_0);
+    bench.session.on_peer_closed();
+    let packet = PacketIn {
+        buffer_id: NO_BUFFER,
+        total_len: 5,
+        reason: 0,
+        table_id: 0,
+        cookie: u64::MAX,
+        matching: Match::any().with(Field::InPort, PortNo(2)),
+        data: b"frame".to_vec(),
+    };
+    bench.hear(Version::V1_0, Body::PacketIn(packet)).unwrap();
+    assert_eq!((bench.session.counters().late_packet_ins, bench.events.len()), (1, 0));
+    bench.hear(Version::V1_0, Body::PortStatus(PortStatus { reason: 2, port: port(2) })).unwrap();
+    assert_eq!(bench.events.len(), 1);
+}
+
+#[test]
 fn what_the_switch_says_that_it_is_is_kept() {
     let mut bench = Bench::opened();
     bench.hear(Version::V1_3, Body::Hello(Hello::default())).unwrap();

@@ -1,0 +1,235 @@
+//! When a switch is not read, since the apps that hear it have no room for its packet-ins.
+//!
+//! ```text
+//!   a switch has sent something ──> Pauses::decide ──> read so much of it: nothing of that is dropped
+//!   room and progress of its hearers ──┘           └─> not yet: it waits in the socket, and TCP slows the switch down
+//! ```
+//!
+//! An app that takes packet-ins is waited for, so that a live app loses none where every switch can be slowed down. One that takes nothing for
+//! [`PATIENCE_MS`] loses what does not fit, a little at a time at first, and so does one for which others would have to wait: apps that hear of the
+//! switch and keep up wait that long, and then no more until the slow one has room again.
+//!
+//! In: a switch, who has heard it of late, how much room they have and how long they have taken nothing, the time. Out: how much is read now.
+//! Pure; holds a few numbers for each switch that is up.
+
+use abi::ZoneId;
+use flow::DatapathId;
+use kernel::ZoneSet;
+use std::collections::BTreeMap;
+
+/// How long an app may take nothing and still be waited for, and how long apps that keep up wait for one that does not, in milliseconds.
+pub(super) const PATIENCE_MS: u64 = 10;
+
+/// An app that takes nothing for so long is given up altogether. Before that a little is read every [`PATIENCE_MS`], and what does not fit is lost: it may
+/// only have been kept from its core, and loses less then.
+pub(super) const LONG_PATIENCE_MS: u64 = 100;
+
+/// How much that is.
+const IN_VAIN_BYTES: usize = 4 << 10;
+
+/// How many bytes a packet-in takes of a ring for each of its own, at most, if its frame has the 60 bytes that Ethernet asks for: 82 bytes of
+/// OpenFlow 1.0 are 136 there. Shorter ones may not all have room.
+const EXPANSION: usize = 2;
+
+/// A switch is read when this part of a ring is free for it. Less is not worth a system call.
+const LEAST_PART: usize = 64;
+
+/// An app that hears a switch, as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hearer {
+    /// Its zone.
+    pub zone: ZoneId,
+    /// How much of the switch's its ring takes, and how large that is; `None`: it has no ring, and hears in any case.
+    pub room: Option<(usize, usize)>,
+    /// For how long it has left something in its ring and taken nothing.
+    pub standstill_ms: u64,
+}
+
+/// What is to be done with a switch that has sent something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// So many bytes at most are read.
+    Now(usize),
+    /// Nothing is read yet.
+    NotYet,
+}
+
+/// The switches of a worker that have sent packet-ins.
+#[derive(Debug, Default)]
+pub(super) struct Pauses {
+    switches: BTreeMap<DatapathId, OfSwitch>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct OfSwitch {
+    /// Who heard the packet-ins of the last read, and of the one before.
+    heard: [ZoneSet; 2],
+    /// Since when it waits.
+    since_ms: Option<u64>,
+    /// Who was waited for long enough, and has had no room since.
+    given_up: ZoneSet,
+    /// Until when it is not read for an app that takes nothing.
+    in_vain_until_ms: u64,
+}
+
+impl Pauses {
+    /// Who is to hear what this switch sends, as far as it is known; `unknown` where it has sent nothing yet.
+    pub fn hearers(&self, datapath: DatapathId, unknown: ZoneSet) -> ZoneSet {
+        self.switches.get(&datapath).map_or(unknown, |it| it.heard[0].union(it.heard[1]))
+    }
+
+    /// Whether the switch is read, and how much: `bytes` at most. `others` says that somebody else hears of it too, if not its packet-ins.
+    pub fn decide(
+        &mut self,
+        datapath: DatapathId,
+        hearers: impl Iterator<Item = Hearer>,
+        mut others: bool,
+        mut bytes: usize,
+        now_ms: u64,
+    ) -> Reading {
+        let it = self.switches.entry(datapath).or_default();
+        let (mut behind, mut standstill_ms) = (ZoneSet::EMPTY, 0);
+        for hearer in hearers {
+            let Some((room, ring_bytes)) = hearer.room else {
+                others = true;
+                continue;
+            };
+            if room >= ring_bytes / LEAST_PART {
+                it.given_up = it.given_up.without(hearer.zone);
+                bytes = bytes.min(room / EXPANSION);
+                others = true;
+            } else if hearer.standstill_ms < LONG_PATIENCE_MS && !it.given_up.contains(hearer.zone) {
+                behind = behind.with(hearer.zone);
+                standstill_ms = standstill_ms.max(hearer.standstill_ms);
+            }
+        }
+        if behind.is_empty() {
+            return Reading::Now(bytes);
+        }
+        let since_ms = *it.since_ms.get_or_insert(now_ms);
+        if others {
+            if standstill_ms < PATIENCE_MS && now_ms.saturating_sub(since_ms) < PATIENCE_MS {
+                return Reading::NotYet;
+            }
+            it.given_up = it.given_up.union(behind);
+            return Reading::Now(bytes);
+        }
+        if standstill_ms < PATIENCE_MS || now_ms < it.in_vain_until_ms {
+            return Reading::NotYet;
+        }
+        it.in_vain_until_ms = now_ms + PATIENCE_MS;
+        Reading::Now(bytes.min(IN_VAIN_BYTES))
+    }
+
+    /// A switch was read, and these heard packet-ins of it.
+    pub fn on_read(&mut self, datapath: DatapathId, heard: ZoneSet) {
+        let it = self.switches.entry(datapath).or_default();
+        it.since_ms = None;
+        if !heard.is_empty() {
+            it.heard = [heard, it.heard[0]];
+        }
+    }
+
+    /// A switch is gone.
+    pub fn forget(&mut self, datapath: DatapathId) {
+        self.switches.remove(&datapath);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SWITCH: DatapathId = DatapathId(1);
+    const SLOW: ZoneId = ZoneId(1);
+    const QUICK: ZoneId = ZoneId(2);
+    const RING: usize = 1 << 20;
+    const READ: usize = 64 << 10;
+
+    fn full(standstill_ms: u64) -> Hearer {
+        Hearer { zone: SLOW, room: Some((0, RING)), standstill_ms }
+    }
+
+    fn with_room(zone: ZoneId, room: usize) -> Hearer {
+        Hearer { zone, room: Some((room, RING)), standstill_ms: 0 }
+    }
+
+    fn decide(pauses: &mut Pauses, hearers: &[Hearer], others: bool, now_ms: u64) -> Reading {
+        pauses.decide(SWITCH, hearers.iter().copied(), others, READ, now_ms)
+    }
+
+    #[test]
+    fn nobody_is_waited_for_who_has_room_and_no_more_is_read_than_fits() {
+        let mut pauses = Pauses::default();
+        assert_eq!(decide(&mut pauses, &[], false, 0), Reading::Now(READ));
+        assert_eq!(decide(&mut pauses, &[with_room(SLOW, RING)], false, 0), Reading::Now(READ));
+        let room = [with_room(SLOW, 40_000), with_room(QUICK, RING)];
+        assert_eq!(decide(&mut pauses, &room, false, 0), Reading::Now(20_000));
+    }
+
+    #[test]
+    fn a_live_app_is_waited_for_as_long_as_nobody_else_is_concerned() {
+        let mut pauses = Pauses::default();
+        for now_ms in 0..10_000 {
+            assert_eq!(decide(&mut pauses, &[full(9)], false, now_ms), Reading::NotYet);
+        }
+        assert_eq!(decide(&mut pauses, &[with_room(SLOW, RING)], false, 10_000), Reading::Now(READ));
+    }
+
+    #[test]
+    fn of_an_app_that_takes_nothing_for_ten_milliseconds_a_little_is_read_and_soon_all() {
+        let mut pauses = Pauses::default();
+        assert_eq!(decide(&mut pauses, &[full(9)], false, 9), Reading::NotYet);
+        for standstill_ms in 10..100 {
+            let expected = match standstill_ms % 10 {
+                0 => Reading::Now(IN_VAIN_BYTES),
+                _ => Reading::NotYet,
+            };
+            let found = decide(&mut pauses, &[full(standstill_ms)], false, standstill_ms);
+            assert_eq!(found, expected, "{standstill_ms}");
+            pauses.on_read(SWITCH, ZoneSet::only(SLOW));
+        }
+        for _ in 0..9 {
+            assert_eq!(decide(&mut pauses, &[full(100)], false, 101), Reading::Now(READ));
+        }
+    }
+
+    #[test]
+    fn apps_that_keep_up_wait_for_one_that_does_not_for_ten_milliseconds_and_then_no_more() {
+        let trusted = Hearer { zone: QUICK, room: None, standstill_ms: 0 };
+        for (hearers, others) in [
+            (vec![full(0), with_room(QUICK, RING)], false),
+            (vec![full(0), trusted], false),
+            (vec![full(0)], true),
+        ] {
+            let mut pauses = Pauses::default();
+            assert_eq!(decide(&mut pauses, &hearers, others, 100), Reading::NotYet);
+            assert_eq!(decide(&mut pauses, &hearers, others, 109), Reading::NotYet);
+            assert_eq!(decide(&mut pauses, &hearers, others, 110), Reading::Now(READ));
+            pauses.on_read(SWITCH, ZoneSet::only(SLOW));
+            for now_ms in 110..200 {
+                assert_eq!(decide(&mut pauses, &hearers, others, now_ms), Reading::Now(READ));
+                pauses.on_read(SWITCH, ZoneSet::only(SLOW));
+            }
+            // Once it has had room it is waited for again.
+            decide(&mut pauses, &[with_room(SLOW, RING)], others, 200);
+            assert_eq!(decide(&mut pauses, &hearers, others, 201), Reading::NotYet);
+        }
+    }
+
+    #[test]
+    fn who_hears_a_switch_is_known_from_what_it_sent() {
+        let mut pauses = Pauses::default();
+        let everybody = ZoneSet::only(SLOW).with(QUICK);
+        assert_eq!(pauses.hearers(SWITCH, everybody), everybody);
+        pauses.on_read(SWITCH, ZoneSet::only(SLOW));
+        assert_eq!(pauses.hearers(SWITCH, everybody), ZoneSet::only(SLOW));
+        pauses.on_read(SWITCH, ZoneSet::only(QUICK));
+        assert_eq!(pauses.hearers(SWITCH, ZoneSet::EMPTY), everybody);
+        pauses.on_read(SWITCH, ZoneSet::EMPTY);
+        pauses.on_read(SWITCH, ZoneSet::only(QUICK));
+        assert_eq!(pauses.hearers(SWITCH, ZoneSet::EMPTY), ZoneSet::only(QUICK));
+        pauses.forget(SWITCH);
+        assert_eq!(pauses.hearers(SWITCH, ZoneSet::EMPTY), ZoneSet::EMPTY);
+    }
+}

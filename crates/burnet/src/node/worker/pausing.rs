@@ -1,0 +1,96 @@
+//! Reading switches no faster than the apps that hear them take their packet-ins.
+//!
+//! In: which switch has sent something. Out: how much of it is read now, or that it waits. What is waited for is decided in
+//! `crate::node::pauses`; connections that are not up, and ends of connections, never wait.
+
+use super::Worker;
+use crate::node::dispatch::Dispatch;
+use crate::node::pauses::{Hearer, Reading};
+use flow::DatapathId;
+use mio::Token;
+use southbound::Ready;
+
+/// How much is read of a connection that is not up. What may stand behind the last message of its handshake is not more than any ring takes.
+const NOT_UP_BYTES: usize = 4 << 10;
+
+impl Worker {
+    /// Readies the switches that waited for apps and need not any more.
+    pub(super) fn unpause(&mut self) {
+        if !self.southbound.has_paused() {
+            return;
+        }
+        let Worker { southbound, dispatch, read_bytes, now_ms, .. } = self;
+        southbound.unpause(|datapath| dispatch.reading(datapath, *read_bytes, *now_ms) != Reading::NotYet);
+    }
+
+    /// Reads a connection that is ready, as far as there is room for what it says: whether it was read.
+    pub(super) fn read_if_room(&mut self, token: Token, ready: Ready) -> bool {
+        let switch = self.southbound.switch_of(token);
+        if !self.has_room(switch) {
+            self.southbound.pause(token, ready);
+            return false;
+        }
+        let Worker { southbound, dispatch, now_ms, .. } = self;
+        southbound.on_ready(token, ready, *now_ms, &mut |event| dispatch.hear(event));
+        self.after_read(switch);
+        true
+    }
+
+    /// The same for the connection whose turn is next.
+    pub(super) fn read_next_if_room(&mut self) -> bool {
+        let switch = self.southbound.next_switch();
+        if !self.has_room(switch) {
+            self.southbound.pause_next();
+            return false;
+        }
+        let Worker { southbound, dispatch, now_ms, .. } = self;
+        southbound.resume(*now_ms, &mut |event| dispatch.hear(event));
+        self.after_read(switch);
+        true
+    }
+
+    fn has_room(&mut self, switch: Option<DatapathId>) -> bool {
+        let Some(datapath) = switch else {
+            self.southbound.read_at_most(NOT_UP_BYTES);
+            return true;
+        };
+        match self.dispatch.reading(datapath, self.read_bytes, self.now_ms) {
+            Reading::Now(bytes) => {
+                self.southbound.read_at_most(bytes);
+                true
+            }
+            Reading::NotYet => false,
+        }
+    }
+
+    fn after_read(&mut self, switch: Option<DatapathId>) {
+        let heard = std::mem::take(&mut self.dispatch.heard_packets);
+        // It may have ended by what was read.
+        if let Some(datapath) = switch.filter(|datapath| self.dispatch.kernel.is_up(*datapath)) {
+            self.dispatch.pauses.on_read(datapath, heard);
+        }
+        let waited = std::mem::take(&mut self.dispatch.waited);
+        if waited > 0 {
+            self.southbound.on_waited(waited);
+        }
+        self.serve_trusted();
+    }
+}
+
+impl Dispatch {
+    /// Whether this switch is read now, and how many bytes of it at most.
+    fn reading(&mut self, datapath: DatapathId, bytes: usize, now_ms: u64) -> Reading {
+        let Dispatch { kernel, zones, pauses, .. } = self;
+        let hearers = pauses.hearers(datapath, kernel.hearers_of_packets());
+        if !hearers.clone().any(|zone| zones.get(zone).is_some_and(|end| !end.is_trusted())) {
+            return Reading::Now(bytes);
+        }
+        let others = kernel.hearers_of_switches().any(|zone| !hearers.contains(zone));
+        let looked_at = hearers.filter_map(|zone| {
+            let end = zones.get(zone)?;
+            let (room, standstill_ms) = (end.room_for_packet_ins(datapath), end.standstill_ms(now_ms));
+            Some(Hearer { zone, room, standstill_ms })
+        });
+        pauses.decide(datapath, looked_at, others, bytes, now_ms)
+    }
+}
