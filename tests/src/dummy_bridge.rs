@@ -102,6 +102,15 @@ impl<'s> DummyBridge<'s> {
         }
     }
 
+    /// The frames that have come out of each port since they were last asked for, the first port's first.
+    pub fn sent(&mut self) -> Result<Vec<Vec<Vec<u8>>>> {
+        let mut frames = vec![Vec::new(); self.captures.len()];
+        for (capture, frames) in self.captures.iter_mut().zip(&mut frames) {
+            capture.read(frames)?;
+        }
+        Ok(frames)
+    }
+
     /// Asks over the socket that `ovs-appctl` uses too (JSON-RPC), which spares a process for each question.
     fn ask(&mut self, command: &str, words: &[&str]) -> Result<String> {
         let request = json!({"id": 0, "method": command, "params": words});

@@ -113,7 +113,7 @@ impl Kernel {
                 if flow_mod.command < flow_command::DELETE && is_new {
                     self.take_entry(zone, command.datapath, taken.table_id, now_ms, effects)?;
                 }
-                let stamped = self.stamp(zone, flow_mod);
+                let stamped = self.stamp(zone, command.datapath, flow_mod);
                 self.to_note = self.what_follows(zone, command.datapath, &flow_mod, meant, now_ms);
                 self.send(Command { what: What::FlowMod(stamped), ..command })
             }
@@ -264,8 +264,10 @@ impl Kernel {
         effects: &mut Vec<Effect>,
     ) -> Result<Option<(RuleKey, Option<Known>)>, Refusal> {
         let openflow = self.check_here(datapath)?;
-        // One of all tables means a rule of each, and its cookie keeps it from those of others.
-        if matches!(it.command, flow_command::MODIFY | flow_command::DELETE) || it.table_id == ALL_TABLES {
+        // One of all tables means a rule of each, and its cookie keeps it from those of others. A modify of 1.0 that finds nothing adds.
+        let adds = it.command == flow_command::MODIFY && openflow == OpenFlowVersion::V1_0;
+        let is_loose = matches!(it.command, flow_command::MODIFY | flow_command::DELETE) && !adds;
+        if is_loose || it.table_id == ALL_TABLES {
             return Ok(None);
         }
         let Kernel { datapaths, keys, .. } = self;
@@ -329,7 +331,9 @@ impl Kernel {
         let has = Then::Has { zone, stays, age: Age::at(now_ms) };
         let then = match (it.command, meant) {
             (flow_command::ADD, Some((key, _))) => (key, has),
-            (flow_command::MODIFY_STRICT, Some((key, _))) => (key, self.modified(datapath, has)?),
+            (flow_command::MODIFY | flow_command::MODIFY_STRICT, Some((key, _))) => {
+                (key, self.modified(datapath, has)?)
+            }
             // One that a filter may keep in the switch is still its owner's.
             (_, Some((key, Some(known)))) if !has_filter(it) => (key, Then::Gone(known.owner)),
             (flow_command::MODIFY, _) => return None,
@@ -342,7 +346,11 @@ impl Kernel {
     /// 1.0's modify adds what it does not find, and changes the cookie of what it finds. Later versions do neither.
     #[cold]
     fn modified(&self, datapath: DatapathId, has: Then) -> Option<Then> {
-        (self.datapaths.get(&datapath)?.openflow == OpenFlowVersion::V1_0).then_some(has)
+        self.speaks_1_0(datapath).then_some(has)
+    }
+
+    fn speaks_1_0(&self, datapath: DatapathId) -> bool {
+        self.datapaths.get(&datapath).is_some_and(|there| there.openflow == OpenFlowVersion::V1_0)
     }
 
     /// Of whose rules some may be gone after a loose delete: the sender's, or everybody's if it reaches those of others.
@@ -565,20 +573,23 @@ impl Kernel {
 
     /// The flow mod as its owner's.
     #[inline]
-    fn stamp<'a>(&self, zone: ZoneId, flow_mod: FlowMod<'a>) -> FlowMod<'a> {
-        let (cookie, cookie_mask) = self.owned_cookie(zone, &flow_mod);
+    fn stamp<'a>(&self, zone: ZoneId, datapath: DatapathId, flow_mod: FlowMod<'a>) -> FlowMod<'a> {
+        let (cookie, cookie_mask) = self.owned_cookie(zone, datapath, &flow_mod);
         FlowMod { cookie, cookie_mask, ..flow_mod }
     }
 
     /// The cookie with its owner, and a mask that keeps the rules of others out of reach.
     #[inline]
-    fn owned_cookie(&self, zone: ZoneId, flow_mod: &FlowMod<'_>) -> (u64, u64) {
+    fn owned_cookie(&self, zone: ZoneId, datapath: DatapathId, flow_mod: &FlowMod<'_>) -> (u64, u64) {
         let own_mask = flow_mod.cookie_mask & COOKIE_MASK;
         if flow_mod.command == flow_command::ADD {
             return (zone.stamp(flow_mod.cookie), 0);
         }
         if self.require(zone, Capability::RuleWriteOthers).is_ok() {
-            return (flow_mod.cookie, flow_mod.cookie_mask);
+            // A modify of 1.0 writes its cookie into the rule that it finds, and into the one that it adds.
+            let writes = flow_mod.command < flow_command::DELETE && self.speaks_1_0(datapath);
+            let cookie = if writes { zone.stamp(flow_mod.cookie) } else { flow_mod.cookie };
+            return (cookie, flow_mod.cookie_mask);
         }
         (zone.stamp(flow_mod.cookie), !COOKIE_MASK | own_mask)
     }

@@ -223,6 +223,50 @@ fn the_kernels_own_rule_stays_however_it_is_written() {
     assert_eq!(Node::new(V1_3).flow_mod(OTHER, (ADD, 1, 0), &reg0), Ok(()));
 }
 
+/// An app that may reach into the rules of others.
+fn reaching(openflow: OpenFlowVersion) -> Node {
+    let mut node = Node::new(openflow);
+    let grant = Grant::everywhere(&Capability::GRANT_ALL).with(Capability::RuleWriteOthers);
+    node.kernel.attach(BOUNDED, "reaching", grant, 0);
+    node
+}
+
+#[test]
+fn what_a_modify_of_1_0_adds_is_its_senders() {
+    let rule = canonical("in_port=1");
+    for command in [MODIFY, MODIFY_STRICT] {
+        let mut node = reaching(V1_0);
+        assert_eq!(node.flow_mod(BOUNDED, (command, 0, 7), &rule), Ok(()));
+        let refused = node.flow_mod(OTHER, (ADD, 0, 7), &rule);
+        assert_eq!(refused, Err(Refusal::OthersRule(BOUNDED)), "{command}");
+        let mut node = reaching(V1_3);
+        assert_eq!(node.flow_mod(BOUNDED, (command, 0, 7), &rule), Ok(()));
+        assert_eq!(node.flow_mod(OTHER, (ADD, 0, 7), &rule), Ok(()), "1.3 adds nothing by a modify");
+    }
+}
+
+#[test]
+fn a_modify_of_1_0_writes_its_sender_into_the_cookie() {
+    for (openflow, command, expected) in [
+        (V1_0, MODIFY, BOUNDED.stamp(5)),
+        (V1_0, MODIFY_STRICT, BOUNDED.stamp(5)),
+        // It only says which rules are meant.
+        (V1_3, MODIFY, 5),
+        (V1_0, DELETE_STRICT, 5),
+    ] {
+        let mut node = reaching(openflow);
+        let what = What::FlowMod(FlowMod { command, cookie: 5, ..FlowMod::ADD });
+        let mut bytes = Vec::new();
+        let it = Command { datapath: SWITCH, ticket: 1, wants_receipt: false, what };
+        assert!(command::write::command(&mut bytes, &it));
+        let decision = node.kernel.on_command(BOUNDED, &Frame::read(&bytes).unwrap(), 0, &mut Vec::new());
+        let Decision::Send(Command { what: What::FlowMod(sent), .. }) = decision else {
+            panic!("{decision:?}")
+        };
+        assert_eq!(sent.cookie, expected, "{openflow:?} {command}");
+    }
+}
+
 #[test]
 fn every_table_at_once_is_for_deletes_alone() {
     for command in [ADD, MODIFY, MODIFY_STRICT] {

@@ -9,7 +9,7 @@
 
 use super::dice::Dice;
 use super::forms::{Meaning, Names};
-use super::peer::Peer;
+use super::peer::{self, Peer};
 use abi::command::{self, Command, FlowMod, What};
 use abi::event::{self, OpenFlowVersion, SwitchUp};
 use abi::zone_id::COOKIE_MASK;
@@ -234,7 +234,7 @@ pub fn compare(peer: &mut dyn Peer, version: Version, seed: u64, cases: usize) -
         let mut bytes = Vec::new();
         let asked = |(number, case)| ask(openflow, version, number, case, &mut bytes);
         let words: Vec<Option<bool>> = (0..).zip(&batch).map(asked).collect();
-        let answers = peer.exchange(&bytes)?;
+        let answers = peer::ask(peer, &bytes)?;
         for ((number, case), word) in (0..).zip(&batch).zip(words) {
             let entries = entries(&answers, number);
             match (word, entries) {

@@ -1,24 +1,36 @@
 //! What the kernel lets pass, asked of the switches themselves: of ours in this process, and of Open vSwitch where there is one.
 //!
-//! `BURNET_ORACLE_SEED` says from which seed on, `BURNET_ORACLE_CASES` how many pairs of rules are compared with each switch and version.
+//! `BURNET_ORACLE_SEED` says from which seed on, `BURNET_ORACLE_CASES` how many pairs of rules are compared with each switch and version,
+//! `BURNET_ORACLE_COMMANDS` or `BURNET_ORACLE_SECONDS` how many commands of apps are tried, or for how long, in each version.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
 #[path = "../verdicts/dice.rs"]
 mod dice;
 mod forms;
+mod fuzz;
+mod grants;
 mod identity;
+mod judge;
+mod node;
 mod peer;
+mod steps;
 
+use fuzz::Until;
 use identity::Tally;
 use openflow::Version;
-use peer::{Ours, Peer, Theirs};
+use peer::{Bench, Ours, Peer, TheirBench, Theirs};
+use std::time::{Duration, Instant};
 use system_tests::dummy_bridge::DummyBridge;
 use system_tests::{Result, scenario};
 
 /// Pairs of rules for each version, where nobody says how many.
 const CASES_OURS: u64 = 20_000;
 const CASES_THEIRS: u64 = 10_000;
+
+/// Commands of apps in each version, where nobody says how many.
+const COMMANDS_OURS: u64 = 20_000;
+const COMMANDS_THEIRS: u64 = 4_000;
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().unwrap())
@@ -38,7 +50,7 @@ fn compare(peer: &mut dyn Peer, version: Version, cases: u64) -> Result<()> {
 #[test]
 fn two_rules_are_one_for_the_kernel_exactly_where_they_are_for_our_switch() {
     for version in [Version::V1_0, Version::V1_3] {
-        compare(&mut Ours::new(version), version, CASES_OURS).unwrap();
+        compare(&mut Ours::greeted(version).unwrap(), version, CASES_OURS).unwrap();
     }
 }
 
@@ -50,7 +62,43 @@ fn two_rules_are_one_for_the_kernel_exactly_where_they_are_for_open_vswitch() {
         bridge.switch().vsctl(&["set", "bridge", "br0", "protocols=OpenFlow10,OpenFlow13"])?;
         let socket = sandbox.inside("/run/openvswitch/br0.mgmt");
         for version in [Version::V1_0, Version::V1_3] {
-            compare(&mut Theirs::connect(&socket, version)?, version, CASES_THEIRS)?;
+            compare(&mut Theirs::greeted(&socket, version)?, version, CASES_THEIRS)?;
+        }
+        Ok(())
+    });
+}
+
+/// Tries what apps can do in one version, and says how much and how fast.
+fn fuzz(bench: &mut dyn Bench, version: Version, commands: u64) -> Result<()> {
+    let until = match number("BURNET_ORACLE_SECONDS", 0) {
+        0 => Until::Commands(number("BURNET_ORACLE_COMMANDS", commands)),
+        seconds => Until::Elapsed(Duration::from_secs(seconds)),
+    };
+    let began = Instant::now();
+    let tally = fuzz::run(bench, version, number("BURNET_ORACLE_SEED", 1), until)?;
+    let per_s = tally.commands as f64 / began.elapsed().as_secs_f64();
+    println!("OpenFlow {version}: {tally:?}, {per_s:.0} commands a second");
+    // Apps that are refused everything, or whose packets go nowhere, would agree in everything.
+    let is_idle = tally.passed * 8 < tally.commands || tally.frames * 20 < tally.commands;
+    if is_idle { Err(format!("too little came through: {tally:?}")) } else { Ok(()) }
+}
+
+#[test]
+fn no_app_does_at_our_switch_what_it_may_not() {
+    for version in [Version::V1_0, Version::V1_3] {
+        fuzz(&mut Ours::new(), version, COMMANDS_OURS).unwrap_or_else(|reason| panic!("{reason}"));
+    }
+}
+
+#[test]
+#[ignore = "needs root and Open vSwitch"]
+fn no_app_does_at_open_vswitch_what_it_may_not() {
+    scenario("oracle-fuzz", |sandbox| {
+        let bridge = DummyBridge::start(sandbox, peer::PORTS)?;
+        bridge.switch().vsctl(&["set", "bridge", "br0", "protocols=OpenFlow10,OpenFlow13"])?;
+        let mut bench = TheirBench::new(bridge, sandbox.inside("/run/openvswitch/br0.mgmt"))?;
+        for version in [Version::V1_0, Version::V1_3] {
+            fuzz(&mut bench, version, COMMANDS_THEIRS)?;
         }
         Ok(())
     });

@@ -1,0 +1,323 @@
+//! What a switch has, before and after, against what apps may do.
+//!
+//! In: the switch's own word on its rules, groups and meters, and the frames that came out. Out: the first thing that nobody was allowed to do.
+//! It knows grants as facts only, and compares packets one by one.
+
+use super::grants::{Facts, Reach};
+use super::peer::{Bench, PORTS, ask};
+use super::steps::packets;
+use abi::ZoneId;
+use flow::frame::FrameFields;
+use flow::text::{instructions_to_string, match_to_string};
+use flow::{Action, Instruction, Match, PortNo};
+use openflow::message::*;
+use openflow::{Body, Message, Version};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was done that nobody may do: in short, to tell kinds apart, and in words.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    pub kind: &'static str,
+    pub words: String,
+}
+
+pub type Verdict<T = ()> = Result<T, Difference>;
+
+impl From<String> for Difference {
+    /// What is no verdict but a failure of the bench.
+    fn from(words: String) -> Self {
+        Difference { kind: "the bench broke", words }
+    }
+}
+
+fn found(kind: &'static str, words: impl Into<String>) -> Verdict {
+    Err(Difference { kind, words: words.into() })
+}
+
+/// By what a rule is known to its switch.
+type Name = (u8, u16, String);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Rule {
+    matching: Match,
+    cookie: u64,
+    instructions: Vec<Instruction>,
+    packets: u64,
+}
+
+impl Rule {
+    fn owner(&self) -> ZoneId {
+        ZoneId::owner_of(self.cookie)
+    }
+
+    fn is_as(&self, other: &Rule) -> bool {
+        (self.cookie, &self.instructions) == (other.cookie, &other.instructions)
+    }
+
+    /// Whether it goes when a group or a meter goes.
+    fn leans_on_another(&self) -> bool {
+        self.instructions.iter().any(|instruction| match instruction {
+            Instruction::Meter(_) => true,
+            Instruction::ApplyActions(all) | Instruction::WriteActions(all) => {
+                all.iter().any(|action| matches!(action, Action::Group(_)))
+            }
+            _ => false,
+        })
+    }
+}
+
+/// What a switch has.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    rules: BTreeMap<Name, Rule>,
+    groups: BTreeMap<u32, String>,
+    meters: BTreeMap<u32, String>,
+}
+
+impl Snapshot {
+    pub fn take(bench: &mut dyn Bench, version: Version) -> Verdict<Snapshot> {
+        let all = FlowStatsRequest {
+            table_id: TABLE_ALL,
+            out_port: PortNo::ANY,
+            out_group: GROUP_ANY,
+            cookie: 0,
+            cookie_mask: 0,
+            matching: Match::any(),
+        };
+        // OFPM_ALL.
+        let wanted = [RequestBody::Flow(all), RequestBody::GroupDesc, RequestBody::MeterConfig(u32::MAX)];
+        let mut bytes = Vec::new();
+        // 1.0 has rules alone.
+        let count = if version == Version::V1_0 { 1 } else { wanted.len() };
+        for body in wanted.into_iter().take(count) {
+            let body = Body::MultipartRequest(MultipartRequest { flags: 0, body });
+            let message = Message { version, xid: 9, body };
+            message.encode(&mut bytes).map_err(|bad| bad.to_string())?;
+        }
+        let mut snapshot = Snapshot::default();
+        for message in ask(bench.onlooker(), &bytes)? {
+            if let Body::MultipartReply(MultipartReply { body, .. }) = message.body {
+                snapshot.put(body);
+            }
+        }
+        Ok(snapshot)
+    }
+
+    fn put(&mut self, body: ReplyBody) {
+        match body {
+            ReplyBody::Flow(flows) => self.rules.extend(flows.into_iter().map(|flow| {
+                let FlowStats { table_id, priority, matching, cookie, instructions, packet_count, .. } = flow;
+                let matching = matching.sorted();
+                let name = (table_id, priority, format!("{matching:?}"));
+                (name, Rule { matching, cookie, instructions, packets: packet_count })
+            })),
+            ReplyBody::GroupDesc(groups) => {
+                let named = |group: GroupDesc| {
+                    (group.group_id, format!("{:?} {:?}", group.group_type, group.buckets))
+                };
+                self.groups.extend(groups.into_iter().map(named));
+            }
+            ReplyBody::MeterConfig(meters) => {
+                self.meters.extend(meters.into_iter().map(|meter| (meter.meter_id, format!("{meter:?}"))));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whose rules have counted packets since then.
+    pub fn hit_since(&self, before: &Snapshot) -> BTreeSet<u16> {
+        let counted = |(name, rule): &(&Name, &Rule)| {
+            before.rules.get(*name).is_some_and(|it| it.packets < rule.packets)
+        };
+        self.rules.iter().filter(counted).map(|(_, rule)| rule.owner().0).collect()
+    }
+}
+
+/// Who may do what, and whose groups and meters are.
+pub struct Judge {
+    pub openflow: Version,
+    facts: Vec<Facts>,
+    groups: BTreeMap<u32, u16>,
+    meters: BTreeMap<u32, u16>,
+    /// Whether an app of this world may change what others have: then it cannot be told whose a frame is.
+    pub is_mixed: bool,
+}
+
+impl Judge {
+    /// By zone, from the first on.
+    pub fn new(openflow: Version, facts: Vec<Facts>) -> Judge {
+        let is_mixed = facts.iter().any(|it| it.others);
+        Judge { openflow, facts, groups: BTreeMap::new(), meters: BTreeMap::new(), is_mixed }
+    }
+
+    fn facts(&self, zone: u16) -> Option<&Facts> {
+        self.facts.get(usize::from(zone).checked_sub(1)?)
+    }
+
+    pub fn app(&self, zone: ZoneId) -> Verdict<&Facts> {
+        self.facts(zone.0).ok_or_else(|| Difference::from(format!("there is no app {}", zone.0)))
+    }
+
+    /// After a command of this app; `passed`: whether the kernel let it pass.
+    pub fn on_command(&mut self, zone: ZoneId, passed: bool, before: &Snapshot, after: &Snapshot) -> Verdict {
+        let others = self.app(zone)?.others && passed;
+        for (name, rule) in &before.rules {
+            let now = after.rules.get(name);
+            if now.is_some_and(|now| now.is_as(rule)) {
+                continue;
+            }
+            let owner = rule.owner();
+            // With a group of another its rules go; and what a modify of 1.0 has taken over, its owner of before may take back.
+            let reaches = self.facts(owner.0).is_some_and(|it| it.others);
+            let leans = reaches && (rule.leans_on_another() || self.openflow == Version::V1_0);
+            let may = passed && (owner == zone || others || leans);
+            if !may {
+                let became =
+                    now.map_or("it is gone".to_owned(), |now| format!("now it is {}", words(name, now)));
+                return found("a rule of another changed", format!("{}: {became}", words(name, rule)));
+            }
+        }
+        for (name, rule) in &after.rules {
+            match before.rules.get(name) {
+                Some(old) if old.is_as(rule) => {}
+                Some(old) => self.changed(zone, old, rule, name)?,
+                None => self.added(zone, passed, name, rule)?,
+            }
+        }
+        self.of_kind("group", others, zone, passed, &before.groups, &after.groups)?;
+        self.of_kind("meter", others, zone, passed, &before.meters, &after.meters)
+    }
+
+    fn changed(&self, zone: ZoneId, old: &Rule, rule: &Rule, name: &Name) -> Verdict {
+        // Whoever reaches into the rules of others may leave them their owner.
+        if rule.owner() != zone && rule.owner() != old.owner() {
+            return found("a rule says another owner", format!("app {}: {}", zone.0, words(name, rule)));
+        }
+        Ok(())
+    }
+
+    fn added(&self, zone: ZoneId, passed: bool, name: &Name, rule: &Rule) -> Verdict {
+        if rule.owner() == ZoneId::KERNEL && is_kernels(name) {
+            return Ok(());
+        }
+        if rule.owner() != zone {
+            return found("a rule says another owner", format!("app {}: {}", zone.0, words(name, rule)));
+        }
+        let Some(reach) = self.app(zone)?.rules.as_ref().filter(|reach| passed && !reach.elsewhere) else {
+            return found("a rule without rule.write", words(name, rule));
+        };
+        let (table_id, priority) = (name.0, name.1);
+        if reach.tables.as_ref().is_some_and(|tables| !tables.contains(&table_id)) {
+            return found("a rule in another table", words(name, rule));
+        }
+        if !(reach.priorities.0..=reach.priorities.1).contains(&priority) {
+            return found("a rule with another priority", words(name, rule));
+        }
+        for packet in packets() {
+            for port in 1..=PORTS {
+                let fields = FrameFields::read(&packet).from_port(PortNo(port));
+                if rule.matching.matches(&fields) && !reach.has_packet(&fields) {
+                    return found("a rule of other packets", words(name, rule));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn of_kind(
+        &mut self,
+        kind: &'static str,
+        others: bool,
+        zone: ZoneId,
+        passed: bool,
+        before: &BTreeMap<u32, String>,
+        after: &BTreeMap<u32, String>,
+    ) -> Verdict {
+        let may_write = passed && self.app(zone)?.rules.as_ref().is_some_and(|reach| !reach.elsewhere);
+        let owners = if kind == "group" { &mut self.groups } else { &mut self.meters };
+        for (id, was) in before {
+            let is = after.get(id);
+            if is == Some(was) {
+                continue;
+            }
+            let owner = owners.get(id).copied();
+            if !(may_write && (others || owner == Some(zone.0))) {
+                let words = format!("{kind} {id} of app {owner:?} was {was} and is {is:?}");
+                return found("a group or meter of another changed", words);
+            }
+            if is.is_none() {
+                owners.remove(id);
+            }
+        }
+        for id in after.keys().filter(|id| !before.contains_key(id)) {
+            if !may_write {
+                return found("a group or meter without rule.write", format!("{kind} {id}"));
+            }
+            owners.insert(*id, zone.0);
+        }
+        Ok(())
+    }
+
+    /// Frames that came out, since this app's rules or packet-out said so.
+    pub fn on_frames(&self, zone: u16, reach: &Reach, in_port: PortNo, frames: &[(u32, Vec<u8>)]) -> Verdict {
+        for (port, frame) in frames {
+            let fields = FrameFields::read(frame).from_port(in_port);
+            let words = || {
+                let seen = match_to_string(&fields.to_match());
+                format!("app {zone}: by port {port}, {seen}; allowed: {}", reach.words)
+            };
+            if !reach.has_port(*port, in_port.0) {
+                return found("a frame by another port", words());
+            }
+            if !reach.has_packet(&fields) {
+                return found("a frame of other packets", words());
+            }
+        }
+        Ok(())
+    }
+
+    /// A packet came in, and these apps' rules counted it.
+    pub fn on_packet(
+        &self,
+        hit: &BTreeSet<u16>,
+        port: u32,
+        packet: &[u8],
+        frames: &[(u32, Vec<u8>)],
+        packet_ins: u32,
+    ) -> Verdict {
+        let apps: Vec<u16> = hit.iter().copied().filter(|zone| *zone != ZoneId::KERNEL.0).collect();
+        let [zone] = apps[..] else { return Ok(()) };
+        let Some(facts) = self.facts(zone).filter(|_| !self.is_mixed) else { return Ok(()) };
+        let Some(reach) = &facts.rules else {
+            return found("a rule without rule.write", format!("app {zone}"));
+        };
+        let fields = FrameFields::read(packet).from_port(PortNo(port));
+        if !reach.has_packet(&fields) {
+            return found(
+                "a rule of other packets",
+                format!("app {zone}: {}", match_to_string(&fields.to_match())),
+            );
+        }
+        self.on_frames(zone, reach, PortNo(port), frames)?;
+        if packet_ins > 0 && !facts.packet_in && !hit.contains(&ZoneId::KERNEL.0) {
+            return found("a packet-in without packet.in", format!("app {zone}"));
+        }
+        Ok(())
+    }
+}
+
+fn is_kernels(name: &Name) -> bool {
+    (name.0, name.1) == (0, 0) && name.2 == format!("{:?}", Match::any())
+}
+
+fn words(name: &Name, rule: &Rule) -> String {
+    format!(
+        "the rule of app {} in table {}, priority {}, {} actions={}, cookie {:#x}",
+        rule.owner().0,
+        name.0,
+        name.1,
+        match_to_string(&rule.matching),
+        instructions_to_string(&rule.instructions),
+        rule.cookie
+    )
+}

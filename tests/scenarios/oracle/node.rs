@@ -1,0 +1,297 @@
+//! A node of one worker without sockets: the kernel, a session to one switch, and what a worker does between them.
+//!
+//! In: commands of apps, and frames that come in at the switch. Out: whether a command passed, and what reached the apps. It decides nothing of
+//! its own.
+
+use super::peer::Bench;
+use abi::command::{Command, FlowMod, StatsRequest, What};
+use abi::event::{Event, kind};
+use abi::zone_id::COOKIE_MASK;
+use abi::{Frame, Outcome, ZoneId};
+use flow::canonical::InstructionWriter;
+use flow::{DatapathId, PortNo};
+use kernel::{Asked, Decision, Effect, Grant, Kernel, Refusal, Unanswered, Wanted};
+use openflow::Version;
+use southbound::session::{Session, State, Step};
+use southbound::{SouthboundConfig, SouthboundEvent, Tag, Turn, Versions};
+use std::collections::VecDeque;
+use system_tests::Result;
+
+/// OFPT_PACKET_IN of either version.
+const PACKET_IN: u8 = 10;
+
+/// A node with a switch.
+pub struct Node {
+    pub kernel: Kernel,
+    session: Session,
+    now_ms: u64,
+    /// For the switch.
+    out: Vec<u8>,
+    /// From the session, not yet looked at.
+    events: VecDeque<Heard>,
+    effects: Vec<Effect>,
+    /// What was answered to apps, as far as they may see it.
+    pub told: Vec<(ZoneId, Vec<u8>)>,
+    /// Packet-ins that the switch sent.
+    pub packet_ins: u32,
+}
+
+enum Heard {
+    All(Vec<u8>),
+    Zone(ZoneId, Vec<u8>),
+}
+
+impl Node {
+    /// With these apps, and a switch that has come up.
+    pub fn begin(bench: &mut dyn Bench, version: Version, apps: Vec<(ZoneId, Grant)>) -> Result<Node> {
+        let versions = Versions { v1_0: version == Version::V1_0, v1_3: version == Version::V1_3 };
+        let config = SouthboundConfig { versions, ..SouthboundConfig::default() };
+        let mut kernel = Kernel::new(7);
+        for (zone, grant) in apps {
+            kernel.attach(zone, "app", grant, 0);
+        }
+        let mut node = Node {
+            kernel,
+            session: Session::new(&config, 0),
+            now_ms: 0,
+            out: Vec::new(),
+            events: VecDeque::new(),
+            effects: Vec::new(),
+            told: Vec::new(),
+            packet_ins: 0,
+        };
+        node.turn(|session, turn| session.open(turn));
+        node.settle(bench)?;
+        if node.session.state() == State::Up {
+            Ok(node)
+        } else {
+            Err(format!("the session is {:?}", node.session.state()))
+        }
+    }
+
+    /// Zones that hear packet-ins from now on, so that the kernel has its own rule.
+    pub fn subscribe(&mut self, bench: &mut dyn Bench, zone: ZoneId) -> Result<()> {
+        let events = kind::bit(kind::PACKET_IN) | kind::bit(kind::SWITCH_UP);
+        let what = What::Subscribe(abi::command::Subscribe { events, packets: &[] });
+        let mut bytes = Vec::new();
+        abi::command::write::command(
+            &mut bytes,
+            &Command { datapath: self.datapath(), ticket: 1, wants_receipt: false, what },
+        );
+        self.command(bench, zone, &bytes).map(drop)
+    }
+
+    fn datapath(&self) -> DatapathId {
+        self.session.identity().datapath
+    }
+
+    /// As the switch calls itself.
+    pub fn switch(&self) -> DatapathId {
+        self.datapath()
+    }
+
+    /// A command of an app: whether it went to the switch, and if not, why.
+    pub fn command(
+        &mut self,
+        bench: &mut dyn Bench,
+        zone: ZoneId,
+        bytes: &[u8],
+    ) -> Result<std::result::Result<(), String>> {
+        self.now_ms += 1;
+        let Ok(frame) = Frame::read(bytes) else { return Ok(Err("no frame".to_owned())) };
+        let decision = self.kernel.on_command(zone, &frame, self.now_ms, &mut self.effects);
+        let passed = match decision {
+            Decision::Send(command) => {
+                let cookie = if let What::FlowMod(flow_mod) = command.what { flow_mod.cookie } else { 0 };
+                match self.send(&command, cookie, Tag { zone, ticket: command.ticket }) {
+                    Ok(()) => {
+                        self.kernel.on_sent();
+                        Ok(())
+                    }
+                    Err(why) => Err(format!("southbound: {why}")),
+                }
+            }
+            Decision::Refuse(refusal) => Err(refused(&refusal)),
+            _ => Ok(()),
+        };
+        self.settle(bench)?;
+        Ok(passed)
+    }
+
+    /// A frame comes in at the switch.
+    pub fn arrive(&mut self, bench: &mut dyn Bench, port: u32, frame: &[u8]) -> Result<()> {
+        let messages = bench.arrive(port, frame)?;
+        self.hear(&messages)?;
+        self.settle(bench)
+    }
+
+    /// Time goes by: the kernel asks the switch what it has.
+    pub fn wait(&mut self, bench: &mut dyn Bench, ms: u64) -> Result<()> {
+        self.now_ms += ms;
+        self.kernel.ask_for_owners(self.now_ms, &mut self.effects);
+        self.settle(bench)
+    }
+
+    fn send(&mut self, command: &Command<'_>, cookie: u64, tag: Tag) -> std::result::Result<(), String> {
+        self.turn(|session, turn| session.send(command, cookie, tag, 0, turn)).map_err(|why| why.to_string())
+    }
+
+    fn turn<T>(&mut self, act: impl FnOnce(&mut Session, &mut Turn<'_>) -> T) -> T {
+        let Node { session, now_ms, out, events, .. } = self;
+        let mut sink = |effect: southbound::Effect<'_>| match effect {
+            southbound::Effect::Out(SouthboundEvent::Event(frame)) => {
+                events.push_back(Heard::All(frame.to_vec()))
+            }
+            southbound::Effect::Out(SouthboundEvent::ToZone { zone, frame }) => {
+                events.push_back(Heard::Zone(zone, frame.to_vec()));
+            }
+            _ => {}
+        };
+        act(session, &mut Turn { now_ms: *now_ms, out, frame: &mut Vec::new(), sink: &mut sink })
+    }
+
+    /// Until nobody has anything to say any more.
+    fn settle(&mut self, bench: &mut dyn Bench) -> Result<()> {
+        loop {
+            while let Some(event) = self.events.pop_front() {
+                self.on_event(event)?;
+            }
+            while let Some(effect) = self.effects.pop() {
+                self.carry_out(effect);
+            }
+            if !self.events.is_empty() {
+                continue;
+            }
+            self.turn(|session, turn| session.on_turn_end(turn));
+            if self.out.is_empty() {
+                return Ok(());
+            }
+            let said = std::mem::take(&mut self.out);
+            let answers = bench.node().exchange(&said)?;
+            self.hear(&answers)?;
+        }
+    }
+
+    fn hear(&mut self, messages: &[Vec<u8>]) -> Result<()> {
+        for message in messages {
+            self.packet_ins += u32::from(message.get(1) == Some(&PACKET_IN));
+            let now_ms = self.now_ms;
+            self.session.heard(message.len(), now_ms);
+            let step = self.turn(|session, turn| session.on_message(message, turn));
+            match step {
+                Ok(Step::On) => {}
+                Ok(Step::Identified) => self.turn(|session, turn| session.admit(turn)),
+                Err(end) => return Err(format!("the session ended: {end:?}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn on_event(&mut self, event: Heard) -> Result<()> {
+        match event {
+            Heard::All(bytes) => {
+                let frame = Frame::read(&bytes).map_err(|bad| bad.to_string())?;
+                let heard = self.kernel.on_event(&frame, self.now_ms, &mut self.effects);
+                heard.map(drop).map_err(|bad| bad.to_string())
+            }
+            Heard::Zone(ZoneId::KERNEL, bytes) => {
+                if !self.kernel.on_own_answer(&bytes, self.now_ms) {
+                    self.kernel.on_meter_answer(&bytes, &mut self.effects);
+                }
+                Ok(())
+            }
+            Heard::Zone(zone, bytes) => {
+                self.on_answer(zone, bytes);
+                Ok(())
+            }
+        }
+    }
+
+    fn on_answer(&mut self, zone: ZoneId, bytes: Vec<u8>) {
+        let Ok(frame) = Frame::read(&bytes) else { return };
+        let event = Event::read(&frame);
+        let has_failed = match &event {
+            Ok(Event::SwitchError(_)) => true,
+            Ok(Event::Receipt(_, receipt)) => receipt.outcome != Outcome::Programmed,
+            _ => false,
+        };
+        if has_failed {
+            self.kernel.on_failed(frame.datapath(), zone);
+        }
+        if self.kernel.has_claims()
+            && let Ok(Event::Receipt(_, receipt)) = &event
+            && self.kernel.on_receipt(receipt).is_some()
+        {
+            return;
+        }
+        let mut cut_down = Vec::new();
+        let seen = self.kernel.cut_down(zone, &bytes, &mut cut_down).map(<[u8]>::to_vec);
+        self.told.push((zone, seen.unwrap_or(bytes)));
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Punt(datapath) => self.punt(datapath),
+            Effect::Ask { datapath, asked } => self.ask(datapath, asked),
+            _ => {}
+        }
+    }
+
+    /// The kernel's own rule.
+    fn punt(&mut self, datapath: DatapathId) {
+        let mut instructions = Vec::new();
+        InstructionWriter::new(&mut instructions).apply_actions(|actions| {
+            actions.output(PortNo::CONTROLLER, 0xffff);
+        });
+        let what = What::FlowMod(FlowMod { instructions: &instructions, ..FlowMod::ADD });
+        let command = Command { datapath, ticket: 0, wants_receipt: false, what };
+        let _ = self.send(&command, ZoneId::KERNEL.stamp(0), Tag { zone: ZoneId::KERNEL, ticket: 0 });
+    }
+
+    fn ask(&mut self, datapath: DatapathId, asked: Asked) {
+        let (multipart, body) = question(asked, self.kernel.wanted_rule(datapath));
+        let ticket = asked.ticket();
+        let tag = Tag { zone: ZoneId::KERNEL, ticket };
+        let question = |multipart, body| What::StatsRequest(StatsRequest { multipart, body });
+        let command = |what| Command { datapath, ticket, wants_receipt: false, what };
+        let is_asked = self.send(&command(question(multipart, &body)), 0, tag).is_ok()
+            || self.send(&command(question(FLOW, &flows(0xff, 0, 0, &[]))), 0, tag).is_ok();
+        if !is_asked {
+            self.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, self.now_ms);
+        }
+    }
+}
+
+fn refused(refusal: &Refusal) -> String {
+    refusal.to_string()
+}
+
+/// `ofp_multipart_type`.
+const FLOW: u16 = 1;
+const AGGREGATE: u16 = 2;
+const TABLE: u16 = 3;
+const TABLE_FEATURES: u16 = 12;
+
+fn question(asked: Asked, wanted: Option<&Wanted>) -> (u16, Vec<u8>) {
+    match (asked, wanted) {
+        (Asked::TableSizes, _) => (TABLE_FEATURES, Vec::new()),
+        (Asked::TableCounts, _) => (TABLE, Vec::new()),
+        (Asked::RulesOf(zone), _) => (AGGREGATE, flows(0xff, zone.stamp(0), !COOKIE_MASK, &[])),
+        (Asked::Rule, Some(rule)) => (FLOW, flows(rule.table_id, 0, 0, &rule.matching)),
+        _ => (FLOW, flows(0xff, 0, 0, &[])),
+    }
+}
+
+/// `ofp_flow_stats_request` (1.3.5, 7.3.5.2).
+pub fn flows(table_id: u8, cookie: u64, cookie_mask: u64, matching: &[u8]) -> Vec<u8> {
+    let mut body = vec![table_id, 0, 0, 0];
+    body.extend([0xff; 8]);
+    body.extend([0; 4]);
+    body.extend(cookie.to_be_bytes());
+    body.extend(cookie_mask.to_be_bytes());
+    body.extend([0, 1]);
+    body.extend(u16::try_from(4 + matching.len()).unwrap().to_be_bytes());
+    body.extend_from_slice(matching);
+    body.resize(body.len().next_multiple_of(8), 0);
+    body
+}
