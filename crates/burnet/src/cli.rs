@@ -66,6 +66,9 @@ pub enum Commanded {
     /// Have the running node read its configuration anew; what changed holds at once, and no session ends
     #[command(after_help = RELOAD_EXAMPLES)]
     Reload(ReloadArgs),
+    /// Say in plain words what an app can do, and which apps come before it
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    ExplainGrant(ExplainGrantArgs),
     /// Try every attack of an app or a switch against a node, and print which of them held
     Attack(AttackArgs),
     /// Measure a controller: how many packet-ins it answers, and how fast
@@ -178,6 +181,34 @@ pub struct ReloadArgs {
     /// How the node is reached, and how its answer is printed.
     #[command(flatten)]
     pub asking: Asking,
+}
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  burnet explain-grant learning-switch
+  burnet explain-grant learning-switch --config /etc/burnet/burnet.toml
+  burnet explain-grant ./my-app --app firewall
+
+It reads what burnet run with the same options reads, and needs no running node.";
+
+/// `burnet explain-grant`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ExplainGrantArgs {
+    /// The app: by its name, or by the path of its program or of the folder with its app.toml
+    #[arg(value_name = "APP")]
+    pub app: AppArgument,
+    /// Another app of the node (repeat for more)
+    #[arg(long = "app", value_name = "NAME[=trusted]")]
+    pub others: Vec<AppArgument>,
+    /// Read the configuration in this file
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The state folder, with keys and installed apps
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// As with burnet run: what apps without a manifest are granted
+    #[arg(long)]
+    pub grant_all: bool,
 }
 
 const DEMO_EXAMPLES: &str = "\

@@ -8,6 +8,7 @@ pub mod audit;
 pub mod bench;
 pub mod demo;
 pub mod emulate;
+pub mod explain_grant;
 pub mod flows;
 pub mod incidents;
 pub mod key;

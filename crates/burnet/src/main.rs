@@ -3,8 +3,8 @@
 use burnet::cli::package::KeyCommand;
 use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
 use burnet::commands::{
-    app, attack, audit, bench, demo, emulate, flows, incidents, key, logs, package, reload, run, safe_mode,
-    switches, top,
+    app, attack, audit, bench, demo, emulate, explain_grant, flows, incidents, key, logs, package, reload,
+    run, safe_mode, switches, top,
 };
 use burnet::{completion, doctor, new_app, node, ofp};
 use clap::Parser;
@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         Commanded::Zone(args) => Ok(run::zone(&args)),
         Commanded::Run(args) => run::run(&args),
         Commanded::Reload(args) => reload::reload(&args).and_then(print),
+        Commanded::ExplainGrant(args) => explain_grant::explain_grant(&args).and_then(print),
         Commanded::Demo(args) => demo::demo(&args),
         Commanded::Emulate(args) => emulate::emulate(&args),
         Commanded::Attack(args) => attack::attack(&args),

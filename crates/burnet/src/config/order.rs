@@ -1,11 +1,15 @@
 //! `[apps]`: which apps come before which, and what becomes of a rule that would shadow one of an app before it.
 //!
-//! In: what was written, and the apps in the order in which they are named. Out: the rank of each. It decides about no rule: the kernel does.
+//! Apps that `order` does not name come behind those that it names. Of these, an app whose lowest granted priority is higher comes first: the
+//! operator gave it priorities above the others' for that. An app whose priorities are not bounded comes last. Equal ones stand as they are named.
+//!
+//! In: what was written, and the apps with their grants. Out: the rank of each. It decides about no rule: the kernel does.
 
-use super::{ConfigError, contradiction};
+use super::{AppGrant, ConfigError, contradiction};
 use monitor::AppSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::cmp::Reverse;
 
 /// `[apps]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -46,22 +50,30 @@ pub(super) fn rank(order: &[String], specs: &mut [AppSpec]) -> Result<(), Config
             return contradiction(format!("apps.order names {name} twice: leave one out"));
         }
     }
-    let place = |name: &str| order.iter().position(|other| other == name);
-    for (index, spec) in specs.iter_mut().enumerate() {
-        let rank = place(&spec.name).unwrap_or(order.len() + index);
-        // A node has far fewer apps, and an order that is longer than all ranks has its end behind every app.
+    let place = |name: &str| order.iter().position(|other| other == name).unwrap_or(usize::MAX);
+    let mut places: Vec<usize> = (0..specs.len()).collect();
+    places.sort_by_key(|index| specs.get(*index).map(|it| (place(&it.name), Reverse(lowest_priority(it)))));
+    for (rank, index) in places.into_iter().enumerate() {
+        // A node has far fewer apps.
         let rank = u16::try_from(rank).unwrap_or(u16::MAX);
-        if let Value::Object(grant) = &mut spec.grant {
+        if let Some(Value::Object(grant)) = specs.get_mut(index).map(|spec| &mut spec.grant) {
             grant.insert("rank".to_owned(), rank.into());
         }
     }
     Ok(())
 }
 
+/// The lowest priority that its rules may have; 0 if nobody bounds them, or it writes none.
+fn lowest_priority(spec: &AppSpec) -> u16 {
+    // What cannot be read here is refused by whoever needs it.
+    let grant = AppGrant::read(spec.grant.clone()).unwrap_or_default();
+    grant.capabilities.rule_write.and_then(|rules| rules.priority).map_or(0, |range| range.low)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::AppGrant;
+    use package::manifest::Capabilities;
     use std::path::Path;
 
     /// The names of the apps of a file, the first in the order first.
@@ -69,15 +81,17 @@ mod tests {
         let file =
             super::super::ConfigFile::parse(text, Path::new("t")).map_err(|error| error.to_string())?;
         let order = file.order.order.clone();
-        let mut specs: Vec<AppSpec> = file.apps().into_iter().map(|(name, _)| spec(name)).collect();
+        let mut specs: Vec<AppSpec> =
+            file.apps().into_iter().map(|(name, table)| spec(name, table.capabilities)).collect();
         rank(&order, &mut specs).map_err(|error| error.to_string())?;
         let rank_of = |spec: &AppSpec| AppGrant::read(spec.grant.clone()).unwrap().to_kernel().rank();
         specs.sort_by_key(rank_of);
         Ok(specs.into_iter().map(|spec| spec.name).collect())
     }
 
-    fn spec(name: String) -> AppSpec {
-        let grant = AppGrant::default().to_json();
+    fn spec(name: String, capabilities: Option<Capabilities>) -> AppSpec {
+        let capabilities = capabilities.unwrap_or_default();
+        let grant = AppGrant { capabilities, ..AppGrant::default() }.to_json();
         let spec = serde_json::json!({ "name": name, "kind": "process", "source": { "built_in": name }, "grant": grant });
         serde_json::from_value(spec).unwrap()
     }
@@ -95,5 +109,12 @@ mod tests {
         let check = |text: &str, expected: &[&str]| assert_eq!(in_order(text).unwrap(), expected, "{text}");
         check("[app.b]\n[app.a]\n[app.c]", &["b", "a", "c"]);
         check("[app.b]\n[app.a]\n[app.c]\n[apps]\norder = ['c', 'gone', 'a']", &["c", "a", "b"]);
+        let rules = |name: &str, low: u16| {
+            format!("[app.{name}.capabilities]\n'rule.write' = {{ priority = [{low}, 65535] }}\n")
+        };
+        let apps =
+            format!("[app.any.capabilities]\n'rule.write' = true\n{}{}", rules("low", 1), rules("high", 9));
+        check(&apps, &["high", "low", "any"]);
+        check(&format!("{apps}[apps]\norder = ['any']"), &["any", "high", "low"]);
     }
 }

@@ -19,7 +19,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::asks::{Asked, Visit};
+use super::asks::{All, Ask, Asked, Visit};
 use super::bounds::{self, Flowspace, Names, Priorities, listed, narrower};
 use super::vendors::VendorList;
 
@@ -228,6 +228,13 @@ impl Capabilities {
         visitor.visit("query", &self.query, &before.query);
         visitor.visit("publish", &self.publish, &before.publish);
         visitor.visit("subscribe", &self.subscribe, &before.subscribe);
+    }
+
+    /// Each that is there, in words.
+    pub fn asks(&self) -> Vec<Ask> {
+        let mut all = All::default();
+        self.visit(&Capabilities::default(), &mut all);
+        all.0
     }
 
     /// Those whose names are kept, with their bounds; no other.
