@@ -1,10 +1,13 @@
-//! How many lines one peer may cause in the log.
+//! How many lines one peer, or one datapath id, may cause in the log.
 //!
 //! Never writes a line itself. How many it kept back is in the next line that goes through, unless so many addresses came meanwhile
 //! that all were forgotten.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::IpAddr;
+
+use flow::DatapathId;
 
 /// Lines of one address in [`SPAN_MS`]: a test bed of a hundred switches can come and go; rubbish without end cannot fill a disk.
 const LINES: u32 = 256;
@@ -13,8 +16,12 @@ const LINES: u32 = 256;
 const LINES_OF_REFUSALS: u32 = 8;
 const SPAN_MS: u64 = 10_000;
 
-/// Addresses that are counted at once. At one more, all are forgotten and counted anew, which lets a few more lines through.
-const MAX_ADDRESSES: usize = 1024;
+/// Lines about a second switch of an id, which tries again and again, and for how long: once, then how often.
+const LINES_OF_TWINS: u32 = 1;
+const SPAN_OF_TWINS_MS: u64 = 300_000;
+
+/// Addresses or ids that are counted at once. At one more, all are forgotten and counted anew, which lets a few more lines through.
+const MAX_COUNTED: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
 struct Counted {
@@ -22,16 +29,17 @@ struct Counted {
     lines: u32,
 }
 
-/// The lines that each address has caused of late.
+/// The lines that each address has caused of late; or each datapath id.
 #[derive(Debug)]
-pub struct LineLimit {
+pub struct LineLimit<K = IpAddr> {
     lines: u32,
-    addresses: HashMap<IpAddr, Counted>,
+    span_ms: u64,
+    counted: HashMap<K, Counted>,
 }
 
 impl Default for LineLimit {
     fn default() -> Self {
-        LineLimit { lines: LINES, addresses: HashMap::new() }
+        LineLimit { lines: LINES, span_ms: SPAN_MS, counted: HashMap::new() }
     }
 }
 
@@ -40,15 +48,24 @@ impl LineLimit {
     pub fn of_refusals() -> Self {
         LineLimit { lines: LINES_OF_REFUSALS, ..LineLimit::default() }
     }
+}
 
-    /// Whether a line about this address may be written: `Some`, with how many were kept back before it.
-    pub fn pass(&mut self, address: IpAddr, now_ms: u64) -> Option<u32> {
-        if self.addresses.len() >= MAX_ADDRESSES && !self.addresses.contains_key(&address) {
-            self.addresses.clear();
+impl LineLimit<DatapathId> {
+    /// For second switches of an id.
+    pub fn of_twins() -> Self {
+        LineLimit { lines: LINES_OF_TWINS, span_ms: SPAN_OF_TWINS_MS, counted: HashMap::new() }
+    }
+}
+
+impl<K: Copy + Eq + Hash> LineLimit<K> {
+    /// Whether a line about this one may be written: `Some`, with how many were kept back before it.
+    pub fn pass(&mut self, key: K, now_ms: u64) -> Option<u32> {
+        if self.counted.len() >= MAX_COUNTED && !self.counted.contains_key(&key) {
+            self.counted.clear();
         }
-        let counted = self.addresses.entry(address).or_insert(Counted { began_ms: now_ms, lines: 0 });
+        let counted = self.counted.entry(key).or_insert(Counted { began_ms: now_ms, lines: 0 });
         let mut kept_back = 0;
-        if now_ms.saturating_sub(counted.began_ms) >= SPAN_MS {
+        if now_ms.saturating_sub(counted.began_ms) >= self.span_ms {
             kept_back = counted.lines.saturating_sub(self.lines);
             *counted = Counted { began_ms: now_ms, lines: 0 };
         }
@@ -75,6 +92,15 @@ mod tests {
     }
 
     #[test]
+    fn a_second_switch_of_an_id_is_told_of_once_and_then_counted() {
+        let mut limit = LineLimit::of_twins();
+        assert_eq!(limit.pass(DatapathId(1), 0), Some(0));
+        assert!((1..100).all(|second| limit.pass(DatapathId(1), second * 1_000).is_none()));
+        assert_eq!(limit.pass(DatapathId(2), 1), Some(0));
+        assert_eq!(limit.pass(DatapathId(1), SPAN_OF_TWINS_MS), Some(99));
+    }
+
+    #[test]
     fn connections_that_are_refused_at_once_leave_few_lines() {
         let (mut limit, peer) = (LineLimit::of_refusals(), IpAddr::from([10, 0, 0, 1]));
         let lines = (0..1_000).filter(|now_ms| limit.pass(peer, *now_ms).is_some()).count();
@@ -85,9 +111,9 @@ mod tests {
     #[test]
     fn the_list_of_peers_is_bounded() {
         let mut limit = LineLimit::default();
-        for number in 0..3 * MAX_ADDRESSES as u32 {
+        for number in 0..3 * MAX_COUNTED as u32 {
             limit.pass(IpAddr::from(number.to_be_bytes()), 0);
-            assert!(limit.addresses.len() <= MAX_ADDRESSES);
+            assert!(limit.counted.len() <= MAX_COUNTED);
         }
     }
 }

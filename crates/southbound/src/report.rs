@@ -9,6 +9,7 @@ use crate::line_limit::LineLimit;
 use crate::session::State;
 use crate::southbound::NotAdopted;
 use crate::turn::Line;
+use flow::DatapathId;
 use std::net::SocketAddr;
 
 /// A switch came up.
@@ -29,8 +30,14 @@ pub fn up(limit: &mut LineLimit, now_ms: u64, connection: &Connection) {
     );
 }
 
-/// A session ended.
-pub fn end(limit: &mut LineLimit, now_ms: u64, connection: &Connection, end: &SessionEnd) {
+/// A session ended. A second switch of an id tries again and again: it has a limit of its own.
+pub fn end(
+    limit: &mut LineLimit,
+    twins: &mut LineLimit<DatapathId>,
+    now_ms: u64,
+    connection: &Connection,
+    end: &SessionEnd,
+) {
     let Some(kept_back) = pass(limit, now_ms, connection.peer) else { return };
     let (peer, session) = (connection.peer, &connection.session);
     let (field, offset) = end.place.unzip();
@@ -43,7 +50,10 @@ pub fn end(limit: &mut LineLimit, now_ms: u64, connection: &Connection, end: &Se
             tracing::warn!(%peer, %datapath, %fault, field, offset, kept_back, "switch down: {}", end.reason);
         }
         State::Identified => {
-            tracing::error!(%peer, %datapath, %fault, kept_back, "switch refused: {}", end.reason);
+            if let Some(before) = twins.pass(datapath, now_ms) {
+                let refused_before = Some(before).filter(|count| *count > 0);
+                tracing::error!(%peer, %datapath, %fault, refused_before, "switch refused: {}", end.reason);
+            }
         }
         _ => {
             tracing::warn!(%peer, %fault, field, offset, kept_back, "no switch came up: {}", end.reason);

@@ -63,6 +63,7 @@ pub struct Southbound {
     frame: Vec<u8>,
     limit: LineLimit,
     limit_of_refusals: LineLimit,
+    limit_of_twins: LineLimit<DatapathId>,
     /// The time of the last call that told it.
     now_ms: u64,
 }
@@ -129,6 +130,7 @@ impl Southbound {
             frame: Vec::new(),
             limit: LineLimit::default(),
             limit_of_refusals: LineLimit::of_refusals(),
+            limit_of_twins: LineLimit::of_twins(),
             now_ms: 0,
         }
     }
@@ -528,7 +530,7 @@ impl Southbound {
         end: &SessionEnd,
         sink: &mut Sink<'_>,
     ) {
-        report::end(&mut self.limit, self.now_ms, &connection, end);
+        report::end(&mut self.limit, &mut self.limit_of_twins, self.now_ms, &connection, end);
         let session = &mut connection.session;
         let is_identified = matches!(session.state(), State::Identified | State::Up);
         let datapath = is_identified.then(|| session.identity().datapath);
