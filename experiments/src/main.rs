@@ -11,7 +11,7 @@ use experiments::png;
 use experiments::rosemary::{EXPERIMENTS, Experiment, source};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 #[derive(Debug, Parser)]
 #[command(name = "experiments", about = "Repeat the papers' experiments")]
@@ -62,7 +62,9 @@ fn rosemary(args: &Args) -> Result<ExitCode, String> {
     let lab = Lab::new(&burnet, args.short)?;
     let results = results(args)?;
     let mut failed = 0;
-    for experiment in &wanted {
+    let began = Instant::now();
+    for (done, experiment) in wanted.iter().enumerate() {
+        eprintln!("experiments: {}", progress(done, wanted.len(), experiment.name, began.elapsed()));
         match make(&lab, experiment, &results) {
             Ok(outcome) => print_claims(&outcome),
             Err(trouble) => {
@@ -74,6 +76,16 @@ fn rosemary(args: &Args) -> Result<ExitCode, String> {
     write_page(&results)?;
     eprintln!("results are in {}", results.display());
     Ok(ExitCode::from(u8::from(failed > 0)))
+}
+
+/// Which one begins, of how many, and how long the rest may take if it takes as long as what is done.
+fn progress(done: usize, total: usize, name: &str, elapsed: Duration) -> String {
+    let left = u32::try_from(done).ok().filter(|done| *done > 0).map(|done| {
+        let rest = u32::try_from(total).unwrap_or(u32::MAX).saturating_sub(done);
+        let left_s = (elapsed / done).saturating_mul(rest).as_secs();
+        format!(", about {} min {} s left", left_s / 60, left_s % 60)
+    });
+    format!("{} of {total}: {name}{}", done + 1, left.unwrap_or_default())
 }
 
 fn wanted(names: &[String]) -> Result<Vec<Experiment>, String> {

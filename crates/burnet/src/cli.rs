@@ -16,7 +16,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use emulator::Topology;
 use flow::DatapathId;
@@ -316,7 +316,7 @@ pub struct AppListArgs {
 const APP_TOP_EXAMPLES: &str = "\
 Examples:
   burnet app top
-  burnet app top --once
+  burnet app top --once --sort memory
   burnet app top --json | jq -r '.apps[] | .status.app as $app | .samples[] | [$app, .unix_ms, .memory_bytes] | @csv'";
 
 /// `burnet app top`.
@@ -325,9 +325,30 @@ pub struct AppTopArgs {
     /// Print it once, and end
     #[arg(long)]
     pub once: bool,
+    /// Who has most of this comes first; keys change it
+    #[arg(long, value_name = "WHAT", default_value = "node")]
+    pub sort: TopOrder,
     /// How the node is reached, and how it is printed.
     #[command(flatten)]
     pub asking: Asking,
+}
+
+/// By what `burnet app top` sorts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TopOrder {
+    /// By nothing: as the node lists them.
+    #[default]
+    Node,
+    /// Time of the processors.
+    Cpu,
+    /// Memory.
+    Memory,
+    /// Events that they hear.
+    Events,
+    /// Commands that they give.
+    Commands,
+    /// Commands that are refused.
+    Refused,
 }
 
 const APP_NEW_EXAMPLES: &str = "\

@@ -38,7 +38,7 @@ pub use file::{
 pub use grant::AppGrant;
 pub use installed::{Installed, Packages};
 pub use limits::{LimitsTable, NodeLimits};
-pub use listen::ListenAddress;
+pub use listen::{ListenAddress, first_address};
 pub use manifests::GrantedBy;
 pub use order::AppsTable;
 pub use surroundings::{Surroundings, shared_folder};

@@ -307,6 +307,76 @@ fn an_app_whose_commands_mean_nothing_is_refused_and_hurts_nobody() {
 }
 
 #[test]
+fn what_an_app_lacks_is_said_by_the_node_once_for_each_kind_with_the_remedy() {
+    let folder = Folder::new();
+    let text = "[app.learning-switch.capabilities]\n'packet.in' = true\n'packet.out' = true\n";
+    let config = folder.file("burnet.toml", text);
+    let log = folder.0.join("node.log");
+    let socket = folder.0.join("node.sock");
+    let mut command = burnet();
+    command.args(["run", "--listen", "127.0.0.1:0", "--die-with-parent", "--config"]).arg(&config);
+    command.arg("--socket").arg(&socket).env("BURNET_STATE", folder.0.join("state"));
+    let child = command.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+    let node = Node { child, socket, _folder: folder };
+    node.wait("its subscription is refused", |node| node.apps().iter().any(|app| !app.shortfalls.is_empty()));
+    let shortfalls = node.app("learning-switch").shortfalls;
+    assert_eq!(shortfalls[0].capability.as_deref(), Some("view.read"), "{shortfalls:?}");
+    let line = "WARN burnet::node::control: the app learning-switch is refused: the app does not hold the capability view.read; to allow it: \
+                \"view.read\" in its manifest, or in [app.learning-switch.capabilities] of burnet.toml";
+    node.wait("the log says so", |_| fs::read_to_string(&log).unwrap().contains(line));
+    assert_eq!(fs::read_to_string(&log).unwrap().matches("is refused: ").count(), 1);
+    let granted = "the app learning-switch is granted, by the configuration: packet.in, packet.out";
+    assert!(fs::read_to_string(&log).unwrap().contains(granted));
+}
+
+/// The firewall logs what is refused of it: here its rules, which it was not granted.
+#[test]
+fn what_an_app_writes_into_the_log_is_in_its_own_log_too() {
+    let folder = Folder::new();
+    let text = "[app.firewall.capabilities]\n'view.read' = true\n[app.firewall.settings]\nblock = ['ip']\n";
+    let config = folder.file("burnet.toml", text);
+    let state = folder.0.join("state");
+    let node = Node::start_in(folder, &["--config", config.to_str().unwrap()]);
+    let network = node.network(Versions::Only13, 0);
+    node.wait("it is there", |_| {
+        let logged = fs::read_to_string(state.join("logs/firewall.log")).unwrap_or_default();
+        logged.contains(" 1 error: of:0000000000000001 lets through what is to be blocked: ")
+    });
+    drop(network);
+}
+
+#[test]
+fn a_network_with_a_loop_and_no_spanning_tree_is_warned_about_with_the_reason() {
+    let folder = Folder::new();
+    let (log, socket) = (folder.0.join("node.log"), folder.0.join("node.sock"));
+    let mut command = burnet();
+    command
+        .args(["run", "--app", "hub", "--listen", "127.0.0.1:0", "--die-with-parent", "--socket"])
+        .arg(&socket);
+    command.env("BURNET_STATE", folder.0.join("state")).stderr(fs::File::create(&log).unwrap());
+    let node = Node { child: command.spawn().unwrap(), socket, _folder: folder };
+    node.wait("the hub has subscribed", |node| node.apps().iter().any(|app| app.commands > 0));
+    let topology: Topology = "ring,3".parse().unwrap();
+    let network = Emulation::start(&topology, node.address(), &SwitchOptions::default()).unwrap();
+    network.wait_connected(PATIENCE).unwrap();
+    // One frame that is flooded is enough: it goes round for ever. Whether pings come back is not the point.
+    let _ = network.ping_all(Duration::from_secs(3));
+    let said = "The network has a loop and no spanning tree: take a link away";
+    node.wait("the log says so", |_| fs::read_to_string(&log).unwrap().contains(said));
+    drop(node);
+    drop(network);
+}
+
+#[test]
+fn a_demo_that_goes_well_warns_of_nothing() {
+    let Output { status, stderr, .. } = burnet().args(["demo", "--once"]).output().unwrap();
+    let complained = String::from_utf8(stderr).unwrap();
+    assert!(status.success(), "{complained}");
+    let of_switches = complained.lines().filter(|line| !line.contains("is not enforced"));
+    assert_eq!(of_switches.collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
 fn what_an_app_was_refused_is_not_forgotten_when_it_ends() {
     let program = example("unruly").to_str().unwrap().to_owned();
     let node = Node::start(&["--app", &program]);

@@ -191,9 +191,12 @@ fn a_quarantined_app_stays_so_with_the_reason_until_it_is_restarted() {
 #[test]
 fn what_apps_printed_is_there_when_the_node_is_not() {
     let mut node = Node::start("[app.hub]\nsettings.speed = 11\n", &[]);
-    node.wait("it failed twice", |node| {
-        node.ask("app logs hub").1.lines().filter(|line| line.contains("takes no settings")).count() >= 2
-    });
+    node.wait("it is stopped, and not tried again", |node| node.status("hub")["state"] == "quarantined");
+    node.wait("what it printed is kept", |node| node.ask("app logs hub").1.contains("takes no settings"));
+    let status = node.status("hub");
+    assert_eq!((&status["restarts"], &status["generation"]), (&0.into(), &1.into()), "{status}");
+    assert!(node.ask("app list").1.contains("the hub takes no settings"));
+    node.wait("it is an incident", |node| node.ask("incidents").1.contains("the hub takes no settings"));
     node.end();
     let (code, log) = node.ask("app logs hub --lines 1");
     assert_eq!((code, log.lines().count()), (Some(0), 1), "{log}");

@@ -31,6 +31,9 @@ use crate::supervisor::{Command, How, Severity, Who};
 use crate::vouching::{Says, Subject};
 use zone::NotEnforced;
 
+/// The code with which a program of Burnet's, and an app that refuses its settings, says that what was asked cannot be.
+const CANNOT_BE: i32 = 2;
+
 /// Longest name of a limit; the names are ours.
 const LIMIT_BYTES_MAX: usize = 32;
 
@@ -262,6 +265,7 @@ impl AppLife {
         self.detach(&reason, at, out);
         self.remember_end(&reason, last_line, at.now_ms);
         match then {
+            Then::Fail if self.will_not_run(end) => return self.give_up(Evidence::of(end), at, out),
             Then::Fail => return self.fail(what, &reason, Evidence::of(end), at, out),
             Then::Again => self.start(at, out),
             Then::Stop => self.enter(Phase::Stopped, at.now_ms),
@@ -719,6 +723,29 @@ impl AppLife {
             Verdict::Exhausted => self.enter(Phase::Quarantined, at.now_ms),
         }
         became
+    }
+
+    /// It has said that it cannot do what is asked of it: its settings, as a rule. The next start would end alike.
+    fn will_not_run(&self, end: Option<ProcessEnd>) -> bool {
+        self.spec.role == AppRole::App && end == Some(ProcessEnd::Code(CANNOT_BE))
+    }
+
+    /// It stays stopped, with its own sentence, until the operator has changed something.
+    fn give_up(&mut self, evidence: Evidence, at: Situation, out: &mut Vec<Command>) -> Became {
+        if at.closing {
+            self.enter(Phase::Stopped, at.now_ms);
+            return Became::Asked;
+        }
+        let said = self.last_end.as_ref().and_then(|past| past.last_line.clone());
+        let reason = said.unwrap_or_else(|| "it did not say why".to_owned());
+        let then = format!("it stays stopped; mend that, and say: burnet app restart {}", self.spec.name);
+        self.say(Severity::Error, &format!("does not run: {reason} (exit code {CANNOT_BE}); {then}"), out);
+        let mut incident = self.incident(What::Quarantined, &reason, at);
+        incident.evidence = evidence;
+        incident.then = then;
+        out.push(Command::Incident(Box::new(incident)));
+        self.enter(Phase::Quarantined, at.now_ms);
+        Became::GivenUp
     }
 
     fn incident(&self, what: What, reason: &str, at: Situation) -> Incident {

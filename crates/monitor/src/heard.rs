@@ -4,6 +4,7 @@
 
 use crate::app::{APP_NAME_BYTES_MAX, REASON_BYTES_MAX, legible};
 use crate::audit::Record;
+use crate::output::LINE_BYTES_MAX;
 use crate::protocol::FromKernel;
 use crate::resources::ZoneCounts;
 
@@ -33,6 +34,12 @@ pub(crate) enum Heard {
         words: Vec<Word>,
     },
     Records(Vec<Record>),
+    /// A line of an app.
+    Line {
+        app: String,
+        generation: u64,
+        line: String,
+    },
     Kept {
         generation: u64,
         up_to: u64,
@@ -54,6 +61,10 @@ pub(crate) fn event(message: FromKernel) -> Heard {
         }
         FromKernel::Rulings { rulings } => return Heard::Rulings(rulings),
         FromKernel::Audit { records } => return Heard::Records(records),
+        FromKernel::Line { app, generation, line } => {
+            let app = legible(&app, APP_NAME_BYTES_MAX);
+            return Heard::Line { app, generation, line: legible(&line, LINE_BYTES_MAX) };
+        }
         FromKernel::AuditKept { generation, up_to } => return Heard::Kept { generation, up_to },
         FromKernel::Ready => Event::KernelReady,
         FromKernel::Alive => Event::KernelAlive,

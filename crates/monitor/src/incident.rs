@@ -109,6 +109,21 @@ impl Evidence {
         }
     }
 
+    /// The line that says what went wrong: the message of a panic in Rust, the last line of a traceback in Python.
+    pub fn exception(&self) -> Option<&str> {
+        let mut found = None;
+        let mut lines = self.last_lines.iter().map(String::as_str);
+        while let Some(line) = lines.next() {
+            if line.contains("panicked at ") {
+                // The message stands below the place.
+                found = lines.next().filter(|message| !message.starts_with("note: ")).or(found);
+            } else if line.starts_with("Traceback (most recent call last)") {
+                found = lines.by_ref().find(|line| !line.starts_with(' ')).or(found);
+            }
+        }
+        found
+    }
+
     /// Those of the last lines that say where it failed: a panic, an assertion, an address, a frame of a backtrace.
     pub fn where_it_failed(&self) -> impl Iterator<Item = &str> {
         self.last_lines.iter().map(String::as_str).filter(|line| says_where(line))
@@ -213,6 +228,27 @@ mod tests {
         check("             at ./src/main.rs:7:9", true);
         check("  File \"app.py\", line 3, in on_packet_in", true);
         check("a.out[12]: segfault at 0x10", true);
+    }
+
+    #[test]
+    fn the_line_that_says_what_went_wrong_is_found() {
+        let check = |lines: &[&str], expected: Option<&str>| {
+            let last_lines = lines.iter().map(|line| (*line).to_owned()).collect();
+            assert_eq!(Evidence { last_lines, ..Evidence::default() }.exception(), expected, "{lines:?}");
+        };
+        check(&[], None);
+        check(&["learnt 12 hosts"], None);
+        let place = "thread 'main' (7) panicked at src/main.rs:7:9:";
+        let note = "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace";
+        check(&["learnt 3", place, "no room: 3", note], Some("no room: 3"));
+        check(&[place], None);
+        check(&[place, note], None);
+        let traceback = ["Traceback (most recent call last):", "  File \"a.py\", line 3, in f", "    g()"];
+        check(&traceback, None);
+        check(&[&traceback[..], &["KeyError: 'a'", "bye"]].concat(), Some("KeyError: 'a'"));
+        let during = ["", "During handling of the above exception, another exception occurred:", ""];
+        let both = [&traceback[..], &["KeyError: 'a'"], &during, &traceback, &["ValueError: b"]].concat();
+        check(&both, Some("ValueError: b"));
     }
 
     #[test]

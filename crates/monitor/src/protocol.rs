@@ -228,6 +228,15 @@ pub enum FromKernel {
         /// At most [`AUDIT_RECORDS_MAX`].
         records: Vec<Record>,
     },
+    /// An app wrote a line into the node's log, which has it already; it is the app's own log that is to have it too.
+    Line {
+        /// The app's name.
+        app: String,
+        /// Which start of it; 0 where it runs trusted.
+        generation: u64,
+        /// The line, fit to be written.
+        line: String,
+    },
     /// The service that keeps records has them on disk, and asks for what follows.
     AuditKept {
         /// Which start of it says so.

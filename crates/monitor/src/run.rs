@@ -20,7 +20,7 @@ use zone::cgroup::{NodeGroups, ZoneGroups};
 use zone::judge::{Ruling, Verdict};
 use zone::{Denied, NotEnforced, Resource, Sample};
 
-use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus};
+use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, check_app_name};
 use crate::audit::{self, Batch, Record};
 use crate::channel::{Channel, ChannelError, encode};
 use crate::children::Child;
@@ -593,6 +593,7 @@ impl Monitor {
                         let words = self.vouching.on_service(generation, round, words);
                         self.hear_words(words);
                     }
+                    Heard::Line { app, generation, line } => self.on_line(&app, generation, &line),
                     Heard::Records(told) => {
                         if let Some(records) = &mut self.recording {
                             records.hear(told);
@@ -628,6 +629,17 @@ impl Monitor {
     fn on_rulings(&mut self, rulings: &[Ruling]) {
         self.resources.on_rulings(now_ms());
         rulings.iter().for_each(|ruling| self.carry_out(ruling));
+    }
+
+    /// A line that an app wrote into the node's log goes where what it prints goes. The name becomes that of a file.
+    fn on_line(&mut self, app: &str, generation: u64, line: &str) {
+        if check_app_name(app).is_err() {
+            return;
+        }
+        if let Some(zone) = self.zones.iter_mut().find(|it| it.app == app && it.generation == generation) {
+            zone.last_lines.push(line);
+        }
+        self.keeper.line(app, generation, unix_ms_at_zero().saturating_add(now_ms()), line);
     }
 
     /// Has somebody vouch for the apps that are to start, and now and then for those that run.

@@ -24,7 +24,7 @@ const ASKING: &str = "[capabilities]\n'packet.in' = { match = ['arp'], datapaths
      'rule.write' = { match = ['ip,nw_dst=10.0.0.0/24', 'arp'], tables = [0], priority = [100, 200], rules_per_datapath = 10 }\n\
      'rule.read' = true\n'store.write' = ['a/']\n'query' = ['paths']\n\
      [system]\n'net.connect' = ['[::1]:80']\n'fs.read' = ['/etc/hosts']\nspawn = true\n\
-     [limits]\nmemory_bytes = { soft = 50, hard = 64 }\n[quotas]\ncommands_per_s = 7\n[settings]\nx = [1.5, 2026-11-22]\n";
+     [limits]\nmemory_bytes = { soft = 50000000, hard = 64000000 }\n[quotas]\ncommands_per_s = 7\n[settings]\nx = [1.5, 2026-11-22]\n";
 
 fn corpus(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)

@@ -4,7 +4,7 @@ use super::{ago, ask, json, safe_mode, table::columns, unexpected};
 use crate::cli::incidents::AppQuarantineArgs;
 use crate::cli::{AppListArgs, AppVerbArgs, CommandError};
 use crate::node::now_unix_ms;
-use crate::node::operator::{Answer, AppView, PackageView, Question};
+use crate::node::operator::{Answer, AppView, PackageView, Question, ShortfallView};
 use monitor::{AppRole, AppState, Ending, Verb};
 
 /// What `burnet app list` prints.
@@ -70,7 +70,7 @@ fn listed(what: &str, apps: &[&AppView], now_ms: u64) -> String {
         what, "PACKAGE", "ZONE", "STATE", "PID", "SINCE", "RESTARTS", "EVENTS", "DROPPED", "COMMANDS",
         "REFUSED", "LAST END",
     ];
-    columns(headings, &rows) + &refused(apps) + &over(apps) + &not_enforced(apps)
+    columns(headings, &rows) + &refused(apps) + &shortfalls(apps) + &over(apps) + &not_enforced(apps)
 }
 
 /// One line for each app for whose package nobody vouches, with what to do.
@@ -84,6 +84,17 @@ fn refused(apps: &[&AppView]) -> String {
         format!("{name} is refused: {why}. Mend that, and say: burnet app restart {name}\n")
     };
     apps.iter().filter(of).map(line).collect()
+}
+
+/// One line for each kind of thing that an app was refused.
+fn shortfalls(apps: &[&AppView]) -> String {
+    let lines = |app: &&AppView| -> Vec<String> {
+        let line = |it: &ShortfallView| {
+            format!("{} was refused {} times: {}{}\n", app.status.app, it.count, it.first, it.in_words())
+        };
+        app.shortfalls.iter().map(line).collect()
+    };
+    apps.iter().flat_map(lines).collect()
 }
 
 /// One line for each soft limit that is passed.
@@ -187,14 +198,21 @@ mod tests {
             events: 7,
             dropped: 0,
             commands: 8,
-            refusals: 0,
+            refusals: 3,
+            shortfalls: vec![ShortfallView {
+                capability: Some("view.read".into()),
+                count: 3,
+                first: "the app does not hold the capability view.read".into(),
+                remedy: Some("burnet app grant hub view.read".into()),
+            }],
             trouble: None,
             over: vec![excess],
             used: None,
         };
         let expected = "\
 APP  PACKAGE  ZONE     STATE    PID  SINCE  RESTARTS  EVENTS  DROPPED  COMMANDS  REFUSED  LAST END
-hub  -        process  running  42   4s     1         7       0        8         0        5s ago: killed by SIGKILL
+hub  -        process  running  42   4s     1         7       0        8         3        5s ago: killed by SIGKILL
+hub was refused 3 times: the app does not hold the capability view.read; to allow it: burnet app grant hub view.read
 hub: memory_bytes: 61.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB
 hub: own_user is not enforced: the node is not root's
 ";

@@ -69,8 +69,9 @@ pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
         // Pings that the signal cuts short are nothing that went wrong: the first round is what counts.
         while !stop.came_within(ROUND) && ping_all(&mut stage, &network, &observer, &stop).is_ok() {}
     }
-    drop(network);
+    // The node first: switches that went away under it would be worth a warning.
     drop(node);
+    drop(network);
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 

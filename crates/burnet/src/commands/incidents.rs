@@ -57,9 +57,17 @@ fn row(incident: &Incident) -> [String; 6] {
         time_text(incident.unix_ms),
         incident.subject().to_owned(),
         incident.what.words().to_owned(),
-        incident.reason.clone(),
+        reason(incident),
         incident.finding.culprit.clone().unwrap_or_else(|| "-".to_owned()),
     ]
+}
+
+/// With the words of the exception, if there was one.
+fn reason(incident: &Incident) -> String {
+    match incident.evidence.exception() {
+        Some(said) if !incident.reason.contains(said) => format!("{}: {said}", incident.reason),
+        _ => incident.reason.clone(),
+    }
 }
 
 fn show(folder: &Path, number: u64, as_json: bool) -> Result<String, CommandError> {
@@ -77,7 +85,8 @@ fn show(folder: &Path, number: u64, as_json: bool) -> Result<String, CommandErro
 }
 
 fn text(incident: &Incident) -> String {
-    let Incident { number, generation, reason, then, finding, evidence, .. } = incident;
+    let Incident { number, generation, then, finding, evidence, .. } = incident;
+    let reason = reason(incident);
     let life = if *generation > 0 { format!(", start {generation}") } else { String::new() };
     let mut text = format!(
         "incident {number}: {} {}, {}{life}\n  reason   {reason}\n  then     {then}\n  finding  {}\n",
@@ -155,5 +164,10 @@ what went before:
   1970-01-01T00:00:00.005Z  app hub: its process is 77
 ";
         assert_eq!(text(&incident), expected);
+        let mut incident = incident;
+        incident.evidence.last_lines.push("no room for 3".to_owned());
+        let said = "exit code 101 (a panic): no room for 3";
+        assert_eq!(row(&incident)[4], said);
+        assert!(text(&incident).contains(&format!("  reason   {said}\n")));
     }
 }

@@ -15,7 +15,8 @@ pub fn columns<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> Str
     text
 }
 
-fn line(cells: &[String], widths: &[usize]) -> String {
+/// One row, its cells as wide as these.
+pub fn line(cells: &[String], widths: &[usize]) -> String {
     let padded: Vec<_> = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
     padded.join("  ").trim_end().to_owned() + "\n"
 }

@@ -4,19 +4,21 @@
 //!   node ──UsageView──> text, a table with a small curve of the last ten seconds ──> the terminal, drawn over what was there
 //! ```
 //!
-//! A table that is drawn over itself needs no library for that: lines are cut to the terminal, and Ctrl-C ends it. Never asks
+//! A table that is drawn over itself needs no library for that: it has as many columns as the terminal is wide, keys sort it, `q` and Ctrl-C end it.
+//! Never asks
 //! anything of the node but what it shows, and changes nothing.
 
-use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
+use std::io::{self, IsTerminal, Read, Write};
+use std::time::{Duration, Instant};
 
 use monitor::{AppState, AppStatus, ZoneKind};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use zone::{Resource, Sample};
 
 use super::stage::StopSignal;
-use super::table::columns;
+use super::table::{columns, line};
 use super::{ask, json, unexpected};
-use crate::cli::{AppTopArgs, CommandError};
+use crate::cli::{AppTopArgs, CommandError, TopOrder};
 use crate::node::operator::{Answer, AppUsageView, Question, UsageView};
 
 /// Samples in a curve, one character each.
@@ -35,16 +37,45 @@ pub fn show(args: &AppTopArgs) -> Result<String, CommandError> {
         return json(&usage);
     }
     if args.once || !io::stdout().is_terminal() {
-        return Ok(text(&usage));
+        let width = io::stdout().is_terminal().then(|| size().0);
+        return Ok(text(&usage, args.sort, width));
     }
     let stop = StopSignal::listen()?;
     let mut screen = Screen::take()?;
-    screen.draw(&text(&usage))?;
-    while !stop.came_within(Duration::from_millis(usage.interval_ms.max(100))) {
+    let mut order = args.sort;
+    screen.draw(&text(&usage, order, Some(size().0)))?;
+    let interval = Duration::from_millis(usage.interval_ms.max(100));
+    while !stop.came_within(Duration::ZERO) {
+        match screen.key_within(interval, &stop) {
+            Some(Key::Quit) => break,
+            Some(Key::Sort(by)) => order = by,
+            None => {}
+        }
         // A node that is started again answers soon.
-        screen.draw(&self::usage(args).map_or_else(|error| format!("{error}\n"), |usage| text(&usage)))?;
+        let shown = |usage: UsageView| text(&usage, order, Some(size().0));
+        screen.draw(&self::usage(args).map_or_else(|error| format!("{error}\n"), shown))?;
     }
     Ok(String::new())
+}
+
+/// What somebody who watches asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Quit,
+    Sort(TopOrder),
+}
+
+fn key(byte: u8) -> Option<Key> {
+    Some(match byte {
+        b'q' => Key::Quit,
+        b'n' => Key::Sort(TopOrder::Node),
+        b'c' => Key::Sort(TopOrder::Cpu),
+        b'm' => Key::Sort(TopOrder::Memory),
+        b'e' => Key::Sort(TopOrder::Events),
+        b'o' => Key::Sort(TopOrder::Commands),
+        b'r' => Key::Sort(TopOrder::Refused),
+        _ => return None,
+    })
 }
 
 fn usage(args: &AppTopArgs) -> Result<UsageView, CommandError> {
@@ -54,9 +85,17 @@ fn usage(args: &AppTopArgs) -> Result<UsageView, CommandError> {
     }
 }
 
-/// The terminal, whose content comes back when this goes.
+/// What stands below the table.
+const KEYS: &str = "q ends it; sort by: c cpu  m memory  e events  o commands  r refused  n none";
+
+/// A key is looked for so often; in tenths of a second, as terminals count it.
+const KEY_TENTHS: u8 = 1;
+
+/// The terminal, whose content and ways come back when this goes.
 struct Screen {
     out: io::Stdout,
+    /// How it was, where keys can be read.
+    before: Option<Termios>,
 }
 
 impl Screen {
@@ -64,12 +103,33 @@ impl Screen {
         let mut out = io::stdout();
         // The other screen, without a cursor.
         out.write_all(b"\x1b[?1049h\x1b[?25l")?;
-        Ok(Screen { out })
+        Ok(Screen { out, before: keys_as_they_come() })
+    }
+
+    /// The next key that means something, if one comes in this time and before the signal.
+    fn key_within(&self, patience: Duration, stop: &StopSignal) -> Option<Key> {
+        let until = Instant::now() + patience;
+        while Instant::now() < until {
+            if self.before.is_none() {
+                stop.came_within(patience);
+                return None;
+            }
+            let mut byte = [0];
+            // Without a key it comes back in a tenth of a second.
+            let read = io::stdin().read(&mut byte).unwrap_or_default();
+            if let Some(key) = key(byte[0]).filter(|_| read == 1) {
+                return Some(key);
+            }
+            if stop.came_within(Duration::ZERO) {
+                return None;
+            }
+        }
+        None
     }
 
     fn draw(&mut self, text: &str) -> io::Result<()> {
         let (width, height) = size();
-        let lines = text.lines().chain(["", "Ctrl-C ends it"]).take(height);
+        let lines = text.lines().chain(["", KEYS]).take(height);
         // Each line is cleared behind its end, and the screen behind the last.
         let drawn: Vec<String> =
             lines.map(|line| line.chars().take(width).collect::<String>() + "\x1b[K").collect();
@@ -81,9 +141,24 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         // A terminal that is gone has nothing to come back to.
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
         let _ = self.out.write_all(b"\x1b[?25h\x1b[?1049l");
         let _ = self.out.flush();
     }
+}
+
+/// Has the terminal hand over each key as it comes, without showing it. How it was before; `None` where standard input is none.
+fn keys_as_they_come() -> Option<Termios> {
+    let before = tcgetattr(io::stdin()).ok()?;
+    let mut ways = before.clone();
+    // Ctrl-C goes on to be a signal.
+    ways.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+    ways.special_codes[SpecialCodeIndex::VMIN] = 0;
+    ways.special_codes[SpecialCodeIndex::VTIME] = KEY_TENTHS;
+    tcsetattr(io::stdin(), OptionalActions::Now, &ways).ok()?;
+    Some(before)
 }
 
 fn size() -> (usize, usize) {
@@ -93,35 +168,86 @@ fn size() -> (usize, usize) {
     }
 }
 
-fn text(usage: &UsageView) -> String {
-    let headings = [
-        "APP",
-        "STATE",
-        "RESTARTS",
-        "CPU",
-        "LIMIT",
-        "",
-        "MEMORY",
-        "LIMIT",
-        "",
-        "FILES",
-        "THREADS",
-        "LAG",
-        "STORE",
-        "EVENTS/S",
-        "DROPPED/S",
-        "COMMANDS/S",
-        "OUTS/S",
-        "REFUSED/S",
-    ];
+const HEADINGS: [&str; 18] = [
+    "APP",
+    "STATE",
+    "RESTARTS",
+    "CPU",
+    "LIMIT",
+    "",
+    "MEMORY",
+    "LIMIT",
+    "",
+    "FILES",
+    "THREADS",
+    "LAG",
+    "STORE",
+    "EVENTS/S",
+    "DROPPED/S",
+    "COMMANDS/S",
+    "OUTS/S",
+    "REFUSED/S",
+];
+
+/// The columns by how much they are missed where not all have room: the first of them stay.
+const BY_WORTH: [usize; 18] = [0, 1, 3, 6, 13, 15, 17, 2, 11, 14, 9, 10, 16, 12, 7, 4, 8, 5];
+
+/// Longest name that is shown where not all columns have room.
+const NAME_CHARS_MAX: usize = 24;
+
+/// As many columns as this width has room for; all, where nobody says.
+fn text(usage: &UsageView, order: TopOrder, width: Option<usize>) -> String {
     let own = [("(kernel)", &usage.kernel), ("(monitor)", &usage.monitor)];
-    let rows: Vec<_> =
-        usage.apps.iter().map(app_row).chain(own.map(|(name, samples)| node_row(name, samples))).collect();
+    let apps = sorted(&usage.apps, order);
+    let apps = apps.into_iter().map(app_row);
+    let rows: Vec<_> = apps.chain(own.map(|(name, samples)| node_row(name, samples))).collect();
     let over = |app: &AppUsageView| -> Vec<String> {
         app.over.iter().map(|excess| format!("{}: {excess}\n", app.status.app)).collect()
     };
     let over: String = usage.apps.iter().flat_map(over).collect();
-    columns(headings, &rows) + &over
+    width.map_or_else(|| columns(HEADINGS, &rows), |width| fitting(&rows, width)) + &over
+}
+
+/// The table with those columns that have room.
+fn fitting(rows: &[[String; 18]], width: usize) -> String {
+    let cut = |row: &[String; 18]| {
+        let mut row = row.clone();
+        row[0] = row[0].chars().take(NAME_CHARS_MAX).collect();
+        row
+    };
+    let rows: Vec<_> = [HEADINGS.map(str::to_owned)].into_iter().chain(rows.iter().map(cut)).collect();
+    let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let mut kept: Vec<usize> = Vec::new();
+    let mut taken = 0;
+    for column in BY_WORTH {
+        let wanted = widest(column) + if kept.is_empty() { 0 } else { 2 };
+        if taken + wanted <= width {
+            taken += wanted;
+            kept.push(column);
+        }
+    }
+    kept.sort_unstable();
+    let widths: Vec<usize> = kept.iter().map(|column| widest(*column)).collect();
+    let cells = |row: &[String; 18]| kept.iter().map(|column| row[*column].clone()).collect::<Vec<_>>();
+    rows.iter().map(|row| line(&cells(row), &widths)).collect()
+}
+
+/// Who has most comes first; in the operator's order where they have the same.
+fn sorted(apps: &[AppUsageView], order: TopOrder) -> Vec<&AppUsageView> {
+    let used = |app: &&AppUsageView| {
+        let last = app.samples.last().copied().unwrap_or_default();
+        std::cmp::Reverse(match order {
+            TopOrder::Node => 0,
+            TopOrder::Cpu => u64::from(last.cpu_percent),
+            TopOrder::Memory => last.memory_bytes.unwrap_or_default(),
+            TopOrder::Events => u64::from(last.events_per_s),
+            TopOrder::Commands => u64::from(last.commands_per_s),
+            TopOrder::Refused => u64::from(last.refusals_per_s),
+        })
+    };
+    let mut apps: Vec<&AppUsageView> = apps.iter().collect();
+    apps.sort_by_key(used);
+    apps
 }
 
 fn app_row(app: &AppUsageView) -> [String; 18] {
@@ -250,6 +376,15 @@ mod tests {
     }
 
     #[test]
+    fn each_key_below_the_table_does_what_it_says() {
+        for letter in ["q ", "c ", "m ", "e ", "o ", "r ", "n "] {
+            assert!(KEYS.contains(letter) && key(letter.as_bytes()[0]).is_some(), "{letter}");
+        }
+        assert_eq!((key(b'q'), key(b'x')), (Some(Key::Quit), None));
+        assert!(KEYS.len() <= 80);
+    }
+
+    #[test]
     fn the_table_says_what_is_used_of_what() {
         let status = AppStatus {
             app: "leaky".into(),
@@ -308,9 +443,25 @@ inside     running, trusted  2         25 %  50 %   ▅   shared     -          
 (monitor)  -                 -         -     -          -          -             -      -        -      -               -         -          -           -       -
 leaky: memory_bytes: 60.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB
 ";
-        assert_eq!(text(&usage), expected);
+        assert_eq!(text(&usage, TopOrder::Node, None), expected);
+        let narrow = "\
+APP        STATE             CPU   MEMORY     EVENTS/S  COMMANDS/S  REFUSED/S
+leaky      running           0 %   60.0 MiB!  0         5           0
+inside     running, trusted  25 %  shared     0         0           0
+(kernel)   -                 0 %   3.0 MiB    -         -           -
+(monitor)  -                 -     -          -         -           -
+leaky: memory_bytes: 60.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB
+";
+        assert_eq!(text(&usage, TopOrder::Node, Some(80)), narrow);
+        let second = |order| text(&usage, order, Some(80)).lines().nth(1).unwrap().to_owned();
+        assert!(second(TopOrder::Cpu).starts_with("inside"));
+        assert!(second(TopOrder::Memory).starts_with("leaky"));
+        assert!(second(TopOrder::Commands).starts_with("leaky"));
+        let tiny = text(&usage, TopOrder::Node, Some(10));
+        assert!(tiny.starts_with("APP\nleaky\n"), "{tiny}");
         (app.status.pid, app.status.state, app.over) = (None, AppState::Quarantined, Vec::new());
         usage.apps = vec![app];
-        assert!(text(&usage).contains("leaky      quarantined  2         -    -      ▁▁  -        64.0 MiB"));
+        let all = text(&usage, TopOrder::Node, None);
+        assert!(all.contains("leaky      quarantined  2         -    -      ▁▁  -        64.0 MiB"));
     }
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use monitor::protocol::WORKERS_MAX;
 use monitor::{AppSource, ZoneKind};
+use package::manifest::amounts::flaw_of_memory;
 use package::manifest::{Capabilities, Quotas};
 use package::toml_text::{self, Fault};
 use package::trust::Require;
@@ -155,6 +156,7 @@ pub struct AppTable {
     #[serde(skip)]
     pub packaged: Option<AppSource>,
     /// `[app.NAME.limits]`.
+    #[serde(deserialize_with = "limits")]
     pub limits: Limits,
     /// `[app.NAME.capabilities]`; without it the app gets what its manifest asks for.
     pub capabilities: Option<Capabilities>,
@@ -293,6 +295,11 @@ fn user_base<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Erro
     u32::try_from(number).map(Some).map_err(D::Error::custom)
 }
 
+fn limits<'de, D: Deserializer<'de>>(input: D) -> Result<Limits, D::Error> {
+    let limits = Limits::deserialize(input)?;
+    flaw_of_memory(limits.memory_bytes).map_or(Ok(limits), |flaw| Err(D::Error::custom(flaw)))
+}
+
 fn sandbox<'de, D: Deserializer<'de>>(input: D) -> Result<Sandbox, D::Error> {
     let sandbox = Sandbox::deserialize(input)?;
     sandbox.flaw().map_or(Ok(sandbox), |flaw| Err(D::Error::custom(flaw)))
@@ -333,6 +340,10 @@ mod tests {
         refused(
             "[app.hub.limits]\nmemory_bytes = { soft = 2, hard = 1 }",
             "line 2: the soft limit 2 is above the hard limit 1: nobody would be told in time",
+        );
+        refused(
+            "[app.hub.limits]\nmemory_bytes = 10",
+            "line 1: with 10 bytes of memory no app can start: write 4194304 (4 MiB) or more",
         );
         refused("[app.hub.limits]\nprocesses = { soft = 2 }", "line 2: missing field `hard`");
         refused("[app.hub.sandbox]\nspawns = true", "line 2: unknown key `spawns`: did you mean `spawn`?");

@@ -1,9 +1,10 @@
 //! Where a node listens for switches, as the operator writes it.
 //!
-//! In: `ADDRESS:PORT`, `[IPV6-ADDRESS]:PORT` or `:PORT`. Out: [`ListenAddress`], or what to write instead. It binds nothing.
+//! In: `ADDRESS:PORT`, `[IPV6-ADDRESS]:PORT`, `HOST:PORT` or `:PORT`. Out: [`ListenAddress`], or what to write instead. The name of a host is looked
+//! up; nothing is bound.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -28,8 +29,22 @@ impl FromStr for ListenAddress {
     type Err = NotAListenSpec;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(ListenAddress)
+        text.parse().or_else(|bad| named(text).ok_or(bad)).map(ListenAddress)
     }
+}
+
+/// The first address of a host, of IPv4 before IPv6.
+fn named(text: &str) -> Option<ListenSpec> {
+    let address = first_address(text)?;
+    Some(ListenSpec { address: Some(address.ip()), port: address.port() })
+}
+
+/// Looks up `HOST:PORT`: the first address, of IPv4 before IPv6, since that is where most controllers listen.
+pub fn first_address(text: &str) -> Option<SocketAddr> {
+    // Only a name is looked up: numbers that are no address would be taken for a strange one.
+    let (host, _) = text.rsplit_once(':')?;
+    host.bytes().find(u8::is_ascii_alphabetic)?;
+    text.to_socket_addrs().ok()?.min_by_key(SocketAddr::is_ipv6)
 }
 
 impl fmt::Display for ListenAddress {

@@ -16,11 +16,12 @@ use super::desk::{Asker, Desk};
 use super::judging;
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine};
 use super::mark::Mark;
-use super::operator::{Answer, NodeView, Question};
+use super::operator::{Answer, NodeView, Question, no_such_app};
 use super::operator_line::Peer;
 use super::operators::{OPERATORS_MAX, Operators};
 use super::owed::Owed;
 use super::packages::PackageDesk;
+use super::shortfalls::Shortfalls;
 use super::socket::OperatorSocket;
 use super::usage::{UsageDesk, soft_limit};
 use super::worker::{RECORDS_WORKER, WAKER_TOKEN, Worker, WorkerSetup, now_unix_ms};
@@ -143,6 +144,7 @@ struct Control {
     desk: Desk,
     apps: Vec<AppStatus>,
     packages: PackageDesk,
+    shortfalls: Shortfalls,
     usage: UsageDesk,
     next_count_ms: u64,
     kernel: Option<KernelStatus>,
@@ -192,6 +194,7 @@ impl Control {
             desk: Desk::default(),
             apps: Vec::new(),
             packages: PackageDesk::new(config.packages.clone()),
+            shortfalls: Shortfalls::default(),
             usage: UsageDesk::new(&config.apps, config.southbound.workers.into()),
             next_count_ms: 0,
             kernel: None,
@@ -508,7 +511,15 @@ impl Control {
                     self.usage.on_store_used(generation, app, bytes, revision);
                 }
                 FromWorker::NoFlows { ticket, reason } => self.desk.on_trouble(ticket, &reason),
-                FromWorker::Audit(records) => self.tell_records(records),
+                FromWorker::Audit(records) => {
+                    let is_packaged = |app: &str| self.packages.view(app).is_some();
+                    let lines = self.shortfalls.hear(&records, is_packaged);
+                    lines.iter().for_each(|line| tracing::warn!("{line}"));
+                    self.tell_records(records);
+                }
+                FromWorker::Line { app, generation, line } => {
+                    self.tell_judged(FromKernel::Line { app, generation, line });
+                }
                 FromWorker::AuditKept { generation, up_to } => {
                     self.to_monitor.push(FromKernel::AuditKept { generation, up_to });
                 }
@@ -517,7 +528,7 @@ impl Control {
         }
     }
 
-    /// What a service judges. A monitor that takes nothing judges by itself.
+    /// What a service judges, or an app says. A monitor that takes nothing judges by itself.
     fn tell_judged(&mut self, said: FromKernel) {
         if self.to_monitor.len() < TO_MONITOR_MAX || matches!(said, FromKernel::ZoneFault { .. }) {
             self.to_monitor.push(said);
@@ -699,9 +710,8 @@ impl Control {
 
     fn ask_for_app(&mut self, app: String, verb: Verb, why: Option<String>, peer: Peer) -> Answer {
         let Some(status) = self.apps.iter().find(|status| status.app == app) else {
-            return Answer::Refused(format!(
-                "there is no app {app} on this node; `burnet app list` lists those that are"
-            ));
+            let names: Vec<&str> = self.apps.iter().map(|status| status.app.as_str()).collect();
+            return Answer::Refused(no_such_app(&app, &names));
         };
         if verb == Verb::Remove && self.packages.view(&app).is_none() {
             return Answer::Refused(format!(
@@ -737,6 +747,7 @@ impl Control {
         if let Answer::Apps(apps) = &mut answer {
             for app in apps.iter_mut() {
                 app.package = self.packages.view(&app.status.app);
+                app.shortfalls = self.shortfalls.of(&app.status.app);
                 app.over = self.usage.over(app.status.zone);
                 app.used = self.usage.last(&app.status);
             }

@@ -360,8 +360,9 @@ fn app_view(status: AppStatus, counts: &[ZoneCounts], trouble: Option<String>) -
         commands: sum(|count| count.commands),
         refusals: sum(|count| count.refusals),
         trouble,
-        // What is known of packages is put in by who knows it.
+        // What is known of packages and refusals is put in by who knows it.
         package: None,
+        shortfalls: Vec::new(),
         over: Vec::new(),
         used: None,
         status,

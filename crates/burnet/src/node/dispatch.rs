@@ -8,9 +8,10 @@
 //! waits for a zone, and never ends one: it notes the fault.
 
 use super::pauses::Pauses;
+use super::storm::StormWatch;
 use super::switch_faults::SwitchFaults;
 use super::zones::{Fault, ZoneEnds};
-use abi::event::{Event, kind, write};
+use abi::event::{Event, PacketIn, kind, write};
 use abi::{Frame, Outcome, ZoneId};
 use kernel::{Effect, Kernel, ZoneSet};
 use southbound::SouthboundEvent;
@@ -32,6 +33,8 @@ pub(super) struct Dispatch {
     pub pauses: Pauses,
     /// Events of the connection that is read now for which an app had no room at once.
     pub waited: usize,
+    /// Whether packets go in circles.
+    pub storm: StormWatch,
     /// What switches did wrong and is not in the records yet.
     pub switch_faults: SwitchFaults,
     /// Frames for the node itself: of one turn, and so bounded by what a turn reads.
@@ -55,6 +58,7 @@ impl Dispatch {
             heard_packets: ZoneSet::EMPTY,
             pauses: Pauses::default(),
             waited: 0,
+            storm: StormWatch::new(),
             switch_faults: SwitchFaults::default(),
             to_node: Vec::new(),
             cut_down: Vec::new(),
@@ -144,7 +148,18 @@ impl Dispatch {
         }
     }
 
+    /// One of the few that are looked at.
+    #[cold]
+    fn watch_storm(&mut self, frame: &Frame<'_>) {
+        if let Ok(packet) = PacketIn::read(frame) {
+            self.storm.look(packet.datapath, packet.in_port, packet.data);
+        }
+    }
+
     fn hear_packet_in(&mut self, frame: &Frame<'_>, hearers: ZoneSet) {
+        if self.storm.wants() {
+            self.watch_storm(frame);
+        }
         self.heard_packets = self.heard_packets.union(hearers);
         let mut is_unheard = false;
         for zone in hearers {

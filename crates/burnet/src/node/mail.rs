@@ -216,6 +216,15 @@ pub enum FromWorker {
     },
     /// What was refused here.
     Audit(Vec<Record>),
+    /// A line that an app wrote into the node's log, for its own.
+    Line {
+        /// Its app.
+        app: String,
+        /// Which start of it.
+        generation: u64,
+        /// The line, fit to be written.
+        line: String,
+    },
     /// The service that keeps records has kept those up to a number.
     AuditKept {
         /// Which start of the service says so.

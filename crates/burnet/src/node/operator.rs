@@ -85,6 +85,13 @@ pub struct ReloadView {
     pub left: Vec<String>,
 }
 
+/// There is no such app on the node; which one may have been meant.
+pub fn no_such_app(app: &str, names: &[&str]) -> String {
+    let meant = package::toml_text::nearest(app, names)
+        .map_or(String::new(), |near| format!(": did you mean {near}?"));
+    format!("there is no app {app} on this node{meant}; `burnet app list` lists those that are")
+}
+
 /// How a node is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeView {
@@ -261,6 +268,9 @@ pub struct AppView {
     pub commands: u64,
     /// Commands that were refused since the kernel process started, whatever became of its zone meanwhile.
     pub refusals: u64,
+    /// What was refused, by kind, since the kernel process started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shortfalls: Vec<ShortfallView>,
     /// Why counts are missing from these sums, if any are.
     pub trouble: Option<String>,
     /// What it uses more of than a soft limit.
@@ -269,6 +279,27 @@ pub struct AppView {
     /// What it used at the last sample of this start; nothing before there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Sample>,
+}
+
+/// Something that an app was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShortfallView {
+    /// The capability or quota that it lacks; nothing where it is neither.
+    pub capability: Option<String>,
+    /// How often.
+    pub count: u64,
+    /// The first of them in words.
+    pub first: String,
+    /// What to write so that it passes, if anything would help.
+    pub remedy: Option<String>,
+}
+
+impl ShortfallView {
+    /// What stands behind the words of the refusal.
+    pub fn in_words(&self) -> String {
+        self.remedy.as_ref().map_or(String::new(), |remedy| format!("; to allow it: {remedy}"))
+    }
 }
 
 /// What the node and its apps use of the machine.

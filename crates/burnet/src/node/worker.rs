@@ -247,6 +247,9 @@ impl Worker {
             self.write();
         }
         self.report();
+        if let Some(storm) = self.dispatch.storm.on_time(self.now_ms) {
+            tracing::warn!("{storm}");
+        }
         self.give_way();
     }
 

@@ -11,6 +11,10 @@ use super::asks::Visit;
 /// few to live on.
 pub const OPEN_FILES_MIN: u64 = 16;
 
+/// Least memory with which an app can start, in bytes: 4 MiB, twice what the learning switch takes before it has learned anything. What is less
+/// was meant in another unit.
+pub const MEMORY_BYTES_MIN: u64 = 4 << 20;
+
 /// A soft limit, of which one is told, and a hard one, which is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
@@ -74,7 +78,7 @@ pub struct Limits {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_percent: Option<Amount>,
     /// Memory that it may write to.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "memory_bytes", skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<Amount>,
     /// Open descriptors.
     #[serde(deserialize_with = "open_files", skip_serializing_if = "Option::is_none")]
@@ -138,6 +142,18 @@ impl Quotas {
             store_bytes: self.store_bytes.filter(|_| kept("quotas.store_bytes")),
         }
     }
+}
+
+/// Why there cannot be so little memory, if so.
+pub fn flaw_of_memory(bytes: u64) -> Option<String> {
+    (bytes < MEMORY_BYTES_MIN).then(|| {
+        format!("with {bytes} bytes of memory no app can start: write {MEMORY_BYTES_MIN} (4 MiB) or more")
+    })
+}
+
+fn memory_bytes<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Option<Amount>, D::Error> {
+    let amount = Amount::deserialize(input)?;
+    flaw_of_memory(amount.hard).map_or(Ok(Some(amount)), |flaw| Err(serde::de::Error::custom(flaw)))
 }
 
 fn open_files<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Option<Amount>, D::Error> {

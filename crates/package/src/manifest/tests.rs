@@ -151,6 +151,9 @@ fn amounts_that_make_no_sense_are_refused() {
         "[quotas]\ncommands_per_s = { soft = 3, hard = 2 }",
         "line 2: the soft limit 3 is above the hard limit 2: nobody would be told in time",
     );
+    let little = "line 2: with 10 bytes of memory no app can start: write 4194304 (4 MiB) or more";
+    refused("[limits]\nmemory_bytes = 10", little);
+    refused("[limits]\nmemory_bytes = { soft = 5, hard = 10 }", little);
     refused("[limits]\nopen_files = 3", "line 2: with 3 descriptors no app can start: write 16 or more");
 }
 
@@ -184,7 +187,7 @@ fn what_is_asked_for_is_said_in_plain_words() {
         "[capabilities]\n'packet.in' = true\n'packet.out' = { ports = [2, 'FLOOD', 1] }\n\
          'rule.write' = { match = ['ip,nw_dst=10.0.0.0/24', 'arp'], tables = [0], priority = [100, 200], datapaths = ['1'], rules_per_datapath = 1000 }\n\
          'store.write' = ['my-app/']\n'query' = ['paths']\n'publish' = true\n\
-         [limits]\nmemory_bytes = { soft = 50, hard = 64 }\nthreads = 8\n",
+         [limits]\nmemory_bytes = { soft = 50000000, hard = 64000000 }\nthreads = 8\n",
     );
     let words: Vec<String> = asked.asks().iter().map(|ask| format!("{}: {}", ask.name, ask.words)).collect();
     assert_eq!(
@@ -197,7 +200,7 @@ fn what_is_asked_for_is_said_in_plain_words() {
             "store.write: write the keys of the store that begin with my-app/",
             "query: ask the services paths",
             "publish: publish on every topic",
-            "limits.memory_bytes: have up to 64 bytes of memory, and you are told at 50",
+            "limits.memory_bytes: have up to 64000000 bytes of memory, and you are told at 50000000",
             "limits.threads: have up to 8 threads and processes",
         ]
     );
@@ -241,7 +244,7 @@ fn what_is_wider_than_before_is_found() {
     // The node's own limit may be wider than the one that is left out.
     beyond("[quotas]\ncommands_per_s = 10", "", &["quotas.commands_per_s"]);
     beyond(
-        "[limits]\nmemory_bytes = 64",
+        "[limits]\nmemory_bytes = 64000000",
         "[limits]\nthreads = 1",
         &["limits.memory_bytes", "limits.threads"],
     );

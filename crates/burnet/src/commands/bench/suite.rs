@@ -157,13 +157,25 @@ struct Bench<'a> {
     watch: Watch,
 }
 
+/// Which part begins, of how many, and how long the rest may take if it takes as long as what is done.
+fn progress(done: usize, total: usize, name: &str, elapsed: Duration) -> String {
+    let left = u32::try_from(done).ok().filter(|done| *done > 0).map(|done| {
+        let rest = u32::try_from(total).unwrap_or(u32::MAX).saturating_sub(done);
+        let left_s = (elapsed / done).saturating_mul(rest).as_secs();
+        format!(", about {} min {} s left", left_s / 60, left_s % 60)
+    });
+    format!("{} of {total}: {name}{}", done + 1, left.unwrap_or_default())
+}
+
 /// Measures and prints.
 pub fn suite(args: &SuiteArgs) -> Result<ExitCode, CommandError> {
     let bench = Bench { args, watch: Watch::start(args.progress)? };
     let (mut figures, mut missing) = (Vec::new(), Vec::new());
-    for (name, part) in
-        RUN.iter().filter(|(name, _)| args.only.is_empty() || args.only.iter().any(|it| it == name))
-    {
+    let is_wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|it| it == name);
+    let parts: Vec<_> = RUN.iter().filter(|(name, _)| is_wanted(name)).collect();
+    let began = Instant::now();
+    for (done, (name, part)) in parts.iter().enumerate() {
+        eprintln!("burnet: {}", progress(done, parts.len(), name, began.elapsed()));
         match bench.go_on().and_then(|()| part(&bench)) {
             Ok(found) => {
                 if !args.json {
@@ -437,6 +449,13 @@ fn many_switches() -> Result<Figure, CommandError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_long_it_may_still_take_is_known_once_something_is_done() {
+        let seconds = Duration::from_secs;
+        assert_eq!(progress(0, 8, "cold", seconds(9)), "1 of 8: cold");
+        assert_eq!(progress(2, 8, "cold", seconds(50)), "3 of 8: cold, about 2 min 30 s left");
+    }
 
     #[test]
     fn what_is_asked_is_a_bound_on_one_side() {

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use emulator::{FailMode, Versions};
 
 use super::bound::BoundArgs;
+use crate::config::first_address;
 
 /// Where a controller listens if no port is said (OpenFlow 1.3.5, 6.3.3).
 const PORT: u16 = 6653;
@@ -190,7 +191,7 @@ impl Default for ControllerAddress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAController(String);
 
-/// `ADDRESS`, `ADDRESS:PORT`, `[IPV6-ADDRESS]:PORT`; `tcp:` before it, as Open vSwitch writes it, is taken off.
+/// `ADDRESS`, `ADDRESS:PORT`, `[IPV6-ADDRESS]:PORT`, with a host's name in place of the address; `tcp:` before it, as Open vSwitch writes it, is taken off.
 impl FromStr for ControllerAddress {
     type Err = NotAController;
 
@@ -198,7 +199,8 @@ impl FromStr for ControllerAddress {
         let place = text.strip_prefix("tcp:").unwrap_or(text);
         let whole = place.parse().ok();
         let address = whole.or_else(|| Some(SocketAddr::new(place.parse().ok()?, PORT)));
-        address.map(ControllerAddress).ok_or_else(|| NotAController(text.to_owned()))
+        let named = || first_address(place).or_else(|| first_address(&format!("{place}:{PORT}")));
+        address.or_else(named).map(ControllerAddress).ok_or_else(|| NotAController(text.to_owned()))
     }
 }
 
@@ -228,10 +230,14 @@ mod tests {
             ("tcp:10.0.0.1:6633", "10.0.0.1:6633"),
             ("::1", "[::1]:6653"),
             ("[::1]:1", "[::1]:1"),
+            ("localhost:6633", "127.0.0.1:6633"),
+            ("localhost", "127.0.0.1:6653"),
         ] {
             assert_eq!(text.parse::<ControllerAddress>().unwrap().to_string(), expected);
         }
-        for text in ["", "6653", "localhost:6653", "127.0.0.1:65536", "tcp:"] {
+        for text in
+            ["", "6653", "localhost:", "localhost:65536", "127.0.0.1:65536", "tcp:", "no.such.host.invalid:1"]
+        {
             let refused = text.parse::<ControllerAddress>().unwrap_err().to_string();
             assert!(refused.contains("write ADDRESS:PORT"), "{refused}");
         }

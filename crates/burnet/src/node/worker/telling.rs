@@ -11,6 +11,9 @@ use abi::{Frame, Outcome, Receipt, ZoneId};
 use kernel::{Refusal, ZoneSet};
 use monitor::audit::Record;
 
+/// What stands before a line in the app's own log, by its level; nothing before the usual ones, which look like what the app prints.
+const WORDS: [&str; 3] = ["error: ", "warning: ", ""];
+
 impl Worker {
     /// The kernel does not let it pass.
     pub(super) fn refuse_for(&mut self, zone: ZoneId, frame: &Frame<'_>, refusal: &Refusal) {
@@ -72,7 +75,11 @@ impl Worker {
 
     pub(super) fn log(&mut self, zone: ZoneId, level: u8, text: &str) {
         let Some(text) = self.log_lines.line(zone, text, self.now_ms) else { return };
-        let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
+        let Some(end) = self.dispatch.zones.get(zone) else { return };
+        let (app, generation) = (end.app(), end.generation());
+        let line = format!("{}{text}", WORDS.get(usize::from(level)).unwrap_or(&"debug: "));
+        // One that finds no room is in the node's log all the same.
+        let _ = self.control.send(FromWorker::Line { app: app.to_owned(), generation, line });
         match level {
             0 => tracing::error!(target: "app", "{app}: {text}"),
             1 => tracing::warn!(target: "app", "{app}: {text}"),
