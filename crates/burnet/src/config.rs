@@ -40,6 +40,7 @@ pub use installed::{Installed, Packages};
 pub use limits::{LimitsTable, NodeLimits};
 pub use listen::{ListenAddress, first_address};
 pub use manifests::GrantedBy;
+pub use manifests::files;
 pub use order::AppsTable;
 pub use surroundings::{Surroundings, shared_folder};
 
@@ -492,6 +493,25 @@ fn elsewhere(file: &ConfigFile, arguments: &[AppArgument], built_in: &[BuiltInAp
         }
     }
     names
+}
+
+/// Files that one app may use and another may change, a sentence for each pair of apps: what the one reads there is the other's word.
+pub fn shared_folders(apps: &[AppSpec]) -> Vec<String> {
+    let other =
+        |one: &AppSpec| apps.iter().filter(|other| other.name != one.name).cloned().collect::<Vec<_>>();
+    let line = |reads: &AppSpec, writes: &AppSpec| {
+        let (path, folder) = reads.sandbox.fs.changed_by(&writes.sandbox.fs)?;
+        Some(format!(
+            "app {} may use {}, and app {} may change {}: what is read there is that app's word; grant each a folder of its own",
+            reads.name,
+            path.display(),
+            writes.name,
+            folder.display()
+        ))
+    };
+    apps.iter()
+        .flat_map(|one| other(one).into_iter().filter_map(|other| line(one, &other)).collect::<Vec<_>>())
+        .collect()
 }
 
 /// A name that is misspelt would be missed in the hour of need.

@@ -21,4 +21,5 @@ pub mod new_app;
 pub mod node;
 pub mod ofp;
 pub mod services;
+pub mod visible;
 mod zone_numbers;

@@ -3,6 +3,7 @@
 //! Operator text (what a command prints) is not log text and does not come here.
 
 use crate::config::LogLevel;
+use crate::visible::Visible;
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
@@ -12,7 +13,7 @@ pub fn start(level: LogLevel) {
     let filter = EnvFilter::try_from_env("BURNET_LOG").unwrap_or_else(|_| EnvFilter::new(level.as_str()));
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Visible(std::io::stderr()))
         .with_ansi(std::io::stderr().is_terminal())
         .try_init();
 }

@@ -6,6 +6,7 @@ use burnet::commands::{
     app, attack, audit, bench, demo, emulate, explain_grant, flows, incidents, key, logs, package, reload,
     run, safe_mode, switches, top,
 };
+use burnet::visible::{Visible, visible};
 use burnet::{completion, doctor, new_app, node, ofp};
 use clap::Parser;
 use monitor::Verb;
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
         Commanded::Completion(args) => print(completion::completion(&args)),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("burnet: {error}");
+        eprintln!("burnet: {}", visible(&error.to_string()));
         error.exit_code()
     })
 }
@@ -61,7 +62,9 @@ fn app_command(command: AppCommand) -> Result<String, CommandError> {
         AppCommand::Start(args) => app::ask_for(&args, Verb::Start),
         AppCommand::Quarantine(args) => app::quarantine(&args),
         // It prints by itself.
-        AppCommand::Logs(args) => logs::logs(&args, &mut std::io::stdout().lock()).map(|()| String::new()),
+        AppCommand::Logs(args) => {
+            logs::logs(&args, &mut Visible(std::io::stdout().lock())).map(|()| String::new())
+        }
         AppCommand::New(args) => new_app::new_app(&args),
         AppCommand::Build(args) => package::build(&args),
         AppCommand::Sign(args) => package::sign(&args),
@@ -78,7 +81,7 @@ fn app_command(command: AppCommand) -> Result<String, CommandError> {
 
 /// Prints what a command has to say. A reader that has gone away has heard enough.
 fn print(text: String) -> Result<ExitCode, CommandError> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match std::io::stdout().write_all(visible(&text).as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(ExitCode::SUCCESS),
     }

@@ -551,3 +551,40 @@ fn an_operator_who_asks_and_never_reads_is_parted_with_and_costs_the_node_nothin
     assert_eq!(node.kernel_pid(), kernel, "the kernel process was started anew");
     assert!(most < before + MAY_GROW_BYTES, "{before} bytes before, and {most} at the most");
 }
+
+/// A shared object whose constructor takes longer than the node waits for a sign of life.
+fn slow_object(folder: &Folder) -> PathBuf {
+    let source = folder.file(
+        "slow.c",
+        "#include <unistd.h>\n__attribute__((constructor)) static void slow(void) { sleep(5); }\n",
+    );
+    let object = folder.0.join("slow.so");
+    let status =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&object).arg(&source).status().unwrap();
+    assert!(status.success(), "cc makes what rustc links with it");
+    object
+}
+
+#[test]
+fn a_trusted_app_that_loads_slowly_does_not_have_the_kernel_taken_for_hanging() {
+    let folder = Folder::new();
+    let object = slow_object(&folder);
+    let text = format!(
+        "[app.hub]\n[app.slow]\npath = '{}'\nzone = 'trusted'\n[app.slow.capabilities]\n'view.read' = true\n",
+        object.display()
+    );
+    let config = folder.file("burnet.toml", &text);
+    let socket = folder.0.join("node.sock");
+    let mut command = burnet();
+    command.args(["run", "--listen", "127.0.0.1:0", "--log", "error", "--die-with-parent", "--config"]);
+    command.arg(config).arg("--socket").arg(&socket).env("BURNET_STATE", folder.0.join("state"));
+    let node = Node { child: command.spawn().unwrap(), socket, _folder: folder };
+    node.wait("the node answers", |node| !node.apps().is_empty());
+    let kernel = node.kernel_pid();
+    // It has no table, which is found out when it is loaded.
+    node.wait("the app is out of the kernel", |node| {
+        node.apps().iter().any(|app| app.status.app == "slow" && app.status.demoted.is_some())
+    });
+    assert_eq!(node.kernel_pid(), kernel, "the kernel process was started anew");
+    assert_eq!(node.app("hub").status.restarts, 0);
+}

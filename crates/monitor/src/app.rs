@@ -287,14 +287,21 @@ fn check_zone(spec: &AppSpec, before: &[AppSpec]) -> Result<(), PlanError> {
     }
 }
 
-/// Text from outside made fit for a terminal and a status: control characters are spelt out, and it is cut after
+/// Whether a character steers how others are shown and is not to be seen itself: control characters, and those by which text is written from right to left
+/// (Unicode 16, "Bidirectional Ordering Controls"), so that a line would read as another than it is.
+#[must_use]
+pub fn steers(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text from outside made fit for a terminal and a status: characters that steer a terminal are spelt out, and it is cut after
 /// `bytes_max`.
 #[must_use]
 pub fn legible(text: &str, bytes_max: usize) -> String {
     let mut legible = String::new();
     for character in text.chars() {
-        let piece =
-            if character.is_control() { character.escape_default().to_string() } else { character.into() };
+        let piece = if steers(character) { character.escape_default().to_string() } else { character.into() };
         if legible.len() + piece.len() > bytes_max {
             break;
         }
@@ -426,6 +433,10 @@ mod tests {
     #[test]
     fn text_from_outside_cannot_steer_a_terminal_or_fill_a_status() {
         assert_eq!(legible("\u{1b}[2J\u{7}ok", 100), "\\u{1b}[2J\\u{7}ok");
+        assert_eq!(
+            legible("a\u{202e}b\u{2066}\u{61c}\u{200f}", 100),
+            "a\\u{202e}b\\u{2066}\\u{61c}\\u{200f}"
+        );
         assert_eq!(legible("äää", 5), "ää");
         assert_eq!(legible("\u{1b}", 3), "");
     }

@@ -55,7 +55,7 @@ mod zone_process;
 pub use app::{
     APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Ending, KernelStatus,
     NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, SERVICES, SETTINGS_BYTES_MAX,
-    Verb, ZoneKind, check_app_name, check_specs, legible,
+    Verb, ZoneKind, check_app_name, check_specs, legible, steers,
 };
 pub use backoff::Patience;
 pub use clerk::Vouch;

@@ -74,6 +74,8 @@ pub struct Seat {
     pub cgroups: Vec<PathBuf>,
     /// What they do not keep.
     pub gaps: Vec<NotEnforced>,
+    /// Folders that other apps may write.
+    pub others_write: Vec<PathBuf>,
 }
 
 /// The programs that the monitor starts, each as its path and arguments.
@@ -475,7 +477,8 @@ impl Monitor {
         rustix::io::ioctl_fionbio(&pipe, true)?;
         rustix::io::ioctl_fionbio(&report_pipe, true)?;
         let (groups, gaps) = self.groups.zone(&format!("{app}.{generation}"), &spec.limits);
-        let seat = Seat { cgroups: groups.folders().to_vec(), gaps };
+        let others_write = self.supervisor.others_write(zone);
+        let seat = Seat { cgroups: groups.folders().to_vec(), gaps, others_write };
         let program = (self.programs.zone)(spec, &seat);
         let child = Child::start_zone(&program, theirs, output.into(), report.into())?;
         let pid = child.pid();

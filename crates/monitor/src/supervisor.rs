@@ -20,6 +20,7 @@
 //! Each of these is an incident: what happened, who did it as far as one can tell, and what was seen before.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 
 use crate::app::{APPS_MAX, AppRole, AppSpec, AppStatus, Ending, KernelStatus, PlanError, check_specs};
 use crate::app_life::{AppLife, Became, Past, Situation};
@@ -195,6 +196,13 @@ impl Supervisor {
     #[must_use]
     pub fn spec(&self, zone: u16) -> Option<&AppSpec> {
         self.apps.iter().find(|app| app.zone == zone).map(|app| &app.spec)
+    }
+
+    /// The folders that other apps than this one may write.
+    #[must_use]
+    pub fn others_write(&self, zone: u16) -> Vec<PathBuf> {
+        let others = self.apps.iter().filter(|app| app.zone != zone);
+        others.flat_map(|app| app.spec.sandbox.fs.write.iter().cloned()).collect()
     }
 
     /// Whether this machine enforces a part of what an app was told to run as, by its name: nobody said that it does not.

@@ -14,6 +14,7 @@ use semver::Version;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::key::KeyId;
 use crate::manifest::{Ask, Kind, Manifest};
 use crate::moment::Moment;
 use crate::toml_text::{self, Fault};
@@ -143,6 +144,8 @@ impl Record {
 pub enum Plan {
     /// The app is not there yet: all that it asks for is to be granted.
     New(Vec<Ask>),
+    /// An app of this name is there, and none of those who signed it has signed the new one: it is another's, and all is to be granted anew.
+    OtherSigner(Vec<Ask>),
     /// It is there and the new one asks for no more: what was granted stays.
     Update,
     /// It is there and the new one asks for more: this is to be granted.
@@ -151,36 +154,84 @@ pub enum Plan {
     Same,
 }
 
-/// What is installed: its record, and the manifest that belongs to it unless its files are damaged.
-pub type Installed<'a> = Option<(&'a Record, Option<&'a Manifest>)>;
+/// The keys whose signatures on a package are good.
+pub type Signers = BTreeSet<KeyId>;
+
+/// A package that is to be installed.
+#[derive(Clone, Copy, Debug)]
+pub struct Offered<'a> {
+    /// Its manifest.
+    pub manifest: &'a Manifest,
+    /// What names it.
+    pub digest: Digest,
+    /// Whose signatures count.
+    pub signers: &'a Signers,
+}
+
+/// What is installed: its record, and what belongs to it unless its files are damaged.
+#[derive(Clone, Copy, Debug)]
+pub struct Installed<'a> {
+    /// Its record.
+    pub record: &'a Record,
+    /// Its manifest, and whose signatures on it are good, whatever has become of the keys since.
+    pub contents: Option<(&'a Manifest, &'a Signers)>,
+}
+
+/// What the operator means although it is unusual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meant {
+    /// An older version takes the place of a newer one.
+    pub downgrade: bool,
+    /// Other contents take the place of the same version.
+    pub same_version: bool,
+}
 
 /// Whether a package may take the place of what is installed.
 ///
 /// # Errors
 /// Why not, and what to do: a sentence.
 pub fn plan(
-    new: &Manifest,
-    digest: &Digest,
-    installed: Installed<'_>,
+    new: Offered<'_>,
+    installed: Option<Installed<'_>>,
     node: Node<'_>,
-    allow_downgrade: bool,
+    meant: Meant,
 ) -> Result<Plan, String> {
-    fits(new, node)?;
-    let Some((record, before)) = installed else { return Ok(Plan::New(new.asks())) };
-    if let (true, Some(_)) = (record.digest == *digest, before) {
+    let Offered { manifest, digest, signers } = new;
+    fits(manifest, node)?;
+    let Some(Installed { record, contents }) = installed else { return Ok(Plan::New(manifest.asks())) };
+    if let (true, Some(_)) = (record.digest == digest, contents) {
         return Ok(Plan::Same);
     }
-    if new.version.cmp_precedence(&record.version).is_lt() && !allow_downgrade {
+    check_version(manifest, &digest, record, meant)?;
+    // Of files that are damaged nobody knows what they asked for, nor whose they were.
+    let Some((before, signers_before)) = contents else { return Ok(Plan::New(manifest.asks())) };
+    if (signers, signers_before) != (&Signers::new(), &Signers::new()) && signers.is_disjoint(signers_before)
+    {
+        return Ok(Plan::OtherSigner(manifest.asks()));
+    }
+    let more = manifest.asks_beyond(before);
+    Ok(if more.is_empty() { Plan::Update } else { Plan::More(more) })
+}
+
+fn check_version(new: &Manifest, digest: &Digest, record: &Record, meant: Meant) -> Result<(), String> {
+    let (name, version) = (&new.name, &new.version);
+    let order = version.cmp_precedence(&record.version);
+    if order.is_lt() && !meant.downgrade {
         return Err(format!(
-            "{} {} is older than {}, which is installed, and may have faults that were mended since: if it is meant, \
+            "{name} {version} is older than {}, which is installed, and may have faults that were mended since: if it is meant, \
              --allow-downgrade",
-            new.name, new.version, record.version
+            record.version
         ));
     }
-    // Of files that are damaged nobody knows what they asked for.
-    let Some(before) = before else { return Ok(Plan::New(new.asks())) };
-    let more = new.asks_beyond(before);
-    Ok(if more.is_empty() { Plan::Update } else { Plan::More(more) })
+    if order.is_eq() && record.digest != *digest && !meant.same_version {
+        return Err(format!(
+            "{name} {version} is installed already with other contents (digest {}, and this is {}): have it built with a version of its own; \
+             if it is meant, --force",
+            record.digest.prefix(),
+            digest.prefix()
+        ));
+    }
+    Ok(())
 }
 
 fn fits(new: &Manifest, node: Node<'_>) -> Result<(), String> {
@@ -240,9 +291,63 @@ mod tests {
         // Whether what is installed can be read makes no difference.
         for manifest in [Some(new), None] {
             let installed = installed.map(|_| (&record, manifest));
-            let why = plan(new, &Digest::of(b"new"), installed, NODE, false).unwrap_err();
+            let why = planned_as(new, b"new", installed, Meant::default()).unwrap_err();
             assert!(why.contains(expected), "{why}");
         }
+    }
+
+    /// By nobody who signs.
+    fn planned_as(
+        new: &Manifest,
+        digest: &[u8],
+        installed: Option<(&Record, Option<&Manifest>)>,
+        meant: Meant,
+    ) -> Result<Plan, String> {
+        let nobody = Signers::new();
+        let installed = installed.map(|(record, manifest)| Installed {
+            record,
+            contents: manifest.map(|manifest| (manifest, &nobody)),
+        });
+        plan(Offered { manifest: new, digest: Digest::of(digest), signers: &nobody }, installed, NODE, meant)
+    }
+
+    #[test]
+    fn another_signer_of_an_installed_name_is_granted_nothing_by_what_was_granted_before() {
+        let key = |byte: u8| KeyId::try_from(format!("{byte:02x}").repeat(8)).unwrap();
+        let (old, new) = (manifest("a", "1.0.0", PLAIN), manifest("a", "1.0.1", PLAIN));
+        let record = record("1.0.0");
+        let check = |before: &[u8], now: &[u8], expected: Plan| {
+            let (before, now) =
+                (before.iter().map(|it| key(*it)).collect(), now.iter().map(|it| key(*it)).collect());
+            let installed = Installed { record: &record, contents: Some((&old, &before)) };
+            let offered = Offered { manifest: &new, digest: Digest::of(b"new"), signers: &now };
+            assert_eq!(
+                plan(offered, Some(installed), NODE, Meant::default()),
+                Ok(expected),
+                "{before:?} {now:?}"
+            );
+        };
+        check(&[1], &[1], Plan::Update);
+        check(&[1, 2], &[2, 3], Plan::Update);
+        check(&[], &[], Plan::Update);
+        for (before, now) in [(&[1][..], &[2][..]), (&[1], &[]), (&[], &[1])] {
+            check(before, now, Plan::OtherSigner(new.asks()));
+        }
+    }
+
+    #[test]
+    fn other_contents_of_the_same_version_have_to_be_meant() {
+        let new = manifest("a", "1.0.0", PLAIN);
+        let there = record("1.0.0");
+        for contents in [Some(&new), None] {
+            let why = planned_as(&new, b"new", Some((&there, contents)), Meant::default()).unwrap_err();
+            assert!(
+                why.contains("is installed already with other contents") && why.contains("--force"),
+                "{why}"
+            );
+        }
+        let meant = Meant { same_version: true, ..Meant::default() };
+        assert_eq!(planned_as(&new, b"new", Some((&there, Some(&new))), meant), Ok(Plan::Update));
     }
 
     #[test]
@@ -265,7 +370,7 @@ mod tests {
             manifest("a", "1.0.1", &format!("{PLAIN}{now}")),
         );
         let record = record("1.0.0");
-        let plan = plan(&new, &Digest::of(b"new"), Some((&record, Some(&old))), NODE, false).unwrap();
+        let plan = planned_as(&new, b"new", Some((&record, Some(&old))), Meant::default()).unwrap();
         assert!(expected(&plan), "{plan:?}");
     }
 
@@ -276,7 +381,7 @@ mod tests {
         planned(hears, "", |plan| *plan == Plan::Update);
         planned("", hears, |plan| matches!(plan, Plan::More(asks) if asks[0].name == "packet.in"));
         let new = manifest("a", "1.0.0", &format!("{PLAIN}{hears}"));
-        let first = plan(&new, &Digest::of(b"new"), None, NODE, false).unwrap();
+        let first = planned_as(&new, b"new", None, Meant::default()).unwrap();
         assert_eq!(first, Plan::New(new.asks()));
     }
 
@@ -284,9 +389,12 @@ mod tests {
     fn the_same_again_changes_nothing_and_an_older_one_can_be_meant() {
         let new = manifest("a", "1.0.0", PLAIN);
         let (same, later) = (record("1.0.0"), record("2.0.0"));
-        assert_eq!(plan(&new, &same.digest, Some((&same, Some(&new))), NODE, false), Ok(Plan::Same));
-        assert_eq!(plan(&new, &Digest::of(b"new"), Some((&later, Some(&new))), NODE, true), Ok(Plan::Update));
-        let damaged = plan(&new, &same.digest, Some((&same, None)), NODE, false);
+        // Its digest is that of its version's text.
+        let again = |contents| planned_as(&new, b"1.0.0", Some((&same, contents)), Meant::default());
+        assert_eq!(again(Some(&new)), Ok(Plan::Same));
+        let meant = Meant { downgrade: true, ..Meant::default() };
+        assert_eq!(planned_as(&new, b"new", Some((&later, Some(&new))), meant), Ok(Plan::Update));
+        let damaged = again(None);
         assert_eq!(damaged, Ok(Plan::New(new.asks())));
     }
 

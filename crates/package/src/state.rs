@@ -393,7 +393,11 @@ fn make_folder(folder: &Path, mode: u32) -> Result<(), StateError> {
 }
 
 fn open_new_or_old(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(path)
+    // Whoever can open it could lock it and keep everybody else out (flock(2)).
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    // One of an earlier version may be open to others. Who does not own it cannot change that, and need not.
+    let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
+    Ok(file)
 }
 
 /// Removes a folder with all that is in it, if it is there. Links in it are removed and not followed.

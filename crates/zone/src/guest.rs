@@ -53,9 +53,21 @@ macro_rules! export_app {
     };
 }
 
+/// What a caller hands over; nothing at the address 0 is an empty list, as it is in C.
+///
+/// # Safety
+/// Beyond that, `length` bytes at `start` can be read and stay as they are for `'a`.
+unsafe fn bytes<'a>(start: *const u8, length: usize) -> &'a [u8] {
+    if length == 0 || start.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's promise; the address is not null.
+    unsafe { std::slice::from_raw_parts(start, length) }
+}
+
 extern "C" fn create<G: Guest>(settings: *const u8, length: usize, sink: CommandSink) -> *mut c_void {
     // SAFETY: the table's contract: `length` readable bytes that stay as they are during this call.
-    let settings = unsafe { std::slice::from_raw_parts(settings, length) };
+    let settings = unsafe { bytes(settings, length) };
     let mut commands = Vec::new();
     let started = catch_unwind(AssertUnwindSafe(|| G::start(settings, &mut commands)));
     let guest = match started {
@@ -80,7 +92,7 @@ extern "C" fn on_events<G: Guest>(
     // time.
     let instance = unsafe { &mut *app.cast::<Instance<G>>() };
     // SAFETY: the table's contract: `length` readable bytes that stay as they are during this call.
-    let frames = unsafe { std::slice::from_raw_parts(frames, length) };
+    let frames = unsafe { bytes(frames, length) };
     let Instance { guest, commands } = instance;
     // After a panic the instance is in an unknown state; the contract is that it is not called again.
     let done = catch_unwind(AssertUnwindSafe(|| guest.on_events(frames, commands)));

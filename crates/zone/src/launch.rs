@@ -57,6 +57,10 @@ const STACK_BYTES: u64 = 2 << 20;
 /// only reserve (glibc reserves 64 MiB for each thread and writes to little of it).
 const ADDRESS_ROOM_BYTES: u64 = 512 << 20;
 
+/// No core dump, neither into a file nor to a program: with 0 Linux still pipes the whole memory to the program that `core_pattern` names, as root; 1 is its
+/// word for "not even that" (core(5), "Piping core dumps to a program"), and a file needs at least a page.
+const NO_CORE: u64 = 1;
+
 /// Before this Linux the processes of a user are counted for the whole machine, also in a user namespace.
 const COUNTS_PROCESSES_BY_NAMESPACE: (u32, u32) = (5, 14);
 
@@ -76,6 +80,8 @@ pub struct Confinement {
     pub user: Option<u32>,
     /// Folders of control groups that the launcher joins, made by the monitor.
     pub cgroups: Vec<PathBuf>,
+    /// Folders that other apps may write: no link that lies in one is followed on the way to what is granted.
+    pub others_write: Vec<PathBuf>,
     /// What the monitor found already that it cannot enforce.
     pub known_gaps: Vec<NotEnforced>,
 }
@@ -278,7 +284,7 @@ fn own_session() -> Option<NotEnforced> {
 fn rlimits(limits: &Limits) -> [(Resource, u64, &'static str); 6] {
     let (data_bytes, stack_bytes) = data_and_stack(limits.memory_bytes);
     [
-        (Resource::Core, limits.core_bytes, "core_bytes"),
+        (Resource::Core, limits.core_bytes.max(NO_CORE), "core_bytes"),
         (Resource::Fsize, limits.file_bytes, "file_bytes"),
         (Resource::Nofile, u64::from(limits.open_files), "open_files"),
         (Resource::As, limits.memory_bytes.saturating_add(ADDRESS_ROOM_BYTES), "memory_bytes"),

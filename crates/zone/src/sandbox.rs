@@ -58,6 +58,18 @@ pub struct Network {
     pub connect: Vec<SocketAddr>,
 }
 
+impl Files {
+    /// What of these whoever has the others may change, if anything: the path here, and the folder there. Of two that both write the same either may.
+    #[must_use]
+    pub fn changed_by<'a>(&'a self, others: &'a Files) -> Option<(&'a Path, &'a Path)> {
+        let meets = |own: &Path, theirs: &Path| own.starts_with(theirs) || theirs.starts_with(own);
+        self.read.iter().chain(&self.write).find_map(|own| {
+            let theirs = others.write.iter().find(|theirs| meets(own, theirs))?;
+            Some((own.as_path(), theirs.as_path()))
+        })
+    }
+}
+
 impl Default for Sandbox {
     fn default() -> Sandbox {
         Sandbox {
@@ -171,6 +183,24 @@ mod tests {
         let many = vec!["\"/x\""; GRANTS_MAX + 1].join(",");
         let flaw = "65 grants are more than the 64 of one app";
         check(&format!(r#"{{"fs": {{"read": [{many}]}}}}"#), Ok(Some(flaw)));
+    }
+
+    #[test]
+    fn files_meet_where_one_may_write_what_the_other_uses() {
+        let files = |read: &[&str], write: &[&str]| {
+            let paths = |paths: &[&str]| paths.iter().map(Into::into).collect();
+            Files { read: paths(read), write: paths(write) }
+        };
+        let check = |own: &Files, others: &Files, expected: Option<(&str, &str)>| {
+            let expected = expected.map(|(own, theirs)| (Path::new(own), Path::new(theirs)));
+            assert_eq!(own.changed_by(others), expected, "{own:?} {others:?}");
+        };
+        let writes = files(&[], &["/data/a"]);
+        check(&files(&["/data/a/out"], &[]), &writes, Some(("/data/a/out", "/data/a")));
+        check(&files(&["/data"], &[]), &writes, Some(("/data", "/data/a")));
+        check(&writes, &writes, Some(("/data/a", "/data/a")));
+        check(&files(&["/data/ab"], &["/data/b"]), &writes, None);
+        check(&writes, &files(&["/data/a"], &[]), None);
     }
 
     #[test]

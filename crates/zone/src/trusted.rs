@@ -41,6 +41,13 @@ pub enum TrustedFault {
         /// The version of its table.
         version: u32,
     },
+    /// Its table is shorter than what is read of it.
+    ShortTable {
+        /// What the table says of its size, in bytes.
+        size: u32,
+    },
+    /// It pushed commands that lie nowhere.
+    NoFrames,
     /// It did not come to be; what it said of it, if anything.
     NotCreated(String),
     /// It panicked.
@@ -63,6 +70,14 @@ impl fmt::Display for TrustedFault {
                     "it was built for version {version} of the app table, and this node has {TABLE_VERSION}; build it anew"
                 )
             }
+            TrustedFault::ShortTable { size } => {
+                let needed = size_of::<AppTable>();
+                write!(
+                    f,
+                    "its app table has {size} bytes, and version {TABLE_VERSION} has {needed}; build it anew"
+                )
+            }
+            TrustedFault::NoFrames => f.write_str("it gave commands at the address 0"),
             TrustedFault::NotCreated(said) if said.is_empty() => f.write_str("it did not start"),
             TrustedFault::NotCreated(said) => write!(f, "it did not start: {said}"),
             TrustedFault::Panicked => f.write_str("it panicked"),
@@ -97,7 +112,12 @@ impl TrustedCode {
         if version != TABLE_VERSION {
             return Err(TrustedFault::OtherVersion { version });
         }
-        // SAFETY: of this version a table has this layout.
+        // SAFETY: its size is the second word of every table of this version, however short it is.
+        let size = unsafe { (&raw const (**table).size).read() };
+        if usize::try_from(size).is_ok_and(|size| size < size_of::<AppTable>()) {
+            return Err(TrustedFault::ShortTable { size });
+        }
+        // SAFETY: a table of this version that is no shorter has this layout; what a longer one has behind it is not read.
         let table = unsafe { **table };
         Ok(TrustedCode { table, library: Some(Arc::new(library)) })
     }
@@ -118,6 +138,8 @@ impl TrustedCode {
 struct Collected {
     frames: Vec<u8>,
     overflowed: bool,
+    /// Bytes were to be taken from the address 0.
+    from_nowhere: bool,
 }
 
 impl Collected {
@@ -133,7 +155,15 @@ extern "C" fn push(context: *mut c_void, frames: *const u8, length: usize) {
         collected.overflowed = true;
         return;
     }
-    // SAFETY: the table's contract: `length` readable bytes that stay as they are during this call.
+    // In C an empty list is often no list at all.
+    if length == 0 {
+        return;
+    }
+    if frames.is_null() {
+        collected.from_nowhere = true;
+        return;
+    }
+    // SAFETY: the table's contract: `length` readable bytes that stay as they are during this call. The address is not null.
     collected.frames.extend_from_slice(unsafe { std::slice::from_raw_parts(frames, length) });
 }
 
@@ -155,6 +185,7 @@ impl TrustedApp {
             (self.code.table.on_events)(self.instance, frames.as_ptr(), frames.len(), self.commands.sink());
         let fault = match status {
             status::OK if self.commands.overflowed => TrustedFault::TooManyCommands,
+            status::OK if self.commands.from_nowhere => TrustedFault::NoFrames,
             status::OK => return Ok(()),
             status::PANICKED => TrustedFault::Panicked,
             other => TrustedFault::BadStatus(other),
@@ -263,6 +294,76 @@ mod tests {
     fn a_file_that_is_no_shared_object_is_refused_by_name() {
         let refused = TrustedCode::load(Path::new("/etc/hostname")).err().unwrap();
         assert!(refused.to_string().starts_with("/etc/hostname could not be loaded"), "{refused}");
+    }
+
+    /// What loading an object says whose table begins with this version and size, and has nothing behind them.
+    fn refusal_of_table(version: u32, size: usize) -> Option<TrustedFault> {
+        let folder =
+            std::env::temp_dir().join(format!("burnet-table-{}-{version}-{size}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (source, object) = (folder.join("table.c"), folder.join("table.so"));
+        let text = format!("struct {{ unsigned version, size; }} BURNET_APP = {{ {version}, {size} }};\n");
+        std::fs::write(&source, text).unwrap();
+        let mut compiler = std::process::Command::new("cc");
+        let made = compiler.args(["-shared", "-fPIC", "-o"]).arg(&object).arg(&source).status().unwrap();
+        assert!(made.success(), "cc makes what rustc links with it");
+        let refusal = TrustedCode::load(&object).err();
+        std::fs::remove_dir_all(&folder).unwrap();
+        refusal
+    }
+
+    #[test]
+    fn a_table_that_is_shorter_than_what_is_read_of_it_is_refused_in_a_sentence() {
+        let short = size_of::<AppTable>() - 1;
+        for size in [0, 8, short] {
+            let refusal = refusal_of_table(TABLE_VERSION, size);
+            assert_eq!(refusal, Some(TrustedFault::ShortTable { size: size as u32 }));
+            assert!(refusal.unwrap().to_string().contains(&format!("its app table has {size} bytes")));
+        }
+        let other = TABLE_VERSION + 1;
+        assert_eq!(refusal_of_table(other, 8), Some(TrustedFault::OtherVersion { version: other }));
+    }
+
+    /// An app as one in C might be: it pushes what its events say, an address and a length.
+    extern "C" fn create_in_c(settings: *const u8, length: usize, _: CommandSink) -> *mut c_void {
+        assert!(!settings.is_null() || length == 0);
+        std::ptr::dangling_mut::<u8>().cast()
+    }
+
+    extern "C" fn push_in_c(_: *mut c_void, events: *const u8, length: usize, sink: CommandSink) -> i32 {
+        (sink.push)(sink.context, std::ptr::null(), 0);
+        if length > 0 && !events.is_null() {
+            (sink.push)(sink.context, std::ptr::null(), length);
+        }
+        status::OK
+    }
+
+    extern "C" fn destroy_in_c(_: *mut c_void) {}
+
+    #[test]
+    fn nothing_at_the_address_0_is_an_empty_list_and_something_there_is_a_fault() {
+        let table = AppTable {
+            version: TABLE_VERSION,
+            size: size_of::<AppTable>() as u32,
+            create: create_in_c,
+            on_events: push_in_c,
+            destroy: destroy_in_c,
+        };
+        let mut app = TrustedCode::built_in(table).start(b"{}").unwrap();
+        app.on_events(&[]).unwrap();
+        assert_eq!(commands(&mut app), b"");
+        assert_eq!(app.on_events(b"x"), Err(TrustedFault::NoFrames));
+    }
+
+    #[test]
+    fn a_guest_takes_nothing_at_the_address_0_as_an_empty_list() {
+        let table = table::<Echo>();
+        let mut kept = Collected::default();
+        // Empty settings are refused by it in a sentence.
+        assert!((table.create)(std::ptr::null(), 0, kept.sink()).is_null());
+        let instance = (table.create)(b"{}".as_ptr(), 2, kept.sink());
+        assert_eq!((table.on_events)(instance, std::ptr::null(), 0, kept.sink()), status::OK);
+        (table.destroy)(instance);
     }
 
     #[test]

@@ -102,7 +102,15 @@ fn a_limit_of_processes_holds_or_the_operator_is_told_why_not() {
 fn confinement(limits: Limits, code: Code) -> Confinement {
     let mut sandbox = Sandbox { own_user: false, ..Sandbox::default() };
     sandbox.fs.write.push(std::env::temp_dir());
-    Confinement { limits, sandbox, code, user: None, cgroups: Vec::new(), known_gaps: Vec::new() }
+    Confinement {
+        limits,
+        sandbox,
+        code,
+        user: None,
+        cgroups: Vec::new(),
+        others_write: Vec::new(),
+        known_gaps: Vec::new(),
+    }
 }
 
 fn play(role: &str) {

@@ -200,6 +200,9 @@ pub struct AppInstallArgs {
     /// Install it even if a newer version is installed
     #[arg(long)]
     pub allow_downgrade: bool,
+    /// Install it even if the same version is installed with other contents
+    #[arg(long)]
+    pub force: bool,
     /// Start it on the running node, or in place of the version that runs there
     #[arg(long)]
     pub start: bool,

@@ -14,7 +14,7 @@ use self::launches::Launches;
 
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
-use crate::config::{Config, Installed, Surroundings, users};
+use crate::config::{self, Config, Installed, Surroundings, users};
 use crate::interpreter::Interpreter;
 use crate::logging;
 use crate::services;
@@ -47,12 +47,16 @@ struct ZoneLaunch {
     package: Option<Installed>,
     cgroups: Vec<PathBuf>,
     gaps: Vec<NotEnforced>,
+    others_write: Vec<PathBuf>,
 }
 
 /// `burnet run`: this process becomes the monitor.
 pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     let mut config = Config::load(args, &Surroundings::of_this_process()?, &apps::ALL)?;
     logging::start(config.node.log);
+    for line in config::shared_folders(&config.apps) {
+        tracing::warn!("{line}");
+    }
     granting::say(&config);
     give_numbers(&mut config)?;
     if args.die_with_parent {
@@ -156,6 +160,7 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
             package: launches.of_app(&app.name).package,
             cgroups: seat.cgroups.clone(),
             gaps: seat.gaps.clone(),
+            others_write: seat.others_write.clone(),
         };
         zone_program(&own, &launch)
     };
@@ -231,6 +236,7 @@ pub fn try_zone() -> Result<Vec<NotEnforced>, String> {
         interpreter: None,
         cgroups: Vec::new(),
         gaps: Vec::new(),
+        others_write: Vec::new(),
     };
     let launch = serde_json::to_string(&launch).map_err(|error| error.to_string())?;
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -254,15 +260,15 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let ZoneLaunch { limits, mut sandbox, source, interpreter, user, package, cgroups, gaps: known_gaps } =
-        launch;
+    let ZoneLaunch { limits, mut sandbox, source, interpreter, user, package, cgroups, .. } = launch;
+    let (known_gaps, others_write) = (launch.gaps, launch.others_write);
     // Before the zone is closed: in it, the state folder is out of sight.
     if let Some(Err(altered)) = package.as_ref().map(Installed::check) {
         eprintln!("{altered}");
         return ExitCode::from(2);
     }
     let code = code(&source, interpreter, &mut sandbox);
-    let confinement = Confinement { limits, sandbox, code, user, cgroups, known_gaps };
+    let confinement = Confinement { limits, sandbox, code, user, cgroups, others_write, known_gaps };
     let confined = match confine(&confinement) {
         Ok(confined) => confined,
         Err(error) => {

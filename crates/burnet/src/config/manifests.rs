@@ -22,6 +22,7 @@ use package::manifest::{Limits as AskedLimits, MANIFEST_BYTES_MAX, MANIFEST_PATH
 use package::toml_text::Fault;
 use serde_json::Value;
 use zone::Sandbox;
+use zone::sandbox::Files;
 
 use super::app::{self, AppReference, name_of_file};
 use super::grant::all_of_grant_all;
@@ -288,16 +289,22 @@ fn fill_limits(limits: &mut zone::Limits, asked: &AskedLimits) {
     }
 }
 
-/// A grant of the operator's takes the place of the package's of the same name.
-fn fill_sandbox(sandbox: &mut Sandbox, granted: &System) {
+/// The files that a manifest names.
+pub fn files(system: &System) -> Files {
     let paths = |paths: &Option<BTreeSet<PlainPath>>| -> Vec<PathBuf> {
         paths.iter().flatten().map(|path| path.as_path().to_owned()).collect()
     };
+    Files { read: paths(&system.fs_read), write: paths(&system.fs_write) }
+}
+
+/// A grant of the operator's takes the place of the package's of the same name.
+fn fill_sandbox(sandbox: &mut Sandbox, granted: &System) {
+    let files = files(granted);
     if sandbox.fs.read.is_empty() {
-        sandbox.fs.read = paths(&granted.fs_read);
+        sandbox.fs.read = files.read;
     }
     if sandbox.fs.write.is_empty() {
-        sandbox.fs.write = paths(&granted.fs_write);
+        sandbox.fs.write = files.write;
     }
     if sandbox.net.connect.is_empty() {
         sandbox.net.connect = granted.net_connect.iter().flatten().map(|endpoint| endpoint.0).collect();

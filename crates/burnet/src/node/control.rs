@@ -9,11 +9,13 @@
 //!
 //! It waits only in its poll, touches no packet, and says to the monitor that the node is alive only if every worker has moved.
 
+mod loading;
 mod reloading;
 
 use super::accepting::Accepting;
 use super::desk::{Asker, Desk};
 use super::judging;
+use super::loader::Loader;
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine};
 use super::mark::Mark;
 use super::operator::{Answer, NodeView, Question, no_such_app};
@@ -25,7 +27,6 @@ use super::shortfalls::Shortfalls;
 use super::socket::OperatorSocket;
 use super::usage::{UsageDesk, soft_limit};
 use super::worker::{RECORDS_WORKER, WAKER_TOKEN, Worker, WorkerSetup, now_unix_ms};
-use crate::apps;
 use crate::config::{AppGrant, Config, OpenFlowVersion, Role};
 use crate::descriptors;
 use crate::services;
@@ -151,7 +152,7 @@ struct Control {
     safe_mode: Option<Ending>,
     /// What of the configuration that was read last could not hold, for the answer that follows.
     left_of_reload: Option<String>,
-    mark: Mark,
+    loader: Loader,
     turns_seen: Vec<u64>,
     to_monitor: Vec<FromKernel>,
     epoch: Instant,
@@ -200,7 +201,7 @@ impl Control {
             kernel: None,
             safe_mode: None,
             left_of_reload: None,
-            mark: Mark::of_control(board),
+            loader: Loader::new(Mark::of_control(board), control_line),
             to_monitor: vec![FromKernel::Ready],
             epoch,
             ending: None,
@@ -245,6 +246,7 @@ impl Control {
                 self.packages.write_down();
                 self.to_monitor.push(FromKernel::Alive);
             }
+            self.give_up_loading();
             self.count_zones();
             self.tell_monitor(channel);
         }
@@ -349,26 +351,13 @@ impl Control {
                 self.tell_all(|| ToWorker::DetachZone { zone: ZoneId(zone), generation });
             }
             ToKernel::LoadTrusted { zone, app, source, settings, grant } => {
-                // Somebody has vouched for its files: to read them here would hold up everybody.
-                let loaded = self.mark.calling(ZoneId(zone), || apps::trusted_code(&source));
-                match loaded.and_then(|code| Ok((code, AppGrant::read(grant)?))) {
-                    Ok((code, grant)) => {
-                        self.tell_grant(&app, &grant);
-                        let grant = Box::new(grant.to_kernel());
-                        let settings = serde_json::to_vec(&settings).unwrap_or_default();
-                        self.tell_all(|| ToWorker::LoadTrusted {
-                            zone: ZoneId(zone),
-                            app: app.clone(),
-                            code: code.clone(),
-                            settings: settings.clone(),
-                            grant: grant.clone(),
-                        });
-                    }
-                    Err(reason) => self.to_monitor.push(FromKernel::TrustedFault { app, reason }),
+                if let Err(reason) = self.load_trusted(zone, app.clone(), source, &settings, grant) {
+                    self.to_monitor.push(FromKernel::TrustedFault { app, reason });
                 }
             }
             ToKernel::UnloadTrusted { zone, app, reason } => {
                 tracing::info!("app {app} is unloaded: {reason}");
+                self.loader.forget(zone);
                 self.tell_all(|| ToWorker::DetachZone { zone: ZoneId(zone), generation: 0 });
             }
             ToKernel::Regrant { zone, app, generation, grant } => self.regrant(zone, &app, generation, grant),
@@ -523,6 +512,7 @@ impl Control {
                 FromWorker::AuditKept { generation, up_to } => {
                     self.to_monitor.push(FromKernel::AuditKept { generation, up_to });
                 }
+                FromWorker::Loaded { zone, number, loaded } => self.on_loaded(zone, number, loaded),
                 FromWorker::Ended => self.ended_workers += 1,
             }
         }

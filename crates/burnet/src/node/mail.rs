@@ -232,6 +232,15 @@ pub enum FromWorker {
         /// The number.
         up_to: u64,
     },
+    /// Code of a trusted app, from the thread that loads it.
+    Loaded {
+        /// Its zone.
+        zone: u16,
+        /// Which load of it.
+        number: u64,
+        /// The code, or why there is none.
+        loaded: Result<TrustedCode, String>,
+    },
     /// A worker has ended as it was told to.
     Ended,
 }

@@ -16,6 +16,7 @@ mod desk;
 mod dispatch;
 mod giving_way;
 mod judging;
+mod loader;
 mod log_lines;
 mod mail;
 mod mark;

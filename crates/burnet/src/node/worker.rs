@@ -152,6 +152,8 @@ pub struct Worker {
     /// What was refused and is not in the records yet.
     to_record: Refusals,
     giving_way: GivingWay,
+    /// Memory for effects, empty.
+    spare_effects: Vec<Effect>,
     ending: bool,
 }
 
@@ -196,6 +198,7 @@ impl Worker {
             has_letters: false,
             to_record: Refusals::default(),
             giving_way: GivingWay::default(),
+            spare_effects: Vec::new(),
             ending: false,
         })
     }
@@ -461,28 +464,36 @@ impl Worker {
     }
 
     fn carry_out_effects(&mut self) {
-        while let Some(effect) = self.dispatch.effects.pop() {
-            match effect {
-                Effect::Punt(datapath) => self.punt(datapath),
-                Effect::Meter { datapath, step } => self.take_meter_step(datapath, step),
-                Effect::MeterSettled(datapath) => self.tell_of_meter(datapath),
-                Effect::Replay(zone) => self.replay(zone),
-                Effect::Evict => self.evict(),
-                Effect::Shadowed { zone, of, datapath, its, priority } => {
-                    self.tell_of_shadow(zone, of, datapath, [its, priority]);
-                }
-                Effect::Ask { datapath, asked } => self.ask_for_kernel(datapath, asked),
-                Effect::WaitForSizes { zone, datapath } => self.wait_for_sizes(zone, datapath),
-                Effect::SizesUnknown { datapath, entries_if_unknown } => {
-                    sizes::tell_of_unknown_sizes(datapath, entries_if_unknown)
-                }
-                Effect::RefusedByQuota { zone, kind, hard } => {
-                    self.to_record.count(zone, &Refusal::Quota { kind, hard });
-                }
-                Effect::SoftLimit { zone, datapath, kind, used, soft, hard } => {
-                    let quota = kind as u16;
-                    self.warn_of_limit(zone, kind, &SoftLimit { datapath, quota, used, soft, hard });
-                }
+        while !self.dispatch.effects.is_empty() {
+            // In the order in which they came; what follows from them comes behind. The memory is used again.
+            let spare = std::mem::take(&mut self.spare_effects);
+            let mut effects = std::mem::replace(&mut self.dispatch.effects, spare);
+            effects.drain(..).for_each(|effect| self.carry_out(effect));
+            self.spare_effects = effects;
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Punt(datapath) => self.punt(datapath),
+            Effect::Meter { datapath, step } => self.take_meter_step(datapath, step),
+            Effect::MeterSettled(datapath) => self.tell_of_meter(datapath),
+            Effect::Replay(zone) => self.replay(zone),
+            Effect::Evict => self.evict(),
+            Effect::Shadowed { zone, of, datapath, its, priority } => {
+                self.tell_of_shadow(zone, of, datapath, [its, priority]);
+            }
+            Effect::Ask { datapath, asked } => self.ask_for_kernel(datapath, asked),
+            Effect::WaitForSizes { zone, datapath } => self.wait_for_sizes(zone, datapath),
+            Effect::SizesUnknown { datapath, entries_if_unknown } => {
+                sizes::tell_of_unknown_sizes(datapath, entries_if_unknown)
+            }
+            Effect::RefusedByQuota { zone, kind, hard } => {
+                self.to_record.count(zone, &Refusal::Quota { kind, hard });
+            }
+            Effect::SoftLimit { zone, datapath, kind, used, soft, hard } => {
+                let quota = kind as u16;
+                self.warn_of_limit(zone, kind, &SoftLimit { datapath, quota, used, soft, hard });
             }
         }
     }

@@ -415,3 +415,25 @@ fn who_breaks_the_protocol_or_is_a_second_switch_of_an_id_that_is_up_is_in_the_r
 
 #[path = "worker_load_tests.rs"]
 mod load;
+
+#[test]
+fn what_follows_from_commands_is_carried_out_in_its_order() {
+    let mut bench = Bench::new();
+    let mut app = bench.attach(VICTIM, "victim", Grant::nothing());
+    let limit = |used| Effect::SoftLimit {
+        zone: VICTIM,
+        datapath: DatapathId(1),
+        kind: QuotaKind::CommandsPerS,
+        used,
+        soft: 1,
+        hard: 9,
+    };
+    bench.worker.dispatch.effects.extend((1..=5).map(limit));
+    bench.worker.carry_out_effects();
+    bench.turn();
+    let heard = app.hear(|event| match event {
+        Event::SoftLimit(limit) => Some(limit.used),
+        _ => None,
+    });
+    assert_eq!(heard, [1, 2, 3, 4, 5]);
+}

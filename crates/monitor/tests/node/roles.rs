@@ -170,7 +170,15 @@ pub fn zone(args: &[String]) {
     };
     let known_gaps = vec![NotEnforced::new("cpu_percent", "the test says so")];
     let limits = Limits { processes: None, ..Limits::default() };
-    let confinement = Confinement { limits, sandbox, code, user: None, cgroups: Vec::new(), known_gaps };
+    let confinement = Confinement {
+        limits,
+        sandbox,
+        code,
+        user: None,
+        cgroups: Vec::new(),
+        others_write: Vec::new(),
+        known_gaps,
+    };
     let confined = launch::confine(&confinement).unwrap();
     for gap in confined.not_enforced() {
         eprintln!("{}{}", monitor::ZONE_REMARK, serde_json::to_string(gap).unwrap());

@@ -202,7 +202,6 @@ const ALLOWED_OF_OLD: &[i64] = &[
     libc::SYS_rename,
     libc::SYS_rmdir,
     libc::SYS_select,
-    libc::SYS_setrlimit,
     libc::SYS_signalfd,
     libc::SYS_stat,
     libc::SYS_symlink,
@@ -309,6 +308,12 @@ const IOCTL: &[u64] =
 
 /// fcntl(2) operations by which Linux would send signals to whom the app names.
 const FCNTL_SIGNALS: [i32; 3] = [libc::F_SETOWN, F_SETSIG, F_SETOWN_EX];
+
+/// setsockopt(2) options by which a pair of sockets holds more of Linux's memory, which no limit of the process counts.
+const BUFFERS: [i32; 4] = [libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE];
+
+/// resource.h of Linux: the same on all machines that a node runs on.
+const RLIMIT_CORE: i32 = 4;
 
 // fcntl.h of Linux; libc has them not on every kind of machine.
 const F_SETSIG: i32 = 10;
@@ -489,13 +494,7 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
         (libc::SYS_sendto, vec![all([without(3, FAST_OPEN)?])?]),
         (libc::SYS_sendmsg, vec![all([without(2, FAST_OPEN)?])?]),
         (libc::SYS_sendmmsg, vec![all([without(3, FAST_OPEN)?])?]),
-        (
-            libc::SYS_setsockopt,
-            vec![
-                all([is_not(1, word(libc::IPPROTO_TCP))?])?,
-                all([is_not(2, word(libc::TCP_FASTOPEN_CONNECT))?])?,
-            ],
-        ),
+        (libc::SYS_setsockopt, options(calls)?),
         // No file runs as whoever made it: others see what is written to `fs.write`, without the mount that takes it away here.
         (libc::SYS_fchmod, vec![all([without(1, SET_ID)?])?]),
         (libc::SYS_fchmodat, vec![all([without(2, SET_ID)?])?]),
@@ -505,8 +504,14 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
         (libc::SYS_clone, vec![all([masked(0, cloned.0, cloned.1)?])?]),
         (libc::SYS_kill, vec![all([is(0, own_pid)?])?]),
         (libc::SYS_tgkill, vec![all([is(0, own_pid)?])?]),
-        // Only its own limits; they cannot be raised.
-        (libc::SYS_prlimit64, vec![all([is(0, 0)?])?]),
+        // Only its own limits; they cannot be raised. That of core dumps cannot be lowered either: less than this little is more (`NO_CORE`).
+        (
+            libc::SYS_prlimit64,
+            vec![
+                all([is(0, 0)?, is_not(1, word(RLIMIT_CORE))?])?,
+                all([is(0, 0)?, SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)?])?,
+            ],
+        ),
         (
             libc::SYS_socketpair,
             [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(unix_pair).into_iter().collect::<Result<_, _>>()?,
@@ -515,6 +520,8 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
             libc::SYS_fcntl,
             vec![all(FCNTL_SIGNALS
                 .iter()
+                // A pipe holds memory of Linux's, which no limit of the process counts.
+                .chain(&[libc::F_SETPIPE_SZ])
                 .map(|operation| is_not(1, word(*operation)))
                 .collect::<Result<Vec<_>, _>>()?)?],
         ),
@@ -526,6 +533,7 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
     ]);
     #[cfg(target_arch = "x86_64")]
     rules.extend([
+        (libc::SYS_setrlimit, vec![all([is_not(0, word(RLIMIT_CORE))?])?]),
         (libc::SYS_chmod, vec![all([without(1, SET_ID)?])?]),
         (libc::SYS_creat, vec![all([without(1, SET_ID)?])?]),
         (libc::SYS_open, opening(1)?),
@@ -537,6 +545,18 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
         rules.insert(libc::SYS_execveat, vec![all([is(0, word(fd))?, is(4, word(libc::AT_EMPTY_PATH))?])?]);
     }
     Ok(rules)
+}
+
+/// Where an app connects to nobody, its sockets are pairs, and what they hold is bounded by their number.
+fn options(calls: &Calls) -> Result<Vec<SeccompRule>, seccompiler::Error> {
+    let (of_tcp, of_sockets) = (word(libc::IPPROTO_TCP), word(libc::SOL_SOCKET));
+    let buffers = BUFFERS.iter().filter(|_| !calls.must_ask).map(|option| is_not(2, word(*option)));
+    let sockets = std::iter::once(is(1, of_sockets)).chain(buffers).collect::<Result<Vec<_>, _>>()?;
+    Ok(vec![
+        all([is_not(1, of_tcp)?, is_not(1, of_sockets)?])?,
+        all([is(1, of_tcp)?, is_not(2, word(libc::TCP_FASTOPEN_CONNECT))?])?,
+        all(sockets)?,
+    ])
 }
 
 /// The mode is the argument behind the flags, and means nothing unless a file is made.

@@ -87,7 +87,7 @@ fn as_first_process(
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(failed("die with the launcher"))?;
     rustix::system::sethostname(HOST_NAME).map_err(failed("names"))?;
-    let root = match root::build(&confinement.sandbox, code) {
+    let root = match root::build(&confinement.sandbox, code, &confinement.others_write, confinement.user) {
         Ok(unrestricted) => {
             gaps.extend(unrestricted);
             true

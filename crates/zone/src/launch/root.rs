@@ -18,15 +18,16 @@
 use std::ffi::CString;
 use std::fs::{self, Permissions};
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
-    mount_remount, unmount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
+    mount_bind_recursive, mount_change, mount_remount, move_mount, open_tree, unmount,
 };
 
 use super::LaunchError;
@@ -57,7 +58,12 @@ impl From<LaunchError> for NotBuilt {
 }
 
 /// Builds it and moves into it; says what in it could not be restricted.
-pub(super) fn build(sandbox: &Sandbox, code: &[PathBuf]) -> Result<Vec<NotEnforced>, NotBuilt> {
+pub(super) fn build(
+    sandbox: &Sandbox,
+    code: &[PathBuf],
+    others_write: &[PathBuf],
+    app_user: Option<u32>,
+) -> Result<Vec<NotEnforced>, NotBuilt> {
     // Nothing that is mounted from here on is seen elsewhere.
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(NotBuilt::Refused)?;
@@ -67,7 +73,7 @@ pub(super) fn build(sandbox: &Sandbox, code: &[PathBuf]) -> Result<Vec<NotEnforc
     // What is made here is for the app's user too.
     let umask = rustix::process::umask(Mode::from_raw_mode(0o022));
     enter(place)?;
-    let gaps = fill(sandbox, code)?;
+    let gaps = fill(sandbox, code, &Links { others_write, app_user })?;
     rustix::process::umask(umask);
     leave_old()?;
     Ok(gaps)
@@ -85,13 +91,13 @@ fn leave_old() -> Result<(), LaunchError> {
     unmount(OLD, UnmountFlags::DETACH).map_err(on("root", OLD))?;
     fs::remove_dir(OLD).map_err(at("root", OLD))?;
     // Not what is mounted beneath: some of that is to be written.
-    match set_attributes(Path::new("/"), libc::MOUNT_ATTR_RDONLY, 0) {
+    match set_attributes(CWD, Path::new("/"), libc::MOUNT_ATTR_RDONLY, 0) {
         Err(Errno::NOSYS) => remount(Path::new("/"), libc::MOUNT_ATTR_RDONLY).map_err(on("root", "/")),
         done => done.map_err(on("root", "/")),
     }
 }
 
-fn fill(sandbox: &Sandbox, code: &[PathBuf]) -> Result<Vec<NotEnforced>, LaunchError> {
+fn fill(sandbox: &Sandbox, code: &[PathBuf], links: &Links<'_>) -> Result<Vec<NotEnforced>, LaunchError> {
     const KEEP_OUT: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
     const DATA: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
     const DEVICE: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
@@ -105,13 +111,13 @@ fn fill(sandbox: &Sandbox, code: &[PathBuf]) -> Result<Vec<NotEnforced>, LaunchE
     }
     own_proc();
     for path in code {
-        gaps.extend(show(path, KEEP_OUT).map_err(|error| error.of("the app's code"))?);
+        gaps.extend(show(path, KEEP_OUT, links).map_err(|error| error.of("the app's code"))?);
     }
     for path in &sandbox.fs.read {
-        gaps.extend(show(path, KEEP_OUT).map_err(|error| error.of("fs.read"))?);
+        gaps.extend(show(path, KEEP_OUT, links).map_err(|error| error.of("fs.read"))?);
     }
     for path in &sandbox.fs.write {
-        gaps.extend(show(path, DATA).map_err(|error| error.of("fs.write"))?);
+        gaps.extend(show(path, DATA, links).map_err(|error| error.of("fs.write"))?);
     }
     Ok(gaps)
 }
@@ -132,16 +138,78 @@ fn own_proc() {
 }
 
 fn show_if_there(path: &Path, attributes: u64) -> Result<Vec<NotEnforced>, LaunchError> {
-    if old(path).exists() { show(path, attributes) } else { Ok(Vec::new()) }
+    if old(path).exists() { show(path, attributes, &Links::SYSTEM) } else { Ok(Vec::new()) }
 }
 
-/// Puts a file or folder of the old root to the same path of the new one.
-fn show(path: &Path, attributes: u64) -> Result<Vec<NotEnforced>, LaunchError> {
-    let source = resolved(path).map_err(at("root", path))?;
-    let is_folder = source.is_dir();
-    make_place(path, is_folder).map_err(at("root", path))?;
-    mount_bind_recursive(&source, path).map_err(on("root", path))?;
-    restrict(path, attributes)
+/// The users of a node's apps lie within so many numbers.
+const APP_USERS: u32 = 1 << 16;
+
+/// Which links are followed on the way to a file.
+struct Links<'a> {
+    /// Not those that lie in one of these folders, which other apps may change.
+    others_write: &'a [PathBuf],
+    /// Nor those that a user of the node's apps made, of whom this is one: root's node gives each app one of its own.
+    app_user: Option<u32>,
+}
+
+impl Links<'_> {
+    /// Of the system's own folders: nobody but root changes them.
+    const SYSTEM: Links<'static> = Links { others_write: &[], app_user: None };
+
+    /// Why one is not followed, if it is not: `link` is its path beneath a root.
+    fn refusal(&self, root: &Path, link: &Path, owner: u32) -> Option<io::Error> {
+        let path = Path::new("/").join(link.strip_prefix(root).unwrap_or(link));
+        let why = match self.others_write.iter().find(|folder| path.starts_with(folder)) {
+            Some(folder) => format!("lies in {}, which another app may change", folder.display()),
+            None if self.app_user.is_some_and(|user| user.abs_diff(owner) < APP_USERS) => {
+                format!("was made by the user {owner}, who is an app")
+            }
+            None => return None,
+        };
+        let words = format!(
+            "{} is a link, which {why}, and is not followed: grant the path that it leads to",
+            path.display()
+        );
+        Some(io::Error::new(io::ErrorKind::PermissionDenied, words))
+    }
+}
+
+/// Puts a file or folder of the old root to the same path of the new one. From the moment when it is found it is known by a descriptor, so that nobody can put another in
+/// its place.
+fn show(path: &Path, attributes: u64, links: &Links<'_>) -> Result<Vec<NotEnforced>, LaunchError> {
+    let source = resolved(Path::new(OLD), path, links).map_err(at("root", path))?;
+    let found = open_as_it_is(&source).map_err(on("root", path))?;
+    let mode = rustix::fs::fstat(&found).map_err(on("root", path))?.st_mode;
+    make_place(path, FileType::from_raw_mode(mode) == FileType::Directory).map_err(at("root", path))?;
+    let place = resolved(Path::new("/"), path, links).map_err(at("root", path))?;
+    match mount_found(&found, &place, attributes) {
+        // Before Linux 5.12 by their paths, and each mount is restricted by itself.
+        Err(Errno::NOSYS) => {
+            mount_bind_recursive(&source, path).map_err(on("root", path))?;
+            restrict(path, attributes)
+        }
+        done => done.map(|()| Vec::new()).map_err(on("root", path)),
+    }
+}
+
+/// By a path without links; one that was put there since is an error.
+fn open_as_it_is(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::NOSYS) => rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty()),
+        done => done,
+    }
+}
+
+/// Mounts what a descriptor stands for, restricted with all that is mounted beneath it before it is anywhere to be seen.
+fn mount_found(found: &OwnedFd, place: &Path, attributes: u64) -> Result<(), Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let flags = flags | OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::AT_RECURSIVE;
+    let tree = open_tree(found, c"", flags)?;
+    set_attributes(tree.as_fd(), Path::new(""), attributes, libc::AT_RECURSIVE | libc::AT_EMPTY_PATH)?;
+    let place = open_as_it_is(place)?;
+    let both = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(&tree, c"", &place, c"", both)
 }
 
 /// Something to mount on, unless what is there already will do.
@@ -162,28 +230,32 @@ fn old(path: &Path) -> PathBuf {
     Path::new(OLD).join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// The same file without links in its path: an absolute link in the old root would lead into the new one.
-fn resolved(path: &Path) -> io::Result<PathBuf> {
-    let mut done = PathBuf::from(OLD);
+/// The same file beneath this root without links in its path: an absolute link in the old root would lead into the new one.
+fn resolved(root: &Path, path: &Path, links: &Links<'_>) -> io::Result<PathBuf> {
+    let mut done = root.to_owned();
     let mut left: Vec<_> = components(path);
     for _ in 0..LINKS_MAX {
         let Some(next) = left.pop() else { return Ok(done) };
         if next == ".." {
-            if done != Path::new(OLD) {
+            if done != root {
                 done.pop();
             }
             continue;
         }
         done.push(next);
-        if let Ok(target) = fs::read_link(&done) {
-            done.pop();
-            if target.is_absolute() {
-                done = PathBuf::from(OLD);
-            }
-            left.extend(components(&target));
-        } else {
-            fs::symlink_metadata(&done)?;
+        let found = fs::symlink_metadata(&done)?;
+        if !found.is_symlink() {
+            continue;
         }
+        if let Some(refusal) = links.refusal(root, &done, found.uid()) {
+            return Err(refusal);
+        }
+        let target = fs::read_link(&done)?;
+        done.pop();
+        if target.is_absolute() {
+            done = root.to_owned();
+        }
+        left.extend(components(&target));
     }
     Err(Errno::LOOP.into())
 }
@@ -201,7 +273,7 @@ fn components(path: &Path) -> Vec<std::ffi::OsString> {
 
 /// Restricts a mount and all beneath it; says what beneath it stays as it was.
 fn restrict(path: &Path, attributes: u64) -> Result<Vec<NotEnforced>, LaunchError> {
-    match set_attributes(path, attributes, libc::AT_RECURSIVE) {
+    match set_attributes(CWD, path, attributes, libc::AT_RECURSIVE) {
         // Before Linux 5.12 each mount is restricted by itself.
         Err(Errno::NOSYS) => {
             remount(path, attributes).map_err(on("root", path))?;
@@ -266,14 +338,19 @@ fn remount_flags(attributes: u64) -> MountFlags {
 }
 
 /// mount_setattr(2).
-fn set_attributes(path: &Path, attributes: u64, flags: libc::c_int) -> Result<(), Errno> {
+fn set_attributes(
+    folder: BorrowedFd<'_>,
+    path: &Path,
+    attributes: u64,
+    flags: libc::c_int,
+) -> Result<(), Errno> {
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
     let set = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
     // SAFETY: the path is a C string and the attributes a structure of the size that is given; Linux reads both during the call only.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
+            folder.as_raw_fd(),
             path.as_ptr(),
             flags,
             &raw const set,

@@ -138,6 +138,27 @@ const DENIED: &[Attempt] = &[
     ),
     ("first place", || call(libc::SYS_setpriority, [0, 0, -20, 0, 0]), To(libc::EPERM)),
     ("more descriptors", more_descriptors, To(libc::EPERM)),
+    (
+        "a core dump after all",
+        || {
+            let less = rustix::process::Rlimit { current: Some(0), maximum: Some(1) };
+            Ok(rustix::process::setrlimit(rustix::process::Resource::Core, less)?)
+        },
+        To(libc::EPERM),
+    ),
+    (
+        "a larger pipe",
+        || call(libc::SYS_fcntl, [0, libc::F_SETPIPE_SZ.into(), 1 << 20, 0, 0]),
+        To(libc::EPERM),
+    ),
+    (
+        "larger buffers of sockets",
+        || {
+            let option = [libc::SOL_SOCKET, libc::SO_SNDBUF].map(i64::from);
+            call(libc::SYS_setsockopt, [0, option[0], option[1], 0, 0])
+        },
+        To(libc::EPERM),
+    ),
     ("another filter", || call(libc::SYS_seccomp, [0; 5]), To(libc::EPERM)),
 ];
 
@@ -157,6 +178,9 @@ const ALLOWED: &[Attempt] = &[
     ("random numbers", || read("/dev/urandom"), Through),
     ("nothing", || fs::write("/dev/null", "x"), Through),
     ("its own binary", || fs::metadata("/proc/self/exe").map(drop), Through),
+    ("what it is itself", || read("/proc/self/status"), Through),
+    ("its own thread", || read("/proc/thread-self/stat"), Through),
+    ("its limit of core dumps", no_core, Through),
     ("the time", || call(libc::SYS_clock_gettime, [0, 0, 0, 0, 0]), To(libc::EFAULT)),
     ("a signal to itself", || call(libc::SYS_kill, [i64::from(std::process::id()), 0, 0, 0, 0]), Through),
 ];
@@ -264,6 +288,13 @@ fn made_executable() -> io::Result<()> {
     let memory = vec![0_u8; 8192];
     let address = (memory.as_ptr() as i64 + page - 1) / page * page;
     call(libc::SYS_mprotect, [address, page, i64::from(libc::PROT_READ | libc::PROT_EXEC), 0, 0])
+}
+
+/// 1 and not 0, which would let Linux pipe the memory to a program.
+fn no_core() -> io::Result<()> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Core);
+    let is_none = (limit.current, limit.maximum) == (Some(1), Some(1));
+    if is_none { Ok(()) } else { Err(io::Error::other(format!("{limit:?}"))) }
 }
 
 fn more_descriptors() -> io::Result<()> {

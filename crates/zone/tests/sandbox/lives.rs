@@ -27,11 +27,70 @@ pub(crate) fn hold() {
     nobody_outlives_the_launcher();
     what_is_granted_is_there_and_no_more();
     a_grant_of_nothing_is_an_error_that_names_it();
+    a_link_that_another_could_make_is_not_followed();
     strict_means_that_nothing_is_left_out();
     pinned_cores_stay();
     the_processes_of_a_whole_zone_are_counted();
     connections_go_where_they_are_granted_and_nowhere_else();
     what_is_refused_is_said_to_the_operator();
+}
+
+/// Another app may write `theirs`, and makes links in it to what is nobody's; the operator granted what lies there.
+fn a_link_that_another_could_make_is_not_followed() {
+    let folder = std::env::temp_dir().join(format!("burnet-links-{}", std::process::id()));
+    for name in ["theirs/plain", "secret", "own"] {
+        fs::create_dir_all(folder.join(name)).unwrap();
+    }
+    fs::write(folder.join("secret/file"), "secret").unwrap();
+    fs::write(folder.join("theirs/plain/file"), "plain").unwrap();
+    let link = |to: &str, at: &str| std::os::unix::fs::symlink(folder.join(to), folder.join(at)).unwrap();
+    link("secret", "theirs/link");
+    link("secret", "own/link");
+    link("theirs/link", "own/further");
+    if geteuid().is_root() {
+        link("secret", "own/of-another");
+        std::os::unix::fs::lchown(folder.join("own/of-another"), Some(APP_USER + 1), None).unwrap();
+    }
+    let end = |which: &str| {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["live", "follow a link"])
+            .env("BURNET_TEST_FOLDER", &folder)
+            .env("BURNET_TEST_GRANT", folder.join(which))
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let planted = |which: &str| {
+        let said = end(which);
+        let why = format!(
+            "{} is a link, which lies in {}, which another app may change",
+            folder.join("theirs/link").display(),
+            folder.join("theirs").display()
+        );
+        assert!(said.contains(&why), "{which}: {said}");
+    };
+    planted("theirs/link");
+    planted("theirs/link/file");
+    planted("own/further/file");
+    assert_eq!(end("theirs/plain/file"), "plain\n");
+    assert_eq!(end("own/link/file"), "secret\n");
+    if geteuid().is_root() {
+        let said = end("own/of-another/file");
+        assert!(said.contains(&format!("was made by the user {}, who is an app", APP_USER + 1)), "{said}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+fn follow_a_link() {
+    let path = |name: &str| std::path::PathBuf::from(std::env::var_os(name).unwrap());
+    let granted = path("BURNET_TEST_GRANT");
+    let mut confinement = nothing_granted();
+    confinement.others_write = vec![path("BURNET_TEST_FOLDER").join("theirs")];
+    confinement.sandbox.fs.read = vec![granted.clone()];
+    match launch::confine(&confinement) {
+        Ok(_) => println!("{}", fs::read_to_string(granted).unwrap()),
+        Err(error) => println!("{error}"),
+    }
 }
 
 fn said(name: &str) -> String {
@@ -428,6 +487,7 @@ pub(crate) fn play(name: &str) {
             panic!("{}", close(&confinement).r#become());
         }
         "use what is granted" => use_what_is_granted(),
+        "follow a link" => follow_a_link(),
         "be granted nothing" => {
             confinement.sandbox.fs.read.push("/nowhere".into());
             println!("{}", launch::confine(&confinement).unwrap_err());

@@ -77,7 +77,15 @@ pub(crate) fn nothing_granted() -> Confinement {
     let user = geteuid().is_root().then_some(APP_USER);
     let sandbox = Sandbox { own_user: user.is_some(), ..Sandbox::default() };
     let limits = Limits { processes: Some(64), ..Limits::default() };
-    Confinement { limits, sandbox, code: Code::Here, user, cgroups: Vec::new(), known_gaps: Vec::new() }
+    Confinement {
+        limits,
+        sandbox,
+        code: Code::Here,
+        user,
+        cgroups: Vec::new(),
+        others_write: Vec::new(),
+        known_gaps: Vec::new(),
+    }
 }
 
 pub(crate) fn close(confinement: &Confinement) -> Confined {

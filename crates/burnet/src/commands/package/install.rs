@@ -10,10 +10,10 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use package::install::{Plan, Record, granted_after, plan};
-use package::manifest::Ask;
+use package::install::{Installed, Meant, Offered, Plan, Record, Signers, granted_after, plan};
+use package::manifest::{AppName, Ask};
 use package::state::{State, read_package_file};
-use package::trust::{Opinion, Require, require};
+use package::trust::{Opinion, Require, Standing, require};
 use package::{Manifest, Package};
 use serde::Serialize;
 
@@ -22,8 +22,11 @@ use crate::cli::package::{AppInstallArgs, AppVerifyArgs};
 use crate::cli::{Asking, CommandError};
 use crate::commands::audit;
 use crate::commands::{ask, json, unexpected};
+use crate::config::files;
 use crate::node::operator::{Answer, AppView, Question};
+use crate::visible::visible;
 use monitor::AppState;
+use zone::sandbox::Files;
 
 /// A package that may be used here, and what its signatures are worth.
 fn vouched<'a>(
@@ -53,8 +56,14 @@ pub fn verify(args: &AppVerifyArgs) -> Result<String, CommandError> {
     let bytes = read_package_file(&args.file)?;
     let (package, opinions) = vouched(&args.file, &bytes, &state, policy)?;
     let manifest = package.manifest();
-    plan(manifest, &package.digest(), None, this_node(), true)
-        .map_err(|why| CommandError::DidNotWork(format!("{}: {why}", args.file.display())))?;
+    let signers = signers(&opinions, |standing| standing == Standing::Counts);
+    plan(
+        Offered { manifest, digest: package.digest(), signers: &signers },
+        None,
+        this_node(),
+        Meant::default(),
+    )
+    .map_err(|why| CommandError::DidNotWork(format!("{}: {why}", args.file.display())))?;
     if args.json {
         return json(&Verified {
             name: manifest.name.as_str(),
@@ -92,33 +101,47 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     let lock = state.lock()?;
     let old = state.record(name)?;
     // What is there may be damaged; then its manifest does not count, and all is to be granted anew. Its version counts all the same.
-    let before =
-        old.as_ref().map(|record| (record, state.installed(name, record).ok().map(|found| found.manifest)));
-    let plan = plan(
-        manifest,
-        &package.digest(),
-        before.as_ref().map(|(record, manifest)| (*record, manifest.as_ref())),
-        this_node(),
-        args.allow_downgrade,
-    )
-    .map_err(CommandError::DidNotWork)?;
+    let before = old.as_ref().map(|record| {
+        let contents = state.installed(name, record).ok();
+        (record, contents.map(|found| (found.manifest, found.signatures)))
+    });
+    let counting = signers(&opinions, |standing| standing == Standing::Counts);
+    let signed_before = match &before {
+        Some((record, Some((_, signatures)))) => state.trust()?.opinions(&record.digest, signatures, now()),
+        _ => Vec::new(),
+    };
+    // Whatever has become of the key since.
+    let good = signers(&signed_before, |standing| !matches!(standing, Standing::Unknown | Standing::Altered));
+    let installed = before.as_ref().map(|(record, contents)| Installed {
+        record,
+        contents: contents.as_ref().map(|(manifest, _)| (manifest, &good)),
+    });
+    let offered = Offered { manifest, digest: package.digest(), signers: &counting };
+    let meant = Meant { downgrade: args.allow_downgrade, same_version: args.force };
+    let plan = plan(offered, installed, this_node(), meant).map_err(CommandError::DidNotWork)?;
+    let is_others = matches!(plan, Plan::OtherSigner(_));
     let asked = match &plan {
-        Plan::New(asks) | Plan::More(asks) => asks.as_slice(),
+        Plan::New(asks) | Plan::More(asks) | Plan::OtherSigner(asks) => asks.as_slice(),
         Plan::Update | Plan::Same => &[],
     };
-    if !asked.is_empty() {
-        let more =
-            if matches!(plan, Plan::More(_)) { "It asks for more than before, to:" } else { "It asks to:" };
-        let question = format!(
-            "{}{more}\n{}",
-            heading(&package, &opinions),
-            asks_in_lines(asked, std::io::stderr().is_terminal())
-        );
+    if !asked.is_empty() || is_others {
+        let colours = std::io::stderr().is_terminal();
+        let more = match &plan {
+            Plan::More(_) => "It asks for more than before, to:".to_owned(),
+            Plan::OtherSigner(_) => {
+                in_red(&anothers(name, &signed_before, &opinions), colours) + "\nIt asks to:"
+            }
+            _ => "It asks to:".to_owned(),
+        };
+        let shared: String =
+            shared_folders(&state, manifest).iter().map(|line| in_red(line, colours) + "\n").collect();
+        let question =
+            format!("{}{more}\n{}{shared}", heading(&package, &opinions), asks_in_lines(asked, colours));
         let stdin = std::io::stdin();
         let terminal = stdin.is_terminal();
         granted(&question, args.grant_all, terminal, &mut stdin.lock(), &mut std::io::stderr())?;
     }
-    let readable = before.as_ref().filter(|(_, manifest)| manifest.is_some());
+    let readable = before.as_ref().filter(|(_, contents)| contents.is_some() && !is_others);
     let granted_before = readable.map(|(record, _)| record.granted.clone()).unwrap_or_default();
     let record = Record {
         version: manifest.version.clone(),
@@ -138,6 +161,51 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
         return start(manifest, &record.digest.to_string(), args).map(|started| done + &started);
     }
     Ok(format!("{done}It runs from the node's next start on: burnet run --app {name}\n"))
+}
+
+fn signers(opinions: &[Opinion], counts: impl Fn(Standing) -> bool) -> Signers {
+    opinions.iter().filter(|opinion| counts(opinion.standing)).map(|opinion| opinion.key).collect()
+}
+
+/// Who signed what is there, and who signed what is to take its place.
+fn anothers(name: &AppName, before: &[Opinion], now: &[Opinion]) -> String {
+    let who = |opinions: &[Opinion]| {
+        let all: Vec<String> = opinions.iter().map(ToString::to_string).collect();
+        if all.is_empty() { "nobody".to_owned() } else { all.join(", ") }
+    };
+    format!(
+        "DANGEROUS: an app {name} is installed that was signed by {}; this one was signed by {}. Nothing that was granted before is kept.",
+        who(before),
+        who(now)
+    )
+}
+
+fn in_red(line: &str, colours: bool) -> String {
+    if colours { format!("\x1b[31m{line}\x1b[0m") } else { line.to_owned() }
+}
+
+/// Files that it may change and another installed app reads or changes, or the other way round: a line each.
+fn shared_folders(state: &State, manifest: &Manifest) -> Vec<String> {
+    let others = state.apps().unwrap_or_default();
+    let others = others.iter().filter(|other| **other != manifest.name).filter_map(|other| {
+        let record = state.record(other).ok()??;
+        let found = state.installed(other, &record).ok()?;
+        let granted = found.manifest.system.only(|ask| record.granted.contains(ask));
+        Some((other.to_string(), files(&granted)))
+    });
+    let own = (manifest.name.to_string(), files(&manifest.system));
+    let lines = |other| own_and(&own, &other);
+    others.flat_map(lines).map(|line| format!("  DANGEROUS: {line}")).collect()
+}
+
+fn own_and(own: &(String, Files), other: &(String, Files)) -> Vec<String> {
+    [(own, other), (other, own)]
+        .into_iter()
+        .filter_map(|((reads, files), (writes, others))| {
+            let (path, folder) = files.changed_by(others)?;
+            Some(format!("{reads} may use {}, and {writes} may change {}", path.display(), folder.display()))
+        })
+        .collect()
 }
 
 /// How long the node may take to look at the package and start it.
@@ -181,8 +249,10 @@ fn done(manifest: &Manifest, plan: &Plan, asked: &[Ask]) -> String {
     let how = match plan {
         Plan::Same => "was installed already; its files are put back as they were signed",
         Plan::Update => "is installed; it asks for no more than before, and what was granted stays",
-        Plan::New(_) | Plan::More(_) if asked.is_empty() => "is installed; it asks for nothing",
-        Plan::New(_) | Plan::More(_) => "is installed, with all that it asks for",
+        Plan::New(_) | Plan::More(_) | Plan::OtherSigner(_) if asked.is_empty() => {
+            "is installed; it asks for nothing"
+        }
+        Plan::New(_) | Plan::More(_) | Plan::OtherSigner(_) => "is installed, with all that it asks for",
     };
     format!("{name} {version} {how}\n")
 }
@@ -195,7 +265,7 @@ fn granted(
     answer: &mut impl BufRead,
     out: &mut impl Write,
 ) -> Result<(), CommandError> {
-    write!(out, "{question}")?;
+    write!(out, "{}", visible(question))?;
     if grant_all {
         return Ok(());
     }

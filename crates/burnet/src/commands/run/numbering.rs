@@ -8,6 +8,7 @@ use crate::zone_numbers::{PassedOn, TEXT_BYTES_MAX, ZoneNumbers};
 use monitor::AppSpec;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -72,7 +73,11 @@ fn read(path: &Path) -> io::Result<String> {
 
 /// Held until it is dropped. Two nodes with one folder must not give one number twice.
 fn lock(folder: &Path) -> io::Result<File> {
-    let file = File::options().create(true).append(true).open(folder.join(format!("{FILE}.lock")))?;
+    // Whoever can open it could lock it and keep every node from starting (flock(2)).
+    let path = folder.join(format!("{FILE}.lock"));
+    let file = File::options().create(true).append(true).mode(0o600).open(path)?;
+    // One of an earlier version may be open to others. Who does not own it cannot change that, and need not.
+    let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
     for _ in 0..TRIES {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -135,6 +140,8 @@ mod tests {
             matches!(&refused, CommandError::DidNotWork(why) if why.contains("another node")),
             "{refused}"
         );
+        let mode = fs::metadata(folder.join(format!("{FILE}.lock"))).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "nobody else can hold it");
         drop(held);
         assert_eq!(numbers(&folder, &["hub"]), Ok(vec![Some(1)]));
         fs::remove_dir_all(&folder).unwrap();

@@ -17,7 +17,7 @@ use super::launches::Launches;
 use super::{give_numbers, users_of};
 use crate::apps;
 use crate::cli::{CommandError, RunArgs};
-use crate::config::{Config, Surroundings};
+use crate::config::{Config, Surroundings, shared_folders};
 
 /// For a node with this configuration, that was started with these arguments.
 pub(super) fn reload(running: &Config, args: &RunArgs, around: Surroundings, launches: Launches) -> Reload {
@@ -55,7 +55,9 @@ fn all(
     let mut left = keep_what_stays(running, &mut read);
     give_numbers(&mut read)?;
     left.extend(services_that_differ(running, &read));
-    let changed = changed(running, &read);
+    let mut changed = changed(running, &read);
+    let known = shared_folders(&running.apps);
+    changed.extend(shared_folders(&read.apps).into_iter().filter(|line| !known.contains(line)));
     let handed_on = to_json(&read)?;
     monitor::check_reload(&read.apps, &handed_on, read.southbound.workers)
         .map_err(|error| CommandError::CannotBe(error.to_string()))?;

@@ -65,6 +65,7 @@ impl Control {
         };
         self.tell_grant(app, &grant);
         let grant = grant.to_kernel();
+        self.loader.regrant(zone, &grant);
         self.tell_all(|| ToWorker::Regrant {
             zone: ZoneId(zone),
             generation,
