@@ -4,7 +4,7 @@
 
 use flow::BadInput;
 
-use crate::error::{BAD_LEN, Unwritable, bad};
+use crate::error::Unwritable;
 use crate::message::{ErrorMessage, Hello, HelloElement, SwitchConfig};
 use crate::version::Version;
 use crate::wire::{Reader, Writer};
@@ -23,10 +23,18 @@ pub(crate) fn read_hello(version: Version, mut body: Reader<'_>) -> Result<Hello
     if !has_elements(version) {
         return Ok(Hello::default());
     }
-    Ok(Hello { elements: body.list(read_element)? })
+    let mut elements = Vec::new();
+    // An element that cannot be read says nothing, and neither does what follows it: without elements, the header's version counts.
+    while body.left() > 0
+        && let Ok(element) = read_element(&mut body)
+    {
+        elements.extend(element);
+    }
+    Ok(Hello { elements })
 }
 
-fn read_element(body: &mut Reader<'_>) -> Result<HelloElement, BadInput> {
+/// An element; `None` for a bitmap that is not made of words.
+fn read_element(body: &mut Reader<'_>) -> Result<Option<HelloElement>, BadInput> {
     let mut element = body.item(2, 4)?;
     let length = element.left();
     let padding = length.next_multiple_of(8) - length;
@@ -35,13 +43,12 @@ fn read_element(body: &mut Reader<'_>) -> Result<HelloElement, BadInput> {
     let kind = element.u16("type")?;
     element.skip(2)?;
     if kind != VERSION_BITMAP {
-        return Ok(HelloElement::Unknown { kind, body: element.rest().to_vec() });
+        return Ok(Some(HelloElement::Unknown { kind, body: element.rest().to_vec() }));
     }
     if element.left() % 4 != 0 {
-        let message = format!("a version bitmap of {} bytes is not made of 32-bit words", element.left());
-        return Err(bad(element.offset() - 2, "length", BAD_LEN, message));
+        return Ok(None);
     }
-    Ok(HelloElement::VersionBitmap(element.list(|words| words.u32("bitmaps"))?))
+    Ok(Some(HelloElement::VersionBitmap(element.list(|words| words.u32("bitmaps"))?)))
 }
 
 pub(crate) fn write_hello(version: Version, hello: &Hello, out: &mut Writer<'_>) -> Result<(), Unwritable> {

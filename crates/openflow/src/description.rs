@@ -12,6 +12,10 @@ const TEXT_LEN: usize = 256;
 const SERIAL_LEN: usize = 32;
 
 pub(crate) fn read(body: &mut Reader<'_>) -> Result<SwitchDesc, BadInput> {
+    if body.left() == 0 {
+        // Some switches have nothing to say.
+        return Ok(SwitchDesc::default());
+    }
     Ok(SwitchDesc {
         mfr_desc: body.text(TEXT_LEN, "mfr_desc")?,
         hw_desc: body.text(TEXT_LEN, "hw_desc")?,

@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-use openflow::Message;
+use openflow::message::{HelloElement, ReplyBody, SwitchDesc};
+use openflow::{Body, Message};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -39,11 +40,40 @@ fn versions_and_types_that_nobody_speaks_are_refused() {
 }
 
 #[test]
-fn parts_of_a_hello_that_lie_are_refused() {
-    check("04 00 0010 00000001 0001 0000 00000000", (1, 6, 10, "length"));
-    check("04 00 0010 00000001 0001 0009 00000000", (1, 6, 10, "length"));
-    check("04 00 0010 00000001 0001 0006 00000000", (1, 6, 10, "length"));
-    check("04 00 000b 00000001 0001 00", (1, 6, 8, "length"));
+fn parts_of_a_hello_that_lie_are_passed_over() {
+    let check = |text: &str, elements: &[HelloElement]| {
+        let Body::Hello(hello) = Message::decode(&bytes(text)).unwrap().body else { panic!("{text}") };
+        assert_eq!(hello.elements, elements, "{text}");
+    };
+    check("04 00 0010 00000001 0001 0000 00000000", &[]);
+    check("04 00 0010 00000001 0001 0009 00000000", &[]);
+    check("04 00 0010 00000001 0001 0006 00000000", &[]);
+    check("04 00 000b 00000001 0001 00", &[]);
+    let whole = HelloElement::VersionBitmap(vec![0x12]);
+    check("04 00 0018 00000001 0001 0008 00000012 0001 0000 00000000", std::slice::from_ref(&whole));
+    check("04 00 0018 00000001 0001 0006 00000000 0001 0008 00000012", &[whole]);
+}
+
+#[test]
+fn a_description_without_anything_is_an_empty_one() {
+    for text in ["04 13 0010 00000001 0000 0000 00000000", "01 11 000c 00000001 0000 0000"] {
+        let Body::MultipartReply(reply) = Message::decode(&bytes(text)).unwrap().body else {
+            panic!("{text}")
+        };
+        assert_eq!(reply.body, ReplyBody::Desc(SwitchDesc::default()));
+    }
+    check("01 11 000e 00000001 0000 0000 4142", (1, 6, 12, "mfr_desc"));
+}
+
+#[test]
+fn of_an_icmp_type_or_code_of_1_0_the_lower_eight_bits_count() {
+    // A flow mod of 1.0 for IPv4, ICMP, type 0x0108 and code 0xff00: every other field is wildcarded.
+    let fields =
+        "003fff0f 0000 000000000000 000000000000 0000 00 00 0800 00 01 0000 00000000 00000000 0108 ff00";
+    let rest = "0000000000000000 0000 0000 0000 0001 ffffffff ffff 0000";
+    let text = format!("01 0e 0048 00000001 {fields} {rest}");
+    let Body::FlowMod(flow_mod) = Message::decode(&bytes(&text)).unwrap().body else { panic!("{text}") };
+    assert_eq!(flow::text::match_to_string(&flow_mod.matching), "icmp,icmp_type=8,icmp_code=0");
 }
 
 #[test]

@@ -184,11 +184,11 @@ impl Desk {
     fn on_part(&mut self, reply: &StatsReply<'_>) {
         let mut room = FLOW_BYTES_MAX.saturating_sub(self.flow_bytes());
         let Some((of_switch, kept, missing)) = self.awaited(reply.ticket) else { return };
-        let entries = match flow_stats(reply) {
-            Ok(entries) => entries,
+        let views = match flow_views(reply) {
+            Ok(views) => views,
             Err(trouble) => return of_switch.end(Some(trouble), missing),
         };
-        for view in entries.iter().map(flow_view) {
+        for view in views {
             let bytes = FLOW_BYTES + view.matching.len() + view.actions.len();
             if bytes > room {
                 of_switch.left_out = true;
@@ -369,17 +369,65 @@ fn app_view(status: AppStatus, counts: &[ZoneCounts], trouble: Option<String>) -
     }
 }
 
-/// Reads a part as the multipart reply of OpenFlow 1.3 that it is the body of.
-fn flow_stats(reply: &StatsReply<'_>) -> Result<Vec<FlowStats>, String> {
+/// The entries of a part of an answer. One that cannot be read is shown as bytes, and hides no other.
+fn flow_views(reply: &StatsReply<'_>) -> Result<Vec<FlowView>, String> {
+    let whole = flow_stats(reply.multipart, reply.body);
+    if let Ok(entries) = whole {
+        return Ok(entries.iter().map(flow_view).collect());
+    }
+    let (mut views, mut rest) = (Vec::new(), reply.body);
+    while !rest.is_empty() {
+        let length = rest.first_chunk().map_or(0, |length| usize::from(u16::from_be_bytes(*length)));
+        let cut = rest.split_at_checked(length).filter(|_| length >= ENTRY_LEN_MIN);
+        // Where the lengths do not hold, nobody knows where an entry begins.
+        let Some((entry, behind)) = cut else { return whole.map(|_| views) };
+        rest = behind;
+        views.push(match flow_stats(reply.multipart, entry).as_deref() {
+            Ok([read]) => flow_view(read),
+            _ => unreadable_view(entry),
+        });
+    }
+    Ok(views)
+}
+
+/// An entry without match and instructions (1.3.5, 7.3.5.2), and where its match begins.
+const ENTRY_LEN_MIN: usize = 56;
+const MATCH_AT: usize = 48;
+
+/// What can be told of an entry that cannot be read: its numbers, and its match and instructions as bytes.
+fn unreadable_view(entry: &[u8]) -> FlowView {
+    let number = |at: usize, length: usize| {
+        let bytes = entry.get(at..at + length).unwrap_or_default();
+        bytes.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte))
+    };
+    let small = |at: usize| u16::try_from(number(at, 2)).unwrap_or_default();
+    let cookie = number(24, 8);
+    let bytes = entry.get(MATCH_AT..).unwrap_or_default();
+    FlowView {
+        table: entry.get(2).copied().unwrap_or_default(),
+        priority: small(12),
+        owner: ZoneId::owner_of(cookie).to_string(),
+        cookie: format!("{cookie:#x}"),
+        duration_s: number(4, 4) as f64 + number(8, 4) as f64 / 1e9,
+        idle_timeout_s: small(14),
+        hard_timeout_s: small(16),
+        packets: number(32, 8),
+        bytes: number(40, 8),
+        matching: "unreadable".to_owned(),
+        actions: bytes.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}")),
+    }
+}
+
+/// Reads entries as the multipart reply of OpenFlow 1.3 that they are the body of.
+fn flow_stats(multipart: u16, body: &[u8]) -> Result<Vec<FlowStats>, String> {
     const HEADERS: usize = 16;
-    let length =
-        u16::try_from(HEADERS + reply.body.len()).map_err(|_| "its answer is too long".to_owned())?;
+    let length = u16::try_from(HEADERS + body.len()).map_err(|_| "its answer is too long".to_owned())?;
     let mut bytes = vec![openflow::Version::V1_3.0, 19];
     bytes.extend_from_slice(&length.to_be_bytes());
     bytes.extend_from_slice(&[0; 4]);
-    bytes.extend_from_slice(&reply.multipart.to_be_bytes());
+    bytes.extend_from_slice(&multipart.to_be_bytes());
     bytes.extend_from_slice(&[0; 6]);
-    bytes.extend_from_slice(reply.body);
+    bytes.extend_from_slice(body);
     match Message::decode(&bytes).map(|message| message.body) {
         Ok(Body::MultipartReply(MultipartReply { body: ReplyBody::Flow(entries), .. })) => Ok(entries),
         Ok(_) => Err("it answered something else".to_owned()),
@@ -448,6 +496,23 @@ mod tests {
         desk.on_frame(&part(tickets[0].1, false, &[0, 1]));
         let answers = desk.take_answers(0);
         assert!(flows(&answers)[0].1.is_some_and(|trouble| trouble.contains("cannot be read")));
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_shown_as_bytes_and_hides_no_other() {
+        let mut desk = Desk::default();
+        let tickets = desk.open_flows(7, &[DatapathId(1)], 0);
+        let mut unreadable = entry();
+        unreadable[12..14].copy_from_slice(&[0, 9]);
+        // A match longer than its entry.
+        unreadable[50..52].copy_from_slice(&[0, 99]);
+        desk.on_frame(&part(tickets[0].1, false, &[entry(), unreadable, entry()].concat()));
+        let answers = desk.take_answers(0);
+        assert_eq!(flows(&answers), [(3, None)]);
+        let [(_, Answer::Flows(views))] = &answers[..] else { panic!("{answers:?}") };
+        let shown = &views[0].flows[1];
+        let found = (shown.priority, shown.matching.as_str(), shown.actions.as_str());
+        assert_eq!(found, (9, "unreadable", "0x0001006300000000"));
     }
 
     #[test]

@@ -291,9 +291,9 @@ impl Switch {
 }
 
 /// Where a packet-out may say that its packet came from: a port, even one that is not there, or the controller. 1.0's NONE and
-/// Open vSwitch's controllers of 1.3 say ANY.
+/// Open vSwitch's controllers of 1.3 say ANY, and some controllers 0, which is no port's number.
 fn can_come_from(port: PortNo) -> bool {
-    let is_port = port.0 > 0 && port.0 <= PortNo::MAX.0;
+    let is_port = port.0 <= PortNo::MAX.0;
     is_port || matches!(port, PortNo::CONTROLLER | PortNo::LOCAL | PortNo::ANY)
 }
 

@@ -7,7 +7,7 @@
 use flow::canonical::{MatchWriter, UsualFields, match_tlvs};
 use flow::{BadInput, Field, Match, MatchEntry, PortNo};
 
-use crate::error::{BAD_MATCH_VALUE, Unwritable, bad};
+use crate::error::Unwritable;
 use crate::header::HEADER_LEN;
 use crate::wire::{Reader, Writer};
 
@@ -70,14 +70,11 @@ pub(crate) struct WireMatch {
     nw_dst: u32,
     tp_src: u16,
     tp_dst: u16,
-    /// Where it began in the message.
-    offset: usize,
 }
 
 impl WireMatch {
-    /// Reads a match, which must not ask for what no packet can have.
+    /// Reads a match. What no packet can have is read as switches read it.
     pub(crate) fn read(body: &mut Reader<'_>) -> Result<WireMatch, BadInput> {
-        let offset = body.offset();
         let wildcards = body.u32("wildcards")?;
         let in_port = body.u16("in_port")?;
         let dl_src = body.array("dl_src")?;
@@ -91,7 +88,7 @@ impl WireMatch {
         body.skip(2)?;
         let (nw_src, nw_dst) = (body.u32("nw_src")?, body.u32("nw_dst")?);
         let (tp_src, tp_dst) = (body.u16("tp_src")?, body.u16("tp_dst")?);
-        let wire = WireMatch {
+        Ok(WireMatch {
             wildcards,
             in_port,
             dl_src,
@@ -105,10 +102,7 @@ impl WireMatch {
             nw_dst,
             tp_src,
             tp_dst,
-            offset,
-        };
-        wire.check()?;
-        Ok(wire)
+        })
     }
 
     /// The structure's 40 bytes, put together in one piece: every flow mod of 1.0 has one.
@@ -133,20 +127,6 @@ impl WireMatch {
     #[inline]
     const fn has(&self, bit: u32) -> bool {
         self.wildcards & bit == 0
-    }
-
-    /// An ICMP type or code above 255, which no packet can have, is OFPBMC_BAD_VALUE.
-    fn check(&self) -> Result<(), BadInput> {
-        let is_icmp = self.ipv4_proto() == Some(PROTO_ICMP);
-        let ports =
-            [(wildcard::TP_SRC, self.tp_src, 36, "tp_src"), (wildcard::TP_DST, self.tp_dst, 38, "tp_dst")];
-        for (bit, value, at, field) in ports {
-            if is_icmp && self.has(bit) && value > 0xff {
-                let message = format!("{value} is no ICMP type or code: they have 8 bits");
-                return Err(bad(self.offset + at, field, BAD_MATCH_VALUE, message));
-            }
-        }
-        Ok(())
     }
 
     /// The transport protocol, if the match is of IPv4 and says it.
@@ -211,11 +191,13 @@ impl WireMatch {
             Some(PROTO_ICMP) => (Field::Icmpv4Type, Field::Icmpv4Code),
             _ => return,
         };
+        // Types and codes of ICMP have 8 bits: of what is said in 16, switches look at the lower ones.
+        let counts = if proto == Some(PROTO_ICMP) { 0xff } else { u16::MAX };
         if self.has(wildcard::TP_SRC) {
-            field(src, self.tp_src.into(), None);
+            field(src, (self.tp_src & counts).into(), None);
         }
         if self.has(wildcard::TP_DST) {
-            field(dst, self.tp_dst.into(), None);
+            field(dst, (self.tp_dst & counts).into(), None);
         }
     }
 

@@ -3,7 +3,7 @@
 use flow::BadInput;
 use openflow::error::{BAD_LEN, BAD_MULTIPART};
 use openflow::message::{MULTIPART_MORE, MultipartReply, ReplyBody, TableFeatures, TableStats};
-use openflow::{Body, HEADER_LEN, Message, Version};
+use openflow::{Body, HEADER_LEN, Header, Message, Version};
 
 /// Where the body of a multipart message of 1.3 begins: type, flags and four bytes of padding follow the header (1.3.5, 7.3.5).
 pub const BODY_AT: usize = HEADER_LEN + 8;
@@ -16,6 +16,14 @@ pub struct ReplyPart {
     /// Whether another part follows.
     pub more: bool,
 }
+
+/// OFPMP_FLOW, and what an entry of it takes at least (1.3.5, 7.3.5.2; 1.0.0, 5.3.5).
+const FLOW: u16 = 1;
+const ENTRY_LEN_MIN: usize = 56;
+const ENTRY_1_0_LEN_MIN: usize = 88;
+
+/// OFPT_STATS_REPLY of 1.0.
+const STATS_REPLY: u8 = 17;
 
 /// OFPMP_TABLE and OFPMP_TABLE_FEATURES (1.3.5, 7.3.5).
 const TABLE: u16 = 3;
@@ -64,11 +72,25 @@ pub fn in_words_of_1_3(
     asked: u16,
     mut take: impl FnMut(&[u8], bool),
 ) -> Result<(), BadInput> {
-    let decoded = Message::decode(message)?;
+    let decoded = match Message::decode(message) {
+        Ok(decoded) => decoded,
+        Err(bad) if part.multipart == FLOW => return entry_by_entry(message, part, bad, &mut take),
+        Err(bad) => return Err(bad),
+    };
     if decoded.version == Version::V1_3 {
         take(message.get(BODY_AT..).unwrap_or_default(), part.more);
         return Ok(());
     }
+    say_in_1_3(decoded, part, asked, &mut take)
+}
+
+/// Says a reply of 1.0 in the words of 1.3.
+fn say_in_1_3(
+    decoded: Message,
+    part: ReplyPart,
+    asked: u16,
+    take: &mut dyn FnMut(&[u8], bool),
+) -> Result<(), BadInput> {
     let Body::MultipartReply(reply) = decoded.body else { return Ok(()) };
     let body = match reply.body {
         ReplyBody::Table(tables) if asked == TABLE_FEATURES => ReplyBody::TableFeatures(sizes_of(tables)),
@@ -88,6 +110,73 @@ pub fn in_words_of_1_3(
         }
     }
     Ok(())
+}
+
+/// The bodies of flow entries of which at least one cannot be read. None hides the others: what is sound is said as ever, and what cannot be read
+/// is handed on as it is (1.3), or as an entry whose match nobody knows and whose instruction holds its bytes (1.0).
+fn entry_by_entry(
+    message: &[u8],
+    part: ReplyPart,
+    bad: BadInput,
+    take: &mut dyn FnMut(&[u8], bool),
+) -> Result<(), BadInput> {
+    let is_1_3 = message.first() == Some(&Version::V1_3.0);
+    let body_at = if is_1_3 { BODY_AT } else { HEADER_LEN + 4 };
+    let least = if is_1_3 { ENTRY_LEN_MIN } else { ENTRY_1_0_LEN_MIN };
+    let body = message.get(body_at..).unwrap_or_default();
+    // Where the lengths do not hold, nobody knows where an entry begins.
+    let entries = split_entries(body, least).ok_or(bad)?;
+    if is_1_3 {
+        take(body, part.more);
+        return Ok(());
+    }
+    for (index, entry) in entries.iter().enumerate() {
+        let more = part.more || index + 1 < entries.len();
+        let head = Header {
+            version: Version::V1_0,
+            kind: STATS_REPLY,
+            // It was part of a message.
+            length: u16::try_from(body_at + entry.len()).unwrap_or(u16::MAX),
+            xid: 0,
+        };
+        let alone = [&head.to_bytes()[..], &FLOW.to_be_bytes(), &[0; 2], entry].concat();
+        let one = ReplyPart { more, ..part };
+        let said = Message::decode(&alone).and_then(|decoded| say_in_1_3(decoded, one, FLOW, take));
+        if said.is_err() {
+            take(&as_bytes(entry), more);
+        }
+    }
+    Ok(())
+}
+
+fn split_entries(mut body: &[u8], least: usize) -> Option<Vec<&[u8]>> {
+    let mut entries = Vec::new();
+    while !body.is_empty() {
+        let length = usize::from(u16::from_be_bytes(*body.first_chunk()?));
+        let (entry, rest) = body.split_at_checked(length).filter(|_| length >= least)?;
+        entries.push(entry);
+        body = rest;
+    }
+    Some(entries)
+}
+
+/// An entry of 1.0 that cannot be read, in the form of 1.3: its numbers; a match of a field that nobody has; an instruction of an experimenter
+/// that there is not, with the whole entry in it.
+fn as_bytes(entry: &[u8]) -> Vec<u8> {
+    let at = |range: std::ops::Range<usize>| entry.get(range).unwrap_or_default();
+    // OFPXMC_EXPERIMENTER, field 0, four bytes: the experimenter's number.
+    const NOBODYS_MATCH: [u8; 16] = [0, 1, 0, 12, 0xff, 0xff, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0];
+    let padded = entry.len().next_multiple_of(8);
+    let mut bytes =
+        [&[0, 0][..], at(2..4), at(44..52), at(52..58), &[0; 6], at(64..88), &NOBODYS_MATCH].concat();
+    // An instruction's length is 16 bits wide, as is the entry's: what is too long for both is cut.
+    let kept = padded.min(usize::from(u16::MAX) / 8 * 8 - bytes.len() - 8);
+    let length = u16::try_from(kept + 8).unwrap_or(u16::MAX);
+    bytes.extend_from_slice(&[&[0xff, 0xff][..], &length.to_be_bytes(), &[0; 4]].concat());
+    bytes.extend(entry.iter().copied().chain(std::iter::repeat(0)).take(kept));
+    let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+    bytes[..2].copy_from_slice(&length.to_be_bytes());
+    bytes
 }
 
 fn unsayable(refused: &openflow::Unwritable) -> BadInput {

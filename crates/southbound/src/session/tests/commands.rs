@@ -398,3 +398,60 @@ fn requests_are_bounded() {
     let other = Tag { zone: ZoneId(ZONE.0 + 1), ticket: 1 };
     assert_eq!(bench.turn(|session, turn| session.send(&command, 0, other, 0, turn)), Ok(()));
 }
+
+/// Asks for flow entries, and answers with this body: the bodies that the zone is told, and its outcomes.
+fn entries_told(version: Version, body: &[u8]) -> (Vec<Vec<u8>>, Vec<(u64, Outcome)>) {
+    let mut bench = Bench::up(version);
+    bench.send(What::StatsRequest(StatsRequest { multipart: 1, body: &every_rule() }), 2, false).unwrap();
+    let xid = bench.said_whole()[0].xid;
+    let (kind, gap): (u8, &[u8]) = if version == Version::V1_0 { (17, &[]) } else { (19, &[0; 4]) };
+    let whole = [&[0, 1, 0, 0][..], gap, body].concat();
+    let mut message = header(version.0, kind, (8 + whole.len()) as u16, xid);
+    message.extend_from_slice(&whole);
+    bench.hear_bytes(&message).unwrap();
+    let (mut bodies, mut ends) = (Vec::new(), Vec::new());
+    for (_, frame) in &bench.to_zones {
+        match Event::read(&Frame::read(frame).unwrap()).unwrap() {
+            Event::StatsReply(reply) => bodies.push(reply.body.to_vec()),
+            Event::Receipt(_, receipt) => ends.push((receipt.ticket, receipt.outcome)),
+            other => panic!("{other:?}"),
+        }
+    }
+    (bodies, ends)
+}
+
+/// OFPMP_FLOW of every rule of every table.
+fn every_rule() -> Vec<u8> {
+    let mut body = vec![0; 32];
+    body[0] = 0xff;
+    body[4..12].fill(0xff);
+    body.extend_from_slice(&[0, 1, 0, 4, 0, 0, 0, 0]);
+    body
+}
+
+#[test]
+fn one_flow_entry_that_cannot_be_read_hides_no_other() {
+    // 1.3: the second has a match that is longer than its entry.
+    let mut entry = vec![0; 56];
+    (entry[1], entry[49], entry[51]) = (56, 1, 4);
+    let mut unreadable = entry.clone();
+    unreadable[51] = 99;
+    let all = [&entry[..], &unreadable, &entry].concat();
+    assert_eq!(entries_told(Version::V1_3, &all), (vec![all.clone()], vec![]));
+    // 1.0: the second has an action of length 0.
+    let mut entry = vec![0; 88];
+    entry[1] = 88;
+    entry[4..8].copy_from_slice(&[0, 0x3f, 0xff, 0xff]);
+    let mut unreadable = [&entry[..], &[0; 8]].concat();
+    (unreadable[1], unreadable[53]) = (96, 7);
+    let (bodies, ends) = entries_told(Version::V1_0, &[&entry[..], &unreadable, &entry].concat());
+    assert_eq!((bodies.len(), ends.len()), (3, 0));
+    assert_eq!(bodies[0], bodies[2]);
+    // Its priority is there, and so are its bytes.
+    assert_eq!(bodies[1][12..14], [0, 7]);
+    assert!(bodies[1].windows(unreadable.len()).any(|bytes| bytes == unreadable));
+    let head = [4, 19, 0, (16 + bodies[1].len()) as u8, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    assert!(Message::decode(&[&head[..], &bodies[1]].concat()).is_ok(), "apps can read it");
+    // Where the lengths do not hold there is nothing to be told.
+    assert_eq!(entries_told(Version::V1_3, &[0; 56]).1, [(2, Outcome::Unknown)]);
+}

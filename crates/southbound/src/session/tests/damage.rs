@@ -56,6 +56,20 @@ fn an_error_that_is_damaged_is_not_answered_by_an_error() {
 }
 
 #[test]
+fn an_error_holds_the_first_bytes_of_what_it_answers_as_they_came() {
+    for (version, length) in [(1, 8), (4, 9), (1, 64), (4, 200)] {
+        let mut bench = Bench::up(Version(version));
+        let mut message = header(version, 99, length, 0xfeed);
+        message.extend((8..length).map(|number| number as u8));
+        bench.hear_bytes(&message).unwrap();
+        let [Message { xid: 0xfeed, body: Body::Error(error), .. }] = &bench.said_whole()[..] else {
+            panic!()
+        };
+        assert_eq!(error.data, message[..message.len().min(ERROR_DATA_LEN)]);
+    }
+}
+
+#[test]
 fn a_length_below_eight_ends_the_session() {
     let mut bench = Bench::up(Version::V1_3);
     let end = bench.hear_bytes(&header(4, 10, 7, 9)).unwrap_err();
