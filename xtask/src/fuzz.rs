@@ -1,6 +1,7 @@
-//! `cargo xtask fuzz [TARGET] [--seconds N]`: runs the fuzz targets of `fuzz/`, one after the other.
+//! `cargo xtask fuzz [TARGET] [--seconds N] [--seed N]`: runs the fuzz targets of `fuzz/`, one after the other; the target `oracle` runs the
+//! fuzzer of the reference monitor, which is a test of `tests/scenarios/oracle`, from a seed.
 //!
-//! In: a target's name and a time. Out: what cargo-fuzz prints; the corpus that it found in `fuzz/corpus`. It
+//! In: a target's name, a time and a seed. Out: what cargo-fuzz or the test prints; the corpus that cargo-fuzz found in `fuzz/corpus`. It
 //! never installs anything: cargo-fuzz and a nightly toolchain are the developer's to install.
 
 use crate::process;
@@ -18,10 +19,19 @@ const INPUT_LIMIT_S: u32 = 5;
 struct Request {
     target: Option<String>,
     seconds: u32,
+    seed: u64,
 }
+
+/// The fuzzer of the reference monitor. It needs neither cargo-fuzz nor a nightly toolchain.
+const ORACLE: &str = "oracle";
 
 pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let request = parse(arguments)?;
+    if request.target.as_deref() == Some(ORACLE) {
+        println!("fuzzing the reference monitor for {} s from seed {}", request.seconds, request.seed);
+        let status = oracle(&request).status().map_err(|error| format!("cannot run cargo test: {error}"))?;
+        return Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
     let targets = targets()?;
     let chosen: Vec<&String> = match &request.target {
         None => targets.iter().collect(),
@@ -44,15 +54,18 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 fn parse(arguments: &[String]) -> Result<Request, String> {
-    let mut request = Request { target: None, seconds: SECONDS };
+    let mut request = Request { target: None, seconds: SECONDS, seed: 1 };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         if word == "--seconds" {
             let value = words.next().ok_or("--seconds needs a number")?;
             request.seconds =
                 value.parse().map_err(|_| format!("--seconds {value}: not a number of seconds"))?;
+        } else if word == "--seed" {
+            let value = words.next().ok_or("--seed needs a number")?;
+            request.seed = value.parse().map_err(|_| format!("--seed {value}: not a number"))?;
         } else if word.starts_with('-') {
-            return Err(format!("`fuzz` does not know `{word}`; it takes [TARGET] [--seconds N]"));
+            return Err(format!("`fuzz` does not know `{word}`; it takes [TARGET] [--seconds N] [--seed N]"));
         } else if let Some(first) = request.target.replace(word.clone()) {
             return Err(format!("`fuzz` takes one target, and was given `{first}` and `{word}`"));
         }
@@ -70,6 +83,17 @@ fn targets() -> Result<Vec<String>, String> {
         sources.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
     names.sort();
     Ok(names)
+}
+
+/// Half of the time for each version of OpenFlow.
+fn oracle(request: &Request) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(tree::root()).stdin(Stdio::null());
+    command.args(["test", "--release", "-p", "system-tests", "--test", ORACLE, "no_app_does_at_our_switch"]);
+    command.args(["--", "--nocapture"]);
+    command.env("BURNET_ORACLE_SECONDS", (request.seconds / 2).max(1).to_string());
+    command.env("BURNET_ORACLE_SEED", request.seed.to_string());
+    command
 }
 
 fn command(target: &str, seconds: u32) -> Command {
@@ -100,8 +124,15 @@ mod tests {
         check("--seconds soon", Err("soon"));
         check("--minutes 1", Err("--minutes"));
         check("one two", Err("`one` and `two`"));
-        check("", Ok(Request { target: None, seconds: SECONDS }));
-        check("decode --seconds 600", Ok(Request { target: Some("decode".to_owned()), seconds: 600 }));
-        check("--seconds 1", Ok(Request { target: None, seconds: 1 }));
+        check("", Ok(Request { target: None, seconds: SECONDS, seed: 1 }));
+        check(
+            "decode --seconds 600",
+            Ok(Request { target: Some("decode".to_owned()), seconds: 600, seed: 1 }),
+        );
+        check("--seconds 1", Ok(Request { target: None, seconds: 1, seed: 1 }));
+        check("--seed", Err("--seed needs"));
+        check("oracle --seed seven", Err("seven"));
+        let oracle = Request { target: Some("oracle".to_owned()), seconds: 600, seed: 7 };
+        check("oracle --seconds 600 --seed 7", Ok(oracle));
     }
 }

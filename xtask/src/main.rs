@@ -54,7 +54,11 @@ const CHORES: [Chore; 7] = [
         run: experiment::run,
     },
     Chore { name: "wheel", about: "build the wheel of the Python SDK", run: wheel::run },
-    Chore { name: "fuzz", about: "run the fuzz targets: fuzz [TARGET] [--seconds N]", run: fuzz::run },
+    Chore {
+        name: "fuzz",
+        about: "run the fuzz targets: fuzz [TARGET|oracle] [--seconds N] [--seed N]",
+        run: fuzz::run,
+    },
 ];
 
 fn main() -> ExitCode {

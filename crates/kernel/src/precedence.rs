@@ -113,7 +113,7 @@ pub(crate) struct Precedence {
     on_overlap: OnOverlap,
     overlaps: Overlaps,
     /// The rule that was decided on last, until it is sent.
-    pending: Option<(Table, Placed)>,
+    pending: Option<(Table, Placed, Vec<Eviction>)>,
     evictions: Vec<Eviction>,
     /// The operator hears of a rule that shadows another not before this time.
     tell_from_ms: u64,
@@ -297,11 +297,10 @@ impl Kernel {
         if !self.make_room() {
             return Err(Refusal::TooManyCompared);
         }
-        if !met.evictions.is_empty() {
-            self.keep_evictions(met.evictions);
-            self.say_evictions(effects);
+        if !met.evictions.is_empty() && self.precedence.on_overlap == OnOverlap::Refuse {
+            effects.push(Effect::Evict);
         }
-        self.precedence.pending = Some((table, rule));
+        self.precedence.pending = Some((table, rule, met.evictions));
         Ok(())
     }
 
@@ -359,11 +358,12 @@ impl Kernel {
         !precedence.overlaps.is_full()
     }
 
-    /// The add that was decided on last was sent.
+    /// The add that was decided on last was sent: only now do others give way to it.
     #[inline]
     pub(crate) fn on_placed(&mut self) {
-        if let Some((table, rule)) = self.precedence.pending.take() {
+        if let Some((table, rule, evictions)) = self.precedence.pending.take() {
             self.precedence.overlaps.note(table, rule);
+            self.keep_evictions(evictions);
         }
     }
 

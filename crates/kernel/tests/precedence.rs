@@ -163,6 +163,25 @@ fn what_was_not_sent_is_in_nobodys_way() {
 }
 
 #[test]
+fn nobody_gives_way_to_what_was_not_sent() {
+    let mut node = Node::new();
+    assert_eq!(node.add(LATER, 65535, "tcp"), "sent");
+    let mut bytes = Vec::new();
+    let what = What::FlowMod(FlowMod { priority: 40, ..FlowMod::ADD });
+    let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what };
+    assert!(command::write::command(&mut bytes, &command));
+    let mut decide = || {
+        let decision = node.kernel.on_command(BEFORE, &Frame::read(&bytes).unwrap(), 0, &mut Vec::new());
+        assert!(matches!(decision, Decision::Send(_)), "{decision:?}");
+    };
+    decide();
+    decide();
+    assert!(node.evicted().is_empty(), "southbound had no way to say it");
+    assert_eq!(node.add(BEFORE, 40, ""), "sent");
+    assert_eq!(node.evicted(), [(LATER, 65535)]);
+}
+
+#[test]
 fn whoever_may_change_the_rules_of_others_stands_outside_of_the_order() {
     let across = writer(2).with(Capability::RuleWriteOthers);
     let mut node = Node::with(across, writer(1));

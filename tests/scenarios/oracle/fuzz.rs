@@ -14,6 +14,7 @@ use abi::event::{Event, OpenFlowVersion};
 use abi::{Frame, ZoneId};
 use flow::canonical::actions_raw;
 use flow::{DatapathId, PortNo};
+use kernel::OnOverlap;
 use openflow::Version;
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,7 @@ pub struct Tally {
 struct World {
     seed: u64,
     version: Version,
+    on_overlap: OnOverlap,
     facts: Vec<Facts>,
     steps: Vec<Step>,
 }
@@ -49,12 +51,13 @@ impl World {
     fn roll(seed: u64, version: Version, names: Names, switch: DatapathId) -> World {
         let mut dice = Dice::new(seed);
         let zones = 2 + dice.below(3) as u16;
+        let on_overlap = dice.pick(&[OnOverlap::Report, OnOverlap::Refuse]);
         let reaching = dice.chance(25).then(|| dice.below(zones.into()) as u16);
         let facts = (0..zones).map(|zone| Facts::roll(&mut dice, reaching == Some(zone))).collect();
         let openflow = if version == Version::V1_0 { OpenFlowVersion::V1_0 } else { OpenFlowVersion::V1_3 };
         let mut maker = Maker { dice: &mut dice, openflow, names, zones, switch, tickets: 0 };
         let steps = (0..STEPS).map(|_| maker.step()).collect();
-        World { seed, version, facts, steps }
+        World { seed, version, on_overlap, facts, steps }
     }
 
     fn words(&self, steps: &[Step]) -> String {
@@ -66,13 +69,20 @@ impl World {
             .zip(steps)
             .map(|(number, step): (u32, _)| format!("  {number}. {}", step.words()))
             .collect();
-        format!("OpenFlow {}, seed {}\n{}\n{}", self.version, self.seed, apps.join("\n"), steps.join("\n"))
+        format!(
+            "OpenFlow {}, seed {}, on overlap: {:?}\n{}\n{}",
+            self.version,
+            self.seed,
+            self.on_overlap,
+            apps.join("\n"),
+            steps.join("\n")
+        )
     }
 
     fn begin(&self, bench: &mut dyn Bench) -> Verdict<Node> {
         bench.begin(self.version)?;
         let zones = (1..).zip(&self.facts).map(|(zone, facts)| (ZoneId(zone), facts.grant()));
-        let mut node = Node::begin(bench, self.version, zones.collect())?;
+        let mut node = Node::begin(bench, self.version, self.on_overlap, zones.collect())?;
         for (zone, _) in (1..).zip(&self.facts).filter(|(_, facts)| facts.packet_in) {
             node.subscribe(bench, ZoneId(zone))?;
         }
@@ -111,7 +121,11 @@ impl World {
                     tally.passed += u64::from(passed);
                     let (after, frames) = (Snapshot::take(bench, self.version)?, bench.take_frames()?);
                     tally.frames += frames.len() as u64;
-                    judge.on_command(*zone, passed, &before, &after)?;
+                    judge.on_command(*zone, passed, &before, &after, &node.evicted)?;
+                    node.evicted.clear();
+                    if self.on_overlap == OnOverlap::Refuse {
+                        judge.on_order(&after)?;
+                    }
                     let heard = node.packet_ins - packet_ins;
                     let told = if bench.node().names() == Names::OpenFlows { heard } else { 0 };
                     on_what(&judge, *zone, bytes, passed, &frames, &after.hit_since(&before), told)?;
@@ -238,7 +252,7 @@ pub fn run(bench: &mut dyn Bench, version: Version, seed: u64, until: Until) -> 
     let (began, mut tally) = (Instant::now(), Tally::default());
     let names = bench.node().names();
     bench.begin(version)?;
-    let probe = Node::begin(bench, version, Vec::new())?;
+    let probe = Node::begin(bench, version, OnOverlap::Report, Vec::new())?;
     let switch = probe.switch();
     for seed in seed.. {
         let is_over = match until {

@@ -10,6 +10,7 @@ use abi::ZoneId;
 use flow::frame::FrameFields;
 use flow::text::{instructions_to_string, match_to_string};
 use flow::{Action, Instruction, Match, PortNo};
+use kernel::Eviction;
 use openflow::message::*;
 use openflow::{Body, Message, Version};
 use std::collections::{BTreeMap, BTreeSet};
@@ -159,7 +160,14 @@ impl Judge {
     }
 
     /// After a command of this app; `passed`: whether the kernel let it pass.
-    pub fn on_command(&mut self, zone: ZoneId, passed: bool, before: &Snapshot, after: &Snapshot) -> Verdict {
+    pub fn on_command(
+        &mut self,
+        zone: ZoneId,
+        passed: bool,
+        before: &Snapshot,
+        after: &Snapshot,
+        evicted: &[Eviction],
+    ) -> Verdict {
         let others = self.app(zone)?.others && passed;
         for (name, rule) in &before.rules {
             let now = after.rules.get(name);
@@ -170,7 +178,11 @@ impl Judge {
             // With a group of another its rules go; and what a modify of 1.0 has taken over, its owner of before may take back.
             let reaches = self.facts(owner.0).is_some_and(|it| it.others);
             let leans = reaches && (rule.leans_on_another() || self.openflow == Version::V1_0);
-            let may = passed && (owner == zone || others || leans);
+            let gave_way = evicted.iter().any(|it| {
+                let is_it = (it.table_id, it.priority, it.owner) == (name.0, name.1, owner);
+                is_it && it.for_zone == zone && zone.0 < owner.0
+            });
+            let may = passed && (owner == zone || others || leans || gave_way && now.is_none());
             if !may {
                 let became =
                     now.map_or("it is gone".to_owned(), |now| format!("now it is {}", words(name, now)));
@@ -186,6 +198,36 @@ impl Judge {
         }
         self.of_kind("group", others, zone, passed, &before.groups, &after.groups)?;
         self.of_kind("meter", others, zone, passed, &before.meters, &after.meters)
+    }
+
+    /// Of two apps' rules for a packet that one wins whose app comes first; the apps stand in the order of their numbers.
+    pub fn on_order(&self, after: &Snapshot) -> Verdict {
+        if self.is_mixed {
+            return Ok(());
+        }
+        let of_apps: Vec<(&Name, &Rule)> =
+            after.rules.iter().filter(|(_, rule)| self.facts(rule.owner().0).is_some()).collect();
+        for packet in packets() {
+            for port in 1..=PORTS {
+                let fields = FrameFields::read(&packet).from_port(PortNo(port));
+                let for_it = of_apps.iter().filter(|(_, rule)| rule.matching.matches(&fields));
+                self.on_order_of(&for_it.collect::<Vec<_>>())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_order_of(&self, rules: &[&(&Name, &Rule)]) -> Verdict {
+        for (name, rule) in rules {
+            let shadows = |(other, it): &&&(&Name, &Rule)| {
+                other.0 == name.0 && other.1 > name.1 && it.owner().0 > rule.owner().0
+            };
+            if let Some((other, it)) = rules.iter().find(shadows) {
+                let both = format!("{} by {}", words(name, rule), words(other, it));
+                return found("a rule of an app before is shadowed", both);
+            }
+        }
+        Ok(())
     }
 
     fn changed(&self, zone: ZoneId, old: &Rule, rule: &Rule, name: &Name) -> Verdict {

@@ -10,7 +10,7 @@ use abi::zone_id::COOKIE_MASK;
 use abi::{Frame, Outcome, ZoneId};
 use flow::canonical::InstructionWriter;
 use flow::{DatapathId, PortNo};
-use kernel::{Asked, Decision, Effect, Grant, Kernel, Refusal, Unanswered, Wanted};
+use kernel::{Asked, Decision, Effect, Eviction, Grant, Kernel, OnOverlap, Refusal, Unanswered, Wanted};
 use openflow::Version;
 use southbound::session::{Session, State, Step};
 use southbound::{SouthboundConfig, SouthboundEvent, Tag, Turn, Versions};
@@ -34,6 +34,8 @@ pub struct Node {
     pub told: Vec<(ZoneId, Vec<u8>)>,
     /// Packet-ins that the switch sent.
     pub packet_ins: u32,
+    /// Rules that gave way to one of an app before their owner's.
+    pub evicted: Vec<Eviction>,
 }
 
 enum Heard {
@@ -43,10 +45,16 @@ enum Heard {
 
 impl Node {
     /// With these apps, and a switch that has come up.
-    pub fn begin(bench: &mut dyn Bench, version: Version, apps: Vec<(ZoneId, Grant)>) -> Result<Node> {
+    pub fn begin(
+        bench: &mut dyn Bench,
+        version: Version,
+        on_overlap: OnOverlap,
+        apps: Vec<(ZoneId, Grant)>,
+    ) -> Result<Node> {
         let versions = Versions { v1_0: version == Version::V1_0, v1_3: version == Version::V1_3 };
         let config = SouthboundConfig { versions, ..SouthboundConfig::default() };
         let mut kernel = Kernel::new(7);
+        kernel.on_overlap(on_overlap);
         for (zone, grant) in apps {
             kernel.attach(zone, "app", grant, 0);
         }
@@ -59,6 +67,7 @@ impl Node {
             effects: Vec::new(),
             told: Vec::new(),
             packet_ins: 0,
+            evicted: Vec::new(),
         };
         node.turn(|session, turn| session.open(turn));
         node.settle(bench)?;
@@ -233,6 +242,7 @@ impl Node {
         match effect {
             Effect::Punt(datapath) => self.punt(datapath),
             Effect::Ask { datapath, asked } => self.ask(datapath, asked),
+            Effect::Evict => self.evict(),
             _ => {}
         }
     }
@@ -246,6 +256,25 @@ impl Node {
         let what = What::FlowMod(FlowMod { instructions: &instructions, ..FlowMod::ADD });
         let command = Command { datapath, ticket: 0, wants_receipt: false, what };
         let _ = self.send(&command, ZoneId::KERNEL.stamp(0), Tag { zone: ZoneId::KERNEL, ticket: 0 });
+    }
+
+    fn evict(&mut self) {
+        for it in self.kernel.take_evictions() {
+            let cookie = it.owner.stamp(0);
+            let rule = FlowMod {
+                command: DELETE_STRICT,
+                cookie,
+                cookie_mask: !COOKIE_MASK,
+                table_id: it.table_id,
+                priority: it.priority,
+                matching: &it.matching,
+                ..FlowMod::ADD
+            };
+            let what = What::FlowMod(rule);
+            let command = Command { datapath: it.datapath, ticket: 0, wants_receipt: false, what };
+            let _ = self.send(&command, cookie, Tag { zone: ZoneId::KERNEL, ticket: 0 });
+            self.evicted.push(it);
+        }
     }
 
     fn ask(&mut self, datapath: DatapathId, asked: Asked) {
@@ -265,6 +294,9 @@ impl Node {
 fn refused(refusal: &Refusal) -> String {
     refusal.to_string()
 }
+
+/// OFPFC_DELETE_STRICT.
+const DELETE_STRICT: u8 = 4;
 
 /// `ofp_multipart_type`.
 const FLOW: u16 = 1;

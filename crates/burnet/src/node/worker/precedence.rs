@@ -40,7 +40,8 @@ impl Worker {
         };
         let what = What::FlowMod(rule);
         let command = Command { datapath: it.datapath, ticket: 0, wants_receipt: false, what };
-        let sent = self.southbound.send(it.datapath, &command, 0, Tag { zone: ZoneId::KERNEL, ticket: 0 });
+        let sent =
+            self.southbound.send(it.datapath, &command, cookie, Tag { zone: ZoneId::KERNEL, ticket: 0 });
         let of = self.app_named(it.for_zone);
         let why = format!(
             "a rule with priority {} shadows one of {of}, which comes before it in the order",
