@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(taken, 6, "a quarter is kept for control packets");
         assert!(punts.take(limits, PortNo(2), &data, 0));
         assert!(punts.take(limits, PortNo(1), &frame(&[8, 6]), 0));
-        assert_eq!(punts.counters(), PuntCounters { control_dropped: 0, data_dropped: 994 });
+        assert_eq!(punts.counters(), PuntCounters { control_dropped: 0, data_dropped: 994, unheard: 0 });
         assert!(punts.take(limits, PortNo(1), &data, 1_000));
     }
 
@@ -210,7 +210,7 @@ mod tests {
         let limits = PuntLimits { per_switch_per_s: Some(4), per_port_per_s: None };
         let (mut punts, arp) = (Punts::default(), frame(&[8, 6]));
         assert_eq!((0..9).filter(|_| punts.take(limits, PortNo(1), &arp, 0)).count(), 4);
-        assert_eq!(punts.counters(), PuntCounters { control_dropped: 5, data_dropped: 0 });
+        assert_eq!(punts.counters(), PuntCounters { control_dropped: 5, data_dropped: 0, unheard: 0 });
     }
 
     #[test]
