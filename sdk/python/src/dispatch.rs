@@ -6,10 +6,11 @@ use crate::commands::Commands;
 use crate::events::{
     FlowRemoved, PortStatus, Query, QueryReply, Receipt, SoftLimit, StatsReply, SwitchError, SwitchUp, Topic,
 };
-use crate::interests::Interests;
+use crate::interests::{Interests, is_within};
 use crate::packet::PacketIn;
 use abi::event::{self, kind};
 use abi::{Event, Frame, Malformed};
+use flow::Match;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -18,6 +19,8 @@ pub(crate) struct Instance {
     app: Py<PyAny>,
     /// Bound once: nearly every event is one.
     on_packet_in: Py<PyAny>,
+    /// Where it wants packets within one of several matches: these.
+    either: Vec<Match>,
     out: Py<Commands>,
 }
 
@@ -27,12 +30,14 @@ impl Instance {
         let py = make.py();
         let app = make.call1((settings,))?;
         let interests: Interests = app.call_method0("interests")?.extract()?;
+        let either = interests.either()?;
         let out = Bound::new(py, Commands::default())?;
         out.try_borrow_mut()?.subscribe(interests.subscribe())?;
         app.call_method1("on_start", (&out,))?;
         out.try_borrow_mut()?.drain_into(commands);
         Ok(Instance {
             on_packet_in: app.getattr("on_packet_in")?.unbind(),
+            either,
             app: app.unbind(),
             out: out.unbind(),
         })
@@ -57,7 +62,11 @@ impl Instance {
     fn on_frame(&self, py: Python<'_>, frame: &Frame<'_>) -> PyResult<()> {
         if frame.header.kind.get() == kind::PACKET_IN {
             // Nearly every event is one, and is read without asking what else it might be.
-            let packet = PacketIn::new(py, &event::PacketIn::read(frame).map_err(no_event)?);
+            let packet = event::PacketIn::read(frame).map_err(no_event)?;
+            if !is_within(&packet, &self.either) {
+                return Ok(());
+            }
+            let packet = PacketIn::new(py, &packet);
             self.on_packet_in.bind(py).call1((packet, self.out.bind(py)))?;
             return Ok(());
         }

@@ -1,12 +1,20 @@
 //! What an app wants to hear.
 //!
-//! In: words of the app. Out: the subscription's bits and match. Never subscribes: the first commands of a zone do.
+//! In: words of the app. Out: the subscription's bits and match; of several matches, whether a packet is within one of them, since a subscription
+//! has room for one. Never subscribes: the first commands of a zone do.
 
 use crate::rule::Matching;
 use abi::command::Subscribe;
-use abi::event::kind;
+use abi::event::{self, kind};
+use flow::Match;
+use flow::canonical::read_match;
+use flow::frame::FrameFields;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+/// Most matches of `packets_within`: each packet is compared with one after the other.
+const MATCHES_MAX: usize = 64;
 
 /// What an app wants to hear. Receipts, errors and answers come to whom they are meant for without being asked for.
 ///
@@ -15,13 +23,38 @@ use pyo3::types::PyDict;
 #[derive(Clone, Default)]
 pub(crate) struct Interests {
     events: u64,
-    packets: Matching,
+    /// Whether it wants every packet-in, whatever matches it names besides.
+    all_packets: bool,
+    within: Vec<Matching>,
 }
 
 impl Interests {
     pub(crate) fn subscribe(&self) -> Subscribe<'_> {
-        Subscribe { events: self.events, packets: self.packets.bytes() }
+        let packets = match self.within.as_slice() {
+            [only] if !self.all_packets => only.bytes(),
+            _ => &[],
+        };
+        Subscribe { events: self.events, packets }
     }
+
+    /// The matches, one of which a packet must be within to be heard; none where the kernel has looked already.
+    pub(crate) fn either(&self) -> PyResult<Vec<Match>> {
+        if self.all_packets || self.within.len() < 2 {
+            return Ok(Vec::new());
+        }
+        let read = |one: &Matching| read_match(one.bytes());
+        let read: Result<_, _> = self.within.iter().map(read).collect();
+        read.map_err(|bad| PyValueError::new_err(format!("packets_within: {bad}")))
+    }
+}
+
+/// Whether a packet is within one of these matches; all are, where there is none.
+pub(crate) fn is_within(packet: &event::PacketIn<'_>, either: &[Match]) -> bool {
+    if either.is_empty() {
+        return true;
+    }
+    let fields = FrameFields::read(packet.data).from_port(packet.in_port);
+    either.iter().any(|wanted| wanted.matches(&fields))
 }
 
 /// Adds kinds of event, and gives the same object back.
@@ -38,17 +71,25 @@ impl Interests {
     }
 
     /// Every packet-in. The kernel sees to it that switches send up what no rule matches.
-    fn packets(it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
+    fn packets(mut it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
+        it.all_packets = true;
         hearing(it, &[kind::PACKET_IN])
     }
 
-    /// Packet-ins of packets within this match only: `packets_within(eth_type=0x0806)`.
+    /// Packet-ins of packets within this match: `packets_within(eth_type=0x0806)`. Called again: of those within that one as well.
     #[pyo3(signature = (**fields))]
     fn packets_within<'py>(
         mut it: PyRefMut<'py, Self>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyRefMut<'py, Self>> {
-        it.packets.add(fields)?;
+        if it.within.len() == MATCHES_MAX {
+            return Err(PyValueError::new_err(format!(
+                "packets_within: {MATCHES_MAX} matches are the most there may be"
+            )));
+        }
+        let mut wanted = Matching::default();
+        wanted.add(fields)?;
+        it.within.push(wanted);
         Ok(hearing(it, &[kind::PACKET_IN]))
     }
 

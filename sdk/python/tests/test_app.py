@@ -124,3 +124,36 @@ def test_interests_are_added_up() -> None:
     assert isinstance(wanted, burnet.Interests)
     with pytest.raises(TypeError, match="there is no field port"):
         burnet.Interests().packets_within(port=1)
+
+
+def test_packets_within_twice_means_within_either() -> None:
+    class Choosy(Hearing):
+        def interests(self) -> burnet.Interests:
+            return burnet.Interests().packets_within(eth_type=0x0806).packets_within(in_port=7, eth_type=0x0800)
+
+    trial = Trial(Choosy)
+    trial.packet_in(1, 3, arp(1, 2))
+    trial.packet_in(1, 3, ethernet(2, 1))
+    trial.packet_in(1, 7, ethernet(2, 1))
+    trial.packet_in(1, 7, ethernet(2, 1, 0x86DD))
+    assert [(packet.in_port, packet.eth_type) for packet in trial.app.heard] == [(3, 0x0806), (7, 0x0800)]
+
+
+def test_every_packet_is_every_packet_whatever_else_is_asked_for() -> None:
+    class All(Hearing):
+        def interests(self) -> burnet.Interests:
+            return burnet.Interests().packets_within(eth_type=0x0806).packets().packets_within(eth_type=0x88CC)
+
+    trial = Trial(All)
+    trial.packet_in(1, 3, ethernet(2, 1))
+    assert len(trial.app.heard) == 1
+
+
+def test_numbers_have_names_and_stay_numbers() -> None:
+    trial = Trial(Hearing)
+    trial.packet_in(1, 3, arp(1, 2))
+    (packet,) = trial.app.heard
+    assert packet.reason == burnet.PacketInReason.NO_MATCH
+    assert burnet.RemovedReason(2).name == "DELETE"
+    assert int(burnet.FLOOD) == 0xFFFF_FFFB
+    assert int(burnet.Quota.STORE_BYTES) == 10

@@ -33,7 +33,8 @@ class Node:
         # The interpreter of the tests is the first in the path, as in an environment that was activated.
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         # What is granted is the business of other tests; the examples say it themselves.
-        run = [BINARY, "run", "--grant-all", "--listen", self.address, "--socket", str(self.socket), "--die-with-parent", *words]
+        where = ["--listen", self.address, "--socket", str(self.socket), "--die-with-parent"]
+        run = [BINARY, "run", "--grant-all", *where, *words]
         around = {**os.environ, "PATH": path, "BURNET_STATE": str(folder / "state")}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(run, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=around)

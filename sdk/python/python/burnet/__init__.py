@@ -19,7 +19,7 @@ process, with its traceback on standard error; the node starts the app anew. `bu
 node.
 """
 
-from burnet import store
+from burnet import stats, store
 from burnet._app import App, Refused, run
 from burnet._native import (
     Commands,
@@ -41,7 +41,8 @@ from burnet._native import (
     read_datapath,
     show_datapath,
 )
-from burnet._ports import ALL, ANY, CONTROLLER, FLOOD, IN_PORT, LOCAL, NORMAL, TABLE
+from burnet._numbers import PacketInReason, PortReason, Quota, RemovedReason
+from burnet._ports import ALL, ANY, CONTROLLER, FLOOD, IN_PORT, LOCAL, NORMAL, TABLE, ReservedPort
 
 __all__ = [
     "ALL",
@@ -57,13 +58,18 @@ __all__ = [
     "FlowRemoved",
     "Interests",
     "PacketIn",
+    "PacketInReason",
     "PacketOut",
     "Port",
+    "PortReason",
     "PortStatus",
     "Query",
     "QueryReply",
+    "Quota",
     "Receipt",
     "Refused",
+    "RemovedReason",
+    "ReservedPort",
     "Rule",
     "SoftLimit",
     "StatsReply",
@@ -73,5 +79,6 @@ __all__ = [
     "read_datapath",
     "run",
     "show_datapath",
+    "stats",
     "store",
 ]

@@ -14,7 +14,7 @@ class Interests:
     def packets(self) -> Self:
         """Every packet-in."""
     def packets_within(self, **fields: _Value) -> Self:
-        """Packet-ins of packets within this match only."""
+        """Packet-ins of packets within this match. Called again: of those within that one as well."""
     def switches(self) -> Self:
         """Switches that come and go."""
     def ports(self) -> Self:
@@ -43,7 +43,7 @@ class PacketIn:
         """Its length on the wire; `data` may be shorter."""
     @property
     def reason(self) -> int:
-        """0 no match, 1 by an action, 2 invalid time-to-live."""
+        """A `PacketInReason`."""
     @property
     def table_id(self) -> int:
         """The table that sent it."""
@@ -197,7 +197,7 @@ class SwitchUp:
     def ports(self) -> list[Port]: ...
 
 class PortStatus:
-    """What happened to a port: `reason` is 0 added, 1 deleted, 2 modified."""
+    """What happened to a port: `reason` is a `PortReason`."""
 
     @property
     def datapath(self) -> int: ...
@@ -207,7 +207,7 @@ class PortStatus:
     def port(self) -> Port: ...
 
 class FlowRemoved:
-    """A rule that is gone: `reason` is 0 idle time-out, 1 hard time-out, 2 delete, 3 group delete."""
+    """A rule that is gone: `reason` is a `RemovedReason`."""
 
     @property
     def datapath(self) -> int: ...
@@ -245,7 +245,7 @@ class SwitchError:
     def reason(self) -> str: ...
 
 class StatsReply:
-    """Statistics, or a part of them."""
+    """Statistics, or a part of them: `burnet.stats.parse` reads the body."""
 
     @property
     def datapath(self) -> int: ...
@@ -317,9 +317,7 @@ class SoftLimit:
 
     What goes beyond the hard one is refused, or ends the app.
 
-    `quota`: 1 commands a second, 2 packet-outs a second, 3 the app's rules on one switch, 4 all entries in a
-    switch's tables; 5 processor time in hundredths of a core, 6 memory in KiB, 7 open descriptors, 8 threads,
-    9 milliseconds for which the ring was left unread, 10 bytes in the store.
+    `quota` is a `Quota`.
     """
 
     @property

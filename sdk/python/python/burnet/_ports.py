@@ -1,20 +1,34 @@
 """The reserved ports of OpenFlow 1.3 (1.3.5, A.2.1), whatever the switch speaks."""
 
+from enum import IntEnum
 from typing import Final
 
-IN_PORT: Final = 0xFFFF_FFF8
+class ReservedPort(IntEnum):
+    """A port number that stands for no port of its own."""
+
+    IN_PORT = 0xFFFF_FFF8
+    TABLE = 0xFFFF_FFF9
+    NORMAL = 0xFFFF_FFFA
+    FLOOD = 0xFFFF_FFFB
+    ALL = 0xFFFF_FFFC
+    CONTROLLER = 0xFFFF_FFFD
+    LOCAL = 0xFFFF_FFFE
+    ANY = 0xFFFF_FFFF
+
+
+IN_PORT: Final = ReservedPort.IN_PORT
 """Out of the port that the packet came in by."""
-TABLE: Final = 0xFFFF_FFF9
+TABLE: Final = ReservedPort.TABLE
 """Through the flow tables, for a packet-out."""
-NORMAL: Final = 0xFFFF_FFFA
+NORMAL: Final = ReservedPort.NORMAL
 """Through the switch's own, traditional forwarding."""
-FLOOD: Final = 0xFFFF_FFFB
+FLOOD: Final = ReservedPort.FLOOD
 """Out of every port that floods, but not back."""
-ALL: Final = 0xFFFF_FFFC
+ALL: Final = ReservedPort.ALL
 """Out of every port, but not back."""
-CONTROLLER: Final = 0xFFFF_FFFD
+CONTROLLER: Final = ReservedPort.CONTROLLER
 """To the controller, as a packet-in."""
-LOCAL: Final = 0xFFFF_FFFE
+LOCAL: Final = ReservedPort.LOCAL
 """The switch's own network stack."""
-ANY: Final = 0xFFFF_FFFF
+ANY: Final = ReservedPort.ANY
 """A wildcard in requests."""

@@ -1,0 +1,42 @@
+"""The numbers that events carry, as enumerations whose members are ints: `packet.reason == PacketInReason.ACTION`."""
+
+from enum import IntEnum
+
+class PacketInReason(IntEnum):
+    """Why a switch sent a packet up (OpenFlow 1.3.5, 7.4.1)."""
+
+    NO_MATCH = 0
+    ACTION = 1
+    INVALID_TTL = 2
+
+
+class PortReason(IntEnum):
+    """What happened to a port (OpenFlow 1.3.5, 7.4.3)."""
+
+    ADDED = 0
+    DELETED = 1
+    MODIFIED = 2
+
+
+class RemovedReason(IntEnum):
+    """Why a rule is gone (OpenFlow 1.3.5, 7.4.2)."""
+
+    IDLE_TIMEOUT = 0
+    HARD_TIMEOUT = 1
+    DELETE = 2
+    GROUP_DELETE = 3
+
+
+class Quota(IntEnum):
+    """Of what a soft limit is; the unit is the last word."""
+
+    COMMANDS_PER_S = 1
+    PACKET_OUTS_PER_S = 2
+    RULES_PER_DATAPATH = 3
+    TABLE_ENTRIES = 4
+    CPU_PERCENT = 5
+    MEMORY_KIB = 6
+    OPEN_FILES = 7
+    THREADS = 8
+    LAG_MS = 9
+    STORE_BYTES = 10
