@@ -3,7 +3,8 @@
 //! ```text
 //!   settings.attack ──first tick──┬─> body     what a bug or a bad day does to the app's own process
 //!                                 ├─> machine  what is taken from the machine, or tried of the system
-//!                                 └─> network  what is commanded of switches and asked of services
+//!                                 ├─> network  what is commanded of switches and asked of services
+//!                                 └─> tries    a few commands to each switch, each with a receipt
 //! ```
 //!
 //! That it begins it says on its own error output, so that one that never returns has said it too. What it tried and what came of it goes into the node's log, a line each: `tried WHAT: denied: WHY`, or `tried WHAT: it worked`. Where a
@@ -13,12 +14,17 @@
 mod body;
 mod machine;
 mod network;
+pub mod tries;
 
 use burnet_sdk::{
-    App, Commands, DatapathId, Interests, Level, Outcome, PortNo, QueryReply, Receipt, Settings, SwitchUp,
+    App, Commands, DatapathId, Interests, Level, Outcome, PacketIn, PortNo, QueryReply, Receipt, Settings,
+    SwitchUp,
 };
 use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::StrDeserializer;
 use std::path::PathBuf;
+use tries::Progress;
 
 /// The attacks that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -67,6 +73,35 @@ pub enum Attack {
     AskFlood,
     StoreFlood,
     StoreOthers,
+    PlantedLink,
+    PlantedFileLink,
+}
+
+/// What is to be done: one of the attacks here, or one of [`tries::TRIES`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Harm {
+    /// One of those that have a way of their own.
+    Attack(Attack),
+    /// One that is commands and receipts.
+    Try(&'static tries::Try),
+}
+
+impl Harm {
+    /// The one of this name.
+    pub fn find(name: &str) -> Option<Harm> {
+        let deserializer: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+        let attack = Attack::deserialize(deserializer).ok().map(Harm::Attack);
+        attack.or_else(|| tries::find(name).map(Harm::Try))
+    }
+}
+
+impl TryFrom<String> for Harm {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Harm::find(&name).ok_or_else(|| format!("there is no attack {name}"))
+    }
 }
 
 /// What stands under `[app.misbehaving.settings]`.
@@ -74,7 +109,10 @@ pub enum Attack {
 #[serde(deny_unknown_fields)]
 pub struct MisbehavingSettings {
     /// What to do.
-    pub attack: Attack,
+    pub attack: Harm,
+    /// It begins when the switch with this datapath id comes up, and not at a tick: then all others are known.
+    #[serde(default)]
+    pub begins_with: Option<u64>,
     /// Files that it must not be able to read, for `read-files`.
     #[serde(default)]
     pub files: Vec<PathBuf>,
@@ -93,6 +131,9 @@ pub struct MisbehavingSettings {
     /// It does so again at each tick, and not once.
     #[serde(default)]
     pub again: bool,
+    /// What is replaced by a link, and by a link to where, for `planted-link` and `planted-file-link`.
+    #[serde(default)]
+    pub plant: Option<[PathBuf; 2]>,
     /// Between two MiB of `memory-leak`.
     #[serde(default = "leak_pause_ms")]
     pub leak_pause_ms: u64,
@@ -110,32 +151,48 @@ pub struct Misbehaving {
     ticks: u32,
     refused: u64,
     programmed: u64,
+    /// How far a try has come.
+    progress: Option<Progress>,
 }
 
 impl App for Misbehaving {
     fn new(settings: &Settings) -> Result<Self, String> {
         let settings: MisbehavingSettings = settings.read()?;
-        if settings.attack == Attack::RestartStorm {
+        if settings.is(Attack::RestartStorm) {
             std::process::exit(7);
         }
-        Ok(Misbehaving { settings, switches: Vec::new(), ticks: 0, refused: 0, programmed: 0 })
+        let (switches, progress) = (Vec::new(), None);
+        Ok(Misbehaving { settings, switches, ticks: 0, refused: 0, programmed: 0, progress })
     }
 
     fn interests(&self) -> Interests {
         let interests = Interests::none().switches().ticks();
-        if self.settings.attack == Attack::Uninvited { interests.packets().topics() } else { interests }
+        match self.settings.attack {
+            Harm::Attack(Attack::Uninvited) => interests.packets().topics(),
+            Harm::Try(tried) if tries::hears_packets(tried) => interests.packets(),
+            _ => interests,
+        }
     }
 
     /// Whoever may hear nothing has no tick either.
     fn on_start(&mut self, out: &mut Commands) {
-        if self.settings.attack == Attack::Uninvited {
+        if self.settings.is(Attack::Uninvited) {
             self.switches = (1..=3).map(DatapathId).collect();
             self.begin(out);
         }
     }
 
-    fn on_switch_up(&mut self, up: &SwitchUp, _: &mut Commands) {
-        self.switches.push(up.datapath);
+    fn on_switch_up(&mut self, up: &SwitchUp, out: &mut Commands) {
+        match self.settings.begins_with {
+            Some(first) if first == up.datapath.0 => self.begin(out),
+            _ => self.switches.push(up.datapath),
+        }
+    }
+
+    fn on_packet_in(&mut self, packet: &PacketIn, out: &mut Commands) {
+        if let Some(progress) = &self.progress {
+            progress.on_packet(packet, out);
+        }
     }
 
     fn on_tick(&mut self, _: u64, out: &mut Commands) {
@@ -145,7 +202,10 @@ impl App for Misbehaving {
         }
         self.ticks = self.ticks.saturating_add(1);
         let quiet = self.settings.quiet_s;
-        if self.ticks > quiet && (self.settings.again || self.ticks - quiet == 1) {
+        if self.settings.begins_with.is_none()
+            && self.ticks > quiet
+            && (self.settings.again || self.ticks - quiet == 1)
+        {
             self.begin(out);
         } else {
             self.tell_what_came(out);
@@ -153,24 +213,52 @@ impl App for Misbehaving {
     }
 
     /// Of its questions, as the receipt of a command: an answer says that it came through.
-    fn on_query_reply(&mut self, reply: &QueryReply, _: &mut Commands) {
-        if reply.status == 0 { self.programmed += 1 } else { self.refused += 1 }
+    fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
+        self.came(reply.status != 0, out);
     }
 
     fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, out: &mut Commands) {
-        body::on_receipt(self.settings.attack);
-        match receipt.outcome {
-            Outcome::Refused => self.refused += 1,
-            Outcome::Programmed => self.programmed += 1,
-            _ => {}
+        if let Harm::Attack(attack) = self.settings.attack {
+            body::on_receipt(attack);
         }
-        if self.settings.attack == Attack::Uninvited {
+        self.on_outcome(receipt.outcome, out);
+        if self.settings.is(Attack::Uninvited) {
             self.tell_what_came(out);
         }
     }
 }
 
+impl MisbehavingSettings {
+    fn is(&self, attack: Attack) -> bool {
+        matches!(self.attack, Harm::Attack(this) if this == attack)
+    }
+}
+
 impl Misbehaving {
+    /// A question was answered or refused.
+    fn came(&mut self, refused: bool, out: &mut Commands) {
+        self.on_outcome(if refused { Outcome::Refused } else { Outcome::Programmed }, out);
+    }
+
+    fn on_outcome(&mut self, outcome: Outcome, out: &mut Commands) {
+        if let Some(progress) = &mut self.progress {
+            let count = |came: &mut tries::Came| match outcome {
+                Outcome::Refused => came.denied += 1,
+                Outcome::Programmed => came.worked += 1,
+                _ => came.reached += 1,
+            };
+            if let Some(told) = progress.on_came(count, &self.switches, out) {
+                out.log(Level::Warning, &told);
+            }
+            return;
+        }
+        match outcome {
+            Outcome::Refused => self.refused += 1,
+            Outcome::Programmed => self.programmed += 1,
+            _ => {}
+        }
+    }
+
     fn tell_what_came(&mut self, out: &mut Commands) {
         if self.refused + self.programmed > 0 {
             let text = format!("tried commands: {} denied, {} worked", self.refused, self.programmed);
@@ -195,7 +283,14 @@ impl Misbehaving {
     fn begin(&mut self, out: &mut Commands) {
         eprintln!("begins");
         let settings = &self.settings;
-        match settings.attack {
+        let attack = match settings.attack {
+            Harm::Attack(attack) => attack,
+            Harm::Try(tried) => {
+                self.progress = Some(Progress::begin(tried, &self.switches, out));
+                return;
+            }
+        };
+        match attack {
             Attack::RestartStorm => {}
             Attack::Exit
             | Attack::Abort
@@ -204,7 +299,7 @@ impl Misbehaving {
             | Attack::KillItself
             | Attack::Deadlock
             | Attack::InfiniteLoop
-            | Attack::StopReading => body::harm(settings.attack, out),
+            | Attack::StopReading => body::harm(attack, out),
             Attack::ForgedDatapath
             | Attack::ForgedCookie
             | Attack::ChangeOthers
@@ -221,8 +316,8 @@ impl Misbehaving {
             | Attack::OutputFlood
             | Attack::AskFlood
             | Attack::StoreFlood
-            | Attack::StoreOthers => network::attack(settings.attack, self.ticks, &self.switches, out),
-            _ => machine::attack(settings, out),
+            | Attack::StoreOthers => network::attack(attack, self.ticks, &self.switches, out),
+            _ => machine::attack(attack, settings, out),
         }
     }
 }

@@ -29,8 +29,8 @@ const LINES: u32 = 200_000;
 /// Where a file might be written by somebody who was granted nothing.
 const WRITABLE: [&str; 7] = ["", "/tmp", "/var/tmp", "/dev/shm", "/run", "/etc", "/root"];
 
-pub(crate) fn attack(settings: &MisbehavingSettings, out: &mut Commands) {
-    match settings.attack {
+pub(crate) fn attack(attack: Attack, settings: &MisbehavingSettings, out: &mut Commands) {
+    match attack {
         Attack::ForkBomb => report(out, "to fork without end", fork_bomb()),
         Attack::MemoryLeak => leak(settings.leak_pause_ms),
         Attack::DescriptorLeak => report(out, "to open without end", descriptor_leak()),
@@ -51,6 +51,7 @@ pub(crate) fn attack(settings: &MisbehavingSettings, out: &mut Commands) {
         Attack::Mount => mount(out),
         Attack::LoadModule => load_module(out),
         Attack::SetTime => set_time(out),
+        Attack::PlantedLink | Attack::PlantedFileLink => plant_link(settings, out),
         _ => {}
     }
 }
@@ -179,6 +180,18 @@ fn load_module(out: &mut Commands) {
         other => other,
     };
     report(out, "to load a module", loaded);
+}
+
+/// Puts a link in the place of a file or folder; what was there stays beside it.
+fn plant_link(settings: &MisbehavingSettings, out: &mut Commands) {
+    let Some([place, target]) = &settings.plant else { return };
+    let planted = std::fs::rename(place, place.with_extension("was"))
+        .and_then(|()| std::os::unix::fs::symlink(target, place));
+    let text = match planted {
+        Ok(()) => "planted a link".to_owned(),
+        Err(error) => format!("not planted: {error}"),
+    };
+    out.log(burnet_sdk::Level::Warning, &text);
 }
 
 /// Sets the clock to what it says.

@@ -68,6 +68,9 @@ fn on_switch(attack: Attack, turn: u32, datapath: DatapathId, out: &mut Commands
             out.rule(datapath)
                 .cookie(cookie)
                 .priority(1)
+                .matching(|m| {
+                    m.field(Field::EthDst, FIRST_ADDRESS);
+                })
                 .apply(|a| {
                     a.output(NOWHERE, 0);
                 })

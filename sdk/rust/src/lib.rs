@@ -38,7 +38,7 @@ mod process;
 mod settings;
 pub mod testing;
 
-pub use abi::command::{Ask, GroupMod, MeterMod, What};
+pub use abi::command::{Ask, GroupMod, MeterMod, PacketOut, PortMod, StatsRequest, What};
 pub use abi::event::{
     Audit, FlowRemoved, Observed, Packages, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply,
     SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,

@@ -1,35 +1,52 @@
 //! `burnet attack`: every attack that an app or a switch could try, each against a node of its own, and a scorecard.
 //!
 //! ```text
-//!   case::CASES ──each──> trial (a node with a firewall, a learning switch and the attacker; switches, hosts that ping) ──> Evidence
-//!                  │                                                                      verdict::judge ──> held, or what did not
+//!   catalogue ──each, on each combination──> trial (a node with a firewall, a learning switch and the attacker; switches, hosts that ping)
+//!                  │                           └─> Evidence ──verdict::judge──> held, failed, or not judged and tried again
 //!                  └─if asked─> throughput (such a node, and as many packet-ins as go) ──> Kept, which is no verdict
 //! ```
 //!
-//! It never touches a node that is running already, nor an interface of the machine, and leaves nothing behind.
+//! It never touches a node or switch that is running already, nor an interface of the machine, and leaves nothing behind.
 
+mod bed;
 mod case;
+mod catalogue;
+mod combination;
+mod configuration;
+mod folders;
 mod from_a_package;
 pub(super) mod from_a_switch;
+mod from_the_operator;
+mod looks;
+mod ovs;
+mod scorecard;
+mod stop;
 mod throughput;
 mod trial;
 mod verdict;
 
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
 
+use super::stage::StopSignal;
 use crate::cli::CommandError;
-use case::{CASES, Case};
+use case::{Case, Family};
+use combination::{Combination, SwitchKind, Versions};
+use scorecard::Score;
 use throughput::Kept;
+use trial::Holds;
+use verdict::{Evidence, Verdict};
 
 const EXAMPLES: &str = "\
 Examples:
-  burnet attack                        all of them, some minutes
-  burnet attack --case fork-bomb --case clear-tables
+  burnet attack                        all of them on emulated switches with OpenFlow 1.3, some minutes
+  burnet attack --openflow all         with 1.0 too
+  sudo burnet attack --switch ovs      on Open vSwitch, which it starts for itself
+  burnet attack --family identity --case fork-bomb
   burnet attack --list
   burnet attack --json > scorecard.json
   burnet attack --throughput           also how fast a learning switch is beside each; nothing else should run
@@ -42,6 +59,15 @@ const JOBS_MAX: u64 = 16;
 /// Rounds with each attack: some minutes for one.
 const ROUNDS_MAX: i64 = 100;
 
+/// How often a case is tried that cannot be judged.
+const TRIES_MAX: u8 = 3;
+
+/// How often one looks whether a signal has come.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The exit code of what Ctrl-C ends.
+const INTERRUPTED: u8 = 130;
+
 /// `burnet attack`.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(after_help = EXAMPLES)]
@@ -49,6 +75,15 @@ pub struct AttackArgs {
     /// Only this attack (repeat for more)
     #[arg(long = "case", value_name = "NAME", value_parser = case_name)]
     pub cases: Vec<String>,
+    /// Only attacks of this family (repeat for more)
+    #[arg(long = "family", value_name = "NAME", value_parser = catalogue::family)]
+    pub families: Vec<Family>,
+    /// On which switches
+    #[arg(long = "switch", value_name = "KIND", value_enum, default_value_t = SwitchKind::Emulated)]
+    pub switch: SwitchKind,
+    /// With which version of OpenFlow
+    #[arg(long, value_name = "VERSION", value_enum, default_value_t = Versions::V1_3)]
+    pub openflow: Versions,
     /// List the attacks, and try none
     #[arg(long)]
     pub list: bool,
@@ -67,30 +102,7 @@ pub struct AttackArgs {
 }
 
 fn case_name(text: &str) -> Result<String, String> {
-    match CASES.iter().any(|case| case.name == text) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("there is no attack {text}; `burnet attack --list` has them all")),
-    }
-}
-
-/// What came of one attack.
-#[derive(Clone, Debug, Serialize)]
-pub struct Score {
-    /// Its name.
-    pub case: &'static str,
-    /// What is tried.
-    pub what: &'static str,
-    /// Whether everything held.
-    pub held: bool,
-    /// What stopped it, or what did not hold.
-    pub why: String,
-    /// Pings of hosts that are none of the attacker's business, while it went on.
-    pub pings: usize,
-    /// Of these, those without an answer.
-    pub lost: usize,
-    /// What a learning switch keeps of its throughput, if that was measured. It decides nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub throughput: Option<Kept>,
+    catalogue::find(text).map(|case| case.name.to_owned())
 }
 
 /// Runs it. Exit code 0 if all held.
@@ -98,64 +110,104 @@ pub struct Score {
 /// # Errors
 /// The command could not be carried out at all.
 pub fn attack(args: &AttackArgs) -> Result<ExitCode, CommandError> {
-    let wanted: Vec<&Case> = CASES
-        .iter()
-        .filter(|case| args.cases.is_empty() || args.cases.iter().any(|name| name == case.name))
-        .collect();
+    let wanted = scorecard::wanted(&args.cases, &args.families);
     if args.list {
-        wanted.iter().for_each(|case| println!("{:<24}{}", case.name, case.what));
+        match args.json {
+            true => print!("{}", super::json(&scorecard::list_for_programs(&wanted))?),
+            false => println!("{}", scorecard::list(&wanted)),
+        }
         return Ok(ExitCode::SUCCESS);
+    }
+    if args.switch == SwitchKind::Ovs
+        && let Some(missing) = ovs::is_missing()
+    {
+        return Err(CommandError::CannotBe(format!("Open vSwitch cannot be attacked here: {missing}")));
     }
     crate::descriptors::take_what_is_allowed();
     let jobs = if args.throughput { 1 } else { usize::try_from(args.jobs).unwrap_or(1) };
     let rounds = args.throughput.then_some(args.rounds);
-    let scores = try_all(&wanted, jobs, rounds, !args.json)?;
+    let pairs = combination::pairs(&wanted, &Combination::asked(args.switch, args.openflow));
+    let scores = try_all(&pairs, jobs, rounds, !args.json)?;
     if args.json {
         print!("{}", super::json(&scores)?);
     } else {
-        println!("{}", summary(&scores));
+        println!("{}", scorecard::summary(&scores));
+    }
+    if stop::came() {
+        eprintln!("burnet: stopped after {} of {} attacks", scores.len(), pairs.len());
+        return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(if scores.iter().all(|score| score.held) { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Tries the cases, some at once, and shows each as soon as it is over; the scores are in the order of the cases.
+/// Tries the cases, some at once, and shows each as soon as it is over; the scores are in the order of the cases. A signal ends all of them.
 fn try_all(
-    cases: &[&Case],
+    pairs: &[(&Case, Combination)],
     jobs: usize,
     rounds: Option<u16>,
     show: bool,
 ) -> Result<Vec<Score>, CommandError> {
+    let signal = StopSignal::listen()?;
     let (next, scores) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let scored = score(case, rounds);
-                    if let (true, Ok(score)) = (show, &scored) {
-                        println!("{}", line(score));
-                    }
-                    scores.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(scored);
+        let try_next = || {
+            while let (false, at) = (stop::came(), next.fetch_add(1, Ordering::Relaxed))
+                && let Some((case, combination)) = pairs.get(at)
+            {
+                let score = score(case, *combination, rounds);
+                if stop::came() {
+                    return;
                 }
-            });
+                if show {
+                    println!("{}", scorecard::line(&score));
+                }
+                scores.lock().unwrap_or_else(PoisonError::into_inner).push((at, score));
+            }
+        };
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(try_next)).collect();
+        while !workers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            if signal.came_within(LOOK) {
+                stop::tell();
+                break;
+            }
         }
     });
-    let scores = scores.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut scores = scores.into_iter().collect::<Result<Vec<Score>, CommandError>>()?;
-    let place = |score: &Score| cases.iter().position(|case| case.name == score.case);
-    scores.sort_by_key(place);
-    Ok(scores)
+    let mut scores = scores.into_inner().unwrap_or_else(PoisonError::into_inner);
+    scores.sort_by_key(|(at, _)| *at);
+    Ok(scores.into_iter().map(|(_, score)| score).collect())
 }
 
-/// One attack, from its trial to its verdict, and what is measured beside it.
-fn score(case: &Case, rounds: Option<u16>) -> Result<Score, CommandError> {
-    let evidence = trial::hold(case)?;
-    let (held, why) = match verdict::judge(case, &evidence) {
-        Ok(why) => (true, why),
-        Err(why) => (false, why),
+/// One attack, from its trials to its verdict, and what is measured beside it.
+fn score(case: &Case, combination: Combination, rounds: Option<u16>) -> Score {
+    let mut tries = 0;
+    let (evidence, verdict) = loop {
+        tries += 1;
+        let (evidence, verdict) = judged(case, combination);
+        let again = matches!(verdict, Verdict::NotJudged(_)) && tries < TRIES_MAX && !stop::came();
+        if !again {
+            break (evidence, verdict);
+        }
     };
-    let (pings, lost) = (evidence.pings, evidence.lost.len());
     let throughput = rounds.and_then(|rounds| measured(case, rounds));
-    Ok(Score { case: case.name, what: case.what, held, why, pings, lost, throughput })
+    let score = Score::new(case, combination, verdict, tries);
+    Score { pings: evidence.pings, lost: evidence.lost.len(), throughput, ..score }
+}
+
+/// One trial. Where pings were lost, they must not be lost without the attack, or nothing is shown.
+fn judged(case: &Case, combination: Combination) -> (Evidence, Verdict) {
+    let evidence = match trial::hold(case, combination, Holds::Attack) {
+        Ok(evidence) => evidence,
+        Err(error) => return (Evidence::default(), Verdict::NotJudged(error.to_string())),
+    };
+    let mut verdict = verdict::judge(case, &evidence);
+    if matches!(verdict, Verdict::Failed(_)) && !evidence.lost.is_empty() && !stop::came() {
+        match trial::hold(case, combination, Holds::Control) {
+            Ok(control) if control.lost.is_empty() && control.lost_before.is_empty() => {}
+            Ok(_) => verdict = Verdict::NotJudged("pings are lost without the attack too".to_owned()),
+            Err(error) => verdict = Verdict::NotJudged(format!("no control without the attack: {error}")),
+        }
+    }
+    (evidence, verdict)
 }
 
 /// What is not measured of one case takes nothing from what was found of the others.
@@ -169,19 +221,6 @@ fn measured(case: &Case, rounds: u16) -> Option<Kept> {
     }
 }
 
-fn line(score: &Score) -> String {
-    let held = if score.held { "held  " } else { "FAILED" };
-    let kept = score.throughput.as_ref().map(|kept| format!("; {kept}")).unwrap_or_default();
-    format!("{held}  {:<24}{}{kept}", score.case, score.why)
-}
-
-fn summary(scores: &[Score]) -> String {
-    let held = scores.iter().filter(|score| score.held).count();
-    let (pings, lost) =
-        scores.iter().fold((0, 0), |(pings, lost), score| (pings + score.pings, lost + score.lost));
-    format!("{held} of {} attacks held; {lost} of {pings} pings of others were lost meanwhile", scores.len())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,20 +229,5 @@ mod tests {
     fn an_attack_that_does_not_exist_is_refused_by_name() {
         assert!(case_name("kindness").unwrap_err().contains("no attack kindness"));
         assert_eq!(case_name("exit").as_deref(), Ok("exit"));
-    }
-
-    #[test]
-    fn the_summary_counts_what_held() {
-        let score = |held| Score {
-            case: "a",
-            what: "",
-            held,
-            why: String::new(),
-            pings: 10,
-            lost: 1,
-            throughput: None,
-        };
-        let text = summary(&[score(true), score(false)]);
-        assert_eq!(text, "1 of 2 attacks held; 2 of 20 pings of others were lost meanwhile");
     }
 }

@@ -31,6 +31,12 @@ pub enum PackageAttack {
     OutliveKey,
     /// An update wants more than was granted, and nobody says yes.
     AskForMore,
+    /// An update that another trusted key has signed, and nobody says yes.
+    OtherSigner,
+    /// Other contents under the version that is installed.
+    SameVersion,
+    /// A package whose key nobody trusts.
+    UntrustedSigner,
 }
 
 /// The app that is installed.
@@ -38,6 +44,9 @@ pub const APP: &str = "misbehaving-package";
 
 /// The key that signs it.
 const KEY: &str = "visitor";
+
+/// Another key, which is trusted too in some trials.
+const OTHER_KEY: &str = "guest";
 
 /// Its program, which is never the point: it waits for a line that never comes.
 const PROGRAM: &str = "#!/bin/sh\nread never\n";
@@ -60,10 +69,16 @@ pub fn state(folder: &Path) -> PathBuf {
 pub fn prepare(attack: PackageAttack, folder: &Path) -> io::Result<()> {
     let public = state(folder).join("keys").join(format!("{KEY}.pub"));
     done(folder, &["key", "new", KEY])?;
+    done(folder, &["key", "new", OTHER_KEY])?;
     done(folder, &["key", "trust", &public.to_string_lossy(), "--role", "developer"])?;
     let installed = if attack == PackageAttack::Replay { "2.0.0" } else { "1.0.0" };
-    for (version, asks) in [("1.0.0", ""), ("2.0.0", "'rule.write' = true\n")] {
-        build(folder, version, asks)?;
+    let asks_more = if attack == PackageAttack::OtherSigner { "" } else { "'rule.write' = true\n" };
+    for (version, asks) in [("1.0.0", ""), ("2.0.0", asks_more)] {
+        build(folder, version, asks, key_of(attack, version))?;
+    }
+    if attack == PackageAttack::OtherSigner {
+        let public = state(folder).join("keys").join(format!("{OTHER_KEY}.pub"));
+        done(folder, &["key", "trust", &public.to_string_lossy(), "--role", "developer"])?;
     }
     done(folder, &["app", "install", &file(installed), "--grant-all"]).map(drop)
 }
@@ -77,6 +92,13 @@ pub fn act(attack: PackageAttack, folder: &Path, socket: &Path) -> io::Result<St
         PackageAttack::Replay => burnet(folder, &["app", "install", &file("1.0.0"), "--grant-all"]),
         // Standard input is no terminal, so nobody can say yes.
         PackageAttack::AskForMore => burnet(folder, &["app", "install", &file("2.0.0")]),
+        // All that it asks for was granted already: nothing but its signer is new.
+        PackageAttack::OtherSigner => burnet(folder, &["app", "install", &file("2.0.0")]),
+        PackageAttack::UntrustedSigner => burnet(folder, &["app", "install", &file("2.0.0"), "--grant-all"]),
+        PackageAttack::SameVersion => {
+            build_with(folder, "1.0.0", "", KEY, "#!/bin/sh\nread ever\n")?;
+            burnet(folder, &["app", "install", &file("1.0.0"), "--grant-all"])
+        }
         PackageAttack::Tamper => {
             alter(&program(folder)?)?;
             ask(socket, Verb::Restart)?;
@@ -100,7 +122,17 @@ fn file(version: &str) -> String {
     format!("{APP}-{version}.burnet")
 }
 
-fn build(folder: &Path, version: &str, asks: &str) -> io::Result<()> {
+/// Who signs a version.
+fn key_of(attack: PackageAttack, version: &str) -> &'static str {
+    let by_another = matches!(attack, PackageAttack::OtherSigner | PackageAttack::UntrustedSigner);
+    if by_another && version == "2.0.0" { OTHER_KEY } else { KEY }
+}
+
+fn build(folder: &Path, version: &str, asks: &str, key: &str) -> io::Result<()> {
+    build_with(folder, version, asks, key, PROGRAM)
+}
+
+fn build_with(folder: &Path, version: &str, asks: &str, key: &str, program: &str) -> io::Result<()> {
     let source = folder.join("app");
     fs::create_dir_all(source.join("bin"))?;
     let manifest = format!(
@@ -108,10 +140,10 @@ fn build(folder: &Path, version: &str, asks: &str) -> io::Result<()> {
          [capabilities]\n'view.read' = true\n{asks}"
     );
     fs::write(source.join("app.toml"), manifest)?;
-    fs::write(source.join("bin/visit"), PROGRAM)?;
+    fs::write(source.join("bin/visit"), program)?;
     fs::set_permissions(source.join("bin/visit"), fs::Permissions::from_mode(0o755))?;
     done(folder, &["app", "build", &source.to_string_lossy()])?;
-    done(folder, &["app", "sign", &file(version), "--key", KEY]).map(drop)
+    done(folder, &["app", "sign", &file(version), "--key", key]).map(drop)
 }
 
 /// The program of what is installed.

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::case::{By, Case};
 use super::trial::{self, Goes};
-use super::{from_a_package, from_a_switch};
+use super::{from_a_package, from_a_switch, from_the_operator};
 use crate::cli::CommandError;
 use crate::commands::bench::args::LoadArgs;
 use crate::commands::bench::measurement::Measurement;
@@ -134,6 +134,13 @@ fn beside<T>(
             stop(case, node)?;
             Ok(came)
         }
+        By::Operator(attack) => std::thread::scope(|scope| {
+            let time = Duration::from_secs_f64(ROUND_S);
+            let act = scope.spawn(move || from_the_operator::act(attack, node.socket(), time));
+            let came = measured();
+            act.join().map_err(|_| not_tried("it panicked"))?.map_err(not_tried)?;
+            Ok(came)
+        }),
         By::Package(attack) => std::thread::scope(|scope| {
             // What came of it is for the trial; here it is enough that somebody tries.
             let act = scope.spawn(|| from_a_package::act(attack, node.folder(), node.socket()));
@@ -177,7 +184,7 @@ fn attackers(case: &Case) -> usize {
     match case.by {
         By::App(_) | By::Ring => 1,
         By::Storm(count) => count,
-        By::Package(_) | By::Switch(_) => 0,
+        By::Package(_) | By::Switch(_) | By::Operator(_) => 0,
     }
 }
 

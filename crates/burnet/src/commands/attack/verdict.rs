@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::case::{Case, Must};
+use super::case::{By, Case, Must};
+use super::looks::Came;
 
 /// What was seen in a trial.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +24,17 @@ pub struct Evidence {
     pub innocents_restarted: Vec<String>,
     /// Whether the node answered its operator at the end.
     pub node_answers: bool,
-    /// Whether each switch still has the firewall's rule.
-    pub firewall_rules_whole: bool,
+    /// What changed of the firewall's and the kernel's rules; nothing if the switches did not say it.
+    pub rules_changed: Option<Vec<String>>,
+    /// Pings that were lost before the attack began.
+    pub lost_before: Vec<String>,
+    /// Whether two hosts that had never spoken could, afterwards.
+    pub strangers_met: bool,
+    /// How much more memory the kernel process had afterwards.
+    pub kernel_grew: u64,
+    /// Whether a link was planted in a shared folder, and whether what it leads to was read.
+    pub planted: bool,
+    pub read_outside: bool,
     /// Why each app that attacks ended, each time; nothing of one that never did.
     pub endings: BTreeMap<String, Vec<String>>,
     /// How often it was started anew.
@@ -35,9 +45,8 @@ pub struct Evidence {
     pub began: bool,
     /// Why it could not be tried.
     pub not_tried: Option<String>,
-    /// Of its commands, those that came to nothing and those that worked, as it says itself.
-    pub denied: u64,
-    pub worked: u64,
+    /// What became of its commands, as it says itself.
+    pub came: Came,
     /// Whose the rules are that it wrote, by the word of the switches.
     pub owners: Vec<String>,
     /// Whether the node said that lines of it are left out of the log.
@@ -68,48 +77,94 @@ const RULES_MAX: usize = 300;
 /// What a node may log in a trial. An app that writes more than that fills a disk by way of the log.
 const LOG_BYTES_MAX: u64 = 32 << 20;
 
-/// Whether it held, and by what; or what did not.
-pub fn judge(case: &Case, seen: &Evidence) -> Result<String, String> {
-    was_tried(case, seen)?;
-    hurt_nobody(seen)?;
+/// The most that the kernel process may grow in a trial: its caches fill, and no client fills them.
+const KERNEL_GROWTH_MAX: u64 = 96 << 20;
+
+/// What came of a trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It held, by this.
+    Held(String),
+    /// It did not hold.
+    Failed(String),
+    /// Nothing is shown: what must be there for that was not. It may be tried again.
+    NotJudged(String),
+}
+
+/// Why it did not hold, or why that is not known.
+enum Fault {
+    Hole(String),
+    Unknown(String),
+}
+
+use Fault::{Hole, Unknown};
+
+/// Whether it held, and by what.
+pub fn judge(case: &Case, seen: &Evidence) -> Verdict {
+    let judged =
+        was_tried(case, seen).and_then(|()| hurt_nobody(case, seen)).and_then(|()| came_of_it(case, seen));
+    match judged {
+        Ok(why) => Verdict::Held(why),
+        Err(Hole(why)) => Verdict::Failed(why),
+        Err(Unknown(why)) => Verdict::NotJudged(why),
+    }
+}
+
+fn came_of_it(case: &Case, seen: &Evidence) -> Result<String, Fault> {
+    let Came { denied, worked, reached, told } = seen.came;
+    let refused = seen.refusals.max(denied);
     match case.must {
         Must::End(reasons) => ended(seen, reasons),
-        Must::BeDenied => denied(seen),
-        Must::BeRefused if seen.worked > 0 => Err(format!("{} commands worked", seen.worked)),
-        Must::BeRefused | Must::BeLimited if seen.refusals + seen.denied == 0 => {
-            Err("the kernel refused nothing".to_owned())
+        Must::BeDenied => denied_all(seen),
+        Must::BeRefused if worked > 0 => Err(Hole(format!("{worked} commands worked"))),
+        Must::BeRefused if reached > 0 => {
+            Err(Hole(format!("the kernel let {reached} commands pass, which the switch refused")))
         }
-        Must::BeRefused if seen.denied == 0 => Err("it heard of no refusal, so nothing is shown".to_owned()),
+        Must::BeRefused if denied == 0 && told > 0 => Err(Hole("the kernel refused nothing".to_owned())),
+        Must::BeRefused if denied == 0 => Err(Unknown("it heard of no refusal".to_owned())),
+        Must::BeLimited if refused == 0 => Err(Hole("the kernel refused nothing".to_owned())),
         Must::BeLimited if seen.owners.len() > RULES_MAX => {
-            Err(format!("the switches have {} rules of its", seen.owners.len()))
+            Err(Hole(format!("the switches have {} rules of its", seen.owners.len())))
         }
-        Must::BeRefused | Must::BeLimited => {
-            Ok(format!("{} commands refused", seen.refusals.max(seen.denied)))
-        }
-        Must::KeepNoMore(_) if seen.worked == 0 => {
-            Err("nothing of it worked, so nothing is shown".to_owned())
-        }
-        Must::KeepNoMore(most) if seen.worked > most => Err(format!("{} commands worked", seen.worked)),
-        Must::KeepNoMore(_) if seen.denied == 0 => Err("it was refused nothing".to_owned()),
-        Must::KeepNoMore(_) => Ok(format!("{} kept, {} refused", seen.worked, seen.denied)),
+        Must::BeRefused | Must::BeLimited => Ok(format!("{refused} commands refused")),
+        Must::KeepNoMore(_) if worked == 0 => Err(Unknown("nothing of it worked".to_owned())),
+        Must::KeepNoMore(most) if worked > most => Err(Hole(format!("{worked} commands worked"))),
+        Must::KeepNoMore(_) if denied == 0 => Err(Hole("it was refused nothing".to_owned())),
+        Must::KeepNoMore(_) => Ok(format!("{worked} kept, {denied} refused")),
         Must::BeCutShort if seen.lines_left_out => Ok("the rest of its lines is left out".to_owned()),
-        Must::BeCutShort => Err("the node left nothing out of the log".to_owned()),
+        Must::BeCutShort => Err(Hole("the node left nothing out of the log".to_owned())),
         Must::OwnItsRules => owned(seen),
         Must::HurtNobody => Ok("nobody else noticed".to_owned()),
-        Must::BeTurnedAway(why) if seen.said.contains(why) => Ok(seen.said.clone()),
-        Must::BeTurnedAway(_) => Err(format!("it was not turned away: {}", seen.said)),
+        Must::HoldOff if told == 0 => Err(Unknown("it never heard what became of its commands".to_owned())),
+        Must::HoldOff => Ok(format!("{denied} commands refused, {worked} carried out, nobody else noticed")),
+        Must::KeepOut => kept_out(seen),
+        Must::BeTurnedAway(why) if !seen.said.starts_with(WORKED) && seen.said.contains(why) => {
+            Ok(seen.said.clone())
+        }
+        Must::BeTurnedAway(_) => Err(Hole(format!("it was not turned away: {}", seen.said))),
         Must::BeCutOff if seen.cut_off => Ok("the connection was closed".to_owned()),
-        Must::BeCutOff => Err("the connection was left open".to_owned()),
+        Must::BeCutOff => Err(Hole("the connection was left open".to_owned())),
+    }
+}
+
+/// How what is said begins if a command worked that should not have.
+const WORKED: &str = "it worked";
+
+fn kept_out(seen: &Evidence) -> Result<String, Fault> {
+    match (seen.read_outside, seen.planted) {
+        (true, _) => Err(Hole("the reader followed the link out of its folder".to_owned())),
+        (false, true) => Ok("the link was not followed".to_owned()),
+        (false, false) => Ok("no link could be planted".to_owned()),
     }
 }
 
 /// A barrier that nobody ran against held nothing.
-fn was_tried(case: &Case, seen: &Evidence) -> Result<(), String> {
+fn was_tried(case: &Case, seen: &Evidence) -> Result<(), Fault> {
     match &seen.not_tried {
-        Some(why) => Err(format!("it could not be tried: {why}")),
+        Some(why) => Err(Unknown(format!("it could not be tried: {why}"))),
         // The end of an app that did nothing else is what it tried.
         None if seen.began || matches!(case.must, Must::End(_)) => Ok(()),
-        None => Err("it was never seen to begin, so nothing is shown".to_owned()),
+        None => Err(Unknown("it was never seen to begin".to_owned())),
     }
 }
 
@@ -119,26 +174,40 @@ fn names(line: &str, number: &str) -> bool {
 }
 
 /// Whose its rules are.
-fn owned(seen: &Evidence) -> Result<String, String> {
+fn owned(seen: &Evidence) -> Result<String, Fault> {
     match seen.owners.iter().find(|owner| *owner != ATTACKER) {
-        Some(other) => Err(format!("a rule that it wrote is {other}'s")),
-        None if seen.owners.is_empty() => Err("no switch has a rule of its, so nothing is shown".to_owned()),
+        Some(other) => Err(Hole(format!("a rule that it wrote is {other}'s"))),
+        None if seen.owners.is_empty() => Err(Unknown("no switch has a rule of its".to_owned())),
         None => Ok("its rules are its own in every switch".to_owned()),
     }
 }
 
 /// What must hold whatever is tried.
-fn hurt_nobody(seen: &Evidence) -> Result<(), String> {
-    let checks = [
-        (seen.pings == 0, "no ping was sent, so nothing is shown".to_owned()),
+fn hurt_nobody(case: &Case, seen: &Evidence) -> Result<(), Fault> {
+    let unknown = [
+        (seen.pings == 0, "no ping was sent".to_owned()),
+        (
+            !seen.lost_before.is_empty(),
+            format!("pings were lost without the attack: {}", seen.lost_before.join(", ")),
+        ),
+        (seen.rules_changed.is_none(), "the switches did not say which rules they have".to_owned()),
+    ];
+    if let Some((_, why)) = unknown.into_iter().find(|(bad, _)| *bad) {
+        return Err(Unknown(why));
+    }
+    let changed = seen.rules_changed.as_deref().unwrap_or_default();
+    let grew = matches!(case.by, By::Operator(_)) && seen.kernel_grew > KERNEL_GROWTH_MAX;
+    let holes = [
         (
             !seen.lost.is_empty(),
-            format!("{} of {} pings were lost: {}", seen.lost.len(), seen.pings, seen.lost.join(", ")),
+            format!("{} of {} pings were lost: {}", seen.lost.len(), seen.pings, first_of(&seen.lost)),
         ),
         (seen.got_through > 0, format!("{} pings got through the firewall", seen.got_through)),
-        (!seen.firewall_rules_whole, "a switch does not have the firewall's rule any more".to_owned()),
+        (!changed.is_empty(), first_of(changed)),
+        (!seen.strangers_met, "hosts that had never spoken could not".to_owned()),
         (seen.sessions_lost > 0, format!("{} switches lost their session", seen.sessions_lost)),
         (seen.kernel_restarts > 0, "the kernel went down".to_owned()),
+        (grew, format!("the kernel process grew by {} MiB", seen.kernel_grew >> 20)),
         (
             !seen.innocents_restarted.is_empty(),
             format!("went down too: {}", seen.innocents_restarted.join(", ")),
@@ -148,17 +217,28 @@ fn hurt_nobody(seen: &Evidence) -> Result<(), String> {
         (seen.restarts > RESTARTS_MAX, format!("it was started anew {} times", seen.restarts)),
         (seen.connections_taken > 0, "a server took a connection from it".to_owned()),
     ];
-    checks.into_iter().find(|(bad, _)| *bad).map_or(Ok(()), |(_, why)| Err(why))
+    holes.into_iter().find(|(bad, _)| *bad).map_or(Ok(()), |(_, why)| Err(Hole(why)))
 }
 
-fn ended(seen: &Evidence, reasons: &[&str]) -> Result<String, String> {
-    let mut held = Err("it did not end".to_owned());
+/// Some of them, and how many more there are.
+fn first_of(all: &[String]) -> String {
+    /// As many as one reads.
+    const SHOWN: usize = 4;
+    let shown = all[..all.len().min(SHOWN)].join(", ");
+    match all.len().checked_sub(SHOWN + 1) {
+        None => shown,
+        Some(more) => format!("{shown} and {} more", more + 1),
+    }
+}
+
+fn ended(seen: &Evidence, reasons: &[&str]) -> Result<String, Fault> {
+    let mut held = Err(Hole("it did not end".to_owned()));
     for endings in seen.endings.values() {
         let fits = |ending: &&String| reasons.iter().any(|reason| gives(ending, reason));
         held = match (endings.iter().find(fits), endings.first()) {
             (Some(ending), _) => Ok(format!("it ended ({ending}), nobody else noticed")),
-            (None, Some(other)) => return Err(format!("it ended for another reason: {other}")),
-            (None, None) => return Err("it did not end".to_owned()),
+            (None, Some(other)) => return Err(Hole(format!("it ended for another reason: {other}"))),
+            (None, None) => return Err(Hole("it did not end".to_owned())),
         };
     }
     held
@@ -169,32 +249,33 @@ fn gives(ending: &str, reason: &str) -> bool {
     ending.split_once(reason).is_some_and(|(_, rest)| !rest.starts_with(|next: char| next.is_ascii_digit()))
 }
 
-fn denied(seen: &Evidence) -> Result<String, String> {
+fn denied_all(seen: &Evidence) -> Result<String, Fault> {
     if let Some(worked) = seen.tries.iter().find(|line| line.ends_with("it worked")) {
-        return Err(worked.clone());
+        return Err(Hole(worked.clone()));
     }
     if let Some(killed) = seen.endings.values().flatten().find(|ending| ending.contains("SIGSYS")) {
         return Ok(format!("ended at the first try ({killed})"));
     }
     if let Some(aim) = seen.aims.iter().find(|aim| !seen.tries.iter().any(|line| names(line, aim))) {
-        return Err(format!("nothing was seen of a try at {aim}"));
+        return Err(Unknown(format!("nothing was seen of a try at {aim}")));
     }
     match (seen.tries.len(), seen.tries.last()) {
         (tries, Some(last)) => Ok(format!("{tries} denied: {last}")),
-        (_, None) => Err("nothing was seen of a try".to_owned()),
+        (_, None) => Err(Unknown("nothing was seen of a try".to_owned())),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::attack::case::By;
+    use crate::commands::attack::case::{Family, On};
 
     fn quiet() -> Evidence {
         Evidence {
             pings: 10,
             node_answers: true,
-            firewall_rules_whole: true,
+            rules_changed: Some(Vec::new()),
+            strangers_met: true,
             began: true,
             ..Evidence::default()
         }
@@ -210,18 +291,20 @@ mod tests {
     }
 
     fn check(must: Must, seen: Evidence, expected: Result<&str, &str>) {
-        let case = Case { name: "", what: "", by: By::App(""), must };
-        let judged = judge(&case, &seen);
-        assert_eq!(judged.as_deref().map_err(String::as_str), expected);
+        let case = Case { on: On::Any, ..Case::app(Family::Commands, "", "", "", must) };
+        let expected = match expected {
+            Ok(why) => Verdict::Held(why.to_owned()),
+            Err(why) => match why.strip_prefix("not judged: ") {
+                Some(why) => Verdict::NotJudged(why.to_owned()),
+                None => Verdict::Failed(why.to_owned()),
+            },
+        };
+        assert_eq!(judge(&case, &seen), expected);
     }
 
     #[test]
     fn whatever_was_tried_others_must_not_notice() {
-        check(
-            Must::HurtNobody,
-            Evidence { pings: 0, ..quiet() },
-            Err("no ping was sent, so nothing is shown"),
-        );
+        check(Must::HurtNobody, Evidence { pings: 0, ..quiet() }, Err("not judged: no ping was sent"));
         let lost = Evidence { lost: vec!["h1 to h2".to_owned()], ..quiet() };
         check(Must::HurtNobody, lost, Err("1 of 10 pings were lost: h1 to h2"));
         check(
@@ -235,26 +318,59 @@ mod tests {
     }
 
     #[test]
+    fn what_is_missing_without_the_attack_is_not_its_doing() {
+        let lost = vec!["h1 to h2".to_owned()];
+        let before = Evidence { lost: lost.clone(), lost_before: lost, ..quiet() };
+        check(Must::HurtNobody, before, Err("not judged: pings were lost without the attack: h1 to h2"));
+        let silent = Evidence { rules_changed: None, ..quiet() };
+        check(Must::HurtNobody, silent, Err("not judged: the switches did not say which rules they have"));
+        check(Must::HoldOff, quiet(), Err("not judged: it never heard what became of its commands"));
+    }
+
+    #[test]
+    fn a_rule_that_changed_is_named() {
+        let changed = Evidence { rules_changed: Some(vec!["s1 lost firewall's rule".to_owned()]), ..quiet() };
+        check(Must::HurtNobody, changed, Err("s1 lost firewall's rule"));
+        let mute = Evidence { strangers_met: false, ..quiet() };
+        check(Must::HurtNobody, mute, Err("hosts that had never spoken could not"));
+    }
+
+    #[test]
+    fn who_follows_a_planted_link_has_left_its_folder() {
+        let seen = |planted, read_outside| Evidence { planted, read_outside, ..quiet() };
+        check(Must::KeepOut, seen(true, true), Err("the reader followed the link out of its folder"));
+        check(Must::KeepOut, seen(true, false), Ok("the link was not followed"));
+        check(Must::KeepOut, seen(false, false), Ok("no link could be planted"));
+    }
+
+    #[test]
     fn what_was_not_tried_shows_nothing() {
         let never = || Evidence { began: false, ..quiet() };
-        check(Must::HurtNobody, never(), Err("it was never seen to begin, so nothing is shown"));
-        check(Must::BeRefused, never(), Err("it was never seen to begin, so nothing is shown"));
+        check(Must::HurtNobody, never(), Err("not judged: it was never seen to begin"));
+        check(Must::BeRefused, never(), Err("not judged: it was never seen to begin"));
         let failed = Evidence { not_tried: Some("no route".to_owned()), ..quiet() };
-        check(Must::HurtNobody, failed.clone(), Err("it could not be tried: no route"));
-        check(Must::BeCutOff, failed, Err("it could not be tried: no route"));
+        check(Must::HurtNobody, failed.clone(), Err("not judged: it could not be tried: no route"));
+        check(Must::BeCutOff, failed, Err("not judged: it could not be tried: no route"));
         let ended = Evidence { endings: endings(&[&["exit code 7"]]), ..never() };
         check(Must::End(&["exit code 7"]), ended, Ok("it ended (exit code 7), nobody else noticed"));
     }
 
     #[test]
     fn one_command_that_worked_is_enough_to_fail() {
-        let came = |refusals, denied, worked| Evidence { refusals, denied, worked, ..quiet() };
+        let came = |refusals, denied, worked| Evidence {
+            refusals,
+            came: Came { told: 1, denied, worked, reached: 0 },
+            ..quiet()
+        };
         check(Must::BeRefused, came(0, 0, 0), Err("the kernel refused nothing"));
         check(Must::BeRefused, came(9, 9, 1), Err("1 commands worked"));
-        check(Must::BeRefused, came(9, 0, 0), Err("it heard of no refusal, so nothing is shown"));
+        let silent = Evidence { refusals: 9, ..quiet() };
+        check(Must::BeRefused, silent, Err("not judged: it heard of no refusal"));
+        let reached = Evidence { came: Came { told: 1, denied: 2, worked: 0, reached: 1 }, ..quiet() };
+        check(Must::BeRefused, reached, Err("the kernel let 1 commands pass, which the switch refused"));
         check(Must::BeRefused, came(9, 9, 0), Ok("9 commands refused"));
         check(Must::BeLimited, came(9, 0, 1), Ok("9 commands refused"));
-        check(Must::KeepNoMore(3), came(0, 9, 0), Err("nothing of it worked, so nothing is shown"));
+        check(Must::KeepNoMore(3), came(0, 9, 0), Err("not judged: nothing of it worked"));
         check(Must::KeepNoMore(3), came(9, 9, 4), Err("4 commands worked"));
         check(Must::KeepNoMore(3), came(9, 0, 3), Err("it was refused nothing"));
         check(Must::KeepNoMore(3), came(9, 9, 3), Ok("3 kept, 9 refused"));
@@ -269,7 +385,7 @@ mod tests {
             owners: owners.iter().map(|o| (*o).to_owned()).collect(),
             ..quiet()
         };
-        check(Must::OwnItsRules, owners(&[]), Err("no switch has a rule of its, so nothing is shown"));
+        check(Must::OwnItsRules, owners(&[]), Err("not judged: no switch has a rule of its"));
         check(
             Must::OwnItsRules,
             owners(&["misbehaving", "firewall"]),
@@ -292,7 +408,7 @@ mod tests {
         check(
             Must::BeDenied,
             tried("to signal process 771: denied: x"),
-            Err("nothing was seen of a try at 77"),
+            Err("not judged: nothing was seen of a try at 77"),
         );
         check(
             Must::BeDenied,
@@ -346,7 +462,7 @@ mod tests {
             tries: lines.iter().map(|line| (*line).to_owned()).collect(),
             ..quiet()
         };
-        check(Must::BeDenied, quiet(), Err("nothing was seen of a try"));
+        check(Must::BeDenied, quiet(), Err("not judged: nothing was seen of a try"));
         check(
             Must::BeDenied,
             tried(&["tried a: denied: EPERM", "tried b: it worked"]),

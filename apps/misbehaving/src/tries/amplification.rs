@@ -1,0 +1,121 @@
+//! Few commands with many effects: outputs, floods, groups of groups, packet-ins and statistics by the thousand.
+//!
+//! Every number is bounded, so that a switch that does all of it has done so in a few seconds.
+
+use super::Try;
+use super::bytes::{all_flows, apply, ask, bucket, group, output};
+use super::shadowing::FRAME;
+use burnet_sdk::{Commands, DatapathId, Field, GroupMod, MeterMod, PacketOut, PortNo, What};
+
+pub(super) const TRIES: &[Try] = &[
+    Try::once("many-outputs", |_, datapath, out| {
+        packet_outs(datapath, 100, &output(crate::NOWHERE.0).repeat(OUTPUTS), out)
+    }),
+    Try::once("many-floods", |_, datapath, out| {
+        packet_outs(datapath, 20, &output(PortNo::FLOOD.0).repeat(OUTPUTS), out)
+    }),
+    Try::once("long-frames", |_, datapath, out| {
+        let frame = [&FRAME[..], &[0x55; 8_000]].concat();
+        (0..500).map(|_| send(datapath, &output(PortNo::FLOOD.0), &frame, out)).sum()
+    }),
+    Try { name: "group-of-groups", stages: 3, command: group_of_groups, on_packet: None },
+    Try::once("controller-outputs", |_, datapath, out| {
+        let rule = out.rule(datapath).priority(1).matching(own_packets);
+        rule.instruction_bytes(&apply(&to_controller().repeat(OUTPUTS))).send_with_receipt();
+        1
+    }),
+    Try {
+        name: "packet-in-loop",
+        stages: 2,
+        command: packet_in_loop,
+        on_packet: Some(|packet, out| {
+            // Two for each that comes, so that they double until something says no.
+            for _ in 0..2 {
+                send(packet.datapath, &output(PortNo::TABLE.0), packet.data, out);
+            }
+        }),
+    },
+    Try::once("statistics-flood", |_, datapath, out| {
+        let all = all_flows();
+        (0..2_000).map(|_| ask(datapath, 1, &all, out)).sum()
+    }),
+    Try::once("barrier-flood", |_, datapath, out| {
+        (0..2_000).for_each(|_| {
+            out.barrier(datapath);
+        });
+        2_000
+    }),
+    Try::once("group-flood", |_, datapath, out| {
+        (1..=5_000).for_each(|group_id| {
+            out.command(
+                datapath,
+                What::GroupMod(GroupMod { command: 0, group_type: 0, group_id, buckets: &[] }),
+            );
+        });
+        5_000
+    }),
+    Try::once("meter-flood", |_, datapath, out| {
+        let band = [0, 1, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+        (1..=5_000).for_each(|meter_id| {
+            out.command(datapath, What::MeterMod(MeterMod { command: 0, flags: 1, meter_id, bands: &band }));
+        });
+        5_000
+    }),
+];
+
+/// Outputs of one command: about as many as there is room for in a message.
+const OUTPUTS: usize = 3_500;
+
+const OWN: u32 = 900;
+const SECOND: u32 = 901;
+/// Buckets of each group.
+const BUCKETS: usize = 200;
+
+/// OFPAT_OUTPUT to the controller, of the whole packet.
+fn to_controller() -> Vec<u8> {
+    let mut action = output(PortNo::CONTROLLER.0);
+    action[8..10].copy_from_slice(&[0xff, 0xff]);
+    action
+}
+
+/// The attacker's own frames and no others.
+fn own_packets(m: &mut burnet_sdk::MatchWriter<'_>) {
+    m.field(Field::EthType, 0x88b5u16);
+}
+
+fn packet_outs(datapath: DatapathId, count: u32, actions: &[u8], out: &mut Commands) -> u32 {
+    (0..count).map(|_| send(datapath, actions, &FRAME, out)).sum()
+}
+
+fn group_of_groups(stage: u8, datapath: DatapathId, out: &mut Commands) -> u32 {
+    let add = |group_id, actions: &[u8], out: &mut Commands| {
+        let buckets = bucket(actions).repeat(BUCKETS);
+        out.command(
+            datapath,
+            What::GroupMod(GroupMod { command: 0, group_type: 0, group_id, buckets: &buckets }),
+        );
+        1
+    };
+    match stage {
+        0 => add(OWN, &output(PortNo::FLOOD.0), out),
+        1 => add(SECOND, &group(OWN), out),
+        _ => packet_outs(datapath, 20, &group(SECOND), out),
+    }
+}
+
+fn packet_in_loop(stage: u8, datapath: DatapathId, out: &mut Commands) -> u32 {
+    match stage {
+        0 => {
+            let rule = out.rule(datapath).priority(1).matching(own_packets);
+            rule.instruction_bytes(&apply(&to_controller())).send_with_receipt();
+            1
+        }
+        _ => packet_outs(datapath, 10, &output(PortNo::TABLE.0), out),
+    }
+}
+
+fn send(datapath: DatapathId, actions: &[u8], data: &[u8], out: &mut Commands) -> u32 {
+    let packet_out = PacketOut { buffer_id: None, in_port: PortNo::CONTROLLER, actions, data };
+    out.command(datapath, What::PacketOut(packet_out));
+    1
+}

@@ -1,0 +1,617 @@
+//! What an app commands of switches, asks of services, and is not to get.
+
+use openflow::Version;
+
+use super::super::case::{
+    ASKS, BOUNDED, Case, FEW_RULES, Family, Must, NO_CAPABILITY, On, USUAL, USUAL_WITH_NAMES,
+    USUAL_WITH_QUOTAS, granted,
+};
+
+const V10: On = On::Only(Version::V1_0);
+const V13: On = On::Only(Version::V1_3);
+
+/// By any app, with what most apps are granted.
+const fn usual(family: Family, name: &'static str, what: &'static str, must: Must) -> Case {
+    Case::app(family, name, what, USUAL, must)
+}
+
+/// May send and rewrite ARP, but ask only in its own name.
+const ARP_BOUNDED: &str = granted!(
+    "\"packet.out\" = { match = [\"arp,arp_op=1,arp_spa=10.9.0.0/16\"] }",
+    "\"rule.write\" = { match = [\"arp\"] }"
+);
+
+/// May send packets by port 1 alone.
+const ONE_PORT: &str = granted!("\"packet.out\" = { ports = [1] }", "\"rule.write\" = true");
+
+const WITHOUT_PACKET_IN: &str =
+    granted!("\"packet.out\" = true", "\"rule.write\" = true", "\"stats.read\" = true");
+
+/// May write rules of low priorities.
+const LOW: &str = granted!("\"rule.write\" = { priority = [1, 100] }");
+
+pub(super) const OWNERS: &[Case] = &[
+    Case::app(
+        Family::Commands,
+        "forged-datapath",
+        "commands a switch that does not exist",
+        USUAL,
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Commands,
+        "forged-cookie",
+        "writes rules with others' owner in the cookie",
+        USUAL,
+        Must::OwnItsRules,
+    ),
+    Case::app(Family::Commands, "change-others", "changes the firewall's rule", USUAL, Must::HurtNobody),
+    Case::app(
+        Family::Commands,
+        "replace-others",
+        "adds a rule in place of the firewall's",
+        USUAL,
+        Must::BeRefused,
+    ),
+    Case::app(Family::Commands, "delete-others", "deletes the firewall's rule", USUAL, Must::HurtNobody),
+    Case::app(Family::Commands, "clear-tables", "deletes every rule in every table", USUAL, Must::HurtNobody),
+    Case::app(
+        Family::Commands,
+        "table-flood",
+        "adds 20,000 rules to each switch",
+        FEW_RULES,
+        Must::BeLimited,
+    ),
+    Case::app(
+        Family::Commands,
+        "rule-flood",
+        "adds the same rule 20,000 times to each switch",
+        USUAL,
+        Must::HurtNobody,
+    ),
+    Case::app(
+        Family::Commands,
+        "packet-out-flood",
+        "sends 20,000 packets from each switch",
+        USUAL,
+        Must::HurtNobody,
+    ),
+    Case::app(
+        Family::Commands,
+        "uninvited",
+        "subscribes, commands and asks without a capability",
+        NO_CAPABILITY,
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Commands,
+        "malformed",
+        "commands rules whose match or actions are no such thing",
+        USUAL,
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Commands,
+        "rewrite-escape",
+        "writes a rule whose actions lead out of its flowspace",
+        BOUNDED,
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Commands,
+        "silence-all",
+        "meters what switches send up for every app",
+        BOUNDED,
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Commands,
+        "output-flood",
+        "adds a rule of 16 KB 600 times to each switch at once",
+        USUAL,
+        Must::HurtNobody,
+    ),
+    Case::app(
+        Family::Commands,
+        "ask-flood",
+        "asks another app faster than that one reads",
+        ASKS,
+        Must::BeLimited,
+    )
+    .on(On::Any),
+];
+
+pub(super) const VENDORS: &[Case] = &[
+    usual(
+        Family::Vendors,
+        "learn-by-packet-out",
+        "has a packet-out learn a rule in the firewall's place",
+        Must::BeRefused,
+    ),
+    usual(
+        Family::Vendors,
+        "learn-by-rule",
+        "adds a rule that learns others in the firewall's place",
+        Must::BeRefused,
+    ),
+    usual(
+        Family::Vendors,
+        "delete-learned",
+        "adds a rule that takes the firewall's with it when it goes",
+        Must::BeRefused,
+    ),
+    usual(
+        Family::Vendors,
+        "resubmit-packet-out",
+        "sends a packet through the tables as another port's",
+        Must::BeRefused,
+    ),
+    usual(
+        Family::Vendors,
+        "resubmit-rule",
+        "adds a rule that sends packets through the tables again",
+        Must::BeRefused,
+    ),
+    usual(
+        Family::Vendors,
+        "load-field",
+        "writes into a field by another name than OpenFlow's",
+        Must::BeRefused,
+    ),
+    usual(
+        Family::Vendors,
+        "output-register",
+        "sends to the port whose number is in a register",
+        Must::BeRefused,
+    ),
+    usual(
+        Family::Vendors,
+        "controller-action",
+        "sends packets up by an action that is no output",
+        Must::BeRefused,
+    ),
+    usual(Family::Vendors, "clone-action", "hides an output in a clone", Must::BeRefused),
+    usual(Family::Vendors, "conntrack-action", "sends packets through connection tracking", Must::BeRefused),
+    usual(
+        Family::Vendors,
+        "unknown-vendor-action",
+        "uses an action of a vendor that nobody knows",
+        Must::BeRefused,
+    ),
+    usual(Family::Vendors, "vendor-set-field", "sets a register in a packet-out", Must::BeRefused).on(V13),
+    usual(
+        Family::Vendors,
+        "unknown-oxm-class",
+        "matches fields of a class that nobody knows, and a register",
+        Must::BeRefused,
+    ),
+    usual(Family::Vendors, "experimenter-field", "matches an experimenter's field", Must::BeRefused),
+    usual(
+        Family::Vendors,
+        "experimenter-instruction",
+        "adds a rule with an experimenter's instruction",
+        Must::BeRefused,
+    )
+    .on(V13),
+    usual(Family::Vendors, "experimenter-band", "makes a meter with an experimenter's band", Must::BeRefused)
+        .on(V13),
+    usual(
+        Family::Vendors,
+        "experimenter-statistics",
+        "asks to be told of every change of every rule",
+        Must::BeRefused,
+    ),
+];
+
+pub(super) const IDENTITY: &[Case] = &[
+    Case::app(
+        Family::Identity,
+        "alias-of-field",
+        "adds the firewall's rule with Nicira's names of its fields",
+        USUAL_WITH_NAMES,
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Identity,
+        "zero-register",
+        "adds the firewall's rule with a register of which no bit counts",
+        USUAL_WITH_NAMES,
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Identity,
+        "ones-mask",
+        "adds the firewall's rule with masks of which all bits count",
+        USUAL,
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Identity,
+        "zero-mask",
+        "adds the firewall's rule with a field of which no bit counts",
+        USUAL,
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Identity,
+        "other-order",
+        "adds the firewall's rule with its fields in another order",
+        USUAL,
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Identity,
+        "delete-by-alias",
+        "deletes the firewall's rule by other names of its fields",
+        USUAL_WITH_NAMES,
+        Must::HoldOff,
+    ),
+    Case::app(
+        Family::Identity,
+        "modify-by-alias",
+        "changes the firewall's rule by other names of its fields",
+        USUAL_WITH_NAMES,
+        Must::HoldOff,
+    ),
+    Case::app(
+        Family::Identity,
+        "miss-rule",
+        "takes the place of the rule that brings packets up",
+        USUAL,
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Identity,
+        "miss-rule-by-register",
+        "does so with a register of which no bit counts",
+        USUAL_WITH_NAMES,
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Identity,
+        "table-255",
+        "names a table that 1.0 does not have to reach the firewall's rule",
+        USUAL,
+        Must::HoldOff,
+    )
+    .on(V10),
+    Case::app(
+        Family::Identity,
+        "exact-priority",
+        "goes beyond its priorities with an exact match, which 1.0 puts above all",
+        LOW,
+        Must::BeRefused,
+    )
+    .on(V10),
+    Case::app(
+        Family::Identity,
+        "ignored-field",
+        "adds the firewall's rule with a field that 1.0 passes over",
+        USUAL,
+        Must::HoldOff,
+    ),
+];
+
+pub(super) const DEPUTIES: &[Case] = &[
+    Case::app(
+        Family::Deputies,
+        "forge-by-group",
+        "forges ARP replies by a group of its own",
+        ARP_BOUNDED,
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "ports-by-group",
+        "sends by a port that it may not through a group of its own",
+        ONE_PORT,
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "ports-by-chain",
+        "does so through a group of a group",
+        ONE_PORT,
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "group-changed-later",
+        "does so through a group that it changes when it is in use",
+        ONE_PORT,
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "forge-by-table",
+        "forges ARP replies by a rule of its own and a packet through the tables",
+        ARP_BOUNDED,
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "escape-by-action-set",
+        "leaves its flowspace by an action set that a later table carries out",
+        BOUNDED,
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "escape-by-bucket",
+        "leaves its flowspace by a group's bucket",
+        BOUNDED,
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "unknown-group",
+        "refers to a group that is not its own",
+        BOUNDED,
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "unknown-meter",
+        "refers to a meter that is not its own",
+        BOUNDED,
+        Must::BeRefused,
+    )
+    .on(V13),
+    usual(
+        Family::Deputies,
+        "delete-all-groups",
+        "deletes all groups at once, whoever made them",
+        Must::HoldOff,
+    )
+    .on(V13),
+    usual(
+        Family::Deputies,
+        "delete-all-meters",
+        "deletes all meters at once, whoever made them",
+        Must::HoldOff,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "controller-by-group",
+        "sends packets up by a group without packet.in",
+        WITHOUT_PACKET_IN,
+        Must::BeRefused,
+    )
+    .on(V13),
+];
+
+pub(super) const AMPLIFICATION: &[Case] = &[
+    Case::app(
+        Family::Amplification,
+        "many-outputs",
+        "sends 100 packets from each switch, each by 3,500 outputs",
+        USUAL_WITH_QUOTAS,
+        Must::BeLimited,
+    ),
+    Case::app(
+        Family::Amplification,
+        "many-floods",
+        "sends 20 packets from each switch, each flooded 3,500 times",
+        USUAL_WITH_QUOTAS,
+        Must::BeLimited,
+    ),
+    Case::app(
+        Family::Amplification,
+        "long-frames",
+        "floods 500 frames of 8,000 bytes from each switch",
+        USUAL_WITH_QUOTAS,
+        Must::BeLimited,
+    ),
+    Case::app(
+        Family::Amplification,
+        "group-of-groups",
+        "floods by a group of 200 groups of 200 floods",
+        USUAL_WITH_QUOTAS,
+        Must::BeLimited,
+    )
+    .on(V13),
+    Case::app(
+        Family::Amplification,
+        "controller-outputs",
+        "adds a rule that sends each packet up 3,500 times",
+        USUAL_WITH_QUOTAS,
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Amplification,
+        "packet-in-loop",
+        "answers each packet-in with two packets that come up again",
+        USUAL,
+        Must::HurtNobody,
+    ),
+    Case::app(
+        Family::Amplification,
+        "statistics-flood",
+        "asks each switch 2,000 times for all its flow entries",
+        USUAL,
+        Must::BeLimited,
+    ),
+    Case::app(
+        Family::Amplification,
+        "barrier-flood",
+        "asks each switch for 2,000 barriers",
+        USUAL,
+        Must::HoldOff,
+    ),
+    Case::app(
+        Family::Amplification,
+        "group-flood",
+        "makes 5,000 groups in each switch",
+        USUAL,
+        Must::BeLimited,
+    )
+    .on(V13),
+    Case::app(
+        Family::Amplification,
+        "meter-flood",
+        "makes 5,000 meters in each switch",
+        USUAL,
+        Must::BeLimited,
+    )
+    .on(V13),
+];
+
+/// What was not granted, and what was granted and makes others' rules void.
+pub(super) const RIGHTS: &[Case] = &[
+    Case::app(
+        Family::Defaults,
+        "without-packet-out",
+        "sends packets without packet.out",
+        granted!("\"packet.in\" = true", "\"rule.write\" = true", "\"stats.read\" = true"),
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Defaults,
+        "without-rule-write",
+        "adds and deletes rules without rule.write",
+        granted!("\"packet.in\" = true", "\"packet.out\" = true", "\"stats.read\" = true"),
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Defaults,
+        "without-groups",
+        "makes groups and meters without rule.write",
+        granted!("\"packet.in\" = true", "\"packet.out\" = true", "\"stats.read\" = true"),
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Defaults,
+        "without-stats-read",
+        "asks for statistics without stats.read",
+        granted!("\"packet.in\" = true", "\"packet.out\" = true", "\"rule.write\" = true"),
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Defaults,
+        "without-port-write",
+        "takes ports down without port.write",
+        granted!(
+            "\"packet.in\" = true",
+            "\"packet.out\" = true",
+            "\"rule.write\" = true",
+            "\"stats.read\" = true"
+        ),
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Defaults,
+        "without-packet-in",
+        "sends packets up without packet.in",
+        granted!("\"packet.out\" = true", "\"rule.write\" = true", "\"stats.read\" = true"),
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Defaults,
+        "without-buffers",
+        "sends on what waits in buffers without packet.in",
+        granted!("\"packet.out\" = true", "\"rule.write\" = true", "\"stats.read\" = true"),
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Defaults,
+        "without-barrier",
+        "asks for a barrier with view.read alone",
+        granted!(),
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Defaults,
+        "without-query",
+        "asks a service without query",
+        granted!(
+            "\"packet.in\" = true",
+            "\"packet.out\" = true",
+            "\"rule.write\" = true",
+            "\"stats.read\" = true"
+        ),
+        Must::BeRefused,
+    )
+    .on(On::Any),
+    Case::app(
+        Family::Defaults,
+        "without-store",
+        "uses the store without store.read and store.write",
+        granted!(
+            "\"packet.in\" = true",
+            "\"packet.out\" = true",
+            "\"rule.write\" = true",
+            "\"stats.read\" = true"
+        ),
+        Must::BeRefused,
+    )
+    .on(On::Any),
+    Case::app(
+        Family::Defaults,
+        "without-vendor",
+        "uses a vendor's action without vendor",
+        granted!(
+            "\"packet.in\" = true",
+            "\"packet.out\" = true",
+            "\"rule.write\" = true",
+            "\"stats.read\" = true"
+        ),
+        Must::BeRefused,
+    ),
+    Case::app(
+        Family::Defaults,
+        "without-others-meters",
+        "meters what switches send up without rule.write.others",
+        granted!(
+            "\"packet.in\" = true",
+            "\"packet.out\" = true",
+            "\"rule.write\" = true",
+            "\"stats.read\" = true"
+        ),
+        Must::BeRefused,
+    )
+    .on(V13),
+    usual(
+        Family::Shadowing,
+        "shadow-higher",
+        "forwards what the firewall blocks by a rule of a higher priority",
+        Must::HoldOff,
+    ),
+    usual(
+        Family::Shadowing,
+        "shadow-wider",
+        "forwards all of IPv4 by a rule of a higher priority",
+        Must::HoldOff,
+    ),
+    usual(
+        Family::Shadowing,
+        "shadow-narrower",
+        "forwards pings that the firewall blocks by a narrower rule of its priority",
+        Must::HoldOff,
+    ),
+    usual(
+        Family::Shadowing,
+        "shadow-drop",
+        "drops every packet by a rule of the highest priority",
+        Must::HoldOff,
+    ),
+    usual(Family::Shadowing, "shadow-goto", "sends every packet to a table without rules", Must::HoldOff)
+        .on(V13),
+    usual(
+        Family::Shadowing,
+        "undercut",
+        "takes packets that no rule matches away from the learning switch",
+        Must::HoldOff,
+    ),
+    usual(Family::Shadowing, "shadow-by-port", "drops what comes by each port", Must::HoldOff),
+];

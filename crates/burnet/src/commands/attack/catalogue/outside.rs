@@ -1,0 +1,194 @@
+//! What is tried from outside of a zone: with packages, at the operator's socket, and by switches.
+
+use super::super::case::{By, Case, Family, Must, On};
+use super::super::from_a_package::PackageAttack;
+use super::super::from_a_switch::SwitchAttack;
+use super::super::from_the_operator::OperatorAttack;
+
+pub(super) const CASES: &[Case] = &[
+    Case::by(
+        Family::Packages,
+        "old-package",
+        "installs an old package of an app that has a newer one",
+        By::Package(PackageAttack::Replay),
+        Must::BeTurnedAway("is older than 2.0.0"),
+    ),
+    Case::by(
+        Family::Packages,
+        "altered-package",
+        "flips a bit of an installed program and starts it again",
+        By::Package(PackageAttack::Tamper),
+        Must::BeTurnedAway("was altered on disk"),
+    ),
+    Case::by(
+        Family::Packages,
+        "altered-while-running",
+        "flips a bit of the program of an app that runs",
+        By::Package(PackageAttack::TamperRunning),
+        Must::BeTurnedAway("was altered on disk"),
+    ),
+    Case::by(
+        Family::Packages,
+        "outlived-key",
+        "goes on running when its key is revoked",
+        By::Package(PackageAttack::OutliveKey),
+        Must::BeTurnedAway("is signed with a revoked key"),
+    ),
+    Case::by(
+        Family::Packages,
+        "greedy-update",
+        "updates an app to one that asks for more, and nobody says yes",
+        By::Package(PackageAttack::AskForMore),
+        Must::BeTurnedAway("nobody can be asked here"),
+    ),
+    Case::by(
+        Family::Signers,
+        "other-signer",
+        "updates an app with a package that another trusted key signed, and nobody says yes",
+        By::Package(PackageAttack::OtherSigner),
+        Must::BeTurnedAway(""),
+    ),
+    Case::by(
+        Family::Signers,
+        "same-version",
+        "installs other contents under the version that is installed",
+        By::Package(PackageAttack::SameVersion),
+        Must::BeTurnedAway(""),
+    ),
+    Case::by(
+        Family::Signers,
+        "untrusted-signer",
+        "installs a package that is signed with a key that nobody trusts",
+        By::Package(PackageAttack::UntrustedSigner),
+        Must::BeTurnedAway(""),
+    ),
+    Case::by(
+        Family::Operator,
+        "operator-never-reads",
+        "asks the operator's socket again and again, and reads no answer",
+        By::Operator(OperatorAttack::NeverReads),
+        Must::HurtNobody,
+    ),
+    Case::by(
+        Family::Operator,
+        "operator-half-a-line",
+        "begins a question on 100 connections and never ends it",
+        By::Operator(OperatorAttack::HalfALine),
+        Must::HurtNobody,
+    ),
+    Case::by(
+        Family::Operator,
+        "operator-huge-line",
+        "writes a question of 64 MiB",
+        By::Operator(OperatorAttack::HugeLine),
+        Must::HurtNobody,
+    ),
+    Case::by(
+        Family::Operator,
+        "operator-many-connections",
+        "opens 500 connections to the operator's socket and holds them",
+        By::Operator(OperatorAttack::ManyConnections),
+        Must::HurtNobody,
+    ),
+    Case::by(
+        Family::Operator,
+        "operator-garbage",
+        "writes lines that are no question by the thousand",
+        By::Operator(OperatorAttack::Garbage),
+        Must::HurtNobody,
+    ),
+    Case::by(
+        Family::Switches,
+        "no-hello",
+        "says a packet-in before any hello",
+        By::Switch(SwitchAttack::NoHello),
+        Must::BeCutOff,
+    ),
+    Case::by(
+        Family::Switches,
+        "wrong-version",
+        "says hello in a version that is not spoken here",
+        By::Switch(SwitchAttack::WrongVersion),
+        Must::BeCutOff,
+    ),
+    Case::by(
+        Family::Switches,
+        "mixed-version",
+        "agrees on one version and goes on in another",
+        By::Switch(SwitchAttack::MixedVersion),
+        Must::BeCutOff,
+    ),
+    Case::by(
+        Family::Switches,
+        "bad-length",
+        "states a length that is less than a header's",
+        By::Switch(SwitchAttack::BadLength),
+        Must::BeCutOff,
+    ),
+    Case::by(
+        Family::Switches,
+        "bad-types",
+        "sends messages of types that do not exist",
+        By::Switch(SwitchAttack::BadTypes),
+        Must::BeCutOff,
+    ),
+    Case::by(
+        Family::Switches,
+        "damaged-messages",
+        "sends messages whose insides are garbage",
+        By::Switch(SwitchAttack::Damaged),
+        Must::BeCutOff,
+    ),
+    Case::by(
+        Family::Switches,
+        "stolen-datapath",
+        "comes up with the datapath id of a switch that is up",
+        By::Switch(SwitchAttack::StolenDatapath),
+        Must::BeCutOff,
+    )
+    .on(On::Every),
+    Case::by(
+        Family::Switches,
+        "half-open",
+        "opens 300 connections and says nothing",
+        By::Switch(SwitchAttack::HalfOpen),
+        Must::HurtNobody,
+    ),
+    Case::by(
+        Family::Switches,
+        "packet-in-flood",
+        "sends packet-ins as fast as they go",
+        By::Switch(SwitchAttack::PacketInFlood),
+        Must::HurtNobody,
+    )
+    .on(On::Every),
+    Case::by(
+        Family::Switches,
+        "slow-reader",
+        "asks and asks, and reads nothing",
+        By::Switch(SwitchAttack::SlowReader),
+        Must::HurtNobody,
+    ),
+    Case::by(
+        Family::Switches,
+        "false-removals",
+        "tells of rules that went and never were",
+        By::Switch(SwitchAttack::FalseRemovals),
+        Must::HurtNobody,
+    )
+    .on(On::Every),
+    Case::by(
+        Family::Switches,
+        "false-ports",
+        "tells of ports by the thousand that do not exist",
+        By::Switch(SwitchAttack::FalsePorts),
+        Must::HurtNobody,
+    ),
+    Case::by(
+        Family::Switches,
+        "error-storm",
+        "answers what nobody asked with errors",
+        By::Switch(SwitchAttack::ErrorStorm),
+        Must::HurtNobody,
+    ),
+];
