@@ -59,9 +59,11 @@ holds! {
     without_stats_read: "without-stats-read", "--openflow", "1.0";
     without_packet_in: "without-packet-in";
     shadow_higher: "shadow-higher";
+    planted_link: "planted-link";
     store_others: "store-others";
     altered_while_running: "altered-while-running";
     greedy_update: "greedy-update";
+    other_signer: "other-signer";
     operator_never_reads: "operator-never-reads";
     damaged_messages: "damaged-messages";
     packet_in_flood: "packet-in-flood";

@@ -84,14 +84,6 @@ mod tests {
     }
 
     #[test]
-    fn what_the_app_can_try_is_tried() {
-        let tried: BTreeSet<&str> = all().map(|case| case.name).collect();
-        for known in misbehaving::tries::TRIES.iter().copied().flatten() {
-            assert!(tried.contains(known.name), "{} is in no case", known.name);
-        }
-    }
-
-    #[test]
     fn there_are_a_hundred_and_each_family_has_some() {
         assert!(all().count() >= 100, "{}", all().count());
         for (at, (family, name, _)) in Family::ALL.into_iter().enumerate() {

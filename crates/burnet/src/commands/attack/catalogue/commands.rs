@@ -15,18 +15,6 @@ const fn usual(family: Family, name: &'static str, what: &'static str, must: Mus
     Case::app(family, name, what, USUAL, must)
 }
 
-/// May send and rewrite ARP, but ask only in its own name.
-const ARP_BOUNDED: &str = granted!(
-    "\"packet.out\" = { match = [\"arp,arp_op=1,arp_spa=10.9.0.0/16\"] }",
-    "\"rule.write\" = { match = [\"arp\"] }"
-);
-
-/// May send packets by port 1 alone.
-const ONE_PORT: &str = granted!("\"packet.out\" = { ports = [1] }", "\"rule.write\" = true");
-
-const WITHOUT_PACKET_IN: &str =
-    granted!("\"packet.out\" = true", "\"rule.write\" = true", "\"stats.read\" = true");
-
 /// May write rules of low priorities.
 const LOW: &str = granted!("\"rule.write\" = { priority = [1, 100] }");
 
@@ -296,46 +284,6 @@ pub(super) const IDENTITY: &[Case] = &[
 pub(super) const DEPUTIES: &[Case] = &[
     Case::app(
         Family::Deputies,
-        "forge-by-group",
-        "forges ARP replies by a group of its own",
-        ARP_BOUNDED,
-        Must::BeRefused,
-    )
-    .on(V13),
-    Case::app(
-        Family::Deputies,
-        "ports-by-group",
-        "sends by a port that it may not through a group of its own",
-        ONE_PORT,
-        Must::BeRefused,
-    )
-    .on(V13),
-    Case::app(
-        Family::Deputies,
-        "ports-by-chain",
-        "does so through a group of a group",
-        ONE_PORT,
-        Must::BeRefused,
-    )
-    .on(V13),
-    Case::app(
-        Family::Deputies,
-        "group-changed-later",
-        "does so through a group that it changes when it is in use",
-        ONE_PORT,
-        Must::BeRefused,
-    )
-    .on(V13),
-    Case::app(
-        Family::Deputies,
-        "forge-by-table",
-        "forges ARP replies by a rule of its own and a packet through the tables",
-        ARP_BOUNDED,
-        Must::BeRefused,
-    )
-    .on(V13),
-    Case::app(
-        Family::Deputies,
         "escape-by-action-set",
         "leaves its flowspace by an action set that a later table carries out",
         BOUNDED,
@@ -380,14 +328,6 @@ pub(super) const DEPUTIES: &[Case] = &[
         Must::HoldOff,
     )
     .on(V13),
-    Case::app(
-        Family::Deputies,
-        "controller-by-group",
-        "sends packets up by a group without packet.in",
-        WITHOUT_PACKET_IN,
-        Must::BeRefused,
-    )
-    .on(V13),
 ];
 
 pub(super) const AMPLIFICATION: &[Case] = &[
@@ -400,45 +340,9 @@ pub(super) const AMPLIFICATION: &[Case] = &[
     ),
     Case::app(
         Family::Amplification,
-        "many-floods",
-        "sends 20 packets from each switch, each flooded 3,500 times",
-        USUAL_WITH_QUOTAS,
-        Must::BeLimited,
-    ),
-    Case::app(
-        Family::Amplification,
         "long-frames",
         "floods 500 frames of 8,000 bytes from each switch",
         USUAL_WITH_QUOTAS,
-        Must::BeLimited,
-    ),
-    Case::app(
-        Family::Amplification,
-        "group-of-groups",
-        "floods by a group of 200 groups of 200 floods",
-        USUAL_WITH_QUOTAS,
-        Must::BeLimited,
-    )
-    .on(V13),
-    Case::app(
-        Family::Amplification,
-        "controller-outputs",
-        "adds a rule that sends each packet up 3,500 times",
-        USUAL_WITH_QUOTAS,
-        Must::BeRefused,
-    ),
-    Case::app(
-        Family::Amplification,
-        "packet-in-loop",
-        "answers each packet-in with two packets that come up again",
-        USUAL,
-        Must::HurtNobody,
-    ),
-    Case::app(
-        Family::Amplification,
-        "statistics-flood",
-        "asks each switch 2,000 times for all its flow entries",
-        USUAL,
         Must::BeLimited,
     ),
     Case::app(
