@@ -94,7 +94,7 @@ pub struct Reaches<'g> {
     pub hears_packets: bool,
     /// Whether the rules of others may be changed: only then can a delete reach them.
     pub others_too: bool,
-    /// Whether the app's own rules may make packets outside the flowspace of a packet-out's frame; see [`own_rules_go_beyond`].
+    /// Whether the app's own rules may make packets outside the flowspace of a packet-out's frame; see `own_rules_go_beyond`.
     pub own_rules_go_beyond: bool,
 }
 

@@ -9,7 +9,7 @@
 //!
 //! The operator's order is the order of `[apps] order`, then that in which the apps are named. An app whose priorities all lie below those of
 //! every app before it can shadow nobody: its rules are not compared, and nothing is kept of them. So disjoint priority bands cost nothing.
-//! Only apps that may come into each other's way are compared, rule by rule ([`crate::overlap`]).
+//! Only apps that may come into each other's way are compared, rule by rule (`crate::overlap`).
 //!
 //! A rule that matches every packet that an app before it wants to hear of takes those packets away; it is refused too ([`Refusal::Blinds`]).
 //!

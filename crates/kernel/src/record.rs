@@ -10,7 +10,7 @@
 //!
 //! Rules go without a word: a time-out needs none, and a loose delete names none. So a record holds what is in the switch and more. Of one rule the
 //! switch is asked when somebody is refused for it, once a second at most. Of all it is asked when the record has grown a lot: what the switch does
-//! not have any more is forgotten. A record holds no more rules than [`Record::bound_to`] says; at that bound adds of rules that are not in it are
+//! not have any more is forgotten. A record holds no more rules than `Record::bound_to` says; at that bound adds of rules that are not in it are
 //! refused until the switch has answered.
 //!
 //! In: commands that were sent, and what the switch says. Out: an owner, and what is to be asked. Never sends anything.

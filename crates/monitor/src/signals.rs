@@ -12,7 +12,7 @@ use rustix::fs::FileType;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// From now on SIGTERM and SIGINT write a byte each to the first that is returned, and SIGHUP to the second: for a node, which SIGHUP asks to read its
-/// configuration anew ([`hung_up`] says whether it means that).
+/// configuration anew (`hung_up` says whether it means that).
 ///
 /// # Errors
 /// When the process is out of descriptors.
