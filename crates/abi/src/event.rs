@@ -74,7 +74,7 @@ pub mod kind {
 pub mod quota {
     /// Commands in a second.
     pub const COMMANDS_PER_S: u16 = 1;
-    /// Packet-outs in a second.
+    /// Packets in a second that packet-outs become.
     pub const PACKET_OUTS_PER_S: u16 = 2;
     /// Rules that the app has on one switch.
     pub const RULES_PER_DATAPATH: u16 = 3;
@@ -92,6 +92,14 @@ pub mod quota {
     pub const LAG_MS: u16 = 9;
     /// Bytes that the app has in the store.
     pub const STORE_BYTES: u16 = 10;
+    /// Packets in a second that packet-outs become at one switch, beyond a few each.
+    pub const COPIES_PER_SWITCH_PER_S: u16 = 11;
+    /// Bytes in a second of the packets that packet-outs become.
+    pub const PACKET_OUT_BYTES_PER_S: u16 = 12;
+    /// Packet-ins in a second that the app's rules and packet-outs cause.
+    pub const PACKET_INS_CAUSED_PER_S: u16 = 13;
+    /// Statistics in a second.
+    pub const STATS_PER_S: u16 = 14;
 }
 
 /// An event, read where it lies.
@@ -612,7 +620,23 @@ fn switch_up<'a>(datapath: DatapathId, mut body: Reader<'a>) -> Result<SwitchUp<
     Ok(SwitchUp { datapath, n_buffers: fixed.n_buffers.get(), n_tables: fixed.n_tables, openflow, ports })
 }
 
+/// What made a switch send a packet up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The cookie of the rule, as in [`PacketIn`].
+    pub cookie: u64,
+    /// The reason, as in [`PacketIn`].
+    pub reason: u8,
+}
+
 impl<'a> PacketIn<'a> {
+    /// What made the switch send it, of a frame of [`kind::PACKET_IN`], without reading the rest.
+    #[inline]
+    pub fn cause(frame: &Frame<'a>) -> Result<Cause, Malformed> {
+        let fixed: &PacketInFixed = Reader::new(frame).fixed()?;
+        Ok(Cause { cookie: fixed.cookie.get(), reason: fixed.reason })
+    }
+
     /// Reads the body of a frame of [`kind::PACKET_IN`]: for whoever has looked at the kind already, since nearly every event is one.
     #[inline]
     pub fn read(frame: &Frame<'a>) -> Result<Self, Malformed> {

@@ -2,13 +2,17 @@
 //!
 //! Never knows its session; that is southbound's.
 
+use crate::charge::{Copies, FlowAnswer};
 use crate::entries::Entries;
+use crate::fanout::Fanout;
 use crate::found::{Found, Inquiry};
 use crate::metering::Metering;
 use crate::punt::{PuntCounters, Punts};
 use crate::record::Record;
+use crate::zones::ZoneSet;
 use abi::event::{OpenFlowVersion, PortRecord, PortStatus, SwitchUp};
 use flow::DatapathId;
+use std::collections::BTreeMap;
 
 /// A switch that is up.
 #[derive(Clone, Debug)]
@@ -17,6 +21,12 @@ pub struct Datapath {
     n_tables: u8,
     pub(crate) openflow: OpenFlowVersion,
     ports: Vec<PortRecord>,
+    /// By table, what a rule makes of one packet at most: one number for each table.
+    fanouts: BTreeMap<u8, u64>,
+    /// Who has sent packets up by packet-outs in this session.
+    pub(crate) senders_up: ZoneSet,
+    pub(crate) flow_answer: FlowAnswer,
+    pub(crate) copies: Copies,
     pub(crate) entries: Entries,
     pub(crate) punts: Punts,
     pub(crate) metering: Metering,
@@ -50,12 +60,39 @@ impl Datapath {
             n_tables: up.n_tables,
             openflow: up.openflow,
             ports,
+            fanouts: BTreeMap::new(),
+            senders_up: ZoneSet::EMPTY,
+            flow_answer: FlowAnswer::default(),
+            copies: Copies::default(),
             entries: Entries::default(),
             punts: Punts::default(),
             metering: Metering::default(),
             record: Record::default(),
             inquiry: Inquiry::default(),
         }
+    }
+
+    /// How many packets one becomes here, at least one.
+    pub(crate) fn packets(&self, fanout: Fanout) -> u64 {
+        fanout.packets(self.flooded(), self.by_tables()).max(1)
+    }
+
+    /// A rule of this table was let pass: so much it makes of one packet.
+    pub(crate) fn note_fanout(&mut self, table_id: u8, fanout: Fanout) {
+        let packets = fanout.packets(self.flooded(), 0);
+        let most = self.fanouts.entry(table_id).or_default();
+        *most = packets.max(*most);
+    }
+
+    /// How many packets a flooded one becomes.
+    fn flooded(&self) -> u64 {
+        self.ports.len().max(1) as u64
+    }
+
+    /// How many packets one may become in the tables, through each of which it goes once: as many as a flooded one, or more by the rules that were
+    /// let pass in this session.
+    fn by_tables(&self) -> u64 {
+        self.fanouts.values().sum::<u64>().max(self.flooded())
     }
 
     /// Takes note of a change.

@@ -285,7 +285,9 @@ impl fmt::Display for Refusal {
                 "rule.write: apps that share priorities have {} rules already, which is all that the node compares: grant them different priorities",
                 crate::overlap::COMPARED_MAX
             ),
-            Refusal::Quota { kind, hard } => write!(f, "quota {kind}: the hard limit {hard} is reached"),
+            Refusal::Quota { kind, hard } => {
+                write!(f, "quota {kind}: the hard limit {hard} is reached; the operator raises it by {}", kind.is_raised_by())
+            }
             Refusal::TablesUnsized(datapath) => write!(
                 f,
                 "quota {}: {datapath} has not said yet how large its tables are; ask again in a moment",

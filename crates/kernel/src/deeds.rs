@@ -16,9 +16,10 @@
 //! In: buckets that were found readable. Out: a few numbers for each group. Never looks at who asks; that is `crate::owned`'s.
 
 use crate::excess::Excess;
+use crate::fanout::{Fanout, GROUP_ALL, MAX_GROUP_ACTIONS};
 use abi::command::GroupMod;
 use flow::Action;
-use flow::canonical::{actions_raw, buckets_raw};
+use flow::canonical::{RawBucket, actions_raw, buckets_raw};
 
 /// How deep groups may be in groups: a group in a group in a group. Protection and replication need two.
 pub(crate) const MAX_LEVEL: u8 = 3;
@@ -39,8 +40,10 @@ pub(crate) type Judged = Result<(), Excess>;
 /// What a group may do, by all that it was told since it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Deeds {
-    /// The groups that its buckets hand packets to or watch, each once.
-    pub nested: Vec<u32>,
+    /// The groups that its buckets hand packets to or watch, each once, and how often one packet is handed there.
+    pub nested: Vec<(u32, u32)>,
+    /// What its buckets do without those groups.
+    pub fanout: Fanout,
     /// 1 without such groups.
     pub level: u8,
     /// Whether a packet-out may go there, but for the groups in its buckets.
@@ -54,23 +57,16 @@ pub(crate) struct Deeds {
 impl Deeds {
     /// Of these buckets, whose groups have these levels.
     pub fn of(it: &GroupMod<'_>, judged: Judged, level_of: impl Fn(u32) -> u8) -> Result<Deeds, Excess> {
-        let mut nested: Vec<u32> = Vec::new();
-        for group_id in groups_in_buckets(it) {
-            if group_id == it.group_id {
-                return Err(Excess::Nesting(it.group_id));
-            }
-            if !nested.contains(&group_id) {
-                nested.push(group_id);
-            }
-            if nested.len() > MAX_NESTED {
-                return Err(Excess::TooManyNested(MAX_NESTED));
-            }
+        let fanout = Fanout::of_group(it);
+        if fanout.actions > MAX_GROUP_ACTIONS {
+            return Err(Excess::TooManyActions(fanout.actions, MAX_GROUP_ACTIONS));
         }
-        let level = 1 + nested.iter().map(|group_id| level_of(*group_id)).max().unwrap_or(0);
+        let nested = nested_in(it)?;
+        let level = 1 + nested.iter().map(|(group_id, _)| level_of(*group_id)).max().unwrap_or(0);
         if level > MAX_LEVEL {
             return Err(Excess::Nesting(it.group_id));
         }
-        Ok(Deeds { nested, level, packet_out: judged, named_by: 0, is_sent_to: false })
+        Ok(Deeds { nested, fanout, level, packet_out: judged, named_by: 0, is_sent_to: false })
     }
 
     /// With what it may do by new buckets besides.
@@ -79,13 +75,46 @@ impl Deeds {
             return Err(Excess::Nesting(group_id));
         }
         let mut nested = self.nested.clone();
-        nested.extend(new.nested.iter().filter(|one| !self.nested.contains(one)));
+        for (group_id, times) in new.nested {
+            let there = put(&mut nested, group_id);
+            *there = times.max(*there);
+        }
         if nested.len() > MAX_NESTED {
             return Err(Excess::TooManyNested(MAX_NESTED));
         }
-        let packet_out = self.packet_out.and(new.packet_out);
-        Ok(Deeds { nested, level: self.level.max(new.level), packet_out, ..self.clone() })
+        let (level, packet_out) = (self.level.max(new.level), self.packet_out.and(new.packet_out));
+        Ok(Deeds { nested, fanout: self.fanout.or(new.fanout), level, packet_out, ..self.clone() })
     }
+}
+
+/// The number of this group, which is 0 if it is new.
+fn put(nested: &mut Vec<(u32, u32)>, group_id: u32) -> &mut u32 {
+    let place = nested.iter().position(|(there, _)| *there == group_id).unwrap_or_else(|| {
+        nested.push((group_id, 0));
+        nested.len() - 1
+    });
+    &mut nested[place].1
+}
+
+/// The groups in buckets: of a group of type ALL a packet takes each bucket, of the others one.
+fn nested_in(it: &GroupMod<'_>) -> Result<Vec<(u32, u32)>, Excess> {
+    let mut nested = Vec::new();
+    for bucket in buckets_raw(it.buckets).map_while(Result::ok) {
+        let mut here = Vec::new();
+        groups_in(bucket.actions).for_each(|group_id| *put(&mut here, group_id) += 1);
+        watched_by(&bucket).into_iter().for_each(|group_id| *put(&mut here, group_id) += 0);
+        for (group_id, times) in here {
+            if group_id == it.group_id {
+                return Err(Excess::Nesting(it.group_id));
+            }
+            let there = put(&mut nested, group_id);
+            *there = if it.group_type == GROUP_ALL { there.saturating_add(times) } else { times.max(*there) };
+        }
+        if nested.len() > MAX_NESTED {
+            return Err(Excess::TooManyNested(MAX_NESTED));
+        }
+    }
+    Ok(nested)
 }
 
 /// The groups that actions hand packets to.
@@ -99,8 +128,11 @@ pub(crate) fn groups_in(actions: &[u8]) -> impl Iterator<Item = u32> + '_ {
 
 /// The groups that buckets hand packets to, or watch.
 pub(crate) fn groups_in_buckets<'a>(it: &GroupMod<'a>) -> impl Iterator<Item = u32> + use<'a> {
-    buckets_raw(it.buckets).map_while(Result::ok).flat_map(|bucket| {
-        let watched = Some(bucket.watch_group).filter(|group_id| *group_id != NO_GROUP);
-        groups_in(bucket.actions).chain(watched)
-    })
+    buckets_raw(it.buckets)
+        .map_while(Result::ok)
+        .flat_map(|bucket| groups_in(bucket.actions).chain(watched_by(&bucket)))
+}
+
+fn watched_by(bucket: &RawBucket<'_>) -> Option<u32> {
+    Some(bucket.watch_group).filter(|group_id| *group_id != NO_GROUP)
 }

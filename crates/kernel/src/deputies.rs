@@ -4,51 +4,68 @@
 //!   rule, packet-out ──names──> groups, meters (crate::owned: whose), what groups do (crate::deeds), TABLE (crate::bounds), CONTROLLER
 //! ```
 //!
+//! Here it is counted too how many packets one becomes, groups included.
+//!
 //! In: commands that are within the bounds of their capability, as far as they say themselves what they do. Out: whether they are with what they
 //! refer to. One output to a port, which most commands are, is let pass by its bytes.
 
 use crate::capability::Capability;
+use crate::charge::Becomes;
 use crate::decision::Refusal;
 use crate::dispatch::Kernel;
 use crate::excess::Excess;
 use crate::fanout::{Fanout, one_applied_output, one_output};
 use crate::owned::{Asker, Change, Claimant};
 use abi::ZoneId;
-use abi::command::{GroupMod, MeterMod};
+use abi::command::{FlowMod, GroupMod, MeterMod};
+use flow::canonical::instructions_raw;
 use flow::{DatapathId, PortNo};
 
 impl Kernel {
-    /// What a rule refers to.
+    /// What a rule refers to, and how many packets it makes of one.
     #[inline]
     pub(crate) fn check_rules_deputies(
-        &self,
+        &mut self,
         zone: ZoneId,
         datapath: DatapathId,
-        instructions: &[u8],
+        it: &FlowMod<'_>,
     ) -> Result<(), Refusal> {
-        if instructions.is_empty() || is_to_port(one_applied_output(instructions)) {
+        if it.instructions.is_empty() || is_plain_port(one_applied_output(it.instructions)) {
             return Ok(());
         }
-        self.look_into_rule(zone, datapath, instructions)
+        self.look_into_rule(zone, datapath, it)
             .map_err(|excess| Refusal::Beyond(Capability::RuleWrite, excess))
     }
 
     #[cold]
-    fn look_into_rule(&self, zone: ZoneId, datapath: DatapathId, instructions: &[u8]) -> Result<(), Excess> {
-        self.check_controller(zone, || Fanout::of_instructions(instructions))?;
-        self.owned.check_instructions(self.asker(zone, Capability::RuleWrite), datapath, instructions)
+    fn look_into_rule(&mut self, zone: ZoneId, datapath: DatapathId, it: &FlowMod<'_>) -> Result<(), Excess> {
+        let fanout = Fanout::of_instructions(it.instructions);
+        fanout.check_command()?;
+        self.check_controller(zone, fanout)?;
+        let asker = self.asker(zone, Capability::RuleWrite);
+        self.owned.check_instructions(asker, datapath, it.instructions)?;
+        let lists =
+            instructions_raw(it.instructions).map_while(Result::ok).filter(|raw| raw.actions().is_some());
+        let groups =
+            lists.map(|raw| self.owned.fanout_of_groups(datapath, raw.bytes.get(8..).unwrap_or_default()));
+        let total = groups.fold(fanout, Fanout::and);
+        total.check_all()?;
+        if let Some(there) = self.datapaths.get_mut(&datapath) {
+            there.note_fanout(it.table_id, total);
+        }
+        Ok(())
     }
 
-    /// What a packet-out refers to.
+    /// What a packet-out refers to: how many packets it makes of its frame.
     #[inline]
     pub(crate) fn check_packet_outs_deputies(
         &mut self,
         zone: ZoneId,
         datapath: DatapathId,
         actions: &[u8],
-    ) -> Result<(), Refusal> {
-        if actions.is_empty() || is_to_port(one_output(actions)) {
-            return Ok(());
+    ) -> Result<Becomes, Refusal> {
+        if is_plain_port(one_output(actions)) {
+            return Ok(Becomes::ONE_PACKET);
         }
         self.look_into_packet_out(zone, datapath, actions)
             .map_err(|excess| Refusal::Beyond(Capability::PacketOut, excess))
@@ -60,10 +77,21 @@ impl Kernel {
         zone: ZoneId,
         datapath: DatapathId,
         actions: &[u8],
-    ) -> Result<(), Excess> {
-        self.check_controller(zone, || Fanout::of_actions(actions))?;
+    ) -> Result<Becomes, Excess> {
+        let fanout = Fanout::of_actions(actions);
+        fanout.check_command()?;
+        self.check_controller(zone, fanout)?;
         let asker = self.asker(zone, Capability::PacketOut);
-        self.owned.check_packet_out(asker, datapath, actions)
+        self.owned.check_packet_out(asker, datapath, actions)?;
+        let total = fanout.and(self.owned.fanout_of_groups(datapath, actions));
+        total.check_all()?;
+        let Some(there) = self.datapaths.get_mut(&datapath) else { return Ok(Becomes::ONE_PACKET) };
+        if total.controllers > 0 {
+            there.senders_up = there.senders_up.with(zone);
+        }
+        let packets = there.packets(total);
+        // What meets no rule in the tables comes up.
+        Ok(Becomes { packets, packet_ins: u64::from(total.controllers) + u64::from(total.tables) })
     }
 
     /// A change of a group: within `rule.write`, since rules refer to it, and compared with `packet.out`, since packet-outs may.
@@ -77,7 +105,7 @@ impl Kernel {
         self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
             reaches.check_group_mod(datapath, it, scratch)
         })?;
-        self.check_controller(zone, || Fanout::of_buckets(it.buckets)).map_err(beyond)?;
+        self.check_controller(zone, Fanout::of_group(it)).map_err(beyond)?;
         self.check_here(datapath)?;
         let judged = self
             .check_bounds(zone, Capability::PacketOut, |reaches, scratch| reaches.check_buckets(it, scratch));
@@ -107,9 +135,9 @@ impl Kernel {
     }
 
     /// Who sends packets up may hear packets.
-    fn check_controller(&self, zone: ZoneId, fanout: impl FnOnce() -> Fanout) -> Result<(), Excess> {
+    fn check_controller(&self, zone: ZoneId, fanout: Fanout) -> Result<(), Excess> {
         let hears = self.zone(zone).is_some_and(|zone| zone.grant.holds(Capability::PacketIn));
-        if hears || fanout().controllers == 0 { Ok(()) } else { Err(Excess::Controller) }
+        if hears || fanout.controllers == 0 { Ok(()) } else { Err(Excess::Controller) }
     }
 
     /// Who asks, by this capability.
@@ -123,10 +151,10 @@ impl Kernel {
     }
 }
 
-/// One port, a reserved one perhaps, that is neither the controller nor the tables.
+/// One port that is no reserved one.
 #[inline]
-fn is_to_port(port: Option<PortNo>) -> bool {
-    port.is_some_and(|port| port != PortNo::CONTROLLER)
+fn is_plain_port(port: Option<PortNo>) -> bool {
+    port.is_some_and(|port| port <= PortNo::MAX)
 }
 
 /// What a group mod or meter mod is beyond, with the capability that would let it pass.

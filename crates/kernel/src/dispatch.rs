@@ -5,6 +5,7 @@
 use crate::bounds::{Scratch, own_rules_go_beyond};
 use crate::budget::TableRoom;
 use crate::capability::Capability;
+use crate::charge::is_an_apps;
 use crate::datapath::{Datapath, OfSwitch};
 use crate::decision::Effect;
 use crate::entries::EntryLease;
@@ -14,7 +15,7 @@ use crate::passage::ToNote;
 use crate::precedence::Precedence;
 use crate::punt::PuntLimits;
 use crate::query::Queries;
-use crate::quota::{Quotas, Rate};
+use crate::quota::{NodeRates, Quotas};
 use crate::record::RULES_PER_SWITCH;
 use crate::rule_key::RuleKeys;
 use crate::rules::Owner;
@@ -97,6 +98,19 @@ impl Kernel {
 
     /// A zone is there; it hears nothing until it subscribes. Says whether there was room: numbers from 1 to [`MAX_ZONE`].
     pub fn attach(&mut self, zone: ZoneId, name: &str, grant: Grant, now_ms: u64) -> bool {
+        let rates = NodeRates::new(grant.quotas(), now_ms);
+        self.attach_sharing(zone, name, grant, &rates, now_ms)
+    }
+
+    /// The same at one worker of several: what it may do in a second it may at all of them together.
+    pub fn attach_sharing(
+        &mut self,
+        zone: ZoneId,
+        name: &str,
+        grant: Grant,
+        rates: &NodeRates,
+        now_ms: u64,
+    ) -> bool {
         if zone == ZoneId::KERNEL || zone.0 > MAX_ZONE {
             return false;
         }
@@ -104,8 +118,7 @@ impl Kernel {
         self.zones[usize::from(zone.0)] = Some(Zone {
             name: name.to_owned(),
             own_rules_go_beyond,
-            commands: grant.quotas().commands_per_s.map(|quota| Rate::new(quota, now_ms)),
-            packet_outs: grant.quotas().packet_outs_per_s.map(|quota| Rate::new(quota, now_ms)),
+            rates: rates.at_worker(),
             grant,
             subscription: Subscription::default(),
             refused_subscription: None,
@@ -167,10 +180,12 @@ impl Kernel {
     ) -> Result<ZoneSet, Malformed> {
         let hearers = match frame.header.kind.get() {
             kind::PACKET_IN => {
-                if !self.punt_limits.is_none() && !self.take_punt(frame, now_ms)? {
-                    return Ok(ZoneSet::EMPTY);
+                let cause = PacketIn::cause(frame)?;
+                if is_an_apps(cause) {
+                    self.hearers_of_caused(frame, cause, now_ms, effects)?
+                } else {
+                    self.hearers_of_networks(frame, now_ms)?
                 }
-                self.hearers_of_packet(frame)?
             }
             other => {
                 let event = Event::read(frame)?;
@@ -248,8 +263,21 @@ impl Kernel {
         strangers.fold(hearers, ZoneSet::without)
     }
 
+    /// Of a packet that the network sent: nobody, if its switch or port has had its budget.
     #[inline]
-    fn hearers_of_packet(&self, frame: &Frame<'_>) -> Result<ZoneSet, Malformed> {
+    pub(crate) fn hearers_of_networks(
+        &mut self,
+        frame: &Frame<'_>,
+        now_ms: u64,
+    ) -> Result<ZoneSet, Malformed> {
+        if !self.punt_limits.is_none() && !self.take_punt(frame, now_ms)? {
+            return Ok(ZoneSet::EMPTY);
+        }
+        self.hearers_of_packet(frame)
+    }
+
+    #[inline]
+    pub(crate) fn hearers_of_packet(&self, frame: &Frame<'_>) -> Result<ZoneSet, Malformed> {
         let mut hearers = self.hearers[usize::from(kind::PACKET_IN)];
         if self.choosy.is_empty() {
             return Ok(hearers);

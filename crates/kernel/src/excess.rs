@@ -62,6 +62,16 @@ pub enum Excess {
     TooManyNested(usize),
     /// Into the tables, where the app's own rules may do more with a frame than the app may send.
     OwnRules,
+    /// More actions than there may be in one command: how many, and how many there may be.
+    TooManyActions(u32, u32),
+    /// More groups than one rule or packet-out may hand a packet to.
+    TooManyGroups(u32),
+    /// More packets out of one than there may be.
+    TooManyOutputs(u32),
+    /// Flooded, or put into the tables, more often than a packet may be.
+    TooManyFloods(u32),
+    /// To the controller more often than a packet may go there.
+    TooManyToController(u32),
     /// All groups or all meters at once, those of others among them.
     AllAtOnce,
     /// A group or meter of the switch's own, by which it treats the packets of all apps.
@@ -131,6 +141,19 @@ impl fmt::Display for Excess {
                 write!(f, "group {id} is in the buckets of another group: delete that one first")
             }
             Excess::TooManyNested(most) => write!(f, "a group may have {most} other groups in its buckets"),
+            Excess::TooManyActions(count, most) => {
+                write!(f, "{count} actions are more than the {most} there may be in one command: use several, or a group")
+            }
+            Excess::TooManyGroups(most) => write!(f, "a command may hand a packet to {most} groups"),
+            Excess::TooManyOutputs(most) => {
+                write!(f, "one packet may become {most} packets, with all groups that it goes through")
+            }
+            Excess::TooManyFloods(most) => {
+                write!(f, "one packet may be flooded {most} times, and go into the tables as often")
+            }
+            Excess::TooManyToController(most) => {
+                write!(f, "one packet may go to the controller {most} times, with all groups that it goes through")
+            }
             Excess::OwnRules => f.write_str(
                 "TABLE hands the frame to the app's own rules, which may make packets of it outside the granted flowspace: the match of \
                  rule.write must lie within that of packet.out, or have no packet in common with it",

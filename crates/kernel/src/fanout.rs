@@ -1,11 +1,35 @@
 //! What one packet becomes: how often actions send it, and where to.
 //!
-//! In: actions, instructions and buckets that were found readable. Out: numbers. Never looks into groups or tables that they name, and never
-//! judges.
+//! A switch does for a packet whatever one command says, and a command has room for thousands of outputs. So each command has a bounded number
+//! of actions, and one packet becomes a bounded number of packets by it, groups included.
+//!
+//! In: actions, instructions and buckets that were found readable. Out: numbers, and whether they are too large. Never looks into groups or tables
+//! that are named: their numbers come from whoever knows them.
 
+use crate::excess::Excess;
+use abi::command::GroupMod;
 use flow::PortNo;
 use flow::canonical::{RawAction, actions_raw, buckets_raw, instructions_raw};
 use flow::reach::{Way, way_of};
+
+/// Most actions of a rule or packet-out: an output to each port of the largest usual switch, or a few dozen with rewrites. Whoever needs more puts
+/// them into a group.
+pub const MAX_ACTIONS: u32 = 256;
+
+/// Most actions of all buckets of a group: 256 buckets with four actions each.
+pub const MAX_GROUP_ACTIONS: u32 = 1_024;
+
+/// Most groups that a rule or packet-out hands a packet to: one that forwards, one that mirrors, and as many again.
+pub const MAX_GROUPS: u32 = 4;
+
+/// Most packets that one packet becomes by a rule, a group or a packet-out, without those that are flooded.
+pub const MAX_OUTPUTS: u32 = 1_024;
+
+/// How often one packet is flooded at most, and how often it goes into the tables.
+pub const MAX_FLOODS: u32 = 4;
+
+/// How often one packet goes to the controller at most. Each is a message to the node, so a rule with thousands would end the session by itself.
+pub const MAX_CONTROLLERS: u32 = 4;
 
 /// How often actions send a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +44,12 @@ pub(crate) struct Fanout {
     pub controllers: u32,
     /// Into a table from the start.
     pub tables: u32,
+    /// Into groups, which are not looked into.
+    pub groups: u32,
 }
+
+/// `ofp_group_type` OFPGT_ALL (1.3.5, 7.3.4.2).
+pub(crate) const GROUP_ALL: u8 = 0;
 
 /// Where an applied output's port is in an instruction that has nothing else, and how long that is.
 const APPLY_ONE_OUTPUT: [u8; 4] = [0, 4, 0, 24];
@@ -59,22 +88,69 @@ impl Fanout {
         all.fold(Fanout::default(), Fanout::and)
     }
 
-    /// Of all buckets of a group.
-    pub fn of_buckets(buckets: &[u8]) -> Fanout {
-        let buckets = buckets_raw(buckets).map_while(Result::ok);
-        buckets.map(|bucket| Fanout::of_actions(bucket.actions)).fold(Fanout::default(), Fanout::and)
+    /// Of a group. One of type ALL takes each of its buckets; of the others a packet takes one, and the largest of each number counts.
+    pub fn of_group(it: &GroupMod<'_>) -> Fanout {
+        let buckets = buckets_raw(it.buckets).map_while(Result::ok);
+        let each = buckets.map(|bucket| Fanout::of_actions(bucket.actions));
+        let together = |sum: Fanout, one: Fanout| {
+            let actions = sum.actions.saturating_add(one.actions);
+            if it.group_type == GROUP_ALL { sum.and(one) } else { Fanout { actions, ..sum.or(one) } }
+        };
+        each.fold(Fanout::default(), together)
     }
 
     /// Both.
     #[must_use]
     pub fn and(self, other: Fanout) -> Fanout {
+        self.joined(other, u32::saturating_add)
+    }
+
+    /// One of both, whichever is more of each.
+    #[must_use]
+    pub fn or(self, other: Fanout) -> Fanout {
+        self.joined(other, u32::max)
+    }
+
+    /// So many times.
+    #[must_use]
+    pub fn times(self, count: u32) -> Fanout {
+        self.joined(self, |number, _| number.saturating_mul(count))
+    }
+
+    fn joined(self, other: Fanout, join: impl Fn(u32, u32) -> u32) -> Fanout {
         Fanout {
-            actions: self.actions.saturating_add(other.actions),
-            ports: self.ports.saturating_add(other.ports),
-            floods: self.floods.saturating_add(other.floods),
-            controllers: self.controllers.saturating_add(other.controllers),
-            tables: self.tables.saturating_add(other.tables),
+            actions: join(self.actions, other.actions),
+            ports: join(self.ports, other.ports),
+            floods: join(self.floods, other.floods),
+            controllers: join(self.controllers, other.controllers),
+            tables: join(self.tables, other.tables),
+            groups: join(self.groups, other.groups),
         }
+    }
+
+    /// Whether a rule or packet-out says no more than there may be in one.
+    pub fn check_command(&self) -> Result<(), Excess> {
+        if self.actions > MAX_ACTIONS {
+            return Err(Excess::TooManyActions(self.actions, MAX_ACTIONS));
+        }
+        if self.groups > MAX_GROUPS { Err(Excess::TooManyGroups(MAX_GROUPS)) } else { Ok(()) }
+    }
+
+    /// Whether one packet becomes no more than it may, with all groups.
+    pub fn check_all(&self) -> Result<(), Excess> {
+        if self.controllers > MAX_CONTROLLERS {
+            return Err(Excess::TooManyToController(MAX_CONTROLLERS));
+        }
+        if self.floods.max(self.tables) > MAX_FLOODS {
+            return Err(Excess::TooManyFloods(MAX_FLOODS));
+        }
+        if self.ports > MAX_OUTPUTS { Err(Excess::TooManyOutputs(MAX_OUTPUTS)) } else { Ok(()) }
+    }
+
+    /// How many packets one packet becomes at a switch of so many ports whose tables make so many of one.
+    pub fn packets(&self, ports: u64, by_tables: u64) -> u64 {
+        let (floods, tables) = (u64::from(self.floods) * ports, u64::from(self.tables) * by_tables);
+        u64::from(self.ports) + u64::from(self.controllers) + floods + tables
     }
 
     fn count(&mut self, raw: RawAction<'_>) {
@@ -88,8 +164,8 @@ impl Fanout {
             Some(Way::Port(PortNo::FLOOD | PortNo::ALL | PortNo::NORMAL) | Way::Anywhere) => self.floods += 1,
             Some(Way::Port(PortNo::TABLE) | Way::Table(_)) => self.tables += 1,
             Some(Way::Port(_)) => self.ports += 1,
-            // What a group does is counted where it is known.
-            Some(Way::Group(_)) | None => {}
+            Some(Way::Group(_)) => self.groups += 1,
+            None => {}
         }
     }
 }
@@ -116,11 +192,11 @@ mod tests {
     fn each_way_counts_as_what_it_is() {
         let all =
             "output:1,in_port,local,flood,all,normal,controller,output:TABLE,group:3,dec_ttl,set_queue:1";
-        let expected = Fanout { actions: 11, ports: 3, floods: 3, controllers: 1, tables: 1 };
+        let expected = Fanout { actions: 11, ports: 3, floods: 3, controllers: 1, tables: 1, groups: 1 };
         assert_eq!(Fanout::of_actions(&actions(all)), expected);
         let rule =
             Fanout::of_instructions(&instructions("output:1,flood,write_actions(controller),goto_table:3"));
-        assert_eq!(rule, Fanout { actions: 3, ports: 1, floods: 1, controllers: 1, tables: 0 });
+        assert_eq!(rule, Fanout { actions: 3, ports: 1, floods: 1, controllers: 1, ..Fanout::default() });
         let unknown = Fanout::of_actions(&actions("experimenter(0x12345678,0000000000000000)"));
         assert_eq!((unknown.floods, unknown.ports), (1, 0));
     }

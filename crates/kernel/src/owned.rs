@@ -17,6 +17,7 @@
 
 use crate::deeds::{Deeds, Judged, groups_in, groups_in_buckets};
 use crate::excess::Excess;
+use crate::fanout::Fanout;
 use abi::ZoneId;
 use abi::command::{GroupMod, MeterMod};
 use flow::DatapathId;
@@ -99,6 +100,9 @@ pub(crate) struct Claimant {
     /// Whether it wants a receipt.
     pub wants_receipt: bool,
 }
+
+/// What a group does of which nobody here knows what it does: it may flood.
+const UNKNOWN: Fanout = Fanout { actions: 1, ports: 0, floods: 1, controllers: 0, tables: 0, groups: 0 };
 
 /// A group or meter of a switch.
 pub(crate) type Place = (DatapathId, Thing);
@@ -217,7 +221,7 @@ impl Owned {
                 let before = self.owners.get_mut(&place).and_then(|owner| owner.deeds.take());
                 self.name_nested(place.0, Some(&deeds), before.as_deref());
                 if deeds.is_sent_to {
-                    deeds.nested.iter().for_each(|group_id| self.mark_sent_to(place.0, *group_id));
+                    deeds.nested.iter().for_each(|(nested, _)| self.mark_sent_to(place.0, *nested));
                 }
                 if let Some(owner) = self.owners.get_mut(&place) {
                     owner.deeds = Some(deeds);
@@ -233,7 +237,7 @@ impl Owned {
 
     fn release(&mut self, place: Place) {
         let Some(owner) = self.owners.remove(&place) else { return };
-        for group_id in owner.deeds.iter().flat_map(|deeds| &deeds.nested) {
+        for (group_id, _) in owner.deeds.iter().flat_map(|deeds| &deeds.nested) {
             if let Some(deeds) = self.deeds_mut(place.0, *group_id) {
                 deeds.named_by = deeds.named_by.saturating_sub(1);
             }
@@ -246,8 +250,13 @@ impl Owned {
 
     /// The groups that are new among the nested are in one group's buckets more.
     fn name_nested(&mut self, datapath: DatapathId, deeds: Option<&Deeds>, before: Option<&Deeds>) {
-        let is_new = |group_id: &&u32| before.is_none_or(|before| !before.nested.contains(group_id));
-        for group_id in deeds.iter().flat_map(|deeds| &deeds.nested).filter(is_new) {
+        let was_there = |group_id: u32| {
+            before.is_some_and(|before| before.nested.iter().any(|(there, _)| *there == group_id))
+        };
+        for (group_id, _) in deeds.iter().flat_map(|deeds| &deeds.nested) {
+            if was_there(*group_id) {
+                continue;
+            }
             if let Some(nested) = self.deeds_mut(datapath, *group_id) {
                 nested.named_by += 1;
             }
@@ -290,7 +299,45 @@ impl Owned {
         }
         let level_of = |group_id| self.deeds(datapath, group_id).map_or(0, |deeds| deeds.level);
         let deeds = Deeds::of(it, judged, level_of)?;
-        self.on_change(asker, place, it.command, claimant, Some(deeds))
+        let change = self.on_change(asker, place, it.command, claimant, Some(deeds))?;
+        self.check_fanout(datapath, it.group_id, &change)?;
+        Ok(change)
+    }
+
+    /// Whether one packet becomes no more than it may, by this group and by those that it is in.
+    fn check_fanout(&self, datapath: DatapathId, group_id: u32, change: &Change) -> Result<(), Excess> {
+        let (Change::Claim { deeds: Some(deeds), .. } | Change::Grow { deeds, .. }) = change else {
+            return Ok(());
+        };
+        let changed = Some((group_id, &**deeds));
+        self.total(datapath, deeds, changed).check_all()?;
+        if deeds.named_by == 0 {
+            return Ok(());
+        }
+        let all = (datapath, Thing::Group(0))..=(datapath, Thing::Group(u32::MAX));
+        let others = self.owners.range(all).filter_map(|(_, owner)| owner.deeds.as_deref());
+        let nesting = others.filter(|deeds| !deeds.nested.is_empty());
+        nesting.map(|deeds| self.total(datapath, deeds, changed)).try_for_each(|total| total.check_all())
+    }
+
+    /// What these deeds come to with all groups in them, of which one may be about to change.
+    fn total(&self, datapath: DatapathId, deeds: &Deeds, changed: Option<(u32, &Deeds)>) -> Fanout {
+        deeds.nested.iter().fold(deeds.fanout, |sum, (group_id, times)| {
+            let nested = match changed {
+                Some((id, deeds)) if id == *group_id => Some(deeds),
+                _ => self.deeds(datapath, *group_id),
+            };
+            let total = nested.map_or(UNKNOWN, |nested| self.total(datapath, nested, changed));
+            sum.and(total.times(*times))
+        })
+    }
+
+    /// What the groups in these actions make of one packet.
+    pub fn fanout_of_groups(&self, datapath: DatapathId, actions: &[u8]) -> Fanout {
+        groups_in(actions).fold(Fanout::default(), |sum, group_id| {
+            let deeds = self.deeds(datapath, group_id);
+            sum.and(deeds.map_or(UNKNOWN, |deeds| self.total(datapath, deeds, None)))
+        })
     }
 
     /// A change of a meter, as [`Self::on_group_mod`].
@@ -354,7 +401,7 @@ impl Owned {
     fn check_sent_to(&self, datapath: DatapathId, group_id: u32) -> Result<(), Excess> {
         let deeds = self.deeds(datapath, group_id).ok_or(Excess::UnjudgedGroup(group_id))?;
         deeds.packet_out?;
-        deeds.nested.iter().try_for_each(|nested| self.check_sent_to(datapath, *nested))
+        deeds.nested.iter().try_for_each(|(nested, _)| self.check_sent_to(datapath, *nested))
     }
 
     fn mark_sent_to(&mut self, datapath: DatapathId, group_id: u32) {
@@ -362,7 +409,7 @@ impl Owned {
             return;
         };
         deeds.is_sent_to = true;
-        for nested in deeds.nested.clone() {
+        for (nested, _) in deeds.nested.clone() {
             self.mark_sent_to(datapath, nested);
         }
     }
@@ -374,7 +421,7 @@ impl Owned {
             return Ok(());
         }
         deeds.packet_out?;
-        deeds.nested.iter().try_for_each(|nested| self.check_sent_to(*datapath, *nested))
+        deeds.nested.iter().try_for_each(|(nested, _)| self.check_sent_to(*datapath, *nested))
     }
 
     fn check(&self, asker: Asker, datapath: DatapathId, thing: Thing) -> Result<(), Excess> {

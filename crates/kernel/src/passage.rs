@@ -4,6 +4,7 @@
 
 use crate::bounds::{ALL_TABLES, Reaches, Scratch, command as flow_command};
 use crate::capability::Capability;
+use crate::charge::{Becomes, take};
 use crate::datapath::Datapath;
 use crate::decision::{Decision, Effect, Refusal};
 use crate::dispatch::{Kernel, needed_to_hear};
@@ -11,7 +12,7 @@ use crate::entries::{Asked, OWN_TICKET};
 use crate::excess::Excess;
 use crate::grant::Bounds;
 use crate::owned::{Change, Claimant};
-use crate::quota::{QuotaKind, Rate, STORE_BYTES, Use};
+use crate::quota::{QuotaKind, Rate, STORE_BYTES};
 use crate::rule_key::{RuleKey, taken_place};
 use crate::rules::{Age, Known, Owner};
 use crate::subscription::Subscription;
@@ -60,7 +61,7 @@ impl Kernel {
         self.to_note = None;
         self.forget_place();
         let decision = match Command::read(frame) {
-            Ok(command) => match self.take_from_quotas(zone, &command, now_ms, effects) {
+            Ok(command) => match self.take_command(zone, now_ms, effects) {
                 Ok(()) => self.decide(zone, command, now_ms, effects),
                 Err(refusal) => Err(refusal),
             },
@@ -81,6 +82,7 @@ impl Kernel {
         if let Some(Some(zone)) = self.zones.get_mut(usize::from(zone.0)) {
             zone.counters.commands = zone.counters.commands.saturating_sub(1);
             zone.counters.refusals = zone.counters.refusals.saturating_sub(1);
+            zone.rates.commands.as_mut().map(Rate::give_back);
         }
     }
 
@@ -118,7 +120,8 @@ impl Kernel {
                 self.send(Command { what: What::FlowMod(stamped), ..command })
             }
             What::PacketOut(packet_out) => {
-                self.check_packet_out(zone, command.datapath, &packet_out)?;
+                let becomes = self.check_packet_out(zone, command.datapath, &packet_out)?;
+                self.take_packets(zone, command.datapath, becomes, &packet_out, now_ms, effects)?;
                 self.send(command)
             }
             What::GroupMod(group_mod) => {
@@ -146,6 +149,8 @@ impl Kernel {
                 if let Some(capability) = needed_to_ask(&request) {
                     self.require(zone, capability)?;
                 }
+                self.check_here(command.datapath)?;
+                self.take_stats(zone, command.datapath, request.multipart, now_ms, effects)?;
                 self.send(command)
             }
             What::Barrier => {
@@ -240,7 +245,7 @@ impl Kernel {
             reaches.check_flow_mod(datapath, it, scratch)
         })?;
         self.check_here(datapath)?;
-        self.check_rules_deputies(zone, datapath, it.instructions)
+        self.check_rules_deputies(zone, datapath, it)
     }
 
     /// The same with the table and the priority that its switch gives it.
@@ -420,7 +425,7 @@ impl Kernel {
         zone: ZoneId,
         datapath: DatapathId,
         it: &PacketOut<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Becomes, Refusal> {
         if wellformed::actions(it.actions)? == Dialect::Vendors {
             self.require_vendors(zone, parts_of_actions(it.actions))?;
         }
@@ -526,23 +531,11 @@ impl Kernel {
     }
 
     #[inline]
-    fn take_from_quotas(
-        &mut self,
-        zone: ZoneId,
-        command: &Command<'_>,
-        now_ms: u64,
-        effects: &mut Vec<Effect>,
-    ) -> Result<(), Refusal> {
+    fn take_command(&mut self, zone: ZoneId, now_ms: u64, effects: &mut Vec<Effect>) -> Result<(), Refusal> {
         let Some(Some(there)) = self.zones.get_mut(usize::from(zone.0)) else { return Ok(()) };
-        if !there.is_rated() {
-            return Ok(());
-        }
-        take(&mut there.commands, QuotaKind::CommandsPerS, zone, now_ms, effects)?;
-        match command.what {
-            What::PacketOut(_) => {
-                take(&mut there.packet_outs, QuotaKind::PacketOutsPerS, zone, now_ms, effects)
-            }
-            _ => Ok(()),
+        match &mut there.rates.commands {
+            None => Ok(()),
+            Some(rate) => take(rate, QuotaKind::CommandsPerS, zone, 1, now_ms, effects),
         }
     }
 
@@ -685,34 +678,6 @@ fn claimed(command: Command<'_>, claim: Option<u64>) -> Command<'_> {
 
 fn claimant(command: &Command<'_>) -> Claimant {
     Claimant { ticket: command.ticket, wants_receipt: command.wants_receipt }
-}
-
-/// One use of something that may be limited.
-fn take(
-    rate: &mut Option<Rate>,
-    kind: QuotaKind,
-    zone: ZoneId,
-    now_ms: u64,
-    effects: &mut Vec<Effect>,
-) -> Result<(), Refusal> {
-    let Some(rate) = rate else { return Ok(()) };
-    let quota = rate.quota();
-    match rate.take(now_ms) {
-        Use::Fine => Ok(()),
-        Use::Soft => {
-            let (used, datapath) = (quota.soft, DatapathId(0));
-            effects.push(Effect::SoftLimit {
-                zone,
-                datapath,
-                kind,
-                used,
-                soft: quota.soft,
-                hard: quota.hard,
-            });
-            Ok(())
-        }
-        Use::Hard => Err(Refusal::Quota { kind, hard: quota.hard }),
-    }
 }
 
 /// The capability that a command needs, where it needs one whatever it says.

@@ -4,10 +4,14 @@
 //!   Quota (soft, hard) ──> Rate, one for each zone ──take(now)──> Fine | Soft, once a second | Hard
 //! ```
 //!
+//! A use is what a command does and not the command: see [`Quotas`].
+//!
 //! In: limits, and the time of each use. Out: whether the use passes, and whether the app and the operator are to be told. Never reads a
 //! clock, and never allocates.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A limit of which the app and the operator are told, and one that is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,18 +22,40 @@ pub struct Quota {
     pub hard: u32,
 }
 
-/// The quotas of a zone; `None`: no limit.
+/// The quotas of a zone; `None`: the default, or no limit where there is none. Those in a second are for all workers of a node together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quotas {
-    /// Commands of any kind in a second, at each worker.
+    /// Commands of any kind in a second; no limit.
     pub commands_per_s: Option<Quota>,
-    /// Packet-outs in a second, at each worker.
+    /// Packets that its packet-outs become in a second: each output, each port that is flooded, each bucket of a group; no limit.
     pub packet_outs_per_s: Option<Quota>,
-    /// Rules that it has on one switch.
+    /// Bytes of these packets; no limit.
+    pub packet_out_bytes_per_s: Option<Quota>,
+    /// Copies that each switch makes for it in a second: packets beyond the first [`FREE_PACKETS`] of each packet-out; [`COPIES_PER_S`].
+    pub copies_per_switch_per_s: Option<Quota>,
+    /// Packet-ins that its rules and packet-outs cause in a second; [`CAUSED_PER_S`].
+    pub packet_ins_caused_per_s: Option<Quota>,
+    /// Statistics in a second: each request, and each KiB of its answer; [`STATS_PER_S`].
+    pub stats_per_s: Option<Quota>,
+    /// Rules that it has on one switch; no limit.
     pub rules_per_datapath: Option<Quota>,
-    /// Bytes that it has in the store; `None`: [`STORE_BYTES`]. The service that keeps the store keeps it within them.
+    /// Bytes that it has in the store; [`STORE_BYTES`]. The service that keeps the store keeps it within them.
     pub store_bytes: Option<Quota>,
 }
+
+/// Packets of each packet-out that are no copies. A packet-out that becomes a few packets costs a switch little more than to read it, and a learning switch
+/// sends millions; a flood of a small switch is no more than that.
+pub const FREE_PACKETS: u64 = 16;
+
+/// Copies at one switch: four hundred floods of 64 ports a second. They cost an app nothing and the switch, and whoever else has packets there, each.
+pub const COPIES_PER_S: Quota = Quota { soft: 16_000, hard: 20_000 };
+
+/// Packet-ins that an app's rules and packet-outs cause. What looks into all ARP, DHCP and LLDP of a large network stays within; what takes all packets
+/// of a network up by a rule of its own asks for more.
+pub const CAUSED_PER_S: Quota = Quota { soft: 8_000, hard: 10_000 };
+
+/// Statistics. To ask a thousand switches with a hundred rules each for all of them takes half of it each second.
+pub const STATS_PER_S: Quota = Quota { soft: 16_000, hard: 20_000 };
 
 /// What an app may have in the store if nobody said more: thousands of small settings, and sixty such apps fit into the store.
 pub const STORE_BYTES: Quota = Quota { soft: 838_860, hard: 1 << 20 };
@@ -48,6 +74,31 @@ pub enum QuotaKind {
     TableEntries = abi::event::quota::TABLE_ENTRIES,
     /// [`Quotas::store_bytes`].
     StoreBytes = abi::event::quota::STORE_BYTES,
+    /// [`Quotas::copies_per_switch_per_s`].
+    CopiesPerSwitchPerS = abi::event::quota::COPIES_PER_SWITCH_PER_S,
+    /// [`Quotas::packet_out_bytes_per_s`].
+    PacketOutBytesPerS = abi::event::quota::PACKET_OUT_BYTES_PER_S,
+    /// [`Quotas::packet_ins_caused_per_s`].
+    PacketInsCausedPerS = abi::event::quota::PACKET_INS_CAUSED_PER_S,
+    /// [`Quotas::stats_per_s`].
+    StatsPerS = abi::event::quota::STATS_PER_S,
+}
+
+impl QuotaKind {
+    /// What the operator writes to allow more of it.
+    pub const fn is_raised_by(self) -> &'static str {
+        match self {
+            QuotaKind::CommandsPerS => "commands_per_s in the app's quotas",
+            QuotaKind::PacketOutsPerS => "packet_outs_per_s in the app's quotas",
+            QuotaKind::CopiesPerSwitchPerS => "copies_per_switch_per_s in the app's quotas",
+            QuotaKind::PacketOutBytesPerS => "packet_out_bytes_per_s in the app's quotas",
+            QuotaKind::PacketInsCausedPerS => "packet_ins_caused_per_s in the app's quotas",
+            QuotaKind::StatsPerS => "stats_per_s in the app's quotas",
+            QuotaKind::StoreBytes => "store_bytes in the app's quotas",
+            QuotaKind::RulesPerDatapath => "rules_per_datapath of the app's rule.write",
+            QuotaKind::TableEntries => "table_fill_percent in [limits]",
+        }
+    }
 }
 
 impl fmt::Display for QuotaKind {
@@ -58,6 +109,10 @@ impl fmt::Display for QuotaKind {
             QuotaKind::RulesPerDatapath => "rules_per_datapath",
             QuotaKind::TableEntries => "table entries",
             QuotaKind::StoreBytes => "store_bytes",
+            QuotaKind::CopiesPerSwitchPerS => "copies_per_switch_per_s",
+            QuotaKind::PacketOutBytesPerS => "packet_out_bytes_per_s",
+            QuotaKind::PacketInsCausedPerS => "packet_ins_caused_per_s",
+            QuotaKind::StatsPerS => "stats_per_s",
         })
     }
 }
@@ -76,37 +131,226 @@ pub enum Use {
 /// How often somebody is told that a soft limit is passed.
 const TELL_INTERVAL_MS: u64 = 1_000;
 
-/// A rate with a soft and a hard limit. What was not used in a second is lost: bursts are at most one second's.
-#[derive(Clone, Copy, Debug)]
+/// A rate with a soft and a hard limit, as one worker uses it. What was not used in a second is lost: bursts are at most one second's.
+///
+/// All workers take from one [`NodeRate`], each a hundredth of a second's at a time, so that most uses touch nothing that is shared.
+#[derive(Clone, Debug)]
 pub struct Rate {
-    quota: Quota,
-    soft: Bucket,
-    hard: Bucket,
+    node: Arc<NodeRate>,
+    soft_left: u64,
+    hard_left: u64,
     tell_from_ms: u64,
 }
 
 impl Rate {
-    /// Nothing used yet.
+    /// Of one worker of several.
+    pub fn of_node(node: Arc<NodeRate>) -> Rate {
+        Rate { node, soft_left: 0, hard_left: 0, tell_from_ms: 0 }
+    }
+
+    /// Of who has it alone.
     pub fn new(quota: Quota, now_ms: u64) -> Rate {
-        let soft = Bucket::full(quota.soft, now_ms);
-        Rate { quota, soft, hard: Bucket::full(quota.hard, now_ms), tell_from_ms: 0 }
+        Rate::of_node(Arc::new(NodeRate::new(quota, now_ms)))
     }
 
     /// The limits.
     pub fn quota(&self) -> Quota {
-        self.quota
+        self.node.quota
     }
 
-    /// One use.
-    pub fn take(&mut self, now_ms: u64) -> Use {
-        if !self.hard.take(self.quota.hard, now_ms) {
+    /// So many uses at once. More than a second brings pass when none was used for a second, and then keep others out for as long as they take.
+    #[inline]
+    pub fn take(&mut self, count: u64, now_ms: u64) -> Use {
+        if self.hard_left >= count && self.soft_left >= count {
+            self.hard_left -= count;
+            self.soft_left -= count;
+            return Use::Fine;
+        }
+        self.take_of_node(count, now_ms)
+    }
+
+    #[cold]
+    fn take_of_node(&mut self, count: u64, now_ms: u64) -> Use {
+        let Quota { soft, hard } = self.node.quota;
+        if !take_with(&mut self.hard_left, &self.node.hard_taken, hard, count, now_ms) {
             return Use::Hard;
         }
-        if self.soft.take(self.quota.soft, now_ms) || now_ms < self.tell_from_ms {
+        if take_with(&mut self.soft_left, &self.node.soft_taken, soft, count, now_ms)
+            || now_ms < self.tell_from_ms
+        {
             return Use::Fine;
         }
         self.tell_from_ms = now_ms + TELL_INTERVAL_MS;
         Use::Soft
+    }
+
+    /// So many uses that nobody was asked about: they are missing from then on.
+    pub fn owe(&mut self, count: u64, now_ms: u64) {
+        let of_left = count.min(self.hard_left).min(self.soft_left);
+        self.hard_left -= of_left;
+        self.soft_left -= of_left;
+        for (taken, per_s) in
+            [(&self.node.hard_taken, self.node.quota.hard), (&self.node.soft_taken, self.node.quota.soft)]
+        {
+            owe(taken, per_s, count - of_left, now_ms);
+        }
+    }
+
+    /// A use that was none.
+    pub fn give_back(&mut self) {
+        let Quota { soft, hard } = self.node.quota;
+        give_back(&mut self.hard_left, &self.node.hard_taken, hard);
+        give_back(&mut self.soft_left, &self.node.soft_taken, soft);
+    }
+}
+
+/// What all workers of a node take of one quota of a zone. No lock: each number only grows, by the time or by who takes.
+#[derive(Debug)]
+pub struct NodeRate {
+    quota: Quota,
+    soft_taken: AtomicU64,
+    hard_taken: AtomicU64,
+}
+
+/// A worker takes so much of a second's at once.
+const BATCHES_PER_S: u64 = 100;
+
+/// Owed uses are forgotten beyond so many seconds' worth: one long answer must not keep an app out for ever.
+const OWED_MAX_S: u64 = 10;
+
+impl NodeRate {
+    /// Nothing used yet at this time.
+    pub fn new(quota: Quota, now_ms: u64) -> NodeRate {
+        let taken = |per_s| AtomicU64::new(brought(per_s, now_ms));
+        NodeRate { quota, soft_taken: taken(quota.soft), hard_taken: taken(quota.hard) }
+    }
+}
+
+/// Tokens that a rate has brought until this time.
+fn brought(per_s: u32, now_ms: u64) -> u64 {
+    // Fits for longer than a node runs: 2^32 a second for a hundred years are 2^64.
+    (u128::from(now_ms) * u128::from(per_s) / 1_000).try_into().unwrap_or(u64::MAX)
+}
+
+/// Takes so many of what is left here, and the rest of what the node has.
+fn take_with(left: &mut u64, taken: &AtomicU64, per_s: u32, count: u64, now_ms: u64) -> bool {
+    if *left < count {
+        let missing = count - *left;
+        let Some(granted) = take_of(taken, per_s, missing, now_ms) else { return false };
+        *left += granted;
+    }
+    *left -= count;
+    true
+}
+
+/// At least so many, or none; `None`. A second's tokens may wait.
+fn take_of(taken: &AtomicU64, per_s: u32, least: u64, now_ms: u64) -> Option<u64> {
+    let (from, until) = (brought(per_s, now_ms), brought(per_s, now_ms.saturating_add(1_000)));
+    let wanted = least.max(u64::from(per_s) / BATCHES_PER_S);
+    let mut seen = taken.load(Ordering::Relaxed);
+    loop {
+        let before = seen.max(from);
+        let free = until.saturating_sub(before);
+        // What is more than a second's passes once all of a second's is there.
+        if free == 0 || free < least.min(u64::from(per_s)) {
+            return None;
+        }
+        let granted = wanted.min(free).max(least);
+        match taken.compare_exchange_weak(
+            seen,
+            before.saturating_add(granted),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => return Some(granted),
+            Err(other) => seen = other,
+        }
+    }
+}
+
+/// To this worker, if it has less than it takes at once, or to all.
+fn give_back(left: &mut u64, taken: &AtomicU64, per_s: u32) {
+    if *left < u64::from(per_s) / BATCHES_PER_S {
+        *left += 1;
+    } else {
+        let _ = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seen| Some(seen.saturating_sub(1)));
+    }
+}
+
+fn owe(taken: &AtomicU64, per_s: u32, count: u64, now_ms: u64) {
+    let from = brought(per_s, now_ms);
+    let most = brought(per_s, now_ms.saturating_add(1_000 * OWED_MAX_S));
+    let owed = |seen: u64| Some(seen.max(from).saturating_add(count).min(most.max(seen)));
+    // It is refused by nobody: the closure gives a number always.
+    let _ = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, owed);
+}
+
+/// The rates of one zone at one worker.
+#[derive(Clone, Debug)]
+pub(crate) struct Rates {
+    pub commands: Option<Rate>,
+    pub packet_outs: Option<Rate>,
+    pub packet_out_bytes: Option<Rate>,
+    pub packet_ins_caused: Rate,
+    pub stats: Rate,
+}
+
+impl Rates {
+    /// Under another grant: what has the same quota goes on as it is.
+    pub fn renew(&mut self, new: Rates) {
+        let goes_on = |before: &Rate, new: &Rate| before.quota() == new.quota();
+        for (before, new) in [
+            (&mut self.commands, new.commands),
+            (&mut self.packet_outs, new.packet_outs),
+            (&mut self.packet_out_bytes, new.packet_out_bytes),
+        ] {
+            if !matches!((&*before, &new), (Some(before), Some(new)) if goes_on(before, new)) {
+                *before = new;
+            }
+        }
+        for (before, new) in
+            [(&mut self.packet_ins_caused, new.packet_ins_caused), (&mut self.stats, new.stats)]
+        {
+            if !goes_on(before, &new) {
+                *before = new;
+            }
+        }
+    }
+}
+
+/// The rates of one zone at all workers of a node.
+#[derive(Clone, Debug)]
+pub struct NodeRates {
+    commands: Option<Arc<NodeRate>>,
+    packet_outs: Option<Arc<NodeRate>>,
+    packet_out_bytes: Option<Arc<NodeRate>>,
+    packet_ins_caused: Arc<NodeRate>,
+    stats: Arc<NodeRate>,
+}
+
+impl NodeRates {
+    /// Nothing used yet.
+    pub fn new(quotas: &Quotas, now_ms: u64) -> NodeRates {
+        let new = |quota: Quota| Arc::new(NodeRate::new(quota, now_ms));
+        let rate = |quota: Option<Quota>, default| new(quota.unwrap_or(default));
+        NodeRates {
+            commands: quotas.commands_per_s.map(new),
+            packet_outs: quotas.packet_outs_per_s.map(new),
+            packet_out_bytes: quotas.packet_out_bytes_per_s.map(new),
+            packet_ins_caused: rate(quotas.packet_ins_caused_per_s, CAUSED_PER_S),
+            stats: rate(quotas.stats_per_s, STATS_PER_S),
+        }
+    }
+
+    /// As one worker uses them.
+    pub(crate) fn at_worker(&self) -> Rates {
+        Rates {
+            commands: self.commands.clone().map(Rate::of_node),
+            packet_outs: self.packet_outs.clone().map(Rate::of_node),
+            packet_out_bytes: self.packet_out_bytes.clone().map(Rate::of_node),
+            packet_ins_caused: Rate::of_node(self.packet_ins_caused.clone()),
+            stats: Rate::of_node(self.stats.clone()),
+        }
     }
 }
 
@@ -148,12 +392,16 @@ mod tests {
     use super::*;
 
     fn uses(rate: &mut Rate, count: usize, now_ms: u64) -> Vec<Use> {
-        (0..count).map(|_| rate.take(now_ms)).collect()
+        (0..count).map(|_| rate.take(1, now_ms)).collect()
+    }
+
+    fn rate(soft: u32, hard: u32) -> Rate {
+        Rate::new(Quota { soft, hard }, 0)
     }
 
     #[test]
     fn nothing_passes_beyond_the_hard_limit_until_time_has_passed() {
-        let mut rate = Rate::new(Quota { soft: 2, hard: 3 }, 0);
+        let mut rate = rate(2, 3);
         assert_eq!(uses(&mut rate, 5, 0), [Use::Fine, Use::Fine, Use::Soft, Use::Hard, Use::Hard]);
         assert_eq!(uses(&mut rate, 1, 333), [Use::Hard]);
         assert_eq!(uses(&mut rate, 2, 334), [Use::Fine, Use::Hard]);
@@ -161,22 +409,64 @@ mod tests {
 
     #[test]
     fn a_limit_of_nothing_lets_nothing_pass() {
-        let mut rate = Rate::new(Quota { soft: 0, hard: 0 }, 0);
-        assert_eq!(uses(&mut rate, 1, 1_000_000), [Use::Hard]);
+        assert_eq!(uses(&mut rate(0, 0), 1, 1_000_000), [Use::Hard]);
     }
 
     #[test]
     fn a_long_pause_saves_no_more_than_a_second() {
-        let mut rate = Rate::new(Quota { soft: 2, hard: 2 }, 0);
+        let mut rate = rate(2, 2);
         uses(&mut rate, 2, 0);
-        assert_eq!(uses(&mut rate, 3, u64::MAX), [Use::Fine, Use::Fine, Use::Hard]);
+        assert_eq!(uses(&mut rate, 3, 1 << 40), [Use::Fine, Use::Fine, Use::Hard]);
     }
 
     #[test]
     fn of_a_soft_limit_one_is_told_once_a_second() {
-        let mut rate = Rate::new(Quota { soft: 1, hard: 100 }, 0);
+        let mut rate = rate(1, 100);
         assert_eq!(uses(&mut rate, 4, 0), [Use::Fine, Use::Soft, Use::Fine, Use::Fine]);
         assert_eq!(uses(&mut rate, 3, 1_000), [Use::Fine, Use::Soft, Use::Fine]);
+    }
+
+    #[test]
+    fn what_is_more_than_a_second_passes_alone_and_keeps_others_out() {
+        let mut rate = rate(10, 10);
+        assert_eq!(rate.take(1, 0), Use::Fine);
+        assert_eq!(rate.take(35, 0), Use::Hard);
+        assert_eq!(rate.take(35, 100), Use::Fine);
+        // 36 are gone, and 10 were there at the beginning.
+        assert_eq!(rate.take(1, 2_600), Use::Hard);
+        assert_eq!(rate.take(1, 2_700), Use::Fine);
+    }
+
+    #[test]
+    fn what_is_owed_is_missing_and_not_for_ever() {
+        let mut rate = rate(10, 10);
+        rate.owe(15, 0);
+        assert_eq!((rate.take(1, 500), rate.take(1, 600)), (Use::Hard, Use::Fine));
+        rate.owe(1 << 60, 1_000);
+        assert_eq!(rate.take(1, 9_900), Use::Hard);
+        assert_eq!(rate.take(1, 11_000), Use::Fine);
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken() {
+        let mut rate = rate(1, 1);
+        assert_eq!(uses(&mut rate, 2, 0), [Use::Fine, Use::Hard]);
+        rate.give_back();
+        assert_eq!(uses(&mut rate, 2, 0), [Use::Fine, Use::Hard]);
+    }
+
+    #[test]
+    fn workers_share_what_the_node_has() {
+        let node = Arc::new(NodeRate::new(Quota { soft: 50_000, hard: 50_000 }, 0));
+        let mut workers: Vec<Rate> = (0..8).map(|_| Rate::of_node(node.clone())).collect();
+        let mut passed = 0;
+        for _ in 0..20_000 {
+            passed += workers
+                .iter_mut()
+                .filter_map(|rate| (rate.take(1, 5) == Use::Fine).then_some(1))
+                .sum::<u64>();
+        }
+        assert_eq!(passed, 50_000, "the last of them has what the others left");
     }
 
     #[test]

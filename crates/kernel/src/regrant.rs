@@ -8,24 +8,32 @@ use abi::ZoneId;
 use crate::decision::Effect;
 use crate::dispatch::{Kernel, needed_to_hear};
 use crate::grant::Grant;
-use crate::quota::Rate;
+use crate::quota::NodeRates;
 
 impl Kernel {
     /// The app of this zone may do this from now on, and no more. A subscription that it was refused before and may have now holds; of one that it has, only
     /// what it is still granted is heard. Rates begin anew if their quota is another. Does nothing if the zone is not there.
     pub fn regrant(&mut self, zone: ZoneId, grant: Grant, now_ms: u64, effects: &mut Vec<Effect>) {
+        let rates = NodeRates::new(grant.quotas(), now_ms);
+        self.regrant_sharing(zone, grant, &rates, now_ms, effects);
+    }
+
+    /// The same at one worker of several, each of which is told of the same rates.
+    pub fn regrant_sharing(
+        &mut self,
+        zone: ZoneId,
+        grant: Grant,
+        rates: &NodeRates,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) {
         if self.zone(zone).is_none() {
             return;
         }
         let own_rules_go_beyond = self.on_grant(zone, &grant, now_ms);
         let Some(of_zone) = self.zones.get_mut(usize::from(zone.0)).and_then(Option::as_mut) else { return };
         of_zone.own_rules_go_beyond = own_rules_go_beyond;
-        let rate = |before: Option<Rate>, quota| match (before, quota) {
-            (Some(rate), Some(quota)) if rate.quota() == quota => Some(rate),
-            (_, quota) => quota.map(|quota| Rate::new(quota, now_ms)),
-        };
-        of_zone.commands = rate(of_zone.commands, grant.quotas().commands_per_s);
-        of_zone.packet_outs = rate(of_zone.packet_outs, grant.quotas().packet_outs_per_s);
+        of_zone.rates.renew(rates.at_worker());
         let before = std::mem::replace(&mut of_zone.grant, grant);
         let wanted = of_zone.refused_subscription.take();
         let is_new = wanted.is_some();

@@ -4,7 +4,7 @@
 
 use crate::capability::Capability;
 use crate::grant::{Bounds, Grant};
-use crate::quota::Rate;
+use crate::quota::Rates;
 use crate::subscription::Subscription;
 use abi::ZoneId;
 use flow::DatapathId;
@@ -89,10 +89,8 @@ pub struct Zone {
     pub grant: Grant,
     /// Whether its rules may make packets of a packet-out's frame that it may not send; see `crate::bounds::own_rules_go_beyond`.
     pub(crate) own_rules_go_beyond: bool,
-    /// What is left of its commands in this second, if they are limited.
-    pub commands: Option<Rate>,
-    /// What is left of its packet-outs in this second, if they are limited.
-    pub packet_outs: Option<Rate>,
+    /// What is left in this second of what it may do.
+    pub(crate) rates: Rates,
     /// What it hears.
     pub subscription: Subscription,
     /// What it asked to hear last, if that was refused: it holds as soon as it is granted.
@@ -102,12 +100,6 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// Whether any of its commands are counted against a rate.
-    #[inline]
-    pub(crate) fn is_rated(&self) -> bool {
-        self.commands.is_some() || self.packet_outs.is_some()
-    }
-
     /// Whether it hears some packet-ins only, because it wants no others or because it was granted no others.
     pub(crate) fn is_choosy(&self) -> bool {
         self.subscription.packets().is_some() || self.grant.is_bounded(Capability::PacketIn)
@@ -133,6 +125,8 @@ pub struct ZoneCounters {
     pub packet_outs: u64,
     /// Commands that were refused.
     pub refusals: u64,
+    /// Packet-ins of its rules' that were dropped, since it caused too many.
+    pub caused_dropped: u64,
 }
 
 #[cfg(test)]

@@ -75,8 +75,16 @@ fn deciding_allocates_nothing() {
         ..Bounds::default()
     };
     let most = Some(Quota { soft: 1_000, hard: 1_000 });
-    let quotas =
-        Quotas { commands_per_s: most, packet_outs_per_s: most, rules_per_datapath: most, store_bytes: most };
+    let quotas = Quotas {
+        commands_per_s: most,
+        packet_outs_per_s: most,
+        packet_out_bytes_per_s: Some(Quota { soft: 1 << 20, hard: 1 << 20 }),
+        copies_per_switch_per_s: most,
+        packet_ins_caused_per_s: most,
+        stats_per_s: most,
+        rules_per_datapath: most,
+        store_bytes: most,
+    };
     for grant in [
         Grant::everywhere(&kernel::Capability::GRANT_ALL),
         Grant::everywhere(&kernel::Capability::GRANT_ALL)

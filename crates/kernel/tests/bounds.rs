@@ -397,7 +397,7 @@ fn what_one_command_costs_is_bounded_and_counted() {
         node.0.take_compared()
     };
     let once = cost("set_field:10.0.0.9->ip_dst,output:1", "sent");
-    let outputs = "output:1,".repeat(500);
+    let outputs = "output:1,".repeat(250);
     assert_eq!(cost(&format!("set_field:10.0.0.9->ip_dst,{outputs}"), "sent"), once);
     let changes = |count| "set_field:10.0.0.9->ip_dst,output:1,".repeat(count);
     assert!(cost(&changes(64), "sent") > 32 * once);
@@ -664,7 +664,7 @@ fn a_flood_of_commands_is_told_of_and_then_refused() {
     assert_eq!(node.command_at(0, APP, packet, &mut effects), "sent");
     assert_eq!(
         node.command_at(0, APP, packet, &mut effects),
-        "quota packet_outs_per_s: the hard limit 1 is reached"
+        "quota packet_outs_per_s: the hard limit 1 is reached; the operator raises it by packet_outs_per_s in the app's quotas"
     );
     assert_eq!(node.command_at(0, APP, What::Barrier, &mut effects), "sent");
     assert_eq!(effects.len(), 1);
@@ -674,7 +674,7 @@ fn a_flood_of_commands_is_told_of_and_then_refused() {
     assert_eq!(node.command_at(0, APP, What::Barrier, &mut effects), "sent");
     assert_eq!(
         node.command_at(0, APP, What::Barrier, &mut effects),
-        "quota commands_per_s: the hard limit 4 is reached"
+        "quota commands_per_s: the hard limit 4 is reached; the operator raises it by commands_per_s in the app's quotas"
     );
     assert_eq!(node.command_at(0, OTHER, What::Barrier, &mut effects), "sent");
     assert_eq!(node.command_at(250, APP, What::Barrier, &mut effects), "sent");

@@ -4,179 +4,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-use abi::command::{self, Command, FlowMod, GroupMod, MeterMod, PacketOut, What};
-use abi::event::{self, OpenFlowVersion, SwitchUp};
-use abi::{Frame, Outcome, Receipt, ZoneId};
-use emulator::{ControllerId, Effects, Switch, SwitchOptions};
-use flow::canonical::{write_actions, write_instructions, write_match};
-use flow::text::{parse_actions, parse_instructions, parse_match};
-use flow::{DatapathId, PortNo};
-use kernel::{Bounds, Capability, Decision, Grant, Kernel};
-use openflow::message::{Bucket, FlowModFields, GROUP_ANY, Hello, NO_BUFFER};
-use openflow::{Body, Message, Version, message};
-use std::time::Duration;
+mod emulated;
 
-const SWITCH: DatapathId = DatapathId(1);
-const APP: ZoneId = ZoneId(1);
-const OTHER: ZoneId = ZoneId(2);
-const NOW: Duration = Duration::from_secs(1);
-const CONTROLLER: ControllerId = ControllerId(0);
-
-const ADD: u16 = 0;
-const MODIFY: u16 = 1;
-const DELETE: u16 = 2;
-
-const ALL: u8 = 0;
-
-/// A node, and a switch that does what the node lets pass.
-struct World {
-    kernel: Kernel,
-    switch: Switch,
-    effects: Effects,
-    /// The last command's ticket, as the switch's answer would carry it.
-    ticket: u64,
-    /// Whether the switch confirms at once.
-    confirms: bool,
-}
-
-impl World {
-    /// One app with this grant, and another that the operator has said nothing of.
-    fn with(grant: Grant) -> World {
-        let mut kernel = Kernel::new(7);
-        kernel.attach(APP, "app", grant, 0);
-        kernel.attach(OTHER, "other", Grant::everywhere(&Capability::GRANT_ALL), 0);
-        let mut bytes = Vec::new();
-        let up = SwitchUp {
-            datapath: SWITCH,
-            n_buffers: 0,
-            n_tables: 8,
-            openflow: OpenFlowVersion::V1_3,
-            ports: &[],
-        };
-        event::write::switch_up(&mut bytes, 1, &up);
-        kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
-        let (mut switch, mut effects) =
-            (Switch::new(SWITCH, "s1", SwitchOptions::default()), Effects::default());
-        (1..=4).for_each(|port| switch.add_port(PortNo(port), NOW, &mut effects));
-        switch.on_connected(CONTROLLER, &mut effects);
-        let mut world = World { kernel, switch, effects, ticket: 0, confirms: true };
-        world.say(Body::Hello(Hello::default()));
-        world
-    }
-
-    fn say(&mut self, body: Body) {
-        let message = Message { version: Version::V1_3, xid: 1, body };
-        self.switch.on_message(CONTROLLER, &message, NOW, &mut self.effects);
-    }
-
-    /// `sent`, or the refusal in words.
-    fn ask(&mut self, zone: ZoneId, what: What<'_>) -> String {
-        let mut bytes = Vec::new();
-        let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what };
-        assert!(command::write::command(&mut bytes, &command));
-        match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), 0, &mut Vec::new()) {
-            Decision::Send(sent) => {
-                self.ticket = sent.ticket;
-                self.kernel.on_sent();
-                if self.confirms {
-                    self.settle(Outcome::Programmed);
-                }
-                "sent".to_owned()
-            }
-            Decision::Refuse(refusal) => refusal.to_string(),
-            other => format!("{other:?}"),
-        }
-    }
-
-    fn settle(&mut self, outcome: Outcome) {
-        let error = flow::ErrorCode { kind: 0, code: 0 };
-        self.kernel.on_receipt(&Receipt { ticket: self.ticket, outcome, error, reason: "" });
-    }
-
-    fn rule(&mut self, zone: ZoneId, table_id: u8, matching: &str, instructions: &str) -> String {
-        let (rule, done) = (parse_match(matching).unwrap(), parse_instructions(instructions).unwrap());
-        let (mut matched, mut bytes) = (Vec::new(), Vec::new());
-        write_match(&rule, &mut matched);
-        write_instructions(&done, &mut bytes).unwrap();
-        let priority = 5;
-        let flow_mod =
-            FlowMod { table_id, priority, matching: &matched, instructions: &bytes, ..FlowMod::ADD };
-        let said = self.ask(zone, What::FlowMod(flow_mod));
-        if said == "sent" {
-            let cookie = zone.stamp(0);
-            let fields = FlowModFields { table_id, priority, cookie, ..FlowModFields::default() };
-            self.say(Body::FlowMod(fields.with(rule, done)));
-        }
-        said
-    }
-
-    fn group(&mut self, zone: ZoneId, command: u16, group_id: u32, buckets: &[&str]) -> String {
-        let mut bytes = Vec::new();
-        buckets.iter().for_each(|actions| write_bucket(actions, GROUP_ANY, &mut bytes));
-        let it = GroupMod { command, group_type: ALL, group_id, buckets: &bytes };
-        let said = self.ask(zone, What::GroupMod(it));
-        if said == "sent" {
-            let bucket = |actions: &&str| Bucket {
-                weight: 0,
-                watch_port: PortNo::ANY,
-                watch_group: GROUP_ANY,
-                actions: parse_actions(actions).unwrap(),
-            };
-            let buckets = buckets.iter().map(bucket).collect();
-            self.say(Body::GroupMod(message::GroupMod { command, group_type: ALL, group_id, buckets }));
-        }
-        said
-    }
-
-    fn meter(&mut self, zone: ZoneId, bands: &[u8]) -> String {
-        self.ask(zone, What::MeterMod(MeterMod { command: ADD, flags: 1, meter_id: 1, bands }))
-    }
-
-    fn packet_out(&mut self, frame: &[u8], actions: &str) -> String {
-        let (actions, mut bytes) = (parse_actions(actions).unwrap(), Vec::new());
-        write_actions(&actions, &mut bytes).unwrap();
-        let in_port = PortNo(1);
-        let packet = PacketOut { buffer_id: None, in_port, actions: &bytes, data: frame };
-        let said = self.ask(APP, What::PacketOut(packet));
-        if said == "sent" {
-            let data = frame.to_vec();
-            self.say(Body::PacketOut(message::PacketOut { buffer_id: NO_BUFFER, in_port, actions, data }));
-        }
-        said
-    }
-
-    /// The frames that left since the last time.
-    fn left(&mut self) -> Vec<(PortNo, Vec<u8>)> {
-        std::mem::take(&mut self.effects.frames)
-    }
-}
-
-fn write_bucket(actions: &str, watch_group: u32, out: &mut Vec<u8>) {
-    let start = out.len();
-    out.extend([0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
-    out.extend(watch_group.to_be_bytes());
-    out.extend([0; 4]);
-    write_actions(&parse_actions(actions).unwrap(), out).unwrap();
-    let length = u16::try_from(out.len() - start).unwrap();
-    out[start..start + 2].copy_from_slice(&length.to_be_bytes());
-}
-
-fn flowspace(texts: &[&str]) -> Bounds {
-    let matches = texts.iter().map(|text| parse_match(text).unwrap()).collect();
-    Bounds { flowspace: Some(matches), ..Bounds::default() }
-}
-
-fn to_ports(bounds: Bounds, ports: &[PortNo]) -> Bounds {
-    Bounds { ports: Some(ports.to_vec()), ..bounds }
-}
-
-/// An ARP packet of this operation, 1 to ask and 2 to answer.
-fn arp(op: u8) -> Vec<u8> {
-    let mut frame = vec![0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 8, 6];
-    frame.extend([0, 1, 8, 0, 6, 4, 0, op, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2]);
-    frame.resize(60, 0);
-    frame
-}
+use abi::Outcome;
+use abi::command::{GroupMod, What};
+use emulated::*;
+use flow::PortNo;
+use kernel::{Capability, Grant};
 
 /// May send ARP requests, and write rules for all of ARP.
 fn asks_only() -> Grant {
@@ -377,7 +211,7 @@ fn by_table_a_frame_meets_the_rules_of_others_and_they_are_theirs() {
 
 /// What leaves when a host says this by port 1.
 fn heard(world: &mut World, frame: Vec<u8>) -> Vec<(PortNo, Vec<u8>)> {
-    world.switch.on_frame(PortNo(1), frame, NOW, &mut world.effects);
+    world.host_says(frame);
     world.left()
 }
 

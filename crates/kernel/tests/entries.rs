@@ -14,7 +14,7 @@ const APP: ZoneId = ZoneId(1);
 const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
 
 /// What an app with five rules is told.
-const REACHED: &str = "quota rules_per_datapath: the hard limit 5 is reached";
+const REACHED: &str = "quota rules_per_datapath: the hard limit 5 is reached; the operator raises it by rules_per_datapath of the app's rule.write";
 
 struct Node {
     kernel: Kernel,
@@ -141,7 +141,10 @@ fn destination(number: u32) -> Vec<u8> {
 fn what_is_beyond_the_budget_is_refused_by_name() {
     let mut node = Node::with_budget(3, 5);
     assert_eq!(node.adds(9), 5);
-    assert_eq!(node.add(FlowMod::ADD), "quota rules_per_datapath: the hard limit 5 is reached");
+    assert_eq!(
+        node.add(FlowMod::ADD),
+        "quota rules_per_datapath: the hard limit 5 is reached; the operator raises it by rules_per_datapath of the app's rule.write"
+    );
     assert_eq!(node.add(FlowMod { command: 1, ..FlowMod::ADD }), node.add(FlowMod::ADD));
     assert_eq!(node.add(FlowMod { command: 3, ..FlowMod::ADD }), "sent");
     let kind = QuotaKind::RulesPerDatapath;
@@ -272,7 +275,10 @@ fn a_table_is_filled_to_nine_tenths_and_the_operator_hears_of_it() {
     node.answer(Asked::TableCounts, 3, &counts);
     let passed = node.adds(1_000);
     assert!((130..=387).contains(&passed), "{passed} and 513 are not beyond 900, nor far below it");
-    assert_eq!(node.add(FlowMod::ADD), "quota table entries: the hard limit 900 is reached");
+    assert_eq!(
+        node.add(FlowMod::ADD),
+        "quota table entries: the hard limit 900 is reached; the operator raises it by table_fill_percent in [limits]"
+    );
     let scarce = |effect: &Effect| matches!(effect, Effect::SoftLimit { kind: QuotaKind::TableEntries, .. });
     assert!(node.effects.iter().any(scarce));
     assert_eq!(node.add(FlowMod { table_id: 1, ..FlowMod::ADD }), "sent");

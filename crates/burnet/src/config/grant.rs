@@ -98,6 +98,10 @@ impl AppGrant {
         grant.with_quotas(kernel::Quotas {
             commands_per_s: self.quotas.commands_per_s.map(quota),
             packet_outs_per_s: self.quotas.packet_outs_per_s.map(quota),
+            packet_out_bytes_per_s: self.quotas.packet_out_bytes_per_s.map(quota),
+            copies_per_switch_per_s: self.quotas.copies_per_switch_per_s.map(quota),
+            packet_ins_caused_per_s: self.quotas.packet_ins_caused_per_s.map(quota),
+            stats_per_s: self.quotas.stats_per_s.map(quota),
             rules_per_datapath: rules_per_datapath(&self.capabilities),
             store_bytes: self.quotas.store_bytes.map(quota),
         })
@@ -308,5 +312,14 @@ mod tests {
         assert!(!grant.holds(Capability::RuleWrite), "and bring none");
         assert_eq!(grant.quotas().commands_per_s, Some(Quota { soft: 8, hard: 10 }));
         assert_eq!(grant.quotas().packet_outs_per_s, Some(Quota { soft: 1, hard: 2 }));
+        let grant = granted_by(
+            "[app.x.quotas]\npacket_out_bytes_per_s = 10\npacket_ins_caused_per_s = 20\nstats_per_s = 30\n\
+             copies_per_switch_per_s = 40",
+        );
+        let quotas = grant.quotas();
+        assert_eq!(quotas.packet_out_bytes_per_s, Some(Quota { soft: 8, hard: 10 }));
+        assert_eq!(quotas.packet_ins_caused_per_s, Some(Quota { soft: 16, hard: 20 }));
+        assert_eq!(quotas.copies_per_switch_per_s, Some(Quota { soft: 32, hard: 40 }));
+        assert_eq!(quotas.stats_per_s, Some(Quota { soft: 24, hard: 30 }));
     }
 }

@@ -23,12 +23,12 @@ use serde::{Deserialize, Serialize};
 use super::manifests::{self, GrantedBy};
 use super::{AppTable, ConfigError, ConfigFile, contradiction};
 
-/// Commands a second, at each worker, of an app from a package for which neither it nor the operator says a number, or whose ask was not
+/// Commands a second of an app from a package for which neither it nor the operator says a number, or whose ask was not
 /// granted: that it does not ask must not mean that nothing holds it. More than any app of one network needs.
 const COMMANDS_PER_S: u64 = 100_000;
 
-/// And packet-outs, of which each costs the switch as well.
-const PACKET_OUTS_PER_S: u64 = 50_000;
+/// And packets that its packet-outs become, of which each costs a switch as well: floods count each port, at each of many switches.
+const PACKET_OUTS_PER_S: u64 = 1_000_000;
 
 /// The packages of a node's apps. Handed to the kernel process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -232,6 +232,6 @@ mod tests {
         check("", "", &[], (COMMANDS_PER_S, PACKET_OUTS_PER_S));
         check("", "commands_per_s = 9", &[], (COMMANDS_PER_S, PACKET_OUTS_PER_S));
         check("", "commands_per_s = 9", &["quotas.commands_per_s"], (9, PACKET_OUTS_PER_S));
-        check("packet_outs_per_s = 1000000", "packet_outs_per_s = 9", &[], (COMMANDS_PER_S, 1_000_000));
+        check("packet_outs_per_s = 2000000", "packet_outs_per_s = 9", &[], (COMMANDS_PER_S, 2_000_000));
     }
 }

@@ -254,9 +254,7 @@ pub(super) fn fill(table: &mut AppTable, needs: Needs, by: GrantedBy) {
         table.capabilities = Some(needs.capabilities);
         table.granted_by = by;
     }
-    table.quotas.commands_per_s = table.quotas.commands_per_s.or(needs.quotas.commands_per_s);
-    table.quotas.packet_outs_per_s = table.quotas.packet_outs_per_s.or(needs.quotas.packet_outs_per_s);
-    table.quotas.store_bytes = table.quotas.store_bytes.or(needs.quotas.store_bytes);
+    table.quotas = std::mem::take(&mut table.quotas).or(needs.quotas);
     fill_limits(&mut table.limits, &needs.limits);
     fill_sandbox(&mut table.sandbox, &needs.system);
     let mut settings = needs.settings;

@@ -32,7 +32,7 @@ use crate::descriptors;
 use crate::services;
 use abi::ZoneId;
 use flow::DatapathId;
-use kernel::Grant;
+use kernel::{Grant, NodeRates};
 use mio::net::UnixStream;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -435,9 +435,11 @@ impl Control {
             Ok(ports) => ports,
             Err(reason) => return self.to_monitor.push(FromKernel::ZoneFault { app, generation, reason }),
         };
+        let all = Arc::new(NodeRates::new(grant.quotas(), self.now_ms()));
         for (line, port) in self.workers.iter().zip(ports) {
+            let rates = all.clone();
             let (zone, app_name, grant) = (ZoneId(zone), app.clone(), Box::new(grant.clone()));
-            let letter = ToWorker::AttachZone { zone, app: app_name, generation, port, grant };
+            let letter = ToWorker::AttachZone { zone, app: app_name, generation, port, grant, rates };
             if line.send(letter).is_err() {
                 let reason = "a worker could not take its port".to_owned();
                 self.to_monitor.push(FromKernel::ZoneFault { app: app.clone(), generation, reason });

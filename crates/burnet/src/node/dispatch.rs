@@ -85,6 +85,7 @@ impl Dispatch {
                 if self.kernel.has_claims() && self.hear_of_claim(zone, frame) {
                     return;
                 }
+                self.kernel.charge_answer(zone, frame, self.now_ms);
                 let mut cut_down = std::mem::take(&mut self.cut_down);
                 let visible = self.kernel.cut_down(zone, frame, &mut cut_down).unwrap_or(frame);
                 self.deliver_control(zone, visible);

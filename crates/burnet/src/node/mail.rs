@@ -8,7 +8,7 @@ use abi::ZoneId;
 use abi::event::SoftLimit;
 use flow::DatapathId;
 use kernel::zones::MAX_ZONE;
-use kernel::{Grant, OfSwitch};
+use kernel::{Grant, NodeRates, OfSwitch};
 use mio::net::TcpStream;
 use monitor::ZoneCounts;
 use monitor::audit::Record;
@@ -51,6 +51,8 @@ pub enum ToWorker {
         port: PortFds,
         /// What it may do.
         grant: Box<Grant>,
+        /// And how much of it in a second, at all workers together.
+        rates: Arc<NodeRates>,
     },
     /// A trusted app is to run.
     LoadTrusted {
@@ -64,6 +66,8 @@ pub enum ToWorker {
         settings: Vec<u8>,
         /// What it may do.
         grant: Box<Grant>,
+        /// And how much of it in a second, at all workers together.
+        rates: Arc<NodeRates>,
     },
     /// An app that runs may do this from now on. `generation` is 0 for a trusted app.
     Regrant {
@@ -73,6 +77,8 @@ pub enum ToWorker {
         generation: u64,
         /// What it may do.
         grant: Box<Grant>,
+        /// And how much of it in a second, at all workers together.
+        rates: Arc<NodeRates>,
     },
     /// The configuration has changed.
     Reconfigure {

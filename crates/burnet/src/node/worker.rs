@@ -34,7 +34,7 @@ use abi::event::{
 use abi::store;
 use abi::{Frame, ZoneId};
 use flow::{DatapathId, ErrorCode};
-use kernel::{Asked, Decision, Effect, Grant, Kernel, QuotaKind, Refusal, Unanswered, ZoneSet};
+use kernel::{Asked, Decision, Effect, Grant, Kernel, NodeRates, QuotaKind, Refusal, Unanswered, ZoneSet};
 use mio::{Events, Poll, Token};
 use monitor::{LINES_PER_S_MAX, ZoneCounts};
 use southbound::{NotAdopted, Refused, Roster, Southbound, SouthboundConfig, Tag};
@@ -665,21 +665,23 @@ impl Worker {
                         self.dispatch.switch_faults.on_refused(peer, &why, self.now_ms);
                     }
                 }
-                ToWorker::AttachZone { zone, app, generation, port, grant } => {
-                    self.attach(zone, app, generation, port, grant)
+                ToWorker::AttachZone { zone, app, generation, port, grant, rates } => {
+                    self.attach(zone, app, generation, port, (grant, rates))
                 }
-                ToWorker::LoadTrusted { zone, app, code, settings, grant } => {
+                ToWorker::LoadTrusted { zone, app, code, settings, grant, rates } => {
                     let (started, in_calls) = self.mark.timing(zone, || code.start(&settings));
                     match started {
                         Ok(instance) => {
                             let (name, mark) = (app.clone(), self.mark.clone());
                             let end = ZoneEnd::of_trusted(app, instance, zone, mark, in_calls);
-                            self.put(zone, &name, end, grant);
+                            self.put(zone, &name, end, (grant, rates));
                         }
                         Err(fault) => self.dispatch.faults.push((zone, Fault::Trusted { app, fault })),
                     }
                 }
-                ToWorker::Regrant { zone, generation, grant } => self.regrant(zone, generation, *grant),
+                ToWorker::Regrant { zone, generation, grant, rates } => {
+                    self.regrant(zone, generation, *grant, &rates)
+                }
                 ToWorker::Reconfigure { southbound, limits } => {
                     self.southbound.reconfigure(*southbound);
                     limit(&mut self.dispatch.kernel, &limits);
@@ -721,11 +723,18 @@ impl Worker {
         }
     }
 
-    fn attach(&mut self, zone: ZoneId, app: String, generation: u64, port: ring::PortFds, grant: Box<Grant>) {
+    fn attach(
+        &mut self,
+        zone: ZoneId,
+        app: String,
+        generation: u64,
+        port: ring::PortFds,
+        may: (Box<Grant>, Arc<NodeRates>),
+    ) {
         match ProcessPort::attach(port) {
             Ok(port) => {
                 let port = Box::new(port);
-                self.put(zone, &app.clone(), ZoneEnd::Process { app, generation, port }, grant);
+                self.put(zone, &app.clone(), ZoneEnd::Process { app, generation, port }, may);
             }
             Err(fault) => {
                 let reason = format!("its port could not be attached: {fault}");
@@ -735,23 +744,24 @@ impl Worker {
     }
 
     /// What is granted to a process that has ended is not its successor's.
-    fn regrant(&mut self, zone: ZoneId, generation: u64, grant: Grant) {
+    fn regrant(&mut self, zone: ZoneId, generation: u64, grant: Grant, rates: &NodeRates) {
         let there = self.dispatch.zones.get(zone).map(|end| end.generation());
         if there == Some(generation) {
             // What was refused was refused by the grant before.
             self.tell_refusals();
-            self.dispatch.kernel.regrant(zone, grant, self.now_ms, &mut self.dispatch.effects);
+            let Dispatch { kernel, effects, .. } = &mut self.dispatch;
+            kernel.regrant_sharing(zone, grant, rates, self.now_ms, effects);
             self.carry_out_effects();
         }
     }
 
-    fn put(&mut self, zone: ZoneId, app: &str, end: ZoneEnd, grant: Box<Grant>) {
+    fn put(&mut self, zone: ZoneId, app: &str, end: ZoneEnd, (grant, rates): (Box<Grant>, Arc<NodeRates>)) {
         self.detach(zone);
         if let Err(error) = end.register(self.poll.registry(), Token(usize::from(zone.0))) {
             tracing::error!(app, "its zone cannot be listened to: {error}");
             return;
         }
-        self.dispatch.kernel.attach(zone, app, *grant, self.now_ms);
+        self.dispatch.kernel.attach_sharing(zone, app, *grant, &rates, self.now_ms);
         self.dispatch.zones.put(zone, Some(end));
     }
 

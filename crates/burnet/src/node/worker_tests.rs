@@ -64,7 +64,8 @@ impl Bench {
     fn attach_with(&mut self, bytes: usize, zone: ZoneId, app: &str, grant: Grant) -> App {
         let port = Port::create(Sizes::new(bytes, bytes, bytes).unwrap()).unwrap();
         let (app, grant) = (app.to_owned(), Box::new(grant));
-        let letter = ToWorker::AttachZone { zone, app, generation: 1, port: port.kernel, grant };
+        let rates = Arc::new(kernel::NodeRates::new(grant.quotas(), 0));
+        let letter = ToWorker::AttachZone { zone, app, generation: 1, port: port.kernel, grant, rates };
         assert!(self.line.send(letter).is_ok());
         self.turn();
         App { end: AppEnd::attach(port.app).unwrap() }

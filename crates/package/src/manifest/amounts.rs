@@ -98,9 +98,21 @@ pub struct Quotas {
     /// Commands a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commands_per_s: Option<Amount>,
-    /// Packet-outs a second.
+    /// Packets a second that packet-outs become.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet_outs_per_s: Option<Amount>,
+    /// Bytes of these packets a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_out_bytes_per_s: Option<Amount>,
+    /// Packets a second that its packet-outs become at one switch, beyond a few each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copies_per_switch_per_s: Option<Amount>,
+    /// Packet-ins a second that its rules and packet-outs cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_ins_caused_per_s: Option<Amount>,
+    /// Statistics a second: each request, and each KiB of its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stats_per_s: Option<Amount>,
     /// Bytes that it keeps in the node's store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store_bytes: Option<Amount>,
@@ -128,9 +140,30 @@ impl Limits {
 }
 
 impl Quotas {
+    /// What these do not say as the others say it.
+    #[must_use]
+    pub fn or(self, others: Quotas) -> Quotas {
+        Quotas {
+            commands_per_s: self.commands_per_s.or(others.commands_per_s),
+            packet_outs_per_s: self.packet_outs_per_s.or(others.packet_outs_per_s),
+            packet_out_bytes_per_s: self.packet_out_bytes_per_s.or(others.packet_out_bytes_per_s),
+            copies_per_switch_per_s: self.copies_per_switch_per_s.or(others.copies_per_switch_per_s),
+            packet_ins_caused_per_s: self.packet_ins_caused_per_s.or(others.packet_ins_caused_per_s),
+            stats_per_s: self.stats_per_s.or(others.stats_per_s),
+            store_bytes: self.store_bytes.or(others.store_bytes),
+        }
+    }
+
     pub(super) fn visit(&self, before: &Quotas, visitor: &mut impl Visit) {
         visitor.visit("quotas.commands_per_s", &self.commands_per_s, &before.commands_per_s);
         visitor.visit("quotas.packet_outs_per_s", &self.packet_outs_per_s, &before.packet_outs_per_s);
+        let (now, then) = (&self.packet_out_bytes_per_s, &before.packet_out_bytes_per_s);
+        visitor.visit("quotas.packet_out_bytes_per_s", now, then);
+        let (now, then) = (&self.copies_per_switch_per_s, &before.copies_per_switch_per_s);
+        visitor.visit("quotas.copies_per_switch_per_s", now, then);
+        let (now, then) = (&self.packet_ins_caused_per_s, &before.packet_ins_caused_per_s);
+        visitor.visit("quotas.packet_ins_caused_per_s", now, then);
+        visitor.visit("quotas.stats_per_s", &self.stats_per_s, &before.stats_per_s);
         visitor.visit("quotas.store_bytes", &self.store_bytes, &before.store_bytes);
     }
 
@@ -139,6 +172,16 @@ impl Quotas {
         Quotas {
             commands_per_s: self.commands_per_s.filter(|_| kept("quotas.commands_per_s")),
             packet_outs_per_s: self.packet_outs_per_s.filter(|_| kept("quotas.packet_outs_per_s")),
+            packet_out_bytes_per_s: self
+                .packet_out_bytes_per_s
+                .filter(|_| kept("quotas.packet_out_bytes_per_s")),
+            copies_per_switch_per_s: self
+                .copies_per_switch_per_s
+                .filter(|_| kept("quotas.copies_per_switch_per_s")),
+            packet_ins_caused_per_s: self
+                .packet_ins_caused_per_s
+                .filter(|_| kept("quotas.packet_ins_caused_per_s")),
+            stats_per_s: self.stats_per_s.filter(|_| kept("quotas.stats_per_s")),
             store_bytes: self.store_bytes.filter(|_| kept("quotas.store_bytes")),
         }
     }

@@ -79,7 +79,11 @@ impl Asked for Amount {
             "limits.threads" => "threads and processes",
             "limits.file_bytes" => "bytes in a file that it writes",
             "quotas.commands_per_s" => "commands a second",
-            "quotas.packet_outs_per_s" => "packet-outs a second",
+            "quotas.packet_outs_per_s" => "packets that its packet-outs become, a second",
+            "quotas.packet_out_bytes_per_s" => "bytes of these packets a second",
+            "quotas.copies_per_switch_per_s" => "copies a second that its packet-outs become at one switch",
+            "quotas.packet_ins_caused_per_s" => "packet-ins that its rules and packet-outs cause, a second",
+            "quotas.stats_per_s" => "statistics a second",
             "quotas.store_bytes" => "bytes in the store",
             other => other,
         };

@@ -7,9 +7,11 @@ use super::super::mail::ToWorker;
 use super::Control;
 use crate::config::AppGrant;
 use abi::ZoneId;
+use kernel::NodeRates;
 use monitor::AppSource;
 use monitor::protocol::FromKernel;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use zone::trusted::TrustedCode;
 
 impl Control {
@@ -34,6 +36,7 @@ impl Control {
     pub(super) fn on_loaded(&mut self, zone: u16, number: u64, loaded: Result<TrustedCode, String>) {
         let Some((awaited, loaded)) = self.loader.on_loaded(zone, number, loaded) else { return };
         let Awaited { app, settings, grant } = awaited;
+        let rates = Arc::new(NodeRates::new(grant.quotas(), self.now_ms()));
         match loaded {
             Ok(code) => self.tell_all(|| ToWorker::LoadTrusted {
                 zone: ZoneId(zone),
@@ -41,6 +44,7 @@ impl Control {
                 code: code.clone(),
                 settings: settings.clone(),
                 grant: grant.clone(),
+                rates: rates.clone(),
             }),
             Err(reason) => self.to_monitor.push(FromKernel::TrustedFault { app, reason }),
         }

@@ -10,9 +10,11 @@ use super::super::worker::now_unix_ms;
 use super::{Control, Fatal, southbound_config};
 use crate::config::{AppGrant, Config};
 use abi::ZoneId;
+use kernel::NodeRates;
 use monitor::audit::Record;
 use monitor::protocol::FromKernel;
 use serde_json::Value;
+use std::sync::Arc;
 
 impl Control {
     /// The operator wants it; the monitor's answer is waited for.
@@ -66,10 +68,12 @@ impl Control {
         self.tell_grant(app, &grant);
         let grant = grant.to_kernel();
         self.loader.regrant(zone, &grant);
+        let rates = Arc::new(NodeRates::new(grant.quotas(), self.now_ms()));
         self.tell_all(|| ToWorker::Regrant {
             zone: ZoneId(zone),
             generation,
             grant: Box::new(grant.clone()),
+            rates: rates.clone(),
         });
     }
 }
