@@ -384,8 +384,8 @@ pub struct Query<'a> {
 pub struct QueryReply<'a> {
     /// The query's ticket.
     pub ticket: u64,
-    /// 0: answered. Anything else is the service's own, but for [`NO_SUCH_SERVICE`], [`SERVICE_BUSY`] and
-    /// [`ANSWER_LOST`].
+    /// 0: answered. Anything else is the service's own, but for [`NO_SUCH_SERVICE`], [`SERVICE_BUSY`],
+    /// [`ANSWER_LOST`] and [`NO_ANSWER_IN_TIME`].
     pub status: u16,
     /// Whether another part follows.
     pub more: bool,
@@ -442,6 +442,9 @@ pub const SERVICE_BUSY: u16 = 0xfffe;
 
 /// The status of a query of whose answer a part was lost, since the asker does not keep up; nothing more of it comes.
 pub const ANSWER_LOST: u16 = 0xfffd;
+
+/// The status of a query that its service did not answer in time, or not to the end; nothing more of it comes. Ask again later.
+pub const NO_ANSWER_IN_TIME: u16 = 0xfffc;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]

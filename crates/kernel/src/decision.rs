@@ -221,6 +221,8 @@ pub enum Refusal {
     },
     /// An add or a modify of table 255, which is every table: only a delete may name it (OpenFlow 1.3.5, 7.3.4.1).
     AllTables,
+    /// The switch has come up, and has not said yet which rules it has and whose they are.
+    NotUpYet(DatapathId),
     /// The switch is not there, or is another worker's.
     NoSuchSwitch(DatapathId),
     /// The bytes mean nothing.
@@ -294,6 +296,11 @@ impl fmt::Display for Refusal {
             Refusal::MalformedPart { part, offset, field } => {
                 write!(f, "malformed {part} at offset {offset}: {field}")
             }
+            Refusal::NotUpYet(datapath) => write!(
+                f,
+                "{datapath} has come up and has not said yet which rules it has and whose they are; the app hears of it when it has: try again \
+                 then"
+            ),
             Refusal::NoSuchSwitch(datapath) => write!(f, "{datapath} is not connected"),
             Refusal::Malformed(malformed) => write!(f, "{malformed}"),
             Refusal::NoSuchQuery => f.write_str("there is no open query of that ticket"),

@@ -17,7 +17,7 @@ use crate::query::Queries;
 use crate::quota::{Quotas, Rate};
 use crate::record::RULES_PER_SWITCH;
 use crate::rule_key::RuleKeys;
-use crate::rules::Owner;
+use crate::rules::{OWN_COOKIE, Owner};
 use crate::subscription::Subscription;
 use crate::zones::{MAX_ZONE, Zone, ZoneCounters, ZoneSet};
 use abi::event::{Event, FlowRemoved, PacketIn, SwitchUp, kind};
@@ -44,6 +44,10 @@ pub struct Kernel {
     pub(crate) keys: RuleKeys,
     /// Switches that are to be asked what they had, and when: at most as many as are up.
     pub(crate) to_ask: BTreeSet<(u64, DatapathId)>,
+    /// Switches that are up and of which apps do not hear yet.
+    pub(crate) held: BTreeSet<DatapathId>,
+    /// Those of which they are to hear now.
+    pub(crate) ready: Vec<DatapathId>,
     /// What follows from the command that was decided on last, if it is sent.
     pub(crate) to_note: Option<ToNote>,
     pub(crate) lease: Option<EntryLease>,
@@ -76,6 +80,8 @@ impl Kernel {
             rules_per_switch: RULES_PER_SWITCH,
             keys: RuleKeys::new(seed),
             to_ask: BTreeSet::new(),
+            held: BTreeSet::new(),
+            ready: Vec::new(),
             to_note: None,
             lease: None,
             table_room: TableRoom::default(),
@@ -136,6 +142,11 @@ impl Kernel {
         self.queries.forget(zone)
     }
 
+    /// Closes queries that their services have not answered in time. Gives the zones that asked, with their tickets.
+    pub fn expire_queries(&mut self, now_ms: u64) -> Vec<(ZoneId, u64)> {
+        self.queries.expire(now_ms)
+    }
+
     /// A query could not be handed over, or its answer: it is over. The ticket is the kernel's own.
     pub fn close_query(&mut self, ticket: u64) {
         self.queries.close(ticket);
@@ -152,9 +163,16 @@ impl Kernel {
         self.datapaths.contains_key(&datapath)
     }
 
-    /// The switches that are up, as they would come up now.
+    /// The switches that are up and of which apps may hear, as they would come up now.
     pub fn switches(&self) -> impl Iterator<Item = SwitchUp<'_>> {
-        self.datapaths.iter().map(|(id, datapath)| datapath.switch_up(*id))
+        let known = self.datapaths.iter().filter(|(id, _)| !self.is_held(**id));
+        known.map(|(id, datapath)| datapath.switch_up(*id))
+    }
+
+    /// One of them.
+    pub fn switch(&self, id: DatapathId) -> Option<SwitchUp<'_>> {
+        let datapath = self.datapaths.get(&id).filter(|_| !self.is_held(id))?;
+        Some(datapath.switch_up(id))
     }
 
     /// An event of a switch: who hears it. What else follows is appended to `effects`.
@@ -174,8 +192,11 @@ impl Kernel {
             }
             other => {
                 let event = Event::read(frame)?;
+                let was_held = self.is_held(frame.datapath());
                 self.take_note(&event, now_ms, effects);
                 match event {
+                    // Apps hear of it when it is ready, and then as it is then.
+                    _ if was_held || self.is_held(frame.datapath()) => ZoneSet::EMPTY,
                     Event::FlowRemoved(removed) => self.hearers_of_removal(removed.owner()),
                     _ => self.hearers_of(other),
                 }
@@ -290,15 +311,15 @@ impl Kernel {
                 }
             }
             Event::FlowRemoved(removed) => {
-                if removed.owner() == ZoneId::KERNEL {
+                if removed.cookie == OWN_COOKIE {
                     self.on_own_rule_removed(removed.datapath, effects);
                 }
                 let Some(there) = self.datapaths.get_mut(&removed.datapath) else { return };
                 there.entries.on_removed(removed.owner(), removed.table_id);
                 let FlowRemoved { datapath, table_id, priority, matching, .. } = *removed;
                 let key = self.keys.of(there.openflow, datapath, table_id, priority, matching);
-                if let Some(key) = key {
-                    there.record.on_removed(key, Owner::of_cookie(removed.owner()), now_ms);
+                if let (Some(key), Some(owner)) = (key, Owner::of_cookie(removed.cookie)) {
+                    there.record.on_removed(key, owner, now_ms);
                 }
             }
             _ => {}

@@ -53,4 +53,5 @@ pub use precedence::{Eviction, OnOverlap};
 pub use punt::{PuntCounters, PuntLimits};
 pub use quota::{Quota, QuotaKind, Quotas};
 pub use record::{RULES_PER_SWITCH, Wanted};
+pub use rules::OWN_COOKIE;
 pub use zones::ZoneSet;

@@ -158,10 +158,10 @@ impl Kernel {
             }
             What::Query(ask) => {
                 self.require_for(zone, Capability::Query, ask.service)?;
-                self.ask(zone, command.ticket, ask)
+                self.ask(zone, command.ticket, ask, now_ms)
             }
             What::QueryAnswer(answer) => {
-                let asker = self.queries.answer(zone, command.ticket, answer.more);
+                let asker = self.queries.answer(zone, command.ticket, answer.more, now_ms);
                 let (to, ticket) = asker.ok_or(Refusal::NoSuchQuery)?;
                 if answer.status == store::status::APP_FULL && self.keeps_store(zone) {
                     self.count_full(to, effects);
@@ -170,7 +170,7 @@ impl Kernel {
             }
             What::Store(ask) => {
                 self.require_for(zone, needed_of_store(ask.op), ask.key)?;
-                self.ask_store(zone, command.ticket, ask)
+                self.ask_store(zone, command.ticket, ask, now_ms)
             }
             What::StoreUsed(used) => Ok(Decision::StoreUsed(used)),
             What::Log(log) => Ok(Decision::Log(log)),
@@ -468,6 +468,9 @@ impl Kernel {
 
     fn look_up(&mut self, datapath: DatapathId) -> Result<OpenFlowVersion, Refusal> {
         let there = self.datapaths.get(&datapath).ok_or(Refusal::NoSuchSwitch(datapath))?;
+        if self.is_held(datapath) {
+            return Err(Refusal::NotUpYet(datapath));
+        }
         self.last_commanded = Some((datapath, there.openflow));
         Ok(there.openflow)
     }
@@ -599,11 +602,12 @@ impl Kernel {
         zone: ZoneId,
         ticket: u64,
         ask: abi::command::Ask<'a>,
+        now_ms: u64,
     ) -> Result<Decision<'a>, Refusal> {
         let Some(service) = self.zone_named(ask.service) else {
             return Ok(Decision::NoSuchService { ticket });
         };
-        let ticket = self.queries.open(zone, ticket, service).ok_or(Refusal::TooManyQueries)?;
+        let ticket = self.queries.open(zone, ticket, service, now_ms).ok_or(Refusal::TooManyQueries)?;
         Ok(Decision::Ask { to: service, ticket, ask })
     }
 
@@ -612,6 +616,7 @@ impl Kernel {
         zone: ZoneId,
         ticket: u64,
         ask: store::Ask<'a>,
+        now_ms: u64,
     ) -> Result<Decision<'a>, Refusal> {
         if !self.has_store {
             return Err(Refusal::NoStore);
@@ -620,7 +625,7 @@ impl Kernel {
             return Ok(Decision::NoSuchService { ticket });
         };
         let hard_bytes = self.store_bytes_of(zone).into();
-        let ticket = self.queries.open(zone, ticket, service).ok_or(Refusal::TooManyQueries)?;
+        let ticket = self.queries.open(zone, ticket, service, now_ms).ok_or(Refusal::TooManyQueries)?;
         Ok(Decision::AskStore { to: service, ticket, ask, hard_bytes })
     }
 

@@ -210,8 +210,7 @@ impl Kernel {
         }
         let datapaths: Vec<DatapathId> = self.datapaths.keys().copied().collect();
         for datapath in datapaths {
-            self.end_inquiry(datapath);
-            self.begin_inquiry(datapath, now_ms);
+            self.ask_anew(datapath, now_ms);
         }
     }
 

@@ -130,7 +130,11 @@ impl Worker {
         let Worker { session, out, frame, events, kernel, effects, .. } = self;
         let mut sink = |effect: Effect<'_>| {
             if let Effect::Out(SouthboundEvent::Event(bytes)) = effect {
-                kernel.on_event(&Frame::read(bytes).unwrap(), 0, effects).unwrap();
+                let frame = Frame::read(bytes).unwrap();
+                kernel.on_event(&frame, 0, effects).unwrap();
+                // It has no rules from before.
+                let (asked, why) = (kernel::Asked::Owners, kernel::Unanswered::Refused);
+                kernel.on_no_answer(frame.datapath(), asked, why, 0);
                 events.extend_from_slice(bytes);
             }
         };

@@ -18,7 +18,6 @@ use crate::config::{self, Config, Installed, Surroundings, users};
 use crate::interpreter::Interpreter;
 use crate::logging;
 use crate::services;
-use crate::zone_numbers::PassedOn;
 use keeper::Keeper;
 use monitor::audit::Batch;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Seat, Timing, ZONE_REMARK};
@@ -112,14 +111,7 @@ fn make_store(config: &Config, users: &BTreeMap<String, u32>) -> Result<(), Comm
 fn give_numbers(config: &mut Config) -> Result<(), CommandError> {
     do_without_a_folder(config);
     let Some(folder) = &config.node.records else { return Ok(()) };
-    let passed_on = numbering::give_numbers(folder, &mut config.apps)?;
-    for PassedOn { number, from, to } in passed_on {
-        tracing::warn!(
-            "the app {to} has the number {number}, which was {from}'s, since all numbers were given: rules of {from} that are still in \
-             switches are {to}'s now"
-        );
-    }
-    Ok(())
+    numbering::give_numbers(folder, &mut config.apps)
 }
 
 /// A state folder that nobody named and that cannot be used keeps no node from running: then nothing is kept.

@@ -745,7 +745,6 @@ impl Control {
         let Answer::Flows(switches) = &mut answer else { return answer };
         for flow in switches.iter_mut().flat_map(|switch| &mut switch.flows) {
             flow.owner = match flow.owner.parse::<u16>() {
-                Ok(0) => "kernel".to_owned(),
                 Ok(zone) => {
                     let app = self.apps.iter().find(|status| status.zone == zone);
                     app.map_or_else(|| format!("zone {zone}"), |status| status.app.clone())

@@ -15,6 +15,7 @@ mod control;
 mod desk;
 mod dispatch;
 mod giving_way;
+mod held;
 mod judging;
 mod loader;
 mod log_lines;

@@ -28,8 +28,8 @@ use super::zones::{Fault, ZoneEnd};
 use crate::config::NodeLimits;
 use abi::command::{Command, QueryAnswer, StatsRequest, What};
 use abi::event::{
-    ANSWER_LOST, Audit, NO_SUCH_SERVICE, Observed, Packages, Query, QueryReply, SERVICE_BUSY, SoftLimit,
-    Topic, kind, write,
+    ANSWER_LOST, Audit, NO_ANSWER_IN_TIME, NO_SUCH_SERVICE, Observed, Packages, Query, QueryReply,
+    SERVICE_BUSY, SoftLimit, Topic, kind, write,
 };
 use abi::store;
 use abi::{Frame, ZoneId};
@@ -222,7 +222,9 @@ impl Worker {
     }
 
     fn how_long_to_sleep(&mut self) -> Duration {
-        let mut asleep = !self.southbound.has_backlog() && self.left.is_empty() && !self.has_letters;
+        let is_to_ask = self.dispatch.kernel.asks_next_ms().is_some_and(|at_ms| at_ms <= self.now_ms);
+        let mut asleep =
+            !is_to_ask && !self.southbound.has_backlog() && self.left.is_empty() && !self.has_letters;
         for (_, zone) in self.dispatch.zones.iter() {
             asleep &= zone.about_to_sleep();
         }
@@ -498,10 +500,12 @@ impl Worker {
         }
     }
 
-    /// Switches that came up a moment ago are asked which rules they have, behind what this turn had for them.
+    /// Switches that came up in this turn are asked which rules they have.
     fn ask_for_owners(&mut self) {
         self.dispatch.kernel.ask_for_owners(self.now_ms, &mut self.dispatch.effects);
         self.carry_out_effects();
+        self.dispatch.report_ready();
+        self.serve_trusted();
     }
 
     /// What the kernel wants to know of a switch. Behind a barrier, so that all that was sent before is counted; of whose the rules are, what was
@@ -520,7 +524,7 @@ impl Worker {
                     && self.ask(datapath, ticket, &questions::all_flows()).is_ok());
         if !asked_now {
             self.dispatch.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, self.now_ms);
-        } else if asked == Asked::TableSizes {
+        } else if matches!(asked, Asked::TableSizes | Asked::Owners) {
             // Its answer tells, without a wait, that the switch has passed the question over. If it does not go out, time tells.
             let barrier = Command { wants_receipt: true, ..barrier };
             let _ = self.southbound.send(datapath, &barrier, 0, tag);
@@ -574,6 +578,9 @@ impl Worker {
         self.next_tick_ms = self.now_ms + TICK_MS;
         self.dispatch.kernel.check_meters(self.now_ms, &mut self.dispatch.effects);
         self.tell_refusals();
+        for (asker, ticket) in self.dispatch.kernel.expire_queries(self.now_ms) {
+            self.answer(asker, ticket, NO_ANSWER_IN_TIME, false, &[]);
+        }
         let Worker { southbound, dispatch, now_ms, .. } = self;
         southbound.on_tick(*now_ms, &mut |event| dispatch.hear(event));
         let faults = self.dispatch.switch_faults.take(self.now_ms, now_unix_ms());

@@ -4,8 +4,8 @@
 //! [`crate::zone_numbers`]'s.
 
 use crate::cli::CommandError;
-use crate::zone_numbers::{PassedOn, TEXT_BYTES_MAX, ZoneNumbers};
-use monitor::AppSpec;
+use crate::zone_numbers::{TEXT_BYTES_MAX, ZoneNumbers};
+use monitor::{APPS_MAX, AppSpec};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -19,11 +19,12 @@ const FILE: &str = "zones";
 const TRIES: usize = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Gives each app its number, and keeps it. Out: the numbers that another app had before.
+/// Gives each app its number, and keeps it.
 ///
 /// # Errors
-/// What is kept cannot be read or written, or another node does not end giving numbers there. Then no app has a number yet.
-pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Vec<PassedOn>, CommandError> {
+/// What is kept cannot be read or written, another node does not end giving numbers there, or there are not enough numbers. Then no app has a number
+/// yet.
+pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<(), CommandError> {
     let path = folder.join(FILE);
     let trouble = |error: io::Error| {
         let sentence =
@@ -45,7 +46,15 @@ pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Vec<PassedOn>
         ))
     })?;
     let names: Vec<&str> = apps.iter().map(|app| app.name.as_str()).collect();
-    let passed_on = numbers.give(&names);
+    if let [first, rest @ ..] = &numbers.give(&names)[..] {
+        let more = if rest.is_empty() { String::new() } else { format!(" and {} more apps", rest.len()) };
+        return Err(CommandError::CannotBe(format!(
+            "all {APPS_MAX} numbers of apps are given, and none is left for {first}{more}: an app keeps its number, since switches may have rules, \
+             groups or meters with it; start the node without {first}, look with `burnet flows` whether a switch has rules of an app that you do not use \
+             any more (`zone NUMBER`), delete them there, and then take its line out of {}",
+            path.display()
+        )));
+    }
     let kept = numbers.to_text();
     if kept != text {
         package::state::write_file(&path, kept.as_bytes(), 0o644)
@@ -54,7 +63,7 @@ pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Vec<PassedOn>
     for app in apps {
         app.zone = numbers.number_of(&app.name);
     }
-    Ok(passed_on)
+    Ok(())
 }
 
 fn read(path: &Path) -> io::Result<String> {
@@ -122,6 +131,17 @@ mod tests {
         assert_eq!(numbers(&folder, &["firewall", "hub"]), Ok(vec![Some(1), Some(2)]));
         assert_eq!(numbers(&folder, &["attacker", "hub"]), Ok(vec![Some(3), Some(2)]));
         assert_eq!(numbers(&folder, &["firewall"]), Ok(vec![Some(1)]));
+        let all: String = (1..=APPS_MAX).map(|number| format!("{number} a{number}\n")).collect();
+        fs::write(folder.join(FILE), &all).unwrap();
+        let refused = numbers(&folder, &["a3", "new", "newer"]).unwrap_err();
+        let says = ["none is left for new and 1 more apps", "burnet flows", "zones"];
+        assert!(says.iter().all(|part| refused.contains(part)), "{refused}");
+        assert_eq!(
+            fs::read_to_string(folder.join(FILE)).unwrap(),
+            all,
+            "nobody's number has gone to another"
+        );
+        assert_eq!(numbers(&folder, &["a3"]), Ok(vec![Some(3)]));
         fs::write(folder.join(FILE), "1 firewall\n1 hub\n").unwrap();
         assert!(numbers(&folder, &["hub"]).unwrap_err().contains("zones, line 2: the number"));
         fs::write(folder.join(FILE), "x".repeat(TEXT_BYTES_MAX + 1)).unwrap();
