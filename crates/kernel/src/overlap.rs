@@ -19,7 +19,7 @@ use flow::relation::overlaps;
 use flow::{DatapathId, Field, Match, MatchEntry};
 use std::collections::HashMap;
 
-/// Rules that are kept for comparison: some 60 MB with matches of four fields. Apps that share priorities and need more than this are given
+/// Rules that are kept for comparison, each with a copy of its match, so that memory is bounded. Apps that share priorities and need more than this are given
 /// priorities of their own.
 pub const COMPARED_MAX: usize = 1 << 18;
 
