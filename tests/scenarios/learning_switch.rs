@@ -151,6 +151,57 @@ fn trusted_zone_tree_2_over_tls_by_1_3() {
 
 #[test]
 #[ignore = "needs root, Open vSwitch and Mininet"]
+fn a_certificate_speaks_for_its_own_switch_alone_also_after_the_node_was_started_anew() {
+    scenario("tls-bound", |sandbox| {
+        let switch = OpenVSwitch::start(sandbox)?;
+        let ours = Certificates::make(sandbox)?;
+        let tls = tls_options(&ours);
+        let words: Vec<&str> =
+            ["--app", "hub", "--listen", LISTEN].into_iter().chain(tls.iter().map(String::as_str)).collect();
+        let mut node = Node::start(sandbox, &words)?;
+        switch.add_bridge("s1")?;
+        let be = |id: &str| {
+            let id = format!("other-config:datapath-id={id}");
+            switch.vsctl(&["set", "bridge", "s1", &id]).map(drop)
+        };
+        let connect_with = |files: &[String; 3]| {
+            switch.vsctl(&["del-controller", "s1"])?;
+            switch.set_tls(files)?;
+            switch.set_controller(&format!("ssl:{LISTEN}"))
+        };
+        be("00000000000000a1")?;
+        connect_with(&ours.of_switch())?;
+        node.wait_for_switches(1)?;
+        let pins = node.ask(&["tls", "pins"])?;
+        assert_eq!((&pins[0]["datapath"], &pins[0]["up"]), (&"of:00000000000000a1".into(), &true.into()));
+        // Another certificate of the same authority.
+        let other = ours.sign(sandbox, "other", "DNS:other.example")?;
+        connect_with(&other)?;
+        node.wait_for_log("of:00000000000000a1 is pinned to the certificate")?;
+        assert_eq!(node.ask(&["switches"])?, serde_json::json!([]));
+        node.stop()?;
+        // Without any, on the machine where plain OpenFlow is let in.
+        let mut node = Node::start(sandbox, &words)?;
+        assert_eq!(node.ask(&["tls", "pins"])?[0]["certificate"], pins[0]["certificate"]);
+        switch.set_controller(&format!("tcp:{LISTEN}"))?;
+        node.wait_for_log("was claimed without TLS")?;
+        connect_with(&other)?;
+        node.ask(&["tls", "forget", "of:00000000000000a1"])?;
+        node.wait_for_switches(1)?;
+        // One that names its switch.
+        let named = ours.sign(sandbox, "named", "URI:of:00000000000000b2")?;
+        be("00000000000000b3")?;
+        connect_with(&named)?;
+        node.wait_for_log("names of:00000000000000b2, and of:00000000000000b3 was claimed")?;
+        be("00000000000000b2")?;
+        node.wait_for_switches(1)?;
+        node.wait_for_log("by the name in its certificate")?;
+        node.stop()
+    });
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
 fn a_switch_that_another_authority_vouches_for_is_not_let_in() {
     scenario("tls-stranger", |sandbox| {
         let switch = OpenVSwitch::start(sandbox)?;

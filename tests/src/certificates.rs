@@ -26,13 +26,22 @@ impl Certificates {
         let folder = sandbox.folder().join(name);
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         request(sandbox, &folder, "ca", &["-addext", "basicConstraints=critical,CA:TRUE"])?;
-        let file = |name: &str| folder.join(name).display().to_string();
-        let (ca, ca_key) = (file("ca.pem"), file("ca.key"));
-        let signed =
-            ["-CA", &ca, "-CAkey", &ca_key, "-addext", "basicConstraints=critical,CA:FALSE", "-addext"];
-        request(sandbox, &folder, "controller", &[&signed[..], &["subjectAltName=IP:127.0.0.1"]].concat())?;
-        request(sandbox, &folder, "switch", &[&signed[..], &["subjectAltName=DNS:switch.example"]].concat())?;
-        Ok(Certificates { folder })
+        let certificates = Certificates { folder };
+        certificates.sign(sandbox, "controller", "IP:127.0.0.1")?;
+        certificates.sign(sandbox, "switch", "DNS:switch.example")?;
+        Ok(certificates)
+    }
+
+    /// Makes one more, which says that it is this by its subject alternative name: the paths of its key, itself and the authority.
+    pub fn sign(&self, sandbox: &Sandbox, name: &str, alternative: &str) -> Result<[String; 3]> {
+        let [key, certificate, ca, ca_key] =
+            [format!("{name}.key"), format!("{name}.pem"), "ca.pem".to_owned(), "ca.key".to_owned()]
+                .map(|file| self.folder.join(file).display().to_string());
+        let alternative = format!("subjectAltName={alternative}");
+        let of_no_authority = "basicConstraints=critical,CA:FALSE";
+        let signed = ["-CA", &ca, "-CAkey", &ca_key, "-addext", of_no_authority, "-addext", &alternative];
+        request(sandbox, &self.folder, name, &signed)?;
+        Ok([key, certificate, ca])
     }
 
     /// The paths of the controller's key, its certificate and the authority that it believes.

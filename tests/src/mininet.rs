@@ -137,6 +137,13 @@ impl Mininet {
         result_in(&line).ok_or(format!("not a result of pingall: {line}"))
     }
 
+    /// The same, where some pings are not to come back: each is waited for so long.
+    pub fn pingall_within(&mut self, seconds: u32) -> Result<Pingall> {
+        self.type_line(&format!("pingall {seconds}"))?;
+        let line = self.wait_for("*** Results:", LIMIT)?;
+        result_in(&line).ok_or(format!("not a result of pingall: {line}"))
+    }
+
     /// Lets every host ping every other one; an error unless `pings` were sent and all came back.
     pub fn all_reach_all(&mut self, pings: u32) -> Result<()> {
         let found = self.pingall()?;

@@ -13,6 +13,7 @@
 
 mod body;
 mod machine;
+pub mod marks;
 mod network;
 pub mod tries;
 

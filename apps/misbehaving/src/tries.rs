@@ -32,11 +32,19 @@ pub struct Try {
 
 impl Try {
     const fn once(name: &'static str, command: fn(u8, DatapathId, &mut Commands) -> u32) -> Try {
-        Try { name, stages: 1, command, on_packet: None }
+        Try::stages(name, 1, command)
     }
 
     const fn twice(name: &'static str, command: fn(u8, DatapathId, &mut Commands) -> u32) -> Try {
-        Try { name, stages: 2, command, on_packet: None }
+        Try::stages(name, 2, command)
+    }
+
+    const fn stages(
+        name: &'static str,
+        stages: u8,
+        command: fn(u8, DatapathId, &mut Commands) -> u32,
+    ) -> Try {
+        Try { name, stages, command, on_packet: None }
     }
 }
 
@@ -49,6 +57,9 @@ pub const TRIES: &[&[Try]] = &[
     defaults::TRIES,
     shadowing::TRIES,
 ];
+
+/// The number of a group and of a meter that another app has, if any has.
+pub const FOREIGN: u32 = 77;
 
 /// The one of this name.
 pub fn find(name: &str) -> Option<&'static Try> {

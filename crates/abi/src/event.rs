@@ -4,6 +4,7 @@
 //! keeps. Never decides who hears an event.
 
 use crate::frame::{Frame, Malformed, Reader};
+pub use crate::query_status::{ANSWER_LOST, NO_ANSWER_IN_TIME, NO_SUCH_SERVICE, SERVICE_BUSY};
 use crate::receipt::{Outcome, Receipt};
 use crate::store;
 use crate::zone_id::{COOKIE_MASK, ZoneId};
@@ -392,8 +393,8 @@ pub struct Query<'a> {
 pub struct QueryReply<'a> {
     /// The query's ticket.
     pub ticket: u64,
-    /// 0: answered. Anything else is the service's own, but for [`NO_SUCH_SERVICE`], [`SERVICE_BUSY`] and
-    /// [`ANSWER_LOST`].
+    /// 0: answered. Anything else is the service's own, but for [`NO_SUCH_SERVICE`], [`SERVICE_BUSY`],
+    /// [`ANSWER_LOST`] and [`NO_ANSWER_IN_TIME`].
     pub status: u16,
     /// Whether another part follows.
     pub more: bool,
@@ -441,15 +442,6 @@ pub struct Packages<'a> {
     /// A JSON object with all that there is to know beside the packages' files.
     pub question: &'a str,
 }
-
-/// The status of a query whose service is not there.
-pub const NO_SUCH_SERVICE: u16 = 0xffff;
-
-/// The status of a query that its service did not get, since it does not keep up; ask again later.
-pub const SERVICE_BUSY: u16 = 0xfffe;
-
-/// The status of a query of whose answer a part was lost, since the asker does not keep up; nothing more of it comes.
-pub const ANSWER_LOST: u16 = 0xfffd;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]

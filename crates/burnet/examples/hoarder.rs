@@ -1,6 +1,6 @@
 //! An app that asks the store what its settings say, so that tests can see what comes of it.
 //!
-//! First each of one list, then each of another again and again, one at each tick: `put KEY BYTES`, `get KEY`, `delete KEY`, `list PREFIX`. What
+//! First each of one list, then each of another again and again, one at a tick if the one before was answered: `put KEY BYTES`, `get KEY`, `delete KEY`, `list PREFIX`. What
 //! comes of each it prints. Never does anything useful.
 
 use burnet_sdk::store::{keys, status};
@@ -32,6 +32,10 @@ impl App for Hoarder {
     }
 
     fn on_tick(&mut self, _: u64, out: &mut Commands) {
+        // Each worker ticks: what is asked by one could come before what was asked by another.
+        if !self.open.is_empty() {
+            return;
+        }
         let HoarderSettings { first, then } = &self.settings;
         let next = first.get(self.ticks).or_else(|| then.get((self.ticks - first.len()) % then.len().max(1)));
         if let Some(ask) = next.cloned() {

@@ -2,6 +2,7 @@
 //!
 //! Never starts one: the monitor starts processes, and a worker loads what is trusted.
 
+mod bystander;
 mod port_echo;
 mod scribbler;
 
@@ -22,7 +23,7 @@ struct BuiltIn {
     run: fn() -> ExitCode,
 }
 
-const BUILT_IN: [BuiltIn; 6] = [
+const BUILT_IN: [BuiltIn; 7] = [
     BuiltIn {
         about: offered("firewall", include_str!("../../../apps/firewall/app.toml")),
         table: Some(burnet_sdk::table::<firewall::Firewall>()),
@@ -38,7 +39,12 @@ const BUILT_IN: [BuiltIn; 6] = [
         table: Some(burnet_sdk::table::<learning_switch::LearningSwitch>()),
         run: burnet_sdk::run::<learning_switch::LearningSwitch>,
     },
-    // These two are for `burnet attack`.
+    // These three are for `burnet attack`.
+    BuiltIn {
+        about: for_trials("bystander", include_str!("apps/bystander.toml")),
+        table: Some(burnet_sdk::table::<bystander::Bystander>()),
+        run: burnet_sdk::run::<bystander::Bystander>,
+    },
     BuiltIn {
         about: for_trials("misbehaving", include_str!("../../../apps/misbehaving/app.toml")),
         table: None,

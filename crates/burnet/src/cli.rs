@@ -11,6 +11,7 @@
 pub mod audit;
 pub mod incidents;
 pub mod package;
+pub mod tls;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ use self::package::{
     AppBuildArgs, AppInstallArgs, AppRemoveArgs, AppShowArgs, AppSignArgs, AppVerifyArgs, GrantArgs,
     InstalledArgs, KeyArgs, RevokeArgs,
 };
+use self::tls::TlsArgs;
 use crate::commands::attack::AttackArgs;
 use crate::commands::bench::args::BenchArgs;
 use crate::commands::emulate::EmulateArgs;
@@ -90,6 +92,9 @@ pub enum Commanded {
     /// Show the flow entries that the switches of the running node report
     #[command(after_help = FLOWS_EXAMPLES)]
     Flows(FlowsArgs),
+    /// Show which certificates may speak for which switches, or forget one
+    #[command(after_help = tls::EXAMPLES)]
+    Tls(TlsArgs),
     /// Translate OpenFlow messages between hexadecimal, JSON and text
     Ofp(OfpArgs),
     /// Show what this machine has and lacks, and what follows from it
@@ -145,6 +150,9 @@ pub struct RunArgs {
     /// The authority (PEM) that has signed the switches' certificates
     #[arg(long, value_name = "FILE")]
     pub tls_ca: Option<PathBuf>,
+    /// Take switches without TLS from other machines too, although TLS is set up
+    #[arg(long)]
+    pub allow_plain: bool,
     /// Listen for the operator's commands at this path
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,

@@ -21,6 +21,7 @@ pub mod safe_mode;
 mod stage;
 pub mod switches;
 mod table;
+pub mod tls;
 pub mod top;
 
 use crate::cli::{Asking, CommandError};

@@ -9,6 +9,7 @@
 //! It opens no socket, reads no certificate and starts nothing.
 
 mod app;
+pub mod binding;
 mod file;
 mod grant;
 mod installed;
@@ -31,6 +32,7 @@ use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
 pub use app::{AppArgument, AppReference, BuiltInApp, NotAnApp};
+pub use binding::{Datapaths, TlsBinding};
 pub use file::{
     AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, PackagesTable, PythonTable,
     SafeModeTable, SouthboundTable, TlsTable,
@@ -96,6 +98,10 @@ pub struct Southbound {
     pub handshake_timeout_ms: u64,
     /// Connections at once; one more is closed when it comes.
     pub max_connections: usize,
+    /// Connections at once from one address, or one /64 of IPv6; one more is closed when it comes.
+    pub max_connections_per_address: usize,
+    /// Connections from one address that have not finished their handshake; one more is closed when it comes.
+    pub max_half_open_per_address: usize,
     /// TLS, if it is set up.
     pub tls: Option<Tls>,
 }
@@ -114,6 +120,8 @@ impl Default for Southbound {
             echo_timeout_ms: 15_000,
             handshake_timeout_ms: 10_000,
             max_connections: 4_096,
+            max_connections_per_address: 1_024,
+            max_half_open_per_address: 256,
             tls: None,
         }
     }
@@ -129,8 +137,16 @@ pub struct Tls {
     pub private_key: PathBuf,
     /// The authority of the switches' certificates, PEM.
     pub ca_certificate: PathBuf,
-    /// Whether a connection without TLS is refused.
+    /// Whether a connection without TLS is taken from other machines too.
+    pub allow_plain: bool,
+    /// Whether a connection without TLS is refused, also from this machine; never with `allow_plain`.
     pub required: bool,
+    /// How datapath ids are bound to certificates.
+    #[serde(default)]
+    pub binding: TlsBinding,
+    /// The certificates that may speak for an id; empty if nothing is bound.
+    #[serde(default)]
+    pub datapaths: Datapaths,
 }
 
 /// The node itself.
@@ -423,6 +439,12 @@ impl Southbound {
             echo_timeout_ms: file.echo_timeout_ms.unwrap_or(default.echo_timeout_ms),
             handshake_timeout_ms: file.handshake_timeout_ms.unwrap_or(default.handshake_timeout_ms),
             max_connections: file.max_connections.unwrap_or(default.max_connections),
+            max_connections_per_address: file
+                .max_connections_per_address
+                .unwrap_or(default.max_connections_per_address),
+            max_half_open_per_address: file
+                .max_half_open_per_address
+                .unwrap_or(default.max_half_open_per_address),
             tls: Tls::merge(&file.tls, args, current_dir)?,
         };
         let Southbound { echo_interval_ms, echo_timeout_ms, .. } = merged;
@@ -443,6 +465,11 @@ impl Southbound {
 }
 
 impl Tls {
+    /// The PEM files: the certificate, its key and the switches' authority.
+    pub fn files(&self) -> [&Path; 3] {
+        [&self.certificate, &self.private_key, &self.ca_certificate]
+    }
+
     fn merge(file: &TlsTable, args: &RunArgs, current_dir: &Path) -> Result<Option<Tls>, ConfigError> {
         let from = |given: &Option<PathBuf>, written: &Option<PathBuf>| {
             given.as_ref().map(|path| current_dir.join(path)).or_else(|| written.clone())
@@ -451,15 +478,35 @@ impl Tls {
         let private_key = from(&args.tls_key, &file.private_key);
         let ca_certificate = from(&args.tls_ca, &file.ca_certificate);
         let required = file.required.unwrap_or(false);
+        let allow_plain = args.allow_plain || file.allow_plain.unwrap_or(false);
+        if required && allow_plain {
+            return contradiction(
+                "southbound.tls.required and allow_plain (or --allow-plain) are both true, and one says no to what the \
+                 other lets in: leave one of them out",
+            );
+        }
+        let (binding, datapaths) = (file.binding.unwrap_or_default(), file.datapaths.clone());
+        if binding == TlsBinding::None && !datapaths.is_empty() {
+            return contradiction(
+                "southbound.tls.binding is none, which binds no datapath id, but southbound.tls.datapaths binds some: leave \
+                 one of them out",
+            );
+        }
         match (certificate, private_key, ca_certificate) {
             (None, None, None) if required => contradiction(
                 "southbound.tls.required is true, but there is no certificate: \
                  set certificate, private_key and ca_certificate too",
             ),
             (None, None, None) => Ok(None),
-            (Some(certificate), Some(private_key), Some(ca_certificate)) => {
-                Ok(Some(Tls { certificate, private_key, ca_certificate, required }))
-            }
+            (Some(certificate), Some(private_key), Some(ca_certificate)) => Ok(Some(Tls {
+                certificate,
+                private_key,
+                ca_certificate,
+                allow_plain,
+                required,
+                binding,
+                datapaths,
+            })),
             (None, ..) => contradiction(tls_lacks("--tls-cert", "certificate")),
             (_, None, _) => contradiction(tls_lacks("--tls-key", "private_key")),
             (.., None) => contradiction(tls_lacks("--tls-ca", "ca_certificate")),

@@ -4,7 +4,7 @@ use burnet::cli::package::KeyCommand;
 use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
 use burnet::commands::{
     app, attack, audit, bench, demo, emulate, explain_grant, flows, incidents, key, logs, package, reload,
-    run, safe_mode, switches, top,
+    run, safe_mode, switches, tls, top,
 };
 use burnet::visible::{Visible, visible};
 use burnet::{completion, doctor, new_app, node, ofp};
@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Commanded::App(args) => app_command(args.command).and_then(print),
         Commanded::Incidents(args) => incidents::incidents(&args).and_then(print),
         Commanded::SafeMode(args) => safe_mode::safe_mode(&args.command).and_then(print),
+        Commanded::Tls(args) => tls::tls(&args.command).and_then(print),
         Commanded::Key(args) => match args.command {
             KeyCommand::New(args) => key::new(&args),
             KeyCommand::List(args) => key::list(&args),

@@ -5,18 +5,18 @@
 //! ```
 //!
 //! A rule in a switch carries its owner's number and outlives the node. Were numbers given by the order of the apps, an app that is put in
-//! front would own the rules of the next. There are [`APPS_MAX`] numbers. Once all were given, a new app gets the one whose app was not
-//! run for longest, and the operator is told: rules of that one may still be in switches. It reads and writes no file.
+//! front would own the rules of the next. There are [`APPS_MAX`] numbers, and none goes from one app to
+//! another by itself: nobody knows whether a switch that is away has rules, groups or meters of the first. Once all were given, a new app gets none, and
+//! the operator takes a line out. It reads and writes no file.
 
 use monitor::{APPS_MAX, SERVICES};
 
 /// Largest text of all numbers: a line of 64 bytes and a bit for each.
 pub const TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// The numbers that were given.
+/// The numbers that were given, in the order in which they were.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneNumbers {
-    /// Those that were run last stand last.
     given: Vec<Given>,
 }
 
@@ -24,17 +24,6 @@ pub struct ZoneNumbers {
 struct Given {
     number: u16,
     name: String,
-}
-
-/// A number that went from one app to another, as there was no other left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PassedOn {
-    /// The number.
-    pub number: u16,
-    /// Whose it was.
-    pub from: String,
-    /// Whose it is.
-    pub to: String,
 }
 
 impl ZoneNumbers {
@@ -67,35 +56,27 @@ impl ZoneNumbers {
         self.given.iter().map(|Given { number, name }| format!("{number} {name}\n")).collect()
     }
 
-    /// Gives each of the node's apps its number: the one that it had, or one that nobody had, or at last that of the app that was not run for
-    /// longest. Names beyond [`APPS_MAX`] get none.
-    pub fn give(&mut self, names: &[&str]) -> Vec<PassedOn> {
-        let (before, new): (Vec<&str>, Vec<&str>) =
-            names.iter().take(APPS_MAX).partition(|name| self.number_of(name).is_some());
-        for name in before {
-            if let Some(place) = self.given.iter().position(|given| given.name == name) {
-                let given = self.given.remove(place);
-                self.given.push(given);
+    /// Gives each of the node's apps its number: the one that it had, or one that nobody had. Out: those for whom none was left.
+    pub fn give<'n>(&mut self, names: &[&'n str]) -> Vec<&'n str> {
+        let mut left_out = Vec::new();
+        for name in names {
+            match (self.number_of(name), self.free()) {
+                (Some(_), _) => {}
+                (None, Some(number)) => self.given.push(Given { number, name: (*name).to_owned() }),
+                (None, None) => left_out.push(*name),
             }
         }
-        let mut passed_on = Vec::new();
-        for name in new {
-            if let Some(number) = self.free() {
-                self.given.push(Given { number, name: name.to_owned() });
-            } else if let Some(place) =
-                self.given.iter().position(|given| !names.contains(&given.name.as_str()))
-            {
-                let Given { number, name: from } = self.given.remove(place);
-                self.given.push(Given { number, name: name.to_owned() });
-                passed_on.push(PassedOn { number, from, to: name.to_owned() });
-            }
-        }
-        passed_on
+        left_out
     }
 
     /// An app's number.
     pub fn number_of(&self, name: &str) -> Option<u16> {
         self.given.iter().find(|given| given.name == name).map(|given| given.number)
+    }
+
+    /// Whether an app has this number.
+    pub fn is_given(&self, number: u16) -> bool {
+        self.given.iter().any(|given| given.number == number)
     }
 
     fn free(&self) -> Option<u16> {
@@ -136,7 +117,7 @@ mod tests {
         numbers.give(&["firewall", "hub"]);
         assert_eq!((numbers.number_of("firewall"), numbers.number_of("hub")), (Some(1), Some(2)));
         let mut later = ZoneNumbers::parse(&numbers.to_text()).unwrap();
-        assert_eq!(later.give(&["attacker", "hub"]), []);
+        assert!(later.give(&["attacker", "hub"]).is_empty());
         assert_eq!((later.number_of("attacker"), later.number_of("hub")), (Some(3), Some(2)));
         assert_eq!(later.number_of("firewall"), Some(1), "nobody else gets it");
         assert_eq!(later.to_text(), "1 firewall\n2 hub\n3 attacker\n");
@@ -150,14 +131,16 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_the_app_that_was_not_run_for_longest_is_passed_on_at_last() {
+    fn no_app_gets_the_number_of_another_however_long_that_one_was_not_run() {
         let names: Vec<String> = (1..=APPS_MAX).map(|number| format!("a{number}")).collect();
         let mut numbers = ZoneNumbers::default();
-        numbers.give(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        numbers.give(&["a1", "a3"]);
-        let passed_on = numbers.give(&["a4", "new", "newer"]);
-        let on = |number, from: &str, to: &str| PassedOn { number, from: from.to_owned(), to: to.to_owned() };
-        assert_eq!(passed_on, [on(2, "a2", "new"), on(5, "a5", "newer")]);
+        assert!(numbers.give(&names.iter().map(String::as_str).collect::<Vec<_>>()).is_empty());
+        let before = numbers.clone();
+        assert_eq!(numbers.give(&["a4", "new", "newer"]), ["new", "newer"]);
+        assert_eq!(numbers, before);
         assert!(numbers.to_text().len() < TEXT_BYTES_MAX);
+        // The operator has taken a line out.
+        let mut numbers = ZoneNumbers::parse(&numbers.to_text().replace("7 a7\n", "")).unwrap();
+        assert_eq!((numbers.give(&["new", "newer"]), numbers.number_of("new")), (vec!["newer"], Some(7)));
     }
 }

@@ -56,6 +56,11 @@ holds! {
     table_255: "table-255", "--openflow", "1.0";
     exact_priority: "exact-priority", "--openflow", "1.0";
     escape_by_bucket: "escape-by-bucket";
+    forge_by_group: "forge-by-group";
+    forge_by_table_in_1_0: "forge-by-table", "--openflow", "1.0";
+    delete_all_groups: "delete-all-groups";
+    controller_outputs: "controller-outputs", "--openflow", "all";
+    packet_in_loop: "packet-in-loop";
     without_stats_read: "without-stats-read", "--openflow", "1.0";
     without_packet_in: "without-packet-in";
     shadow_higher: "shadow-higher";
@@ -71,7 +76,8 @@ holds! {
 
 #[test]
 fn on_open_vswitch_or_told_what_is_missing() {
-    let (code, said) = burnet(&["--case", "replace-others", "--switch", "ovs", "--openflow", "all"]);
+    let cases = ["--case", "replace-others", "--case", "forge-by-group"];
+    let (code, said) = burnet(&[&cases[..], &["--switch", "ovs", "--openflow", "all"]].concat());
     match code {
         Some(2) => assert!(said.contains("Open vSwitch cannot be attacked here: "), "{said}"),
         code => assert_eq!(code, Some(0), "{said}"),
@@ -84,10 +90,28 @@ fn a_list_has_each_attack_with_its_family_and_what_it_tries() {
     assert_eq!(code, Some(0));
     let all = listed(&[]);
     assert!(all.len() >= 100);
-    for case in all {
+    for case in &all {
         assert!(
             text.contains(case["case"].as_str().unwrap()) && text.contains(case["what"].as_str().unwrap())
         );
+        assert!(text.contains(&format!("{}: ", case["family"].as_str().unwrap())), "{case}");
+    }
+}
+
+#[test]
+fn each_family_that_an_assessment_asked_for_has_attacks() {
+    for family in [
+        "vendors",
+        "identity",
+        "deputies",
+        "amplification",
+        "defaults",
+        "shadowing",
+        "folders",
+        "operator",
+        "signers",
+    ] {
+        assert!(!listed(&["--family", family]).is_empty(), "{family}");
     }
 }
 

@@ -33,8 +33,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PORT: &str = "6653";
 
 /// The programs that a page may name besides `burnet`; of `cargo xtask` the chores are looked up.
-const PROGRAMS: [&str; 12] =
-    [".", "apt", "cargo", "cd", "curl", "export", "mn", "ovs-ofctl", "ovs-vsctl", "pip", "python3", "tshark"];
+const PROGRAMS: [&str; 14] = [
+    ".",
+    "apt",
+    "cargo",
+    "cd",
+    "curl",
+    "export",
+    "mn",
+    "openssl",
+    "ovs-ofctl",
+    "ovs-pki",
+    "ovs-vsctl",
+    "pip",
+    "python3",
+    "tshark",
+];
 
 fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()

@@ -59,7 +59,8 @@ fn each_key_is_in_the_reference() {
             match value {
                 // What an app takes is the app's own to say; what stands above the keys are the headings.
                 // Capabilities and quotas are the manifest's (package.md).
-                toml::Value::Table(_) if ["settings", "capabilities", "quotas"].contains(&key.as_str()) => {}
+                toml::Value::Table(_)
+                    if ["settings", "datapaths", "capabilities", "quotas"].contains(&key.as_str()) => {}
                 // A soft and a hard limit are one value.
                 toml::Value::Table(amount) if amount.contains_key("hard") => drop(found.insert(key.clone())),
                 // Capabilities are written with a dot.
@@ -95,7 +96,7 @@ fn each_key_is_in_the_reference() {
         let text = format!("[{table}]\nqqqqqqqqq = 1");
         let refusal = ConfigFile::parse(&text, Path::new("x")).unwrap_err().to_string();
         let (_, known) = refusal.split_once("the keys here are ").unwrap();
-        let tables = ["tls", "limits", "sandbox", "settings", "capabilities", "quotas"];
+        let tables = ["tls", "datapaths", "limits", "sandbox", "settings", "capabilities", "quotas"];
         for key in known.split(", ").filter(|key| !tables.contains(key) && !CAPABILITIES.contains(key)) {
             assert!(found.contains(key), "burnet.toml does not show {table}.{key}");
         }

@@ -28,7 +28,9 @@ impl MacAddr {
     /// The address as a number, the first octet the most significant.
     #[inline]
     pub fn to_u64(self) -> u64 {
-        self.0.iter().fold(0, |number, octet| number << 8 | u64::from(*octet))
+        let [a, b, c, d, e, f] = self.0;
+        // Two reads of two and four bytes, where a fold makes six.
+        u64::from(u16::from_be_bytes([a, b])) << 32 | u64::from(u32::from_be_bytes([c, d, e, f]))
     }
 
     /// The address whose number is the low 48 bits of `number`.

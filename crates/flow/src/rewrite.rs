@@ -179,14 +179,14 @@ fn tag(after: &mut Match, field: Field, value: u128) {
     forget_unknown(after);
 }
 
-/// The new tag has the old one's id and priority, or zeros (1.3.5, 5.13).
+/// The new tag of an untagged packet has zeros. That of a tagged one has the old one's id and priority (1.3.5, 5.13), but zeros in Open vSwitch:
+/// nothing is said of it.
 fn push_vlan(after: &mut Match) {
     match after.get(Field::VlanVid) {
         Some((0, mask)) if mask & VLAN_PRESENT != 0 => {
             after.set(Field::VlanVid, VLAN_PRESENT);
             after.set(Field::VlanPcp, 0);
         }
-        Some((vid, mask)) if vid & mask & VLAN_PRESENT != 0 => {}
         _ => {
             forget(after, &[Field::VlanVid, Field::VlanPcp]);
             after.set_masked(Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT);
@@ -287,7 +287,8 @@ mod tests {
 
     #[test]
     fn tags_come_and_go() {
-        check("dl_vlan=5,dl_vlan_pcp=2", "push_vlan:0x8100", "dl_vlan=5,dl_vlan_pcp=2");
+        check("dl_vlan=5,dl_vlan_pcp=2", "push_vlan:0x8100", "vlan_tci=0x1000/0x1000");
+        check("dl_vlan=5", "push_vlan:0x8100,set_field:4101->vlan_vid", "dl_vlan=5");
         check("vlan_vid=0,ip", "push_vlan:0x8100,set_field:4103->vlan_vid", "ip,dl_vlan=7,dl_vlan_pcp=0");
         check("ip", "mod_vlan_vid:7", "ip,dl_vlan=7");
         check("vlan_vid=0", "mod_vlan_pcp:3", "dl_vlan=0,dl_vlan_pcp=3");

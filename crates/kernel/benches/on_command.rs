@@ -118,6 +118,7 @@ fn come_up(kernel: &mut Kernel) {
         SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, openflow: OpenFlowVersion::V1_3, ports: &[] };
     event::write::switch_up(&mut bytes, 1, &up);
     kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+    kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
 }
 
 fn round(kernel: &mut Kernel, bytes: &[u8]) {

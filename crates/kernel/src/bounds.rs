@@ -109,11 +109,12 @@ pub(crate) fn own_rules_go_beyond(packet_out: &Bounds, rule_write: &Bounds) -> b
 }
 
 impl Reaches<'_> {
-    /// A change of rules.
+    /// A change of rules. `output`: the port, if its instructions are one output that is applied.
     pub fn check_flow_mod(
         &self,
         datapath: DatapathId,
         it: &FlowMod<'_>,
+        output: Option<PortNo>,
         scratch: &mut Scratch,
     ) -> Result<(), Excess> {
         scratch.begin();
@@ -132,6 +133,9 @@ impl Reaches<'_> {
         self.check_match(it.matching, scratch)?;
         if deletes {
             return Ok(());
+        }
+        if let Some(port) = output.filter(|port| *port <= PortNo::MAX && self.bounds.flowspace.is_none()) {
+            return self.check_port(port);
         }
         self.check_buffer(it.buffer_id)?;
         scratch.in_port = match it.buffer_id {

@@ -221,6 +221,8 @@ pub enum Refusal {
     },
     /// An add or a modify of table 255, which is every table: only a delete may name it (OpenFlow 1.3.5, 7.3.4.1).
     AllTables,
+    /// The switch has come up, and has not said yet which rules it has and whose they are.
+    NotUpYet(DatapathId),
     /// The switch is not there, or is another worker's.
     NoSuchSwitch(DatapathId),
     /// The bytes mean nothing.
@@ -233,9 +235,41 @@ pub enum Refusal {
     NoStore,
 }
 
+impl Refusal {
+    /// The other app that it is about.
+    pub(crate) fn other(&self) -> Option<ZoneId> {
+        match self {
+            Refusal::OthersRule(other) | Refusal::Shadows { of: other, .. } | Refusal::Blinds(other) => {
+                Some(*other)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        InWords { refusal: self, other: None }.fmt(f)
+    }
+}
+
+/// A refusal, with the name of the other app that it is about, if that runs.
+#[derive(Clone, Copy, Debug)]
+pub struct InWords<'a> {
+    pub(crate) refusal: &'a Refusal,
+    pub(crate) other: Option<&'a str>,
+}
+
+impl InWords<'_> {
+    /// An app that does not run is known by its number alone.
+    fn app(&self, zone: ZoneId) -> String {
+        self.other.map_or_else(|| format!("app number {zone}"), |name| format!("the app {name}"))
+    }
+}
+
+impl fmt::Display for InWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.refusal {
             Refusal::Needs(capability) => write!(f, "the app does not hold the capability {capability}"),
             Refusal::Beyond(capability, excess) => write!(f, "{capability}: {excess}"),
             Refusal::NotFor(capability) => write!(f, "{capability}: it is not granted for this name"),
@@ -253,8 +287,9 @@ impl fmt::Display for Refusal {
             ),
             Refusal::OthersRule(owner) => write!(
                 f,
-                "rule.write.others: a rule with this table, priority and match belongs to app number {owner}; the switch is asked whether it \
-                 is still there: try again later, or with another priority"
+                "rule.write.others: a rule with this table, priority and match belongs to {}; the switch is asked whether it \
+                 is still there: try again later, or with another priority",
+                self.app(*owner)
             ),
             Refusal::ForeignRule => f.write_str(
                 "rule.write.others: a rule with this table, priority and match is in the switch, and no app of this node has made it; the switch \
@@ -267,13 +302,15 @@ impl fmt::Display for Refusal {
             ),
             Refusal::Shadows { of, its, priority } => write!(
                 f,
-                "rule.write: priority {priority} would shadow a rule of app number {of} with priority {its} for some of the same packets, and that \
-                 app comes before this one: take a priority below {its}, or change the order in [apps] order"
+                "rule.write: priority {priority} would shadow a rule of {} with priority {its} for some of the same packets, and that \
+                 app comes before this one: take a priority below {its}, or change the order in [apps] order",
+                self.app(*of)
             ),
             Refusal::Blinds(of) => write!(
                 f,
-                "rule.write: it would take every packet that app number {of} hears, and that app comes before this one: match fewer packets, or \
-                 change the order in [apps] order"
+                "rule.write: it would take every packet that {} hears, and that app comes before this one: match fewer packets, or \
+                 change the order in [apps] order",
+                self.app(*of)
             ),
             Refusal::ShadowedByMany => write!(
                 f,
@@ -296,6 +333,11 @@ impl fmt::Display for Refusal {
             Refusal::MalformedPart { part, offset, field } => {
                 write!(f, "malformed {part} at offset {offset}: {field}")
             }
+            Refusal::NotUpYet(datapath) => write!(
+                f,
+                "{datapath} has come up and has not said yet which rules it has and whose they are; the app hears of it when it has: try again \
+                 then"
+            ),
             Refusal::NoSuchSwitch(datapath) => write!(f, "{datapath} is not connected"),
             Refusal::Malformed(malformed) => write!(f, "{malformed}"),
             Refusal::NoSuchQuery => f.write_str("there is no open query of that ticket"),

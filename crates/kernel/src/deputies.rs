@@ -14,7 +14,7 @@ use crate::charge::Becomes;
 use crate::decision::Refusal;
 use crate::dispatch::Kernel;
 use crate::excess::Excess;
-use crate::fanout::{Fanout, one_applied_output, one_output};
+use crate::fanout::{Fanout, one_output};
 use crate::owned::{Asker, Change, Claimant};
 use abi::ZoneId;
 use abi::command::{FlowMod, GroupMod, MeterMod};
@@ -29,8 +29,9 @@ impl Kernel {
         zone: ZoneId,
         datapath: DatapathId,
         it: &FlowMod<'_>,
+        output: Option<PortNo>,
     ) -> Result<(), Refusal> {
-        if it.instructions.is_empty() || is_plain_port(one_applied_output(it.instructions)) {
+        if it.instructions.is_empty() || is_plain_port(output) {
             return Ok(());
         }
         self.look_into_rule(zone, datapath, it)

@@ -6,8 +6,9 @@ use crate::bounds::{Scratch, own_rules_go_beyond};
 use crate::budget::TableRoom;
 use crate::capability::Capability;
 use crate::charge::is_an_apps;
+use crate::claims::Claims;
 use crate::datapath::{Datapath, OfSwitch};
-use crate::decision::Effect;
+use crate::decision::{Effect, InWords, Refusal};
 use crate::entries::EntryLease;
 use crate::grant::Grant;
 use crate::owned::Owned;
@@ -18,7 +19,7 @@ use crate::query::Queries;
 use crate::quota::{NodeRates, Quotas};
 use crate::record::RULES_PER_SWITCH;
 use crate::rule_key::RuleKeys;
-use crate::rules::Owner;
+use crate::rules::{OWN_COOKIE, Owner};
 use crate::subscription::Subscription;
 use crate::zones::{MAX_ZONE, Zone, ZoneCounters, ZoneSet};
 use abi::event::{Event, FlowRemoved, PacketIn, SwitchUp, kind};
@@ -27,6 +28,7 @@ use flow::canonical::find_field;
 use flow::frame::FrameFields;
 use flow::{DatapathId, Field};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// How many kinds of event there can be.
 const KINDS: usize = 64;
@@ -45,6 +47,10 @@ pub struct Kernel {
     pub(crate) keys: RuleKeys,
     /// Switches that are to be asked what they had, and when: at most as many as are up.
     pub(crate) to_ask: BTreeSet<(u64, DatapathId)>,
+    /// Switches that are up and of which apps do not hear yet.
+    pub(crate) held: BTreeSet<DatapathId>,
+    /// Those of which they are to hear now.
+    pub(crate) ready: Vec<DatapathId>,
     /// What follows from the command that was decided on last, if it is sent.
     pub(crate) to_note: Option<ToNote>,
     pub(crate) lease: Option<EntryLease>,
@@ -77,6 +83,8 @@ impl Kernel {
             rules_per_switch: RULES_PER_SWITCH,
             keys: RuleKeys::new(seed),
             to_ask: BTreeSet::new(),
+            held: BTreeSet::new(),
+            ready: Vec::new(),
             to_note: None,
             lease: None,
             table_room: TableRoom::default(),
@@ -94,6 +102,11 @@ impl Kernel {
     /// This node runs the service that keeps the store. Without this whoever asks for the store is told how to get one.
     pub fn expect_store(&mut self) {
         self.has_store = true;
+    }
+
+    /// The owners of groups and meters are those of the node's other workers too. To be said before any switch comes.
+    pub fn share_claims(&mut self, claims: Arc<Claims>) {
+        self.owned = Owned::sharing(claims);
     }
 
     /// A zone is there; it hears nothing until it subscribes. Says whether there was room: numbers from 1 to [`MAX_ZONE`].
@@ -149,6 +162,17 @@ impl Kernel {
         self.queries.forget(zone)
     }
 
+    /// A refusal with the name of the other app that it is about.
+    pub fn in_words<'a>(&'a self, refusal: &'a Refusal) -> InWords<'a> {
+        let other = refusal.other().and_then(|other| self.zone(other));
+        InWords { refusal, other: other.map(|other| other.name.as_str()) }
+    }
+
+    /// Closes queries that their services have not answered in time. Gives the zones that asked, with their tickets.
+    pub fn expire_queries(&mut self, now_ms: u64) -> Vec<(ZoneId, u64)> {
+        self.queries.expire(now_ms)
+    }
+
     /// A query could not be handed over, or its answer: it is over. The ticket is the kernel's own.
     pub fn close_query(&mut self, ticket: u64) {
         self.queries.close(ticket);
@@ -165,9 +189,16 @@ impl Kernel {
         self.datapaths.contains_key(&datapath)
     }
 
-    /// The switches that are up, as they would come up now.
+    /// The switches that are up and of which apps may hear, as they would come up now.
     pub fn switches(&self) -> impl Iterator<Item = SwitchUp<'_>> {
-        self.datapaths.iter().map(|(id, datapath)| datapath.switch_up(*id))
+        let known = self.datapaths.iter().filter(|(id, _)| !self.is_held(**id));
+        known.map(|(id, datapath)| datapath.switch_up(*id))
+    }
+
+    /// One of them.
+    pub fn switch(&self, id: DatapathId) -> Option<SwitchUp<'_>> {
+        let datapath = self.datapaths.get(&id).filter(|_| !self.is_held(id))?;
+        Some(datapath.switch_up(id))
     }
 
     /// An event of a switch: who hears it. What else follows is appended to `effects`.
@@ -189,8 +220,11 @@ impl Kernel {
             }
             other => {
                 let event = Event::read(frame)?;
+                let was_held = self.is_held(frame.datapath());
                 self.take_note(&event, now_ms, effects);
                 match event {
+                    // Apps hear of it when it is ready, and then as it is then.
+                    _ if was_held || self.is_held(frame.datapath()) => ZoneSet::EMPTY,
                     Event::FlowRemoved(removed) => self.hearers_of_removal(removed.owner()),
                     _ => self.hearers_of(other),
                 }
@@ -300,6 +334,7 @@ impl Kernel {
                 let mut datapath = Datapath::new(up);
                 datapath.record.bound_to(None, self.rules_per_switch);
                 self.datapaths.insert(up.datapath, datapath);
+                self.owned.on_switch_up(up.datapath);
                 self.begin_inquiry(up.datapath, now_ms);
                 self.begin_metering(up.datapath, effects);
                 if self.somebody_wants_packets() {
@@ -311,6 +346,7 @@ impl Kernel {
                 self.end_inquiry(*id);
                 self.datapaths.remove(id);
                 self.owned.release_meter(*id);
+                self.owned.on_switch_down(*id);
             }
             Event::PortStatus(status) => {
                 if let Some(datapath) = self.datapaths.get_mut(&status.datapath) {
@@ -318,15 +354,15 @@ impl Kernel {
                 }
             }
             Event::FlowRemoved(removed) => {
-                if removed.owner() == ZoneId::KERNEL {
+                if removed.cookie == OWN_COOKIE {
                     self.on_own_rule_removed(removed.datapath, effects);
                 }
                 let Some(there) = self.datapaths.get_mut(&removed.datapath) else { return };
                 there.entries.on_removed(removed.owner(), removed.table_id);
                 let FlowRemoved { datapath, table_id, priority, matching, .. } = *removed;
                 let key = self.keys.of(there.openflow, datapath, table_id, priority, matching);
-                if let Some(key) = key {
-                    there.record.on_removed(key, Owner::of_cookie(removed.owner()), now_ms);
+                if let (Some(key), Some(owner)) = (key, Owner::of_cookie(removed.cookie)) {
+                    there.record.on_removed(key, owner, now_ms);
                 }
             }
             _ => {}

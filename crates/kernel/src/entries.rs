@@ -379,9 +379,9 @@ impl Kernel {
         if !record.is_swept() {
             return;
         }
-        for entry in crate::visible::entries(reply.body).filter(|entry| entry.owner != ZoneId::KERNEL) {
+        for entry in crate::visible::entries(reply.body) {
+            let Some(owner) = Owner::of_cookie(entry.cookie) else { continue };
             let key = keys.of(*openflow, reply.datapath, entry.table_id, entry.priority, entry.matching);
-            let owner = Owner::of_cookie(entry.owner);
             key.into_iter().for_each(|key| record.find(key, owner, entry.stays, now_ms));
         }
         if !reply.more {

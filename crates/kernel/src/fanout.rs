@@ -7,9 +7,9 @@
 //! that are named: their numbers come from whoever knows them.
 
 use crate::excess::Excess;
-use abi::command::GroupMod;
+use abi::command::{FlowMod, GroupMod};
 use flow::PortNo;
-use flow::canonical::{RawAction, actions_raw, buckets_raw, instructions_raw};
+use flow::canonical::{RawAction, UsualFields, actions_raw, buckets_raw, instructions_raw};
 use flow::reach::{Way, way_of};
 
 /// Most actions of a rule or packet-out: an output to each port of the largest usual switch, or a few dozen with rewrites. Whoever needs more puts
@@ -61,6 +61,23 @@ pub(crate) fn one_applied_output(instructions: &[u8]) -> Option<PortNo> {
     match instructions.first_chunk() {
         Some(&APPLY_ONE_OUTPUT) => one_output(instructions.get(8..)?),
         _ => None,
+    }
+}
+
+/// What most flow mods consist of, read once for all who decide on one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UsualParts {
+    /// Its match, if it has no other fields than these.
+    pub fields: Option<UsualFields>,
+    /// The port, if its instructions are one output that is applied.
+    pub output: Option<PortNo>,
+}
+
+impl UsualParts {
+    /// Of a flow mod.
+    #[inline]
+    pub fn read(it: &FlowMod<'_>) -> UsualParts {
+        UsualParts { fields: UsualFields::read(it.matching), output: one_applied_output(it.instructions) }
     }
 }
 

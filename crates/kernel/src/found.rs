@@ -1,48 +1,44 @@
-//! Whose the rules are that a switch had before this kernel knew it: it is asked once for its flow entries, and their cookies say.
+//! Which rules a switch had before it came up here, and whose they are: it is asked, and apps hear of it when that is known.
 //!
 //! ```text
-//!   switch up ──SETTLE_MS──> Effect::Ask(Asked::Owners) ──> the switch ──parts──> Kernel::on_owners ──> Rules::note_found
+//!   switch up ──> Effect::Ask(Asked::Owners) ──> the switch ──parts──> Kernel::on_owners ──> Record::find ──last part──> Kernel::next_ready
+//!                        └── a barrier behind it, answered first: the switch does not say ──PASSED_OVER_MS──┘
 //! ```
 //!
-//! Rules are in a switch from before when this kernel is the successor of one that ended, or when another worker had the switch. What was
-//! noted of commands since then is newer than any answer, and stays. Until the answer is there, whoever adds an equal rule takes its place.
+//! A switch has rules from before when this kernel is the successor of one that ended, when another worker had it, or when another controller has
+//! it too. Until it has said which, an add could take the place of another app's rule. So nobody is told that it is up, and no command passes to
+//! it, until its answer is whole or it is known that there will be none. A switch without rules costs one round trip.
 //!
-//! In: switches that come and go, and their answers, part by part. Out: questions, and owners of rules. It never waits, never asks twice in one
-//! session, and allocates nothing for an answer but the memory for rules, if there was none yet. Bounds: one question for each switch that is
-//! up, `ASKED_AT_ONCE` of them in one turn, and [`RULES_MAX`] rules of one answer; those beyond are passed over.
+//! In: switches that come and go, and their answers, part by part. Out: questions, owners of rules, and the switches that apps may hear of. It never
+//! waits, and never asks twice in one session. Bounds: one question for each switch that is up, `ASKED_AT_ONCE` of them in one turn; of one answer as
+//! many rules as a record holds ([`crate::record`]).
 
 use crate::decision::Effect;
 use crate::dispatch::Kernel;
 use crate::entries::{Asked, Unanswered};
-use crate::record::RULES_PER_SWITCH;
 use crate::rule_key::taken_place;
 use crate::rules::Owner;
 use crate::visible::entries;
-use crate::zones::MAX_ZONE;
-use abi::ZoneId;
 use abi::event::StatsReply;
 use flow::DatapathId;
 
-/// So long a switch is up before it is asked. A switch with many entries is busy with its answer, and what its hosts send comes as soon as
-/// it may: that is not to wait behind the answer.
-const SETTLE_MS: u64 = 100;
-
-/// Switches that are asked in one turn of a worker. When a controller starts, thousands come at once, and their answers would come at once too.
-/// The others are asked in the turns after, which are the longer the more there is to do.
-const ASKED_AT_ONCE: usize = 16;
+/// Switches that are asked in one turn of a worker: about as many as come up in one. When a controller starts, thousands come at once, and their
+/// answers would come at once too.
+const ASKED_AT_ONCE: usize = 32;
 
 /// A question that did not go out is put again after so long.
 const RETRY_MS: u64 = 1_000;
 
-/// Rules that are taken of one answer: no more can be remembered of all switches together.
-pub const RULES_MAX: u32 = RULES_PER_SWITCH;
+/// A switch that has answered the barrier behind the question, and not the question, is given so long to answer late. Load generators answer no
+/// questions, and some switches put statistics together beside their other work.
+const PASSED_OVER_MS: u64 = 250;
 
 /// What a switch has said of the rules that it had when it came up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// Nothing yet, or not all.
     Waiting,
-    /// It has answered: so many are an app's, as far as they were looked at.
+    /// It has answered: so many are an app's.
     Answered(u32),
     /// It did not answer, or not to the end. So many were an app's until then.
     Unanswered(u32),
@@ -54,26 +50,29 @@ pub(crate) struct Inquiry {
     stage: Stage,
     /// Rules of its answer that are an app's.
     rules: u32,
+    /// Whether it is to be asked once more when this answer is whole.
+    is_due_again: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     /// It is to be asked at this time.
     Due(u64),
+    /// It has been asked.
     Open,
+    /// A part of its answer is there.
+    Begun,
+    /// It has passed the question over, and has until this time.
+    Passed(u64),
     Answered,
     #[default]
     Unanswered,
 }
 
 impl Inquiry {
-    fn due(due_ms: u64) -> Inquiry {
-        Inquiry { stage: Stage::Due(due_ms), rules: 0 }
-    }
-
     pub fn found(self) -> Found {
         match self.stage {
-            Stage::Due(_) | Stage::Open => Found::Waiting,
+            Stage::Due(_) | Stage::Open | Stage::Begun | Stage::Passed(_) => Found::Waiting,
             Stage::Answered => Found::Answered(self.rules),
             Stage::Unanswered => Found::Unanswered(self.rules),
         }
@@ -81,7 +80,7 @@ impl Inquiry {
 }
 
 impl Kernel {
-    /// Asks those switches that have been up for long enough, as far as one turn allows.
+    /// Asks those switches whose time it is, as far as one turn allows.
     pub fn ask_for_owners(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
         self.say_evictions(effects);
         for _ in 0..ASKED_AT_ONCE {
@@ -90,75 +89,140 @@ impl Kernel {
                 return;
             }
             self.to_ask.remove(&(due_ms, datapath));
-            if let Some(there) = self.datapaths.get_mut(&datapath) {
-                there.inquiry.stage = Stage::Open;
+            let Some(there) = self.datapaths.get_mut(&datapath) else { continue };
+            if matches!(there.inquiry.stage, Stage::Passed(_)) {
+                self.settle_inquiry(datapath, Stage::Unanswered);
+            } else {
+                there.inquiry = Inquiry { stage: Stage::Open, rules: 0, is_due_again: false };
                 effects.push(Effect::Ask { datapath, asked: Asked::Owners });
+            }
+        }
+    }
+
+    /// When a switch is to be asked next, or is waited for no longer.
+    pub fn asks_next_ms(&self) -> Option<u64> {
+        self.to_ask.first().map(|(due_ms, _)| *due_ms)
+    }
+
+    /// Whether a switch has come up of which apps do not hear yet. What it sends them is to be kept until they do.
+    #[inline]
+    pub fn is_held(&self, datapath: DatapathId) -> bool {
+        !self.held.is_empty() && self.held.contains(&datapath)
+    }
+
+    /// A switch of which apps may hear from now on, each once.
+    pub fn next_ready(&mut self) -> Option<DatapathId> {
+        loop {
+            let datapath = self.ready.pop()?;
+            if self.datapaths.contains_key(&datapath) && !self.held.contains(&datapath) {
+                return Some(datapath);
             }
         }
     }
 
     /// A switch has come up.
     pub(crate) fn begin_inquiry(&mut self, datapath: DatapathId, now_ms: u64) {
-        self.put_inquiry(datapath, now_ms.saturating_add(SETTLE_MS));
+        self.held.insert(datapath);
+        self.put_inquiry(datapath, Stage::Due(now_ms));
     }
 
-    /// A switch is going, or has come anew.
-    pub(crate) fn end_inquiry(&mut self, datapath: DatapathId) {
+    /// A switch that is up is to be asked once more, and stays up meanwhile.
+    pub(crate) fn ask_anew(&mut self, datapath: DatapathId, now_ms: u64) {
+        match self.datapaths.get_mut(&datapath).map(|there| &mut there.inquiry) {
+            // The answers to two questions could not be told apart.
+            Some(inquiry) if inquiry.stage == Stage::Begun => inquiry.is_due_again = true,
+            Some(Inquiry { stage: Stage::Answered | Stage::Unanswered, .. }) => {
+                self.put_inquiry(datapath, Stage::Due(now_ms));
+            }
+            _ => {}
+        }
+    }
+
+    /// A switch is going, or has come anew. Says whether apps had not heard of it.
+    pub(crate) fn end_inquiry(&mut self, datapath: DatapathId) -> bool {
+        self.take_from_queue(datapath);
+        self.ready.retain(|ready| *ready != datapath);
+        self.held.remove(&datapath)
+    }
+
+    fn put_inquiry(&mut self, datapath: DatapathId, stage: Stage) {
+        let Some(there) = self.datapaths.get_mut(&datapath) else { return };
+        there.inquiry.stage = stage;
+        if let Stage::Due(at_ms) | Stage::Passed(at_ms) = stage {
+            self.to_ask.insert((at_ms, datapath));
+        }
+    }
+
+    fn take_from_queue(&mut self, datapath: DatapathId) {
         let stage = self.datapaths.get(&datapath).map(|there| there.inquiry.stage);
-        if let Some(Stage::Due(due_ms)) = stage {
-            self.to_ask.remove(&(due_ms, datapath));
+        if let Some(Stage::Due(at_ms) | Stage::Passed(at_ms)) = stage {
+            self.to_ask.remove(&(at_ms, datapath));
         }
     }
 
-    fn put_inquiry(&mut self, datapath: DatapathId, due_ms: u64) {
-        if let Some(there) = self.datapaths.get_mut(&datapath) {
-            there.inquiry = Inquiry::due(due_ms);
-            self.to_ask.insert((due_ms, datapath));
+    fn settle_inquiry(&mut self, datapath: DatapathId, stage: Stage) {
+        self.take_from_queue(datapath);
+        self.put_inquiry(datapath, stage);
+        if self.held.remove(&datapath) {
+            self.ready.push(datapath);
         }
     }
 
-    /// A part of an answer. What came before it is remembered already, so that a long one is nobody's delay.
+    /// A part of an answer. What came before it is known already, so that a long one is nobody's delay. One that comes late is listened to all the
+    /// same.
     pub(crate) fn on_owners(&mut self, reply: &StatsReply<'_>, now_ms: u64) {
         let Kernel { datapaths, keys, precedence, .. } = self;
         let Some(there) = datapaths.get_mut(&reply.datapath) else { return };
-        let openflow = there.openflow;
-        let inquiry = &mut there.inquiry;
-        if inquiry.stage != Stage::Open {
+        if matches!(there.inquiry.stage, Stage::Due(_) | Stage::Answered) {
             return;
         }
-        let of_apps = entries(reply.body).filter(|entry| is_an_apps(entry.owner));
+        let openflow = there.openflow;
         let mut to_compare = Vec::new();
-        for entry in of_apps.take(RULES_MAX.saturating_sub(inquiry.rules) as usize) {
-            inquiry.rules += 1;
+        for entry in entries(reply.body) {
+            let Some(owner) = Owner::of_cookie(entry.cookie) else { continue };
             let key = keys.of(openflow, reply.datapath, entry.table_id, entry.priority, entry.matching);
             let Some(key) = key else { continue };
-            there.record.find(key, Owner::of_cookie(entry.owner), entry.stays, now_ms);
-            if precedence.compares(entry.owner) {
-                to_compare.push((key, entry));
+            there.record.find(key, owner, entry.stays, now_ms);
+            if let Owner::Zone(zone) = owner {
+                there.inquiry.rules = there.inquiry.rules.saturating_add(1);
+                if precedence.compares(zone) {
+                    to_compare.push((key, zone, entry));
+                }
             }
         }
-        if !reply.more {
-            inquiry.stage = Stage::Answered;
+        if there.inquiry.stage == Stage::Open {
+            there.inquiry.stage = Stage::Begun;
         }
-        for (key, entry) in to_compare {
+        for (key, zone, entry) in to_compare {
             let (table_id, priority) = taken_place(openflow, entry.table_id, entry.priority, entry.matching);
-            self.on_rule_found((reply.datapath, table_id), key, entry.owner, priority, entry.matching);
+            self.on_rule_found((reply.datapath, table_id), key, zone, priority, entry.matching);
+        }
+        // Behind the last rule, so that no app hears of the switch before all are known.
+        if !reply.more {
+            self.settle_inquiry(reply.datapath, Stage::Answered);
+            let inquiry = self.datapaths.get_mut(&reply.datapath).map(|there| &mut there.inquiry);
+            if inquiry.is_some_and(|inquiry| std::mem::take(&mut inquiry.is_due_again)) {
+                self.put_inquiry(reply.datapath, Stage::Due(now_ms));
+            }
         }
     }
 
     /// There is no answer, or no more of it.
     pub(crate) fn on_owners_unanswered(&mut self, datapath: DatapathId, why: Unanswered, now_ms: u64) {
-        if why == Unanswered::NotSent {
-            return self.put_inquiry(datapath, now_ms.saturating_add(RETRY_MS));
-        }
-        if let Some(there) = self.datapaths.get_mut(&datapath) {
-            there.inquiry.stage = Stage::Unanswered;
+        let stage = self.datapaths.get(&datapath).map(|there| there.inquiry.stage);
+        match (stage, why) {
+            (None | Some(Stage::Answered | Stage::Unanswered), _) => {}
+            (_, Unanswered::NotSent) => {
+                self.put_inquiry(datapath, Stage::Due(now_ms.saturating_add(RETRY_MS)));
+            }
+            (Some(Stage::Open), Unanswered::PassedOver) => {
+                self.put_inquiry(datapath, Stage::Passed(now_ms.saturating_add(PASSED_OVER_MS)));
+            }
+            // Its answer has begun, and ends by itself.
+            (_, Unanswered::PassedOver) => {}
+            (_, Unanswered::Silence | Unanswered::Refused) => {
+                self.settle_inquiry(datapath, Stage::Unanswered);
+            }
         }
     }
-}
-
-/// Whether a cookie's owner is a zone that there can be. The kernel's own rule is known as it is, and what others put into their cookies says
-/// nothing here.
-fn is_an_apps(owner: ZoneId) -> bool {
-    owner != ZoneId::KERNEL && owner.0 <= MAX_ZONE
 }

@@ -6,15 +6,18 @@
 //! ```
 //!
 //! Whoever first asks for one has it, until that zone deletes it. Both count once the command is on its way to the switch: one that southbound
-//! could not take leaves all as it was. What was made before this kernel began, or by another controller, is nobody's, and nobody without
+//! could not take leaves all as it was. What another controller made is nobody's, and nobody without
 //! `rule.write.others` may touch it or refer to it. So a claim counts only once the switch has said that the command is done: an error of the
-//! switch, that the group is there already, or no answer takes the claim back. Until then it may not be changed, deleted or referred to. Kept
-//! while a switch is away, since its groups are too; not across workers, so a switch that comes back at another worker begins anew.
+//! switch, that the group is there already, or no answer takes the claim back. Until then it may not be changed, deleted or referred to.
+//!
+//! All workers keep their owners in one place ([`crate::claims`]), from which each takes those of a switch that comes up at it: a switch that is
+//! away keeps its groups, and so do their owners.
 //!
 //! What a group may do is kept beside its owner ([`crate::deeds`]), so that no packet-out does through it what its sender may not.
 //!
 //! Never sends anything, and never asks a switch what it has.
 
+use crate::claims::{Claim, Claims};
 use crate::deeds::{Deeds, Judged, groups_in, groups_in_buckets};
 use crate::excess::Excess;
 use crate::fanout::Fanout;
@@ -23,8 +26,9 @@ use abi::command::{GroupMod, MeterMod};
 use flow::DatapathId;
 use flow::canonical::instructions_raw;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// How many groups and meters one zone may have, over all switches. One more is refused, so that no app takes every number.
+/// How many groups and meters one zone may have, over all switches and workers. One more is refused, so that no app takes every number.
 pub(crate) const MAX_OWNED: usize = 4_096;
 
 /// OFPG_ALL and OFPM_ALL: in a delete, all of them.
@@ -42,8 +46,10 @@ const MAX_METER: u32 = 0xffff_0000;
 
 /// What is owned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Thing {
+pub enum Thing {
+    /// The group of this number.
     Group(u32),
+    /// The meter of this number.
     Meter(u32),
 }
 
@@ -155,18 +161,60 @@ struct Owner {
     deeds: Option<Box<Deeds>>,
 }
 
-/// The groups and meters that have an owner.
+/// The groups and meters of one worker's switches that have an owner.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owned {
     owners: BTreeMap<Place, Owner>,
-    /// How many each zone has.
-    counts: BTreeMap<ZoneId, usize>,
+    /// Those of all workers.
+    claims: Arc<Claims>,
+    /// By which they know this one.
+    worker: u32,
     /// The claims that wait for their switch, by ticket: each is one of the owners', so there are no more than those.
     pending: BTreeMap<u64, (Place, Claimant)>,
     last_claim: u64,
 }
 
 impl Owned {
+    /// A record that shares its owners with other workers'.
+    pub fn sharing(claims: Arc<Claims>) -> Owned {
+        let worker = claims.join();
+        Owned { claims, worker, ..Owned::default() }
+    }
+
+    /// A switch has come up here: its groups and meters are whose they were, wherever it was before.
+    pub fn on_switch_up(&mut self, datapath: DatapathId) {
+        self.on_switch_down(datapath);
+        for (thing, Claim { zone, is_judged, deeds, .. }) in self.claims.take_over(datapath, self.worker) {
+            let deeds = deeds.map(|deeds| Box::new(Deeds { is_sent_to: false, ..*deeds }));
+            self.owners.entry((datapath, thing)).or_insert(Owner { zone, pending: None, is_judged, deeds });
+        }
+        self.count_names(datapath);
+    }
+
+    /// In the buckets of how many groups each group of a switch is.
+    fn count_names(&mut self, datapath: DatapathId) {
+        let nested: Vec<_> = self.groups_of(datapath).flat_map(|deeds| &deeds.nested).copied().collect();
+        let all = (datapath, Thing::Group(0))..=(datapath, Thing::Group(u32::MAX));
+        for deeds in self.owners.range_mut(all).filter_map(|(_, owner)| owner.deeds.as_deref_mut()) {
+            deeds.named_by = 0;
+        }
+        for (group_id, _) in nested {
+            if let Some(deeds) = self.deeds_mut(datapath, group_id) {
+                deeds.named_by += 1;
+            }
+        }
+    }
+
+    /// A switch is away. Claims of which it has not said whether they hold are settled by themselves.
+    pub fn on_switch_down(&mut self, datapath: DatapathId) {
+        self.owners.retain(|(at, _), owner| *at != datapath || owner.pending.is_some());
+    }
+
+    fn groups_of(&self, datapath: DatapathId) -> impl Iterator<Item = &Deeds> {
+        let all = (datapath, Thing::Group(0))..=(datapath, Thing::Group(u32::MAX));
+        self.owners.range(all).filter_map(|(_, owner)| owner.deeds.as_deref())
+    }
+
     /// Whether an app owns this meter.
     pub fn is_apps_meter(&self, datapath: DatapathId, meter_id: u32) -> bool {
         let owner = self.owners.get(&(datapath, Thing::Meter(meter_id)));
@@ -200,7 +248,9 @@ impl Owned {
         let owner = self.owners.get_mut(&place)?;
         let zone = owner.zone;
         owner.pending = None;
-        if !is_done {
+        if is_done {
+            self.claims.confirm(place, self.worker);
+        } else {
             self.release(place);
         }
         Some((zone, claimant))
@@ -212,7 +262,7 @@ impl Owned {
             Change::Nothing => {}
             Change::Claim { place, zone, ticket, claimant, deeds } => {
                 self.release(place);
-                *self.counts.entry(zone).or_default() += 1;
+                self.claims.claim(place, zone, deeds.as_deref(), self.worker);
                 self.name_nested(place.0, deeds.as_deref(), None);
                 self.owners.insert(place, Owner { zone, pending: Some(ticket), is_judged: true, deeds });
                 self.pending.insert(ticket, (place, claimant));
@@ -223,6 +273,7 @@ impl Owned {
                 if deeds.is_sent_to {
                     deeds.nested.iter().for_each(|(nested, _)| self.mark_sent_to(place.0, *nested));
                 }
+                self.claims.grow(place, &deeds, self.worker);
                 if let Some(owner) = self.owners.get_mut(&place) {
                     owner.deeds = Some(deeds);
                 }
@@ -243,8 +294,8 @@ impl Owned {
             }
         }
         owner.pending.map(|ticket| self.pending.remove(&ticket));
-        if let Some(count) = self.counts.get_mut(&owner.zone) {
-            *count -= 1;
+        if owner.zone != ZoneId::KERNEL {
+            self.claims.release(place, self.worker);
         }
     }
 
@@ -274,6 +325,7 @@ impl Owned {
     /// A zone has another grant than before: what its groups and meters do was compared with that one.
     pub fn on_other_grant(&mut self, zone: ZoneId) {
         self.owners.values_mut().filter(|owner| owner.zone == zone).for_each(|owner| owner.is_judged = false);
+        self.claims.on_other_grant(zone);
     }
 
     /// A change of a group: if it may be, what follows from it. `judged`: whether a packet-out of the owner's may go there.
@@ -314,9 +366,7 @@ impl Owned {
         if deeds.named_by == 0 {
             return Ok(());
         }
-        let all = (datapath, Thing::Group(0))..=(datapath, Thing::Group(u32::MAX));
-        let others = self.owners.range(all).filter_map(|(_, owner)| owner.deeds.as_deref());
-        let nesting = others.filter(|deeds| !deeds.nested.is_empty());
+        let nesting = self.groups_of(datapath).filter(|deeds| !deeds.nested.is_empty());
         nesting.map(|deeds| self.total(datapath, deeds, changed)).try_for_each(|total| total.check_all())
     }
 
@@ -472,7 +522,7 @@ impl Owned {
     ) -> Result<Change, Excess> {
         let (_, thing) = place;
         if command == ADD && !self.owners.contains_key(&place) && (!thing.is_reserved() || asker.others_too) {
-            if self.counts.get(&asker.zone).is_some_and(|count| *count >= MAX_OWNED) {
+            if self.claims.count(asker.zone) >= MAX_OWNED {
                 return Err(Excess::TooManyOwned(MAX_OWNED));
             }
             let (zone, ticket, deeds) = (asker.zone, self.next_claim(), deeds.map(Box::new));
@@ -657,6 +707,81 @@ mod tests {
         let one_more = owned.do_meter(ONE, SWITCH, &meter(ADD, 1));
         assert_eq!(one_more, Err(Excess::TooManyOwned(MAX_OWNED)));
         assert_eq!(owned.do_meter(OTHER, SWITCH, &meter(ADD, 1)), Ok(()));
+    }
+
+    #[test]
+    fn a_switch_that_comes_to_another_worker_brings_its_owners_along() {
+        let claims = Arc::new(Claims::default());
+        let (mut first, mut second) = (Owned::sharing(claims.clone()), Owned::sharing(claims.clone()));
+        first.do_group(ONE, SWITCH, &group(ADD, 7)).unwrap();
+        first.do_meter(ONE, SWITCH, &meter(ADD, 8)).unwrap();
+        first.send_group(ONE, SWITCH, &group(ADD, 9)).unwrap();
+        first.on_switch_down(SWITCH);
+        second.on_switch_up(SWITCH);
+        assert_eq!(second.do_group(OTHER, SWITCH, &group(MODIFY, 7)), Err(Excess::Group(7)));
+        assert_eq!(second.do_group(ONE, SWITCH, &group(MODIFY, 7)), Ok(()));
+        assert_eq!(second.do_meter(ONE, SWITCH, &meter(DELETE, 8)), Ok(()));
+        // The switch has not said whether it has it.
+        assert_eq!(second.do_group(ONE, SWITCH, &group(MODIFY, 9)), Err(Excess::Group(9)));
+        second.on_switch_down(SWITCH);
+        first.on_switch_up(SWITCH);
+        assert_eq!(first.do_meter(ONE, SWITCH, &meter(MODIFY, 8)), Err(Excess::Meter(8)), "it was deleted");
+        assert_eq!(first.do_group(ONE, SWITCH, &group(DELETE, 7)), Ok(()));
+    }
+
+    #[test]
+    fn what_a_group_does_is_known_to_the_worker_that_has_its_switch_next() {
+        let claims = Arc::new(Claims::default());
+        let (mut first, mut second) = (Owned::sharing(claims.clone()), Owned::sharing(claims.clone()));
+        let mut out = Vec::new();
+        flow::canonical::ActionWriter::new(&mut out).group(7);
+        let mut bucket = vec![0; 16];
+        bucket[..2].copy_from_slice(&(16 + out.len() as u16).to_be_bytes());
+        bucket[4..12].fill(0xff);
+        bucket.extend(out);
+        let outer = GroupMod { buckets: &bucket, ..group(ADD, 8) };
+        first.do_group(BOUNDED, SWITCH, &group(ADD, 7)).unwrap();
+        first.do_group(BOUNDED, SWITCH, &outer).unwrap();
+        let nested = Err(Excess::Nested(7));
+        assert_eq!(first.do_group(BOUNDED, SWITCH, &group(DELETE, 7)), nested);
+        second.on_switch_up(SWITCH);
+        second.on_switch_up(SWITCH);
+        assert_eq!(
+            second.do_group(BOUNDED, SWITCH, &group(DELETE, 7)),
+            nested,
+            "a group that leads to it is left"
+        );
+        second.do_group(BOUNDED, SWITCH, &group(DELETE, 8)).unwrap();
+        assert_eq!(second.do_group(BOUNDED, SWITCH, &group(DELETE, 7)), Ok(()));
+    }
+
+    #[test]
+    fn of_a_group_from_before_this_process_its_owner_is_known_and_not_what_it_does() {
+        let claims = Arc::new(Claims::default());
+        claims.restore(SWITCH, Thing::Group(7), BOUNDED.zone);
+        let mut owned = Owned::sharing(claims);
+        owned.on_switch_up(SWITCH);
+        let mut actions = Vec::new();
+        flow::canonical::ActionWriter::new(&mut actions).group(7);
+        assert_eq!(owned.check_packet_out(ONE, SWITCH, &actions), Err(Excess::Group(7)));
+        assert_eq!(owned.check_packet_out(BOUNDED, SWITCH, &actions), Err(Excess::UnjudgedGroup(7)));
+        owned.do_group(BOUNDED, SWITCH, &group(DELETE, 7)).unwrap();
+        owned.do_group(BOUNDED, SWITCH, &group(ADD, 7)).unwrap();
+        assert_eq!(owned.check_packet_out(BOUNDED, SWITCH, &actions), Ok(()));
+    }
+
+    #[test]
+    fn an_app_has_no_more_numbers_at_many_workers_than_at_one() {
+        let claims = Arc::new(Claims::default());
+        let mut workers: Vec<_> = (0..4).map(|_| Owned::sharing(claims.clone())).collect();
+        for id in 0..MAX_OWNED as u32 {
+            let worker = &mut workers[id as usize % 4];
+            worker.do_group(ONE, DatapathId(u64::from(id % 4)), &group(ADD, id)).unwrap();
+        }
+        for worker in &mut workers {
+            let one_more = worker.do_group(ONE, ELSEWHERE, &group(ADD, 1));
+            assert_eq!(one_more, Err(Excess::TooManyOwned(MAX_OWNED)));
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::decision::{Decision, Effect, Refusal};
 use crate::dispatch::{Kernel, needed_to_hear};
 use crate::entries::{Asked, OWN_TICKET};
 use crate::excess::Excess;
+use crate::fanout::UsualParts;
 use crate::grant::Bounds;
 use crate::owned::{Change, Claimant};
 use crate::quota::{QuotaKind, Rate, STORE_BYTES};
@@ -24,7 +25,7 @@ use abi::event::kind;
 use abi::store;
 use abi::zone_id::COOKIE_MASK;
 use abi::{Frame, OpenFlowVersion, Outcome, Receipt, ZoneId};
-use flow::canonical::Dialect;
+use flow::canonical::{Dialect, begins_with_usual};
 use flow::vendor::{VendorPart, parts_of_actions};
 use flow::{DatapathId, PortNo};
 
@@ -36,7 +37,7 @@ pub(crate) enum ToNote {
     /// Some rules of these zones may be gone, and it is not known which.
     Doubt { datapath: DatapathId, zones: ZoneSet },
     /// Whose group or meter.
-    Owned(Change),
+    Owned(Box<Change>),
 }
 
 /// What becomes of a rule once the command is on its way.
@@ -102,10 +103,11 @@ impl Kernel {
         match command.what {
             What::Subscribe(subscribe) => self.decide_subscription(zone, &subscribe, effects),
             What::FlowMod(flow_mod) => {
+                let usual = UsualParts::read(&flow_mod);
                 let taken = self.as_taken(command.datapath, &flow_mod);
-                self.check_flow_mod(zone, command.datapath, &taken)
+                self.check_flow_mod(zone, command.datapath, &taken, &usual)
                     .map_err(|refusal| why_exact(refusal, &flow_mod))?;
-                let meant = self.check_owner(zone, command.datapath, &taken, now_ms, effects)?;
+                let meant = self.check_owner(zone, command.datapath, &taken, &usual, now_ms, effects)?;
                 // What takes the place of a rule that is there for certain needs no other.
                 let is_new = !matches!(meant, Some((_, Some(known))) if known.is_sure);
                 if flow_mod.command < flow_command::DELETE {
@@ -127,13 +129,13 @@ impl Kernel {
             What::GroupMod(group_mod) => {
                 let change = self.check_group_mod(zone, &command, &group_mod)?;
                 let claim = change.claim();
-                self.to_note = Some(ToNote::Owned(change));
+                self.to_note = Some(ToNote::Owned(Box::new(change)));
                 self.send(claimed(command, claim))
             }
             What::MeterMod(meter_mod) => {
                 let change = self.check_meter_mod(zone, &command, &meter_mod)?;
                 let claim = change.claim();
-                self.to_note = Some(ToNote::Owned(change));
+                self.to_note = Some(ToNote::Owned(Box::new(change)));
                 self.send(claimed(command, claim))
             }
             What::PortMod(port_mod) => {
@@ -163,10 +165,10 @@ impl Kernel {
             }
             What::Query(ask) => {
                 self.require_for(zone, Capability::Query, ask.service)?;
-                self.ask(zone, command.ticket, ask)
+                self.ask(zone, command.ticket, ask, now_ms)
             }
             What::QueryAnswer(answer) => {
-                let asker = self.queries.answer(zone, command.ticket, answer.more);
+                let asker = self.queries.answer(zone, command.ticket, answer.more, now_ms);
                 let (to, ticket) = asker.ok_or(Refusal::NoSuchQuery)?;
                 if answer.status == store::status::APP_FULL && self.keeps_store(zone) {
                     self.count_full(to, effects);
@@ -175,7 +177,7 @@ impl Kernel {
             }
             What::Store(ask) => {
                 self.require_for(zone, needed_of_store(ask.op), ask.key)?;
-                self.ask_store(zone, command.ticket, ask)
+                self.ask_store(zone, command.ticket, ask, now_ms)
             }
             What::StoreUsed(used) => Ok(Decision::StoreUsed(used)),
             What::Log(log) => Ok(Decision::Log(log)),
@@ -227,8 +229,9 @@ impl Kernel {
         zone: ZoneId,
         datapath: DatapathId,
         it: &FlowMod<'_>,
+        usual: &UsualParts,
     ) -> Result<(), Refusal> {
-        if wellformed::flow_mod(it)? == Dialect::Vendors {
+        if wellformed::flow_mod(it, usual)? == Dialect::Vendors {
             self.require_vendors(zone, wellformed::vendors_of_flow_mod(it))?;
         }
         if it.table_id == ALL_TABLES && it.command < flow_command::DELETE {
@@ -242,10 +245,10 @@ impl Kernel {
             self.require(zone, Capability::PacketIn)?;
         }
         self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
-            reaches.check_flow_mod(datapath, it, scratch)
+            reaches.check_flow_mod(datapath, it, usual.output, scratch)
         })?;
         self.check_here(datapath)?;
-        self.check_rules_deputies(zone, datapath, it)
+        self.check_rules_deputies(zone, datapath, it, usual.output)
     }
 
     /// The same with the table and the priority that its switch gives it.
@@ -265,6 +268,7 @@ impl Kernel {
         zone: ZoneId,
         datapath: DatapathId,
         it: &FlowMod<'_>,
+        usual: &UsualParts,
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<(RuleKey, Option<Known>)>, Refusal> {
@@ -280,7 +284,9 @@ impl Kernel {
             return Err(Refusal::NoSuchSwitch(datapath));
         };
         let unreadable = Refusal::MalformedPart { part: "match", offset: 0, field: "oxm_fields" };
-        let key = keys.of(openflow, datapath, it.table_id, it.priority, it.matching).ok_or(unreadable)?;
+        let place = (it.table_id, it.priority);
+        let key =
+            keys.of_taken(openflow, datapath, place, it.matching, usual.fields.as_ref()).ok_or(unreadable)?;
         match record.known(key) {
             Some(known) if known.owner == Owner::Zone(zone) => Ok(Some((key, Some(known)))),
             Some(known) => self.check_others(zone, datapath, it, (key, known), now_ms, effects),
@@ -323,7 +329,7 @@ impl Kernel {
     }
 
     /// What is to be remembered of a flow mod that passes.
-    #[inline]
+    #[inline(always)]
     fn what_follows(
         &self,
         zone: ZoneId,
@@ -379,7 +385,7 @@ impl Kernel {
                 if let Some(datapath) = change.deletes_at() {
                     self.doubt_rules(datapath, ZoneSet::ALL);
                 }
-                self.owned.on_sent(change);
+                self.owned.on_sent(*change);
             }
             None => {}
         }
@@ -410,8 +416,14 @@ impl Kernel {
 
     /// Whether it means the rule by which switches send up what nothing else matches. An add would replace it, and 1.0 cannot keep a strict
     /// command away from it; a loose one reaches its owner's rules only.
-    #[cold]
+    #[inline]
     fn is_kernels_own(&mut self, datapath: DatapathId, it: &FlowMod<'_>) -> bool {
+        // It names no field.
+        !begins_with_usual(it.matching) && self.has_its_key(datapath, it)
+    }
+
+    #[cold]
+    fn has_its_key(&mut self, datapath: DatapathId, it: &FlowMod<'_>) -> bool {
         let is_strict = !matches!(it.command, flow_command::MODIFY | flow_command::DELETE);
         let openflow = self.check_here(datapath).unwrap_or(OpenFlowVersion::V1_3);
         let mut key = |matching: &[u8]| self.keys.of(openflow, datapath, 0, 0, matching);
@@ -473,6 +485,9 @@ impl Kernel {
 
     fn look_up(&mut self, datapath: DatapathId) -> Result<OpenFlowVersion, Refusal> {
         let there = self.datapaths.get(&datapath).ok_or(Refusal::NoSuchSwitch(datapath))?;
+        if self.is_held(datapath) {
+            return Err(Refusal::NotUpYet(datapath));
+        }
         self.last_commanded = Some((datapath, there.openflow));
         Ok(there.openflow)
     }
@@ -558,21 +573,21 @@ impl Kernel {
         Ok(Decision::Subscribed)
     }
 
-    #[inline]
+    #[inline(always)]
     fn send<'a>(&mut self, command: Command<'a>) -> Result<Decision<'a>, Refusal> {
         self.check_here(command.datapath)?;
         Ok(Decision::Send(command))
     }
 
     /// The flow mod as its owner's.
-    #[inline]
+    #[inline(always)]
     fn stamp<'a>(&self, zone: ZoneId, datapath: DatapathId, flow_mod: FlowMod<'a>) -> FlowMod<'a> {
         let (cookie, cookie_mask) = self.owned_cookie(zone, datapath, &flow_mod);
         FlowMod { cookie, cookie_mask, ..flow_mod }
     }
 
     /// The cookie with its owner, and a mask that keeps the rules of others out of reach.
-    #[inline]
+    #[inline(always)]
     fn owned_cookie(&self, zone: ZoneId, datapath: DatapathId, flow_mod: &FlowMod<'_>) -> (u64, u64) {
         let own_mask = flow_mod.cookie_mask & COOKIE_MASK;
         if flow_mod.command == flow_command::ADD {
@@ -592,11 +607,12 @@ impl Kernel {
         zone: ZoneId,
         ticket: u64,
         ask: abi::command::Ask<'a>,
+        now_ms: u64,
     ) -> Result<Decision<'a>, Refusal> {
         let Some(service) = self.zone_named(ask.service) else {
             return Ok(Decision::NoSuchService { ticket });
         };
-        let ticket = self.queries.open(zone, ticket, service).ok_or(Refusal::TooManyQueries)?;
+        let ticket = self.queries.open(zone, ticket, service, now_ms).ok_or(Refusal::TooManyQueries)?;
         Ok(Decision::Ask { to: service, ticket, ask })
     }
 
@@ -605,6 +621,7 @@ impl Kernel {
         zone: ZoneId,
         ticket: u64,
         ask: store::Ask<'a>,
+        now_ms: u64,
     ) -> Result<Decision<'a>, Refusal> {
         if !self.has_store {
             return Err(Refusal::NoStore);
@@ -613,7 +630,7 @@ impl Kernel {
             return Ok(Decision::NoSuchService { ticket });
         };
         let hard_bytes = self.store_bytes_of(zone).into();
-        let ticket = self.queries.open(zone, ticket, service).ok_or(Refusal::TooManyQueries)?;
+        let ticket = self.queries.open(zone, ticket, service, now_ms).ok_or(Refusal::TooManyQueries)?;
         Ok(Decision::AskStore { to: service, ticket, ask, hard_bytes })
     }
 

@@ -113,7 +113,7 @@ pub(crate) struct Precedence {
     on_overlap: OnOverlap,
     overlaps: Overlaps,
     /// The rule that was decided on last, until it is sent.
-    pending: Option<(Table, Placed, Vec<Eviction>)>,
+    pending: Option<Box<(Table, Placed, Vec<Eviction>)>>,
     evictions: Vec<Eviction>,
     /// The operator hears of a rule that shadows another not before this time.
     tell_from_ms: u64,
@@ -210,8 +210,7 @@ impl Kernel {
         }
         let datapaths: Vec<DatapathId> = self.datapaths.keys().copied().collect();
         for datapath in datapaths {
-            self.end_inquiry(datapath);
-            self.begin_inquiry(datapath, now_ms);
+            self.ask_anew(datapath, now_ms);
         }
     }
 
@@ -300,7 +299,7 @@ impl Kernel {
         if !met.evictions.is_empty() && self.precedence.on_overlap == OnOverlap::Refuse {
             effects.push(Effect::Evict);
         }
-        self.precedence.pending = Some((table, rule, met.evictions));
+        self.precedence.pending = Some(Box::new((table, rule, met.evictions)));
         Ok(())
     }
 
@@ -361,7 +360,8 @@ impl Kernel {
     /// The add that was decided on last was sent: only now do others give way to it.
     #[inline]
     pub(crate) fn on_placed(&mut self) {
-        if let Some((table, rule, evictions)) = self.precedence.pending.take() {
+        if let Some(placed) = self.precedence.pending.take() {
+            let (table, rule, evictions) = *placed;
             self.precedence.overlaps.note(table, rule);
             self.keep_evictions(evictions);
         }
@@ -370,7 +370,9 @@ impl Kernel {
     /// Another command is decided on: what was not sent is forgotten.
     #[inline]
     pub(crate) fn forget_place(&mut self) {
-        self.precedence.pending = None;
+        if self.precedence.pending.is_some() {
+            self.precedence.pending = None;
+        }
     }
 
     /// A switch says that it has this rule, whose table and priority are as it gives them. Where it shadows one of an app before its owner,

@@ -46,13 +46,27 @@ impl RuleKeys {
         priority: u16,
         matching: &[u8],
     ) -> Option<RuleKey> {
+        let usual = UsualFields::read(matching);
         let (table_id, priority) = taken_place(openflow, table_id, priority, matching);
+        self.of_taken(openflow, datapath, (table_id, priority), matching, usual.as_ref())
+    }
+
+    /// The same of a rule whose table and priority are those that its switch gives it, and of which the usual fields were read.
+    #[inline]
+    pub fn of_taken(
+        &mut self,
+        openflow: OpenFlowVersion,
+        datapath: DatapathId,
+        (table_id, priority): (u8, u16),
+        matching: &[u8],
+        usual: Option<&UsualFields>,
+    ) -> Option<RuleKey> {
         let place = u64::from(table_id) << 16 | u64::from(priority);
         // The seed turned, so that a switch is not mixed as a field is.
         let begun = mixed(mixed(datapath.0 ^ self.seed.rotate_left(32)) ^ place);
         // A sum, so that the order does not matter.
-        let sum = match UsualFields::read(matching) {
-            Some(fields) => sum_of_usual(self.begun, &fields),
+        let sum = match usual {
+            Some(fields) => sum_of_usual(self.begun, fields),
             None => sum_of_all(self.seed, openflow, matching, &mut self.scratch)?,
         };
         Some(RuleKey(mixed(begun.wrapping_add(sum))))
@@ -124,16 +138,22 @@ const fn bit(field: Field) -> u64 {
 /// Of what learning switches add; it gives what [`sum_of_all`] does.
 #[inline]
 fn sum_of_usual(begun: [u64; 4], fields: &UsualFields) -> u64 {
-    let UsualFields { in_port, eth_dst, eth_src, eth_type } = fields;
-    let values = [
-        in_port.map(|port| port.0.into()),
-        eth_dst.map(MacAddr::to_u64),
-        eth_src.map(MacAddr::to_u64),
-        eth_type.map(u64::from),
-    ];
-    let numbers =
-        begun.iter().zip(values).map(|(begun, value)| value.map_or(0, |value| mixed(begun ^ value)));
-    numbers.fold(0, u64::wrapping_add)
+    let UsualFields { in_port, eth_dst, eth_src, eth_type } = *fields;
+    let [of_port, of_dst, of_src, of_type] = begun;
+    let mut sum = 0u64;
+    if let Some(port) = in_port {
+        sum = sum.wrapping_add(mixed(of_port ^ u64::from(port.0)));
+    }
+    if let Some(address) = eth_dst {
+        sum = sum.wrapping_add(mixed(of_dst ^ MacAddr::to_u64(address)));
+    }
+    if let Some(address) = eth_src {
+        sum = sum.wrapping_add(mixed(of_src ^ MacAddr::to_u64(address)));
+    }
+    if let Some(kind) = eth_type {
+        sum = sum.wrapping_add(mixed(of_type ^ u64::from(kind)));
+    }
+    sum
 }
 
 fn sum_of_all(seed: u64, openflow: OpenFlowVersion, matching: &[u8], scratch: &mut Match) -> Option<u64> {
@@ -256,6 +276,7 @@ fn number_of_bytes(seed: u64, header: u32, body: &[u8]) -> u64 {
 }
 
 /// Spreads a number over all bits (the last step of SplitMix64).
+#[inline(always)]
 pub(crate) fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -41,6 +41,9 @@ const KEY: u64 = !(OWNER | SEEN | SURE | AGE << AGE_SHIFT);
 /// Places of the smallest table.
 const PLACES_MIN: usize = 16;
 
+/// The cookie of the kernel's own rules. Its upper bits are nobody's number, as with most rules of others; the rest spells "burnet".
+pub const OWN_COOKIE: u64 = ZoneId::KERNEL.stamp(0x6275_726e_6574);
+
 /// Whose a rule is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
@@ -51,9 +54,14 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// By the upper bits of a cookie that the switch says.
-    pub fn of_cookie(owner: ZoneId) -> Owner {
-        if owner == ZoneId::KERNEL || owner.0 > MAX_ZONE { Owner::Foreign } else { Owner::Zone(owner) }
+    /// By the cookie of a rule in a switch; `None`: it is the kernel's own.
+    pub fn of_cookie(cookie: u64) -> Option<Owner> {
+        match ZoneId::owner_of(cookie) {
+            _ if cookie == OWN_COOKIE => None,
+            ZoneId::KERNEL => Some(Owner::Foreign),
+            zone if zone.0 > MAX_ZONE => Some(Owner::Foreign),
+            zone => Some(Owner::Zone(zone)),
+        }
     }
 
     fn to_bits(self) -> u64 {
@@ -284,9 +292,10 @@ mod tests {
 
     #[test]
     fn a_cookie_that_names_no_zone_is_of_somebody_elses_rule() {
-        assert_eq!(Owner::of_cookie(ZoneId(63)), OTHER);
+        assert_eq!(Owner::of_cookie(ZoneId(63).stamp(OWN_COOKIE)), Some(OTHER));
+        assert_eq!(Owner::of_cookie(OWN_COOKIE), None);
         for number in [0, 64, 0x0a00, u16::MAX] {
-            assert_eq!(Owner::of_cookie(ZoneId(number)), Owner::Foreign, "{number}");
+            assert_eq!(Owner::of_cookie(ZoneId(number).stamp(7)), Some(Owner::Foreign), "{number}");
         }
         let mut rules = Rules::default();
         rules.note(key(1), Owner::Foreign, false, NOW);

@@ -85,7 +85,7 @@ pub(crate) fn stays(idle_timeout_s: u16, hard_timeout_s: u16, flags: u16) -> boo
 pub(crate) struct EntryFound<'a> {
     pub table_id: u8,
     pub priority: u16,
-    pub owner: ZoneId,
+    pub cookie: u64,
     /// Whether it goes only with a word: it has no time-out, or its end is told.
     pub stays: bool,
     pub matching: &'a [u8],
@@ -103,7 +103,7 @@ pub(crate) fn entries(mut entries: &[u8]) -> impl Iterator<Item = EntryFound<'_>
         Some(EntryFound {
             table_id: *entry.get(ENTRY_TABLE_AT)?,
             priority: short(entry, ENTRY_PRIORITY_AT)?,
-            owner: owner_of(entry)?,
+            cookie: cookie_of(entry)?,
             stays: stays(
                 short(entry, ENTRY_IDLE_TIMEOUT_AT)?,
                 short(entry, ENTRY_HARD_TIMEOUT_AT)?,
@@ -131,8 +131,11 @@ pub(crate) fn count_own(zone: ZoneId, entries: &[u8]) -> u32 {
 }
 
 fn owner_of(entry: &[u8]) -> Option<ZoneId> {
-    let cookie = entry.get(ENTRY_COOKIE_AT..)?.first_chunk()?;
-    Some(ZoneId::owner_of(u64::from_be_bytes(*cookie)))
+    cookie_of(entry).map(ZoneId::owner_of)
+}
+
+fn cookie_of(entry: &[u8]) -> Option<u64> {
+    entry.get(ENTRY_COOKIE_AT..)?.first_chunk().map(|cookie| u64::from_be_bytes(*cookie))
 }
 
 fn entry_len(entries: &[u8]) -> Option<usize> {

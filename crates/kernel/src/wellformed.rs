@@ -9,6 +9,7 @@
 
 use crate::bounds::command::DELETE_STRICT;
 use crate::decision::Refusal;
+use crate::fanout::UsualParts;
 use abi::command::{FlowMod, GroupMod, MeterMod, StatsRequest};
 use flow::BadInput;
 use flow::canonical::{Dialect, buckets_raw, check_actions, check_instructions, check_match};
@@ -19,13 +20,17 @@ use flow::vendor::{
 /// `ofp_flow_mod_flags`: 1.3 has five (1.3.5, 7.3.4.1).
 const FLOW_MOD_FLAGS: u16 = 0x1f;
 
+/// Parts that were read are sound, and OpenFlow's own.
 #[inline]
-pub(crate) fn flow_mod(it: &FlowMod<'_>) -> Result<Dialect, Refusal> {
+pub(crate) fn flow_mod(it: &FlowMod<'_>, usual: &UsualParts) -> Result<Dialect, Refusal> {
     if it.command > DELETE_STRICT {
         return Err(no_such("flow mod", "command"));
     }
     if it.flags & !FLOW_MOD_FLAGS != 0 {
         return Err(no_such("flow mod", "flags"));
+    }
+    if usual.fields.is_some() && usual.output.is_some() {
+        return Ok(Dialect::OpenFlow);
     }
     let of_match = check_match(it.matching).map_err(|bad| malformed("match", &bad))?;
     let of_instructions =

@@ -54,6 +54,7 @@ fn allocations(grant: Grant, bytes: &[u8]) -> u64 {
         },
     );
     kernel.on_event(&Frame::read(&up).unwrap(), 0, &mut Vec::new()).unwrap();
+    kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
     let mut effects = Vec::with_capacity(8);
     let mut decide = || {
         let decision = kernel.on_command(APP, &Frame::read(bytes).unwrap(), 0, &mut effects);

@@ -45,6 +45,7 @@ impl Node {
         };
         event::write::switch_up(&mut bytes, 1, &up);
         kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+        kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
         Node(kernel, 0)
     }
 
@@ -533,6 +534,7 @@ fn of_a_switch_that_is_not_here_nobody_has_groups() {
     };
     event::write::switch_up(&mut bytes, 1, &up);
     node.0.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+    node.0.on_no_answer(DatapathId(9), kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
     let mut bytes = Vec::new();
     assert!(command::write::command(&mut bytes, &command));
     let decided = node.0.on_command(APP, &Frame::read(&bytes).unwrap(), 0, &mut Vec::new());

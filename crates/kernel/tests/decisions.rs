@@ -59,7 +59,10 @@ impl Node {
                 ports: &[port],
             },
         );
-        self.event(&bytes)
+        assert!(self.event(&bytes).is_empty(), "it has not said yet which rules it has");
+        self.kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
+        assert_eq!(self.kernel.next_ready(), Some(SWITCH));
+        self.kernel.hearers_of(kind::SWITCH_UP)
     }
 
     fn packet_in(&mut self) -> ZoneSet {

@@ -59,6 +59,8 @@ impl Node {
         let mut bytes = Vec::new();
         assert!(write(&mut bytes));
         self.kernel.on_event(&Frame::read(&bytes).unwrap(), self.now_ms, &mut self.effects).unwrap();
+        // It has no rules from before.
+        self.kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
     }
 
     fn add(&mut self, flow_mod: FlowMod<'_>) -> String {

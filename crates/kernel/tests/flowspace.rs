@@ -189,6 +189,7 @@ impl World {
         };
         event::write::switch_up(&mut bytes, 1, &up);
         kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+        kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
         let (mut switch, mut effects) =
             (Switch::new(SWITCH, "s1", SwitchOptions::default()), Effects::default());
         (1..=3).for_each(|port| switch.add_port(PortNo(port), NOW, &mut effects));

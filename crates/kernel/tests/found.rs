@@ -1,4 +1,4 @@
-//! A switch that comes up is asked once which rules it has, and whose they are is known from then on.
+//! A switch that comes up is asked once which rules it has, and apps hear of it when whose they are is known.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -8,8 +8,7 @@ use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::canonical::write_match;
 use flow::text::parse_match;
 use flow::{DatapathId, ErrorCode};
-use kernel::found::RULES_MAX;
-use kernel::{Asked, Decision, Effect, Found, Grant, Kernel, OnOverlap, Refusal, Unanswered};
+use kernel::{Asked, Decision, Effect, Found, Grant, Kernel, OnOverlap, Refusal, Unanswered, ZoneSet};
 use proptest::prelude::*;
 
 const SWITCH: DatapathId = DatapathId(1);
@@ -20,7 +19,10 @@ const AWAY: ZoneId = ZoneId(9);
 const RULE: &str = "ip,nw_src=10.0.0.1";
 
 /// When switches are asked that came up at the beginning.
-const ASKED_MS: u64 = 100;
+const ASKED_MS: u64 = 0;
+
+/// How long one that passed the question over may take.
+const PASSED_OVER_MS: u64 = 250;
 
 struct Node {
     kernel: Kernel,
@@ -35,10 +37,14 @@ fn canonical(matching: &str) -> Vec<u8> {
 
 /// `ofp_flow_stats` (1.3.5, 7.3.5.2) of table 0 and priority 7.
 fn entry(owner: ZoneId, matching: &str) -> Vec<u8> {
+    entry_with(owner.stamp(5), matching)
+}
+
+fn entry_with(cookie: u64, matching: &str) -> Vec<u8> {
     let matching = canonical(matching);
     let mut bytes = vec![0; 48];
     bytes[13] = 7;
-    bytes[24..32].copy_from_slice(&owner.stamp(5).to_be_bytes());
+    bytes[24..32].copy_from_slice(&cookie.to_be_bytes());
     bytes.extend([0, 1, 0, u8::try_from(4 + matching.len()).unwrap()]);
     bytes.extend(matching);
     bytes.resize(bytes.len().next_multiple_of(8).max(56), 0);
@@ -68,17 +74,18 @@ impl Node {
     fn come_up(&mut self, datapath: DatapathId, now_ms: u64) {
         let up =
             SwitchUp { datapath, n_buffers: 0, n_tables: 2, openflow: OpenFlowVersion::V1_3, ports: &[] };
-        self.event(now_ms, |out| event::write::switch_up(out, 1, &up));
+        let hearers = self.event(now_ms, |out| event::write::switch_up(out, 1, &up));
+        assert!(hearers.is_empty(), "it has not said yet which rules it has");
     }
 
-    fn go_down(&mut self, datapath: DatapathId) {
-        self.event(0, |out| event::write::switch_down(out, 1, datapath));
+    fn go_down(&mut self, datapath: DatapathId) -> ZoneSet {
+        self.event(0, |out| event::write::switch_down(out, 1, datapath))
     }
 
-    fn event(&mut self, now_ms: u64, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+    fn event(&mut self, now_ms: u64, write: impl FnOnce(&mut Vec<u8>) -> bool) -> ZoneSet {
         let mut bytes = Vec::new();
         assert!(write(&mut bytes));
-        self.kernel.on_event(&Frame::read(&bytes).unwrap(), now_ms, &mut self.effects).unwrap();
+        self.kernel.on_event(&Frame::read(&bytes).unwrap(), now_ms, &mut self.effects).unwrap()
     }
 
     /// The switches that are asked in one turn.
@@ -108,8 +115,21 @@ impl Node {
         assert!(self.kernel.on_own_answer(&bytes, ASKED_MS));
     }
 
-    /// Whose the rule is, if an add of it by this zone is refused.
-    fn add(&mut self, zone: ZoneId, matching: &str) -> Result<(), ZoneId> {
+    /// Why an add is refused.
+    fn refusal(&mut self, zone: ZoneId, matching: &str) -> String {
+        let matching = canonical(matching);
+        let what = What::FlowMod(FlowMod { priority: 7, matching: &matching, ..FlowMod::ADD });
+        let mut bytes = Vec::new();
+        let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what };
+        assert!(command::write::command(&mut bytes, &command));
+        match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), ASKED_MS, &mut self.effects) {
+            Decision::Refuse(refusal) => refusal.to_string(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// Whose the rule is, if an add of it by this zone is refused; `None`: nobody's.
+    fn add(&mut self, zone: ZoneId, matching: &str) -> Result<(), Option<ZoneId>> {
         let matching = canonical(matching);
         let what = What::FlowMod(FlowMod { priority: 7, matching: &matching, ..FlowMod::ADD });
         let mut bytes = Vec::new();
@@ -120,7 +140,8 @@ impl Node {
                 self.kernel.on_sent();
                 Ok(())
             }
-            Decision::Refuse(Refusal::OthersRule(owner)) => Err(owner),
+            Decision::Refuse(Refusal::OthersRule(owner)) => Err(Some(owner)),
+            Decision::Refuse(Refusal::ForeignRule) => Err(None),
             other => panic!("{other:?}"),
         }
     }
@@ -130,24 +151,43 @@ impl Node {
     }
 }
 
+/// Which switches apps may hear of now.
+fn ready(node: &mut Node) -> Vec<DatapathId> {
+    std::iter::from_fn(|| node.kernel.next_ready()).collect()
+}
+
 #[test]
 fn whose_a_rule_was_before_this_kernel_is_known_once_the_switch_has_said_so() {
     let mut node = Node::asked();
     assert_eq!(node.found(), Some(Found::Waiting));
-    let entries = [entry(ONE, RULE), entry(AWAY, "arp"), entry(ZoneId::KERNEL, "tcp")].concat();
+    let own = entry_with(kernel::OWN_COOKIE, "udp");
+    let entries = [entry(ONE, RULE), entry(AWAY, "arp"), entry(ZoneId::KERNEL, "tcp"), own].concat();
     node.say(&entries, false);
-    assert_eq!(node.found(), Some(Found::Answered(2)));
-    assert_eq!(node.add(OTHER, RULE), Err(ONE));
-    assert_eq!((node.add(ONE, "arp"), node.add(OTHER, "arp")), (Err(AWAY), Err(AWAY)));
-    assert_eq!((node.add(ONE, RULE), node.add(ONE, "tcp"), node.add(OTHER, "udp")), (Ok(()), Ok(()), Ok(())));
+    assert_eq!((node.found(), ready(&mut node)), (Some(Found::Answered(2)), vec![SWITCH]));
+    assert_eq!(node.add(OTHER, RULE), Err(Some(ONE)));
+    assert_eq!((node.add(ONE, "arp"), node.add(OTHER, "arp")), (Err(Some(AWAY)), Err(Some(AWAY))));
+    assert_eq!(node.add(ONE, "tcp"), Err(None), "another controller's");
+    assert_eq!(
+        (node.add(ONE, RULE), node.add(ONE, "udp"), node.add(OTHER, "sctp")),
+        (Ok(()), Ok(()), Ok(()))
+    );
 }
 
 #[test]
-fn a_switch_is_asked_once_when_it_has_been_up_for_a_moment() {
+fn rules_that_no_app_of_this_node_made_are_nobodys_to_replace() {
+    let mut node = Node::asked();
+    node.say(&[64, 0x0a00, u16::MAX].map(|number| entry(ZoneId(number), RULE)).concat(), false);
+    assert_eq!((node.found(), node.add(ONE, RULE)), (Some(Found::Answered(0)), Err(None)));
+    let grant = Grant::everywhere(&kernel::Capability::GRANT_ALL).with(kernel::Capability::RuleWriteOthers);
+    node.kernel.attach(ONE, "app", grant, 0);
+    assert_eq!(node.add(ONE, RULE), Ok(()));
+}
+
+#[test]
+fn a_switch_is_asked_once_when_it_comes_up() {
     let mut node = Node::new();
     node.come_up(SWITCH, 0);
-    assert_eq!(node.questions(ASKED_MS - 1), []);
-    assert_eq!((node.questions(ASKED_MS), node.questions(600_000)), (vec![SWITCH], vec![]));
+    assert_eq!((node.questions(0), node.questions(600_000)), (vec![SWITCH], vec![]));
     node.come_up(SWITCH, 600_000);
     assert_eq!(node.found(), Some(Found::Waiting));
     node.go_down(SWITCH);
@@ -157,13 +197,72 @@ fn a_switch_is_asked_once_when_it_has_been_up_for_a_moment() {
 }
 
 #[test]
+fn nobody_hears_of_a_switch_or_commands_it_before_it_has_said_which_rules_it_has() {
+    let mut node = Node::asked();
+    let hears = kernel_subscription(&mut node, ONE);
+    assert!(hears);
+    assert!(node.kernel.is_held(SWITCH) && !node.kernel.is_held(DatapathId(2)));
+    assert_eq!((node.kernel.switches().count(), ready(&mut node)), (0, vec![]));
+    for matching in [RULE, "arp"] {
+        let why = node.refusal(ONE, matching);
+        assert!(why.contains("has not said yet which rules it has") && why.contains("try again"), "{why}");
+    }
+    node.say(&entry(ONE, RULE), true);
+    assert!(node.kernel.is_held(SWITCH), "that is not all");
+    node.say(&[], false);
+    assert!(!node.kernel.is_held(SWITCH));
+    assert_eq!((ready(&mut node), ready(&mut node)), (vec![SWITCH], vec![]));
+    assert_eq!((node.kernel.switches().count(), node.add(OTHER, "arp")), (1, Ok(())));
+}
+
+#[test]
+fn a_switch_that_is_asked_once_more_stays_up() {
+    let order = |node: &mut Node, zone: u16| {
+        let grant = Grant::everywhere(&kernel::Capability::GRANT_ALL);
+        node.kernel.attach(ZoneId(zone), "later", grant, 0)
+    };
+    let mut node = Node::asked();
+    node.say(&entry(ONE, RULE), true);
+    // Whoever comes while an answer is under way is known when it is whole.
+    assert!(order(&mut node, 5) && node.kernel.is_held(SWITCH));
+    node.say(&[], false);
+    assert_eq!((node.kernel.is_held(SWITCH), ready(&mut node)), (false, vec![SWITCH]));
+    for zone in 6..9 {
+        assert!(order(&mut node, zone));
+        let asked = node.questions(0);
+        assert!(!node.kernel.is_held(SWITCH) && asked.len() <= 1);
+        assert_eq!((node.add(OTHER, RULE), node.kernel.switches().count()), (Err(Some(ONE)), 1));
+        if !asked.is_empty() {
+            node.say(&entry(ONE, RULE), false);
+        }
+        assert_eq!((ready(&mut node), node.kernel.is_held(SWITCH)), (vec![], false));
+    }
+}
+
+#[test]
+fn of_a_switch_that_went_before_it_said_anything_nobody_hears() {
+    let mut node = Node::asked();
+    kernel_subscription(&mut node, ONE);
+    assert!(node.go_down(SWITCH).is_empty(), "nobody had heard that it was up");
+    node.say(&[], false);
+    assert_eq!((ready(&mut node), node.kernel.is_held(SWITCH)), (vec![], false));
+    node.come_up(SWITCH, 0);
+    node.say(&[], false);
+    node.questions(0);
+    node.say(&[], false);
+    assert_eq!(node.go_down(SWITCH).collect::<Vec<_>>(), [ONE]);
+    assert_eq!(ready(&mut node), [], "it is gone again");
+}
+
+#[test]
 fn of_two_thousand_that_come_at_once_few_are_asked_in_one_turn() {
     let mut node = Node::new();
     (1..=2_000).for_each(|id| node.come_up(DatapathId(id), 0));
     let mut asked = Vec::new();
     for turn in 0.. {
-        let now = node.questions(ASKED_MS + turn);
-        assert!(now.len() <= 16, "{}", now.len());
+        assert_eq!(node.kernel.asks_next_ms().is_some(), asked.len() < 2_000);
+        let now = node.questions(turn);
+        assert!(now.len() <= 32, "{}", now.len());
         if now.is_empty() {
             break;
         }
@@ -175,33 +274,16 @@ fn of_two_thousand_that_come_at_once_few_are_asked_in_one_turn() {
 #[test]
 fn a_question_that_did_not_go_out_is_put_again() {
     let mut node = Node::asked();
-    node.kernel.on_no_answer(SWITCH, Asked::Owners, Unanswered::NotSent, ASKED_MS);
-    assert_eq!(node.questions(ASKED_MS + 999), []);
-    assert_eq!(node.questions(ASKED_MS + 1_000), [SWITCH]);
-}
-
-#[test]
-fn what_was_added_since_is_newer_than_any_answer() {
-    let mut node = Node::asked();
-    assert_eq!((node.add(ONE, RULE), node.add(ONE, "arp")), (Ok(()), Ok(())));
-    node.say(&[entry(OTHER, RULE), entry(OTHER, "tcp")].concat(), false);
-    assert_eq!((node.add(ONE, RULE), node.add(OTHER, RULE)), (Ok(()), Err(ONE)));
-    assert_eq!(node.add(ONE, "tcp"), Err(OTHER));
-}
-
-#[test]
-fn an_add_before_the_answer_passes_as_it_did() {
-    let mut node = Node::asked();
-    assert_eq!(node.add(OTHER, RULE), Ok(()));
-    node.say(&entry(ONE, RULE), false);
-    assert_eq!((node.add(ONE, RULE), node.add(OTHER, RULE)), (Err(OTHER), Ok(())));
+    node.kernel.on_no_answer(SWITCH, Asked::Owners, Unanswered::NotSent, 0);
+    assert_eq!((node.questions(999), node.kernel.is_held(SWITCH)), (vec![], true));
+    assert_eq!(node.questions(1_000), [SWITCH]);
 }
 
 #[test]
 fn a_rule_that_is_found_and_then_gone_is_found_out_as_any_other() {
     let mut node = Node::asked();
     node.say(&entry(ONE, RULE), false);
-    assert_eq!(node.add(OTHER, RULE), Err(ONE));
+    assert_eq!(node.add(OTHER, RULE), Err(Some(ONE)));
     let asked = Effect::Ask { datapath: SWITCH, asked: Asked::Rule };
     assert!(node.effects.contains(&asked));
     let reply =
@@ -217,42 +299,71 @@ fn what_came_before_an_answer_broke_off_is_known() {
     for outcome in [Outcome::Unknown, Outcome::Failed] {
         let mut node = Node::asked();
         node.say(&entry(ONE, RULE), true);
-        assert_eq!((node.add(OTHER, RULE), node.found()), (Err(ONE), Some(Found::Waiting)));
+        assert_eq!(node.found(), Some(Found::Waiting));
         node.does_not_answer(outcome);
-        assert_eq!((node.found(), node.add(OTHER, RULE)), (Some(Found::Unanswered(1)), Err(ONE)));
+        assert_eq!((node.found(), node.add(OTHER, RULE)), (Some(Found::Unanswered(1)), Err(Some(ONE))));
+        assert_eq!(ready(&mut node), [SWITCH]);
         node.say(&entry(ONE, "arp"), false);
-        assert_eq!((node.found(), node.add(OTHER, "arp")), (Some(Found::Unanswered(1)), Ok(())));
+        assert_eq!((node.found(), node.add(OTHER, "arp")), (Some(Found::Answered(2)), Err(Some(ONE))));
+        assert_eq!(ready(&mut node), [], "once");
     }
 }
 
 #[test]
-fn a_switch_that_never_ends_is_listened_to_as_far_as_there_is_memory() {
+fn a_switch_that_passes_the_question_over_has_a_moment_to_answer_late() {
     let mut node = Node::asked();
-    let part = entry(ONE, RULE).repeat(900);
-    (0..RULES_MAX / 900 + 1).for_each(|_| node.say(&part, true));
-    node.say(&entry(ONE, "arp"), true);
-    assert_eq!(node.add(OTHER, "arp"), Ok(()), "it is beyond what is taken");
-    node.say(&[], false);
-    assert_eq!(node.found(), Some(Found::Answered(RULES_MAX)));
+    node.does_not_answer(Outcome::Programmed);
+    assert!(node.kernel.is_held(SWITCH));
+    assert_eq!((node.questions(PASSED_OVER_MS - 1), ready(&mut node)), (vec![], vec![]));
+    assert_eq!(node.kernel.asks_next_ms(), Some(PASSED_OVER_MS));
+    assert_eq!((node.questions(PASSED_OVER_MS), ready(&mut node)), (vec![], vec![SWITCH]));
+    assert_eq!((node.found(), node.add(ONE, "arp")), (Some(Found::Unanswered(0)), Ok(())));
+    // One that answers in time is believed, and one that has begun to answer is waited for.
+    for passed_over_first in [true, false] {
+        let mut node = Node::asked();
+        if passed_over_first {
+            node.does_not_answer(Outcome::Programmed);
+        }
+        node.say(&entry(ONE, RULE), true);
+        if !passed_over_first {
+            node.does_not_answer(Outcome::Programmed);
+            assert_eq!((node.questions(600_000), ready(&mut node)), (vec![], vec![]));
+        }
+        node.say(&entry(ONE, "arp"), false);
+        assert_eq!((node.found(), ready(&mut node)), (Some(Found::Answered(2)), vec![SWITCH]));
+        node.does_not_answer(Outcome::Programmed);
+        assert_eq!((node.found(), node.kernel.asks_next_ms()), (Some(Found::Answered(2)), None));
+    }
 }
 
 #[test]
-fn cookies_that_name_no_zone_say_nothing() {
-    let mut node = Node::asked();
-    node.say(&[64, 0x0a00, u16::MAX].map(|number| entry(ZoneId(number), RULE)).concat(), false);
-    assert_eq!((node.found(), node.add(ONE, RULE)), (Some(Found::Answered(0)), Ok(())));
+fn a_switch_that_never_ends_is_listened_to_as_far_as_there_is_room() {
+    let mut node = Node::new();
+    node.kernel.know_rules_up_to(1_000);
+    node.come_up(SWITCH, 0);
+    node.questions(0);
+    let rule = |number: u32| entry(ONE, &format!("ip,nw_src=10.0.{}.{}", number >> 8, number & 0xff));
+    (0..2_000).for_each(|number| node.say(&rule(number), true));
+    node.say(&[], false);
+    assert_eq!(node.add(OTHER, "ip,nw_src=10.0.3.231"), Err(Some(ONE)));
+    let why = node.refusal(OTHER, "ip,nw_src=10.0.3.232");
+    assert!(
+        why.contains("limits.rules_per_switch"),
+        "it is beyond what is taken, and nobody replaces it: {why}"
+    );
 }
 
 #[test]
 fn an_answer_without_entries_takes_no_memory() {
     let mut node = Node::asked();
     let mut bytes = Vec::new();
+    let body = entry_with(kernel::OWN_COOKIE, "tcp");
     let reply = StatsReply {
         datapath: SWITCH,
         ticket: Asked::Owners.ticket(),
         multipart: 1,
-        more: false,
-        body: &entry(ZoneId::KERNEL, "tcp"),
+        more: true,
+        body: &body,
     };
     event::write::stats_reply(&mut bytes, 9, &reply);
     let taken = allocation_counter::measure(|| assert!(node.kernel.on_own_answer(&bytes, ASKED_MS)));
@@ -261,18 +372,29 @@ fn an_answer_without_entries_takes_no_memory() {
 
 proptest! {
     #[test]
-    fn rubbish_changes_nothing_that_is_known_and_refuses_nobody_his_own(
+    fn rubbish_refuses_nobody_his_own(
         rubbish in proptest::collection::vec(any::<u8>(), 0..400),
         cut in 0..200_usize,
         flipped in 0..200_usize,
     ) {
         let mut node = Node::asked();
-        assert_eq!(node.add(ONE, RULE), Ok(()));
+        node.say(&entry(ONE, RULE), true);
         let mut damaged = [entry(OTHER, RULE), entry(OTHER, "arp"), entry(OTHER, "tcp")].concat();
         let place = flipped % damaged.len();
         damaged[place] ^= 0xff;
         node.say(&damaged[..cut.min(damaged.len())], true);
         node.say(&rubbish, false);
-        assert_eq!((node.add(ONE, RULE), node.add(OTHER, RULE)), (Ok(()), Err(ONE)));
+        assert_eq!((node.add(ONE, RULE), node.add(OTHER, RULE)), (Ok(()), Err(Some(ONE))));
     }
+}
+
+/// This zone hears of switches. Says whether it may.
+fn kernel_subscription(node: &mut Node, zone: ZoneId) -> bool {
+    let events = event::kind::bit(event::kind::SWITCH_UP) | event::kind::bit(event::kind::SWITCH_DOWN);
+    let what = What::Subscribe(command::Subscribe { events, packets: &[] });
+    let mut bytes = Vec::new();
+    let command = Command { datapath: DatapathId(0), ticket: 7, wants_receipt: false, what };
+    assert!(command::write::command(&mut bytes, &command));
+    let decision = node.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), 0, &mut node.effects);
+    matches!(decision, Decision::Subscribed)
 }

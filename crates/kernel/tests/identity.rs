@@ -74,6 +74,7 @@ impl Node {
         let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 2, openflow, ports: &[] };
         event::write::switch_up(&mut bytes, 1, &up);
         node.kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+        node.kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
         node
     }
 

@@ -83,6 +83,8 @@ impl Node {
         let mut bytes = Vec::new();
         assert!(write(&mut bytes));
         self.kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut self.effects).unwrap();
+        // It has no rules from before.
+        self.kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
         self.effects.drain(..).collect()
     }
 
@@ -104,7 +106,7 @@ impl Node {
     fn removed(&mut self, owner: ZoneId) -> Vec<Effect> {
         let removed = FlowRemoved {
             datapath: SWITCH,
-            cookie: owner.stamp(0),
+            cookie: if owner == ZoneId::KERNEL { kernel::OWN_COOKIE } else { owner.stamp(0) },
             duration_s: 0,
             duration_ns: 0,
             packet_count: 0,

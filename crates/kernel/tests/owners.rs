@@ -52,6 +52,7 @@ impl Node {
         let up =
             SwitchUp { datapath, n_buffers: 0, n_tables: 2, openflow: OpenFlowVersion::V1_3, ports: &[] };
         self.event(|out| event::write::switch_up(out, 1, &up));
+        self.kernel.on_no_answer(datapath, Asked::Owners, Unanswered::Refused, 0);
     }
 
     fn event(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {

@@ -37,6 +37,7 @@ impl Node {
         let up = SwitchUp { datapath: SWITCH, openflow, n_buffers: 0, n_tables: 8, ports: &[] };
         event::write::switch_up(&mut bytes, 1, &up);
         kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+        kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
         Node { kernel, effects: Vec::new() }
     }
 

@@ -19,6 +19,7 @@ fn kernel(grant: Grant) -> Kernel {
         SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, openflow: OpenFlowVersion::V1_3, ports: &[] };
     event::write::switch_up(&mut up, 1, &switch);
     kernel.on_event(&Frame::read(&up).unwrap(), 0, &mut Vec::new()).unwrap();
+    kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
     kernel
 }
 

@@ -39,6 +39,7 @@ impl Node {
         };
         event::write::switch_up(&mut bytes, 1, &up);
         kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+        kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
         Node(kernel)
     }
 

@@ -5,6 +5,7 @@
 use crate::app::{APP_NAME_BYTES_MAX, REASON_BYTES_MAX, legible};
 use crate::audit::Record;
 use crate::output::LINE_BYTES_MAX;
+use crate::owners::Owned;
 use crate::protocol::FromKernel;
 use crate::resources::ZoneCounts;
 
@@ -26,6 +27,8 @@ pub(crate) enum Heard {
         ticket: u64,
         app: Option<String>,
     },
+    /// Whose groups and meters are from now on.
+    Owned(Vec<Owned>),
     Rulings(Vec<Ruling>),
     /// Words of the service that judges packages.
     Vouched {
@@ -59,6 +62,7 @@ pub(crate) fn event(message: FromKernel) -> Heard {
         FromKernel::Reload { ticket, app } => {
             return Heard::Reload { ticket, app: app.map(|app| legible(&app, APP_NAME_BYTES_MAX)) };
         }
+        FromKernel::Owned { changes } => return Heard::Owned(changes),
         FromKernel::Rulings { rulings } => return Heard::Rulings(rulings),
         FromKernel::Audit { records } => return Heard::Records(records),
         FromKernel::Line { app, generation, line } => {

@@ -1,4 +1,4 @@
-//! Writes down what the operator may want to read later: incidents, and what apps print.
+//! Writes down what the operator may want to read later: incidents, and what apps print; and what the next start of the node needs.
 //!
 //! ```text
 //!   monitor ──Letter──> keeper's thread ──> files (records)
@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 use crate::incident::Incident;
 use crate::records::{
     INCIDENTS_MAX, LOG_BYTES_MAX, LOGS_MAX, incident, incident_file, incident_numbers, incidents_folder,
-    log_files, logs_folder, time_text,
+    log_files, logs_folder, owners_file, time_text,
 };
 
 /// Most letters that wait for the disk: what all apps may print in half a second.
@@ -38,6 +38,7 @@ const TRIES_MAX: u64 = 100;
 enum Letter {
     Line { app: String, generation: u64, unix_ms: u64, line: String },
     Incident(Box<Incident>),
+    Owners(String),
 }
 
 /// The monitor's end.
@@ -71,6 +72,11 @@ impl Keeper {
         if self.letters.is_some() {
             self.send(Letter::Line { app: app.to_owned(), generation, unix_ms, line: line.to_owned() });
         }
+    }
+
+    /// Whose the groups and meters of switches are, all of them.
+    pub(crate) fn owners(&mut self, text: String) {
+        self.send(Letter::Owners(text));
     }
 
     /// Something went wrong.
@@ -127,13 +133,16 @@ impl Files {
                 self.keep_line(&app, &format!("{} {generation} {line}\n", time_text(unix_ms)))
             }
             Letter::Incident(incident) => self.keep_incident(*incident),
+            Letter::Owners(text) => write_whole(&owners_file(&self.records), text.as_bytes()),
         };
         match kept {
             Ok(()) => self.complained = false,
             Err(error) if !self.complained => {
                 self.complained = true;
                 let shown = self.records.display();
-                tracing::warn!("neither incidents nor apps' output can be kept in {shown}: {error}");
+                tracing::warn!(
+                    "neither incidents nor apps' output nor the owners of groups can be kept in {shown}: {error}"
+                );
             }
             Err(_) => {}
         }
@@ -241,6 +250,14 @@ fn write_new(records: &Path, incident: &Incident) -> io::Result<()> {
         .and_then(|()| fs::hard_link(&draft, &path));
     fs::remove_file(&draft)?;
     linked
+}
+
+/// Under another name first: a crash leaves the file as it was or as it is to be.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let draft = path.with_extension(format!("new-{}", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(&draft)?;
+    file.write_all(bytes).and_then(|()| file.sync_all())?;
+    fs::rename(&draft, path)
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {

@@ -35,6 +35,7 @@ mod heard;
 pub mod incident;
 mod keeper;
 mod output;
+pub mod owners;
 mod plan;
 mod process_end;
 pub mod protocol;

@@ -23,6 +23,7 @@ use zone::judge::{Excess, Ruling};
 
 use crate::app::{AppSource, AppStatus, Ending, KernelStatus, Verb};
 use crate::audit::Record;
+use crate::owners::Owned;
 use crate::resources::{NodeUsage, ZoneCounts, ZoneUsage};
 use crate::vouching::Word;
 
@@ -41,6 +42,13 @@ pub enum ToKernel {
     Configure {
         /// What `Plan::config` held.
         config: Value,
+        /// How many [`ToKernel::Owned`] follow, before anything else.
+        owners_follow: u32,
+    },
+    /// Whose groups and meters of switches are.
+    Owned {
+        /// At most [`IN_A_MESSAGE_MAX`](crate::owners::IN_A_MESSAGE_MAX).
+        owners: Vec<Owned>,
     },
     /// A process zone has been started; the message carries its ports, one for each worker, in the workers' order.
     AttachZone {
@@ -244,6 +252,11 @@ pub enum FromKernel {
         /// All up to this number.
         up_to: u64,
     },
+    /// Whose groups and meters of switches are from now on.
+    Owned {
+        /// At most [`IN_A_MESSAGE_MAX`](crate::owners::IN_A_MESSAGE_MAX).
+        changes: Vec<Owned>,
+    },
     /// What the service that judges says of the newest samples, if only that there is nothing to do.
     Rulings {
         /// Verdicts, and on whom.
@@ -360,7 +373,10 @@ mod tests {
             r#"{"operator":{"app":"hub","verb":"stop"}}"#,
             "Operator { app: \"hub\", verb: Stop, why: None }",
         );
-        let said = ToKernel::Configure { config: serde_json::json!({"listen": ["127.0.0.1:6653"]}) };
+        let said = ToKernel::Configure {
+            config: serde_json::json!({"listen": ["127.0.0.1:6653"]}),
+            owners_follow: 0,
+        };
         let heard: ToKernel = serde_json::from_slice(&serde_json::to_vec(&said).unwrap()).unwrap();
         assert_eq!(heard, said);
     }

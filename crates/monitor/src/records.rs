@@ -33,6 +33,12 @@ pub fn incidents_folder(records: &Path) -> PathBuf {
     records.join("incidents")
 }
 
+/// The file that says whose the groups and meters of switches are ([`crate::owners`]).
+#[must_use]
+pub fn owners_file(records: &Path) -> PathBuf {
+    records.join("owners")
+}
+
 /// The folder of the apps' logs.
 #[must_use]
 pub fn logs_folder(records: &Path) -> PathBuf {

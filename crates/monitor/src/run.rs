@@ -4,6 +4,7 @@
 //! the end an [`Outcome`].
 //! It decides nothing (`supervisor` does), waits for nothing but its one poll, and has no socket to the network.
 
+mod owning;
 mod reloading;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -31,6 +32,7 @@ use crate::heard::{Heard, event};
 use crate::incident::Incident;
 use crate::keeper::Keeper;
 use crate::output::Output;
+use crate::owners::Owners;
 use crate::plan::check_plan;
 use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone};
 use crate::recording::Recording;
@@ -115,6 +117,8 @@ pub struct Plan {
     pub find: Option<Find>,
     /// What reads the configuration anew; without it a node keeps the one that it was started with.
     pub reload: Option<Reload>,
+    /// Whose the groups and meters of switches were when the node ended; kept in the folder of records from now on.
+    pub owners: Owners,
     /// What knows the packages of apps; without it no app that comes from one is started.
     pub vouch: Option<Vouch>,
 }
@@ -198,6 +202,9 @@ pub struct Monitor {
     heard: VecDeque<Event>,
     resources: Resources,
     next_sample_ms: u64,
+    owners: Owners,
+    /// When they are written down next, if they have changed.
+    next_owners_ms: Option<u64>,
     statuses_changed: bool,
     /// None if the node has no service that keeps records: then nobody collects any.
     recording: Option<Recording>,
@@ -213,7 +220,7 @@ impl Monitor {
     pub fn start(plan: Plan, stop: OwnedFd) -> Result<Monitor, RunError> {
         check_plan(&plan)?;
         let Plan { apps, workers, port, config, programs, timing, safe_mode, records, .. } = plan;
-        let (find, reload, vouch) = (plan.find, plan.reload, plan.vouch);
+        let (find, reload, vouch, owners) = (plan.find, plan.reload, plan.vouch, plan.owners);
         let keeps_records = apps.iter().any(|app| app.role == AppRole::Service && app.name == audit::SERVICE);
         let supervisor = Supervisor::new(apps, timing)?.with_safe_mode(safe_mode);
         let mut monitor = Monitor {
@@ -237,6 +244,8 @@ impl Monitor {
             heard: VecDeque::new(),
             resources: Resources::new(port_bytes(port) * u64::from(workers)),
             next_sample_ms: 0,
+            owners,
+            next_owners_ms: None,
             statuses_changed: false,
             recording: None,
             outcome: None,
@@ -287,6 +296,7 @@ impl Monitor {
         self.decide();
         self.see_to_packages();
         self.flush();
+        self.keep_owners(now_ms());
         Ok(self.outcome.clone())
     }
 
@@ -297,6 +307,7 @@ impl Monitor {
         let wake = outputs
             .fold(self.supervisor.next_wake_ms(now), u64::min)
             .min(self.next_sample_ms)
+            .min(self.next_owners_ms.unwrap_or(u64::MAX))
             .min(self.vouching.next_wake_ms());
         match rustix::event::poll(&mut fds, Some(&timespec(wake.saturating_sub(now)))) {
             Ok(_) => {}
@@ -455,7 +466,9 @@ impl Monitor {
         let pid = child.pid();
         let (channel, outbox) = (Some(channel), VecDeque::new());
         self.kernel = Some(KernelProcess { generation, child, channel, outbox, board });
-        self.tell_kernel(&ToKernel::Configure { config: self.config.clone() }, vec![board_fd]);
+        let (config, owners_follow) = (self.config.clone(), self.owners_messages());
+        self.tell_kernel(&ToKernel::Configure { config, owners_follow }, vec![board_fd]);
+        self.tell_owners();
         for message in self.added.clone().into_values() {
             self.tell_kernel(&message, Vec::new());
         }
@@ -591,6 +604,7 @@ impl Monitor {
                         let answer_to = Some((kernel.generation, ticket));
                         self.wish_reload(Wish { app, answer_to });
                     }
+                    Heard::Owned(changes) => self.on_owned(&changes, now_ms()),
                     Heard::Rulings(rulings) => self.on_rulings(&rulings),
                     Heard::Vouched { generation, round, words } => {
                         let words = self.vouching.on_service(generation, round, words);

@@ -28,7 +28,7 @@ use serde_json::{Map, Value};
 
 pub use amounts::{Amount, Limits, Quotas};
 pub use asks::Ask;
-pub use capabilities::Capabilities;
+pub use capabilities::{Capabilities, RuleWrite};
 pub use needs::Needs;
 pub use system::System;
 

@@ -2,8 +2,11 @@
 //!
 //! Never reads a file: the binary maps its own configuration to this.
 
+use crate::binding::{Binding, Table};
+use crate::roster::Roster;
 use openflow::Version;
 use openflow::message::{ROLE_EQUAL, ROLE_MASTER, ROLE_NOCHANGE, ROLE_SLAVE, Role};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// How switch sessions are held. Every bound says what happens at it.
@@ -25,6 +28,9 @@ pub struct SouthboundConfig {
     pub request_timeout_ms: u64,
     /// Connections of all workers together; one more is closed as soon as it is accepted.
     pub max_connections: usize,
+    /// Connections from one address, or from one /64 of IPv6; one more is closed as soon as it is accepted. This machine may have three quarters of
+    /// all, and nobody more than that.
+    pub max_connections_per_address: usize,
     /// Connections from one address that have not finished their handshake; one more is closed as soon as it is accepted.
     pub max_half_open_per_address: usize,
     /// Bytes waiting to be taken by one switch. From half of it on, packet-outs are refused, and from three quarters on whatever apps command;
@@ -39,8 +45,12 @@ pub struct SouthboundConfig {
     pub read_bytes_per_turn: usize,
     /// TLS, if it is set up: then the same port speaks both TLS and plain OpenFlow.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// Whether a connection without TLS is refused.
-    pub tls_required: bool,
+    /// Who may connect without TLS where it is set up.
+    pub plain: Plain,
+    /// How datapath ids are bound to the certificates that switches show; without TLS nothing is bound.
+    pub binding: Binding,
+    /// The certificates that may speak for an id, by the operator's word.
+    pub datapaths: Table,
 }
 
 impl Default for SouthboundConfig {
@@ -54,6 +64,8 @@ impl Default for SouthboundConfig {
             receipt_timeout_ms: 30_000,
             request_timeout_ms: 10_000,
             max_connections: 4_096,
+            // A network emulator beside the node has all its switches at one address; more than these are in few of them.
+            max_connections_per_address: 1_024,
             // A test bed of a few hundred switches on one machine comes up at once, from one address.
             max_half_open_per_address: 256,
             max_output_bytes: 4 << 20,
@@ -61,7 +73,61 @@ impl Default for SouthboundConfig {
             max_requests: 128,
             read_bytes_per_turn: 64 << 10,
             tls: None,
-            tls_required: false,
+            plain: Plain::default(),
+            binding: Binding::default(),
+            datapaths: Table::default(),
+        }
+    }
+}
+
+/// How many connections there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionCaps {
+    /// Of all workers together.
+    pub all: usize,
+    /// From one address.
+    pub per_address: usize,
+    /// From one address, that have not finished their handshake.
+    pub half_open_per_address: usize,
+}
+
+impl SouthboundConfig {
+    /// Has a roster count and bind as this says.
+    pub fn apply_to(&self, roster: &Roster) {
+        roster.limit(self.caps());
+        let binding = if self.tls.is_some() { self.binding } else { Binding::None };
+        roster.bind(binding, self.datapaths.clone());
+    }
+
+    /// How many connections there may be.
+    pub const fn caps(&self) -> ConnectionCaps {
+        ConnectionCaps {
+            all: self.max_connections,
+            per_address: self.max_connections_per_address,
+            half_open_per_address: self.max_half_open_per_address,
+        }
+    }
+}
+
+/// Who may connect without TLS to a node that has TLS set up. Where it is not set up, everybody connects without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Plain {
+    /// Nobody.
+    Nobody,
+    /// Who connects from this machine: whoever could listen or speak there could as well read the node's key, or is kept from it by Linux.
+    #[default]
+    Loopback,
+    /// Everybody.
+    Everybody,
+}
+
+impl Plain {
+    /// Whether somebody at this address may.
+    pub const fn is_let_in(self, address: IpAddr) -> bool {
+        match self {
+            Plain::Nobody => false,
+            Plain::Loopback => address.is_loopback(),
+            Plain::Everybody => true,
         }
     }
 }
@@ -140,6 +206,25 @@ impl Versions {
             // A bitmap has 32 bits, so the number fits.
             Some(version) => Some(Version(version as u8)),
             None => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_openflow_is_let_in_from_where_it_is_said_and_by_default_from_this_machine() {
+        let check = |plain: Plain, address: &str, expected| {
+            assert_eq!(plain.is_let_in(address.parse().unwrap()), expected, "{plain:?} {address}");
+        };
+        for (address, is_loopback) in
+            [("127.0.0.1", true), ("127.9.9.9", true), ("::1", true), ("10.0.0.1", false), ("fe80::1", false)]
+        {
+            check(Plain::default(), address, is_loopback);
+            check(Plain::Everybody, address, true);
+            check(Plain::Nobody, address, false);
         }
     }
 }

@@ -3,12 +3,14 @@
 //!
 //! Never decides what a message means, and never waits.
 
-use crate::config::SouthboundConfig;
+use crate::binding::Bound;
+use crate::certificate::{Certificate, Fingerprint};
+use crate::config::{Plain, SouthboundConfig};
 use crate::fault::{Fault, SessionEnd};
 use crate::inbox::{Inbox, ReadBuffer};
 use crate::outbox::{Flushed, Outbox};
 use crate::pace::Pace;
-use crate::roster::{Roster, SwitchRecord};
+use crate::roster::{Claim, Roster, SwitchRecord};
 use crate::session::{Session, State, Step};
 use crate::transport::Transport;
 use crate::turn::{Effect, Turn};
@@ -67,6 +69,14 @@ pub struct Connection {
     pub peer_closed: bool,
     /// The end that was decided on outside a turn.
     pub ending: Option<SessionEnd>,
+    /// Since when it claims a datapath id that another session has, if it does: it waits until that one has yielded, or is found to live.
+    pub claimed_ms: Option<u64>,
+    /// What it showed, once it was asked for.
+    shown: Option<Option<Certificate>>,
+    /// What binds its datapath id, once it is up.
+    pub bound: Option<Bound>,
+    /// Whether it is in the worker's list of those that wait so.
+    pub is_claiming: bool,
     /// Set once the session has ended: until then the peer may take its last words.
     pub lingers_until_ms: Option<u64>,
 }
@@ -88,6 +98,10 @@ impl Connection {
             pace: Pace::default(),
             peer_closed: false,
             ending: None,
+            claimed_ms: None,
+            shown: None,
+            bound: None,
+            is_claiming: false,
             lingers_until_ms: None,
         }
     }
@@ -156,27 +170,68 @@ impl Connection {
     fn decide(&mut self, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
         if let (Transport::Undecided, Some(tls)) = (&self.transport, &lent.config.tls) {
             self.transport.decide(&self.stream, tls).map_err(|error| broken(&error))?;
-            if matches!(self.transport, Transport::Plain) && lent.config.tls_required {
-                let reason = "it speaks without TLS, which is required here";
-                return Err(SessionEnd::refusal(Fault::Operator, reason));
+            if matches!(self.transport, Transport::Plain) && !self.may_be_plain(lent) {
+                return Err(SessionEnd::refusal(Fault::Operator, why_not_plain(lent.config.plain)));
             }
             self.open(lent);
         }
         Ok(())
     }
 
+    fn may_be_plain(&self, lent: &Lent<'_>) -> bool {
+        lent.config.plain.is_let_in(self.peer.ip())
+    }
+
     /// Takes the bytes that were just read.
     fn take(&mut self, count: usize, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
         self.session.heard(count, lent.now_ms);
-        let Connection { session, inbox, outbox, transport, peer, .. } = self;
+        let Connection { session, inbox, outbox, transport, peer, claimed_ms, shown, bound, .. } = self;
         let Lent { config, roster, worker, buffer, frame, now_ms, sink } = lent;
         let mut turn = Turn { now_ms: *now_ms, out: outbox.end(), frame, sink: *sink };
+        let at = Place { peer: *peer, tls: transport.is_tls(), roster, worker: *worker };
         inbox.cut(buffer, count, |message| match session.on_message(message, &mut turn)? {
             Step::On => Ok(()),
-            Step::Identified => admit(session, *peer, transport.is_tls(), (roster, *worker), &mut turn),
+            Step::Identified => {
+                let shown = shown.get_or_insert_with(|| transport.certificate()).as_ref();
+                *bound = admit(session, claimed_ms, shown, &at, &mut turn)?;
+                Ok(())
+            }
         })?;
         session.on_partial(inbox.partial(), &mut turn)?;
         check_output(outbox.len(), config)
+    }
+
+    /// Claims its datapath id again, if it waits for one.
+    ///
+    /// # Errors
+    /// The end of the session, whose id another has who lives.
+    pub fn claim_again(&mut self, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
+        if self.session.state() != State::Identified {
+            return Ok(());
+        }
+        let Connection { session, outbox, transport, peer, claimed_ms, shown, .. } = self;
+        let Lent { roster, worker, frame, now_ms, sink, .. } = lent;
+        let at = Place { peer: *peer, tls: transport.is_tls(), roster, worker: *worker };
+        let mut turn = Turn { now_ms: *now_ms, out: outbox.end(), frame, sink: *sink };
+        let shown = shown.as_ref().and_then(Option::as_ref);
+        self.bound = admit(session, claimed_ms, shown, &at, &mut turn)?;
+        Ok(())
+    }
+
+    /// What it showed, if that was looked at.
+    pub fn fingerprint(&self) -> Option<Fingerprint> {
+        self.shown.as_ref()?.as_ref().map(|shown| shown.fingerprint)
+    }
+
+    /// Whether it claims an id that another has, and is not in the worker's list of those that do.
+    pub fn is_to_wait_for_its_id(&self) -> bool {
+        let claims = self.claimed_ms.is_some() && self.session.state() == State::Identified;
+        claims && !self.is_claiming && self.lingers_until_ms.is_none()
+    }
+
+    /// Whether it has sent what was not read yet, since it had to wait for its turn.
+    pub fn has_unread(&self) -> bool {
+        self.backlogged && !self.peer_closed
     }
 
     /// Sends what waits, with a barrier behind commands that want receipts.
@@ -206,7 +261,7 @@ impl Connection {
     pub fn tick(&mut self, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
         let waited_ms = lent.now_ms.saturating_sub(self.accepted_ms);
         if matches!(self.transport, Transport::Undecided)
-            && !lent.config.tls_required
+            && self.may_be_plain(lent)
             && waited_ms >= UNDECIDED_MS
         {
             self.transport = Transport::Plain;
@@ -256,38 +311,74 @@ impl Connection {
     }
 }
 
-/// The handshake is over: the switch comes up, unless its datapath id is taken.
-fn admit(
-    session: &mut Session,
+/// Where a session is that is to come up.
+struct Place<'a> {
     peer: SocketAddr,
     tls: bool,
-    (roster, worker): (&Roster, usize),
+    roster: &'a Roster,
+    worker: usize,
+}
+
+/// The handshake is over: the switch comes up, unless its datapath id is taken or bound to another certificate: what binds it. While whoever has it
+/// is asked whether he lives, it waits.
+fn admit(
+    session: &mut Session,
+    claimed_ms: &mut Option<u64>,
+    shown: Option<&Certificate>,
+    at: &Place<'_>,
     turn: &mut Turn<'_>,
-) -> Result<(), SessionEnd> {
+) -> Result<Option<Bound>, SessionEnd> {
+    let datapath = session.identity().datapath;
+    let since_ms = *claimed_ms.get_or_insert(turn.now_ms);
+    match at.roster.claim(datapath, shown, since_ms, turn.now_ms) {
+        Claim::Waits => Ok(None),
+        Claim::NotBound(why) => Err(session.refuse(Fault::Operator, why.to_string(), turn)),
+        Claim::Taken(taken) => {
+            let reason = format!(
+                "datapath id {datapath} is in use by the session with {}, which lives on; give one of the two switches another",
+                taken.by
+            );
+            Err(session.refuse(Fault::Operator, reason, turn))
+        }
+        Claim::Free => {
+            let bound = at.roster.join(record(session, at, turn.now_ms), shown);
+            // Where another was quicker, it claims again.
+            if bound.is_some() {
+                *claimed_ms = None;
+                session.admit(turn);
+            }
+            Ok(bound)
+        }
+    }
+}
+
+fn record(session: &Session, at: &Place<'_>, now_ms: u64) -> SwitchRecord {
     let identity = session.identity();
-    let record = SwitchRecord {
+    SwitchRecord {
         datapath: identity.datapath,
-        worker,
-        peer,
-        tls,
+        worker: at.worker,
+        peer: at.peer,
+        tls: at.tls,
         version: session.version(),
         n_tables: identity.n_tables,
         n_buffers: identity.n_buffers,
         desc: session.desc().cloned(),
         ports: session.ports().copied().collect(),
-        since_ms: turn.now_ms,
-    };
-    match roster.join(record) {
-        Ok(()) => {
-            session.admit(turn);
-            Ok(())
+        since_ms: now_ms,
+    }
+}
+
+/// What the operator is told of somebody who speaks without TLS and may not.
+const fn why_not_plain(plain: Plain) -> &'static str {
+    match plain {
+        Plain::Nobody => {
+            "it speaks without TLS, which southbound.tls.required demands of everybody; give the switch a certificate \
+             (ovs-vsctl set-ssl, and ssl: instead of tcp: in its controller's address), or set required = false"
         }
-        Err(taken) => {
-            let reason = format!(
-                "datapath id {} is in use by the session with {}, which lives on; give one of the two switches another",
-                identity.datapath, taken.by
-            );
-            Err(session.refuse(Fault::Operator, reason, turn))
+        _ => {
+            "it speaks without TLS, which only this machine may while TLS is set up; give the switch a certificate \
+             (ovs-vsctl set-ssl, and ssl: instead of tcp: in its controller's address), or set \
+             southbound.tls.allow_plain = true"
         }
     }
 }

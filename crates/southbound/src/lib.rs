@@ -19,6 +19,8 @@
 //! lets one session cost another anything but its turn. Auxiliary connections (1.3.5, 6.3.5) are refused: one session is one
 //! order of messages.
 
+mod binding;
+mod certificate;
 mod config;
 mod connection;
 mod counters;
@@ -27,8 +29,11 @@ mod hello;
 mod inbox;
 mod line_limit;
 mod listen;
+mod occupancy;
+mod origin;
 mod outbox;
 mod pace;
+mod probe;
 mod receipts;
 mod report;
 mod requests;
@@ -42,13 +47,17 @@ mod translate;
 mod transport;
 mod turn;
 
-pub use config::{RoleWanted, SouthboundConfig, Versions};
+pub use binding::{Binding, Bound, NotBound, PINS_MAX, PINS_OF_ONE_MAX};
+pub use certificate::{Certificate, Fingerprint, NotAFingerprint};
+pub use config::{ConnectionCaps, Plain, RoleWanted, SouthboundConfig, Versions};
 pub use counters::Counters;
 pub use fault::{Fault, Refused, SessionEnd};
 pub use listen::{BindError, ListenSpec, Listeners, NotAListenSpec, OLD_PORT, PORT};
+pub use occupancy::NoRoom;
+pub use origin::Origin;
 pub use receipts::Tag;
 pub use roles::{ControllerRole, MAX_ROLE_REQUESTS};
-pub use roster::{NoRoom, Roster, SwitchRecord, Taken};
+pub use roster::{Claim, Roster, SwitchRecord, Taken};
 pub use snapshot::SessionSnapshot;
 pub use southbound::{NotAdopted, Ready, Sink, Southbound};
 pub use turn::{Effect, Line, SouthboundEvent, Turn};

@@ -1,13 +1,11 @@
-//! How many lines one peer, or one datapath id, may cause in the log.
+//! How many lines one address, or one datapath id, may cause in the log.
 //!
 //! Never writes a line itself. How many it kept back is in the next line that goes through, unless so many addresses came meanwhile
 //! that all were forgotten.
 
+use crate::origin::Origin;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::IpAddr;
-
-use flow::DatapathId;
 
 /// Lines of one address in [`SPAN_MS`]: a test bed of a hundred switches can come and go; rubbish without end cannot fill a disk.
 const LINES: u32 = 256;
@@ -16,9 +14,9 @@ const LINES: u32 = 256;
 const LINES_OF_REFUSALS: u32 = 8;
 const SPAN_MS: u64 = 10_000;
 
-/// Lines about a second switch of an id, which tries again and again, and for how long: once, then how often.
-const LINES_OF_TWINS: u32 = 1;
-const SPAN_OF_TWINS_MS: u64 = 300_000;
+/// Lines about who is turned away and tries again and again, and for how long: once, then how often.
+const LINES_OF_TURNED_AWAY: u32 = 1;
+const SPAN_OF_TURNED_AWAY_MS: u64 = 300_000;
 
 /// Addresses or ids that are counted at once. At one more, all are forgotten and counted anew, which lets a few more lines through.
 const MAX_COUNTED: usize = 1024;
@@ -31,7 +29,7 @@ struct Counted {
 
 /// The lines that each address has caused of late; or each datapath id.
 #[derive(Debug)]
-pub struct LineLimit<K = IpAddr> {
+pub struct LineLimit<K = Origin> {
     lines: u32,
     span_ms: u64,
     counted: HashMap<K, Counted>,
@@ -50,14 +48,12 @@ impl LineLimit {
     }
 }
 
-impl LineLimit<DatapathId> {
-    /// For second switches of an id.
-    pub fn of_twins() -> Self {
-        LineLimit { lines: LINES_OF_TWINS, span_ms: SPAN_OF_TWINS_MS, counted: HashMap::new() }
-    }
-}
-
 impl<K: Copy + Eq + Hash> LineLimit<K> {
+    /// For who is turned away for what he is, and not for want of room: switches whose id may not be theirs, and those without TLS.
+    pub fn of_turned_away() -> Self {
+        LineLimit { lines: LINES_OF_TURNED_AWAY, span_ms: SPAN_OF_TURNED_AWAY_MS, counted: HashMap::new() }
+    }
+
     /// Whether a line about this one may be written: `Some`, with how many were kept back before it.
     pub fn pass(&mut self, key: K, now_ms: u64) -> Option<u32> {
         if self.counted.len() >= MAX_COUNTED && !self.counted.contains_key(&key) {
@@ -77,11 +73,15 @@ impl<K: Copy + Eq + Hash> LineLimit<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::DatapathId;
+
+    fn origin(number: u32) -> Origin {
+        Origin::of((0x0a00_0000 + number).to_be_bytes().into())
+    }
 
     #[test]
     fn a_peer_that_causes_too_many_lines_is_kept_back_and_counted() {
-        let (mut limit, loud, quiet) =
-            (LineLimit::default(), IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let (mut limit, loud, quiet) = (LineLimit::default(), origin(1), origin(2));
         for _ in 0..LINES {
             assert_eq!(limit.pass(loud, 0), Some(0));
         }
@@ -93,16 +93,16 @@ mod tests {
 
     #[test]
     fn a_second_switch_of_an_id_is_told_of_once_and_then_counted() {
-        let mut limit = LineLimit::of_twins();
+        let mut limit = LineLimit::<DatapathId>::of_turned_away();
         assert_eq!(limit.pass(DatapathId(1), 0), Some(0));
         assert!((1..100).all(|second| limit.pass(DatapathId(1), second * 1_000).is_none()));
         assert_eq!(limit.pass(DatapathId(2), 1), Some(0));
-        assert_eq!(limit.pass(DatapathId(1), SPAN_OF_TWINS_MS), Some(99));
+        assert_eq!(limit.pass(DatapathId(1), SPAN_OF_TURNED_AWAY_MS), Some(99));
     }
 
     #[test]
     fn connections_that_are_refused_at_once_leave_few_lines() {
-        let (mut limit, peer) = (LineLimit::of_refusals(), IpAddr::from([10, 0, 0, 1]));
+        let (mut limit, peer) = (LineLimit::of_refusals(), origin(1));
         let lines = (0..1_000).filter(|now_ms| limit.pass(peer, *now_ms).is_some()).count();
         assert_eq!(lines, 8);
         assert_eq!(limit.pass(peer, SPAN_MS), Some(992));
@@ -112,7 +112,7 @@ mod tests {
     fn the_list_of_peers_is_bounded() {
         let mut limit = LineLimit::default();
         for number in 0..3 * MAX_COUNTED as u32 {
-            limit.pass(IpAddr::from(number.to_be_bytes()), 0);
+            limit.pass(origin(number), 0);
             assert!(limit.counted.len() <= MAX_COUNTED);
         }
     }

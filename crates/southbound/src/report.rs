@@ -6,6 +6,7 @@
 use crate::connection::Connection;
 use crate::fault::{Fault, SessionEnd};
 use crate::line_limit::LineLimit;
+use crate::origin::Origin;
 use crate::session::State;
 use crate::southbound::NotAdopted;
 use crate::turn::Line;
@@ -22,6 +23,8 @@ pub fn up(limit: &mut LineLimit, now_ms: u64, connection: &Connection) {
         datapath = %identity.datapath,
         version = %session.version(),
         tls = connection.is_tls(),
+        certificate = connection.fingerprint().map(tracing::field::display),
+        bound = connection.bound.filter(|_| connection.is_tls()).map(tracing::field::display),
         tables = identity.n_tables,
         buffers = identity.n_buffers,
         ports = session.ports().len(),
@@ -30,10 +33,23 @@ pub fn up(limit: &mut LineLimit, now_ms: u64, connection: &Connection) {
     );
 }
 
-/// A session ended. A second switch of an id tries again and again: it has a limit of its own.
+/// The limits of lines about ends of sessions. Who is turned away tries again and again, and has limits of its own.
+#[derive(Debug)]
+pub struct EndLimits {
+    turned_away: LineLimit,
+    twins: LineLimit<DatapathId>,
+}
+
+impl Default for EndLimits {
+    fn default() -> Self {
+        EndLimits { turned_away: LineLimit::of_turned_away(), twins: LineLimit::of_turned_away() }
+    }
+}
+
+/// A session ended.
 pub fn end(
     limit: &mut LineLimit,
-    twins: &mut LineLimit<DatapathId>,
+    limits: &mut EndLimits,
     now_ms: u64,
     connection: &Connection,
     end: &SessionEnd,
@@ -49,10 +65,15 @@ pub fn end(
         State::Up => {
             tracing::warn!(%peer, %datapath, %fault, field, offset, kept_back, "switch down: {}", end.reason);
         }
-        State::Identified => {
-            if let Some(before) = twins.pass(datapath, now_ms) {
+        State::Identified if end.is_refusal => {
+            if let Some(before) = limits.twins.pass(datapath, now_ms) {
                 let refused_before = Some(before).filter(|count| *count > 0);
                 tracing::error!(%peer, %datapath, %fault, refused_before, "switch refused: {}", end.reason);
+            }
+        }
+        _ if end.is_refusal => {
+            if let Some(refused_before) = pass(&mut limits.turned_away, now_ms, peer) {
+                tracing::warn!(%peer, %fault, refused_before, "connection refused: {}", end.reason);
             }
         }
         _ => {
@@ -89,5 +110,5 @@ pub fn line(limit: &mut LineLimit, now_ms: u64, peer: SocketAddr, line: &Line<'_
 
 /// Whether a line may be written, with how many were kept back before it if any were.
 fn pass(limit: &mut LineLimit, now_ms: u64, peer: SocketAddr) -> Option<Option<u32>> {
-    limit.pass(peer.ip(), now_ms).map(|kept_back| Some(kept_back).filter(|count| *count > 0))
+    limit.pass(Origin::of(peer.ip()), now_ms).map(|kept_back| Some(kept_back).filter(|count| *count > 0))
 }

@@ -1,9 +1,17 @@
 //! Which switches are up, on all workers: one session for a datapath id, and how many connections there may be.
 //!
+//! Who claims an id that another session has waits while that one is asked whether it lives ([`crate::probe`]).
+//!
 //! Workers share it. It is locked when a connection comes or goes, when a switch comes up, goes or changes its ports, when the operator
 //! asks, and when an app commands a switch that another worker has, to learn which. Never for a packet of a worker's own switches. Never holds a
 //! connection.
 
+use crate::binding::{Binding, Bindings, Bound, NotBound, Table};
+use crate::certificate::{Certificate, Fingerprint};
+use crate::config::ConnectionCaps;
+use crate::occupancy::{NoRoom, Occupancy};
+use crate::origin::Origin;
+use crate::probe::{Probe, Verdict};
 use abi::event::PortRecord;
 use flow::DatapathId;
 use openflow::Version;
@@ -11,6 +19,7 @@ use openflow::message::SwitchDesc;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A switch that is up.
@@ -38,15 +47,6 @@ pub struct SwitchRecord {
     pub since_ms: u64,
 }
 
-/// Why a connection is closed as soon as it is accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoRoom {
-    /// So many connections are open, which is the cap.
-    Connections(usize),
-    /// So many connections from this address have not finished their handshake, which is the cap.
-    HalfOpen(usize),
-}
-
 /// The session that already has a datapath id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
@@ -60,30 +60,56 @@ pub struct Taken {
 #[derive(Debug)]
 pub struct Roster {
     inner: Mutex<Inner>,
+    /// Counts what a claim may wait for, so that a worker sees without the lock that there is nothing new.
+    stirred: AtomicU64,
+    /// Counts what changes in the pins, for whoever keeps them.
+    pinned: AtomicU64,
 }
 
-#[derive(Debug, Default)]
+/// What becomes of a claim for now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Nobody has the id.
+    Free,
+    /// Somebody has it, and is asked whether he lives.
+    Waits,
+    /// Somebody has it, and lives.
+    Taken(Taken),
+    /// It is bound to another certificate.
+    NotBound(NotBound),
+}
+
+#[derive(Debug)]
 struct Inner {
-    switches: HashMap<DatapathId, SwitchRecord>,
-    connections: usize,
-    max_connections: usize,
-    max_half_open_per_address: usize,
-    /// No larger than `connections`.
-    half_open: HashMap<IpAddr, usize>,
+    switches: HashMap<DatapathId, Holder>,
+    occupancy: Occupancy,
+    bindings: Bindings,
+    /// Switches that are to be asked whether they live, with their workers: each at most once.
+    challenged: Vec<(usize, DatapathId)>,
+}
+
+/// Whose a datapath id is.
+#[derive(Debug)]
+struct Holder {
+    record: SwitchRecord,
+    probe: Probe,
 }
 
 impl Roster {
     /// Nobody is here yet. The caps are the configuration's.
-    pub fn new(max_connections: usize, max_half_open_per_address: usize) -> Self {
-        let inner = Inner { max_connections, max_half_open_per_address, ..Inner::default() };
-        Roster { inner: Mutex::new(inner) }
+    pub fn new(caps: ConnectionCaps) -> Self {
+        let inner = Inner {
+            switches: HashMap::new(),
+            occupancy: Occupancy::new(caps),
+            bindings: Bindings::default(),
+            challenged: Vec::new(),
+        };
+        Roster { inner: Mutex::new(inner), stirred: AtomicU64::new(0), pinned: AtomicU64::new(0) }
     }
 
     /// Other caps, for connections from now on. Those that are there stay, however many.
-    pub fn limit(&self, max_connections: usize, max_half_open_per_address: usize) {
-        let mut inner = self.lock();
-        (inner.max_connections, inner.max_half_open_per_address) =
-            (max_connections, max_half_open_per_address);
+    pub fn limit(&self, caps: ConnectionCaps) {
+        self.lock().occupancy.limit(caps);
     }
 
     /// A connection was accepted: counts it, as half-open.
@@ -91,50 +117,126 @@ impl Roster {
     /// # Errors
     /// That there is no room for it; it is not counted then.
     pub fn connect(&self, address: IpAddr) -> Result<(), NoRoom> {
-        let mut inner = self.lock();
-        if inner.connections >= inner.max_connections {
-            return Err(NoRoom::Connections(inner.max_connections));
-        }
-        let half_open = inner.half_open.get(&address).copied().unwrap_or(0);
-        if half_open >= inner.max_half_open_per_address {
-            return Err(NoRoom::HalfOpen(inner.max_half_open_per_address));
-        }
-        inner.half_open.insert(address, half_open + 1);
-        inner.connections += 1;
-        Ok(())
+        self.lock().occupancy.connect(Origin::of(address))
     }
 
-    /// A connection is closed; `half_open` if its handshake never ended.
-    pub fn disconnect(&self, address: IpAddr, half_open: bool) {
-        let mut inner = self.lock();
-        inner.connections = inner.connections.saturating_sub(1);
-        if half_open {
-            inner.finish_handshake(address);
-        }
+    /// A connection's handshake is over without a switch coming up.
+    pub fn finish_handshake(&self, address: IpAddr) {
+        self.lock().occupancy.finish_handshake(Origin::of(address));
     }
 
-    /// A switch has finished its handshake and comes up.
+    /// A connection is closed whose handshake was over.
+    pub fn disconnect(&self, address: IpAddr) {
+        self.lock().occupancy.disconnect(Origin::of(address));
+    }
+
+    /// How ids are bound to certificates, for sessions from now on.
+    pub fn bind(&self, binding: Binding, table: Table) {
+        self.lock().bindings.set(binding, table);
+    }
+
+    /// Pins that were kept from before.
+    pub fn restore_pins(&self, pins: &[(DatapathId, Fingerprint)]) {
+        let mut inner = self.lock();
+        pins.iter().for_each(|(datapath, print)| inner.bindings.pin(*datapath, *print));
+    }
+
+    /// All pins, by datapath id.
+    pub fn pins(&self) -> Vec<(DatapathId, Fingerprint)> {
+        self.lock().bindings.pins()
+    }
+
+    /// Another number each time when a pin was made, changed or forgotten. Without the lock.
+    pub fn pinned(&self) -> u64 {
+        self.pinned.load(Ordering::Acquire)
+    }
+
+    /// The next certificate that speaks for the id is its first: what it was pinned to, if it was.
+    pub fn forget_pin(&self, datapath: DatapathId) -> Option<Fingerprint> {
+        let forgotten = self.lock().bindings.forget(datapath);
+        self.pinned.fetch_add(u64::from(forgotten.is_some()), Ordering::Release);
+        forgotten
+    }
+
+    /// A switch that has finished its handshake claims its id since `claimed_ms`, and showed this certificate. If it may, and somebody has it, that one is to be asked whether he lives, and
+    /// the claim is made again when [`Roster::stirred`] has changed or time went by.
+    pub fn claim(
+        &self,
+        datapath: DatapathId,
+        shown: Option<&Certificate>,
+        claimed_ms: u64,
+        now_ms: u64,
+    ) -> Claim {
+        let mut inner = self.lock();
+        let Inner { switches, challenged, bindings, .. } = &mut *inner;
+        // Who may not have the id does not have anybody asked for it.
+        if let Err(not_bound) = bindings.judge(datapath, shown) {
+            return Claim::NotBound(not_bound);
+        }
+        let Some(holder) = switches.get_mut(&datapath) else { return Claim::Free };
+        match holder.probe.on_claim(claimed_ms, now_ms) {
+            Verdict::Lives => return Claim::Taken(holder.taken()),
+            Verdict::Wait => {}
+            Verdict::Ask => {
+                challenged.push((holder.record.worker, datapath));
+                self.stir();
+            }
+        }
+        Claim::Waits
+    }
+
+    /// The switches of a worker that are to be asked now whether they live.
+    pub fn take_challenged(&self, worker: usize) -> Vec<DatapathId> {
+        let mut inner = self.lock();
+        inner.challenged.extract_if(.., |(of, _)| *of == worker).map(|(_, datapath)| datapath).collect()
+    }
+
+    /// A switch that was asked whether it lives has said something.
+    pub fn prove(&self, datapath: DatapathId, now_ms: u64) {
+        if let Some(holder) = self.lock().switches.get_mut(&datapath) {
+            holder.probe.on_answer(now_ms);
+        }
+        self.stir();
+    }
+
+    /// Another number each time when a claim may be decided on, or a switch is to be asked whether it lives. Without the lock.
+    pub fn stirred(&self) -> u64 {
+        self.stirred.load(Ordering::Acquire)
+    }
+
+    fn stir(&self) {
+        self.stirred.fetch_add(1, Ordering::Release);
+    }
+
+    /// A switch whose claim is good comes up, and its id is pinned to what it showed unless something else binds it: what does.
     ///
-    /// # Errors
-    /// The first session with its datapath id, which lives on.
-    pub fn join(&self, record: SwitchRecord) -> Result<(), Taken> {
+    /// `None` if another was quicker, with its session or with its pin. Then it is to claim again.
+    pub fn join(&self, record: SwitchRecord, shown: Option<&Certificate>) -> Option<Bound> {
         let mut inner = self.lock();
-        if let Some(first) = inner.switches.get(&record.datapath) {
-            return Err(Taken { by: first.peer, since_ms: first.since_ms });
+        let datapath = record.datapath;
+        let bound = inner.bindings.judge(datapath, shown).ok()?;
+        if inner.switches.contains_key(&datapath) {
+            return None;
         }
-        inner.finish_handshake(record.peer.ip());
-        inner.switches.insert(record.datapath, record);
-        Ok(())
+        let is_new = inner.bindings.note(datapath, shown, bound);
+        self.pinned.fetch_add(u64::from(is_new), Ordering::Release);
+        inner.occupancy.finish_handshake(Origin::of(record.peer.ip()));
+        inner.switches.insert(datapath, Holder { record, probe: Probe::default() });
+        Some(bound)
     }
 
     /// A switch that was up is gone.
     pub fn leave(&self, datapath: DatapathId) {
-        self.lock().switches.remove(&datapath);
+        let mut inner = self.lock();
+        inner.switches.remove(&datapath);
+        inner.challenged.retain(|(_, challenged)| *challenged != datapath);
+        drop(inner);
+        self.stir();
     }
 
     /// A switch that is up has other ports now, or said what it is.
     pub fn update(&self, datapath: DatapathId, ports: Vec<PortRecord>, desc: Option<SwitchDesc>) {
-        if let Some(record) = self.lock().switches.get_mut(&datapath) {
+        if let Some(Holder { record, .. }) = self.lock().switches.get_mut(&datapath) {
             record.ports = ports;
             record.desc = desc;
         }
@@ -142,19 +244,20 @@ impl Roster {
 
     /// The worker that holds a switch's session.
     pub fn worker_of(&self, datapath: DatapathId) -> Option<usize> {
-        self.lock().switches.get(&datapath).map(|record| record.worker)
+        self.lock().switches.get(&datapath).map(|holder| holder.record.worker)
     }
 
     /// Every switch that is up, by datapath id.
     pub fn switches(&self) -> Vec<SwitchRecord> {
-        let mut switches: Vec<_> = self.lock().switches.values().cloned().collect();
+        let mut switches: Vec<_> =
+            self.lock().switches.values().map(|holder| holder.record.clone()).collect();
         switches.sort_by_key(|record| record.datapath);
         switches
     }
 
     /// Connections that are open, switches that are not up yet included.
     pub fn connections(&self) -> usize {
-        self.lock().connections
+        self.lock().occupancy.connections()
     }
 
     /// Each change below is whole before anything can panic, so a poisoned lock guards nothing broken.
@@ -163,30 +266,11 @@ impl Roster {
     }
 }
 
-impl Inner {
-    fn finish_handshake(&mut self, address: IpAddr) {
-        if let Some(count) = self.half_open.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                self.half_open.remove(&address);
-            }
-        }
+impl Holder {
+    fn taken(&self) -> Taken {
+        Taken { by: self.record.peer, since_ms: self.record.since_ms }
     }
 }
-
-impl fmt::Display for NoRoom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoRoom::Connections(cap) => write!(f, "{cap} connections are open, which is max_connections"),
-            NoRoom::HalfOpen(cap) => write!(
-                f,
-                "{cap} connections from this address have not finished their handshake, which is max_half_open_per_address"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for NoRoom {}
 
 impl fmt::Display for Taken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -219,35 +303,57 @@ mod tests {
         }
     }
 
+    fn roster() -> Roster {
+        Roster::new(ConnectionCaps { all: 10, per_address: 10, half_open_per_address: 10 })
+    }
+
     #[test]
-    fn a_second_session_with_the_same_id_is_refused_and_the_first_lives_on() {
-        let roster = Roster::new(10, 10);
-        roster.join(record(1, 1000)).unwrap();
-        assert_eq!(roster.join(record(1, 2000)), Err(Taken { by: peer(1000), since_ms: 5 }));
+    fn a_second_session_with_the_same_id_does_not_come_up_while_the_first_is() {
+        let roster = roster();
+        assert_eq!(roster.join(record(1, 1000), None), Some(Bound::Free));
+        assert_eq!(roster.join(record(1, 2000), None), None);
         assert_eq!(roster.switches().len(), 1);
         roster.leave(DatapathId(1));
-        assert_eq!(roster.join(record(1, 2000)), Ok(()));
+        assert_eq!(roster.join(record(1, 2000), None), Some(Bound::Free));
     }
 
     #[test]
-    fn connections_are_capped() {
-        let roster = Roster::new(2, 10);
-        let address = peer(0).ip();
-        assert_eq!(roster.connect(address), Ok(()));
-        assert_eq!(roster.connect(address), Ok(()));
-        assert_eq!(roster.connect(address), Err(NoRoom::Connections(2)));
-        roster.disconnect(address, true);
-        assert_eq!(roster.connect(address), Ok(()));
+    fn who_may_not_have_an_id_has_nobody_asked_for_it() {
+        let roster = roster();
+        let certificate =
+            |text: &str| Certificate { fingerprint: Fingerprint::of(text.as_bytes()), names: Vec::new() };
+        let (mine, other) = (certificate("mine"), certificate("other"));
+        roster.bind(Binding::Pin, Table::default());
+        let before = roster.pinned();
+        assert_eq!(roster.join(record(1, 1000), Some(&mine)), Some(Bound::Pinned));
+        assert_ne!(roster.pinned(), before);
+        for shown in [None, Some(&other)] {
+            assert!(matches!(roster.claim(DatapathId(1), shown, 0, 0), Claim::NotBound(_)));
+            assert_eq!(roster.join(record(1, 2000), shown), None);
+        }
+        assert_eq!(roster.take_challenged(0), []);
+        assert_eq!(roster.claim(DatapathId(1), Some(&mine), 0, 0), Claim::Waits);
+        assert_eq!(roster.forget_pin(DatapathId(1)), Some(mine.fingerprint));
+        assert_eq!((roster.forget_pin(DatapathId(1)), roster.pins()), (None, Vec::new()));
     }
 
     #[test]
-    fn half_open_connections_of_one_address_are_capped() {
-        let roster = Roster::new(10, 1);
-        let other = IpAddr::from([127, 0, 0, 2]);
-        assert_eq!(roster.connect(peer(0).ip()), Ok(()));
-        assert_eq!(roster.connect(peer(0).ip()), Err(NoRoom::HalfOpen(1)));
-        assert_eq!(roster.connect(other), Ok(()));
-        roster.join(record(1, 1000)).unwrap();
-        assert_eq!(roster.connect(peer(0).ip()), Ok(()));
+    fn the_worker_of_the_one_who_has_an_id_is_told_once_to_ask_him() {
+        let roster = roster();
+        roster.join(record(1, 1000), None).unwrap();
+        let before = roster.stirred();
+        assert_eq!(roster.claim(DatapathId(1), None, 50, 50), Claim::Waits);
+        assert_eq!(roster.claim(DatapathId(1), None, 51, 51), Claim::Waits);
+        assert_ne!(roster.stirred(), before);
+        assert_eq!(roster.take_challenged(7), []);
+        assert_eq!(roster.take_challenged(0), [DatapathId(1)]);
+        assert_eq!(roster.take_challenged(0), []);
+        roster.prove(DatapathId(1), 60);
+        assert_eq!(
+            roster.claim(DatapathId(1), None, 50, 61),
+            Claim::Taken(Taken { by: peer(1000), since_ms: 5 })
+        );
+        roster.leave(DatapathId(1));
+        assert_eq!(roster.claim(DatapathId(1), None, 51, 62), Claim::Free);
     }
 }

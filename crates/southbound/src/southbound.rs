@@ -14,9 +14,10 @@ use crate::connection::{Connection, Lent, ReadTurn, check_output, is_half_open};
 use crate::fault::{Fault, Refused, SessionEnd};
 use crate::inbox::ReadBuffer;
 use crate::line_limit::LineLimit;
+use crate::occupancy::NoRoom;
 use crate::receipts::Tag;
-use crate::report;
-use crate::roster::{NoRoom, Roster};
+use crate::report::{self, EndLimits};
+use crate::roster::Roster;
 use crate::session::{Session, State};
 use crate::snapshot::SessionSnapshot;
 use crate::turn::{Effect, SouthboundEvent, Turn};
@@ -31,6 +32,10 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+mod settling;
+
+use settling::Probed;
 
 /// Where events go while a call lasts.
 pub type Sink<'a> = dyn FnMut(SouthboundEvent<'_>) + 'a;
@@ -59,11 +64,19 @@ pub struct Southbound {
     /// Which connection was read last.
     last_read: usize,
     ending: Vec<usize>,
+    /// Connections that claim a datapath id which another session has.
+    claiming: Vec<usize>,
+    /// Switches that were asked whether they live, since another claims their id. Each once.
+    probed: Vec<Probed>,
+    /// What the roster's claims were last looked at for.
+    stirred: u64,
+    /// When claims were last looked at.
+    claims_seen_ms: u64,
     buffer: ReadBuffer,
     frame: Vec<u8>,
     limit: LineLimit,
     limit_of_refusals: LineLimit,
-    limit_of_twins: LineLimit<DatapathId>,
+    limits_of_ends: EndLimits,
     /// The time of the last call that told it.
     now_ms: u64,
 }
@@ -108,6 +121,7 @@ impl Southbound {
         registry: Registry,
         token_base: usize,
     ) -> Self {
+        config.apply_to(&roster);
         let config_read_bytes = config.read_bytes_per_turn;
         Southbound {
             config,
@@ -126,11 +140,15 @@ impl Southbound {
             read_bytes: config_read_bytes,
             last_read: 0,
             ending: Vec::new(),
+            claiming: Vec::new(),
+            probed: Vec::new(),
+            stirred: 0,
+            claims_seen_ms: 0,
             buffer: ReadBuffer::new(),
             frame: Vec::new(),
             limit: LineLimit::default(),
             limit_of_refusals: LineLimit::of_refusals(),
-            limit_of_twins: LineLimit::of_twins(),
+            limits_of_ends: EndLimits::default(),
             now_ms: 0,
         }
     }
@@ -140,7 +158,7 @@ impl Southbound {
         for connection in self.slots.iter_mut().flatten() {
             connection.session.reconfigure(&config);
         }
-        self.roster.limit(config.max_connections, config.max_half_open_per_address);
+        config.apply_to(&self.roster);
         self.config = config;
     }
 
@@ -152,7 +170,8 @@ impl Southbound {
         self.now_ms = now_ms;
         let adopted = self.roster.connect(peer.ip()).map_err(NotAdopted::NoRoom).and_then(|()| {
             self.insert(stream, peer).map_err(|error| {
-                self.roster.disconnect(peer.ip(), true);
+                self.roster.finish_handshake(peer.ip());
+                self.roster.disconnect(peer.ip());
                 NotAdopted::Io(error)
             })
         });
@@ -487,6 +506,10 @@ impl Southbound {
             Lent { config, roster, worker: *worker, buffer, frame, now_ms: *now_ms, sink: &mut effect };
         let next = act(&mut connection, &mut lent);
         self.look_at(slot, &mut connection, was_up);
+        if connection.is_to_wait_for_its_id() {
+            connection.is_claiming = true;
+            self.claiming.push(slot);
+        }
         match next {
             Next::Keep => self.slots[slot] = Some(connection),
             Next::Flush => {
@@ -530,7 +553,12 @@ impl Southbound {
         end: &SessionEnd,
         sink: &mut Sink<'_>,
     ) {
-        report::end(&mut self.limit, &mut self.limit_of_twins, self.now_ms, &connection, end);
+        if connection.is_claiming {
+            connection.is_claiming = false;
+            self.claiming.retain(|other| *other != slot);
+        }
+        connection.claimed_ms = None;
+        report::end(&mut self.limit, &mut self.limits_of_ends, self.now_ms, &connection, end);
         let session = &mut connection.session;
         let is_identified = matches!(session.state(), State::Identified | State::Up);
         let datapath = is_identified.then(|| session.identity().datapath);
@@ -551,7 +579,11 @@ impl Southbound {
             let datapath = session.identity().datapath;
             self.last_commanded = None;
             self.by_datapath.remove(&datapath);
+            self.forget_probe(datapath);
             self.roster.leave(datapath);
+        } else {
+            // What is left of it are its last words: they keep no switch from shaking hands.
+            self.roster.finish_handshake(connection.peer.ip());
         }
         let Southbound { config, roster, worker, buffer, frame, now_ms, .. } = self;
         let mut lent =
@@ -567,7 +599,7 @@ impl Southbound {
     fn discard(&mut self, slot: usize, mut connection: Box<Connection>) {
         // It is closed in any case, and a closed socket leaves the poll by itself.
         drop(self.registry.deregister(&mut connection.stream));
-        self.roster.disconnect(connection.peer.ip(), is_half_open(&connection.session));
+        self.roster.disconnect(connection.peer.ip());
         self.free.push(slot);
     }
 

@@ -2,6 +2,7 @@
 //!
 //! The first byte tells which: a TLS record begins with 0x16, and no OpenFlow version has that number. Never looks at what the bytes mean.
 
+use crate::certificate::Certificate;
 use mio::net::TcpStream;
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, ErrorKind, Read, Write};
@@ -26,6 +27,12 @@ impl Transport {
     /// Whether by TLS.
     pub fn is_tls(&self) -> bool {
         matches!(self, Transport::Tls(_))
+    }
+
+    /// What the peer showed, once the handshake of TLS is over.
+    pub fn certificate(&self) -> Option<Certificate> {
+        let Transport::Tls(tls) = self else { return None };
+        tls.peer_certificates()?.first().map(Certificate::read)
     }
 
     /// Looks at the first byte. Stays undecided while there is none.

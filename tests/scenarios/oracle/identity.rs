@@ -119,6 +119,7 @@ fn kernel(openflow: OpenFlowVersion) -> Kernel {
     let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, openflow, ports: &[] };
     event::write::switch_up(&mut bytes, 1, &up);
     kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+    kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
     kernel
 }
 

@@ -201,6 +201,8 @@ impl Node {
             Heard::All(bytes) => {
                 let frame = Frame::read(&bytes).map_err(|bad| bad.to_string())?;
                 let heard = self.kernel.on_event(&frame, self.now_ms, &mut self.effects);
+                // Nobody commands it before it has said which rules it has.
+                self.kernel.ask_for_owners(self.now_ms, &mut self.effects);
                 heard.map(drop).map_err(|bad| bad.to_string())
             }
             Heard::Zone(ZoneId::KERNEL, bytes) => {
@@ -255,7 +257,7 @@ impl Node {
         });
         let what = What::FlowMod(FlowMod { instructions: &instructions, ..FlowMod::ADD });
         let command = Command { datapath, ticket: 0, wants_receipt: false, what };
-        let _ = self.send(&command, ZoneId::KERNEL.stamp(0), Tag { zone: ZoneId::KERNEL, ticket: 0 });
+        let _ = self.send(&command, kernel::OWN_COOKIE, Tag { zone: ZoneId::KERNEL, ticket: 0 });
     }
 
     fn evict(&mut self) {

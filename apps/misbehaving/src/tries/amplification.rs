@@ -4,37 +4,31 @@
 
 use super::Try;
 use super::bytes::{all_flows, apply, ask, bucket, group, output};
-use super::shadowing::FRAME;
-use burnet_sdk::{Commands, DatapathId, Field, GroupMod, MeterMod, PacketOut, PortNo, What};
+use crate::marks::{ETHERTYPE, FRAME, mark_of};
+use burnet_sdk::{Commands, DatapathId, Field, GroupMod, MeterMod, PacketIn, PacketOut, PortNo, What};
 
 pub(super) const TRIES: &[Try] = &[
     Try::once("many-outputs", |_, datapath, out| {
         packet_outs(datapath, 100, &output(crate::NOWHERE.0).repeat(OUTPUTS), out)
     }),
     Try::once("many-floods", |_, datapath, out| {
-        packet_outs(datapath, 20, &output(PortNo::FLOOD.0).repeat(OUTPUTS), out)
+        let allowed = output(PortNo::FLOOD.0);
+        packet_outs(datapath, 20, &allowed.repeat(OUTPUTS), out) + packet_outs(datapath, 5, &allowed, out)
     }),
     Try::once("long-frames", |_, datapath, out| {
         let frame = [&FRAME[..], &[0x55; 8_000]].concat();
         (0..500).map(|_| send(datapath, &output(PortNo::FLOOD.0), &frame, out)).sum()
     }),
-    Try { name: "group-of-groups", stages: 3, command: group_of_groups, on_packet: None },
-    Try::once("controller-outputs", |_, datapath, out| {
-        let rule = out.rule(datapath).priority(1).matching(own_packets);
-        rule.instruction_bytes(&apply(&to_controller().repeat(OUTPUTS))).send_with_receipt();
-        1
+    Try::stages("group-of-groups", 4, group_of_groups),
+    Try::twice("controller-outputs", |stage, datapath, out| match stage {
+        0 => {
+            let rule = out.rule(datapath).priority(1).matching(own_packets);
+            rule.instruction_bytes(&apply(&to_controller().repeat(OUTPUTS))).send_with_receipt();
+            1
+        }
+        _ => packet_outs(datapath, 50, &output(PortNo::TABLE.0), out),
     }),
-    Try {
-        name: "packet-in-loop",
-        stages: 2,
-        command: packet_in_loop,
-        on_packet: Some(|packet, out| {
-            // Two for each that comes, so that they double until something says no.
-            for _ in 0..2 {
-                send(packet.datapath, &output(PortNo::TABLE.0), packet.data, out);
-            }
-        }),
-    },
+    Try { on_packet: Some(send_twice_again), ..Try::twice("packet-in-loop", packet_in_loop) },
     Try::once("statistics-flood", |_, datapath, out| {
         let all = all_flows();
         (0..2_000).map(|_| ask(datapath, 1, &all, out)).sum()
@@ -68,8 +62,9 @@ const OUTPUTS: usize = 3_500;
 
 const OWN: u32 = 900;
 const SECOND: u32 = 901;
-/// Buckets of each group.
-const BUCKETS: usize = 200;
+const THIRD: u32 = 902;
+/// Buckets of each group: a packet is a hundred by the second, and more than one may become by the third.
+const BUCKETS: [usize; 3] = [10, 10, 12];
 
 /// OFPAT_OUTPUT to the controller, of the whole packet.
 fn to_controller() -> Vec<u8> {
@@ -80,7 +75,7 @@ fn to_controller() -> Vec<u8> {
 
 /// The attacker's own frames and no others.
 fn own_packets(m: &mut burnet_sdk::MatchWriter<'_>) {
-    m.field(Field::EthType, 0x88b5u16);
+    m.field(Field::EthType, ETHERTYPE);
 }
 
 fn packet_outs(datapath: DatapathId, count: u32, actions: &[u8], out: &mut Commands) -> u32 {
@@ -89,7 +84,7 @@ fn packet_outs(datapath: DatapathId, count: u32, actions: &[u8], out: &mut Comma
 
 fn group_of_groups(stage: u8, datapath: DatapathId, out: &mut Commands) -> u32 {
     let add = |group_id, actions: &[u8], out: &mut Commands| {
-        let buckets = bucket(actions).repeat(BUCKETS);
+        let buckets = bucket(actions).repeat(BUCKETS[usize::from(stage)]);
         out.command(
             datapath,
             What::GroupMod(GroupMod { command: 0, group_type: 0, group_id, buckets: &buckets }),
@@ -97,9 +92,21 @@ fn group_of_groups(stage: u8, datapath: DatapathId, out: &mut Commands) -> u32 {
         1
     };
     match stage {
-        0 => add(OWN, &output(PortNo::FLOOD.0), out),
+        0 => add(OWN, &output(1), out),
         1 => add(SECOND, &group(OWN), out),
-        _ => packet_outs(datapath, 20, &group(SECOND), out),
+        2 => add(THIRD, &group(SECOND), out),
+        _ => packet_outs(datapath, 20, &group(THIRD), out) + packet_outs(datapath, 1, &group(OWN), out),
+    }
+}
+
+/// Two for each of its own that comes, so that they double until something says no. Hosts' frames are left alone: who may send any packet may send
+/// those in their names, and that is not what is tried here.
+fn send_twice_again(packet: &PacketIn, out: &mut Commands) {
+    if mark_of(packet.data).is_none() {
+        return;
+    }
+    for _ in 0..2 {
+        out.packet_out(packet.datapath).frame(packet.data).output(PortNo::TABLE).send();
     }
 }
 

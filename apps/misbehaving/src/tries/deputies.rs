@@ -1,29 +1,52 @@
 //! What an app may not do itself, done for it by a group, a table, a meter or an action set, its own or another's.
 
-use super::Try;
 use super::bytes::{apply, bucket, field, group, output, set_field};
+use super::{FOREIGN, Try};
+use crate::marks::{A_RULES_ADDRESS, ARP_REQUEST, ASKING, BEYOND, ETHERTYPE, FRAME, TO_A_RULE};
 use burnet_sdk::{Commands, DatapathId, Field, GroupMod, MeterMod, PacketOut, PortNo, What};
 
 pub(super) const TRIES: &[Try] = &[
     Try::twice("forge-by-group", |stage, datapath, out| match stage {
         0 => add_group(datapath, OWN, &bucket(&forged_reply()), out),
-        _ => send(datapath, &group(OWN), &ARP_REQUEST, out),
+        _ => {
+            send(datapath, &output(PortNo::FLOOD.0), &ARP_REQUEST, out)
+                + send(datapath, &group(OWN), &ARP_REQUEST, out)
+        }
     }),
-    Try::twice("ports-by-group", |stage, datapath, out| match stage {
-        0 => add_group(datapath, OWN, &bucket(&output(NOWHERE)), out),
-        _ => send(datapath, &group(OWN), &super::shadowing::FRAME, out),
-    }),
-    Try { name: "ports-by-chain", stages: 3, command: chain, on_packet: None },
-    Try { name: "group-changed-later", stages: 3, command: changed_later, on_packet: None },
     Try::twice("forge-by-table", |stage, datapath, out| match stage {
         0 => {
             let rule = out.rule(datapath).priority(1).matching(|m| {
-                m.field(Field::EthType, 0x0806u16);
+                m.field(Field::EthDst, A_RULES_ADDRESS).field(Field::EthType, ETHERTYPE);
             });
-            rule.instruction_bytes(&apply(&forged_reply())).send_with_receipt();
+            let as_another = [set_field(&field(0x8000, 4, &[0, 0, 0, 0, 0, 1])), output(PortNo::FLOOD.0)];
+            rule.instruction_bytes(&apply(&as_another.concat())).send_with_receipt();
             1
         }
-        _ => send(datapath, &output(PortNo::TABLE.0), &ARP_REQUEST, out),
+        _ => {
+            send(datapath, &output(PortNo::FLOOD.0), &FRAME, out)
+                + send(datapath, &output(PortNo::TABLE.0), &TO_A_RULE, out)
+        }
+    }),
+    Try::twice("ports-by-group", |stage, datapath, out| match stage {
+        0 => add_group(datapath, OWN, &bucket(&output(BEYOND_PORT)), out),
+        _ => by_port_and_group(datapath, OWN, out),
+    }),
+    Try::stages("ports-by-chain", 4, |stage, datapath, out| match stage {
+        0 => add_group(datapath, OWN, &bucket(&output(BEYOND_PORT)), out),
+        1 => add_group(datapath, SECOND, &bucket(&group(OWN)), out),
+        2 => add_group(datapath, THIRD, &bucket(&group(SECOND)), out),
+        _ => by_port_and_group(datapath, THIRD, out),
+    }),
+    Try::stages("group-changed-later", 4, changed_later),
+    Try::twice("controller-by-group", |stage, datapath, out| match stage {
+        0 => add_group(datapath, OWN, &bucket(&output(PortNo::CONTROLLER.0)), out),
+        _ => {
+            let rule = out.rule(datapath).priority(1).matching(|m| {
+                m.field(Field::EthType, ETHERTYPE);
+            });
+            rule.instruction_bytes(&apply(&group(OWN))).send_with_receipt();
+            (0..SENT_UP).map(|_| send(datapath, &group(OWN), &FRAME, out)).sum::<u32>() + 1
+        }
     }),
     Try::once("escape-by-action-set", |_, datapath, out| {
         let rule = out.rule(datapath).priority(5).matching(within);
@@ -43,7 +66,7 @@ pub(super) const TRIES: &[Try] = &[
     Try::once("unknown-group", |_, datapath, out| {
         let rule = out.rule(datapath).priority(5).matching(within);
         rule.instruction_bytes(&apply(&group(FOREIGN))).send_with_receipt();
-        send(datapath, &group(FOREIGN), &super::shadowing::FRAME, out) + 1
+        send(datapath, &group(FOREIGN), &FRAME, out) + 1
     }),
     Try::once("unknown-meter", |_, datapath, out| {
         let rule = out.rule(datapath).priority(5).matching(within);
@@ -67,32 +90,20 @@ pub(super) const TRIES: &[Try] = &[
         );
         1
     }),
-    Try::once("controller-by-group", |_, datapath, out| {
-        add_group(datapath, OWN, &bucket(&output(PortNo::CONTROLLER.0)), out)
-    }),
 ];
 
-/// Groups of the attacker's, and one that nobody has made.
+/// Groups of the attacker's.
 const OWN: u32 = 900;
 const SECOND: u32 = 901;
-const FOREIGN: u32 = 77;
+const THIRD: u32 = 902;
+
+/// A port that every switch of a trial has, and that is not granted where only the first is.
+const BEYOND_PORT: u32 = 2;
+const GRANTED_PORT: u32 = 1;
+/// Packets that are sent up by a group.
+const SENT_UP: u32 = 400;
 /// A port that no small switch has.
 const NOWHERE: u32 = crate::NOWHERE.0;
-
-/// Who has 10.0.0.1, asked by 10.9.0.1: what the attacker may send.
-const ARP_REQUEST: [u8; 60] = {
-    let mut frame = [0; 60];
-    let begin: [u8; 42] = [
-        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0xbb, 0, 0, 0, 1, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0xbb,
-        0, 0, 0, 1, 10, 9, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1,
-    ];
-    let mut at = 0;
-    while at < begin.len() {
-        frame[at] = begin[at];
-        at += 1;
-    }
-    frame
-};
 
 /// What was granted to the bounded attacker.
 fn within(m: &mut burnet_sdk::MatchWriter<'_>) {
@@ -106,24 +117,29 @@ fn forged_reply() -> Vec<u8> {
     [answer, sender, output(PortNo::FLOOD.0)].concat()
 }
 
-fn chain(stage: u8, datapath: DatapathId, out: &mut Commands) -> u32 {
-    match stage {
-        0 => add_group(datapath, OWN, &bucket(&output(NOWHERE)), out),
-        1 => add_group(datapath, SECOND, &bucket(&group(OWN)), out),
-        _ => send(datapath, &group(SECOND), &super::shadowing::FRAME, out),
-    }
+/// What was granted, and the same by a group that leads elsewhere.
+fn by_port_and_group(datapath: DatapathId, group_id: u32, out: &mut Commands) -> u32 {
+    send(datapath, &output(GRANTED_PORT), &FRAME, out) + send(datapath, &group(group_id), &BEYOND, out)
 }
 
+/// A group that does no harm when a rule and a packet-out refer to it, and forges after that.
 fn changed_later(stage: u8, datapath: DatapathId, out: &mut Commands) -> u32 {
     match stage {
-        0 => add_group(datapath, OWN, &bucket(&output(1)), out),
+        0 => add_group(datapath, OWN, &bucket(&output(PortNo::FLOOD.0)), out),
         1 => {
-            let changed =
-                GroupMod { command: 1, group_type: 0, group_id: OWN, buckets: &bucket(&output(NOWHERE)) };
+            let rule = out.rule(datapath).priority(1).matching(|m| {
+                m.field(Field::EthType, 0x0806u16).field(Field::ArpSpa, ASKING);
+            });
+            rule.instruction_bytes(&apply(&group(OWN))).send_with_receipt();
+            send(datapath, &group(OWN), &ARP_REQUEST, out) + 1
+        }
+        2 => {
+            let buckets = bucket(&forged_reply());
+            let changed = GroupMod { command: 1, group_type: 0, group_id: OWN, buckets: &buckets };
             out.command(datapath, What::GroupMod(changed));
             1
         }
-        _ => send(datapath, &group(OWN), &super::shadowing::FRAME, out),
+        _ => send(datapath, &group(OWN), &ARP_REQUEST, out),
     }
 }
 

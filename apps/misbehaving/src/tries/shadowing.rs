@@ -57,14 +57,6 @@ pub(super) const TRIES: &[Try] = &[
     }),
 ];
 
-/// A frame that no host of a trial answers.
-pub(super) const FRAME: [u8; 60] = {
-    let mut frame = [0; 60];
-    (frame[0], frame[6], frame[5], frame[11]) = (2, 2, 0xee, 0xef);
-    (frame[12], frame[13]) = (0x88, 0xb5);
-    frame
-};
-
 fn flood(
     datapath: DatapathId,
     priority: u16,

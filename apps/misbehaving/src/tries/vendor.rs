@@ -115,7 +115,7 @@ fn packet_out(datapath: DatapathId, actions: &[u8], out: &mut Commands) -> u32 {
         buffer_id: None,
         in_port: burnet_sdk::PortNo::CONTROLLER,
         actions,
-        data: &super::shadowing::FRAME,
+        data: &crate::marks::FRAME,
     };
     out.command(datapath, What::PacketOut(what));
     1

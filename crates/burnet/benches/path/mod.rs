@@ -5,6 +5,7 @@
 use std::hint::black_box;
 
 use abi::{Frame, ZoneId};
+use burnet::config::AppGrant;
 use flow::{DatapathId, Field, Match, PortNo};
 use kernel::{Decision, Grant, Kernel, Unanswered};
 use monitor::AppSource;
@@ -82,12 +83,19 @@ fn packet_in(version: Version, number: u32) -> Vec<u8> {
     encoded(version, Body::PacketIn(packet_in))
 }
 
+/// What `burnet run` grants the app: what its manifest asks for, with the bounds that are there.
+fn granted() -> Grant {
+    let app = burnet::apps::ALL.iter().find(|app| app.name == "learning-switch").unwrap();
+    let manifest = package::Manifest::parse(app.manifest).unwrap();
+    AppGrant { capabilities: manifest.capabilities, ..AppGrant::default() }.to_kernel()
+}
+
 impl Worker {
     /// A switch that is up, an app that has subscribed, and hosts that it has learned.
     pub fn new(version: Version) -> Worker {
         let code = burnet::apps::trusted_code(&AppSource::BuiltIn("learning-switch".to_owned())).unwrap();
         let mut kernel = Kernel::new(7);
-        kernel.attach(ZONE, "learning-switch", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0);
+        kernel.attach(ZONE, "learning-switch", granted(), 0);
         let session = Session::new(&SouthboundConfig::default(), 0);
         let mut worker = Worker {
             session,
@@ -130,7 +138,11 @@ impl Worker {
         let Worker { session, out, frame, events, kernel, effects, .. } = self;
         let mut sink = |effect: Effect<'_>| {
             if let Effect::Out(SouthboundEvent::Event(bytes)) = effect {
-                kernel.on_event(&Frame::read(bytes).unwrap(), 0, effects).unwrap();
+                let frame = Frame::read(bytes).unwrap();
+                kernel.on_event(&frame, 0, effects).unwrap();
+                // It has no rules from before.
+                let (asked, why) = (kernel::Asked::Owners, kernel::Unanswered::Refused);
+                kernel.on_no_answer(frame.datapath(), asked, why, 0);
                 events.extend_from_slice(bytes);
             }
         };

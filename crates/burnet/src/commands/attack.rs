@@ -8,6 +8,7 @@
 //!
 //! It never touches a node or switch that is running already, nor an interface of the machine, and leaves nothing behind.
 
+mod arrivals;
 mod bed;
 mod case;
 mod catalogue;
@@ -19,6 +20,7 @@ pub(super) mod from_a_switch;
 mod from_the_operator;
 mod looks;
 mod ovs;
+mod process;
 mod scorecard;
 mod stop;
 mod throughput;
@@ -28,7 +30,7 @@ mod verdict;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
@@ -43,7 +45,7 @@ use verdict::{Evidence, Verdict};
 
 const EXAMPLES: &str = "\
 Examples:
-  burnet attack                        all of them on emulated switches with OpenFlow 1.3, some minutes
+  burnet attack                        all of them on emulated switches with OpenFlow 1.3, a minute or two
   burnet attack --openflow all         with 1.0 too
   sudo burnet attack --switch ovs      on Open vSwitch, which it starts for itself
   burnet attack --family identity --case fork-bomb
@@ -179,7 +181,7 @@ fn try_all(
 
 /// One attack, from its trials to its verdict, and what is measured beside it.
 fn score(case: &Case, combination: Combination, rounds: Option<u16>) -> Score {
-    let mut tries = 0;
+    let (mut tries, began) = (0, Instant::now());
     let (evidence, verdict) = loop {
         tries += 1;
         let (evidence, verdict) = judged(case, combination);
@@ -188,9 +190,10 @@ fn score(case: &Case, combination: Combination, rounds: Option<u16>) -> Score {
             break (evidence, verdict);
         }
     };
+    let seconds = began.elapsed().as_secs_f64();
     let throughput = rounds.and_then(|rounds| measured(case, rounds));
     let score = Score::new(case, combination, verdict, tries);
-    Score { pings: evidence.pings, lost: evidence.lost.len(), throughput, ..score }
+    Score { pings: evidence.pings, lost: evidence.lost.len(), seconds, throughput, ..score }
 }
 
 /// One trial. Where pings were lost, they must not be lost without the attack, or nothing is shown.

@@ -18,9 +18,9 @@ use crate::config::{self, Config, Installed, Surroundings, users};
 use crate::interpreter::Interpreter;
 use crate::logging;
 use crate::services;
-use crate::zone_numbers::PassedOn;
 use keeper::Keeper;
 use monitor::audit::Batch;
+use monitor::owners::Owners;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Seat, Timing, ZONE_REMARK};
 use package::state::State;
 use rustix::fs::Access;
@@ -58,7 +58,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
         tracing::warn!("{line}");
     }
     granting::say(&config);
-    give_numbers(&mut config)?;
+    let owners = give_numbers(&mut config)?;
     if args.die_with_parent {
         monitor::child::die_with_parent().map_err(|error| {
             CommandError::DidNotWork(format!("the node cannot be tied to its parent: {error}"))
@@ -70,7 +70,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
         keeper.give_to(&users)?;
     }
     make_store(&config, &users)?;
-    let mut plan = plan(config, args, &users)?;
+    let mut plan = Plan { owners, ..plan(config, args, &users)? };
     if args.monolithic {
         baseline::make_monolithic(&mut plan);
     }
@@ -109,17 +109,10 @@ fn make_store(config: &Config, users: &BTreeMap<String, u32>) -> Result<(), Comm
 }
 
 /// An app is known in switches by its number, and keeps it for longer than the node lives. Where nothing is kept it is its place in the list.
-fn give_numbers(config: &mut Config) -> Result<(), CommandError> {
+fn give_numbers(config: &mut Config) -> Result<Owners, CommandError> {
     do_without_a_folder(config);
-    let Some(folder) = &config.node.records else { return Ok(()) };
-    let passed_on = numbering::give_numbers(folder, &mut config.apps)?;
-    for PassedOn { number, from, to } in passed_on {
-        tracing::warn!(
-            "the app {to} has the number {number}, which was {from}'s, since all numbers were given: rules of {from} that are still in \
-             switches are {to}'s now"
-        );
-    }
-    Ok(())
+    let Some(folder) = &config.node.records else { return Ok(Owners::default()) };
+    numbering::give_numbers(folder, &mut config.apps)
 }
 
 /// A state folder that nobody named and that cannot be used keeps no node from running: then nothing is kept.
@@ -180,6 +173,7 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
         find: Some(find),
         reload: Some(reload),
         vouch,
+        owners: Owners::default(),
     })
 }
 

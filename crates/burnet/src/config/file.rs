@@ -22,6 +22,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use zone::{Limits, Sandbox};
 
+use super::binding::{Datapaths, TlsBinding};
 use super::manifests::GrantedBy;
 use super::{AppsTable, ConfigError, LimitsTable, ListenAddress, LogLevel, OpenFlowVersion, Role, users};
 
@@ -85,6 +86,12 @@ pub struct SouthboundTable {
     /// Connections at once.
     #[serde(deserialize_with = "connections")]
     pub max_connections: Option<usize>,
+    /// Connections at once from one address.
+    #[serde(deserialize_with = "connections")]
+    pub max_connections_per_address: Option<usize>,
+    /// Connections from one address that have not finished their handshake.
+    #[serde(deserialize_with = "connections")]
+    pub max_half_open_per_address: Option<usize>,
     /// `[southbound.tls]`.
     pub tls: TlsTable,
 }
@@ -99,8 +106,14 @@ pub struct TlsTable {
     pub private_key: Option<PathBuf>,
     /// The authority of the switches' certificates.
     pub ca_certificate: Option<PathBuf>,
-    /// Whether a connection without TLS is refused.
+    /// Whether a connection without TLS is taken from other machines too.
+    pub allow_plain: Option<bool>,
+    /// Whether a connection without TLS is refused, also from this machine.
     pub required: Option<bool>,
+    /// How datapath ids are bound to certificates.
+    pub binding: Option<TlsBinding>,
+    /// `[southbound.tls.datapaths]`: the certificates that may speak for an id.
+    pub datapaths: Datapaths,
 }
 
 /// `[node]`: the node itself.
@@ -329,7 +342,7 @@ mod tests {
         refused("[southbound]\n\nlisten_on = 1", "line 3: unknown key `listen_on`: did you mean `listen`?");
         refused(
             "[southbound.tls]\nkey = 'k'",
-            "line 2: unknown key `key`: the keys here are certificate, private_key, ca_certificate, required",
+            "line 2: unknown key `key`: the keys here are certificate, private_key, ca_certificate, allow_plain, required, binding, datapaths",
         );
         refused("[node]\nlogs = 'info'", "line 2: unknown key `logs`: did you mean `log`?");
         refused("[app.hub]\nzones = 'process'", "line 2: unknown key `zones`: did you mean `zone`?");

@@ -35,6 +35,20 @@ fn values_that_do_not_go_together_are_refused() {
         refused(&file, &args(&[]), "the role is neither master nor slave");
     }
     refused("[southbound.tls]\nrequired = true", &args(&[]), "required is true, but there is no certificate");
+    let both =
+        "[southbound.tls]\ncertificate = '/c'\nprivate_key = '/k'\nca_certificate = '/a'\nrequired = true";
+    let says_otherwise = RunArgs { allow_plain: true, ..RunArgs::default() };
+    refused(
+        both,
+        &says_otherwise,
+        "southbound.tls.required and allow_plain (or --allow-plain) are both true",
+    );
+    let print = "00:".repeat(31) + "00";
+    refused(
+        &format!("[southbound.tls]\nbinding = 'none'\n[southbound.tls.datapaths]\n1 = '{print}'"),
+        &args(&[]),
+        "binds no datapath id, but southbound.tls.datapaths binds some",
+    );
     let key = RunArgs { tls_key: Some("k".into()), ..RunArgs::default() };
     refused("", &key, "add --tls-cert FILE, or southbound.tls.certificate");
     refused(
@@ -112,7 +126,9 @@ fn the_files_of_tls_come_from_both_and_are_absolute() {
         certificate: "/c".into(),
         private_key: "/home/u/mine.pem".into(),
         ca_certificate: "/a".into(),
+        allow_plain: false,
         required: true,
+        ..tls.clone()
     };
     assert_eq!(tls, expected);
 }

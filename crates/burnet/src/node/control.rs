@@ -10,7 +10,11 @@
 //! It waits only in its poll, touches no packet, and says to the monitor that the node is alive only if every worker has moved.
 
 mod loading;
+mod owning;
+mod pinning;
 mod reloading;
+mod sessions;
+mod starting;
 
 use super::accepting::Accepting;
 use super::desk::{Asker, Desk};
@@ -23,16 +27,16 @@ use super::operator_line::Peer;
 use super::operators::{OPERATORS_MAX, Operators};
 use super::owed::Owed;
 use super::packages::PackageDesk;
+use super::pins::PinKeeper;
 use super::shortfalls::Shortfalls;
 use super::socket::OperatorSocket;
 use super::usage::{UsageDesk, soft_limit};
-use super::worker::{RECORDS_WORKER, WAKER_TOKEN, Worker, WorkerSetup, now_unix_ms};
-use crate::config::{AppGrant, Config, OpenFlowVersion, Role};
+use super::worker::{RECORDS_WORKER, now_unix_ms};
+use crate::config::{AppGrant, Config};
 use crate::descriptors;
-use crate::services;
 use abi::ZoneId;
 use flow::DatapathId;
-use kernel::{Grant, NodeRates};
+use kernel::{Claims, Grant, NodeRates};
 use mio::net::UnixStream;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -41,8 +45,9 @@ use monitor::channel::{Channel, ChannelError};
 use monitor::protocol::{ALIVE_INTERVAL_MS, AUDIT_RECORDS_MAX, FromKernel, ToKernel, split_ports};
 use monitor::{AppRole, AppStatus, Ending, KernelStatus, SAMPLE_INTERVAL_MS, Verb, ZoneKind};
 use ring::Board;
-use southbound::tls::{TlsFiles, load};
-use southbound::{Listeners, RoleWanted, Roster, SouthboundConfig, Versions};
+use sessions::southbound_config;
+use southbound::{Listeners, Roster};
+use starting::start_workers;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::ExitCode;
@@ -116,7 +121,7 @@ fn start(channel: &Channel) -> Result<Control, Fatal> {
     let received = channel
         .receive::<ToKernel>()
         .map_err(|error| Fatal(1, format!("the monitor said nothing: {error}")))?;
-    let ToKernel::Configure { config } = received.message else {
+    let ToKernel::Configure { config, owners_follow } = received.message else {
         return Err(Fatal(1, "the monitor did not begin with the configuration".to_owned()));
     };
     // Without one everything else works, and the monitor does not know whom a crash was in.
@@ -124,7 +129,8 @@ fn start(channel: &Channel) -> Result<Control, Fatal> {
     let config: Config = serde_json::from_value(config)
         .map_err(|error| Fatal(1, format!("the configuration cannot be read: {error}")))?;
     crate::logging::start(config.node.log);
-    Control::new(&config, board)
+    let claims = owning::receive(channel, owners_follow)?;
+    Control::new(&config, board, Arc::new(claims))
 }
 
 struct Control {
@@ -142,6 +148,7 @@ struct Control {
     next_worker: usize,
     from_workers: Receiver<FromWorker>,
     roster: Arc<Roster>,
+    pins: PinKeeper,
     desk: Desk,
     apps: Vec<AppStatus>,
     packages: PackageDesk,
@@ -155,13 +162,14 @@ struct Control {
     loader: Loader,
     turns_seen: Vec<u64>,
     to_monitor: Vec<FromKernel>,
+    claims: Arc<Claims>,
     epoch: Instant,
     ending: Option<Instant>,
     ended_workers: usize,
 }
 
 impl Control {
-    fn new(config: &Config, board: Option<Arc<Board>>) -> Result<Control, Fatal> {
+    fn new(config: &Config, board: Option<Arc<Board>>, claims: Arc<Claims>) -> Result<Control, Fatal> {
         let southbound = southbound_config(config)?;
         let specs: Vec<_> = config.southbound.listen.iter().map(|place| place.0).collect();
         let mut listeners = Listeners::bind(&specs).map_err(|error| Fatal(2, error.to_string()))?;
@@ -171,10 +179,12 @@ impl Control {
         poll.registry().register(&mut socket.listener, OPERATORS, Interest::READABLE).map_err(ours)?;
         let waker = Arc::new(Waker::new(poll.registry(), WORKERS).map_err(ours)?);
         let (control_line, from_workers) = ControlLine::new(waker);
-        let roster = Arc::new(Roster::new(southbound.max_connections, southbound.max_half_open_per_address));
+        let roster = Arc::new(Roster::new(southbound.caps()));
+        let pins = PinKeeper::open(config.node.records.as_deref(), &roster).map_err(|said| Fatal(2, said))?;
         let epoch = Instant::now();
         let (workers, threads) =
-            start_workers(config, &southbound, &roster, &control_line, epoch, &board).map_err(ours)?;
+            start_workers(config, &southbound, &roster, &control_line, epoch, &board, &claims)
+                .map_err(ours)?;
         for address in listeners.addresses() {
             tracing::info!("listening for switches on {address}");
         }
@@ -192,6 +202,7 @@ impl Control {
             next_worker: 0,
             from_workers,
             roster,
+            pins,
             desk: Desk::default(),
             apps: Vec::new(),
             packages: PackageDesk::new(config.packages.clone()),
@@ -203,6 +214,7 @@ impl Control {
             left_of_reload: None,
             loader: Loader::new(Mark::of_control(board), control_line),
             to_monitor: vec![FromKernel::Ready],
+            claims,
             epoch,
             ending: None,
             ended_workers: 0,
@@ -248,9 +260,12 @@ impl Control {
             }
             self.give_up_loading();
             self.count_zones();
+            self.tell_owners();
+            self.pins.keep(&self.roster);
             self.tell_monitor(channel);
         }
         self.socket.remove();
+        self.pins.finish(&self.roster);
         self.part_with_workers();
         Ok(())
     }
@@ -338,7 +353,7 @@ impl Control {
 
     fn on_monitor(&mut self, message: ToKernel, fds: Vec<OwnedFd>) {
         match message {
-            ToKernel::Configure { .. } => {}
+            ToKernel::Configure { .. } | ToKernel::Owned { .. } => {}
             ToKernel::AttachZone { zone, app, generation, ports, grant } => match AppGrant::read(grant) {
                 Ok(grant) => {
                     self.tell_grant(&app, &grant);
@@ -636,6 +651,11 @@ impl Control {
                 let peer = self.operators.peer(asker);
                 self.ask_reload(asker, app, peer)
             }
+            Question::Pins => Some(self.pins_view()),
+            Question::ForgetPin { datapath } => {
+                let peer = self.operators.peer(asker);
+                Some(self.forget_pin(datapath, peer))
+            }
             Question::AddApp { app } => {
                 let peer = self.operators.peer(asker);
                 Some(self.add_app(app, peer))
@@ -747,7 +767,6 @@ impl Control {
         let Answer::Flows(switches) = &mut answer else { return answer };
         for flow in switches.iter_mut().flat_map(|switch| &mut switch.flows) {
             flow.owner = match flow.owner.parse::<u16>() {
-                Ok(0) => "kernel".to_owned(),
                 Ok(zone) => {
                     let app = self.apps.iter().find(|status| status.zone == zone);
                     app.map_or_else(|| format!("zone {zone}"), |status| status.app.clone())
@@ -760,113 +779,6 @@ impl Control {
 }
 
 type Threads = Vec<std::thread::JoinHandle<io::Result<()>>>;
-
-fn start_workers(
-    config: &Config,
-    southbound: &SouthboundConfig,
-    roster: &Arc<Roster>,
-    control: &ControlLine,
-    epoch: Instant,
-    board: &Option<Arc<Board>>,
-) -> io::Result<(Vec<WorkerLine>, Threads)> {
-    let mut polls = Vec::new();
-    let mut lines = Vec::new();
-    for _ in 0..config.southbound.workers {
-        let poll = Poll::new()?;
-        let (line, post) = WorkerLine::new(Arc::new(Waker::new(poll.registry(), WAKER_TOKEN)?));
-        polls.push((poll, post));
-        lines.push(line);
-    }
-    let mut threads = Vec::new();
-    for (number, (poll, post)) in polls.into_iter().enumerate() {
-        let (southbound, roster, control, peers) =
-            (southbound.clone(), roster.clone(), control.clone(), lines.clone());
-        let limits = config.limits;
-        let has_store = config.apps.iter().any(services::keeps_the_store);
-        let mark = Mark::of_worker(board.clone(), number);
-        let seed = drawn_seed()?;
-        let body = move || {
-            pin(number);
-            let setup = WorkerSetup {
-                number,
-                poll,
-                southbound,
-                roster,
-                post,
-                control,
-                peers,
-                epoch,
-                limits,
-                mark,
-                seed,
-                has_store,
-            };
-            Worker::new(setup)?.run()
-        };
-        threads.push(std::thread::Builder::new().name(format!("worker-{number}")).spawn(body)?);
-    }
-    Ok((lines, threads))
-}
-
-/// A number that no app can know, of the system's randomness.
-fn drawn_seed() -> io::Result<u64> {
-    let mut random = [0; 8];
-    let drawn = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    if drawn < random.len() {
-        return Err(io::Error::other("the system gives no random numbers"));
-    }
-    Ok(u64::from_ne_bytes(random))
-}
-
-/// Keeps a worker on one core, so that its sessions stay in that core's caches. A machine with fewer cores than workers shares them out.
-fn pin(number: usize) {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let Ok(allowed) = sched_getaffinity(None) else { return };
-    let cores: Vec<_> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
-    // With one core there is nothing to choose.
-    if cores.len() < 2 {
-        return;
-    }
-    let mut own = CpuSet::new();
-    own.set(cores[number % cores.len()]);
-    if let Err(error) = sched_setaffinity(None, &own) {
-        tracing::debug!(worker = number, "the worker is not pinned to a core: {error}");
-    }
-}
-
-fn southbound_config(config: &Config) -> Result<SouthboundConfig, Fatal> {
-    let given = &config.southbound;
-    let tls = given.tls.as_ref().map(|tls| {
-        load(&TlsFiles {
-            certificate: tls.certificate.clone(),
-            private_key: tls.private_key.clone(),
-            client_ca: tls.ca_certificate.clone(),
-        })
-    });
-    Ok(SouthboundConfig {
-        versions: Versions {
-            v1_0: given.versions.contains(&OpenFlowVersion::V1_0),
-            v1_3: given.versions.contains(&OpenFlowVersion::V1_3),
-        },
-        role: role_wanted(given.role, given.role_generation_id),
-        echo_interval_ms: given.echo_interval_ms,
-        echo_timeout_ms: given.echo_timeout_ms,
-        handshake_timeout_ms: given.handshake_timeout_ms,
-        max_connections: given.max_connections,
-        tls: tls.transpose().map_err(|error| Fatal(2, error.to_string()))?,
-        tls_required: given.tls.as_ref().is_some_and(|tls| tls.required),
-        ..SouthboundConfig::default()
-    })
-}
-
-fn role_wanted(role: Role, generation_id: u64) -> RoleWanted {
-    match role {
-        Role::NoChange => RoleWanted::NoChange,
-        Role::Equal => RoleWanted::Equal,
-        Role::Master => RoleWanted::Master { generation_id },
-        Role::Slave => RoleWanted::Slave { generation_id },
-    }
-}
 
 #[cfg(test)]
 mod tests {

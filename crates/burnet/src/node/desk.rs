@@ -435,12 +435,23 @@ fn flow_stats(multipart: u16, body: &[u8]) -> Result<Vec<FlowStats>, String> {
     }
 }
 
+/// How the operator sees that no app of this node has made a rule.
+const FOREIGN: &str = "foreign";
+
+/// Whose rule carries this cookie: of a zone its number, in the place of which its name is put by who knows the apps.
+fn owner(cookie: u64) -> String {
+    match ZoneId::owner_of(cookie) {
+        _ if cookie == kernel::OWN_COOKIE => "kernel".to_owned(),
+        zone if zone == ZoneId::KERNEL || zone.0 > kernel::zones::MAX_ZONE => FOREIGN.to_owned(),
+        zone => zone.to_string(),
+    }
+}
+
 fn flow_view(entry: &FlowStats) -> FlowView {
     FlowView {
         table: entry.table_id,
         priority: entry.priority,
-        // The name is put in by who knows the apps.
-        owner: ZoneId::owner_of(entry.cookie).to_string(),
+        owner: owner(entry.cookie),
         cookie: format!("{:#x}", entry.cookie),
         duration_s: f64::from(entry.duration_s) + f64::from(entry.duration_ns) / 1e9,
         idle_timeout_s: entry.idle_timeout_s,
@@ -571,6 +582,15 @@ mod tests {
         let found = flows(&answers);
         assert!(found[0].0 > 100_000 && found[0].1 == Some(left_out), "{found:?}");
         assert_eq!(found[1], (0, Some(left_out)));
+    }
+
+    #[test]
+    fn a_rule_is_the_kernels_by_its_mark_alone_and_that_of_another_controller_is_foreign() {
+        assert_eq!(owner(kernel::OWN_COOKIE), "kernel");
+        for cookie in [0, 1, 64 << 48, u64::MAX, kernel::OWN_COOKIE ^ 1] {
+            assert_eq!(owner(cookie), "foreign", "{cookie:#x}");
+        }
+        assert_eq!(owner(ZoneId(63).stamp(kernel::OWN_COOKIE)), "63");
     }
 
     #[test]

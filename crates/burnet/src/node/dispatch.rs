@@ -7,6 +7,7 @@
 //! In: events of switches, while a connection is read. Out: frames in the zones' rings, faults and effects for the worker to act on. Never
 //! waits for a zone, and never ends one: it notes the fault.
 
+use super::held::Held;
 use super::pauses::Pauses;
 use super::storm::StormWatch;
 use super::switch_faults::SwitchFaults;
@@ -39,6 +40,8 @@ pub(super) struct Dispatch {
     pub switch_faults: SwitchFaults,
     /// Frames for the node itself: of one turn, and so bounded by what a turn reads.
     pub to_node: Vec<Vec<u8>>,
+    /// Packet-ins of switches of which apps do not hear yet.
+    pub held: Held,
     /// Memory for answers of which a zone may not see all.
     pub cut_down: Vec<u8>,
     /// The time of this turn.
@@ -61,6 +64,7 @@ impl Dispatch {
             storm: StormWatch::new(),
             switch_faults: SwitchFaults::default(),
             to_node: Vec::new(),
+            held: Held::default(),
             cut_down: Vec::new(),
             now_ms: 0,
         }
@@ -91,6 +95,33 @@ impl Dispatch {
                 self.deliver_control(zone, visible);
                 self.cut_down = cut_down;
             }
+        }
+    }
+
+    /// Switches that have said which rules they have: who hears of switches hears of them, and then what they have sent up since they came up.
+    pub fn report_ready(&mut self) {
+        while let Some(datapath) = self.kernel.next_ready() {
+            let Some(up) = self.kernel.switch(datapath) else { continue };
+            let mut frame = std::mem::take(&mut self.cut_down);
+            frame.clear();
+            // Apps do not look at its place among the events.
+            if write::switch_up(&mut frame, 0, &up) {
+                self.kernel.hearers_of(kind::SWITCH_UP).for_each(|zone| self.deliver_control(zone, &frame));
+            }
+            self.cut_down = frame;
+            let packets = self.held.take(datapath);
+            let mut rest = packets.as_slice();
+            while let Ok((packet, behind)) = Frame::split(rest) {
+                self.hear_frame(packet.bytes);
+                rest = behind;
+            }
+        }
+        let dropped = self.held.take_dropped();
+        if dropped > 0 {
+            tracing::warn!(
+                dropped,
+                "packet-ins of switches are dropped that have not said yet which rules they have"
+            );
         }
     }
 
@@ -131,11 +162,15 @@ impl Dispatch {
             Ok(frame) => frame,
             Err(malformed) => return tracing::error!("southbound made a frame that is none: {malformed}"),
         };
+        let is_packet_in = frame.header.kind.get() == kind::PACKET_IN;
+        if is_packet_in && self.kernel.is_held(frame.datapath()) {
+            return self.held.push(frame.datapath(), bytes);
+        }
         let hearers = match self.kernel.on_event(&frame, self.now_ms, &mut self.effects) {
             Ok(hearers) => hearers,
             Err(malformed) => return tracing::error!("southbound made an event that is none: {malformed}"),
         };
-        if frame.header.kind.get() == kind::PACKET_IN {
+        if is_packet_in {
             return self.hear_packet_in(&frame, hearers);
         }
         let mut waits = false;
@@ -146,6 +181,7 @@ impl Dispatch {
         self.waited += usize::from(waits);
         if frame.header.kind.get() == kind::SWITCH_DOWN {
             self.pauses.forget(frame.datapath());
+            drop(self.held.take(frame.datapath()));
         }
     }
 

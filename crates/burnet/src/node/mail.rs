@@ -386,6 +386,11 @@ impl ControlLine {
         Ok(())
     }
 
+    /// Has the control thread look at what there is beside letters.
+    pub fn wake(&self) {
+        let _ = self.waker.wake();
+    }
+
     /// Sends the last letter of a thread, which may wait.
     pub fn send_last(&self, letter: FromWorker) -> Result<(), SendError<FromWorker>> {
         self.letters.send(letter)?;

@@ -43,6 +43,13 @@ pub enum Question {
         /// Which.
         app: String,
     },
+    /// The certificates to which datapath ids are pinned.
+    Pins,
+    /// That the next certificate that speaks for an id is its first.
+    ForgetPin {
+        /// Which id.
+        datapath: DatapathId,
+    },
     /// That the node leaves safe mode.
     LeaveSafeMode,
     /// That the node reads its configuration anew, and what has changed holds.
@@ -67,12 +74,26 @@ pub enum Answer {
     Apps(Vec<AppView>),
     /// What the node and its apps use.
     Usage(UsageView),
+    /// The certificates to which datapath ids are pinned, by id.
+    Pins(Vec<PinView>),
     /// What is different since the configuration was read anew.
     Reloaded(ReloadView),
     /// It is being done.
     Done,
     /// It is not done, and why.
     Refused(String),
+}
+
+/// The certificate to which a datapath id is pinned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PinView {
+    /// The id.
+    pub datapath: DatapathId,
+    /// The certificate's SHA-256 fingerprint.
+    pub certificate: String,
+    /// Whether a switch with this id is up.
+    pub up: bool,
 }
 
 /// What became of a configuration that was read anew.

@@ -33,13 +33,13 @@ struct Count {
 pub struct Refusals(BTreeMap<(ZoneId, Cause), Count>);
 
 impl Refusals {
-    /// One more.
-    pub fn count(&mut self, zone: ZoneId, refusal: &Refusal) {
+    /// One more. Of the first of its kind the words are kept.
+    pub fn count(&mut self, zone: ZoneId, refusal: &Refusal, words: impl FnOnce() -> String) {
         let cause = cause(refusal);
         match self.0.get_mut(&(zone, cause)) {
             Some(count) => count.count += 1,
             None => {
-                let count = Count { capability: needed(refusal), count: 1, first: refusal.to_string() };
+                let count = Count { capability: needed(refusal), count: 1, first: words() };
                 self.0.insert((zone, cause), count);
             }
         }
@@ -86,16 +86,20 @@ mod tests {
     use super::*;
     use flow::DatapathId;
 
+    fn count(refusals: &mut Refusals, zone: ZoneId, refusal: &Refusal) {
+        refusals.count(zone, refusal, || refusal.to_string());
+    }
+
     #[test]
     fn a_flood_of_refusals_is_one_record_for_each_app_and_capability() {
         let mut refusals = Refusals::default();
         let needs = |capability| Refusal::Needs(capability);
         for _ in 0..1_000 {
-            refusals.count(ZoneId(1), &needs(Capability::PacketOut));
-            refusals.count(ZoneId(2), &needs(Capability::PacketOut));
-            refusals.count(ZoneId(2), &Refusal::NotFor(Capability::Query));
+            count(&mut refusals, ZoneId(1), &needs(Capability::PacketOut));
+            count(&mut refusals, ZoneId(2), &needs(Capability::PacketOut));
+            count(&mut refusals, ZoneId(2), &Refusal::NotFor(Capability::Query));
         }
-        refusals.count(ZoneId(2), &Refusal::NoSuchSwitch(DatapathId(1)));
+        count(&mut refusals, ZoneId(2), &Refusal::NoSuchSwitch(DatapathId(1)));
         let records = refusals.take(5, |zone| if zone == ZoneId(1) { "hub" } else { "mine" });
         let said: Vec<_> = records
             .iter()

@@ -28,13 +28,15 @@ use super::zones::{Fault, ZoneEnd};
 use crate::config::NodeLimits;
 use abi::command::{Command, QueryAnswer, StatsRequest, What};
 use abi::event::{
-    ANSWER_LOST, Audit, NO_SUCH_SERVICE, Observed, Packages, Query, QueryReply, SERVICE_BUSY, SoftLimit,
-    Topic, kind, write,
+    ANSWER_LOST, Audit, NO_ANSWER_IN_TIME, NO_SUCH_SERVICE, Observed, Packages, Query, QueryReply,
+    SERVICE_BUSY, SoftLimit, Topic, kind, write,
 };
 use abi::store;
 use abi::{Frame, ZoneId};
 use flow::{DatapathId, ErrorCode};
-use kernel::{Asked, Decision, Effect, Grant, Kernel, NodeRates, QuotaKind, Refusal, Unanswered, ZoneSet};
+use kernel::{
+    Asked, Claims, Decision, Effect, Grant, Kernel, NodeRates, QuotaKind, Refusal, Unanswered, ZoneSet,
+};
 use mio::{Events, Poll, Token};
 use monitor::{LINES_PER_S_MAX, ZoneCounts};
 use southbound::{NotAdopted, Refused, Roster, Southbound, SouthboundConfig, Tag};
@@ -76,6 +78,10 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 /// asked to wake anybody.
 const PAUSED_SLEEP: Duration = Duration::from_millis(1);
 
+/// While a switch claims a datapath id that another session has, or has been asked whether it lives: a second is all that this may take, and most of it
+/// is the time to answer.
+const CLAIMS_SLEEP: Duration = Duration::from_millis(10);
+
 /// How often time-outs are looked at and the apps' clock ticks.
 const TICK_MS: u64 = 1_000;
 
@@ -114,6 +120,8 @@ pub struct WorkerSetup {
     pub seed: u64,
     /// Whether the node runs the service that keeps the store.
     pub has_store: bool,
+    /// The owners of groups and meters, for all workers.
+    pub claims: Arc<Claims>,
 }
 
 /// The token with which the waker is registered.
@@ -152,6 +160,7 @@ pub struct Worker {
     /// What was refused and is not in the records yet.
     to_record: Refusals,
     giving_way: GivingWay,
+    claims: Arc<Claims>,
     /// Memory for effects, empty.
     spare_effects: Vec<Effect>,
     ending: bool,
@@ -163,9 +172,10 @@ impl Worker {
         let WorkerSetup {
             number, poll, southbound, roster, post, control, peers, epoch, limits, mark, ..
         } = setup;
-        let WorkerSetup { seed, has_store, .. } = setup;
+        let WorkerSetup { seed, has_store, claims, .. } = setup;
         let mut kernel = Kernel::new(seed);
         limit(&mut kernel, &limits);
+        kernel.share_claims(claims.clone());
         if has_store {
             kernel.expect_store();
         }
@@ -198,6 +208,7 @@ impl Worker {
             has_letters: false,
             to_record: Refusals::default(),
             giving_way: GivingWay::default(),
+            claims,
             spare_effects: Vec::new(),
             ending: false,
         })
@@ -222,12 +233,15 @@ impl Worker {
     }
 
     fn how_long_to_sleep(&mut self) -> Duration {
-        let mut asleep = !self.southbound.has_backlog() && self.left.is_empty() && !self.has_letters;
+        let is_to_ask = self.dispatch.kernel.asks_next_ms().is_some_and(|at_ms| at_ms <= self.now_ms);
+        let mut asleep =
+            !is_to_ask && !self.southbound.has_backlog() && self.left.is_empty() && !self.has_letters;
         for (_, zone) in self.dispatch.zones.iter() {
             asleep &= zone.about_to_sleep();
         }
         match asleep {
             true if self.southbound.has_paused() => PAUSED_SLEEP,
+            true if self.southbound.has_claims() => CLAIMS_SLEEP,
             true => LONGEST_SLEEP,
             false => Duration::ZERO,
         }
@@ -242,6 +256,7 @@ impl Worker {
         self.read_letters();
         self.serve_zones();
         self.tick();
+        self.settle_claims();
         self.ask_for_owners();
         self.write();
         // Those that flood come last, when what others have said is with the apps and what apps have commanded is with the switches.
@@ -489,7 +504,8 @@ impl Worker {
                 sizes::tell_of_unknown_sizes(datapath, entries_if_unknown)
             }
             Effect::RefusedByQuota { zone, kind, hard } => {
-                self.to_record.count(zone, &Refusal::Quota { kind, hard });
+                let refusal = Refusal::Quota { kind, hard };
+                self.to_record.count(zone, &refusal, || refusal.to_string());
             }
             Effect::SoftLimit { zone, datapath, kind, used, soft, hard } => {
                 let quota = kind as u16;
@@ -498,10 +514,12 @@ impl Worker {
         }
     }
 
-    /// Switches that came up a moment ago are asked which rules they have, behind what this turn had for them.
+    /// Switches that came up in this turn are asked which rules they have.
     fn ask_for_owners(&mut self) {
         self.dispatch.kernel.ask_for_owners(self.now_ms, &mut self.dispatch.effects);
         self.carry_out_effects();
+        self.dispatch.report_ready();
+        self.serve_trusted();
     }
 
     /// What the kernel wants to know of a switch. Behind a barrier, so that all that was sent before is counted; of whose the rules are, what was
@@ -520,7 +538,7 @@ impl Worker {
                     && self.ask(datapath, ticket, &questions::all_flows()).is_ok());
         if !asked_now {
             self.dispatch.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, self.now_ms);
-        } else if asked == Asked::TableSizes {
+        } else if matches!(asked, Asked::TableSizes | Asked::Owners) {
             // Its answer tells, without a wait, that the switch has passed the question over. If it does not go out, time tells.
             let barrier = Command { wants_receipt: true, ..barrier };
             let _ = self.southbound.send(datapath, &barrier, 0, tag);
@@ -574,6 +592,9 @@ impl Worker {
         self.next_tick_ms = self.now_ms + TICK_MS;
         self.dispatch.kernel.check_meters(self.now_ms, &mut self.dispatch.effects);
         self.tell_refusals();
+        for (asker, ticket) in self.dispatch.kernel.expire_queries(self.now_ms) {
+            self.answer(asker, ticket, NO_ANSWER_IN_TIME, false, &[]);
+        }
         let Worker { southbound, dispatch, now_ms, .. } = self;
         southbound.on_tick(*now_ms, &mut |event| dispatch.hear(event));
         let faults = self.dispatch.switch_faults.take(self.now_ms, now_unix_ms());
@@ -592,6 +613,12 @@ impl Worker {
                 self.dispatch.faults.push((zone, fault));
             }
         }
+    }
+
+    /// Two sessions that claim one datapath id: one of them yields.
+    fn settle_claims(&mut self) {
+        let Worker { southbound, dispatch, now_ms, .. } = self;
+        southbound.settle(*now_ms, &mut |event| dispatch.hear(event));
     }
 
     /// What was put together in this turn leaves.
@@ -618,6 +645,9 @@ impl Worker {
         }
         self.dispatch.to_node.drain(..).for_each(|frame| self.unsent.push_frame(frame));
         self.unsent.send(&self.control);
+        if self.claims.has_changes() {
+            self.control.wake();
+        }
     }
 
     fn end_zone(&mut self, zone: ZoneId, fault: Fault) {

@@ -20,10 +20,8 @@ struct Silent {
 
 impl Silent {
     fn connect(bench: &mut Bench, datapath: DatapathId) -> Silent {
-        let before = bench.worker.dispatch.kernel.switches().count();
-        let stream = bench.connect(&handshake(datapath));
+        let stream = bench.come_up(datapath);
         stream.set_nonblocking(true).unwrap();
-        bench.turn_until(|worker| worker.dispatch.kernel.switches().count() == before + 1);
         Silent { stream, read: Vec::new(), flow_mods: 0, passed_over: 0 }
     }
 

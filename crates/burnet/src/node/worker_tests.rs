@@ -6,9 +6,10 @@ use abi::command::{Ask, FlowMod, Log, Publish, Subscribe, write as command};
 use abi::event::Event;
 use flow::canonical::{write_instructions, write_match};
 use flow::text::{parse_instructions, parse_match};
+use flow::{Field, Match, PortNo};
 use kernel::Bounds;
 use monitor::audit::Record;
-use openflow::message::{Body, FeaturesReply, Hello};
+use openflow::message::{Body, FeaturesReply, Hello, NO_BUFFER, PacketIn};
 use openflow::{Message, Version};
 use ring::{AppEnd, Port, Sizes};
 use southbound::SwitchRecord;
@@ -38,7 +39,7 @@ impl Bench {
             number: 0,
             poll,
             southbound: SouthboundConfig::default(),
-            roster: Arc::new(Roster::new(8, 8)),
+            roster: Arc::new(Roster::new(SouthboundConfig::default().caps())),
             post,
             control,
             peers: vec![line.clone()],
@@ -47,6 +48,7 @@ impl Bench {
             mark: Mark::default(),
             seed: 7,
             has_store: true,
+            claims: Arc::default(),
         };
         Bench { worker: Worker::new(setup).unwrap(), line, reports, events: Events::with_capacity(8) }
     }
@@ -85,6 +87,16 @@ impl Bench {
         assert!(self.line.send(ToWorker::Adopt(mio::net::TcpStream::from_std(stream), peer)).is_ok());
         self.turn();
         switch.write_all(said).unwrap();
+        switch
+    }
+
+    /// A switch of 1.0 comes up, and refuses to say which rules it has.
+    fn come_up(&mut self, datapath: DatapathId) -> TcpStream {
+        let switch = self.connect(&handshake(datapath));
+        self.turn_until(|worker| worker.dispatch.kernel.is_held(datapath));
+        self.worker.dispatch.kernel.on_no_answer(datapath, Asked::Owners, Unanswered::Refused, 0);
+        self.turn();
+        assert!(self.worker.dispatch.kernel.switch(datapath).is_some());
         switch
     }
 
@@ -184,6 +196,32 @@ fn no_app_ends_another_by_publishing_more_than_it_reads() {
     assert!(refused.iter().all(|why| why == "1 who listen do not keep up, and did not get it"));
     let heard = victim.hear(|event| matches!(event, Event::Topic(_)).then_some(()));
     assert!((1..20).contains(&heard.len()), "{}", heard.len());
+}
+
+#[test]
+fn a_query_that_nobody_answers_is_over_after_ten_seconds_and_its_asker_hears_so() {
+    let mut bench = Bench::new();
+    let mut service = bench.attach(VICTIM, "paths", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut asker = bench.attach(ATTACKER, "asker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    // As many as may be open.
+    assert_eq!(asker.command(256, What::Query(Ask { service: "paths", payload: &[] })), 256);
+    bench.turn();
+    let status = |event: &Event<'_>| match event {
+        Event::QueryReply(reply) => Some(reply.status),
+        _ => None,
+    };
+    bench.worker.now_ms = 9_000;
+    bench.turn();
+    assert_eq!(asker.hear(status), [0; 0]);
+    bench.worker.now_ms = 11_000;
+    bench.turn();
+    assert_eq!(asker.hear(status), [NO_ANSWER_IN_TIME; 256]);
+    let asked = service.hear(|event| matches!(event, Event::Query(_)).then_some(()));
+    assert_eq!(asked.len(), 256);
+    assert_eq!(asker.command(1, What::Query(Ask { service: "paths", payload: &[] })), 1);
+    bench.turn();
+    let asked = service.hear(|event| matches!(event, Event::Query(_)).then_some(()));
+    assert_eq!(asked.len(), 1, "there is room for it");
 }
 
 #[test]
@@ -364,7 +402,7 @@ fn a_command_for_another_workers_switch_is_neither_refused_nor_counted_twice() {
         ports: Vec::new(),
         since_ms: 0,
     };
-    assert!(bench.worker.roster.join(here).is_ok());
+    assert!(bench.worker.roster.join(here, None).is_some());
     assert_eq!(app.command(1, What::Barrier), 1);
     bench.turn();
     assert_eq!((counters(&bench).commands, counters(&bench).refusals), (1, 1), "the other counts it");
@@ -375,8 +413,7 @@ fn a_command_for_another_workers_switch_is_neither_refused_nor_counted_twice() {
 #[test]
 fn a_rule_is_whose_whose_add_was_sent_and_of_one_that_cannot_be_sent_nobodys() {
     let mut bench = Bench::new();
-    let _switch = bench.connect(&handshake(DatapathId(1)));
-    bench.turn_until(|worker| worker.dispatch.kernel.switches().count() == 1);
+    let _switch = bench.come_up(DatapathId(1));
     let mut victim = bench.attach(VICTIM, "victim", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let mut said = |app: &mut App, matching: &str| {
@@ -388,18 +425,65 @@ fn a_rule_is_whose_whose_add_was_sent_and_of_one_that_cannot_be_sent_nobodys() {
     };
     assert_eq!(said(&mut victim, "ip,nw_dst=10.0.0.1"), "");
     let refused = said(&mut attacker, "ip,nw_dst=10.0.0.1");
-    assert!(refused.contains("belongs to app number 1"), "{refused}");
+    assert!(refused.contains("belongs to the app victim"), "{refused}");
     let in_vain = said(&mut victim, "ipv6,ipv6_dst=::1");
     assert!(in_vain.contains("1.0"), "{in_vain}");
     assert_eq!(said(&mut attacker, "ipv6,ipv6_dst=::1"), in_vain, "it is not the victim's");
 }
 
 #[test]
+fn apps_hear_of_a_switch_when_it_has_said_which_rules_it_has_and_then_of_what_it_sent_meanwhile() {
+    let mut bench = Bench::new();
+    let mut app = bench.attach(VICTIM, "app", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let all = kind::bit(kind::SWITCH_UP) | kind::bit(kind::SWITCH_DOWN) | kind::bit(kind::PACKET_IN);
+    app.command(1, What::Subscribe(Subscribe { events: all, packets: &[] }));
+    bench.turn();
+    let mut heard = move || {
+        app.hear(|event| match event {
+            Event::SwitchUp(up) => Some(format!("{} is up", up.datapath)),
+            Event::SwitchDown(id) => Some(format!("{id} is down")),
+            Event::PacketIn(packet) => Some(format!("a packet by port {}", packet.in_port)),
+            _ => None,
+        })
+    };
+    let packet_in = |in_port| PacketIn {
+        buffer_id: NO_BUFFER,
+        total_len: 14,
+        reason: 0,
+        table_id: 0,
+        cookie: u64::MAX,
+        matching: Match::any().with(Field::InPort, PortNo(in_port)),
+        data: vec![0; 14],
+    };
+    let mut said = handshake(DatapathId(1));
+    for in_port in [5, 6] {
+        let body = Body::PacketIn(packet_in(in_port));
+        Message { version: Version::V1_0, xid: 9, body }.encode(&mut said).unwrap();
+    }
+    let switch = bench.connect(&said);
+    bench.turn_until(|worker| worker.dispatch.kernel.is_held(DatapathId(1)));
+    (0..3).for_each(|_| bench.turn());
+    assert_eq!(heard(), Vec::<String>::new());
+    bench.worker.dispatch.kernel.on_no_answer(DatapathId(1), Asked::Owners, Unanswered::Refused, 0);
+    bench.turn();
+    let up = "of:0000000000000001 is up";
+    assert_eq!(heard(), [up, "a packet by port 5", "a packet by port 6"]);
+    drop(switch);
+    bench.turn_until(|worker| worker.dispatch.kernel.switch(DatapathId(1)).is_none());
+    assert_eq!(heard(), ["of:0000000000000001 is down"]);
+}
+
+#[test]
 fn who_breaks_the_protocol_or_is_a_second_switch_of_an_id_that_is_up_is_in_the_records() {
     let mut bench = Bench::new();
-    let _first = bench.connect(&handshake(DatapathId(1)));
-    bench.turn_until(|worker| worker.dispatch.kernel.switches().count() == 1);
-    let second = bench.connect(&handshake(DatapathId(1))).local_addr().unwrap();
+    let mut first = bench.come_up(DatapathId(1));
+    let second = bench.connect(&handshake(DatapathId(1)));
+    bench.turn_until(|worker| worker.southbound.has_claims());
+    bench.worker.now_ms += 1;
+    let mut lives = Vec::new();
+    Message { version: Version::V1_0, xid: 1, body: Body::EchoReply(Vec::new()) }.encode(&mut lives).unwrap();
+    first.write_all(&lives).unwrap();
+    let second = second.local_addr().unwrap();
     let stranger = bench.connect(b"GET / HTTP/1.1\r\n\r\n").local_addr().unwrap();
     bench.turn_until(|worker| worker.southbound.sessions().count() == 1);
     bench.worker.now_ms = TICK_MS;

@@ -24,6 +24,13 @@ const ETH_DST: u32 = field_header(Field::EthDst, false);
 const ETH_SRC: u32 = field_header(Field::EthSrc, false);
 const ETH_TYPE: u32 = field_header(Field::EthType, false);
 
+/// Whether a match begins with one of these fields, whole: then it does not match every packet, whatever follows. None of them needs another field.
+#[inline]
+pub fn begins_with_usual(tlvs: &[u8]) -> bool {
+    tlvs.first_chunk()
+        .is_some_and(|header| matches!(u32::from_be_bytes(*header), IN_PORT | ETH_DST | ETH_SRC | ETH_TYPE))
+}
+
 impl UsualFields {
     /// The fields of a match that has no others, each of them once and without a mask, in any order. No number of 128 bits is on the way, and
     /// no table: it takes a third of the instructions of the way for all matches.

@@ -58,6 +58,7 @@ impl Kernel {
                 }
                 ToKernel::Shutdown => exit(0),
                 ToKernel::Configure { .. }
+                | ToKernel::Owned { .. }
                 | ToKernel::AppAdded { .. }
                 | ToKernel::UnloadTrusted { .. }
                 | ToKernel::Regrant { .. }
@@ -104,7 +105,7 @@ pub fn kernel() {
     let channel = Channel::from_stdin().unwrap();
     assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0, "the socket is still on standard input");
     let received = channel.receive::<ToKernel>().unwrap();
-    let ToKernel::Configure { config } = received.message else { panic!("{received:?}") };
+    let ToKernel::Configure { config, .. } = received.message else { panic!("{received:?}") };
     let board = Board::open(&received.fds[0]).unwrap();
     let mut kernel = Kernel { channel, config, ports: Vec::new(), board };
     if let Some(path) = kernel.config.get("pid_file").and_then(Value::as_str) {

@@ -57,6 +57,7 @@ pub fn plan(apps: Vec<AppSpec>) -> Plan {
         find: None,
         reload: None,
         vouch: None,
+        owners: Default::default(),
     }
 }
 

@@ -142,6 +142,8 @@ pub struct Session {
     state_since_ms: u64,
     last_heard_ms: u64,
     echo_sent: bool,
+    /// Whether it was asked out of turn whether it lives, and nothing came yet.
+    is_probed: bool,
     damage: Window,
     errors: Window,
 }
@@ -180,6 +182,7 @@ impl Session {
             state_since_ms: now_ms,
             last_heard_ms: now_ms,
             echo_sent: false,
+            is_probed: false,
             damage: quiet,
             errors: quiet,
         }
@@ -260,6 +263,7 @@ impl Session {
         self.counters.bytes_in += bytes as u64;
         self.last_heard_ms = now_ms;
         self.echo_sent = false;
+        self.is_probed = false;
     }
 
     /// Takes one message, as it was cut from the stream.
@@ -325,6 +329,18 @@ impl Session {
             self.say(Body::EchoRequest(Vec::new()), turn);
         }
         Ok(())
+    }
+
+    /// Asks the switch at once whether it lives, since somebody claims its datapath id.
+    pub fn probe(&mut self, turn: &mut Turn<'_>) {
+        self.is_probed = true;
+        self.echo_sent = true;
+        self.say(Body::EchoRequest(Vec::new()), turn);
+    }
+
+    /// Whether it was asked so, and nothing came yet.
+    pub fn is_probed(&self) -> bool {
+        self.is_probed
     }
 
     /// The switch may come up: says so, and asks the switch for the role that is wanted.

@@ -23,7 +23,7 @@ impl io::Write for Lines {
 }
 
 /// Runs `act`, and gives back what it wrote into the log.
-fn lines_of(act: impl FnOnce()) -> Vec<String> {
+pub fn lines_of(act: impl FnOnce()) -> Vec<String> {
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -37,7 +37,7 @@ fn lines_of(act: impl FnOnce()) -> Vec<String> {
 }
 
 /// There is one line with all of these in it.
-fn check(lines: &[String], expected: &[&str]) {
+pub fn check(lines: &[String], expected: &[&str]) {
     let found = lines.iter().filter(|line| expected.iter().all(|part| line.contains(part))).count();
     assert_eq!(found, 1, "{expected:?} in {lines:#?}");
 }
@@ -77,10 +77,15 @@ fn the_end_of_a_session_is_one_line_with_the_reason_and_whose_fault_it_is() {
 fn a_duplicate_datapath_id_is_shouted_about() {
     let lines = lines_of(|| {
         let mut node = Node::new(SouthboundConfig::default());
-        let _first = Switch::up(&mut node, Version::V1_3, 7);
+        let mut first = Switch::up(&mut node, Version::V1_3, 7);
         let mut second = Switch::silent(&node);
         second.shake_hands(Version::V1_3, 7);
-        node.until("it is closed", |_| {
+        node.until("it is closed", |node| {
+            node.now_ms += 1;
+            if first.has_heard(|body| matches!(body, openflow::Body::EchoRequest(_))) {
+                first.heard.clear();
+                first.say(Version::V1_3, openflow::Body::EchoReply(Vec::new()));
+            }
             second.pump();
             second.closed
         });

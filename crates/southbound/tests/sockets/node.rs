@@ -6,7 +6,7 @@ use mio::{Events, Poll, Token};
 use southbound::{
     Listeners, Roster, SessionEnd, Southbound, SouthboundConfig, SouthboundEvent, SwitchRecord,
 };
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,8 @@ pub struct Node {
     pub southbound: Southbound,
     pub roster: Arc<Roster>,
     pub now_ms: u64,
+    /// Where connections are taken to come from, instead of where they do.
+    pub as_if_from: Option<IpAddr>,
     pub frames: Vec<Vec<u8>>,
     pub to_zones: Vec<(ZoneId, Vec<u8>)>,
     /// Sessions that ended.
@@ -28,12 +30,17 @@ pub struct Node {
 
 impl Node {
     pub fn new(config: SouthboundConfig) -> Node {
+        let roster = Arc::new(Roster::new(config.caps()));
+        Node::of_worker(config, roster, 0)
+    }
+
+    /// One worker of several, which share a roster.
+    pub fn of_worker(config: SouthboundConfig, roster: Arc<Roster>, number: usize) -> Node {
         let poll = Poll::new().unwrap();
         let mut listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()]).unwrap();
         listeners.register(poll.registry(), 0).unwrap();
-        let roster = Arc::new(Roster::new(config.max_connections, config.max_half_open_per_address));
         let registry = poll.registry().try_clone().unwrap();
-        let southbound = Southbound::new(config, roster.clone(), 0, registry, listeners.len());
+        let southbound = Southbound::new(config, roster.clone(), number, registry, listeners.len());
         Node {
             poll,
             ready: Events::with_capacity(64),
@@ -41,6 +48,7 @@ impl Node {
             southbound,
             roster,
             now_ms: 0,
+            as_if_from: None,
             frames: Vec::new(),
             to_zones: Vec::new(),
             ended: Vec::new(),
@@ -53,7 +61,8 @@ impl Node {
 
     /// One turn of the loop: everything that is ready, and then one flush.
     pub fn turn(&mut self) {
-        let Node { poll, ready, listeners, southbound, now_ms, frames, to_zones, ended, .. } = self;
+        let Node { poll, ready, listeners, southbound, now_ms, frames, to_zones, ended, as_if_from, .. } =
+            self;
         let mut sink = |event: SouthboundEvent<'_>| match event {
             SouthboundEvent::Event(frame) => frames.push(frame.to_vec()),
             SouthboundEvent::ToZone { zone, frame } => to_zones.push((zone, frame.to_vec())),
@@ -71,9 +80,13 @@ impl Node {
                 southbound.on_ready(event.token(), event.into(), *now_ms, &mut sink);
             } else {
                 let Token(index) = event.token();
-                while listeners.accept(index, |stream, peer| drop(southbound.adopt(stream, peer, *now_ms))) {}
+                while listeners.accept(index, |stream, peer| {
+                    let from = SocketAddr::new(as_if_from.unwrap_or(peer.ip()), peer.port());
+                    drop(southbound.adopt(stream, from, *now_ms));
+                }) {}
             }
         }
+        southbound.settle(*now_ms, &mut sink);
         southbound.flush(*now_ms, &mut sink);
     }
 

@@ -17,6 +17,14 @@ fn until_closed(node: &mut Node, switch: &mut Switch) {
     });
 }
 
+/// The switch is asked out of turn whether it lives, and says so, a millisecond later.
+fn until_answered(node: &mut Node, switch: &mut Switch) {
+    switch.heard.clear();
+    node.until("an echo request", |_| switch.has_heard(|body| matches!(body, Body::EchoRequest(_))));
+    node.now_ms += 1;
+    switch.say(Version::V1_3, Body::EchoReply(Vec::new()));
+}
+
 fn check_alive(node: &mut Node, switch: &mut Switch) {
     switch.heard.clear();
     switch.say(Version::V1_3, Body::EchoRequest(b"alive?".to_vec()));
@@ -29,6 +37,7 @@ fn a_second_switch_with_the_same_id_is_told_why_and_the_first_lives_on() {
     let mut first = Switch::up(&mut node, Version::V1_3, 7);
     let mut second = Switch::silent(&node);
     second.shake_hands(Version::V1_3, 7);
+    until_answered(&mut node, &mut first);
     until_closed(&mut node, &mut second);
     let Some(Body::Error(error)) = second.heard.last().map(|message| &message.body) else {
         panic!("no error")
@@ -100,6 +109,36 @@ fn connections_and_half_open_connections_are_capped() {
         until_closed(&mut node, &mut third);
         assert_eq!(node.roster.connections(), 2);
     }
+}
+
+#[test]
+fn one_address_cannot_fill_the_node() {
+    let config =
+        SouthboundConfig { max_connections: 40, max_connections_per_address: 20, ..Default::default() };
+    let mut node = Node::new(config);
+    node.as_if_from = Some("2001:db8::1".parse().unwrap());
+    let greedy: Vec<Switch> = (1..=20).map(|number| Switch::up(&mut node, Version::V1_3, number)).collect();
+    // Another address of the same /64 is the same machine.
+    node.as_if_from = Some("2001:db8::ffff:2".parse().unwrap());
+    let mut one_more = Switch::silent(&node);
+    until_closed(&mut node, &mut one_more);
+    node.as_if_from = Some("10.0.0.1".parse().unwrap());
+    Switch::up(&mut node, Version::V1_3, 100);
+    assert_eq!(greedy.len(), 20);
+}
+
+#[test]
+fn what_refused_switches_still_have_to_hear_keeps_no_switch_from_shaking_hands() {
+    let mut node = Node::new(SouthboundConfig { max_half_open_per_address: 8, ..Default::default() });
+    for _ in 0..32 {
+        let mut stranger = Switch::silent(&node);
+        stranger.say_bytes(b"GET / HTTP/1.1\r\n\r\n");
+        let ended = node.ended.len() + 1;
+        node.until("its session ends", |node| node.ended.len() == ended);
+        // It does not close its end, so the connection lingers.
+        std::mem::forget(stranger);
+    }
+    Switch::up(&mut node, Version::V1_3, 7);
 }
 
 #[test]

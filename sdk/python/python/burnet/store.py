@@ -14,6 +14,8 @@ FAILED: Final = 4
 """The disk failed, which the node's log says more of. Nothing is changed."""
 MORE_KEYS: Final = 5
 """Of a list: these are keys, and there are more of them behind the last."""
+NO_ANSWER_IN_TIME: Final = 0xFFFC
+"""The store has said nothing for ten seconds; ask again later."""
 ANSWER_LOST: Final = 0xFFFD
 """A part of the answer was lost, since the app did not keep up; ask again."""
 BUSY: Final = 0xFFFE

@@ -153,6 +153,14 @@ pub enum Must {
     HurtNobody,
     /// Each of its commands was answered, and whatever came of them hurts nobody.
     HoldOff,
+    /// Its frames come out where it may send them, and no others come out.
+    KeepWithin,
+    /// Its frames come out, and of all switches no more than so many at hosts.
+    MakeFew(u64),
+    /// Switches send up no more than so many packets a second for it, and so many besides.
+    SendFewUp { per_s: u64, besides: u64 },
+    /// It gets no more than so many answers, and others get theirs.
+    BeAnswered(u64),
     /// What it tries is not done, for this reason.
     BeTurnedAway(&'static str),
     /// The node closes the attacker's connection.
@@ -178,16 +186,24 @@ macro_rules! granted {
 }
 pub(super) use granted;
 
+/// The same with what most apps are granted.
+macro_rules! usual_and {
+    ($($line:literal),* $(,)?) => {
+        granted!(
+            "\"packet.in\" = true",
+            "\"packet.out\" = true",
+            "\"rule.write\" = true",
+            "\"stats.read\" = true",
+            $($line),*
+        )
+    };
+}
+
 /// May hear of switches, and nothing else.
 pub const VIEW: &str = granted!();
 
 /// May do what most apps may: hear and send packets, write rules of its own, ask for statistics.
-pub const USUAL: &str = granted!(
-    "\"packet.in\" = true",
-    "\"packet.out\" = true",
-    "\"rule.write\" = true",
-    "\"stats.read\" = true"
-);
+pub const USUAL: &str = usual_and!();
 
 /// May ask a service.
 pub const ASKS: &str = granted!("query = [\"learning-switch\"]");
@@ -200,24 +216,34 @@ pub const SMALL_VIEW: &str =
 pub const FOLDERS: &str = VIEW;
 
 /// The same as [`USUAL`] for a hundred packet-outs a second.
-pub const USUAL_WITH_QUOTAS: &str = granted!(
-    "\"packet.in\" = true",
-    "\"packet.out\" = true",
-    "\"rule.write\" = true",
-    "\"stats.read\" = true",
-    "[app.misbehaving.quotas]",
-    "commands_per_s = 1000",
-    "packet_outs_per_s = 100"
-);
+pub const USUAL_WITH_QUOTAS: &str =
+    usual_and!("[app.misbehaving.quotas]", "commands_per_s = 1000", "packet_outs_per_s = 100");
 
 /// The same, and Nicira's names of fields.
-pub const USUAL_WITH_NAMES: &str = granted!(
-    "\"packet.in\" = true",
-    "\"packet.out\" = true",
-    "\"rule.write\" = true",
-    "\"stats.read\" = true",
-    "vendor = [\"nicira:field\"]"
+pub const USUAL_WITH_NAMES: &str = usual_and!("vendor = [\"nicira:field\"]");
+
+/// The same as [`USUAL`], and may cause a hundred packet-ins a second.
+pub const USUAL_AND_CAUSES_FEW: &str =
+    usual_and!("[app.misbehaving.quotas]", "packet_ins_caused_per_s = 100");
+
+/// The same as [`USUAL`], and may ask for a few statistics a second.
+pub const USUAL_AND_ASKS_LITTLE: &str = usual_and!("[app.misbehaving.quotas]", "stats_per_s = 200");
+
+/// May ask for addresses, and write rules for all of ARP.
+pub const ASKS_FOR_ADDRESSES: &str =
+    granted!("\"packet.out\" = { match = [\"arp,arp_op=1\"] }", "\"rule.write\" = { match = [\"arp\"] }");
+
+/// May send frames of its own address, and write rules for all frames of that kind.
+pub const OWN_FRAMES: &str = granted!(
+    "\"packet.out\" = { match = [\"dl_type=0x88b5,dl_src=02:00:00:00:00:ef\"] }",
+    "\"rule.write\" = { match = [\"dl_type=0x88b5\"] }"
 );
+
+/// May send out of the first port of each switch, and write any rule.
+pub const FIRST_PORT: &str = granted!("\"packet.out\" = { ports = [1] }", "\"rule.write\" = true");
+
+/// May send packets and write rules, and hears no packets.
+pub const DEAF: &str = granted!("\"packet.out\" = true", "\"rule.write\" = true");
 
 /// May do nothing at all.
 pub const NO_CAPABILITY: &str = "[app.misbehaving.capabilities]\n";

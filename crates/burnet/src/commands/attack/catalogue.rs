@@ -4,9 +4,12 @@
 
 mod apps;
 mod commands;
+mod effects;
 mod outside;
 
-use super::case::{Case, Family};
+use openflow::Version;
+
+use super::case::{Case, Family, Must, On, USUAL};
 
 /// The cases of one file each.
 const ALL: [&[Case]; 8] = [
@@ -14,11 +17,19 @@ const ALL: [&[Case]; 8] = [
     commands::OWNERS,
     commands::VENDORS,
     commands::IDENTITY,
-    commands::DEPUTIES,
-    commands::AMPLIFICATION,
+    effects::DEPUTIES,
+    effects::AMPLIFICATION,
     commands::RIGHTS,
     outside::CASES,
 ];
+
+/// What OpenFlow 1.0 has no words for: groups, meters, more than one table.
+const V13: On = On::Only(Version::V1_3);
+
+/// By any app, with what most apps are granted.
+const fn usual(family: Family, name: &'static str, what: &'static str, must: Must) -> Case {
+    Case::app(family, name, what, USUAL, must)
+}
 
 /// How much of a word may be another letter, left out or too much for it still to be what was meant.
 const TYPOS_MAX: usize = 4;
@@ -89,6 +100,28 @@ mod tests {
         for (at, (family, name, _)) in Family::ALL.into_iter().enumerate() {
             assert_eq!(family as usize, at, "{name} is not in its place");
             assert!(all().any(|case| case.family == family), "{name} has no attack");
+        }
+    }
+
+    #[test]
+    fn each_family_that_was_found_open_has_some_and_each_case_says_in_a_line_what_it_tries() {
+        for name in [
+            "vendors",
+            "identity",
+            "deputies",
+            "amplification",
+            "defaults",
+            "shadowing",
+            "folders",
+            "operator",
+            "signers",
+        ] {
+            let family = family(name).unwrap();
+            assert!(all().any(|case| case.family == family) && !family.promise().is_empty(), "{name}");
+        }
+        for Case { name, what, .. } in all() {
+            let is_a_line = (4..=90).contains(&what.len()) && !what.contains('\n') && !what.ends_with('.');
+            assert!(is_a_line, "{name}: {what}");
         }
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::case::{By, Case, LIMITS, QUOTA_LINES, QUOTAS, SMALL};
 use super::folders;
 use super::from_a_package;
+use super::looks::BYSTANDER;
 use super::verdict::ATTACKER;
 
 /// The app that writes over its port.
@@ -38,9 +39,20 @@ pub fn is_at_processes(case: &Case) -> bool {
     ["read-memory", "ptrace", "signals"].contains(&case.name)
 }
 
+/// The innocents that have rules in every switch before it begins.
+pub fn apps_with_rules(case: &Case) -> &'static [&'static str] {
+    let is_at_groups_of_others =
+        ["delete-all-groups", "delete-all-meters", "unknown-group", "unknown-meter"].contains(&case.name);
+    if is_at_groups_of_others { &["firewall", BYSTANDER] } else { &["firewall"] }
+}
+
 /// The node's configuration: the innocents, and the attacker if it is an app.
 pub fn configuration(case: &Case, folder: &Path, server: SocketAddr, goes: Goes) -> String {
-    let innocents = format!("{FIREWALL}[app.learning-switch]\n");
+    let bystander = match apps_with_rules(case).contains(&BYSTANDER) {
+        true => format!("[app.{BYSTANDER}]\n"),
+        false => String::new(),
+    };
+    let innocents = format!("{FIREWALL}[app.learning-switch]\n{bystander}");
     let goes_on = goes == Goes::On;
     let limits = |app: &str| if goes_on { limits(app) } else { String::new() };
     let (own, parent) =

@@ -167,6 +167,28 @@ pub fn features(version: Version, datapath_id: DatapathId) -> Vec<u8> {
     said(version, Body::FeaturesReply(features))
 }
 
+/// What a switch without rules answers to these messages of OpenFlow 1.0, as far as apps are told of it only then: that it has no flow entries, and
+/// to barriers. Of what is cut short, nothing.
+pub fn answers(mut received: &[u8]) -> Vec<u8> {
+    const STATS_REQUEST: u8 = 16;
+    const BARRIER_REQUEST: u8 = 18;
+    let mut said = Vec::new();
+    while let Some(&[version, kind, high, low, a, b, c, d]) = received.first_chunk() {
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        let Some(message) = received.get(..length.max(8)) else { break };
+        // A reply's type is one above its request's. Of statistics it has the type and no flags (1.0, 5.3.5).
+        match (kind, message.get(8..10)) {
+            (STATS_REQUEST, Some([0, 1])) => {
+                said.extend([version, kind + 1, 0, 12, a, b, c, d, 0, 1, 0, 0]);
+            }
+            (BARRIER_REQUEST, _) => said.extend([version, kind + 1, 0, 8, a, b, c, d]),
+            _ => {}
+        }
+        received = &received[length.max(8)..];
+    }
+    said
+}
+
 /// What is said first.
 fn before(attack: SwitchAttack) -> Vec<u8> {
     match attack {
@@ -257,6 +279,20 @@ pub fn port_status(number: u32) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_switch_without_rules_says_so() {
+        let asked = [
+            &[1, 0, 0, 8, 0, 0, 0, 1][..],
+            &[1, 16, 0, 14, 0, 0, 0, 2, 0, 1, 0, 0, 9, 9],
+            &[1, 18, 0, 8, 0, 0, 0, 3],
+            &[1, 16, 0, 12, 0, 0, 0, 4, 0, 0, 0, 0],
+        ];
+        let expected = [&[1, 17, 0, 12, 0, 0, 0, 2, 0, 1, 0, 0][..], &[1, 19, 0, 8, 0, 0, 0, 3]].concat();
+        assert_eq!(answers(&asked.concat()), expected);
+        assert!(answers(&asked[1][..13]).is_empty());
+        assert_eq!(answers(&[1, 18, 0, 0, 0, 0, 0, 3]), answers(asked[2]));
+    }
 
     #[test]
     fn every_attack_has_something_to_say() {

@@ -1,7 +1,7 @@
 //! What somebody at the operator's socket could try: questions without an end, without a reader, without sense, or too many.
 //!
 //! ```text
-//!   OperatorAttack ──> connections to the node's socket, held for the time of the trial ──> how much the kernel process grew
+//!   OperatorAttack ──> connections to the node's socket, held for the time of the trial
 //! ```
 //!
 //! Everything is bounded. It judges nothing.
@@ -23,6 +23,7 @@ pub enum OperatorAttack {
 
 /// Questions of one that reads no answer: their answers would be some hundred MiB.
 const QUESTIONS: usize = 200_000;
+const NEVER_READ: &[u8] = b"\"switches\"\n\"apps\"\n\"usage\"\n{\"flows\":{\"datapath\":null}}\n";
 /// Connections that begin a line, and that say nothing.
 const HALVES: usize = 100;
 const CONNECTIONS: usize = 500;
@@ -61,7 +62,7 @@ pub fn act(attack: OperatorAttack, socket: &Path, time: Duration) -> io::Result<
 /// What is said on each connection, and how often.
 fn said(attack: OperatorAttack) -> (Vec<u8>, usize) {
     match attack {
-        OperatorAttack::NeverReads => (b"\"switches\"\n\"apps\"\n\"usage\"\n".repeat(100), QUESTIONS / 300),
+        OperatorAttack::NeverReads => (NEVER_READ.repeat(100), QUESTIONS / 400),
         OperatorAttack::HalfALine => (b"{\"flows\":{\"data".to_vec(), 1),
         OperatorAttack::HugeLine => (vec![b'a'; CHUNK_BYTES], LINE_BYTES / CHUNK_BYTES),
         OperatorAttack::ManyConnections => (Vec::new(), 0),
@@ -86,22 +87,4 @@ fn write_all(stream: &mut UnixStream, bytes: &[u8], count: usize, until: Instant
         }
     }
     Ok(())
-}
-
-/// The memory that a process has, in bytes; nothing if it has ended.
-pub fn memory_of(pid: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ones_own_memory_can_be_measured() {
-        assert!(memory_of(std::process::id()).is_some_and(|bytes| bytes > 1 << 20));
-        assert_eq!(memory_of(u32::MAX), None);
-    }
 }

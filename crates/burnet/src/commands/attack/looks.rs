@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::case::{By, Case, Must};
+use super::process::Process;
 use super::stop;
 use super::verdict::{ATTACKER, Evidence};
 use crate::commands::own_node::OwnNode;
 use crate::node::client;
-use crate::node::operator::{Answer, AppView, FlowsView, Question};
+use crate::node::operator::{Answer, AppView, FlowsView, Question, SwitchView};
 
 /// How long anything may take that is waited for: a machine that is busy is slow, and that decides nothing.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,12 +52,16 @@ pub fn lasting_rules(node: &OwnNode, switches: usize) -> Option<BTreeSet<Rule>> 
 }
 
 /// Whose rules nobody has a reason to change while a trial goes on.
-const LASTING: [&str; 2] = ["firewall", "kernel"];
+const LASTING: [&str; 3] = ["firewall", "kernel", BYSTANDER];
 
-/// Whether each switch of the trial says that it has a rule of the firewall's.
-pub fn firewall_is_everywhere(node: &OwnNode, switches: usize) -> bool {
-    let has_rule = |switch: &&FlowsView| switch.flows.iter().any(|flow| flow.owner == "firewall");
-    flows(node).iter().filter(has_rule).count() >= switches
+/// The app that has a group and a meter, and a rule that goes when either goes.
+pub const BYSTANDER: &str = "bystander";
+
+/// Whether each switch of the trial says that it has a rule of each of these apps.
+pub fn rules_are_everywhere(node: &OwnNode, apps: &[&str], switches: usize) -> bool {
+    let has_rules =
+        |switch: &&FlowsView| apps.iter().all(|app| switch.flows.iter().any(|flow| flow.owner == *app));
+    flows(node).iter().filter(has_rules).count() >= switches
 }
 
 fn flows(node: &OwnNode) -> Vec<FlowsView> {
@@ -68,9 +73,39 @@ fn flows(node: &OwnNode) -> Vec<FlowsView> {
 
 /// How many switches are up.
 pub fn switches_up(node: &OwnNode) -> usize {
+    switches(node).len()
+}
+
+fn switches(node: &OwnNode) -> Vec<SwitchView> {
     match client::ask(node.socket(), &Question::Switches) {
-        Ok(Answer::Switches(switches)) => switches.len(),
-        _ => 0,
+        Ok(Answer::Switches(switches)) => switches,
+        _ => Vec::new(),
+    }
+}
+
+/// Packets that so many switches have sent up; nothing if not all are there, or one's counts are missing.
+pub fn sent_up(node: &OwnNode, wanted: usize) -> Option<u64> {
+    let all = switches(node);
+    let is_whole = all.len() >= wanted && all.iter().all(|switch| switch.trouble.is_none());
+    is_whole.then(|| all.iter().map(|switch| switch.packet_ins).sum())
+}
+
+/// How often so many switches say which rules they have, until it is over: as an operator asks, one question after the other.
+pub fn answers(node: &OwnNode, wanted: usize, over: &AtomicBool) -> u64 {
+    let mut answers = 0;
+    while !over.load(Ordering::Relaxed) {
+        let is_whole = lasting_rules(node, wanted).is_some();
+        answers += u64::from(is_whole && !over.load(Ordering::Relaxed));
+        std::thread::sleep(LOOK);
+    }
+    answers
+}
+
+/// The kernel process, if the node says which it is.
+pub fn kernel(node: &OwnNode) -> Option<Process> {
+    match client::ask(node.socket(), &Question::Node) {
+        Ok(Answer::Node(view)) => Process::of(view.pid),
+        _ => None,
     }
 }
 
@@ -171,7 +206,11 @@ pub fn has_come(case: &Case, node: &OwnNode) -> bool {
         Must::BeDenied => has_ended(node) || says(node, "misbehaving: tried "),
         Must::BeCutShort => lines_left_out(node),
         Must::OwnItsRules => !owners(node).is_empty(),
-        Must::HoldOff => is_told(),
+        Must::HoldOff
+        | Must::KeepWithin
+        | Must::MakeFew(_)
+        | Must::SendFewUp { .. }
+        | Must::BeAnswered(_) => is_told(),
         Must::KeepOut | Must::HurtNobody | Must::BeCutOff | Must::BeTurnedAway(_) => true,
     }
 }
@@ -194,7 +233,7 @@ pub fn owners(node: &OwnNode) -> Vec<String> {
 const NOWHERE: &str = "output:65261";
 
 /// The apps that nobody attacks with.
-const INNOCENT: [&str; 2] = ["firewall", "learning-switch"];
+const INNOCENT: [&str; 3] = ["firewall", "learning-switch", BYSTANDER];
 
 /// Looks at the apps until it is over: how the attacker ended, and whom it took with it.
 pub fn look(socket: &Path, over: &AtomicBool) -> Evidence {

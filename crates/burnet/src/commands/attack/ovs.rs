@@ -14,6 +14,7 @@ mod relay;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
@@ -23,6 +24,8 @@ use daemons::Daemons;
 use hosts::Hosts;
 pub use hosts::Ping;
 use relay::Relays;
+
+use super::arrivals::Arrivals;
 
 /// How many switches and hosts a network has.
 pub const SWITCHES: usize = 3;
@@ -42,11 +45,11 @@ pub struct Network {
 }
 
 impl Network {
-    /// Starts them.
+    /// Starts them. What comes to hosts is noted there.
     ///
     /// # Errors
     /// A process did not start, and what it said.
-    pub fn start(version: Version, controller: SocketAddr) -> io::Result<Network> {
+    pub fn start(version: Version, controller: SocketAddr, arrivals: &Arc<Arrivals>) -> io::Result<Network> {
         // One process may have several.
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -54,7 +57,7 @@ impl Network {
         let daemons = Daemons::start(folder)?;
         let relays = Relays::start(daemons.folder(), controller)?;
         daemons.configure(version)?;
-        let hosts = Hosts::connect(daemons.folder())?;
+        let hosts = Hosts::connect(daemons.folder(), arrivals)?;
         Ok(Network { hosts, relays, _daemons: daemons })
     }
 

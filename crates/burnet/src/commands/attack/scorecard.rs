@@ -37,6 +37,8 @@ pub struct Score {
     pub pings: usize,
     /// Of these, those without an answer.
     pub lost: usize,
+    /// Seconds that it took, all tries together.
+    pub seconds: f64,
     /// What a learning switch keeps of its throughput, if that was measured. It decides nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Kept>,
@@ -62,6 +64,7 @@ impl Score {
             tries,
             pings: 0,
             lost: 0,
+            seconds: 0.0,
             throughput: None,
         }
     }

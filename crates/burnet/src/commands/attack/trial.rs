@@ -9,19 +9,21 @@
 //!
 //! The one place of an attack that acts. It never judges: that is `verdict`.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flow::DatapathId;
 use openflow::Version;
 
-use super::bed::Bed;
+use super::bed::{Bed, Ping};
 use super::case::{By, Case, Must};
 use super::combination::Combination;
 pub use super::configuration::Goes;
-use super::configuration::{SIGNAL, configuration, is_at_processes, processes_file, waits_for_signal};
+use super::configuration::{
+    SIGNAL, apps_with_rules, configuration, is_at_processes, processes_file, waits_for_signal,
+};
 use super::looks::{self, PATIENCE};
 pub use super::looks::{attackers, beginnings, wait_for};
 use super::verdict::Evidence;
@@ -34,17 +36,14 @@ use crate::node::operator::{Answer, Question};
 /// How long an attack is watched that has no end of its own.
 const WATCH: Duration = Duration::from_millis(2500);
 
-/// How often the kernel process is looked at.
-const LOOK: Duration = Duration::from_millis(20);
-
 /// How long one ping may take: long, since nothing is to be decided by it but whether an answer comes at all.
 const PING_PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long a ping that must not be answered is waited for.
-const BLOCKED_PATIENCE: Duration = Duration::from_millis(400);
-
-/// Rounds of pings without the attack, and at least so many with it.
+/// Rounds of pings without the attack, and at least so many once everything has come of it.
 const ROUNDS: usize = 2;
+
+/// From one round to the next: pings that are not to be answered are waited for until the end, and are not to become many.
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(50);
 
 /// Who must always reach whom.
 const INNOCENTS: [(&str, &str); 4] = [("h1", "h2"), ("h2", "h3"), ("h3", "h4"), ("h4", "h2")];
@@ -75,9 +74,9 @@ pub fn hold(case: &Case, combination: Combination, holds: Holds) -> Result<Evide
     let controller = node.wait_until_it_listens_with(&["firewall", "learning-switch"])?;
     let network = Bed::start(combination, controller)?;
     let up = wait_for(|| looks::switches_up(&node) >= network.switches())
-        && wait_for(|| looks::firewall_is_everywhere(&node, network.switches()));
+        && wait_for(|| looks::rules_are_everywhere(&node, apps_with_rules(case), network.switches()));
     if !up {
-        let why = "the switches did not come up with the firewall's rules";
+        let why = "the switches did not come up with the rules of the apps that are not to be hurt";
         return Err(CommandError::DidNotWork(why.to_owned()));
     }
     let mut seen = Evidence { aims: aim(case, &node)?, ..Evidence::default() };
@@ -86,7 +85,12 @@ pub fn hold(case: &Case, combination: Combination, holds: Holds) -> Result<Evide
     let Some(rules) = looks::lasting_rules(&node, network.switches()) else {
         return Err(CommandError::DidNotWork("the switches did not say which rules they have".to_owned()));
     };
-    watch(case, &node, &network, controller, holds, &mut seen);
+    let is_there = |app: &&str| rules.iter().any(|(.., owner)| owner == app);
+    if let Some(app) = apps_with_rules(case).iter().find(|app| !is_there(app)) {
+        return Err(CommandError::DidNotWork(format!("{app} lost its rules before the attack began")));
+    }
+    seen.kernel[0] = looks::kernel(&node);
+    let blocked = watch(case, &node, &network, controller, holds, &mut seen);
     seen.connections_taken = std::iter::from_fn(|| listener.accept().ok()).count();
     look_back(case, &node, &network, holds, &mut seen);
     // A switch that was given much to do answers when it has done it.
@@ -95,6 +99,9 @@ pub fn hold(case: &Case, combination: Combination, holds: Holds) -> Result<Evide
         seen.rules_changed = now.as_ref().map(|now| changes(&rules, now));
         seen.rules_changed.as_ref().is_some_and(Vec::is_empty)
     });
+    // Two hosts have met since the last of these was sent: what got through has had the time.
+    seen.got_through = blocked.iter().filter(|ping| ping.is_answered()).count();
+    (seen.arrived, seen.kernel[1]) = (network.arrived(), looks::kernel(&node));
     seen.sessions_lost = network.connections_lost().saturating_sub(lost_before);
     network.stop();
     Ok(seen)
@@ -113,17 +120,6 @@ fn changes(
     };
     let gone = before.difference(now).map(|rule| words("lost", rule));
     gone.chain(now.difference(before).map(|rule| words("got", rule))).collect()
-}
-
-/// By how many bytes the kernel process grows until it is over, at most. Memory that a client takes goes with the client.
-fn kernel_growth(kernel: Option<u32>, over: &AtomicBool) -> u64 {
-    let memory = || kernel.and_then(from_the_operator::memory_of).unwrap_or(0);
-    let (before, mut most) = (memory(), 0);
-    while !over.load(Ordering::Relaxed) {
-        most = memory().max(most);
-        std::thread::sleep(LOOK);
-    }
-    most.saturating_sub(before)
 }
 
 /// Where an attacker may try to connect to.
@@ -176,10 +172,18 @@ fn signal(controller: SocketAddr) -> std::io::Result<TcpStream> {
     let mut stream = TcpStream::connect(controller)?;
     let hello = from_a_switch::hello();
     stream.write_all(&[hello, from_a_switch::features(Version::V1_0, DatapathId(SIGNAL))].concat())?;
+    stream.set_nonblocking(true)?;
     Ok(stream)
 }
 
-/// Pings, attacks and looks at the same time.
+/// Says what apps wait for before they are told of a switch: that it has no rules. What is cut short is asked again, or waited for in vain.
+fn answer(stream: &mut TcpStream) -> std::io::Result<()> {
+    let mut room = vec![0; 64 << 10];
+    let count = stream.read(&mut room)?;
+    stream.write_all(&from_a_switch::answers(&room[..count]))
+}
+
+/// Pings, attacks and looks at the same time. The pings that must not be answered, ever.
 fn watch(
     case: &Case,
     node: &OwnNode,
@@ -187,46 +191,54 @@ fn watch(
     controller: SocketAddr,
     holds: Holds,
     seen: &mut Evidence,
-) {
+) -> Vec<Ping> {
     let (over, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let attacks = holds == Holds::Attack;
-    let kernel = looks::others(node).first().copied();
+    let (attacks, asks) = (holds == Holds::Attack, matches!(case.must, Must::BeAnswered(_)));
+    let (began, up_before) = (Instant::now(), looks::sent_up(node, network.switches()));
     std::thread::scope(|scope| {
-        let growth = scope.spawn(|| kernel_growth(kernel, &over));
+        let answers = scope.spawn(|| if asks { looks::answers(node, network.switches(), &over) } else { 0 });
         let pings = scope.spawn(|| ping(network, &over, &rounds));
         let apps = scope.spawn(|| looks::look(node.socket(), &over));
         let act = scope.spawn(|| if attacks { act(case, node, controller) } else { Acted::default() });
         if attacks && waits_for_signal(case) {
-            let told = signal(controller);
-            wait_for(|| looks::has_begun(case, node));
-            drop(told);
+            let mut told = signal(controller);
+            wait_for(|| {
+                // There is nothing to be read most of the time.
+                let _ = told.as_mut().map(answer);
+                looks::has_begun(case, node)
+            });
         }
         wait_for(|| !attacks || looks::has_begun(case, node));
-        let begun_at = rounds.load(Ordering::Relaxed);
         if must_be_watched(case) {
             std::thread::sleep(WATCH);
         }
         wait_for(|| !attacks || looks::has_come(case, node) && folders::has_come(case, node));
-        wait_for(|| rounds.load(Ordering::Relaxed) >= begun_at + ROUNDS);
         let acted = act.join().unwrap_or_default();
+        let come_at = rounds.load(Ordering::Relaxed);
+        wait_for(|| rounds.load(Ordering::Relaxed) > come_at + ROUNDS);
+        let up_now = looks::sent_up(node, network.switches());
         over.store(true, Ordering::Relaxed);
         let pings = pings.join().unwrap_or_default();
         let before = std::mem::take(seen);
         *seen = apps.join().unwrap_or_default();
-        (seen.aims, seen.lost_before) = (before.aims, before.lost_before);
-        seen.kernel_grew = growth.join().unwrap_or_default();
-        (seen.pings, seen.lost, seen.got_through) = (pings.sent, pings.lost, pings.got_through);
+        (seen.aims, seen.lost_before, seen.kernel) = (before.aims, before.lost_before, before.kernel);
+        (seen.answers, seen.watched) = (answers.join().unwrap_or_default(), began.elapsed());
+        seen.sent_up = up_now.zip(up_before).map(|(now, before)| now.saturating_sub(before));
+        (seen.pings, seen.lost) = (pings.sent, pings.lost);
         (seen.began, seen.cut_off, seen.said, seen.not_tried) =
             (acted.began, acted.cut_off, acted.said, acted.not_tried);
-    });
+        pings.blocked
+    })
 }
 
-/// Whether what comes of it comes at no time of its own.
+/// Whether it goes on after what must come of it has come, or that comes at no time of its own.
 fn must_be_watched(case: &Case) -> bool {
-    matches!(
-        case.must,
-        Must::HurtNobody | Must::BeCutOff | Must::End(_) | Must::BeLimited | Must::OwnItsRules
-    )
+    let starts_again = matches!(case.by, By::Storm(_)) || case.name == "restart-storm";
+    match case.must {
+        Must::HurtNobody | Must::BeLimited | Must::OwnItsRules | Must::SendFewUp { .. } => true,
+        Must::End(_) => starts_again,
+        _ => false,
+    }
 }
 
 /// What came of an attack that is no app's.
@@ -260,7 +272,7 @@ fn act(case: &Case, node: &OwnNode, controller: SocketAddr) -> Acted {
 struct Pings {
     sent: usize,
     lost: Vec<String>,
-    got_through: usize,
+    blocked: Vec<Ping>,
 }
 
 /// Rounds of pings until it is over.
@@ -270,22 +282,22 @@ fn ping(network: &Bed, over: &AtomicBool, rounds: &AtomicUsize) -> Pings {
         let round = ping_round(network);
         all.sent += round.sent;
         all.lost.extend(round.lost);
-        all.got_through += round.got_through;
+        all.blocked.extend(round.blocked);
         rounds.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(BETWEEN_ROUNDS);
     }
     all
 }
 
-/// How many, which of them were lost, and how many got through that should not have.
+/// How many, which of them were lost, and one that must not be answered.
 fn ping_round(network: &Bed) -> Pings {
+    let blocked = vec![network.begin_ping(BLOCKED.0, BLOCKED.1, PING_PATIENCE)];
     let begun = INNOCENTS.map(|(from, to)| (from, to, network.begin_ping(from, to, PING_PATIENCE)));
-    let blocked = network.begin_ping(BLOCKED.0, BLOCKED.1, BLOCKED_PATIENCE);
     let sent = begun.len();
     let lost = begun
         .into_iter()
         .filter_map(|(from, to, ping)| (!ping.answered()).then(|| format!("{from} to {to}")));
-    let lost = lost.collect();
-    Pings { sent, lost, got_through: usize::from(blocked.answered()) }
+    Pings { sent, lost: lost.collect(), blocked }
 }
 
 /// What is to be seen when the attack is over.

@@ -3,9 +3,12 @@
 //! Pure: it looks at nothing but the evidence.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use super::arrivals::Arrived;
 use super::case::{By, Case, Must};
 use super::looks::Came;
+use super::process::Process;
 
 /// What was seen in a trial.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +33,15 @@ pub struct Evidence {
     pub lost_before: Vec<String>,
     /// Whether two hosts that had never spoken could, afterwards.
     pub strangers_met: bool,
-    /// How much more memory the kernel process had afterwards.
-    pub kernel_grew: u64,
+    /// The kernel process before the attack and at the end, as far as it was there.
+    pub kernel: [Option<Process>; 2],
+    /// The attacker's frames that came to hosts.
+    pub arrived: Arrived,
+    /// Packets that switches sent up while it went on, and for how long that was; nothing if the node did not say it.
+    pub sent_up: Option<u64>,
+    pub watched: Duration,
+    /// How often all switches said to the operator which rules they have, while it went on.
+    pub answers: u64,
     /// Whether a link was planted in a shared folder, and whether what it leads to was read.
     pub planted: bool,
     pub read_outside: bool,
@@ -135,8 +145,15 @@ fn came_of_it(case: &Case, seen: &Evidence) -> Result<String, Fault> {
         Must::BeCutShort => Err(Hole("the node left nothing out of the log".to_owned())),
         Must::OwnItsRules => owned(seen),
         Must::HurtNobody => Ok("nobody else noticed".to_owned()),
-        Must::HoldOff if told == 0 => Err(Unknown("it never heard what became of its commands".to_owned())),
+        Must::HoldOff if told == 0 => Err(Unknown(NOT_TOLD.to_owned())),
         Must::HoldOff => Ok(format!("{denied} commands refused, {worked} carried out, nobody else noticed")),
+        Must::KeepWithin | Must::MakeFew(_) | Must::SendFewUp { .. } | Must::BeAnswered(_) if told == 0 => {
+            Err(Unknown(NOT_TOLD.to_owned()))
+        }
+        Must::KeepWithin => kept_within(seen),
+        Must::MakeFew(most) => made_few(seen, most),
+        Must::SendFewUp { per_s, besides } => sent_few_up(seen, per_s, besides),
+        Must::BeAnswered(most) => was_answered(seen, most),
         Must::KeepOut => kept_out(seen),
         Must::BeTurnedAway(why) if !seen.said.starts_with(WORKED) && seen.said.contains(why) => {
             Ok(seen.said.clone())
@@ -144,6 +161,66 @@ fn came_of_it(case: &Case, seen: &Evidence) -> Result<String, Fault> {
         Must::BeTurnedAway(_) => Err(Hole(format!("it was not turned away: {}", seen.said))),
         Must::BeCutOff if seen.cut_off => Ok("the connection was closed".to_owned()),
         Must::BeCutOff => Err(Hole("the connection was left open".to_owned())),
+    }
+}
+
+const NOT_TOLD: &str = "it never heard what became of its commands";
+
+/// Frames that it may send must come out, or it is not shown that others would have.
+fn kept_within(seen: &Evidence) -> Result<String, Fault> {
+    let Evidence { arrived: Arrived { within, beyond }, came, .. } = seen;
+    match (*beyond, *within) {
+        (1.., _) => Err(Hole(format!("{beyond} frames came to hosts that it may not send"))),
+        (0, 0) => Err(Unknown("no frame of it came to any host, not even those that it may send".to_owned())),
+        _ if came.denied == 0 => Err(Unknown("it was refused nothing".to_owned())),
+        _ => Ok(format!(
+            "{} commands refused; {within} frames that it may send came to hosts, and no other",
+            came.denied
+        )),
+    }
+}
+
+fn made_few(seen: &Evidence, most: u64) -> Result<String, Fault> {
+    let Arrived { within, beyond } = seen.arrived;
+    match within + beyond {
+        0 => Err(Unknown("no frame of it came to any host".to_owned())),
+        many if many > most => {
+            Err(Hole(format!("{many} frames of it came to hosts, and no more than {most} may")))
+        }
+        few => Ok(format!("{} commands refused; {few} frames of it came to hosts", seen.came.denied)),
+    }
+}
+
+fn sent_few_up(seen: &Evidence, per_s: u64, besides: u64) -> Result<String, Fault> {
+    let Some(sent_up) = seen.sent_up else {
+        return Err(Unknown("the node did not say how many packets switches sent up".to_owned()));
+    };
+    let time = seen.watched.as_secs_f64();
+    // A second's more at the beginning, as each quota has.
+    let most = besides + per_s * (seen.watched.as_secs() + 2);
+    let refused = seen.refusals.max(seen.came.denied);
+    match (sent_up > most, refused) {
+        (true, _) => Err(Hole(format!(
+            "switches sent up {sent_up} packets in {time:.1} s, and no more than {most} may come"
+        ))),
+        (false, 0) => Err(Hole("the kernel refused nothing".to_owned())),
+        (false, _) => {
+            Ok(format!("{refused} commands refused; switches sent up {sent_up} packets in {time:.1} s"))
+        }
+    }
+}
+
+fn was_answered(seen: &Evidence, most: u64) -> Result<String, Fault> {
+    let Came { denied, worked, .. } = seen.came;
+    match (worked > most, seen.answers, denied) {
+        (true, ..) => {
+            Err(Hole(format!("it was answered {worked} times, and no more than {most} times may be")))
+        }
+        (_, 0, _) => Err(Hole("switches answered nobody else while it went on".to_owned())),
+        (.., 0) => Err(Hole("the kernel refused nothing".to_owned())),
+        (_, others, _) => {
+            Ok(format!("{denied} questions refused, {worked} answered; others were answered {others} times"))
+        }
     }
 }
 
@@ -191,12 +268,14 @@ fn hurt_nobody(case: &Case, seen: &Evidence) -> Result<(), Fault> {
             format!("pings were lost without the attack: {}", seen.lost_before.join(", ")),
         ),
         (seen.rules_changed.is_none(), "the switches did not say which rules they have".to_owned()),
+        (seen.kernel[0].is_none(), "nobody knows which process the kernel was".to_owned()),
     ];
     if let Some((_, why)) = unknown.into_iter().find(|(bad, _)| *bad) {
         return Err(Unknown(why));
     }
     let changed = seen.rules_changed.as_deref().unwrap_or_default();
-    let grew = matches!(case.by, By::Operator(_)) && seen.kernel_grew > KERNEL_GROWTH_MAX;
+    let (is_same, grew) = kernel_since(seen);
+    let grew_much = matches!(case.by, By::Operator(_)) && grew > KERNEL_GROWTH_MAX;
     let holes = [
         (
             !seen.lost.is_empty(),
@@ -207,7 +286,8 @@ fn hurt_nobody(case: &Case, seen: &Evidence) -> Result<(), Fault> {
         (!seen.strangers_met, "hosts that had never spoken could not".to_owned()),
         (seen.sessions_lost > 0, format!("{} switches lost their session", seen.sessions_lost)),
         (seen.kernel_restarts > 0, "the kernel went down".to_owned()),
-        (grew, format!("the kernel process grew by {} MiB", seen.kernel_grew >> 20)),
+        (!is_same, "the kernel process is another one than before".to_owned()),
+        (grew_much, format!("the kernel process grew by {} MiB", grew >> 20)),
         (
             !seen.innocents_restarted.is_empty(),
             format!("went down too: {}", seen.innocents_restarted.join(", ")),
@@ -218,6 +298,14 @@ fn hurt_nobody(case: &Case, seen: &Evidence) -> Result<(), Fault> {
         (seen.connections_taken > 0, "a server took a connection from it".to_owned()),
     ];
     holes.into_iter().find(|(bad, _)| *bad).map_or(Ok(()), |(_, why)| Err(Hole(why)))
+}
+
+/// Whether the kernel process is the one that it was, and by how many bytes it grew at most.
+fn kernel_since(seen: &Evidence) -> (bool, u64) {
+    match &seen.kernel {
+        [Some(before), Some(now)] => (before.is(now), now.peak_bytes.saturating_sub(before.peak_bytes)),
+        _ => (false, 0),
+    }
 }
 
 /// Some of them, and how many more there are.
@@ -269,9 +357,13 @@ fn denied_all(seen: &Evidence) -> Result<String, Fault> {
 mod tests {
     use super::*;
     use crate::commands::attack::case::{Family, On};
+    use crate::commands::attack::from_the_operator::OperatorAttack;
+
+    const KERNEL: Process = Process { pid: 7, started: 70, peak_bytes: 1 << 30 };
 
     fn quiet() -> Evidence {
         Evidence {
+            kernel: [Some(KERNEL); 2],
             pings: 10,
             node_answers: true,
             rules_changed: Some(Vec::new()),
@@ -315,6 +407,81 @@ mod tests {
         check(Must::HurtNobody, Evidence { kernel_restarts: 1, ..quiet() }, Err("the kernel went down"));
         check(Must::HurtNobody, Evidence { restarts: 21, ..quiet() }, Err("it was started anew 21 times"));
         check(Must::HurtNobody, quiet(), Ok("nobody else noticed"));
+    }
+
+    #[test]
+    fn a_kernel_that_was_started_anew_is_seen_and_one_that_grew_too() {
+        let case = |by| Case { by, ..Case::app(Family::Operator, "", "", "", Must::HurtNobody) };
+        let by_operator = By::Operator(OperatorAttack::NeverReads);
+        let judged = |by, now| judge(&case(by), &Evidence { kernel: [Some(KERNEL), now], ..quiet() });
+        let another = || Verdict::Failed("the kernel process is another one than before".to_owned());
+        assert_eq!(judged(by_operator, Some(Process { pid: 8, ..KERNEL })), another());
+        assert_eq!(judged(By::App(""), Some(Process { started: 71, ..KERNEL })), another());
+        assert_eq!(judged(by_operator, None), another());
+        let grown = Process { peak_bytes: KERNEL.peak_bytes + KERNEL_GROWTH_MAX + 1, ..KERNEL };
+        let grew = Verdict::Failed("the kernel process grew by 96 MiB".to_owned());
+        assert_eq!(judged(by_operator, Some(grown)), grew);
+        assert_eq!(judged(By::App(""), Some(grown)), Verdict::Held("nobody else noticed".to_owned()));
+        let unseen = Evidence { kernel: [None, Some(KERNEL)], ..quiet() };
+        check(Must::HurtNobody, unseen, Err("not judged: nobody knows which process the kernel was"));
+    }
+
+    #[test]
+    fn frames_that_it_may_not_send_are_enough_to_fail_and_none_at_all_show_nothing() {
+        let seen = |told, denied, within, beyond| Evidence {
+            came: Came { told, denied, ..Came::default() },
+            arrived: Arrived { within, beyond },
+            ..quiet()
+        };
+        let kept = |evidence, expected| check(Must::KeepWithin, evidence, expected);
+        kept(seen(0, 0, 0, 0), Err("not judged: it never heard what became of its commands"));
+        kept(seen(1, 3, 9, 1), Err("1 frames came to hosts that it may not send"));
+        kept(
+            seen(1, 3, 0, 0),
+            Err("not judged: no frame of it came to any host, not even those that it may send"),
+        );
+        kept(seen(1, 0, 9, 0), Err("not judged: it was refused nothing"));
+        kept(
+            seen(1, 3, 9, 0),
+            Ok("3 commands refused; 9 frames that it may send came to hosts, and no other"),
+        );
+        let few = |evidence, expected| check(Must::MakeFew(10), evidence, expected);
+        few(seen(1, 3, 0, 0), Err("not judged: no frame of it came to any host"));
+        few(seen(1, 3, 10, 1), Err("11 frames of it came to hosts, and no more than 10 may"));
+        few(seen(1, 3, 10, 0), Ok("3 commands refused; 10 frames of it came to hosts"));
+    }
+
+    #[test]
+    fn what_is_sent_up_counts_by_the_time_that_it_took() {
+        let seen = |sent_up, refusals, seconds| Evidence {
+            came: Came { told: 1, ..Came::default() },
+            sent_up,
+            refusals,
+            watched: Duration::from_secs(seconds),
+            ..quiet()
+        };
+        let up = |evidence, expected| check(Must::SendFewUp { per_s: 100, besides: 50 }, evidence, expected);
+        up(
+            seen(Some(251), 0, 0),
+            Err("switches sent up 251 packets in 0.0 s, and no more than 250 may come"),
+        );
+        up(seen(Some(251), 9, 1), Ok("9 commands refused; switches sent up 251 packets in 1.0 s"));
+        up(seen(Some(9), 0, 1), Err("the kernel refused nothing"));
+        up(seen(None, 9, 1), Err("not judged: the node did not say how many packets switches sent up"));
+    }
+
+    #[test]
+    fn who_asks_without_end_is_refused_and_others_are_answered() {
+        let seen = |worked, denied, answers| Evidence {
+            came: Came { told: 1, denied, worked, reached: 0 },
+            answers,
+            ..quiet()
+        };
+        let answered = |evidence, expected| check(Must::BeAnswered(5), evidence, expected);
+        answered(seen(6, 9, 1), Err("it was answered 6 times, and no more than 5 times may be"));
+        answered(seen(5, 9, 0), Err("switches answered nobody else while it went on"));
+        answered(seen(5, 0, 1), Err("the kernel refused nothing"));
+        answered(seen(5, 9, 1), Ok("9 questions refused, 5 answered; others were answered 1 times"));
     }
 
     #[test]

@@ -11,13 +11,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use package::install::{Installed, Meant, Offered, Plan, Record, Signers, granted_after, plan};
-use package::manifest::{AppName, Ask};
+use package::manifest::{AppName, Ask, RuleWrite};
 use package::state::{State, read_package_file};
 use package::trust::{Opinion, Require, Standing, require};
 use package::{Manifest, Package};
 use serde::Serialize;
 
 use super::{asks_in_lines, now, policy, this_node};
+use crate::apps;
 use crate::cli::package::{AppInstallArgs, AppVerifyArgs};
 use crate::cli::{Asking, CommandError};
 use crate::commands::audit;
@@ -133,8 +134,11 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
             }
             _ => "It asks to:".to_owned(),
         };
+        let others = others(&state, name);
+        let shared =
+            shared_folders(&others, manifest).into_iter().chain(shared_priorities(&others, manifest));
         let shared: String =
-            shared_folders(&state, manifest).iter().map(|line| in_red(line, colours) + "\n").collect();
+            shared.map(|line| in_red(&format!("  DANGEROUS: {line}"), colours) + "\n").collect();
         let question =
             format!("{}{more}\n{}{shared}", heading(&package, &opinions), asks_in_lines(asked, colours));
         let stdin = std::io::stdin();
@@ -184,18 +188,53 @@ fn in_red(line: &str, colours: bool) -> String {
     if colours { format!("\x1b[31m{line}\x1b[0m") } else { line.to_owned() }
 }
 
-/// Files that it may change and another installed app reads or changes, or the other way round: a line each.
-fn shared_folders(state: &State, manifest: &Manifest) -> Vec<String> {
-    let others = state.apps().unwrap_or_default();
-    let others = others.iter().filter(|other| **other != manifest.name).filter_map(|other| {
+/// What another app has, as far as it concerns a new one.
+struct Other {
+    name: String,
+    files: Files,
+    rules: Option<RuleWrite>,
+}
+
+/// The installed apps but this one, with what they were granted, and those that the binary offers.
+fn others(state: &State, but: &AppName) -> Vec<Other> {
+    let names = state.apps().unwrap_or_default();
+    let installed = names.iter().filter(|other| *other != but).filter_map(|other| {
         let record = state.record(other).ok()??;
-        let found = state.installed(other, &record).ok()?;
-        let granted = found.manifest.system.only(|ask| record.granted.contains(ask));
-        Some((other.to_string(), files(&granted)))
+        let Manifest { capabilities, system, .. } = state.installed(other, &record).ok()?.manifest;
+        let files = files(&system.only(|ask| record.granted.contains(ask)));
+        let rules = capabilities.rule_write.filter(|_| record.granted.contains("rule.write"));
+        Some(Other { name: other.to_string(), files, rules })
     });
+    let offered = apps::ALL.iter().filter(|app| app.is_offered).filter_map(|app| {
+        let rules = Manifest::parse(app.manifest).ok()?.capabilities.rule_write;
+        Some(Other { name: app.name.to_owned(), files: Files::default(), rules })
+    });
+    installed.chain(offered).collect()
+}
+
+/// Files that it may change and another app reads or changes, or the other way round: a line each.
+fn shared_folders(others: &[Other], manifest: &Manifest) -> Vec<String> {
     let own = (manifest.name.to_string(), files(&manifest.system));
-    let lines = |other| own_and(&own, &other);
-    others.flat_map(lines).map(|line| format!("  DANGEROUS: {line}")).collect()
+    others.iter().flat_map(|other| own_and(&own, &(other.name.clone(), other.files.clone()))).collect()
+}
+
+/// Priorities that its rules and another app's may have, or that lie above another's: a line each.
+fn shared_priorities(others: &[Other], manifest: &Manifest) -> Vec<String> {
+    let Some(own) = manifest.capabilities.rule_write.as_ref().map(priorities) else { return Vec::new() };
+    let theirs = others.iter().filter_map(|other| Some((&other.name, priorities(other.rules.as_ref()?))));
+    let reached = theirs.filter(|(_, (low, _))| own.1 >= *low);
+    reached
+        .map(|(name, (low, high))| {
+            format!(
+                "its rules may have priorities up to {}, and those of {name} have {low} to {high}: [apps] order in burnet.toml says whose come first",
+                own.1
+            )
+        })
+        .collect()
+}
+
+fn priorities(rules: &RuleWrite) -> (u16, u16) {
+    rules.priority.map_or((0, u16::MAX), |range| (range.low, range.high))
 }
 
 fn own_and(own: &(String, Files), other: &(String, Files)) -> Vec<String> {
@@ -292,6 +331,30 @@ mod tests {
         let mut out = Vec::new();
         let result = granted("It asks to:\n", grant_all, terminal, &mut answer.as_bytes(), &mut out);
         (result, String::from_utf8(out).unwrap())
+    }
+
+    fn manifest(rules: &str) -> Manifest {
+        let text = format!(
+            "name = \"new\"\nversion = \"1.0.0\"\ndescription = \"d\"\nkind = \"native\"\nabi = 1\n[entry]\nx86_64 = \"bin/new\"\n\
+             [files]\n\"bin/new\" = \"new\"\n[capabilities]\n{rules}\n"
+        );
+        Manifest::parse(&text).unwrap_or_else(|fault| panic!("{fault}"))
+    }
+
+    #[test]
+    fn whose_priorities_it_reaches_is_said_before_the_yes() {
+        let state = State::at("/nonexistent".into());
+        let check = |rules: &str, expected: &[&str]| {
+            let manifest = manifest(rules);
+            let lines = shared_priorities(&others(&state, &manifest.name), &manifest);
+            assert_eq!(lines.len(), expected.len(), "{rules}: {lines:?}");
+            expected.iter().for_each(|part| assert!(lines.concat().contains(part), "{lines:?}"));
+        };
+        let (learning, firewall) = ("learning-switch have 1 to 9999", "firewall have 50000 to 65535");
+        check("'rule.write' = true", &[learning, firewall]);
+        check("'rule.write' = { priority = [10000, 49999] }", &[learning]);
+        check("'rule.write' = { priority = [5, 50000] }", &[learning, firewall]);
+        check("'packet.in' = true", &[]);
     }
 
     #[test]

@@ -1,11 +1,13 @@
-//! The numbers that a node's apps have as zones, kept in the folder of its records.
+//! The numbers that a node's apps have as zones, kept in the folder of its records, and whose by number the groups and meters of switches were.
 //!
-//! In: the folder and the apps. Out: the apps with their numbers, and the file as it is to be next time. It decides on no number: that is
+//! In: the folder and the apps. Out: the apps with their numbers, the file as it is to be next time, and the owners. It decides on no number: that is
 //! [`crate::zone_numbers`]'s.
 
 use crate::cli::CommandError;
-use crate::zone_numbers::{PassedOn, TEXT_BYTES_MAX, ZoneNumbers};
-use monitor::AppSpec;
+use crate::zone_numbers::{TEXT_BYTES_MAX, ZoneNumbers};
+use monitor::owners::{self, Owners};
+use monitor::records::owners_file;
+use monitor::{APPS_MAX, AppSpec};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -19,11 +21,13 @@ const FILE: &str = "zones";
 const TRIES: usize = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Gives each app its number, and keeps it. Out: the numbers that another app had before.
+/// Gives each app its number, and keeps it. Out: whose the groups and meters of switches were when a node with this folder last ended, but for those of
+/// numbers that were nobody's before: a new app inherits nothing.
 ///
 /// # Errors
-/// What is kept cannot be read or written, or another node does not end giving numbers there. Then no app has a number yet.
-pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Vec<PassedOn>, CommandError> {
+/// What is kept cannot be read or written, another node does not end giving numbers there, or there are not enough numbers. Then no app has a number
+/// yet.
+pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Owners, CommandError> {
     let path = folder.join(FILE);
     let trouble = |error: io::Error| {
         let sentence =
@@ -36,7 +40,7 @@ pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Vec<PassedOn>
     };
     fs::create_dir_all(folder).map_err(trouble)?;
     let _lock = lock(folder).map_err(trouble)?;
-    let text = read(&path).map_err(trouble)?;
+    let text = read(&path, TEXT_BYTES_MAX).map_err(trouble)?;
     let mut numbers = ZoneNumbers::parse(&text).map_err(|why| {
         CommandError::CannotBe(format!(
             "{}, {why}: by these numbers rules in switches are known as an app's; put the file back as it was, or remove it if \
@@ -44,8 +48,17 @@ pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Vec<PassedOn>
             path.display()
         ))
     })?;
+    let before = numbers.clone();
     let names: Vec<&str> = apps.iter().map(|app| app.name.as_str()).collect();
-    let passed_on = numbers.give(&names);
+    if let [first, rest @ ..] = &numbers.give(&names)[..] {
+        let more = if rest.is_empty() { String::new() } else { format!(" and {} more apps", rest.len()) };
+        return Err(CommandError::CannotBe(format!(
+            "all {APPS_MAX} numbers of apps are given, and none is left for {first}{more}: an app keeps its number, since switches may have rules, \
+             groups or meters with it; start the node without {first}, look with `burnet flows` whether a switch has rules of an app that you do not use \
+             any more (`zone NUMBER`), delete them there, and then take its line out of {}",
+            path.display()
+        )));
+    }
     let kept = numbers.to_text();
     if kept != text {
         package::state::write_file(&path, kept.as_bytes(), 0o644)
@@ -54,19 +67,31 @@ pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Vec<PassedOn>
     for app in apps {
         app.zone = numbers.number_of(&app.name);
     }
-    Ok(passed_on)
+    owners(&owners_file(folder), |number| before.is_given(number)).map_err(trouble)
 }
 
-fn read(path: &Path) -> io::Result<String> {
+/// A line that means nothing is left out: nobody may touch what it was of.
+fn owners(path: &Path, is_known: impl Fn(u16) -> bool) -> io::Result<Owners> {
+    let (owners, damaged) = Owners::parse(&read(path, owners::TEXT_BYTES_MAX)?, is_known);
+    if let Some(line) = damaged {
+        tracing::warn!(
+            "{}, line {line}: no group or meter of an app; apps without rule.write.others cannot change the group or meter that it was of",
+            path.display()
+        );
+    }
+    Ok(owners)
+}
+
+fn read(path: &Path, bytes_max: usize) -> io::Result<String> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
         file => file?,
     };
     let mut text = String::new();
     // One byte more shows that there is more.
-    file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
-    if text.len() > TEXT_BYTES_MAX {
-        return Err(io::Error::other(format!("it has more than {TEXT_BYTES_MAX} bytes")));
+    file.take(bytes_max as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > bytes_max {
+        return Err(io::Error::other(format!("{} has more than {bytes_max} bytes", path.display())));
     }
     Ok(text)
 }
@@ -122,6 +147,17 @@ mod tests {
         assert_eq!(numbers(&folder, &["firewall", "hub"]), Ok(vec![Some(1), Some(2)]));
         assert_eq!(numbers(&folder, &["attacker", "hub"]), Ok(vec![Some(3), Some(2)]));
         assert_eq!(numbers(&folder, &["firewall"]), Ok(vec![Some(1)]));
+        let all: String = (1..=APPS_MAX).map(|number| format!("{number} a{number}\n")).collect();
+        fs::write(folder.join(FILE), &all).unwrap();
+        let refused = numbers(&folder, &["a3", "new", "newer"]).unwrap_err();
+        let says = ["none is left for new and 1 more apps", "burnet flows", "zones"];
+        assert!(says.iter().all(|part| refused.contains(part)), "{refused}");
+        assert_eq!(
+            fs::read_to_string(folder.join(FILE)).unwrap(),
+            all,
+            "nobody's number has gone to another"
+        );
+        assert_eq!(numbers(&folder, &["a3"]), Ok(vec![Some(3)]));
         fs::write(folder.join(FILE), "1 firewall\n1 hub\n").unwrap();
         assert!(numbers(&folder, &["hub"]).unwrap_err().contains("zones, line 2: the number"));
         fs::write(folder.join(FILE), "x".repeat(TEXT_BYTES_MAX + 1)).unwrap();

@@ -17,7 +17,7 @@ use super::launches::Launches;
 use super::{give_numbers, users_of};
 use crate::apps;
 use crate::cli::{CommandError, RunArgs};
-use crate::config::{Config, Surroundings, shared_folders};
+use crate::config::{Config, Southbound, Surroundings, Tls, shared_folders};
 
 /// For a node with this configuration, that was started with these arguments.
 pub(super) fn reload(running: &Config, args: &RunArgs, around: Surroundings, launches: Launches) -> Reload {
@@ -99,8 +99,9 @@ fn keep_what_stays(running: &Config, read: &mut Config) -> Vec<String> {
     let (before, after) = (&running.southbound, &mut read.southbound);
     keep("southbound.listen", before.listen != after.listen);
     keep("southbound.workers", before.workers != after.workers);
-    keep("southbound.tls", before.tls != after.tls);
-    (after.listen, after.workers, after.tls) = (before.listen.clone(), before.workers, before.tls.clone());
+    keep("southbound.tls", before.tls.as_ref().map(Tls::files) != after.tls.as_ref().map(Tls::files));
+    after.tls = with_files_of(before.tls.as_ref(), after.tls.take());
+    (after.listen, after.workers) = (before.listen.clone(), before.workers);
     let (before, after) = (&running.node, &mut read.node);
     keep("node.socket", before.socket != after.socket);
     keep("node.log", before.log != after.log);
@@ -115,6 +116,14 @@ fn keep_what_stays(running: &Config, read: &mut Config) -> Vec<String> {
     keep("packages.require", running.packages.require != read.packages.require);
     read.packages.require = running.packages.require;
     left
+}
+
+/// TLS with the files of before, and with whatever else is said of it now.
+fn with_files_of(before: Option<&Tls>, after: Option<Tls>) -> Option<Tls> {
+    let before = before?.clone();
+    let Some(after) = after else { return Some(before) };
+    let Tls { certificate, private_key, ca_certificate, .. } = before;
+    Some(Tls { certificate, private_key, ca_certificate, ..after })
 }
 
 /// Services begin and end with the node.
@@ -141,7 +150,7 @@ fn changed(running: &Config, read: &Config) -> Vec<String> {
     let (before, after) = (&running.southbound, &read.southbound);
     let (at_once, for_new) = ("at once", "for sessions that begin from now on");
     compare("southbound.versions", before.versions != after.versions, for_new);
-    let role = |of: &crate::config::Southbound| (of.role, of.role_generation_id);
+    let role = |of: &Southbound| (of.role, of.role_generation_id);
     compare("southbound.role", role(before) != role(after), for_new);
     compare("southbound.echo_interval_ms", before.echo_interval_ms != after.echo_interval_ms, at_once);
     compare("southbound.echo_timeout_ms", before.echo_timeout_ms != after.echo_timeout_ms, at_once);
@@ -155,6 +164,27 @@ fn changed(running: &Config, read: &Config) -> Vec<String> {
         before.max_connections != after.max_connections,
         "for connections from now on",
     );
+    compare(
+        "southbound.max_connections_per_address",
+        before.max_connections_per_address != after.max_connections_per_address,
+        "for connections from now on",
+    );
+    compare(
+        "southbound.max_half_open_per_address",
+        before.max_half_open_per_address != after.max_half_open_per_address,
+        "for connections from now on",
+    );
+    let plain = |of: &Southbound| of.tls.as_ref().map(|tls| (tls.allow_plain, tls.required));
+    compare(
+        "southbound.tls.allow_plain or required",
+        plain(before) != plain(after),
+        "for connections from now on",
+    );
+    let (tls_before, tls_after) = (before.tls.as_ref(), after.tls.as_ref());
+    let binding = |tls: Option<&Tls>| tls.map(|tls| tls.binding);
+    compare("southbound.tls.binding", binding(tls_before) != binding(tls_after), for_new);
+    let datapaths = tls_before.map(|tls| &tls.datapaths) != tls_after.map(|tls| &tls.datapaths);
+    compare("southbound.tls.datapaths", datapaths, for_new);
     let (before, after) = (&running.limits, &read.limits);
     compare("limits.table_fill_percent", before.table_fill_percent != after.table_fill_percent, at_once);
     compare(
@@ -210,6 +240,9 @@ mod tests {
         check("", "", &[], &[]);
         check("", "southbound.echo_timeout_ms = 20000", &["southbound.echo_timeout_ms"], &[]);
         check("", "southbound.max_connections = 9", &["southbound.max_connections"], &[]);
+        let per_address = ["southbound.max_connections_per_address", "southbound.max_half_open_per_address"];
+        let text = "southbound.max_connections_per_address = 9\nsouthbound.max_half_open_per_address = 9";
+        check("", text, &per_address, &[]);
         check("", "southbound.role = 'equal'", &["southbound.role"], &[]);
         check("", "southbound.versions = ['1.3']", &["southbound.versions"], &[]);
         check("", "limits.table_fill_percent = 50", &["limits.table_fill_percent"], &[]);
@@ -217,6 +250,17 @@ mod tests {
         check("", "limits.packet_ins_per_switch_per_s = 50", &budget, &[]);
         check("", "southbound.listen = ['127.0.0.1:7']", &[], &["southbound.listen"]);
         check("", "southbound.workers = 2", &[], &["southbound.workers"]);
+        let tls = |more: &str| {
+            format!("[southbound.tls]\ncertificate = '/c'\nprivate_key = '/k'\nca_certificate = '/a'\n{more}")
+        };
+        let plain = ["southbound.tls.allow_plain or required"];
+        check(&tls(""), &tls("allow_plain = true"), &plain, &[]);
+        check(&tls("required = true"), &tls(""), &plain, &[]);
+        check(&tls(""), &tls("binding = 'named'"), &["southbound.tls.binding"], &[]);
+        let bound = format!("datapaths.1 = '{}00'", "00:".repeat(31));
+        check(&tls(""), &tls(&bound), &["southbound.tls.datapaths"], &[]);
+        check("", &tls("allow_plain = true"), &[], &["southbound.tls"]);
+        check(&tls(""), "", &[], &["southbound.tls"]);
         check("", "node.log = 'debug'\nnode.socket = '/x'", &[], &["node.socket", "node.log"]);
         check("", "python.interpreter = '/p'", &[], &["python.interpreter"]);
         check("[app.hub]", "safe_mode.apps = ['hub']\n[app.hub]", &[], &["safe_mode.apps"]);

@@ -64,6 +64,7 @@ impl Worker {
     }
 
     fn after_read(&mut self, switch: Option<DatapathId>) {
+        self.dispatch.report_ready();
         let heard = std::mem::take(&mut self.dispatch.heard_packets);
         // It may have ended by what was read.
         if let Some(datapath) = switch.filter(|datapath| self.dispatch.kernel.is_up(*datapath)) {

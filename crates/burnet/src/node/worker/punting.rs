@@ -104,7 +104,7 @@ impl Worker {
         let wants_receipt = ticket != 0 && !matches!(what, What::StatsRequest(_));
         let command = Command { datapath, ticket, wants_receipt, what };
         let tag = Tag { zone: ZoneId::KERNEL, ticket };
-        self.southbound.send(datapath, &command, ZoneId::KERNEL.stamp(0), tag)
+        self.southbound.send(datapath, &command, kernel::OWN_COOKIE, tag)
     }
 }
 

@@ -17,8 +17,9 @@ const WORDS: [&str; 3] = ["error: ", "warning: ", ""];
 impl Worker {
     /// The kernel does not let it pass.
     pub(super) fn refuse_for(&mut self, zone: ZoneId, frame: &Frame<'_>, refusal: &Refusal) {
-        self.to_record.count(zone, refusal);
-        self.refuse(zone, frame, &refusal.to_string());
+        let words = self.dispatch.kernel.in_words(refusal).to_string();
+        self.to_record.count(zone, refusal, || words.clone());
+        self.refuse(zone, frame, &words);
     }
 
     /// Records go to their service by one worker, and so does its answer: it subscribed to this one before it says how far it came.

@@ -3,46 +3,31 @@
 use openflow::Version;
 
 use super::super::case::{
-    ASKS, BOUNDED, Case, FEW_RULES, Family, Must, NO_CAPABILITY, On, USUAL, USUAL_WITH_NAMES,
-    USUAL_WITH_QUOTAS, granted,
+    ASKS, BOUNDED, Case, FEW_RULES, Family, Must, NO_CAPABILITY, On, USUAL_WITH_NAMES, granted,
 };
+use super::{V13, usual};
 
 const V10: On = On::Only(Version::V1_0);
-const V13: On = On::Only(Version::V1_3);
-
-/// By any app, with what most apps are granted.
-const fn usual(family: Family, name: &'static str, what: &'static str, must: Must) -> Case {
-    Case::app(family, name, what, USUAL, must)
-}
 
 /// May write rules of low priorities.
 const LOW: &str = granted!("\"rule.write\" = { priority = [1, 100] }");
 
+/// May do what most apps may, but write rules.
+const WITHOUT_RULES: &str =
+    granted!("\"packet.in\" = true", "\"packet.out\" = true", "\"stats.read\" = true");
+
 pub(super) const OWNERS: &[Case] = &[
-    Case::app(
-        Family::Commands,
-        "forged-datapath",
-        "commands a switch that does not exist",
-        USUAL,
-        Must::BeRefused,
-    ),
-    Case::app(
+    usual(Family::Commands, "forged-datapath", "commands a switch that does not exist", Must::BeRefused),
+    usual(
         Family::Commands,
         "forged-cookie",
         "writes rules with others' owner in the cookie",
-        USUAL,
         Must::OwnItsRules,
     ),
-    Case::app(Family::Commands, "change-others", "changes the firewall's rule", USUAL, Must::HurtNobody),
-    Case::app(
-        Family::Commands,
-        "replace-others",
-        "adds a rule in place of the firewall's",
-        USUAL,
-        Must::BeRefused,
-    ),
-    Case::app(Family::Commands, "delete-others", "deletes the firewall's rule", USUAL, Must::HurtNobody),
-    Case::app(Family::Commands, "clear-tables", "deletes every rule in every table", USUAL, Must::HurtNobody),
+    usual(Family::Commands, "change-others", "changes the firewall's rule", Must::HurtNobody),
+    usual(Family::Commands, "replace-others", "adds a rule in place of the firewall's", Must::BeRefused),
+    usual(Family::Commands, "delete-others", "deletes the firewall's rule", Must::HurtNobody),
+    usual(Family::Commands, "clear-tables", "deletes every rule in every table", Must::HurtNobody),
     Case::app(
         Family::Commands,
         "table-flood",
@@ -50,20 +35,8 @@ pub(super) const OWNERS: &[Case] = &[
         FEW_RULES,
         Must::BeLimited,
     ),
-    Case::app(
-        Family::Commands,
-        "rule-flood",
-        "adds the same rule 20,000 times to each switch",
-        USUAL,
-        Must::HurtNobody,
-    ),
-    Case::app(
-        Family::Commands,
-        "packet-out-flood",
-        "sends 20,000 packets from each switch",
-        USUAL,
-        Must::HurtNobody,
-    ),
+    usual(Family::Commands, "rule-flood", "adds the same rule 20,000 times to each switch", Must::HurtNobody),
+    usual(Family::Commands, "packet-out-flood", "sends 20,000 packets from each switch", Must::HurtNobody),
     Case::app(
         Family::Commands,
         "uninvited",
@@ -71,11 +44,10 @@ pub(super) const OWNERS: &[Case] = &[
         NO_CAPABILITY,
         Must::BeRefused,
     ),
-    Case::app(
+    usual(
         Family::Commands,
         "malformed",
         "commands rules whose match or actions are no such thing",
-        USUAL,
         Must::BeRefused,
     ),
     Case::app(
@@ -93,11 +65,10 @@ pub(super) const OWNERS: &[Case] = &[
         Must::BeRefused,
     )
     .on(V13),
-    Case::app(
+    usual(
         Family::Commands,
         "output-flood",
         "adds a rule of 16 KB 600 times to each switch at once",
-        USUAL,
         Must::HurtNobody,
     ),
     Case::app(
@@ -207,25 +178,22 @@ pub(super) const IDENTITY: &[Case] = &[
         USUAL_WITH_NAMES,
         Must::BeRefused,
     ),
-    Case::app(
+    usual(
         Family::Identity,
         "ones-mask",
         "adds the firewall's rule with masks of which all bits count",
-        USUAL,
         Must::BeRefused,
     ),
-    Case::app(
+    usual(
         Family::Identity,
         "zero-mask",
         "adds the firewall's rule with a field of which no bit counts",
-        USUAL,
         Must::BeRefused,
     ),
-    Case::app(
+    usual(
         Family::Identity,
         "other-order",
         "adds the firewall's rule with its fields in another order",
-        USUAL,
         Must::BeRefused,
     ),
     Case::app(
@@ -242,11 +210,10 @@ pub(super) const IDENTITY: &[Case] = &[
         USUAL_WITH_NAMES,
         Must::HoldOff,
     ),
-    Case::app(
+    usual(
         Family::Identity,
         "miss-rule",
         "takes the place of the rule that brings packets up",
-        USUAL,
         Must::BeRefused,
     ),
     Case::app(
@@ -256,11 +223,10 @@ pub(super) const IDENTITY: &[Case] = &[
         USUAL_WITH_NAMES,
         Must::BeRefused,
     ),
-    Case::app(
+    usual(
         Family::Identity,
         "table-255",
         "names a table that 1.0 does not have to reach the firewall's rule",
-        USUAL,
         Must::HoldOff,
     )
     .on(V10),
@@ -272,102 +238,12 @@ pub(super) const IDENTITY: &[Case] = &[
         Must::BeRefused,
     )
     .on(V10),
-    Case::app(
+    usual(
         Family::Identity,
         "ignored-field",
         "adds the firewall's rule with a field that 1.0 passes over",
-        USUAL,
         Must::HoldOff,
     ),
-];
-
-pub(super) const DEPUTIES: &[Case] = &[
-    Case::app(
-        Family::Deputies,
-        "escape-by-action-set",
-        "leaves its flowspace by an action set that a later table carries out",
-        BOUNDED,
-        Must::BeRefused,
-    )
-    .on(V13),
-    Case::app(
-        Family::Deputies,
-        "escape-by-bucket",
-        "leaves its flowspace by a group's bucket",
-        BOUNDED,
-        Must::BeRefused,
-    )
-    .on(V13),
-    Case::app(
-        Family::Deputies,
-        "unknown-group",
-        "refers to a group that is not its own",
-        BOUNDED,
-        Must::BeRefused,
-    )
-    .on(V13),
-    Case::app(
-        Family::Deputies,
-        "unknown-meter",
-        "refers to a meter that is not its own",
-        BOUNDED,
-        Must::BeRefused,
-    )
-    .on(V13),
-    usual(
-        Family::Deputies,
-        "delete-all-groups",
-        "deletes all groups at once, whoever made them",
-        Must::HoldOff,
-    )
-    .on(V13),
-    usual(
-        Family::Deputies,
-        "delete-all-meters",
-        "deletes all meters at once, whoever made them",
-        Must::HoldOff,
-    )
-    .on(V13),
-];
-
-pub(super) const AMPLIFICATION: &[Case] = &[
-    Case::app(
-        Family::Amplification,
-        "many-outputs",
-        "sends 100 packets from each switch, each by 3,500 outputs",
-        USUAL_WITH_QUOTAS,
-        Must::BeLimited,
-    ),
-    Case::app(
-        Family::Amplification,
-        "long-frames",
-        "floods 500 frames of 8,000 bytes from each switch",
-        USUAL_WITH_QUOTAS,
-        Must::BeLimited,
-    ),
-    Case::app(
-        Family::Amplification,
-        "barrier-flood",
-        "asks each switch for 2,000 barriers",
-        USUAL,
-        Must::HoldOff,
-    ),
-    Case::app(
-        Family::Amplification,
-        "group-flood",
-        "makes 5,000 groups in each switch",
-        USUAL,
-        Must::BeLimited,
-    )
-    .on(V13),
-    Case::app(
-        Family::Amplification,
-        "meter-flood",
-        "makes 5,000 meters in each switch",
-        USUAL,
-        Must::BeLimited,
-    )
-    .on(V13),
 ];
 
 /// What was not granted, and what was granted and makes others' rules void.
@@ -383,14 +259,14 @@ pub(super) const RIGHTS: &[Case] = &[
         Family::Defaults,
         "without-rule-write",
         "adds and deletes rules without rule.write",
-        granted!("\"packet.in\" = true", "\"packet.out\" = true", "\"stats.read\" = true"),
+        WITHOUT_RULES,
         Must::BeRefused,
     ),
     Case::app(
         Family::Defaults,
         "without-groups",
         "makes groups and meters without rule.write",
-        granted!("\"packet.in\" = true", "\"packet.out\" = true", "\"stats.read\" = true"),
+        WITHOUT_RULES,
         Must::BeRefused,
     )
     .on(V13),
@@ -401,18 +277,7 @@ pub(super) const RIGHTS: &[Case] = &[
         granted!("\"packet.in\" = true", "\"packet.out\" = true", "\"rule.write\" = true"),
         Must::BeRefused,
     ),
-    Case::app(
-        Family::Defaults,
-        "without-port-write",
-        "takes ports down without port.write",
-        granted!(
-            "\"packet.in\" = true",
-            "\"packet.out\" = true",
-            "\"rule.write\" = true",
-            "\"stats.read\" = true"
-        ),
-        Must::BeRefused,
-    ),
+    usual(Family::Defaults, "without-port-write", "takes ports down without port.write", Must::BeRefused),
     Case::app(
         Family::Defaults,
         "without-packet-in",
@@ -434,54 +299,19 @@ pub(super) const RIGHTS: &[Case] = &[
         granted!(),
         Must::BeRefused,
     ),
-    Case::app(
-        Family::Defaults,
-        "without-query",
-        "asks a service without query",
-        granted!(
-            "\"packet.in\" = true",
-            "\"packet.out\" = true",
-            "\"rule.write\" = true",
-            "\"stats.read\" = true"
-        ),
-        Must::BeRefused,
-    )
-    .on(On::Any),
-    Case::app(
+    usual(Family::Defaults, "without-query", "asks a service without query", Must::BeRefused).on(On::Any),
+    usual(
         Family::Defaults,
         "without-store",
         "uses the store without store.read and store.write",
-        granted!(
-            "\"packet.in\" = true",
-            "\"packet.out\" = true",
-            "\"rule.write\" = true",
-            "\"stats.read\" = true"
-        ),
         Must::BeRefused,
     )
     .on(On::Any),
-    Case::app(
-        Family::Defaults,
-        "without-vendor",
-        "uses a vendor's action without vendor",
-        granted!(
-            "\"packet.in\" = true",
-            "\"packet.out\" = true",
-            "\"rule.write\" = true",
-            "\"stats.read\" = true"
-        ),
-        Must::BeRefused,
-    ),
-    Case::app(
+    usual(Family::Defaults, "without-vendor", "uses a vendor's action without vendor", Must::BeRefused),
+    usual(
         Family::Defaults,
         "without-others-meters",
         "meters what switches send up without rule.write.others",
-        granted!(
-            "\"packet.in\" = true",
-            "\"packet.out\" = true",
-            "\"rule.write\" = true",
-            "\"stats.read\" = true"
-        ),
         Must::BeRefused,
     )
     .on(V13),

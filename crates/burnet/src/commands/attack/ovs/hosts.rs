@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use super::HOSTS;
 use super::daemons::host_socket;
+use crate::commands::attack::arrivals::Arrivals;
 use crate::commands::attack::stop;
 
 /// How long a port may take to listen, and how often one looks.
@@ -53,17 +54,17 @@ pub struct Ping {
 
 impl Hosts {
     /// Connects each host to its port.
-    pub(super) fn connect(folder: &Path) -> io::Result<Hosts> {
+    pub(super) fn connect(folder: &Path, arrivals: &Arc<Arrivals>) -> io::Result<Hosts> {
         let answered = Arc::new(Answered::default());
         let mut streams = Vec::new();
         for host in 1..=HOSTS {
             let reading = connected(&host_socket(folder, host))?;
             let writing = Arc::new(Mutex::new(reading.try_clone()?));
             streams.push(Arc::clone(&writing));
-            let answered = Arc::clone(&answered);
+            let (answered, arrivals) = (Arc::clone(&answered), Arc::clone(arrivals));
             std::thread::Builder::new()
                 .name(format!("h{host}"))
-                .spawn(move || live(host, reading, &writing, &answered))?;
+                .spawn(move || live(host, reading, &writing, &answered, &arrivals))?;
         }
         Ok(Hosts { streams, answered, sequence: AtomicU16::new(0) })
     }
@@ -87,6 +88,11 @@ impl Drop for Hosts {
 }
 
 impl Ping {
+    /// Whether the answer has come by now.
+    pub fn is_answered(&self) -> bool {
+        lock(&self.answered.sequences).contains(&self.sequence)
+    }
+
     /// Waits for the answer.
     pub fn answered(self) -> bool {
         let mut sequences = lock(&self.answered.sequences);
@@ -130,7 +136,13 @@ fn send(stream: &Mutex<UnixStream>, frame: &[u8]) -> io::Result<()> {
 }
 
 /// Reads frames until the port is gone.
-fn live(host: usize, mut reading: UnixStream, writing: &Mutex<UnixStream>, answered: &Answered) {
+fn live(
+    host: usize,
+    mut reading: UnixStream,
+    writing: &Mutex<UnixStream>,
+    answered: &Answered,
+    arrivals: &Arrivals,
+) {
     let mut frame = Vec::new();
     let mut length = [0; 2];
     while reading.read_exact(&mut length).is_ok() {
@@ -138,6 +150,7 @@ fn live(host: usize, mut reading: UnixStream, writing: &Mutex<UnixStream>, answe
         if reading.read_exact(&mut frame).is_err() {
             return;
         }
+        arrivals.note(&frame);
         match heard(host, &frame) {
             Some((ECHO_REQUEST, from, sequence)) => {
                 // If the port is gone the next read says so.

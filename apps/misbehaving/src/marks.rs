@@ -1,0 +1,97 @@
+//! Frames that the attacker sends, and what a frame that came out of a switch says: whether it is the attacker's, and whether the attacker may send it.
+//!
+//! The cases of `burnet attack` grant frames with [`OWN_ADDRESS`], and questions of ARP. Never sends one.
+
+/// What a frame of the attacker's is, seen where it came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// One that it may send.
+    Within,
+    /// One that it may not send, or not by that way.
+    Beyond,
+}
+
+/// The attacker's Ethernet address in frames of [`ETHERTYPE`], and in ARP.
+pub const OWN_ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 0xef];
+const ARP_ADDRESS: [u8; 6] = [2, 0xbb, 0, 0, 0, 1];
+
+/// A local experiment's (IEEE 802, 9.2.3.4): no host of a trial answers it.
+pub const ETHERTYPE: u16 = 0x88b5;
+const ARP: u16 = 0x0806;
+
+/// Behind the header: the frame is sent by a way that was not granted.
+const NOT_GRANTED: u8 = b'!';
+
+/// A frame that no host of a trial answers.
+pub const FRAME: [u8; 60] = frame_to(0xee, 0);
+/// The same to be sent only where that is not granted.
+pub const BEYOND: [u8; 60] = frame_to(0xee, NOT_GRANTED);
+/// To whom [`TO_A_RULE`] is, and no other frame.
+pub const A_RULES_ADDRESS: u64 = 0x0200_0000_00dd;
+/// For a rule of the attacker's, which makes another's frame of it.
+pub const TO_A_RULE: [u8; 60] = frame_to(0xdd, 0);
+
+/// Who has 10.0.0.1, asked by [`ASKING`]: what the attacker may send.
+pub const ARP_REQUEST: [u8; 60] = {
+    let begin: [u8; 42] = [
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0xbb, 0, 0, 0, 1, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0xbb,
+        0, 0, 0, 1, 10, 9, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1,
+    ];
+    let mut frame = [0; 60];
+    let mut at = 0;
+    while at < begin.len() {
+        frame[at] = begin[at];
+        at += 1;
+    }
+    frame
+};
+/// 10.9.0.1, which is no host's.
+pub const ASKING: u32 = 0x0a09_0001;
+
+/// `ar_op` of a question (RFC 826), and where it is in a frame.
+const REQUEST: [u8; 2] = [0, 1];
+const OPERATION: std::ops::Range<usize> = 20..22;
+const SENDER_MAC: std::ops::Range<usize> = 22..28;
+
+const fn frame_to(last: u8, note: u8) -> [u8; 60] {
+    let mut frame = [0; 60];
+    (frame[0], frame[5], frame[6], frame[11]) = (2, last, OWN_ADDRESS[0], OWN_ADDRESS[5]);
+    ([frame[12], frame[13]], frame[14]) = (ETHERTYPE.to_be_bytes(), note);
+    frame
+}
+
+/// Whether it is the attacker's frame, and which.
+pub fn mark_of(frame: &[u8]) -> Option<Mark> {
+    let ethertype = u16::from_be_bytes([*frame.get(12)?, *frame.get(13)?]);
+    let is_within = match ethertype {
+        ETHERTYPE => frame.get(6..12)? == OWN_ADDRESS && *frame.get(14)? != NOT_GRANTED,
+        // Of hosts' ARP nothing is the attacker's.
+        ARP if frame.get(SENDER_MAC)? == ARP_ADDRESS => frame.get(OPERATION)? == REQUEST,
+        _ => return None,
+    };
+    Some(if is_within { Mark::Within } else { Mark::Beyond })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_says_whether_the_attacker_may_send_it() {
+        let check = |frame: [u8; 60], at: usize, byte: u8, expected| {
+            let mut frame = frame;
+            frame[at] = byte;
+            assert_eq!(mark_of(&frame), expected, "{frame:?}");
+        };
+        check(FRAME, 0, 2, Some(Mark::Within));
+        check(TO_A_RULE, 0, 2, Some(Mark::Within));
+        check(BEYOND, 0, 2, Some(Mark::Beyond));
+        check(FRAME, 11, 1, Some(Mark::Beyond));
+        check(ARP_REQUEST, 0, 0xff, Some(Mark::Within));
+        check(ARP_REQUEST, OPERATION.start + 1, 2, Some(Mark::Beyond));
+        check(ARP_REQUEST, SENDER_MAC.start, 0, None);
+        check(FRAME, 12, 8, None);
+        assert_eq!(mark_of(&FRAME[..14]), None);
+        assert_eq!(mark_of(&[]), None);
+    }
+}

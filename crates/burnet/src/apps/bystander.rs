@@ -1,0 +1,93 @@
+//! The app `bystander`: makes a group and a meter in each switch that comes up, and a rule that refers to both, so that one can see whether others
+//! take them away.
+//!
+//! ```text
+//!   switch up ──> group ──receipt──> meter ──receipt──> rule for frames that nobody sends
+//! ```
+//!
+//! For `burnet attack` alone. A switch that removes a group or a meter removes the rules that refer to it too (1.3.5, 6.5 and 6.6). It never makes them
+//! anew.
+
+use burnet_sdk::{
+    App, Commands, DatapathId, Field, GroupMod, Interests, MeterMod, Outcome, Receipt, Settings, SwitchUp,
+    What,
+};
+use misbehaving::tries::FOREIGN;
+use std::collections::BTreeMap;
+
+/// The Ethertype of the frames: a local experiment's, and none of the attacker's.
+const ETHERTYPE: u16 = 0x88b6;
+/// Whom they are for: no host, so that no rule of a learning switch is for a packet that this one is for. It would be deleted else.
+const NOBODY: u64 = 0x0200_0000_00cc;
+const PRIORITY: u16 = 30_000;
+
+/// What comes next at each switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Meter,
+    Rule,
+}
+
+/// The app. It takes no settings.
+pub struct Bystander {
+    next: BTreeMap<DatapathId, Next>,
+}
+
+impl App for Bystander {
+    fn new(_: &Settings) -> Result<Self, String> {
+        Ok(Bystander { next: BTreeMap::new() })
+    }
+
+    fn interests(&self) -> Interests {
+        Interests::none().switches()
+    }
+
+    fn on_switch_up(&mut self, up: &SwitchUp, out: &mut Commands) {
+        self.next.insert(up.datapath, Next::Meter);
+        // A bucket without actions: OFPGT_ALL of nothing drops.
+        let group = GroupMod { command: 0, group_type: 0, group_id: FOREIGN, buckets: &[] };
+        out.command(up.datapath, What::GroupMod(group));
+    }
+
+    fn on_receipt(&mut self, datapath: DatapathId, receipt: &Receipt, out: &mut Commands) {
+        if receipt.outcome != Outcome::Programmed {
+            return;
+        }
+        match self.next.remove(&datapath) {
+            Some(Next::Meter) => {
+                self.next.insert(datapath, Next::Rule);
+                // OFPMF_KBPS, and one band that drops beyond 1 kb/s.
+                let band = [0, 1, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+                let meter = MeterMod { command: 0, flags: 1, meter_id: FOREIGN, bands: &band };
+                out.command(datapath, What::MeterMod(meter));
+            }
+            Some(Next::Rule) => refer_to_both(datapath, out),
+            None => {}
+        }
+    }
+}
+
+fn refer_to_both(datapath: DatapathId, out: &mut Commands) {
+    let rule = out.rule(datapath).priority(PRIORITY).matching(|m| {
+        m.field(Field::EthDst, NOBODY).field(Field::EthType, ETHERTYPE);
+    });
+    rule.instructions(|i| {
+        i.meter(FOREIGN).apply_actions(|a| {
+            a.group(FOREIGN);
+        });
+    })
+    .send_with_receipt();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burnet_sdk::testing::Trial;
+
+    #[test]
+    fn it_begins_with_the_group() {
+        let mut bystander = Trial::<Bystander>::start("{}").unwrap();
+        let commands = bystander.switch_up(7, &[1]);
+        assert!(commands.len() == 1 && commands[0].contains("group"), "{commands:?}");
+    }
+}

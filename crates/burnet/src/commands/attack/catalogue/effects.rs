@@ -1,0 +1,156 @@
+//! What an app has done for it by groups, tables and the controller, and what few commands of it would make many of.
+
+use super::super::case::{
+    ASKS_FOR_ADDRESSES, BOUNDED, Case, DEAF, FIRST_PORT, Family, Must, OWN_FRAMES, USUAL_AND_ASKS_LITTLE,
+    USUAL_AND_CAUSES_FEW, USUAL_WITH_QUOTAS,
+};
+use super::{V13, usual};
+
+pub(super) const DEPUTIES: &[Case] = &[
+    Case::app(
+        Family::Deputies,
+        "forge-by-group",
+        "has its own group turn its ARP requests into another host's answers",
+        ASKS_FOR_ADDRESSES,
+        Must::KeepWithin,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "forge-by-table",
+        "puts frames into the tables for its own rule to send them in another's name",
+        OWN_FRAMES,
+        Must::KeepWithin,
+    ),
+    Case::app(
+        Family::Deputies,
+        "ports-by-group",
+        "sends out of a port by a group that it may not send out of",
+        FIRST_PORT,
+        Must::KeepWithin,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "ports-by-chain",
+        "does so by a group that is two groups away",
+        FIRST_PORT,
+        Must::KeepWithin,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "group-changed-later",
+        "makes a forger of a group that its rules and packets go through already",
+        ASKS_FOR_ADDRESSES,
+        Must::KeepWithin,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "controller-by-group",
+        "sends packets up by a group without packet.in",
+        DEAF,
+        Must::SendFewUp { per_s: 0, besides: 400 },
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "escape-by-action-set",
+        "leaves its flowspace by an action set that a later table carries out",
+        BOUNDED,
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "escape-by-bucket",
+        "leaves its flowspace by a group's bucket",
+        BOUNDED,
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "unknown-group",
+        "refers to a group that is not its own",
+        BOUNDED,
+        Must::BeRefused,
+    )
+    .on(V13),
+    Case::app(
+        Family::Deputies,
+        "unknown-meter",
+        "refers to a meter that is not its own",
+        BOUNDED,
+        Must::BeRefused,
+    )
+    .on(V13),
+    usual(
+        Family::Deputies,
+        "delete-all-groups",
+        "deletes all groups at once, whoever made them",
+        Must::HoldOff,
+    )
+    .on(V13),
+    usual(
+        Family::Deputies,
+        "delete-all-meters",
+        "deletes all meters at once, whoever made them",
+        Must::HoldOff,
+    )
+    .on(V13),
+];
+
+pub(super) const AMPLIFICATION: &[Case] = &[
+    Case::app(
+        Family::Amplification,
+        "many-outputs",
+        "sends 100 packets from each switch, each by 3,500 outputs",
+        USUAL_WITH_QUOTAS,
+        Must::BeLimited,
+    ),
+    Case::app(
+        Family::Amplification,
+        "long-frames",
+        "floods 500 frames of 8,000 bytes from each switch",
+        USUAL_WITH_QUOTAS,
+        Must::BeLimited,
+    ),
+    usual(Family::Amplification, "barrier-flood", "asks each switch for 2,000 barriers", Must::HoldOff),
+    usual(Family::Amplification, "group-flood", "makes 5,000 groups in each switch", Must::BeLimited).on(V13),
+    usual(Family::Amplification, "meter-flood", "makes 5,000 meters in each switch", Must::BeLimited).on(V13),
+    usual(
+        Family::Amplification,
+        "many-floods",
+        "sends 20 packets from each switch, each flooded 3,500 times",
+        Must::MakeFew(200),
+    ),
+    usual(
+        Family::Amplification,
+        "group-of-groups",
+        "sends 20 packets from each switch, each 1,200 by groups in groups",
+        Must::MakeFew(200),
+    )
+    .on(V13),
+    usual(
+        Family::Amplification,
+        "controller-outputs",
+        "has a rule send each packet up 3,500 times",
+        Must::SendFewUp { per_s: 0, besides: 1_000 },
+    ),
+    Case::app(
+        Family::Amplification,
+        "packet-in-loop",
+        "sends each packet that comes up into the tables twice, to come up again",
+        USUAL_AND_CAUSES_FEW,
+        Must::SendFewUp { per_s: 100, besides: 500 },
+    ),
+    Case::app(
+        Family::Amplification,
+        "statistics-flood",
+        "asks each switch 2,000 times for all its rules",
+        USUAL_AND_ASKS_LITTLE,
+        Must::BeAnswered(100),
+    ),
+];

@@ -1,0 +1,175 @@
+//! The certificates to which datapath ids are pinned, kept in a file for longer than the node lives.
+//!
+//! ```text
+//!   file ──open──> Roster ──keep──> a thread of its own ──> file, whole or not at all
+//! ```
+//!
+//! A line `DATAPATH FINGERPRINT` for each, for its owner alone. Never waits for the disk, but when the node ends. It decides on no pin: southbound
+//! does.
+
+use flow::DatapathId;
+use package::state::write_file;
+use southbound::{Fingerprint, PINS_MAX, Roster};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// The file, within the folder of the node's records.
+const FILE: &str = "pins";
+
+/// Longest file: a line is an id of 19 bytes, a fingerprint of 95 and two more.
+const TEXT_BYTES_MAX: usize = PINS_MAX * 117;
+
+/// Keeps the pins of a node.
+pub struct PinKeeper {
+    writer: Option<(SyncSender<String>, JoinHandle<()>)>,
+    /// Which pins were handed to the writer.
+    seen: u64,
+}
+
+impl PinKeeper {
+    /// Reads the pins that were kept, into the roster. Without a folder, none are kept.
+    ///
+    /// # Errors
+    /// They cannot be read: without them a switch's id would be anybody's.
+    pub fn open(folder: Option<&Path>, roster: &Roster) -> Result<PinKeeper, String> {
+        let Some(folder) = folder else { return Ok(PinKeeper { writer: None, seen: 0 }) };
+        let path = folder.join(FILE);
+        let text = read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+        let pins = parse(&text).map_err(|why| {
+            format!(
+                "{}, {why}: by it the node knows which certificate may speak for which datapath id; mend the line or take it out",
+                path.display()
+            )
+        })?;
+        roster.restore_pins(&pins);
+        // One waits while one is written: what comes meanwhile is in the next.
+        let (sender, texts) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("pins".to_owned());
+        let thread = thread
+            .spawn(move || write_all(&path, &texts))
+            .map_err(|error| format!("the pins of datapath ids cannot be kept: {error}"))?;
+        Ok(PinKeeper { writer: Some((sender, thread)), seen: roster.pinned() })
+    }
+
+    /// Has the pins written if they are others. Where the disk is slow, they are handed over again in a later turn.
+    pub fn keep(&mut self, roster: &Roster) {
+        let pinned = roster.pinned();
+        let Some((writer, _)) = &self.writer else { return };
+        if pinned != self.seen && writer.try_send(to_text(&roster.pins())).is_ok() {
+            self.seen = pinned;
+        }
+    }
+
+    /// The node ends: what is not written yet is waited for.
+    pub fn finish(&mut self, roster: &Roster) {
+        let Some((writer, thread)) = self.writer.take() else { return };
+        if roster.pinned() != self.seen {
+            // A writer that is gone has said why.
+            let _ = writer.send(to_text(&roster.pins()));
+        }
+        drop(writer);
+        if thread.join().is_err() {
+            tracing::error!("the pins of datapath ids are not kept: their writer has panicked");
+        }
+    }
+}
+
+fn write_all(path: &Path, texts: &Receiver<String>) {
+    while let Ok(text) = texts.recv() {
+        if let Err(error) = write_file(path, text.as_bytes(), 0o600) {
+            tracing::error!(
+                "the certificates that datapath ids are pinned to are not kept, and forgotten when the node ends: {error}"
+            );
+        }
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        file => file?,
+    };
+    let mut text = String::new();
+    // One byte more shows that there is more.
+    file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(io::Error::other(format!("it has more than {TEXT_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+fn parse(text: &str) -> Result<Vec<(DatapathId, Fingerprint)>, String> {
+    let mut pins = BTreeMap::new();
+    for (index, line) in text.lines().enumerate() {
+        let wrong = |why: String| format!("line {}: {why}", index + 1);
+        let (id, print) =
+            line.split_once(' ').ok_or_else(|| wrong("no datapath id and fingerprint".to_owned()))?;
+        let id: DatapathId = id.parse().map_err(|bad| wrong(format!("{bad}")))?;
+        let print: Fingerprint = print.parse().map_err(|bad| wrong(format!("{bad}")))?;
+        if pins.insert(id, print).is_some() {
+            return Err(wrong(format!("{id} stands there twice")));
+        }
+    }
+    Ok(pins.into_iter().collect())
+}
+
+fn to_text(pins: &[(DatapathId, Fingerprint)]) -> String {
+    pins.iter().map(|(id, print)| format!("{id} {print}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use southbound::SouthboundConfig;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn print(text: &str) -> Fingerprint {
+        Fingerprint::of(text.as_bytes())
+    }
+
+    fn roster() -> Roster {
+        Roster::new(SouthboundConfig::default().caps())
+    }
+
+    #[test]
+    fn what_is_damaged_is_refused_with_its_line() {
+        let good = format!("of:0000000000000001 {}\n", print("a"));
+        let check = |text: String, expected: &str| {
+            let refused = parse(&text).unwrap_err();
+            assert!(refused.contains(expected), "{refused}");
+        };
+        check(format!("{good}x"), "line 2: no datapath id and fingerprint");
+        check(format!("{good}{good}"), "line 2: of:0000000000000001 stands there twice");
+        check("x y".to_owned(), "line 1: 'x' is not a datapath id");
+        check("1 AB".to_owned(), "line 1: 'AB' is no SHA-256 fingerprint");
+        assert_eq!(to_text(&parse(&good).unwrap()), good);
+        let longest = to_text(&[(DatapathId(u64::MAX), print("a"))]).len();
+        assert!(longest * PINS_MAX <= TEXT_BYTES_MAX);
+    }
+
+    #[test]
+    fn pins_outlive_the_node_and_nobody_else_can_read_them() {
+        let folder = std::env::temp_dir().join(format!("burnet-pins-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let first = roster();
+        let mut keeper = PinKeeper::open(Some(&folder), &first).unwrap();
+        first.restore_pins(&[(DatapathId(1), print("a")), (DatapathId(2), print("b"))]);
+        // Something changes, so that all are written.
+        first.forget_pin(DatapathId(2));
+        keeper.keep(&first);
+        keeper.finish(&first);
+        let mode = std::fs::metadata(folder.join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let second = roster();
+        drop(PinKeeper::open(Some(&folder), &second).unwrap());
+        assert_eq!(second.pins(), [(DatapathId(1), print("a"))]);
+        std::fs::write(folder.join(FILE), "rubbish").unwrap();
+        let refused = PinKeeper::open(Some(&folder), &roster()).err().unwrap();
+        assert!(refused.contains("pins, line 1: no datapath id"), "{refused}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,254 @@
+//! Who owns the groups and meters of a node's switches, for all of its workers.
+//!
+//! ```text
+//!   Owned (the worker that has a switch) ──claim, confirm, release──> Claims ──of──> Owned (the worker that has it next)
+//!                                                                       └──take_changes──> whoever keeps them longer than this process
+//! ```
+//!
+//! Groups and meters have no cookie, so a switch cannot say whose they are. A switch that reconnects may come to another worker, and a kernel
+//! process may be a successor; both learn it here. Each worker decides by its own record ([`crate::owned`]) and takes the lock when an
+//! owner changes, never for a packet or a rule.
+//!
+//! In: what a worker's record says of its switches. Out: the owners of one switch, and what has changed. It never decides who may do what. Bound:
+//! [`crate::owned::MAX_OWNED`] for each zone, counted here.
+
+use crate::deeds::Deeds;
+use crate::owned::{Place, Thing};
+use abi::ZoneId;
+use flow::DatapathId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The owners of one node.
+#[derive(Debug, Default)]
+pub struct Claims {
+    all: Mutex<All>,
+    has_changes: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct All {
+    owners: BTreeMap<Place, Claim>,
+    /// How many each zone has.
+    counts: BTreeMap<ZoneId, usize>,
+    /// Places of which nobody was told how they are now.
+    changed: BTreeSet<Place>,
+    workers: u32,
+}
+
+/// A group or a meter, and what is known of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    pub zone: ZoneId,
+    /// Whether what it does was compared with the grant that its zone has now.
+    pub is_judged: bool,
+    /// What it does, if it is a group that was made while this process ran.
+    pub deeds: Option<Box<Deeds>>,
+    /// Whether the switch has said that it is done.
+    is_confirmed: bool,
+    /// The worker that has the switch.
+    worker: u32,
+}
+
+/// Whose a group or a meter is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnerChange {
+    /// Of which switch.
+    pub datapath: DatapathId,
+    /// Which.
+    pub thing: Thing,
+    /// Its zone; `None`: it is nobody's any more.
+    pub zone: Option<ZoneId>,
+}
+
+impl Claims {
+    /// What is known from before this process began. Of a group that it does not know from then on, nobody knows what it does.
+    pub fn restore(&self, datapath: DatapathId, thing: Thing, zone: ZoneId) {
+        let mut all = self.lock();
+        all.put(
+            (datapath, thing),
+            Claim { zone, is_judged: false, deeds: None, is_confirmed: true, worker: 0 },
+        );
+    }
+
+    /// Whether [`Self::take_changes`] has something. Costs no lock.
+    pub fn has_changes(&self) -> bool {
+        self.has_changes.load(Ordering::Acquire)
+    }
+
+    /// What has changed since this was last asked, in at most so many parts. The rest is there the next time.
+    pub fn take_changes(&self, most: usize) -> Vec<OwnerChange> {
+        let mut all = self.lock();
+        let mut changes = Vec::new();
+        while let Some((datapath, thing)) = (changes.len() < most).then(|| all.changed.pop_first()).flatten()
+        {
+            let claim = all.owners.get(&(datapath, thing)).filter(|claim| claim.is_confirmed);
+            changes.push(OwnerChange { datapath, thing, zone: claim.map(|claim| claim.zone) });
+        }
+        self.has_changes.store(!all.changed.is_empty(), Ordering::Release);
+        changes
+    }
+
+    /// A number for one more worker.
+    pub(crate) fn join(&self) -> u32 {
+        let mut all = self.lock();
+        all.workers += 1;
+        all.workers
+    }
+
+    /// A worker has this switch from now on: what the switch has of apps, as far as it was confirmed.
+    pub(crate) fn take_over(&self, datapath: DatapathId, worker: u32) -> Vec<(Thing, Claim)> {
+        let mut all = self.lock();
+        let of_switch = all.owners.range_mut(all_of(datapath)).filter(|(_, claim)| claim.is_confirmed);
+        let taken = of_switch.map(|((_, thing), claim)| {
+            claim.worker = worker;
+            (*thing, claim.clone())
+        });
+        taken.collect()
+    }
+
+    /// How many a zone has.
+    pub(crate) fn count(&self, zone: ZoneId) -> usize {
+        self.lock().counts.get(&zone).copied().unwrap_or(0)
+    }
+
+    /// A zone has asked its switch for one.
+    pub(crate) fn claim(&self, place: Place, zone: ZoneId, deeds: Option<&Deeds>, worker: u32) {
+        let deeds = deeds.cloned().map(Box::new);
+        self.lock().put(place, Claim { zone, is_judged: true, deeds, is_confirmed: false, worker });
+    }
+
+    /// The switch has it.
+    pub(crate) fn confirm(&self, place: Place, worker: u32) {
+        self.change(place, worker, |claim| claim.is_confirmed = true);
+        self.note_changed(place);
+    }
+
+    /// What it does has changed.
+    pub(crate) fn grow(&self, place: Place, deeds: &Deeds, worker: u32) {
+        self.change(place, worker, |claim| claim.deeds = Some(Box::new(deeds.clone())));
+    }
+
+    /// It is nobody's any more, unless another worker has its switch by now.
+    pub(crate) fn release(&self, place: Place, worker: u32) {
+        let mut all = self.lock();
+        if all.owners.get(&place).is_some_and(|claim| claim.worker == worker) {
+            all.remove(place);
+            drop(all);
+            self.note_changed(place);
+        }
+    }
+
+    /// A zone has another grant than before.
+    pub(crate) fn on_other_grant(&self, zone: ZoneId) {
+        let mut all = self.lock();
+        all.owners.values_mut().filter(|claim| claim.zone == zone).for_each(|claim| claim.is_judged = false);
+    }
+
+    fn change(&self, place: Place, worker: u32, change: impl FnOnce(&mut Claim)) {
+        let mut all = self.lock();
+        all.owners.get_mut(&place).filter(|claim| claim.worker == worker).map(change);
+    }
+
+    fn note_changed(&self, place: Place) {
+        self.lock().changed.insert(place);
+        self.has_changes.store(true, Ordering::Release);
+    }
+
+    /// Nothing is half done while the lock is held, so a thread that panicked has left nothing broken.
+    fn lock(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl All {
+    fn put(&mut self, place: Place, claim: Claim) {
+        self.remove(place);
+        *self.counts.entry(claim.zone).or_default() += 1;
+        self.owners.insert(place, claim);
+    }
+
+    fn remove(&mut self, place: Place) {
+        let Some(claim) = self.owners.remove(&place) else { return };
+        if let Some(count) = self.counts.get_mut(&claim.zone) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}
+
+fn all_of(datapath: DatapathId) -> std::ops::RangeInclusive<Place> {
+    (datapath, Thing::Group(0))..=(datapath, Thing::Meter(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SWITCH: DatapathId = DatapathId(1);
+    const GROUP: Place = (SWITCH, Thing::Group(7));
+    const APP: ZoneId = ZoneId(1);
+    const OTHER: ZoneId = ZoneId(2);
+
+    fn changes(claims: &Claims) -> Vec<(Thing, Option<u16>)> {
+        let changes = claims.take_changes(100).into_iter();
+        changes.map(|change| (change.thing, change.zone.map(|zone| zone.0))).collect()
+    }
+
+    fn owners(claims: &Claims, worker: u32) -> Vec<(Thing, u16)> {
+        let owners = claims.take_over(SWITCH, worker).into_iter();
+        owners.map(|(thing, claim)| (thing, claim.zone.0)).collect()
+    }
+
+    #[test]
+    fn what_a_switch_has_confirmed_is_known_to_the_worker_that_has_it_next() {
+        let claims = Claims::default();
+        let (first, second) = (claims.join(), claims.join());
+        claims.claim(GROUP, APP, None, first);
+        assert_eq!(
+            (owners(&claims, first), claims.has_changes()),
+            (vec![], false),
+            "it may still be refused"
+        );
+        claims.confirm(GROUP, first);
+        assert_eq!(owners(&claims, second), [(Thing::Group(7), 1)]);
+        assert_eq!(changes(&claims), [(Thing::Group(7), Some(1))]);
+    }
+
+    #[test]
+    fn a_worker_that_has_lost_a_switch_takes_nothing_from_the_next() {
+        let claims = Claims::default();
+        let (first, second) = (claims.join(), claims.join());
+        claims.claim(GROUP, APP, None, first);
+        claims.claim(GROUP, OTHER, None, second);
+        claims.release(GROUP, first);
+        claims.confirm(GROUP, second);
+        assert_eq!(owners(&claims, second), [(Thing::Group(7), 2)]);
+        assert_eq!((claims.count(APP), claims.count(OTHER)), (0, 1));
+    }
+
+    #[test]
+    fn changes_are_told_once_as_they_are_now() {
+        let claims = Claims::default();
+        let worker = claims.join();
+        for id in 0..3 {
+            claims.claim((SWITCH, Thing::Meter(id)), APP, None, worker);
+            claims.confirm((SWITCH, Thing::Meter(id)), worker);
+        }
+        claims.release((SWITCH, Thing::Meter(1)), worker);
+        assert_eq!(claims.take_changes(2).len(), 2);
+        assert!(claims.has_changes());
+        assert_eq!(changes(&claims), [(Thing::Meter(2), Some(1))]);
+        assert!(!claims.has_changes());
+        assert_eq!((changes(&claims), claims.count(APP)), (vec![], 2));
+    }
+
+    #[test]
+    fn what_was_restored_is_known_and_not_told_again() {
+        let claims = Claims::default();
+        claims.restore(SWITCH, Thing::Group(7), APP);
+        claims.restore(SWITCH, Thing::Group(7), OTHER);
+        assert_eq!((changes(&claims), claims.count(APP), claims.count(OTHER)), (vec![], 0, 1));
+        assert_eq!(owners(&claims, 1), [(Thing::Group(7), 2)]);
+    }
+}

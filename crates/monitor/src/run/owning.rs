@@ -1,0 +1,44 @@
+//! Keeps whose the groups and meters of switches are, for the next kernel process and for the node's next start.
+//!
+//! In: what the kernel process says of them. Out: messages to the next one, and a text for the keeper. It decides on nobody.
+
+use crate::owners::{IN_A_MESSAGE_MAX, Owned};
+use crate::protocol::ToKernel;
+
+use super::Monitor;
+
+/// How often they are written down at most: all of them are, and there may be many.
+const WRITE_INTERVAL_MS: u64 = 1_000;
+
+impl Monitor {
+    pub(super) fn on_owned(&mut self, changes: &[Owned], now_ms: u64) {
+        let left_out = changes.iter().filter(|change| !self.owners.note(**change)).count();
+        if left_out > 0 {
+            tracing::error!(
+                "{left_out} groups and meters of apps are not remembered, since there are too many: after a restart of the node no app may touch them"
+            );
+        }
+        self.next_owners_ms.get_or_insert(now_ms.saturating_add(WRITE_INTERVAL_MS));
+    }
+
+    /// How many messages [`Self::tell_owners`] makes.
+    pub(super) fn owners_messages(&self) -> u32 {
+        u32::try_from(self.owners.all().len().div_ceil(IN_A_MESSAGE_MAX)).unwrap_or(u32::MAX)
+    }
+
+    /// Tells a kernel process that has just begun.
+    pub(super) fn tell_owners(&mut self) {
+        for owners in self.owners.all().chunks(IN_A_MESSAGE_MAX) {
+            self.tell_kernel(&ToKernel::Owned { owners: owners.to_vec() }, Vec::new());
+        }
+    }
+
+    /// Hands them to the keeper, if it is time to.
+    pub(super) fn keep_owners(&mut self, now_ms: u64) {
+        let is_last = self.outcome.is_some();
+        if self.next_owners_ms.is_some_and(|at_ms| is_last || at_ms <= now_ms) {
+            self.next_owners_ms = None;
+            self.keeper.owners(self.owners.to_text());
+        }
+    }
+}
