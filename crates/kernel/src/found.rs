@@ -110,6 +110,11 @@ impl Kernel {
         !self.held.is_empty() && self.held.contains(&datapath)
     }
 
+    /// Whether this switch is held, has answered the barrier behind the question and not the question: no answer is on its way behind what it has sent.
+    pub fn is_passed_over(&self, datapath: DatapathId) -> bool {
+        matches!(self.datapaths.get(&datapath).map(|it| it.inquiry.stage), Some(Stage::Passed(_)))
+    }
+
     /// A switch of which apps may hear from now on, each once.
     pub fn next_ready(&mut self) -> Option<DatapathId> {
         loop {

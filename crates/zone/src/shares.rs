@@ -22,6 +22,9 @@ const PROBES: usize = 8;
 /// One part in so many of the ring takes control packets alone.
 const KEPT_FOR_CONTROL: usize = 16;
 
+/// Longer than the packet-ins of all networks but those of jumbo frames.
+const LONG_BYTES: usize = 2048;
+
 /// Who had how much in which round.
 #[derive(Clone, Copy, Default)]
 struct Place {
@@ -126,9 +129,11 @@ impl Shares {
     pub(crate) fn room_of(&self, datapath: u64, free_bytes: usize) -> usize {
         let shared = free_bytes.min(self.bytes());
         let lower = free_bytes - shared;
-        // When something comes into the lower half, everybody begins anew.
+        // When something comes into the lower half, everybody begins anew. A packet that is longer than what is free of that half does not.
         let had = match lower {
-            0 if self.begun => self.switches.had(self.round, datapath).unwrap_or(self.others.bytes),
+            0..LONG_BYTES if self.begun => {
+                self.switches.had(self.round, datapath).unwrap_or(self.others.bytes)
+            }
             _ => 0,
         };
         // A port may have half of what is left when it has had it, and has had what its switch has at the most.
@@ -223,6 +228,15 @@ mod tests {
         let shares = Shares::new(RING);
         assert_eq!(shares.room_of(1, 0), 0);
         assert!(shares.room_of(1, RING) > RING / 2 && shares.room_of(1, RING / 2) > RING / 8);
+    }
+
+    #[test]
+    fn less_than_a_packet_of_the_lower_half_begins_no_new_round() {
+        let (mut shares, mut free) = (Shares::new(RING), RING / 2);
+        fill(&mut shares, &mut free, &[data(1, 1)]);
+        let room = |datapath, lower| shares.room_of(datapath, RING / 2 + lower);
+        assert!(room(1, 100) < room(2, 100), "it has had its share");
+        assert_eq!(room(1, LONG_BYTES), room(2, LONG_BYTES));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::switch_faults::SwitchFaults;
 use super::zones::{Fault, ZoneEnds};
 use abi::event::{Event, PacketIn, kind, write};
 use abi::{Frame, Outcome, ZoneId};
+use flow::DatapathId;
 use kernel::{Effect, Kernel, ZoneSet};
 use southbound::SouthboundEvent;
 use zone::port::Delivery;
@@ -28,8 +29,8 @@ pub(super) struct Dispatch {
     pub trusted_that_heard: ZoneSet,
     /// Events of switches in this turn.
     pub heard: usize,
-    /// Who heard packet-ins of the connection that is read now.
-    pub heard_packets: ZoneSet,
+    /// Who heard packet-ins of the connection that is read now; `None`: it has sent none.
+    pub heard_packets: Option<ZoneSet>,
     /// Which switches wait for apps.
     pub pauses: Pauses,
     /// Events of the connection that is read now for which an app had no room at once.
@@ -40,8 +41,10 @@ pub(super) struct Dispatch {
     pub switch_faults: SwitchFaults,
     /// Frames for the node itself: of one turn, and so bounded by what a turn reads.
     pub to_node: Vec<Vec<u8>>,
-    /// Packet-ins of switches of which apps do not hear yet.
+    /// Packet-ins of switches of which apps do not hear yet, or have not heard all yet.
     pub held: Held,
+    /// Memory for those of them that are handed on now.
+    handed_on: Vec<u8>,
     /// Memory for answers of which a zone may not see all.
     pub cut_down: Vec<u8>,
     /// The time of this turn.
@@ -58,13 +61,14 @@ impl Dispatch {
             faults: Vec::new(),
             trusted_that_heard: ZoneSet::EMPTY,
             heard: 0,
-            heard_packets: ZoneSet::EMPTY,
+            heard_packets: None,
             pauses: Pauses::default(),
             waited: 0,
             storm: StormWatch::new(),
             switch_faults: SwitchFaults::default(),
             to_node: Vec::new(),
             held: Held::default(),
+            handed_on: Vec::new(),
             cut_down: Vec::new(),
             now_ms: 0,
         }
@@ -98,7 +102,8 @@ impl Dispatch {
         }
     }
 
-    /// Switches that have said which rules they have: who hears of switches hears of them, and then what they have sent up since they came up.
+    /// Switches that have said which rules they have: who hears of switches hears of them. What they have sent up meanwhile follows by
+    /// [`Dispatch::hand_on`].
     pub fn report_ready(&mut self) {
         while let Some(datapath) = self.kernel.next_ready() {
             let Some(up) = self.kernel.switch(datapath) else { continue };
@@ -109,20 +114,27 @@ impl Dispatch {
                 self.kernel.hearers_of(kind::SWITCH_UP).for_each(|zone| self.deliver_control(zone, &frame));
             }
             self.cut_down = frame;
-            let packets = self.held.take(datapath);
-            let mut rest = packets.as_slice();
-            while let Ok((packet, behind)) = Frame::split(rest) {
-                self.hear_frame(packet.bytes);
-                rest = behind;
-            }
         }
         let dropped = self.held.take_dropped();
         if dropped > 0 {
             tracing::warn!(
                 dropped,
-                "packet-ins of switches are dropped that have not said yet which rules they have"
+                "packet-ins are dropped: their switches sent more than is kept while they had not said which rules they have"
             );
         }
+    }
+
+    /// Hands on the oldest packet-ins that are kept of this switch, so many bytes of them.
+    pub fn hand_on(&mut self, datapath: DatapathId, bytes: usize) {
+        let mut packets = std::mem::take(&mut self.handed_on);
+        self.held.take(datapath, bytes, &mut packets);
+        let mut rest = packets.as_slice();
+        while let Ok((packet, behind)) = Frame::split(rest) {
+            self.heard += 1;
+            self.pass_on(&packet);
+            rest = behind;
+        }
+        self.handed_on = packets;
     }
 
     /// What a switch refused may be a rule that was noted as the zone's.
@@ -162,27 +174,53 @@ impl Dispatch {
             Ok(frame) => frame,
             Err(malformed) => return tracing::error!("southbound made a frame that is none: {malformed}"),
         };
-        let is_packet_in = frame.header.kind.get() == kind::PACKET_IN;
-        if is_packet_in && self.kernel.is_held(frame.datapath()) {
-            return self.held.push(frame.datapath(), bytes);
+        let datapath = frame.datapath();
+        match frame.header.kind.get() {
+            kind::PACKET_IN if self.is_kept(datapath) => {
+                if !self.held.push(datapath, bytes) {
+                    self.kernel.on_unheard(datapath);
+                }
+            }
+            kind::SWITCH_DOWN => {
+                self.end_held(datapath);
+                self.pass_on(&frame);
+                self.pauses.forget(datapath);
+            }
+            _ => self.pass_on(&frame),
         }
-        let hearers = match self.kernel.on_event(&frame, self.now_ms, &mut self.effects) {
+    }
+
+    /// Whether packet-ins of this switch are kept for now: apps do not hear of it yet, or have not heard yet what came before.
+    #[inline]
+    fn is_kept(&self, datapath: DatapathId) -> bool {
+        self.kernel.is_held(datapath) || self.held.has(datapath)
+    }
+
+    /// A switch is going. Apps that have heard of it get what is kept of it before they hear its end, as far as their rings take it; nobody waits.
+    fn end_held(&mut self, datapath: DatapathId) {
+        if self.kernel.is_held(datapath) {
+            return self.held.forget(datapath);
+        }
+        while self.held.has(datapath) {
+            self.hand_on(datapath, usize::MAX);
+        }
+    }
+
+    /// An event goes through the kernel to those who hear it.
+    fn pass_on(&mut self, frame: &Frame<'_>) {
+        let hearers = match self.kernel.on_event(frame, self.now_ms, &mut self.effects) {
             Ok(hearers) => hearers,
             Err(malformed) => return tracing::error!("southbound made an event that is none: {malformed}"),
         };
-        if is_packet_in {
-            return self.hear_packet_in(&frame, hearers);
+        if frame.header.kind.get() == kind::PACKET_IN {
+            return self.hear_packet_in(frame, hearers);
         }
         let mut waits = false;
         for zone in hearers {
-            self.deliver_control(zone, bytes);
+            self.deliver_control(zone, frame.bytes);
             waits |= self.zones.get(zone).is_some_and(|end| end.is_behind());
         }
         self.waited += usize::from(waits);
-        if frame.header.kind.get() == kind::SWITCH_DOWN {
-            self.pauses.forget(frame.datapath());
-            drop(self.held.take(frame.datapath()));
-        }
     }
 
     /// One of the few that are looked at.
@@ -197,7 +235,7 @@ impl Dispatch {
         if self.storm.wants() {
             self.watch_storm(frame);
         }
-        self.heard_packets = self.heard_packets.union(hearers);
+        self.heard_packets = Some(self.heard_packets.map_or(hearers, |heard| heard.union(hearers)));
         let mut is_unheard = false;
         for zone in hearers {
             is_unheard |= self.deliver_packet_in(zone, frame.bytes) == Delivery::Dropped;

@@ -62,8 +62,8 @@ pub(super) struct Pauses {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct OfSwitch {
-    /// Who heard the packet-ins of the last read, and of the one before.
-    heard: [ZoneSet; 2],
+    /// Who heard the packet-ins of the last read that brought any, and of the one before; `None` until one has.
+    heard: Option<[ZoneSet; 2]>,
     /// Since when it waits.
     since_ms: Option<u64>,
     /// Who was waited for long enough, and has had no room since.
@@ -75,7 +75,8 @@ struct OfSwitch {
 impl Pauses {
     /// Who is to hear what this switch sends, as far as it is known; `unknown` where it has sent nothing yet.
     pub fn hearers(&self, datapath: DatapathId, unknown: ZoneSet) -> ZoneSet {
-        self.switches.get(&datapath).map_or(unknown, |it| it.heard[0].union(it.heard[1]))
+        let heard = self.switches.get(&datapath).and_then(|it| it.heard);
+        heard.map_or(unknown, |[last, before]| last.union(before))
     }
 
     /// Whether the switch is read, and how much: `bytes` at most. `others` says that somebody else hears of it too, if not its packet-ins.
@@ -121,13 +122,14 @@ impl Pauses {
         Reading::Now(bytes.min(IN_VAIN_BYTES))
     }
 
-    /// A switch was read, and these heard packet-ins of it.
-    pub fn on_read(&mut self, datapath: DatapathId, heard: ZoneSet) {
+    /// A switch was read, and these heard packet-ins of it; `None`: it sent none. One that has only answered so far may flood in its next read, so
+    /// it stays unknown who hears it.
+    pub fn on_read(&mut self, datapath: DatapathId, heard: Option<ZoneSet>) {
         let it = self.switches.entry(datapath).or_default();
         it.since_ms = None;
-        if !heard.is_empty() {
-            it.heard = [heard, it.heard[0]];
-        }
+        let Some(heard) = heard else { return };
+        let [last, before] = it.heard.unwrap_or_default();
+        it.heard = Some(if heard.is_empty() { [last, before] } else { [heard, last] });
     }
 
     /// A switch is gone.
@@ -187,7 +189,7 @@ mod tests {
             };
             let found = decide(&mut pauses, &[full(standstill_ms)], false, standstill_ms);
             assert_eq!(found, expected, "{standstill_ms}");
-            pauses.on_read(SWITCH, ZoneSet::only(SLOW));
+            pauses.on_read(SWITCH, Some(ZoneSet::only(SLOW)));
         }
         for _ in 0..9 {
             assert_eq!(decide(&mut pauses, &[full(100)], false, 101), Reading::Now(READ));
@@ -206,10 +208,10 @@ mod tests {
             assert_eq!(decide(&mut pauses, &hearers, others, 100), Reading::NotYet);
             assert_eq!(decide(&mut pauses, &hearers, others, 109), Reading::NotYet);
             assert_eq!(decide(&mut pauses, &hearers, others, 110), Reading::Now(READ));
-            pauses.on_read(SWITCH, ZoneSet::only(SLOW));
+            pauses.on_read(SWITCH, Some(ZoneSet::only(SLOW)));
             for now_ms in 110..200 {
                 assert_eq!(decide(&mut pauses, &hearers, others, now_ms), Reading::Now(READ));
-                pauses.on_read(SWITCH, ZoneSet::only(SLOW));
+                pauses.on_read(SWITCH, Some(ZoneSet::only(SLOW)));
             }
             // Once it has had room it is waited for again.
             decide(&mut pauses, &[with_room(SLOW, RING)], others, 200);
@@ -222,12 +224,14 @@ mod tests {
         let mut pauses = Pauses::default();
         let everybody = ZoneSet::only(SLOW).with(QUICK);
         assert_eq!(pauses.hearers(SWITCH, everybody), everybody);
-        pauses.on_read(SWITCH, ZoneSet::only(SLOW));
+        pauses.on_read(SWITCH, None);
+        assert_eq!(pauses.hearers(SWITCH, everybody), everybody, "it has only answered so far");
+        pauses.on_read(SWITCH, Some(ZoneSet::only(SLOW)));
         assert_eq!(pauses.hearers(SWITCH, everybody), ZoneSet::only(SLOW));
-        pauses.on_read(SWITCH, ZoneSet::only(QUICK));
+        pauses.on_read(SWITCH, Some(ZoneSet::only(QUICK)));
         assert_eq!(pauses.hearers(SWITCH, ZoneSet::EMPTY), everybody);
-        pauses.on_read(SWITCH, ZoneSet::EMPTY);
-        pauses.on_read(SWITCH, ZoneSet::only(QUICK));
+        pauses.on_read(SWITCH, Some(ZoneSet::EMPTY));
+        pauses.on_read(SWITCH, Some(ZoneSet::only(QUICK)));
         assert_eq!(pauses.hearers(SWITCH, ZoneSet::EMPTY), ZoneSet::only(QUICK));
         pauses.forget(SWITCH);
         assert_eq!(pauses.hearers(SWITCH, ZoneSet::EMPTY), ZoneSet::EMPTY);

@@ -163,6 +163,8 @@ pub struct Worker {
     claims: Arc<Claims>,
     /// Memory for effects, empty.
     spare_effects: Vec<Effect>,
+    /// The switch of which kept packet-ins were handed on last.
+    handed_on_last: DatapathId,
     ending: bool,
 }
 
@@ -210,6 +212,7 @@ impl Worker {
             giving_way: GivingWay::default(),
             claims,
             spare_effects: Vec::new(),
+            handed_on_last: DatapathId(0),
             ending: false,
         })
     }
@@ -240,7 +243,7 @@ impl Worker {
             asleep &= zone.about_to_sleep();
         }
         match asleep {
-            true if self.southbound.has_paused() => PAUSED_SLEEP,
+            true if self.southbound.has_paused() || self.has_to_hand_on() => PAUSED_SLEEP,
             true if self.southbound.has_claims() => CLAIMS_SLEEP,
             true => LONGEST_SLEEP,
             false => Duration::ZERO,
@@ -253,6 +256,7 @@ impl Worker {
         self.unpause();
         self.dispatch.zones.iter().for_each(|(_, zone)| zone.begin_turn());
         self.read_ready(events);
+        self.hand_on_held();
         self.read_letters();
         self.serve_zones();
         self.tick();
@@ -519,6 +523,7 @@ impl Worker {
         self.dispatch.kernel.ask_for_owners(self.now_ms, &mut self.dispatch.effects);
         self.carry_out_effects();
         self.dispatch.report_ready();
+        self.hand_on_held();
         self.serve_trusted();
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use openflow::message::PacketIn;
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
 
 /// Types of messages of 1.0 (1.0.0, 5.1).
@@ -14,6 +15,8 @@ const STATS_REQUEST: u8 = 16;
 struct Silent {
     stream: TcpStream,
     read: Vec<u8>,
+    /// What it has to say and the socket has not taken yet: whole messages, but for the first.
+    said: VecDeque<u8>,
     flow_mods: usize,
     passed_over: usize,
 }
@@ -21,8 +24,12 @@ struct Silent {
 impl Silent {
     fn connect(bench: &mut Bench, datapath: DatapathId) -> Silent {
         let stream = bench.come_up(datapath);
+        Silent::on(stream)
+    }
+
+    fn on(stream: TcpStream) -> Silent {
         stream.set_nonblocking(true).unwrap();
-        Silent { stream, read: Vec::new(), flow_mods: 0, passed_over: 0 }
+        Silent { stream, read: Vec::new(), said: VecDeque::new(), flow_mods: 0, passed_over: 0 }
     }
 
     /// Takes what is there.
@@ -48,13 +55,24 @@ impl Silent {
                 BARRIER_REQUEST => {
                     let mut reply = *header;
                     reply[1] = BARRIER_REPLY;
-                    self.stream.write_all(&reply).unwrap();
+                    self.said.extend(reply);
                 }
                 _ => {}
             }
             rest = &rest[length..];
         }
         self.read = rest.to_vec();
+        self.write();
+    }
+
+    fn write(&mut self) {
+        while !self.said.is_empty() {
+            match self.stream.write(self.said.as_slices().0) {
+                Ok(count) => drop(self.said.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 }
 
@@ -108,13 +126,19 @@ fn listen(bench: &mut Bench, app: &mut App) {
     bench.turn();
 }
 
-/// Writes as much of a flood as the socket takes: how far it is.
-fn flood(switch: &mut Silent, bytes: &[u8], at: usize) -> usize {
-    match switch.stream.write(&bytes[at..]) {
-        Ok(count) => at + count,
-        Err(error) if error.kind() == ErrorKind::WouldBlock => at,
-        Err(error) => panic!("{error}"),
+/// What a switch has to say at most when it makes one packet-in more. Stock cbench has a buffer of that size.
+const SAID_BYTES: usize = 64 << 10;
+
+/// The switch makes as many packet-ins of its flood as it has room for: how many it has made. They are numbered.
+fn flood(switch: &mut Silent, packets: &[Vec<u8>], mut made: usize) -> usize {
+    while switch.said.len() < SAID_BYTES
+        && let Some(packet) = packets.get(made)
+    {
+        switch.said.extend(packet);
+        made += 1;
     }
+    switch.write();
+    made
 }
 
 fn unheard(bench: &Bench) -> u64 {
@@ -125,14 +149,14 @@ fn unheard(bench: &Bench) -> u64 {
 const FLOOD: usize = 40_000;
 
 /// These switches flood an app that takes so many packet-ins a turn, of which each is a millisecond of the worker's clock. How many it
-/// heard, until fifty turns brought none.
+/// heard, until four hundred turns brought none: a switch that does not say which rules it has is waited for for 250 of them.
 fn flooded(bench: &mut Bench, app: &mut App, switches: &mut [Silent], per_turn: usize) -> usize {
-    let bytes: Vec<u8> = (0..FLOOD as u32).flat_map(packet_in).collect();
+    let packets: Vec<_> = (0..FLOOD as u32).map(packet_in).collect();
     let mut sent = vec![0; switches.len()];
-    let (mut buffer, mut heard, mut quiet) = (Vec::new(), 0, 0);
-    while quiet < 50 {
+    let (mut buffer, mut heard, mut quiet, mut last) = (Vec::new(), 0, 0, BTreeMap::new());
+    while quiet < 400 {
         for (switch, at) in switches.iter_mut().zip(&mut sent) {
-            *at = flood(switch, &bytes, *at);
+            *at = flood(switch, &packets, *at);
             switch.take();
         }
         bench.worker.poll.poll(&mut bench.events, Some(Duration::ZERO)).unwrap();
@@ -142,21 +166,52 @@ fn flooded(bench: &mut Bench, app: &mut App, switches: &mut [Silent], per_turn: 
         let before = heard;
         while heard < before + per_turn && app.end.pop_into(&mut buffer).unwrap() {
             let frame = Frame::read(&buffer).unwrap();
-            heard += usize::from(frame.header.kind.get() == kind::PACKET_IN);
+            if let Ok(Event::PacketIn(packet)) = Event::read(&frame) {
+                let before = last.insert(packet.datapath, packet.buffer_id);
+                assert!(
+                    before.is_none_or(|before| before < packet.buffer_id),
+                    "{before:?} is before {packet:?}"
+                );
+                heard += 1;
+            }
         }
         quiet = if heard == before { quiet + 1 } else { 0 };
     }
     heard
 }
 
+/// The rings of apps that are slower than their switches, and how many packet-ins they take in a turn.
+const SLOW: [(usize, usize); 2] = [(RING_BYTES, 100), (RING_BYTES / 4, 20)];
+
 #[test]
 fn a_live_app_that_is_slower_than_its_switches_loses_no_packet_in() {
-    let mut bench = Bench::new();
-    let mut switches: Vec<_> = (1..=4).map(|id| Silent::connect(&mut bench, DatapathId(id))).collect();
-    let mut app = bench.attach(VICTIM, "slow", Grant::everywhere(&kernel::Capability::GRANT_ALL));
-    listen(&mut bench, &mut app);
-    let heard = flooded(&mut bench, &mut app, &mut switches, 100);
-    assert_eq!((heard, unheard(&bench)), (4 * FLOOD, 0));
+    for (ring_bytes, per_turn) in SLOW {
+        let mut bench = Bench::new();
+        let mut switches: Vec<_> = (1..=4).map(|id| Silent::connect(&mut bench, DatapathId(id))).collect();
+        let grant = Grant::everywhere(&kernel::Capability::GRANT_ALL);
+        let mut app = bench.attach_with(ring_bytes, VICTIM, "slow", grant);
+        listen(&mut bench, &mut app);
+        let heard = flooded(&mut bench, &mut app, &mut switches, per_turn);
+        assert_eq!((heard, unheard(&bench)), (4 * FLOOD, 0), "a ring of {ring_bytes} bytes");
+    }
+}
+
+#[test]
+fn what_a_switch_floods_before_apps_know_it_waits_until_they_do_and_none_is_lost() {
+    for (ring_bytes, per_turn) in SLOW {
+        let mut bench = Bench::new();
+        let grant = Grant::everywhere(&kernel::Capability::GRANT_ALL);
+        let mut app = bench.attach_with(ring_bytes, VICTIM, "slow", grant);
+        listen(&mut bench, &mut app);
+        let connect = |id| Silent::on(bench.connect(&handshake(DatapathId(id))));
+        let mut switches: Vec<_> = (1..=4).map(connect).collect();
+        let heard = flooded(&mut bench, &mut app, &mut switches, per_turn);
+        assert_eq!((heard, unheard(&bench)), (4 * FLOOD, 0), "a ring of {ring_bytes} bytes");
+        assert!(
+            switches.iter().all(|it| it.passed_over > 0),
+            "each was asked which rules it has, and did not say"
+        );
+    }
 }
 
 #[test]
@@ -165,13 +220,13 @@ fn an_app_that_takes_nothing_stops_nobody_and_what_it_loses_is_counted_for_its_s
     let mut switch = Silent::connect(&mut bench, DatapathId(1));
     let mut app = bench.attach(VICTIM, "stopped", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     listen(&mut bench, &mut app);
-    let bytes: Vec<u8> = (0..FLOOD as u32).flat_map(packet_in).collect();
+    let packets: Vec<_> = (0..FLOOD as u32).map(packet_in).collect();
     let (mut sent, mut turns) = (0, 0);
     let read =
         |bench: &Bench| bench.worker.southbound.sessions().map(|it| it.counters.packet_ins).sum::<u64>();
     while read(&bench) < FLOOD as u64 {
         assert!(turns < 10_000, "{} of {FLOOD} were read", read(&bench));
-        sent = flood(&mut switch, &bytes, sent);
+        sent = flood(&mut switch, &packets, sent);
         bench.worker.poll.poll(&mut bench.events, Some(Duration::ZERO)).unwrap();
         bench.worker.now_ms += 1;
         bench.worker.dispatch.now_ms += 1;
@@ -194,9 +249,9 @@ fn an_app_that_keeps_up_does_not_wait_for_one_that_does_not() {
     let began_ms = bench.worker.now_ms;
     // The slow one takes a packet-in each millisecond, the quick one all that there are.
     let (mut buffer, mut heard, mut sent) = (Vec::new(), 0, 0);
-    let bytes: Vec<u8> = (0..FLOOD as u32).flat_map(packet_in).collect();
+    let packets: Vec<_> = (0..FLOOD as u32).map(packet_in).collect();
     while heard < FLOOD {
-        sent = flood(&mut switches[0], &bytes, sent);
+        sent = flood(&mut switches[0], &packets, sent);
         bench.worker.poll.poll(&mut bench.events, Some(Duration::ZERO)).unwrap();
         bench.worker.now_ms += 1;
         bench.worker.dispatch.now_ms += 1;
@@ -216,10 +271,10 @@ fn the_end_of_a_switch_that_floods_does_not_wait_for_an_app() {
     let mut switch = Silent::connect(&mut bench, DatapathId(1));
     let mut app = bench.attach(VICTIM, "slow", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     listen(&mut bench, &mut app);
-    let bytes: Vec<u8> = (0..FLOOD as u32).flat_map(packet_in).collect();
+    let packets: Vec<_> = (0..FLOOD as u32).map(packet_in).collect();
     let (mut sent, mut turns) = (0, 0);
     while !bench.worker.southbound.has_paused() {
-        sent = flood(&mut switch, &bytes, sent);
+        sent = flood(&mut switch, &packets, sent);
         bench.worker.poll.poll(&mut bench.events, Some(Duration::ZERO)).unwrap();
         bench.turn();
         turns += 1;

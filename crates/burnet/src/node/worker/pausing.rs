@@ -1,9 +1,10 @@
 //! Reading switches no faster than the apps that hear them take their packet-ins.
 //!
 //! In: which switch has sent something. Out: how much of it is read now, or that it waits. What is waited for is decided in
-//! `crate::node::pauses`; connections that are not up, and ends of connections, never wait.
+//! `crate::node::pauses`; connections that are not up, and ends of connections, never wait. What a switch sent before apps knew it is handed on in
+//! the same way, and the switch is read again when all of that is with the apps.
 
-use super::Worker;
+use super::{EVENTS_PER_TURN, Worker};
 use crate::node::dispatch::Dispatch;
 use crate::node::pauses::{Hearer, Reading};
 use flow::DatapathId;
@@ -21,6 +22,32 @@ impl Worker {
         }
         let Worker { southbound, dispatch, read_bytes, now_ms, .. } = self;
         southbound.unpause(|datapath| dispatch.reading(datapath, *read_bytes, *now_ms) != Reading::NotYet);
+    }
+
+    /// What is kept of switches that apps know by now goes to them, as far as they have room: a piece of each switch, of one at least in a turn.
+    pub(super) fn hand_on_held(&mut self) {
+        let mut pieces = 0;
+        for _ in 0..self.dispatch.held.switches() {
+            let Some(datapath) = self.dispatch.held.next_after(self.handed_on_last) else { return };
+            if pieces > 0 && self.dispatch.heard >= EVENTS_PER_TURN {
+                return;
+            }
+            self.handed_on_last = datapath;
+            if self.dispatch.kernel.is_held(datapath) {
+                continue;
+            }
+            let has_room = self.dispatch.room_of_hearers(datapath, self.read_bytes, self.now_ms);
+            if let Reading::Now(bytes) = has_room {
+                pieces += 1;
+                self.dispatch.hand_on(datapath, bytes);
+                self.after_read(Some(datapath));
+            }
+        }
+    }
+
+    /// Whether packet-ins are kept that wait for room with apps.
+    pub(super) fn has_to_hand_on(&self) -> bool {
+        self.dispatch.held.has_any_but(|datapath| self.dispatch.kernel.is_held(datapath))
     }
 
     /// Reads a connection that is ready, as far as there is room for what it says: whether it was read.
@@ -79,8 +106,20 @@ impl Worker {
 }
 
 impl Dispatch {
-    /// Whether this switch is read now, and how many bytes of it at most.
+    /// Whether this switch is read now, and how many bytes of it at most. One whose answer is waited for is read in any case: the answer comes
+    /// behind what it has sent.
     fn reading(&mut self, datapath: DatapathId, bytes: usize, now_ms: u64) -> Reading {
+        let is_held = self.kernel.is_held(datapath);
+        match self.held.has(datapath) {
+            true if !is_held => Reading::NotYet,
+            true if self.held.is_full(datapath) && self.kernel.is_passed_over(datapath) => Reading::NotYet,
+            _ if is_held => Reading::Now(bytes),
+            _ => self.room_of_hearers(datapath, bytes, now_ms),
+        }
+    }
+
+    /// Whether those who hear this switch have room, and for how many bytes of it.
+    fn room_of_hearers(&mut self, datapath: DatapathId, bytes: usize, now_ms: u64) -> Reading {
         let Dispatch { kernel, zones, pauses, .. } = self;
         let hearers = pauses.hearers(datapath, kernel.hearers_of_packets());
         if !hearers.clone().any(|zone| zones.get(zone).is_some_and(|end| !end.is_trusted())) {
