@@ -26,7 +26,8 @@ pub const RECENT: usize = 1024;
 /// With how many places the ring of the last commands begins; it never has more than [`RECENT`].
 const FEW: usize = 16;
 
-/// Explicit barriers that may wait at once. One more is sent all the same, but its reply is not waited for.
+/// Barriers that are waited for at once. One more takes the place of the last, and its reply stands for both: what the last one covers is said to
+/// be programmed a little later.
 const MAX_BARRIERS: usize = 1024;
 
 /// How many zones are told apart: as many as a node has, with the node itself. Those beyond share the last place.
@@ -192,9 +193,10 @@ impl Receipts {
     /// The last transaction id went out as a barrier.
     pub fn barrier_sent(&mut self, now_ms: u64) {
         self.uncovered = false;
-        if self.barriers.len() < MAX_BARRIERS {
-            self.barriers.push_back(Barrier { serial: self.last, sent_ms: now_ms });
+        if self.barriers.len() >= MAX_BARRIERS {
+            self.barriers.pop_back();
         }
+        self.barriers.push_back(Barrier { serial: self.last, sent_ms: now_ms });
     }
 
     /// A barrier's reply: hands over the commands that are done. `false` if nobody waited for this barrier.
@@ -391,6 +393,20 @@ mod tests {
         let mut lost = Vec::new();
         receipts.on_end(|tag| lost.push(tag.ticket));
         assert_eq!((lost, receipts.outstanding(), receipts.wants_barrier()), (vec![1, 2], 0, false));
+    }
+
+    #[test]
+    fn however_many_barriers_are_on_their_way_each_command_is_told() {
+        let mut receipts = Receipts::new(2 * MAX_BARRIERS + KEPT);
+        let sent: Vec<_> = (0..MAX_BARRIERS as u64 + 500)
+            .map(|ticket| {
+                send(&mut receipts, ticket, true);
+                barrier(&mut receipts)
+            })
+            .collect();
+        let told: Vec<u64> = sent.iter().flat_map(|xid| done_by(&mut receipts, *xid)).collect();
+        assert_eq!(told, (0..MAX_BARRIERS as u64 + 500).collect::<Vec<_>>());
+        assert_eq!(receipts.outstanding(), 0);
     }
 
     #[test]
