@@ -110,13 +110,28 @@ pub trait App: Sized + 'static {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interests {
     pub(crate) events: u64,
-    pub(crate) packets: Match,
+    /// Whether it wants every packet-in, whatever matches it names besides.
+    all_packets: bool,
+    within: Vec<Match>,
 }
 
 impl Interests {
     /// Nothing.
     pub fn none() -> Self {
-        Interests { events: 0, packets: Match::any() }
+        Interests { events: 0, all_packets: false, within: Vec::new() }
+    }
+
+    /// The match that the kernel is given: a subscription has room for one.
+    pub(crate) fn subscribed(&self) -> Match {
+        match self.within.as_slice() {
+            [only] if !self.all_packets => only.clone(),
+            _ => Match::any(),
+        }
+    }
+
+    /// The matches, within one of which a packet must be to be heard; none where the kernel has looked already.
+    pub(crate) fn into_either(self) -> Vec<Match> {
+        if self.all_packets || self.within.len() < 2 { Vec::new() } else { self.within }
     }
 
     fn with(mut self, kind: u16) -> Self {
@@ -125,13 +140,15 @@ impl Interests {
     }
 
     /// Every packet-in. The kernel sees to it that switches send up what no rule matches.
-    pub fn packets(self) -> Self {
+    pub fn packets(mut self) -> Self {
+        self.all_packets = true;
         self.with(kind::PACKET_IN)
     }
 
-    /// Packet-ins of packets within this match only.
+    /// Packet-ins of packets within this match only. Called again: of those within that one as well, and each packet is then compared with one match
+    /// after the other, in the app's own time.
     pub fn packets_within(mut self, packets: Match) -> Self {
-        self.packets = packets;
+        self.within.push(packets);
         self.with(kind::PACKET_IN)
     }
 

@@ -160,7 +160,7 @@ impl Commands {
 
     pub(crate) fn subscribe(&mut self, interests: &crate::app::Interests) {
         let mut packets = Vec::new();
-        write_match(&interests.packets, &mut packets);
+        write_match(&interests.subscribed(), &mut packets);
         self.plain(What::Subscribe(Subscribe { events: interests.events, packets: &packets }));
     }
 

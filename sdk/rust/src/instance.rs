@@ -8,7 +8,8 @@ use crate::settings::Settings;
 use abi::event::{PacketIn, kind};
 use abi::table::AppTable;
 use abi::{Event, Frame, Malformed};
-use flow::{DatapathId, PortNo};
+use flow::frame::FrameFields;
+use flow::{DatapathId, Match, PortNo};
 use zone::guest::Guest;
 
 /// What an array of packet-ins begins with.
@@ -24,10 +25,18 @@ const NO_PACKET: PacketIn<'static> = PacketIn {
     data: &[],
 };
 
+/// Whether a packet is within one of these matches.
+fn is_within(packet: &PacketIn<'_>, either: &[Match]) -> bool {
+    let fields = FrameFields::read(packet.data).from_port(packet.in_port);
+    either.iter().any(|wanted| wanted.matches(&fields))
+}
+
 /// A running app and its commands.
 pub(crate) struct Instance<A> {
     app: A,
     out: Commands,
+    /// Within one of which a packet must be to be heard; all are heard where there is none.
+    either: Vec<Match>,
 }
 
 impl<A: App> Instance<A> {
@@ -35,18 +44,22 @@ impl<A: App> Instance<A> {
     pub(crate) fn start(settings: &Settings) -> Result<Self, String> {
         let mut app = A::new(settings)?;
         let mut out = Commands::new();
-        out.subscribe(&app.interests());
+        let interests = app.interests();
+        out.subscribe(&interests);
         app.on_start(&mut out);
-        Ok(Instance { app, out })
+        Ok(Instance { app, out, either: interests.into_either() })
     }
 
     /// Hands it one event frame.
     #[inline]
     pub(crate) fn on_frame(&mut self, frame: &Frame<'_>) -> Result<(), Malformed> {
-        let Instance { app, out } = self;
+        let Instance { app, out, either } = self;
         if frame.header.kind.get() == kind::PACKET_IN {
             // Nearly every event is one, and is read without asking what else it might be.
-            app.on_packet_in(&PacketIn::read(frame)?, out);
+            let packet = PacketIn::read(frame)?;
+            if either.is_empty() || is_within(&packet, either) {
+                app.on_packet_in(&packet, out);
+            }
             return Ok(());
         }
         match Event::read(frame)? {
@@ -93,6 +106,7 @@ impl<A: App> Instance<A> {
             let Ok((frame, rest)) = Frame::split(events) else { break };
             if frame.header.kind.get() == kind::PACKET_IN
                 && let Ok(packet) = PacketIn::read(&frame)
+                && (self.either.is_empty() || is_within(&packet, &self.either))
             {
                 ahead[packets] = packet;
                 packets += 1;
@@ -193,6 +207,41 @@ mod tests {
         fn on_tick(&mut self, _: u64, _: &mut Commands) {
             *self.0.borrow_mut() += "tick ";
         }
+    }
+
+    /// Hears what comes by port 1 or port 2, and the rest if it asks for all.
+    struct Choosy(Vec<u32>);
+
+    impl App for Choosy {
+        fn new(_: &Settings) -> Result<Self, String> {
+            Ok(Choosy(Vec::new()))
+        }
+
+        fn interests(&self) -> Interests {
+            let by = |port| Match::any().with(flow::Field::InPort, PortNo(port));
+            Interests::none().packets_within(by(1)).packets_within(by(2))
+        }
+
+        fn on_packet_in(&mut self, packet: &PacketIn, _: &mut Commands) {
+            self.0.push(packet.in_port.0);
+        }
+    }
+
+    #[test]
+    fn packets_within_either_of_two_matches_are_heard_and_no_others() {
+        let mut instance = Instance::<Choosy>::start(&Settings::from_json(b"{}").unwrap()).unwrap();
+        let events = [1, 3, 2, 1].map(packet_in).concat();
+        assert!(instance.on_events(&events, &mut Vec::new()).is_ok());
+        assert_eq!(instance.app.0, [1, 2, 1]);
+    }
+
+    #[test]
+    fn one_match_is_for_the_kernel_and_every_packet_is_more_than_any_match() {
+        let arp = Match::any().with(flow::Field::EthType, 0x0806_u16);
+        let one = Interests::none().packets_within(arp.clone());
+        assert_eq!((one.subscribed(), one.into_either()), (arp.clone(), Vec::new()));
+        let all = Interests::none().packets_within(arp.clone()).packets().packets_within(arp);
+        assert_eq!((all.subscribed(), all.into_either()), (Match::any(), Vec::new()));
     }
 
     fn packet_in(port: u32) -> Vec<u8> {
