@@ -51,12 +51,24 @@ pub fn logs(args: &AppLogsArgs, out: &mut impl Write) -> Result<(), CommandError
 fn log_of(folder: &Path, app: &str) -> Result<[PathBuf; 2], CommandError> {
     let files = records::log_files(folder, app);
     if app.contains('/') || !files.iter().any(|file| file.is_file()) {
+        let names = names_of_logs(&files);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let meant = package::toml_text::nearest(app, &names)
+            .map_or(String::new(), |near| format!("; did you mean {near}?"));
         return Err(CommandError::CannotBe(format!(
-            "there is no log of an app {app} in {}: it has printed nothing, or its node keeps its state elsewhere (--state DIR)",
+            "there is no log of an app {app} in {}: it has printed nothing, or its node keeps its state elsewhere (--state DIR){meant}",
             folder.display()
         )));
     }
     Ok(files)
+}
+
+/// The apps whose logs are beside these files.
+fn names_of_logs(files: &[PathBuf; 2]) -> Vec<String> {
+    let [now, _] = files;
+    let Some(Ok(entries)) = now.parent().map(std::fs::read_dir) else { return Vec::new() };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.strip_suffix(".log").map(str::to_owned)).collect()
 }
 
 /// The last so many lines.
@@ -122,6 +134,19 @@ mod tests {
         check("a\nb\nc\n", 3, "a\nb\nc\n");
         check("a\nb\nc\n", 9, "a\nb\nc\n");
         check("a\nb", 1, "b");
+    }
+
+    #[test]
+    fn a_misspelt_app_is_answered_with_the_one_that_is_like_it() {
+        let folder = std::env::temp_dir().join(format!("burnet-logs-of-{}", std::process::id()));
+        let [log, _] = records::log_files(&folder, "learning-switch");
+        std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+        std::fs::write(&log, b"one\n").unwrap();
+        let refused = |app: &str| log_of(&folder, app).unwrap_err().to_string();
+        assert!(refused("learning-swich").ends_with("; did you mean learning-switch?"));
+        assert!(!refused("hub").contains("did you mean"));
+        assert!(log_of(&folder, "learning-switch").is_ok());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
