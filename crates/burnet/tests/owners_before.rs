@@ -160,3 +160,22 @@ fn groups_and_meters_are_whose_they_were_after_the_kernel_and_the_node_began_ane
     assert!(!heir.said().contains(DONE));
     drop((heir, network));
 }
+
+#[test]
+fn groups_and_meters_that_a_switch_lost_by_a_power_cycle_are_free_for_any_app() {
+    let place = Place::new("cycle");
+    let mut node = place.start("first.log", &[("maker", true), ("other", false)]);
+    let network = place.network();
+    network.wait_connected(PATIENCE).unwrap();
+    node.wait("maker", "add: programmed");
+    node.are_the_makers();
+    drop((node, network));
+
+    // The same switch, with empty tables.
+    let node = place.start("second.log", &[("maker", false), ("other", true)]);
+    let network = place.network();
+    node.wait("other", "add: programmed");
+    node.wait("other", DONE);
+    REFUSED.iter().for_each(|refused| node.wait("maker", refused));
+    drop((node, network));
+}

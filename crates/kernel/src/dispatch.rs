@@ -20,6 +20,7 @@ use crate::quota::{NodeRates, Quotas};
 use crate::record::RULES_PER_SWITCH;
 use crate::rule_key::RuleKeys;
 use crate::rules::{OWN_COOKIE, Owner};
+use crate::still_there::StillThere;
 use crate::subscription::Subscription;
 use crate::zones::{MAX_ZONE, Zone, ZoneCounters, ZoneSet};
 use abi::event::{Event, FlowRemoved, PacketIn, SwitchUp, kind};
@@ -42,6 +43,8 @@ pub struct Kernel {
     pub(crate) last_commanded: Option<(DatapathId, OpenFlowVersion)>,
     pub(crate) queries: Queries,
     pub(crate) owned: Owned,
+    /// What switches that come back have still.
+    pub(crate) still_there: StillThere,
     /// The grant that each zone had last, be it there now or not: what its groups may do was compared with that.
     grants: BTreeMap<ZoneId, Grant>,
     pub(crate) keys: RuleKeys,
@@ -79,6 +82,7 @@ impl Kernel {
             last_commanded: None,
             queries: Queries::default(),
             owned: Owned::default(),
+            still_there: StillThere::default(),
             grants: BTreeMap::new(),
             rules_per_switch: RULES_PER_SWITCH,
             keys: RuleKeys::new(seed),

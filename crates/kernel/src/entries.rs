@@ -37,6 +37,10 @@ pub enum Asked {
     Owners,
     /// Which rules it has still, as its record has grown: OFPMP_FLOW, of all tables.
     Record,
+    /// Which groups it has: OFPMP_GROUP_DESC.
+    Groups,
+    /// Which meters it has: OFPMP_METER_CONFIG.
+    Meters,
 }
 
 impl Asked {
@@ -48,6 +52,8 @@ impl Asked {
             Asked::Rule => OWN_TICKET | 3 << 16,
             Asked::Owners => OWN_TICKET | 8 << 16,
             Asked::Record => OWN_TICKET | 9 << 16,
+            Asked::Groups => OWN_TICKET | 10 << 16,
+            Asked::Meters => OWN_TICKET | 11 << 16,
             Asked::RulesOf(zone) => OWN_TICKET | zone.0 as u64,
         }
     }
@@ -60,6 +66,8 @@ impl Asked {
             (3, Ok(0)) => Some(Asked::Rule),
             (8, Ok(0)) => Some(Asked::Owners),
             (9, Ok(0)) => Some(Asked::Record),
+            (10, Ok(0)) => Some(Asked::Groups),
+            (11, Ok(0)) => Some(Asked::Meters),
             (0, Ok(zone)) => Some(Asked::RulesOf(ZoneId(zone))),
             _ => None,
         }
@@ -137,7 +145,7 @@ impl Entries {
                 }
             }
             // Which rule is whose is not counted here.
-            Asked::Rule | Asked::Owners | Asked::Record => {}
+            Asked::Rule | Asked::Owners | Asked::Record | Asked::Groups | Asked::Meters => {}
             Asked::TableCounts => table_counts(reply.body).for_each(|fact| self.fill.on_count(fact, now_ms)),
             Asked::RulesOf(zone) => {
                 let count = match reply.multipart {
@@ -316,6 +324,7 @@ impl Kernel {
                     Asked::Rule => self.on_rules(&reply),
                     Asked::Owners => self.on_owners(&reply, now_ms),
                     Asked::Record => self.on_record(&reply, now_ms),
+                    Asked::Groups | Asked::Meters => self.on_what_is_there(asked, &reply),
                     _ => {
                         if let Some(there) = self.datapaths.get_mut(&frame.datapath()) {
                             there.entries.on_answer(asked, &reply, percent, now_ms);
@@ -346,7 +355,8 @@ impl Kernel {
                 // Where the answer is there already, this changes nothing.
                 Unanswered::Refused | Unanswered::PassedOver => there.entries.fill.on_sizes_unknown(),
             },
-            Asked::TableCounts | Asked::Owners => {}
+            // What is not there any more keeps its owner, as it does where a switch has no such question.
+            Asked::TableCounts | Asked::Owners | Asked::Groups | Asked::Meters => {}
             Asked::Rule => there.record.sought.on_no_answer(),
             Asked::Record => there.record.on_not_swept(),
         }
@@ -397,7 +407,8 @@ mod tests {
     #[test]
     fn a_ticket_says_what_was_asked() {
         let plain = [Asked::TableSizes, Asked::TableCounts, Asked::Rule, Asked::Owners, Asked::Record];
-        for asked in plain.into_iter().chain([Asked::RulesOf(ZoneId(63))]) {
+        let others = [Asked::Groups, Asked::Meters, Asked::RulesOf(ZoneId(63))];
+        for asked in plain.into_iter().chain(others) {
             assert_eq!(Asked::from_ticket(asked.ticket()), Some(asked));
         }
         for other in [0, 7, OWN_TICKET - 1, OWN_TICKET | 4 << 16, u64::MAX] {

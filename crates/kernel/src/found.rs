@@ -94,6 +94,7 @@ impl Kernel {
                 self.settle_inquiry(datapath, Stage::Unanswered);
             } else {
                 there.inquiry = Inquiry { stage: Stage::Open, rules: 0, is_due_again: false };
+                self.ask_what_is_there(datapath, effects);
                 effects.push(Effect::Ask { datapath, asked: Asked::Owners });
             }
         }
@@ -147,6 +148,7 @@ impl Kernel {
     pub(crate) fn end_inquiry(&mut self, datapath: DatapathId) -> bool {
         self.take_from_queue(datapath);
         self.ready.retain(|ready| *ready != datapath);
+        self.still_there.give_up(datapath);
         self.held.remove(&datapath)
     }
 
@@ -169,6 +171,7 @@ impl Kernel {
         self.take_from_queue(datapath);
         self.put_inquiry(datapath, stage);
         if self.held.remove(&datapath) {
+            self.still_there.give_up(datapath);
             self.ready.push(datapath);
         }
     }

@@ -37,6 +37,7 @@ pub mod record;
 mod regrant;
 mod rule_key;
 mod rules;
+mod still_there;
 pub mod subscription;
 mod visible;
 mod wellformed;

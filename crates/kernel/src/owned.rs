@@ -210,6 +210,13 @@ impl Owned {
         self.owners.retain(|(at, _), owner| *at != datapath || owner.pending.is_some());
     }
 
+    /// What apps own at a switch, as far as it has said that it has it.
+    pub fn things_of_apps(&self, datapath: DatapathId) -> impl Iterator<Item = Thing> {
+        let all = (datapath, Thing::Group(0))..=(datapath, Thing::Meter(u32::MAX));
+        let of_apps = |owner: &Owner| owner.zone != ZoneId::KERNEL && owner.pending.is_none();
+        self.owners.range(all).filter(move |(_, owner)| of_apps(owner)).map(|((_, thing), _)| *thing)
+    }
+
     fn groups_of(&self, datapath: DatapathId) -> impl Iterator<Item = &Deeds> {
         let all = (datapath, Thing::Group(0))..=(datapath, Thing::Group(u32::MAX));
         self.owners.range(all).filter_map(|(_, owner)| owner.deeds.as_deref())
@@ -286,7 +293,8 @@ impl Owned {
         }
     }
 
-    fn release(&mut self, place: Place) {
+    /// It is nobody's any more.
+    pub fn release(&mut self, place: Place) {
         let Some(owner) = self.owners.remove(&place) else { return };
         for (group_id, _) in owner.deeds.iter().flat_map(|deeds| &deeds.nested) {
             if let Some(deeds) = self.deeds_mut(place.0, *group_id) {

@@ -114,6 +114,20 @@ pub(crate) fn entries(mut entries: &[u8]) -> impl Iterator<Item = EntryFound<'_>
     })
 }
 
+/// The numbers of the groups or meters of an answer: both begin with the length of an entry, and have the number at the same place
+/// (`ofp_group_desc`, 7.3.5.8, `ofp_meter_config`, 7.3.5.11). `None`: what is there does not look like entries.
+pub(crate) fn numbers(mut entries: &[u8]) -> Option<Vec<u32>> {
+    const NUMBER_AT: usize = 4;
+    let mut numbers = Vec::new();
+    while !entries.is_empty() {
+        let length = usize::from(u16::from_be_bytes(*entries.first_chunk()?));
+        let (entry, rest) = entries.split_at_checked(length)?;
+        numbers.push(u32::from_be_bytes(*entry.get(NUMBER_AT..)?.first_chunk()?));
+        entries = rest;
+    }
+    Some(numbers)
+}
+
 fn for_own(zone: ZoneId, mut entries: &[u8], mut take: impl FnMut(&[u8])) {
     while let Some((entry, rest)) = entry_len(entries).and_then(|length| entries.split_at_checked(length)) {
         if owner_of(entry) == Some(zone) {

@@ -8,8 +8,11 @@ use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::canonical::write_match;
 use flow::text::parse_match;
 use flow::{DatapathId, ErrorCode};
-use kernel::{Asked, Decision, Effect, Found, Grant, Kernel, OnOverlap, Refusal, Unanswered, ZoneSet};
+use kernel::{
+    Asked, Claims, Decision, Effect, Found, Grant, Kernel, OnOverlap, Refusal, Thing, Unanswered, ZoneSet,
+};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 const SWITCH: DatapathId = DatapathId(1);
 const ONE: ZoneId = ZoneId(1);
@@ -100,7 +103,12 @@ impl Node {
 
     /// The switch answers with these bytes.
     fn say(&mut self, body: &[u8], more: bool) {
-        let ticket = Asked::Owners.ticket();
+        self.say_of(Asked::Owners, body, more);
+    }
+
+    /// The same to another question.
+    fn say_of(&mut self, asked: Asked, body: &[u8], more: bool) {
+        let ticket = asked.ticket();
         let reply = StatsReply { datapath: SWITCH, ticket, multipart: 1, more, body };
         let mut bytes = Vec::new();
         event::write::stats_reply(&mut bytes, 9, &reply);
@@ -397,4 +405,72 @@ fn kernel_subscription(node: &mut Node, zone: ZoneId) -> bool {
     assert!(command::write::command(&mut bytes, &command));
     let decision = node.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), 0, &mut node.effects);
     matches!(decision, Decision::Subscribed)
+}
+
+/// A node whose app owned groups 7 and 9 and meter 7 of the switch before it came up, and all that the switch is asked.
+fn with_owners_before() -> (Node, Arc<Claims>, Vec<Asked>) {
+    let claims = Arc::new(Claims::default());
+    for thing in [Thing::Group(7), Thing::Group(9), Thing::Meter(7)] {
+        claims.restore(SWITCH, thing, ONE);
+    }
+    let mut node = Node::new();
+    node.kernel.share_claims(claims.clone());
+    node.come_up(SWITCH, 0);
+    node.kernel.ask_for_owners(ASKED_MS, &mut node.effects);
+    let asked = node.effects.drain(..).filter_map(|effect| match effect {
+        Effect::Ask { asked, .. } => Some(asked),
+        _ => None,
+    });
+    let asked = asked.collect();
+    (node, claims, asked)
+}
+
+/// An entry of OFPMP_GROUP_DESC or OFPMP_METER_CONFIG, of eight bytes and of that number.
+fn numbered(number: u8) -> [u8; 8] {
+    [0, 8, 0, 0, 0, 0, 0, number]
+}
+
+/// What is nobody's any more.
+fn released(claims: &Claims) -> Vec<Thing> {
+    let changes = claims.take_changes(100).into_iter();
+    changes.filter(|change| change.zone.is_none()).map(|change| change.thing).collect()
+}
+
+#[test]
+fn groups_and_meters_that_a_switch_has_lost_are_nobodys() {
+    let (mut node, claims, asked) = with_owners_before();
+    assert_eq!(asked, [Asked::Groups, Asked::Meters, Asked::Owners]);
+    node.say_of(Asked::Groups, &numbered(3), true);
+    node.say_of(Asked::Groups, &numbered(9), false);
+    assert_eq!(released(&claims), [Thing::Group(7)]);
+    node.say_of(Asked::Meters, &[], false);
+    assert_eq!(released(&claims), [Thing::Meter(7)]);
+}
+
+#[test]
+fn what_a_switch_does_not_say_or_says_late_takes_nothing_from_anybody() {
+    let (mut node, claims, _) = with_owners_before();
+    // The meters it refuses to tell, and of what it tells of its groups a part cannot be read.
+    node.kernel.on_no_answer(SWITCH, Asked::Meters, Unanswered::Refused, ASKED_MS);
+    node.say_of(Asked::Groups, &[0, 200, 0, 0, 0, 0, 0, 9], true);
+    node.say_of(Asked::Groups, &numbered(9), false);
+    assert_eq!(released(&claims), []);
+    node.say(&[], false);
+    assert_eq!(node.kernel.next_ready(), Some(SWITCH));
+    for asked in [Asked::Groups, Asked::Meters] {
+        node.say_of(asked, &[], false);
+    }
+    assert_eq!(released(&claims), []);
+}
+
+#[test]
+fn a_switch_at_which_no_app_owns_anything_is_asked_for_its_rules_alone() {
+    let mut node = Node::new();
+    node.come_up(SWITCH, 0);
+    node.kernel.ask_for_owners(ASKED_MS, &mut node.effects);
+    assert!(
+        matches!(node.effects.as_slice(), [Effect::Ask { asked: Asked::Owners, .. }]),
+        "{:?}",
+        node.effects
+    );
 }

@@ -11,6 +11,8 @@ mod multipart {
     pub const FLOW: u16 = 1;
     pub const AGGREGATE: u16 = 2;
     pub const TABLE: u16 = 3;
+    pub const GROUP_DESC: u16 = 7;
+    pub const METER_CONFIG: u16 = 10;
     pub const TABLE_FEATURES: u16 = 12;
 }
 
@@ -29,6 +31,8 @@ pub fn of_the_kernel(asked: Asked, wanted: Option<&Wanted>) -> Question {
         Asked::TableCounts => (multipart::TABLE, Vec::new()),
         Asked::RulesOf(zone) => (multipart::AGGREGATE, owned_by(zone)),
         Asked::Owners | Asked::Record => all_flows(),
+        Asked::Groups => (multipart::GROUP_DESC, Vec::new()),
+        Asked::Meters => (multipart::METER_CONFIG, ALL_METERS.to_vec()),
         Asked::Rule => match wanted {
             Some(rule) => {
                 let (cookie, mask) = rule.zone.map_or((0, 0), |zone| (zone.stamp(0), !COOKIE_MASK));
@@ -38,6 +42,9 @@ pub fn of_the_kernel(asked: Asked, wanted: Option<&Wanted>) -> Question {
         },
     }
 }
+
+/// OFPM_ALL, and four bytes of padding (`ofp_meter_multipart_request`, 7.3.5.11).
+const ALL_METERS: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 fn owned_by(zone: ZoneId) -> Vec<u8> {
     flows(ALL_TABLES, zone.stamp(0), !COOKIE_MASK, &[])

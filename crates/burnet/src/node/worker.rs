@@ -535,7 +535,8 @@ impl Worker {
         let tag = Tag { zone: ZoneId::KERNEL, ticket };
         let wanted = self.dispatch.kernel.wanted_rule(datapath);
         let question = questions::of_the_kernel(asked, wanted);
-        let is_behind = asked == Asked::Owners || self.southbound.send(datapath, &barrier, 0, tag).is_ok();
+        let is_of_owners = matches!(asked, Asked::Owners | Asked::Groups | Asked::Meters);
+        let is_behind = is_of_owners || self.southbound.send(datapath, &barrier, 0, tag).is_ok();
         let asked_now = is_behind
             && (self.ask(datapath, ticket, &question).is_ok()
                 // 1.0 cannot ask for cookies: all of its rules are looked through.
