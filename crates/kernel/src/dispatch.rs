@@ -11,7 +11,7 @@ use crate::datapath::{Datapath, OfSwitch};
 use crate::decision::{Effect, InWords, Refusal};
 use crate::entries::EntryLease;
 use crate::grant::Grant;
-use crate::owned::Owned;
+use crate::owned::{Change, Owned};
 use crate::passage::ToNote;
 use crate::precedence::Precedence;
 use crate::punt::PuntLimits;
@@ -56,6 +56,8 @@ pub struct Kernel {
     pub(crate) ready: Vec<DatapathId>,
     /// What follows from the command that was decided on last, if it is sent.
     pub(crate) to_note: Option<ToNote>,
+    /// What becomes of a group or meter, if [`ToNote::Owned`] is to be noted.
+    pub(crate) change: Option<Box<Change>>,
     pub(crate) lease: Option<EntryLease>,
     pub(crate) table_room: TableRoom,
     pub(crate) rules_per_switch: u32,
@@ -90,6 +92,7 @@ impl Kernel {
             held: BTreeSet::new(),
             ready: Vec::new(),
             to_note: None,
+            change: None,
             lease: None,
             table_room: TableRoom::default(),
             punt_limits: PuntLimits::default(),

@@ -51,17 +51,15 @@ pub(crate) struct Fanout {
 /// `ofp_group_type` OFPGT_ALL (1.3.5, 7.3.4.2).
 pub(crate) const GROUP_ALL: u8 = 0;
 
-/// Where an applied output's port is in an instruction that has nothing else, and how long that is.
+/// The header of an instruction that applies one output, and nothing else.
 const APPLY_ONE_OUTPUT: [u8; 4] = [0, 4, 0, 24];
 const ONE_OUTPUT: [u8; 4] = [0, 0, 0, 16];
 
 /// The port, if the instructions are one output that is applied, as in most rules.
 #[inline]
 pub(crate) fn one_applied_output(instructions: &[u8]) -> Option<PortNo> {
-    match instructions.first_chunk() {
-        Some(&APPLY_ONE_OUTPUT) => one_output(instructions.get(8..)?),
-        _ => None,
-    }
+    let [a, b, c, d, _, _, _, _, output @ ..]: &[u8; 24] = instructions.try_into().ok()?;
+    ([*a, *b, *c, *d] == APPLY_ONE_OUTPUT).then(|| port_of_one(output))?
 }
 
 /// What most flow mods consist of, read once for all who decide on one.
@@ -84,9 +82,13 @@ impl UsualParts {
 /// The port, if the actions are one output, as in most packet-outs.
 #[inline]
 pub(crate) fn one_output(actions: &[u8]) -> Option<PortNo> {
-    let (action, _) = actions.split_first_chunk::<8>().filter(|_| actions.len() == 16)?;
-    let [kind_high, kind_low, length_high, length_low, port @ ..] = *action;
-    ([kind_high, kind_low, length_high, length_low] == ONE_OUTPUT).then(|| PortNo(u32::from_be_bytes(port)))
+    port_of_one(actions.try_into().ok()?)
+}
+
+#[inline]
+fn port_of_one(action: &[u8; 16]) -> Option<PortNo> {
+    let [a, b, c, d, port @ .., _, _, _, _, _, _, _, _] = action;
+    ([*a, *b, *c, *d] == ONE_OUTPUT).then(|| PortNo(u32::from_be_bytes(*port)))
 }
 
 impl Fanout {

@@ -29,15 +29,16 @@ use flow::canonical::{Dialect, begins_with_usual};
 use flow::vendor::{VendorPart, parts_of_actions};
 use flow::{DatapathId, PortNo};
 
-/// What is remembered of a command once it is on its way to its switch.
-#[derive(Clone, Debug)]
+/// What is remembered of a command once it is on its way to its switch. A few plain words, so that to put it aside for each rule costs no look at what
+/// was there before.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum ToNote {
     /// What becomes of a rule.
     Rule { datapath: DatapathId, key: RuleKey, then: Then },
     /// Some rules of these zones may be gone, and it is not known which.
     Doubt { datapath: DatapathId, zones: ZoneSet },
-    /// Whose group or meter.
-    Owned(Box<Change>),
+    /// Whose group or meter: [`Kernel::change`] says it.
+    Owned,
 }
 
 /// What becomes of a rule once the command is on its way.
@@ -129,13 +130,13 @@ impl Kernel {
             What::GroupMod(group_mod) => {
                 let change = self.check_group_mod(zone, &command, &group_mod)?;
                 let claim = change.claim();
-                self.to_note = Some(ToNote::Owned(Box::new(change)));
+                (self.to_note, self.change) = (Some(ToNote::Owned), Some(Box::new(change)));
                 self.send(claimed(command, claim))
             }
             What::MeterMod(meter_mod) => {
                 let change = self.check_meter_mod(zone, &command, &meter_mod)?;
                 let claim = change.claim();
-                self.to_note = Some(ToNote::Owned(Box::new(change)));
+                (self.to_note, self.change) = (Some(ToNote::Owned), Some(Box::new(change)));
                 self.send(claimed(command, claim))
             }
             What::PortMod(port_mod) => {
@@ -380,7 +381,8 @@ impl Kernel {
         match self.to_note.take() {
             Some(ToNote::Rule { datapath, key, then }) => self.note_rule(datapath, key, then),
             Some(ToNote::Doubt { datapath, zones }) => self.doubt_rules(datapath, zones),
-            Some(ToNote::Owned(change)) => {
+            Some(ToNote::Owned) => {
+                let Some(change) = self.change.take() else { return };
                 // With a group or a meter the rules go that name it, whoever has them.
                 if let Some(datapath) = change.deletes_at() {
                     self.doubt_rules(datapath, ZoneSet::ALL);

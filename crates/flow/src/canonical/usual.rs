@@ -31,6 +31,23 @@ pub fn begins_with_usual(tlvs: &[u8]) -> bool {
         .is_some_and(|header| matches!(u32::from_be_bytes(*header), IN_PORT | ETH_DST | ETH_SRC | ETH_TYPE))
 }
 
+/// How long a match of port, destination and source is.
+const SWITCHED_LEN: usize = 28;
+
+/// What a learning switch matches, in the order in which it is written: three headers are compared where they are, and no length is looked at.
+#[inline]
+fn port_and_addresses(tlvs: &[u8; SWITCHED_LEN]) -> Option<UsualFields> {
+    let word = |at: usize| u32::from_be_bytes(std::array::from_fn(|byte| tlvs[at + byte]));
+    let address = |at: usize| Some(MacAddr(std::array::from_fn(|byte| tlvs[at + byte])));
+    let is_it = word(0) == IN_PORT && word(8) == ETH_DST && word(18) == ETH_SRC;
+    is_it.then(|| UsualFields {
+        in_port: Some(PortNo(word(4))),
+        eth_dst: address(12),
+        eth_src: address(22),
+        eth_type: None,
+    })
+}
+
 impl UsualFields {
     /// The fields of a match that has no others, each of them once and without a mask, in any order. No number of 128 bits is on the way, and
     /// no table: it takes a third of the instructions of the way for all matches.
@@ -43,7 +60,14 @@ impl UsualFields {
     /// assert_eq!(UsualFields::read(&in_port_1[..7]), None);
     /// ```
     #[inline]
-    pub fn read(mut tlvs: &[u8]) -> Option<UsualFields> {
+    pub fn read(tlvs: &[u8]) -> Option<UsualFields> {
+        match <&[u8; SWITCHED_LEN]>::try_from(tlvs).ok().and_then(port_and_addresses) {
+            Some(fields) => Some(fields),
+            None => UsualFields::read_one_by_one(tlvs),
+        }
+    }
+
+    fn read_one_by_one(mut tlvs: &[u8]) -> Option<UsualFields> {
         let mut fields = UsualFields::default();
         while let Some((header, rest)) = tlvs.split_first_chunk::<4>() {
             let (is_again, rest) = match u32::from_be_bytes(*header) {
@@ -112,6 +136,23 @@ mod tests {
         check(&bytes("dl_dst=01:00:00:00:00:00/01:00:00:00:00:00"), false);
         check(&bytes("in_port=1,dl_vlan=7"), false);
         check(&bytes("ip,nw_dst=10.0.0.1"), false);
+    }
+
+    #[test]
+    fn what_a_learning_switch_matches_is_read_as_any_other() {
+        let usual = bytes("in_port=7,dl_dst=02:00:00:00:00:01,dl_src=06:05:04:03:02:01");
+        assert_eq!(usual.len(), SWITCHED_LEN);
+        check(&usual, true);
+        assert_eq!(
+            port_and_addresses(usual.as_slice().try_into().unwrap()),
+            UsualFields::read_one_by_one(&usual)
+        );
+        // Each byte of a header makes it another match, and no other byte does.
+        for at in 0..usual.len() {
+            let mut damaged = usual.clone();
+            damaged[at] ^= 1;
+            check(&damaged, ![0..4, 8..12, 18..22].iter().any(|header| header.contains(&at)));
+        }
     }
 
     #[test]
