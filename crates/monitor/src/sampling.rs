@@ -278,10 +278,11 @@ mod tests {
     #[test]
     fn this_process_is_read_as_it_is() {
         let own = process(Path::new("/proc"), std::process::id()).unwrap();
-        let taken = vec![7_u8; 8 << 20];
+        // More than the C library ever keeps of what was freed (32 MiB), and than other tests free meanwhile.
+        let taken = vec![7_u8; 64 << 20];
         let files: Vec<_> = (0..50).map(|_| fs::File::open("/dev/null").unwrap()).collect();
         let after = process(Path::new("/proc"), std::process::id()).unwrap();
-        assert!(after.private_bytes >= own.private_bytes + (4 << 20), "{own:?} {after:?} {}", taken.len());
+        assert!(after.private_bytes >= own.private_bytes + (16 << 20), "{own:?} {after:?} {}", taken.len());
         assert!(after.open_files >= 50 && files.len() == 50, "{after:?}");
         assert!(after.threads >= 1);
     }
