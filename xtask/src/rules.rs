@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 /// The project's crates and which others each may build on. A crate that is missing here fails the check, so
 /// that a new one is thought about. `dev` edges are free: a test may bring its own peer.
-const MAY_KNOW: [(&str, &[&str]); 15] = [
+const MAY_KNOW: [(&str, &[&str]); 16] = [
     ("flow", &[]),
     ("abi", &["flow"]),
     ("openflow", &["flow"]),
@@ -20,12 +20,13 @@ const MAY_KNOW: [(&str, &[&str]); 15] = [
     ("southbound", &["flow", "abi", "openflow"]),
     ("kernel", &["flow", "abi"]),
     ("zone", &["flow", "abi", "ring"]),
-    ("monitor", &["abi", "ring", "zone"]),
+    ("monitor-channel", &["ring", "zone"]),
+    ("monitor", &["monitor-channel", "ring", "zone"]),
     ("emulator", &["flow", "openflow"]),
     ("package", &["flow"]),
-    // monitor for its socket: an app in a process zone gets its port from there. zone because it
+    // monitor-channel: an app in a process zone gets its ports over that socket. zone because it
     // makes the C table that a trusted app is called through.
-    ("burnet-sdk", &["flow", "abi", "ring", "zone", "monitor"]),
+    ("burnet-sdk", &["flow", "abi", "ring", "zone", "monitor-channel"]),
     // A service like any other, whose judging is the package crate's own: the monitor judges by it too while the service is silent.
     ("security", &["burnet-sdk", "package"]),
     // These look at Burnet from outside, as an operator does; the experiments with emulated switches around it.

@@ -15,17 +15,13 @@
 //! one only writes to the disk what is to be kept (`keeper`), one only looks up an app that is to be added (`finder`), and one only looks at packages
 //! (`clerk`). A trusted app that takes the kernel down is started again in a process zone.
 //!
-//! The two other ends of its sockets are here too, for the kernel process and the SDK: [`channel::Channel`],
-//! [`protocol`], [`child::die_with_parent`].
+//! The socket to its children and the messages on it are in `monitor_channel`.
 //!
 //! It never decides about a packet, a rule or a switch, and holds no state of the network.
 
-mod app;
 mod app_life;
 pub mod audit;
 mod backoff;
-pub mod channel;
-pub mod child;
 mod children;
 mod clerk;
 mod clock;
@@ -38,7 +34,6 @@ mod output;
 pub mod owners;
 mod plan;
 mod process_end;
-pub mod protocol;
 mod recording;
 pub mod records;
 mod reload;
@@ -53,14 +48,15 @@ mod vouching;
 mod witness;
 mod zone_process;
 
-pub use app::{
+pub use backoff::Patience;
+pub use clerk::Vouch;
+pub use finder::{Find, Found};
+pub use monitor_channel::app::{
     APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Ending, KernelStatus,
     NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, SERVICES, SETTINGS_BYTES_MAX,
     Verb, ZoneKind, check_app_name, check_specs, legible, steers,
 };
-pub use backoff::Patience;
-pub use clerk::Vouch;
-pub use finder::{Find, Found};
+pub use monitor_channel::{app, channel, child, protocol};
 pub use output::{LINE_BYTES_MAX, LINES_PER_S_MAX, ZONE_REMARK};
 pub use plan::check_reload;
 pub use reload::{Reload, Reloaded};

@@ -12,40 +12,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde::{Deserialize, Serialize};
-
 use crate::APPS_MAX;
+pub use monitor_channel::owners::{IN_A_MESSAGE_MAX, Owned, Thing};
 
 /// Most groups and meters: what the kernel lets all zones have.
 pub const OWNERS_MAX: usize = APPS_MAX * 4_096;
 
 /// Largest text of all of them, with at most 48 bytes a line.
 pub const TEXT_BYTES_MAX: usize = OWNERS_MAX * 48;
-
-/// How many are in one message, so that it is far shorter than a message may be.
-pub const IN_A_MESSAGE_MAX: usize = 1_024;
-
-/// What a switch has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Thing {
-    /// The group of this number.
-    Group(u32),
-    /// The meter of this number.
-    Meter(u32),
-}
-
-/// Whose it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Owned {
-    /// The switch's datapath id.
-    pub datapath: u64,
-    /// Which.
-    pub thing: Thing,
-    /// Its zone; `None`: it is nobody's any more.
-    pub zone: Option<u16>,
-}
 
 /// All of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

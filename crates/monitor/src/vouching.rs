@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde::{Deserialize, Serialize};
+pub use monitor_channel::verdict::{Says, Word};
 
 /// How often what runs is looked at, in milliseconds. A look at packages in which nothing changed reads a few small files.
 pub const LOOK_INTERVAL_MS: u64 = 1_000;
@@ -37,32 +37,6 @@ pub struct Subject {
     pub app: String,
     /// Whether it runs, or is to run, inside the kernel process.
     pub trusted: bool,
-}
-
-/// What is said of one of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Word {
-    /// As in the [`Subject`].
-    pub zone: u16,
-    /// As in the [`Subject`].
-    pub check: u64,
-    /// What.
-    pub says: Says,
-}
-
-/// Yes, or why not: phrases that follow on the app's name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Says {
-    /// It may start, and go on.
-    Good,
-    /// It may run, but not inside the kernel process.
-    NotTrusted(String),
-    /// It may not run.
-    Refused(String),
-    /// This cannot be told.
-    Unknown(String),
 }
 
 /// What is to be done.

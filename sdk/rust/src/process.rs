@@ -13,8 +13,8 @@ use crate::overtaken::Overtaken;
 use crate::settings::Settings;
 use abi::Frame;
 use abi::event::kind;
-use monitor::channel::Channel;
-use monitor::protocol::{ToZone, split_ports};
+use monitor_channel::channel::Channel;
+use monitor_channel::protocol::{ToZone, split_ports};
 use ring::{AppEnd, MAX_FRAME_BYTES};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::HashMap;
@@ -156,7 +156,7 @@ const PANICKED: i32 = 101;
 
 /// The settings and the ports.
 fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>), String> {
-    monitor::child::die_with_parent().map_err(in_words("it cannot be tied to its parent"))?;
+    monitor_channel::child::die_with_parent().map_err(in_words("it cannot be tied to its parent"))?;
     let channel = Channel::from_stdin()
         .map_err(in_words("it was not started by a Burnet node; `burnet run --app` does that"))?;
     let received = channel.receive::<ToZone>().map_err(in_words("the monitor did not welcome it"))?;

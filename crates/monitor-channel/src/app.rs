@@ -226,7 +226,7 @@ impl Verb {
 
 /// What the operator wants of the node cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanError(pub(crate) String);
+pub struct PlanError(pub String);
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

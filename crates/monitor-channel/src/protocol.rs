@@ -22,10 +22,10 @@ use zone::Limits;
 use zone::judge::{Excess, Ruling};
 
 use crate::app::{AppSource, AppStatus, Ending, KernelStatus, Verb};
-use crate::audit::Record;
 use crate::owners::Owned;
-use crate::resources::{NodeUsage, ZoneCounts, ZoneUsage};
-use crate::vouching::Word;
+use crate::record::Record;
+use crate::usage::{NodeUsage, ZoneCounts, ZoneUsage};
+use crate::verdict::Word;
 
 /// Descriptors of one end of a port: the rings' memory and a wake-up each way.
 pub const PORT_FDS: usize = 3;

@@ -131,7 +131,7 @@ impl Channel {
     }
 
     /// Sends a message that [`encode`] made.
-    pub(crate) fn try_send_bytes(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), ChannelError> {
+    pub fn try_send_bytes(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), ChannelError> {
         if bytes.len() > MESSAGE_BYTES_MAX || fds.len() > MESSAGE_FDS_MAX {
             return Err(ChannelError::TooLarge { bytes: bytes.len(), fds: fds.len() });
         }
@@ -196,8 +196,11 @@ impl Channel {
     }
 }
 
-/// A message as it goes over the socket.
-pub(crate) fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, ChannelError> {
+/// The bytes of a message on the socket: one JSON object.
+///
+/// # Errors
+/// [`ChannelError::Io`] if the message has no JSON form.
+pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, ChannelError> {
     serde_json::to_vec(message).map_err(|error| ChannelError::Io(error.into()))
 }
 

@@ -1,0 +1,30 @@
+//! The owner of a group or a meter of a switch, as kernel process and monitor tell it to each other.
+//!
+//! The monitor keeps the whole list (`monitor::owners`); here is one entry of it.
+
+use serde::{Deserialize, Serialize};
+
+/// How many are in one message, so that it is far shorter than a message may be.
+pub const IN_A_MESSAGE_MAX: usize = 1_024;
+
+/// What a switch has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Thing {
+    /// The group of this number.
+    Group(u32),
+    /// The meter of this number.
+    Meter(u32),
+}
+
+/// Whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Owned {
+    /// The switch's datapath id.
+    pub datapath: u64,
+    /// Which.
+    pub thing: Thing,
+    /// Its zone; `None`: it is nobody's any more.
+    pub zone: Option<u16>,
+}

@@ -1,0 +1,31 @@
+//! The verdict on an app's package, as whoever judges packages tells it to the monitor.
+//!
+//! Nothing is judged here.
+
+use serde::{Deserialize, Serialize};
+
+/// The verdict on one app.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Word {
+    /// The zone of the app.
+    pub zone: u16,
+    /// The number of the question that it answers.
+    pub check: u64,
+    /// The verdict itself.
+    pub says: Says,
+}
+
+/// Yes, or why not: phrases that follow on the app's name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Says {
+    /// It may start, and go on.
+    Good,
+    /// It may run, but not inside the kernel process.
+    NotTrusted(String),
+    /// It may not run.
+    Refused(String),
+    /// This cannot be told.
+    Unknown(String),
+}
