@@ -24,7 +24,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Beside it, [`load`] has switches that only send packet-ins and count answers, to measure a controller, over sockets of its own.
 //! A topology is named by a shape, or read from a file: the Topology Zoo's, topohub's, or Mininet's `--custom` in Python, which is run.
 //!
 //! Of the machine's own network this crate touches TCP to the controller and no more, and needs no privilege for it. The one exception is
@@ -35,14 +34,12 @@ mod digest;
 mod frame;
 pub mod host;
 pub mod link;
-pub mod load;
 pub mod network;
 pub mod pcap;
 mod random;
 pub mod run;
 pub mod scenario;
 pub mod simulation;
-mod stream;
 pub mod switch;
 pub mod topology;
 

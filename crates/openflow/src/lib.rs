@@ -24,6 +24,7 @@ pub mod message;
 pub mod names;
 mod port_counters;
 mod queue_property;
+pub mod stream;
 pub mod text;
 pub mod v10;
 mod v13;

@@ -1,10 +1,10 @@
 //! `burnet bench`: how fast a controller is, and how fast it could be on this machine.
 //!
 //! ```text
-//!   southbound   this process: emulator::load::Load ──packet-ins──> a controller
+//!   southbound   this process: load::Load ──packet-ins──> a controller
 //!   compare      both sides of a comparison, in turn
 //!   suite        Burnet's own figures, by the others' means
-//!   sink         this process: emulator::load::Sink, which answers at once
+//!   sink         this process: load::Sink, which answers at once
 //! ```
 //!
 //! It measures and prints; what is fast enough is for whoever reads it.

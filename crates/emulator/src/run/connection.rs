@@ -4,12 +4,10 @@
 
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
-use openflow::Message;
+use openflow::{Message, stream};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
-
-use crate::stream;
 
 /// The longest wait after the first attempt that came to nothing; it doubles with each, up to the longest of all. A wait is
 /// between half of that and all of it.

@@ -13,7 +13,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use emulator::load::figures::median;
+use load::figures::median;
 use monitor::{AppState, Verb};
 use serde::Serialize;
 
@@ -117,7 +117,7 @@ fn rounds_of(case: &Case, rounds: u16) -> u16 {
 
 /// Answers a second of one round.
 fn rate(measurement: &mut Measurement) -> f64 {
-    measurement.round().map_or(0.0, emulator::load::RoundReport::responses_per_s)
+    measurement.round().map_or(0.0, load::RoundReport::responses_per_s)
 }
 
 /// What it gives while the attack goes on. Without an attack nothing is measured.

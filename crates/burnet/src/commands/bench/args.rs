@@ -7,7 +7,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use emulator::load::{Counting, HOSTS_MAX, Hosts, LoadOptions, Mode, SWITCHES_MAX};
+use load::{Counting, HOSTS_MAX, Hosts, LoadOptions, Mode, SWITCHES_MAX};
 use openflow::Version;
 
 use super::suite::PARTS;

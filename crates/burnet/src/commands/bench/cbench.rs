@@ -4,7 +4,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use emulator::load::RoundReport;
+use load::RoundReport;
 
 /// A round: the time of day (UTC; cbench says local time), what each switch was answered, and all together by milliseconds.
 pub fn round_line(now: SystemTime, round: &RoundReport) -> String {

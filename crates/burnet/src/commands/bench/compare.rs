@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use emulator::load::figures::{Ratio, ratio};
+use load::figures::{Ratio, ratio};
 use serde::Serialize;
 
 use super::args::{CompareArgs, LoadArgs};

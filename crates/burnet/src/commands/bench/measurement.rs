@@ -6,10 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use emulator::load::figures::{Latencies, Percentiles, median};
-use emulator::load::{
-    Connected, Counting, Faults, Hosts, Learned, Load, LoadOptions, Mode, Progress, RoundReport,
-};
+use load::figures::{Latencies, Percentiles, median};
+use load::{Connected, Counting, Faults, Hosts, Learned, Load, LoadOptions, Mode, Progress, RoundReport};
 use serde::Serialize;
 
 use super::args::LoadArgs;

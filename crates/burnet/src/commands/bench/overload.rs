@@ -12,8 +12,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use emulator::load::figures::Latencies;
 use flow::DatapathId;
+use load::figures::Latencies;
 use openflow::Version;
 
 use crate::cli::CommandError;

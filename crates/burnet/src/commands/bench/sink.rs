@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use emulator::load::Sink;
+use load::Sink;
 
 use super::args::SinkArgs;
 use super::say;

@@ -12,9 +12,9 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use emulator::load::figures::Percentiles;
-use emulator::load::first_contact;
 use emulator::{Emulation, SwitchOptions};
+use load::figures::Percentiles;
+use load::first_contact;
 use serde::Serialize;
 
 use super::args::{LoadArgs, ModeName, SuiteArgs};
@@ -375,7 +375,7 @@ fn start(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
             bench.go_on()?;
             times.push(start_once(target)?.as_secs_f64() * 1000.0);
         }
-        let median = emulator::load::figures::median(&times).unwrap_or_default();
+        let median = load::figures::median(&times).unwrap_or_default();
         let name = format!("start to first switch accepted: {target}");
         let how = format!("{STARTS} starts, until the switch's features were asked for");
         let fold = |with: fn(f64, f64) -> f64, from| times.iter().copied().fold(from, with);

@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use emulator::load::Progress;
+use load::Progress;
 
 use crate::cli::CommandError;
 

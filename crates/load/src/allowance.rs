@@ -10,7 +10,7 @@ const KEPT_S: f64 = 0.004;
 
 /// How many packet-ins may be sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
+pub(crate) struct Allowance {
     per_s: f64,
     left: f64,
     at: Duration,
@@ -18,12 +18,12 @@ pub(super) struct Allowance {
 
 impl Allowance {
     /// So many a second from `now` on.
-    pub(super) fn new(per_s: f64, now: Duration) -> Self {
+    pub(crate) fn new(per_s: f64, now: Duration) -> Self {
         Allowance { per_s, left: 0.0, at: now }
     }
 
     /// Adds what time has brought. How many may be sent now.
-    pub(super) fn at(&mut self, now: Duration) -> usize {
+    pub(crate) fn at(&mut self, now: Duration) -> usize {
         let passed_s = now.saturating_sub(self.at).as_secs_f64();
         self.at = self.at.max(now);
         // At least one, or a rate of a few a second would never let one through.
@@ -32,12 +32,12 @@ impl Allowance {
     }
 
     /// Whether one more may be sent now.
-    pub(super) fn is_left(&self) -> bool {
+    pub(crate) fn is_left(&self) -> bool {
         self.left >= 1.0
     }
 
     /// So many were sent.
-    pub(super) fn take(&mut self, sent: u64) {
+    pub(crate) fn take(&mut self, sent: u64) {
         self.left = (self.left - sent as f64).max(0.0);
     }
 }

@@ -9,7 +9,7 @@ const NS_PER_S: f64 = 1e9;
 
 /// A rate over so many switches from a moment on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     per_s: f64,
     switches: u64,
     begin: Duration,
@@ -17,12 +17,12 @@ pub(super) struct Pace {
 
 impl Pace {
     /// All switches together send `per_s` packet-ins a second from `begin` on.
-    pub(super) fn new(per_s: f64, switches: u64, begin: Duration) -> Self {
+    pub(crate) fn new(per_s: f64, switches: u64, begin: Duration) -> Self {
         Pace { per_s, switches: switches.max(1), begin }
     }
 
     /// How many packet-ins the switch in this place of the turn (from 0) is to have sent by now.
-    pub(super) fn due(&self, place: u64, now: Duration) -> u64 {
+    pub(crate) fn due(&self, place: u64, now: Duration) -> u64 {
         let elapsed_s = now.saturating_sub(self.begin).as_secs_f64();
         // The first of all is due at once, so what is due is one more than has gone by.
         let of_all = (elapsed_s * self.per_s) as u64 + 1;
@@ -30,7 +30,7 @@ impl Pace {
     }
 
     /// When that switch's packet-in of this number (from 0) is due.
-    pub(super) fn due_at(&self, place: u64, number: u64) -> Duration {
+    pub(crate) fn due_at(&self, place: u64, number: u64) -> Duration {
         let of_all = number.saturating_mul(self.switches).saturating_add(place) as f64;
         self.begin + Duration::from_nanos((of_all / self.per_s * NS_PER_S) as u64)
     }

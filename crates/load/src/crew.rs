@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::generator::Generator;
-use super::progress::Progress;
-use super::report::{Faults, Learned, RoundReport};
-use super::{LoadOptions, Mode, NotBegun};
+use crate::generator::Generator;
+use crate::progress::Progress;
+use crate::report::{Faults, Learned, RoundReport};
+use crate::{LoadOptions, Mode, NotBegun};
 
 /// How long a thread that has nothing to do waits before it looks whether it was told something.
 const IDLE: Duration = Duration::from_millis(5);

@@ -33,15 +33,15 @@ impl Progress {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    pub(super) fn connected(&self) {
+    pub(crate) fn connected(&self) {
         self.known.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn lost(&self) {
+    pub(crate) fn lost(&self) {
         self.known.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(super) fn more_answers(&self, count: u64) {
+    pub(crate) fn more_answers(&self, count: u64) {
         self.answered.fetch_add(count, Ordering::Relaxed);
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::figures::Latencies;
+use crate::figures::Latencies;
 
 /// Faults that are told in full; of further ones only the number.
 const FAULTS_TOLD: usize = 8;
@@ -54,7 +54,7 @@ impl RoundReport {
     }
 
     /// The round of another thread at the same time as well.
-    pub(super) fn add(&mut self, other: &RoundReport) {
+    pub(crate) fn add(&mut self, other: &RoundReport) {
         self.took = self.took.max(other.took);
         self.sent += other.sent;
         self.answered += other.answered;
@@ -80,7 +80,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    pub(super) fn note(&mut self, was_known: bool, reason: String) {
+    pub(crate) fn note(&mut self, was_known: bool, reason: String) {
         *(if was_known { &mut self.lost } else { &mut self.not_connected }) += 1;
         self.tell(reason);
     }

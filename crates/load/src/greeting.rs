@@ -11,7 +11,7 @@ use openflow::message::*;
 use openflow::{Body, Message, Version, write};
 use std::time::Duration;
 
-use super::traffic::PORTS;
+use crate::traffic::PORTS;
 
 /// A 1.3 controller that has asked for the features but not for the ports is taken to know the switch after so long.
 const PORTS_PATIENCE: Duration = Duration::from_millis(500);
@@ -31,7 +31,7 @@ const TABLE_ENTRIES: u32 = 1_000_000;
 
 /// A load switch, as the controller is told of it.
 #[derive(Debug)]
-pub(super) struct Greeting {
+pub(crate) struct Greeting {
     version: Version,
     datapath_id: DatapathId,
     config: SwitchConfig,
@@ -41,7 +41,7 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
-    pub(super) fn new(version: Version, datapath_id: DatapathId) -> Self {
+    pub(crate) fn new(version: Version, datapath_id: DatapathId) -> Self {
         Greeting {
             version,
             datapath_id,
@@ -53,12 +53,12 @@ impl Greeting {
     }
 
     /// Our hello.
-    pub(super) fn hello(&self, out: &mut Vec<u8>) {
+    pub(crate) fn hello(&self, out: &mut Vec<u8>) {
         write::hello(self.version, 1, Some(1 << self.version.0), out);
     }
 
     /// Whether the controller knows all that it wants to know before it hears packet-ins.
-    pub(super) fn is_known(&self, now: Duration) -> bool {
+    pub(crate) fn is_known(&self, now: Duration) -> bool {
         self.features_asked_at.is_some_and(|asked_at| {
             self.version == Version::V1_0
                 || self.ports_asked
@@ -70,7 +70,7 @@ impl Greeting {
     ///
     /// # Errors
     /// Why the connection is of no use any more.
-    pub(super) fn on_message(
+    pub(crate) fn on_message(
         &mut self,
         bytes: &[u8],
         now: Duration,

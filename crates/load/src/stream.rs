@@ -7,11 +7,9 @@
 //! Never looks behind a message's header.
 
 use flow::BadInput;
-use openflow::Version;
+use openflow::{Version, stream};
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-
-use crate::stream;
 
 /// The longest message: its length is 16 bits wide (1.3.5, 7.1).
 const MESSAGE_BYTES_MAX: usize = u16::MAX as usize;
@@ -27,28 +25,28 @@ const TYPE_ERROR: u8 = 1;
 
 /// Where all connections of a thread read to.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(crate) struct Room {
     bytes: Box<[u8]>,
 }
 
 impl Room {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Room { bytes: vec![0; MESSAGE_BYTES_MAX + READ_BYTES].into_boxed_slice() }
     }
 }
 
 /// What one read brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     /// Bytes in the room, what was left over included.
-    pub(super) filled: usize,
+    pub(crate) filled: usize,
     /// Whether there is nothing more now: the poll says when there is.
-    pub(super) drained: bool,
+    pub(crate) drained: bool,
 }
 
 /// Why a stream cannot be cut into messages any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Nonsense {
+pub(crate) enum Nonsense {
     /// A length that lies.
     Length(BadInput),
     /// A version that was not agreed on.
@@ -68,13 +66,13 @@ impl fmt::Display for Nonsense {
 
 /// What a connection has of a message that is not whole yet.
 #[derive(Debug, Default)]
-pub(super) struct Inbound {
+pub(crate) struct Inbound {
     partial: Vec<u8>,
 }
 
 impl Inbound {
     /// Reads once, behind what was left over. An end of the stream is an error.
-    pub(super) fn read(&mut self, stream: &mut impl Read, room: &mut Room) -> io::Result<Taken> {
+    pub(crate) fn read(&mut self, stream: &mut impl Read, room: &mut Room) -> io::Result<Taken> {
         let left = self.partial.len();
         room.bytes[..left].copy_from_slice(&self.partial);
         let space = &mut room.bytes[left..left + READ_BYTES];
@@ -98,7 +96,7 @@ impl Inbound {
     /// # Errors
     /// What makes no sense; what came before has been handed over.
     #[inline]
-    pub(super) fn cut(
+    pub(crate) fn cut(
         &mut self,
         room: &Room,
         filled: usize,
@@ -135,24 +133,24 @@ fn foreign_version(message: &[u8], agreed: Option<Version>) -> Option<Version> {
 
 /// What the peer has not taken yet.
 #[derive(Debug, Default)]
-pub(super) struct Outbound {
+pub(crate) struct Outbound {
     bytes: Vec<u8>,
     gone: usize,
 }
 
 impl Outbound {
     /// Where a message is put behind what waits.
-    pub(super) fn end(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn end(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
     /// How many bytes wait.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len() - self.gone
     }
 
     /// Sends what waits. Says whether nothing waits any more.
-    pub(super) fn flush(&mut self, stream: &mut impl Write) -> io::Result<bool> {
+    pub(crate) fn flush(&mut self, stream: &mut impl Write) -> io::Result<bool> {
         while self.len() > 0 {
             let count = write_once(stream, &self.bytes[self.gone..])?;
             self.gone += count;
@@ -167,7 +165,7 @@ impl Outbound {
     }
 
     /// Writes straight from `bytes` and keeps what does not go. For when nothing waits. Says whether all went.
-    pub(super) fn write_or_keep(&mut self, stream: &mut impl Write, bytes: &[u8]) -> io::Result<bool> {
+    pub(crate) fn write_or_keep(&mut self, stream: &mut impl Write, bytes: &[u8]) -> io::Result<bool> {
         let mut gone = 0;
         if self.len() == 0 {
             gone = write_once(stream, bytes)?;
@@ -182,7 +180,7 @@ fn takes_nothing() -> io::Error {
 }
 
 /// One write; 0 if the peer takes nothing now.
-pub(super) fn write_once(stream: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
+pub(crate) fn write_once(stream: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
     loop {
         return match stream.write(bytes) {
             Ok(0) if !bytes.is_empty() => Err(ErrorKind::WriteZero.into()),

@@ -11,11 +11,11 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::answers::{Counting, Said};
-use super::greeting::Greeting;
-use super::stream::{Inbound, Outbound, Room, write_once};
-use super::template::Batch;
-use super::traffic::TrafficPlan;
+use crate::answers::{Counting, Said};
+use crate::greeting::Greeting;
+use crate::stream::{Inbound, Outbound, Room, write_once};
+use crate::template::Batch;
+use crate::traffic::TrafficPlan;
 
 /// The wait after the first connection that came to nothing; it doubles with each, up to the longest.
 const RETRY_SHORTEST: Duration = Duration::from_millis(100);
@@ -35,14 +35,14 @@ enum Link {
 
 /// A switch of the generator.
 #[derive(Debug)]
-pub(super) struct LoadSwitch {
+pub(crate) struct LoadSwitch {
     version: Version,
     datapath_id: DatapathId,
-    pub(super) plan: TrafficPlan,
+    pub(crate) plan: TrafficPlan,
     link: Link,
     greeting: Greeting,
     inbound: Inbound,
-    pub(super) outbound: Outbound,
+    pub(crate) outbound: Outbound,
     readable: bool,
     writable: bool,
     failures: u32,
@@ -50,20 +50,20 @@ pub(super) struct LoadSwitch {
     /// Bytes that the socket keeps for the controller.
     send_buffer_bytes: usize,
     /// Whether it is in the generator's queue.
-    pub(super) queued: bool,
+    pub(crate) queued: bool,
     /// The number of the next packet-in, over all rounds.
-    pub(super) next: u64,
+    pub(crate) next: u64,
     /// The number of the first one of this round.
-    pub(super) first_of_round: u64,
+    pub(crate) first_of_round: u64,
     /// Answers of this round.
-    pub(super) answered: u64,
+    pub(crate) answered: u64,
     /// In latency mode: the buffer id of the packet-in that waits for its answer, and when it was sent.
-    pub(super) outstanding: Option<(u32, Duration)>,
+    pub(crate) outstanding: Option<(u32, Duration)>,
 }
 
 impl LoadSwitch {
     /// A switch that is to be connected at once.
-    pub(super) fn new(
+    pub(crate) fn new(
         version: Version,
         datapath_id: DatapathId,
         plan: TrafficPlan,
@@ -91,27 +91,27 @@ impl LoadSwitch {
     }
 
     /// Whether the controller knows the switch, and packet-ins make sense.
-    pub(super) fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         self.known
     }
 
     /// Whether it is being connected: the controller has something to do with it, and does not know it yet.
-    pub(super) fn is_half_open(&self) -> bool {
+    pub(crate) fn is_half_open(&self) -> bool {
         !self.known && !matches!(self.link, Link::Waiting { .. })
     }
 
     /// Whether a packet-in can be written now: nothing waits before it.
-    pub(super) fn can_send(&self) -> bool {
+    pub(crate) fn can_send(&self) -> bool {
         self.known && self.writable && self.outbound.len() == 0
     }
 
     /// Whether it has something to do without further readiness.
-    pub(super) fn has_more_to_read(&self) -> bool {
+    pub(crate) fn has_more_to_read(&self) -> bool {
         self.readable
     }
 
     /// Begins to connect, if it is time and `may_begin`. Gives up who has waited too long for the controller.
-    pub(super) fn connect_if_due(
+    pub(crate) fn connect_if_due(
         &mut self,
         may_begin: bool,
         to: SocketAddr,
@@ -137,7 +137,7 @@ impl LoadSwitch {
     }
 
     /// The poll has said something of the socket.
-    pub(super) fn on_ready(&mut self, readable: bool, writable: bool, now: Duration) -> io::Result<()> {
+    pub(crate) fn on_ready(&mut self, readable: bool, writable: bool, now: Duration) -> io::Result<()> {
         self.readable |= readable;
         self.writable |= writable;
         let Link::Connecting { stream, .. } = &self.link else { return Ok(()) };
@@ -158,7 +158,7 @@ impl LoadSwitch {
     }
 
     /// Closes the connection; it is tried again after a while.
-    pub(super) fn close(&mut self, registry: &Registry, now: Duration) {
+    pub(crate) fn close(&mut self, registry: &Registry, now: Duration) {
         let wait = RETRY_SHORTEST.saturating_mul(1 << self.failures.min(16)).min(RETRY_LONGEST);
         let before = std::mem::replace(&mut self.link, Link::Waiting { until: now + wait });
         if let Link::Connecting { mut stream, .. } | Link::Open { mut stream, .. } = before {
@@ -173,7 +173,7 @@ impl LoadSwitch {
     }
 
     /// Looks whether the controller knows the switch by now. Says whether that is new.
-    pub(super) fn look_if_known(&mut self, now: Duration) -> bool {
+    pub(crate) fn look_if_known(&mut self, now: Duration) -> bool {
         let is_new = !self.known && self.greeting.is_known(now);
         if is_new {
             (self.known, self.failures) = (true, 0);
@@ -182,7 +182,7 @@ impl LoadSwitch {
     }
 
     /// Sends what waits.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
         let Link::Open { stream, .. } = &mut self.link else { return Ok(()) };
         if self.writable && self.outbound.len() > 0 {
             self.writable = self.outbound.flush(stream)?;
@@ -195,7 +195,7 @@ impl LoadSwitch {
     /// # Errors
     /// Why the connection is of no use any more.
     #[inline]
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         room: &mut Room,
         counting: Counting,
@@ -227,7 +227,7 @@ impl LoadSwitch {
     }
 
     /// Writes up to `count` packet-ins; how many went, the last one perhaps only in part: its rest goes before all else.
-    pub(super) fn send(&mut self, batch: &mut Batch, sources: u32, count: usize) -> io::Result<u64> {
+    pub(crate) fn send(&mut self, batch: &mut Batch, sources: u32, count: usize) -> io::Result<u64> {
         let Link::Open { stream, .. } = &mut self.link else { return Ok(0) };
         let length = batch.message_len();
         let bytes = batch.fill(&self.plan, sources, self.next, count);
@@ -241,7 +241,7 @@ impl LoadSwitch {
     }
 
     /// Sends an announcement, or keeps what does not go.
-    pub(super) fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Link::Open { stream, .. } = &mut self.link else { return Ok(()) };
         self.writable = self.outbound.write_or_keep(stream, bytes)?;
         Ok(())

@@ -17,7 +17,7 @@ pub enum Counting {
 
 /// What a message of the controller is to a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(crate) enum Said {
     /// A flow mod, and the buffer it names if it is an answer ([`NO_BUFFER`] if it is one without).
     FlowMod(Option<u32>),
     /// A packet-out, likewise.
@@ -34,7 +34,7 @@ const ETHERTYPE_LLDP: [u8; 2] = [0x88, 0xcc];
 impl Counting {
     /// What a whole message is.
     #[inline]
-    pub(super) fn look_at(self, version: Version, message: &[u8]) -> Said {
+    pub(crate) fn look_at(self, version: Version, message: &[u8]) -> Said {
         match message.get(1) {
             Some(&TYPE_FLOW_MOD) => Said::FlowMod(self.flow_mod(version, message)),
             Some(&TYPE_PACKET_OUT) => Said::PacketOut(self.packet_out(version, message)),

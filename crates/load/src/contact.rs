@@ -8,8 +8,8 @@ use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::greeting::Greeting;
-use super::stream::{Inbound, Room};
+use crate::greeting::Greeting;
+use crate::stream::{Inbound, Room};
 
 /// Between attempts; short against what is measured.
 const BETWEEN: Duration = Duration::from_millis(1);

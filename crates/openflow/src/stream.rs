@@ -3,8 +3,8 @@
 //! In: the bytes that are there. Out: each message that is whole, and how many bytes those were. Keeps nothing, and never looks
 //! behind a message's header.
 
+use crate::frame_len;
 use flow::BadInput;
-use openflow::frame_len;
 
 /// Hands each whole message at the beginning of `bytes` to `take`, until that says that it wants no more. Gives back how many bytes
 /// they took: what is behind them waits for the rest.
@@ -12,7 +12,7 @@ use openflow::frame_len;
 /// # Errors
 /// A length that lies: from there on the stream cannot be cut. What came before has been handed over.
 #[inline]
-pub(crate) fn cut(bytes: &[u8], mut take: impl FnMut(&[u8]) -> bool) -> Result<usize, BadInput> {
+pub fn cut(bytes: &[u8], mut take: impl FnMut(&[u8]) -> bool) -> Result<usize, BadInput> {
     let mut rest = bytes;
     while let Some(length) = frame_len(rest) {
         let Some((message, behind)) = rest.split_at_checked(length?) else { break };

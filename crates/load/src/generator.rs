@@ -14,18 +14,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::LoadOptions;
-use super::allowance::Allowance;
-use super::answers::Said;
-use super::figures::Latencies;
-use super::pace::Pace;
-use super::progress::Progress;
-use super::report::{Faults, Learned, RoundReport};
-use super::stream::Room;
-use super::switch::LoadSwitch;
-use super::template::{BUFFER_IDS, Batch, Template};
-use super::traffic::TrafficPlan;
-use super::{Mode, NotBegun};
+use crate::LoadOptions;
+use crate::allowance::Allowance;
+use crate::answers::Said;
+use crate::figures::Latencies;
+use crate::pace::Pace;
+use crate::progress::Progress;
+use crate::report::{Faults, Learned, RoundReport};
+use crate::stream::Room;
+use crate::switch::LoadSwitch;
+use crate::template::{BUFFER_IDS, Batch, Template};
+use crate::traffic::TrafficPlan;
+use crate::{Mode, NotBegun};
 
 /// How often connections and time-outs are looked at.
 const HOUSEKEEPING: Duration = Duration::from_millis(20);
@@ -88,7 +88,7 @@ struct Tally {
 
 /// A thread's part of the switches.
 #[derive(Debug)]
-pub(super) struct Generator {
+pub(crate) struct Generator {
     options: LoadOptions,
     poll: Poll,
     events: Events,
@@ -114,7 +114,7 @@ pub(super) struct Generator {
 
 impl Generator {
     /// Switches that have not begun to connect: of all switches of the options, each `threads`-th from `thread` on.
-    pub(super) fn new(
+    pub(crate) fn new(
         options: &LoadOptions,
         thread: usize,
         progress: Arc<Progress>,
@@ -155,7 +155,7 @@ impl Generator {
     }
 
     /// Connects until the controller knows all switches, or the patience ends. How many it knows.
-    pub(super) fn connect(&mut self, patience: Duration) -> usize {
+    pub(crate) fn connect(&mut self, patience: Duration) -> usize {
         let end = self.now() + patience;
         self.activity = Activity::Idle;
         while self.known() < self.switches.len() && self.now() < end && !self.progress.is_stopped() {
@@ -165,7 +165,7 @@ impl Generator {
     }
 
     /// Makes the hosts known to the controller. If it answers nothing at all, it is begun again until the patience ends.
-    pub(super) fn learn(&mut self, patience: Duration) -> Learned {
+    pub(crate) fn learn(&mut self, patience: Duration) -> Learned {
         let begin = self.now();
         let mut learned = Learned::default();
         loop {
@@ -198,7 +198,7 @@ impl Generator {
     }
 
     /// One round: sends and counts for so long, and then waits until what was sent is answered or lost.
-    pub(super) fn round(&mut self, mode: Mode, length: Duration) -> RoundReport {
+    pub(crate) fn round(&mut self, mode: Mode, length: Duration) -> RoundReport {
         self.tally = Tally::default();
         for switch in &mut self.switches {
             (switch.answered, switch.first_of_round, switch.outstanding) = (0, switch.next, None);
@@ -235,13 +235,13 @@ impl Generator {
     }
 
     /// Serves echoes while nothing is measured.
-    pub(super) fn idle(&mut self, length: Duration) {
+    pub(crate) fn idle(&mut self, length: Duration) {
         self.activity = Activity::Idle;
         self.turn(length);
     }
 
     /// What went wrong since this was last asked.
-    pub(super) fn take_faults(&mut self) -> Faults {
+    pub(crate) fn take_faults(&mut self) -> Faults {
         std::mem::take(&mut self.faults)
     }
 
@@ -540,13 +540,13 @@ mod tests {
 
     #[test]
     fn after_a_round_nothing_is_sent_and_each_switch_keeps_its_place() {
-        let options = super::super::LoadOptions {
+        let options = crate::LoadOptions {
             target: (std::net::Ipv4Addr::LOCALHOST, 1).into(),
             switches: 2,
             first_datapath: 1,
             version: openflow::Version::V1_0,
-            hosts: super::super::Hosts::Ring(2),
-            counting: super::super::Counting::Buffers,
+            hosts: crate::Hosts::Ring(2),
+            counting: crate::Counting::Buffers,
             threads: 1,
         };
         let mut generator = Generator::new(&options, 0, Arc::default()).unwrap();

@@ -10,40 +10,40 @@ use flow::{Action, Field, Instruction, Match, PortNo};
 use openflow::message::{FlowMod, FlowModFields, NO_BUFFER, PacketIn};
 use openflow::{Body, Message, Unwritable, Version};
 
-use super::traffic::TrafficPlan;
+use crate::traffic::TrafficPlan;
 
 /// How much is written at once: many messages, and little enough to stay in a core's own cache.
 const BATCH_BYTES: usize = 64 << 10;
 
 /// Buffer ids count up and begin anew here; all bits set is no buffer at all.
-pub(super) const BUFFER_IDS: u32 = 1 << 31;
+pub(crate) const BUFFER_IDS: u32 = 1 << 31;
 
 /// Bytes of a frame: the shortest that Ethernet has, with its checksum; cbench's are as long.
 const FRAME_BYTES: usize = 64;
 
 /// What differs between packet-ins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PacketFields {
-    pub(super) xid: u32,
-    pub(super) buffer_id: u32,
-    pub(super) in_port: u16,
-    pub(super) destination: [u8; 6],
-    pub(super) source: [u8; 6],
+pub(crate) struct PacketFields {
+    pub(crate) xid: u32,
+    pub(crate) buffer_id: u32,
+    pub(crate) in_port: u16,
+    pub(crate) destination: [u8; 6],
+    pub(crate) source: [u8; 6],
 }
 
 /// By what a host makes itself known: an ARP reply that nobody asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Announcement {
-    pub(super) in_port: u16,
-    pub(super) host: [u8; 6],
-    pub(super) ip: [u8; 4],
+pub(crate) struct Announcement {
+    pub(crate) in_port: u16,
+    pub(crate) host: [u8; 6],
+    pub(crate) ip: [u8; 4],
     /// Whether the switch claims to keep the packet; otherwise the whole packet is to come back.
-    pub(super) buffered: bool,
+    pub(crate) buffered: bool,
 }
 
 /// A packet-in, and where in it lies what differs.
 #[derive(Clone, Debug)]
-pub(super) struct Template {
+pub(crate) struct Template {
     bytes: Vec<u8>,
     /// The lower sixteen bits of the port.
     port_at: usize,
@@ -52,7 +52,7 @@ pub(super) struct Template {
 
 impl Template {
     /// A packet-in with an IPv4 packet, 64 bytes long.
-    pub(super) fn packet(version: Version) -> Result<Self, Unwritable> {
+    pub(crate) fn packet(version: Version) -> Result<Self, Unwritable> {
         Template::of(version, &ipv4_frame())
     }
 
@@ -76,7 +76,7 @@ impl Template {
     }
 
     /// Bytes of the message.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
@@ -92,7 +92,7 @@ impl Template {
     }
 
     /// Appends the packet-in by which a host makes itself known.
-    pub(super) fn announce(
+    pub(crate) fn announce(
         version: Version,
         announcement: &Announcement,
         number: u32,
@@ -115,30 +115,30 @@ impl Template {
 
 /// Many packet-ins in a row.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     template: Template,
     bytes: Vec<u8>,
 }
 
 impl Batch {
     /// Of at most so many bytes, and at least one message.
-    pub(super) fn new(template: Template, bytes: usize) -> Self {
+    pub(crate) fn new(template: Template, bytes: usize) -> Self {
         let count = (bytes.min(BATCH_BYTES) / template.len()).max(1);
         Batch { bytes: template.bytes.repeat(count), template }
     }
 
     /// How many it holds.
-    pub(super) fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.bytes.len() / self.template.len()
     }
 
     /// Bytes of one message.
-    pub(super) fn message_len(&self) -> usize {
+    pub(crate) fn message_len(&self) -> usize {
         self.template.len()
     }
 
     /// The next `count` packet-ins of a switch (at most the capacity), of which the first is its `from`-th.
-    pub(super) fn fill(&mut self, plan: &TrafficPlan, sources: u32, from: u64, count: usize) -> &[u8] {
+    pub(crate) fn fill(&mut self, plan: &TrafficPlan, sources: u32, from: u64, count: usize) -> &[u8] {
         let mut host = (from % u64::from(sources)) as u32;
         let mut number = from as u32;
         let template = &self.template;
@@ -154,7 +154,7 @@ impl Batch {
 
 /// Many flow mods in a row, of which each still lacks the buffer whose packet it is for.
 #[derive(Debug)]
-pub(super) struct FlowModBatch {
+pub(crate) struct FlowModBatch {
     bytes: Vec<u8>,
     message_len: usize,
     buffer_at: usize,
@@ -163,7 +163,7 @@ pub(super) struct FlowModBatch {
 
 impl FlowModBatch {
     /// What a learning switch would send: a match of port and addresses, one output, a minute's idle time-out.
-    pub(super) fn new(version: Version) -> Result<Self, Unwritable> {
+    pub(crate) fn new(version: Version) -> Result<Self, Unwritable> {
         let matching = Match::default()
             .with(Field::InPort, PortNo(1))
             .with(Field::EthDst, flow::MacAddr([2, 0, 0, 0, 0, 2]))
@@ -182,7 +182,7 @@ impl FlowModBatch {
 
     /// One more, for the packet in this buffer. Says whether it is full by it.
     #[inline]
-    pub(super) fn push(&mut self, buffer_id: [u8; 4]) -> bool {
+    pub(crate) fn push(&mut self, buffer_id: [u8; 4]) -> bool {
         let at = self.filled * self.message_len + self.buffer_at;
         self.bytes[at..at + 4].copy_from_slice(&buffer_id);
         self.filled += 1;
@@ -190,7 +190,7 @@ impl FlowModBatch {
     }
 
     /// What is filled; afterwards it is empty.
-    pub(super) fn take(&mut self) -> &[u8] {
+    pub(crate) fn take(&mut self) -> &[u8] {
         let end = std::mem::take(&mut self.filled) * self.message_len;
         &self.bytes[..end]
     }
@@ -235,7 +235,7 @@ fn internet_checksum(header: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::traffic::Hosts;
+    use crate::traffic::Hosts;
 
     const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 

@@ -7,7 +7,7 @@
 //!
 //! So a learning switch that has heard of all hosts answers each packet-in with a flow mod. Never holds a packet: a host is a number.
 
-use super::template::{Announcement, PacketFields};
+use crate::template::{Announcement, PacketFields};
 
 /// The most hosts of a switch: their number is the lower half of an Ethernet address.
 pub const HOSTS_MAX: u32 = 1 << 24;
@@ -23,14 +23,14 @@ pub enum Hosts {
 
 /// What one switch sends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TrafficPlan {
+pub(crate) struct TrafficPlan {
     hosts: Hosts,
     /// From 0.
     switch: u16,
 }
 
 /// The number of ports that a load switch says it has.
-pub(super) const PORTS: u16 = 4;
+pub(crate) const PORTS: u16 = 4;
 
 impl Hosts {
     /// How many addresses send.
@@ -42,12 +42,12 @@ impl Hosts {
 }
 
 impl TrafficPlan {
-    pub(super) const fn new(hosts: Hosts, switch: u16) -> Self {
+    pub(crate) const fn new(hosts: Hosts, switch: u16) -> Self {
         TrafficPlan { hosts, switch }
     }
 
     /// How many announcements it takes until all that is sent to is known.
-    pub(super) const fn announcements(&self) -> u32 {
+    pub(crate) const fn announcements(&self) -> u32 {
         match self.hosts {
             Hosts::Ring(count) => count,
             Hosts::OneDestination(_) => 1,
@@ -55,7 +55,7 @@ impl TrafficPlan {
     }
 
     /// The announcement of a host that is sent to.
-    pub(super) fn announcement(&self, number: u32) -> Announcement {
+    pub(crate) fn announcement(&self, number: u32) -> Announcement {
         match self.hosts {
             Hosts::Ring(_) => {
                 let [_, a, b, c] = number.to_be_bytes();
@@ -77,7 +77,7 @@ impl TrafficPlan {
 
     /// The packet with which `host` sends to whom it sends to.
     #[inline]
-    pub(super) fn packet(&self, host: u32, xid: u32, buffer_id: u32) -> PacketFields {
+    pub(crate) fn packet(&self, host: u32, xid: u32, buffer_id: u32) -> PacketFields {
         match self.hosts {
             Hosts::Ring(count) => {
                 let next = if host + 1 == count { 0 } else { host + 1 };

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::stream::{Inbound, Outbound, Room};
-use super::template::FlowModBatch;
+use crate::stream::{Inbound, Outbound, Room};
+use crate::template::FlowModBatch;
 
 /// How long it may sleep before it looks whether it is to end.
 const NAP: Duration = Duration::from_millis(50);
