@@ -108,10 +108,11 @@ pub fn instructions(bytes: &[u8]) {
 /// A message in JSON. What is read and can be written comes back from its bytes by way of JSON.
 pub fn json(bytes: &[u8]) {
     let Ok(value) = serde_json::from_slice(bytes) else { return };
-    let Ok(message) = openflow::json::from_json(&value) else { return };
+    let Ok(message) = openflow_text::json::from_json(&value) else { return };
     let Some(written) = encoded(&message) else { return };
     let read = Message::decode(&written).expect("what was written can be read");
-    let again = openflow::json::from_json(&openflow::json::to_json(&read)).expect("our own JSON is read");
+    let again =
+        openflow_text::json::from_json(&openflow_text::json::to_json(&read)).expect("our own JSON is read");
     assert_eq!(encoded(&again), Some(written), "{value}");
 }
 
@@ -120,12 +121,12 @@ pub fn text(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
     let version = if first & 1 == 0 { Version::V1_0 } else { Version::V1_3 };
     let Ok(typed) = std::str::from_utf8(rest) else { return };
-    match openflow::text::parse(typed, version, 7) {
+    match openflow_text::text::parse(typed, version, 7) {
         Err(refused) => assert!(refused.offset <= typed.len(), "{refused}"),
         Ok(message) => {
             let Some(written) = encoded(&message) else { return };
             let read = Message::decode(&written).expect("what was written can be read");
-            openflow::text::to_text(&read);
+            openflow_text::text::to_text(&read);
         }
     }
 }

@@ -16,6 +16,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("flow", &[]),
     ("abi", &["flow"]),
     ("openflow", &["flow"]),
+    ("openflow-text", &["flow", "openflow"]),
     ("ring", &[]),
     ("southbound", &["flow", "abi", "openflow"]),
     ("kernel", &["flow", "abi"]),

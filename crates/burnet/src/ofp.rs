@@ -16,8 +16,9 @@
 use std::io::{self, BufRead, Write};
 
 use clap::{Args, Subcommand};
-use openflow::json::{self, hex};
-use openflow::{Message, Version, text};
+use openflow::hex;
+use openflow::{Message, Version};
+use openflow_text::{json, text};
 use serde_json::{Value, json};
 
 /// The longest line that is read: the longest message (65535 bytes) as an object with its bytes beside it stays well below.

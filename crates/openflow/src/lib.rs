@@ -1,9 +1,9 @@
-//! OpenFlow 1.0 (wire 0x01) and 1.3 (wire 0x04): bytes ⇄ types ⇄ text and JSON.
+//! OpenFlow 1.0 (wire 0x01) and 1.3 (wire 0x04): bytes ⇄ types.
 //!
 //! ```text
 //!   a stream ──> frame_len ──> one message ──> Message::decode ──> Message { version, xid, body } ──> Message::encode
-//!                                   │                                   │
-//!                                   └──> views, read in place           └──> json, text
+//!                                   │
+//!                                   └──> views, read in place
 //!   canonical bytes ──> write::packet_out, write::flow_mod … ──> one message, with no value between
 //! ```
 //!
@@ -11,21 +11,21 @@
 //! be. Bytes are untrusted: whatever they are, reading ends with a [`Message`] or a [`flow::BadInput`] that names the
 //! offset, the field and the OpenFlow error to send back, and allocates no more than a small multiple of the input.
 //!
-//! This crate never does I/O, keeps no state between messages and knows no session.
+//! Text and JSON forms of messages are in the crate `openflow-text`. This crate never does I/O, keeps no state between messages and knows no session.
 
 mod connection;
+mod counts;
 mod decode;
 mod description;
 mod encode;
 pub mod error;
 mod header;
-pub mod json;
+pub mod hex;
 pub mod message;
 pub mod names;
 mod port_counters;
 mod queue_property;
 pub mod stream;
-pub mod text;
 pub mod v10;
 mod v13;
 pub mod version;

@@ -88,7 +88,7 @@ pub enum QueueProperty {
         /// Whose.
         experimenter: u32,
         /// What follows.
-        #[serde(with = "crate::json::hex")]
+        #[serde(with = "crate::hex")]
         data: Vec<u8>,
     },
     /// Any other, kept whole.
@@ -97,7 +97,7 @@ pub enum QueueProperty {
         #[serde(rename = "type")]
         kind: u16,
         /// What follows its header.
-        #[serde(with = "crate::json::hex")]
+        #[serde(with = "crate::hex")]
         data: Vec<u8>,
     },
 }

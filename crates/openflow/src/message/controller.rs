@@ -27,7 +27,7 @@ pub enum HelloElement {
         #[serde(rename = "type")]
         kind: u16,
         /// Its payload.
-        #[serde(with = "crate::json::hex")]
+        #[serde(with = "crate::hex")]
         body: Vec<u8>,
     },
 }
@@ -46,7 +46,7 @@ pub struct ErrorMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experimenter: Option<u32>,
     /// As a rule the beginning of the message that was at fault; for OFPET_HELLO_FAILED a sentence.
-    #[serde(with = "crate::json::hex")]
+    #[serde(with = "crate::hex")]
     pub data: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ pub struct Experimenter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exp_type: Option<u32>,
     /// What follows.
-    #[serde(with = "crate::json::hex")]
+    #[serde(with = "crate::hex")]
     pub data: Vec<u8>,
 }
 
@@ -114,7 +114,7 @@ pub struct PacketIn {
     #[serde(rename = "match")]
     pub matching: Match,
     /// The frame, or its beginning.
-    #[serde(with = "crate::json::hex")]
+    #[serde(with = "crate::hex")]
     pub data: Vec<u8>,
 }
 
@@ -129,6 +129,6 @@ pub struct PacketOut {
     /// What is done with it.
     pub actions: Vec<Action>,
     /// The frame, if there is no buffer.
-    #[serde(with = "crate::json::hex")]
+    #[serde(with = "crate::hex")]
     pub data: Vec<u8>,
 }

@@ -134,7 +134,7 @@ pub struct ExperimenterStats {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exp_type: Option<u32>,
     /// What follows.
-    #[serde(with = "crate::json::hex")]
+    #[serde(with = "crate::hex")]
     pub data: Vec<u8>,
 }
 

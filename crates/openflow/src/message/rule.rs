@@ -251,7 +251,7 @@ pub enum MeterBandKind {
         /// Whose.
         experimenter: u32,
         /// What follows.
-        #[serde(with = "crate::json::hex")]
+        #[serde(with = "crate::hex")]
         data: Vec<u8>,
     },
 }

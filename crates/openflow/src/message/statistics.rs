@@ -149,7 +149,7 @@ pub struct GroupStats {
     #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
     /// Packets and bytes of each bucket.
-    #[serde(with = "crate::json::counts")]
+    #[serde(with = "crate::counts")]
     pub buckets: Vec<(u64, u64)>,
 }
 
@@ -186,7 +186,7 @@ pub struct MeterStats {
     #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
     /// Packets and bytes in each band.
-    #[serde(with = "crate::json::counts")]
+    #[serde(with = "crate::counts")]
     pub bands: Vec<(u64, u64)>,
 }
 
@@ -273,7 +273,7 @@ pub enum TableProperty {
         /// The experimenter's own type.
         exp_type: u32,
         /// What follows.
-        #[serde(with = "crate::json::hex")]
+        #[serde(with = "crate::hex")]
         data: Vec<u8>,
     },
     /// Any other, kept whole.
@@ -282,7 +282,7 @@ pub enum TableProperty {
         #[serde(rename = "type")]
         kind: u16,
         /// What follows its header.
-        #[serde(with = "crate::json::hex")]
+        #[serde(with = "crate::hex")]
         data: Vec<u8>,
     },
 }

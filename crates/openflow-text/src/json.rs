@@ -1,0 +1,117 @@
+//! Messages as JSON: one object each.
+//!
+//! ```text
+//!   {"version":"1.3","type":"flow_mod","xid":2,"command":"add","priority":100,"match":{…},"instructions":[…],…}
+//! ```
+//!
+//! Keys are the specification's names of the fields (`match`, `idle_timeout`, `duration_sec`). Numbers that the specification
+//! names are written by name (`"command":"add"`), sets of bits as lists of names with one number for those that have none
+//! (`"flags":["send_flow_rem",32768]`), bytes as hexadecimal digits. What is read may have the number in place of the name.
+//! Every key that is printed is wanted, none else is taken, and both are refused by name.
+//!
+//! The object holds what a message means. Where its bytes were written in another way than ours (padding that is not zero,
+//! another order that is legal), the key `wire` holds them too, and the bytes come back exactly.
+//!
+//! Never reads a text: the values of `serde_json` go in and come out.
+
+mod bad;
+mod body;
+mod vocabulary;
+mod wire;
+mod words;
+
+pub use bad::BadJson;
+pub use wire::{bytes_of, describe, error_to_json};
+
+use serde_json::{Map, Value};
+
+use openflow::message::Message;
+use openflow::names;
+use openflow::version::Version;
+
+/// The message as an object.
+pub fn to_json(message: &Message) -> Value {
+    let word = message.body.type_word();
+    let mut keys = Map::from_iter([
+        ("version".to_owned(), message.version.to_string().into()),
+        ("type".to_owned(), word.into()),
+        ("xid".to_owned(), message.xid.into()),
+    ]);
+    // Everything in a message has a form in JSON; were it otherwise, the object would say so.
+    let mut body = body::write(&message.body)
+        .unwrap_or_else(|bad| Map::from_iter([("unwritable".to_owned(), bad.to_string().into())]));
+    for scope in scopes(word, &body) {
+        words::to_names(message.version, &scope, &mut body);
+    }
+    if word == "error" {
+        name_error(message.version, &mut body);
+    }
+    keys.extend(body);
+    Value::Object(keys)
+}
+
+/// The message that an object says. Its `wire` is not looked at here.
+pub fn from_json(value: &Value) -> Result<Message, BadJson> {
+    let Value::Object(keys) = value else {
+        return Err(BadJson::new("", "a message is a JSON object"));
+    };
+    let mut keys = keys.clone();
+    keys.shift_remove("wire");
+    let version = version_named(&body::take::<String>(&mut keys, "version")?)?;
+    let word: String = body::take(&mut keys, "type")?;
+    let xid = body::take(&mut keys, "xid")?;
+    if word == "error" {
+        number_error(version, &mut keys)?;
+    }
+    for scope in scopes(&word, &keys) {
+        words::to_numbers(version, &scope, &mut keys)?;
+    }
+    Ok(Message { version, xid, body: body::read(&word, keys)? })
+}
+
+/// A multipart message has the keys of all of them and those of its own type.
+fn scopes(word: &str, keys: &Map<String, Value>) -> impl Iterator<Item = String> + use<> {
+    let multipart = keys.get("multipart").and_then(Value::as_str).map(str::to_owned);
+    std::iter::once(word.to_owned()).chain(multipart)
+}
+
+fn version_named(name: &str) -> Result<Version, BadJson> {
+    (0..=u8::MAX).map(Version).find(|version| version.to_string() == name).ok_or_else(|| {
+        BadJson::new(
+            "version",
+            format!("'{name}' is no version: write 1.0 or 1.3 (of a hello 1.0 to 1.5, or 0x07)"),
+        )
+    })
+}
+
+/// The code of an error has its name by its type, so both are looked up together.
+fn name_error(version: Version, keys: &mut Map<String, Value>) {
+    let number =
+        |key: &str| keys.get(key).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok());
+    let (Some(kind), Some(code)) = (number("error_type"), number("error_code")) else { return };
+    if let Some(name) = names::error_code_name(version, kind, code) {
+        keys.insert("error_code".to_owned(), name.into());
+    }
+    if let Some(name) = names::error_type_name(version, kind) {
+        keys.insert("error_type".to_owned(), name.into());
+    }
+}
+
+fn number_error(version: Version, keys: &mut Map<String, Value>) -> Result<(), BadJson> {
+    if let Some(Value::String(name)) = keys.get("error_type") {
+        let number = names::error_type_number(version, name).ok_or_else(|| {
+            BadJson::new("error_type", format!("'{name}' is no type of error of OpenFlow {version}"))
+        })?;
+        keys.insert("error_type".to_owned(), number.into());
+    }
+    if let Some(Value::String(name)) = keys.get("error_code") {
+        let (kind, code) = names::error_code_number(version, name).ok_or_else(|| {
+            BadJson::new("error_code", format!("'{name}' is no code of an error of OpenFlow {version}"))
+        })?;
+        if keys.get("error_type").and_then(Value::as_u64).is_some_and(|said| said != u64::from(kind)) {
+            return Err(BadJson::new("error_code", format!("'{name}' is no code of this error_type")));
+        }
+        keys.insert("error_code".to_owned(), code.into());
+    }
+    Ok(())
+}
