@@ -17,11 +17,11 @@ const PROGRAMS: [&str; 8] =
 /// The misbehaving app as a shared object, for the baseline.
 const SHARED_OBJECTS: [&str; 4] = ["build", "--package", "experiments", "--examples"];
 
-/// What making an experiment does, for who only looks.
+/// What running an experiment does, for somebody who only lists them.
 const WOULD: &str = "\
-cargo xtask experiment rosemary NAME|all builds burnet, hub and the experiments as releases, makes them one after the other against nodes of their own \
-on this machine, and writes NAME.json, NAME.svg and NAME.png into experiments/rosemary/results. --short shows that all works and writes nowhere there; \
---install first installs what makes PNG of SVG (librsvg2-bin; as root), which is left out otherwise.";
+`cargo xtask experiment rosemary NAME|all` builds burnet, hub and the experiments as releases. It runs one experiment after the other, each \
+against its own nodes on this machine. It writes NAME.json, NAME.svg and NAME.png into experiments/rosemary/results. With --short it does a quick \
+run and writes nothing there. With --install it first installs librsvg2-bin, which makes the PNG files; this needs root.";
 
 /// What was asked.
 #[derive(Debug, PartialEq, Eq)]

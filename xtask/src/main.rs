@@ -1,18 +1,21 @@
 //! The project's chores: `cargo xtask NAME`.
 //!
-//! In: the command line and the working tree. Out: what a chore prints, and an exit code: 0 when it did what
-//! it was asked, 1 when something of the project is not as it must be, 2 when the command line makes no sense.
+//! In: the command line and the working tree. Out: what a chore prints, and an exit code: 0 if it succeeded, 1 if the
+//! project fails a check, 2 for a usage error.
 //! It never runs as part of Burnet, and it starts everything else, so it stays small: one dependency.
 
 mod demo;
+mod draw;
 mod experiment;
 mod fuzz;
 mod instructions;
 mod packages;
 mod pages;
 mod process;
+mod prose;
 mod python;
 mod rules;
+mod sentences;
 mod stage;
 mod suite;
 mod tree;
@@ -27,7 +30,7 @@ struct Chore {
     run: fn(&[String]) -> Result<ExitCode, String>,
 }
 
-const CHORES: [Chore; 7] = [
+const CHORES: [Chore; 8] = [
     Chore {
         name: "test",
         about: "run every check and test; --quick leaves out the slow ones",
@@ -40,8 +43,13 @@ const CHORES: [Chore; 7] = [
     },
     Chore {
         name: "rules",
-        about: "check who depends on whom, the rules for files, the names in the docs",
+        about: "check who depends on whom, the rules for files, names and language in the docs",
         run: rules::run,
+    },
+    Chore {
+        name: "sentences",
+        about: "print random sentences of docs, messages and comments: sentences [--seed N] [--count N]",
+        run: draw::run,
     },
     Chore {
         name: "instructions",
@@ -111,6 +119,7 @@ mod tests {
         };
         check("test", "--fast");
         check("rules", "all");
+        check("sentences", "--fast");
         check("wheel", "--fast");
         check("fuzz", "--minutes");
         check("instructions", "--fast");

@@ -1,4 +1,4 @@
-//! Python environments of the target folder: made once, from pinned packages, and made anew when the pins change.
+//! Python environments of the target folder: made once from pinned packages, and made again when the pins change.
 //!
 //! In: a folder and its packages. Out: the environment, with its programs in `bin`. It never touches the Python of the system or of a
 //! user, and asks the network only for what is not there.

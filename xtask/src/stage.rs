@@ -1,11 +1,11 @@
-//! The stages of `cargo xtask test`, what became of each, and the summary.
+//! The stages of `cargo xtask test`, the result of each, and the summary.
 //!
 //! In: how each stage ended and the lines that its tests printed. Out: counts and text. It starts nothing.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-/// What became of a stage.
+/// The result of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// All of it holds.
@@ -16,7 +16,7 @@ pub enum Outcome {
     LeftOut(String),
 }
 
-/// Tests, or stages, by what became of them.
+/// Tests, or stages, by result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Ran, and hold.
@@ -45,7 +45,7 @@ pub struct Tests {
 pub struct Finished {
     /// Its name in the summary.
     pub name: &'static str,
-    /// What became of it.
+    /// Its result.
     pub outcome: Outcome,
     /// How long it took.
     pub took: Duration,
@@ -91,8 +91,8 @@ fn count(result: &str, word: &str) -> u32 {
 }
 
 impl Finished {
-    /// A stage that runs tests counts as its tests, any other as one; and a failure that no test owns up to
-    /// (it did not compile, it was stopped) counts as one too.
+    /// A stage that runs tests counts as its tests, any other stage as one. A failure outside of a test counts as one too: the
+    /// tests did not compile, or were stopped.
     fn tally(&self) -> Tally {
         let mut tally = self.tests.tally;
         match &self.outcome {

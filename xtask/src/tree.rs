@@ -155,6 +155,7 @@ fn below_root(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
-fn read_text(path: &Path) -> Result<String, String> {
+/// The text of a file; an error is a sentence for the operator.
+pub fn read_text(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
