@@ -11,6 +11,7 @@ mod fuzz;
 mod instructions;
 mod packages;
 mod pages;
+mod pictures;
 mod process;
 mod prose;
 mod python;
@@ -30,7 +31,7 @@ struct Chore {
     run: fn(&[String]) -> Result<ExitCode, String>,
 }
 
-const CHORES: [Chore; 8] = [
+const CHORES: [Chore; 9] = [
     Chore {
         name: "test",
         about: "run every check and test; --quick leaves out the slow ones",
@@ -45,6 +46,11 @@ const CHORES: [Chore; 8] = [
         name: "rules",
         about: "check who depends on whom, the rules for files, names and language in the docs",
         run: rules::run,
+    },
+    Chore {
+        name: "pictures",
+        about: "draw the pictures of the docs from their sources in docs/pictures",
+        run: pictures::run,
     },
     Chore {
         name: "sentences",
@@ -119,6 +125,7 @@ mod tests {
         };
         check("test", "--fast");
         check("rules", "all");
+        check("pictures", "--fast");
         check("sentences", "--fast");
         check("wheel", "--fast");
         check("fuzz", "--minutes");

@@ -113,7 +113,7 @@ fn breaches(sentence: &Sentence) -> Vec<String> {
     let place = format!("{}:{}", sentence.path, sentence.line);
     let mut found = Vec::new();
     if !QUOTE_PHRASES.contains(&sentence.path.as_str()) {
-        let text = spaced(&sentence.text);
+        let text = spaced(&sentence.words().join(" "));
         let is_in = |phrase: &str| text.contains(&format!(" {phrase} "));
         for (phrase, better) in PHRASES.iter().filter(|(phrase, _)| is_in(phrase)) {
             found.push(format!("{place}: say \"{better}\" instead of \"{phrase}\": {}", sentence.text));

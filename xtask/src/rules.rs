@@ -7,6 +7,7 @@
 //! In: plain data about the workspace. Out: one sentence for each breach. It never changes a file.
 
 use crate::pages;
+use crate::pictures;
 use crate::prose;
 use crate::tree::{self, Member, SourceFile, Workspace};
 use std::process::ExitCode;
@@ -103,6 +104,7 @@ pub fn breaches() -> Result<Vec<String>, String> {
     let workspace = tree::read()?;
     let mut found = violations(&workspace);
     found.extend(pages::violations(&workspace, |path| tree::root().join(path).exists()));
+    found.extend(pictures::violations()?);
     let exceptions = tree::read_text(&tree::root().join(PROSE_EXCEPTIONS))?;
     found.extend(prose::violations(&workspace, &exceptions));
     Ok(found)
