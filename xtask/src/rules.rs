@@ -28,6 +28,25 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("emulator", &["flow", "openflow"]),
     ("load", &["flow", "openflow"]),
     ("package", &["flow"]),
+    ("operator", &["flow", "monitor-channel", "zone"]),
+    ("config", &["flow", "kernel", "monitor-channel", "operator", "package", "southbound", "zone"]),
+    // openflow only to read a switch's answers about its flow entries, for the operator.
+    (
+        "node",
+        &[
+            "abi",
+            "config",
+            "flow",
+            "kernel",
+            "monitor-channel",
+            "openflow",
+            "operator",
+            "package",
+            "ring",
+            "southbound",
+            "zone",
+        ],
+    ),
     // monitor-channel: an app in a process zone gets its ports over that socket. zone because it
     // makes the C table that a trusted app is called through.
     ("burnet-sdk", &["flow", "abi", "ring", "zone", "monitor-channel"]),

@@ -6,7 +6,7 @@ mod bystander;
 mod port_echo;
 mod scribbler;
 
-use crate::config::BuiltInApp;
+use crate::config::{self, BuiltInApp};
 use crate::services;
 use abi::table::AppTable;
 use monitor::AppSource;
@@ -81,6 +81,9 @@ pub const ALL: [BuiltInApp; BUILT_IN.len()] = {
     }
     all
 };
+
+/// All that the binary holds.
+pub const WITHIN: config::BuiltIn = config::BuiltIn { apps: &ALL, services: services::wanted };
 
 /// Their names.
 pub const NAMES: [&str; BUILT_IN.len()] = {

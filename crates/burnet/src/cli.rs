@@ -21,7 +21,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use emulator::Topology;
 use flow::DatapathId;
-use monitor::protocol::WORKERS_MAX;
 
 use self::audit::AuditArgs;
 use self::incidents::{AppLogsArgs, AppQuarantineArgs, IncidentsArgs, SafeModeArgs};
@@ -33,7 +32,8 @@ use self::tls::TlsArgs;
 use crate::commands::attack::AttackArgs;
 use crate::commands::bench::args::BenchArgs;
 use crate::commands::emulate::EmulateArgs;
-use crate::config::{AppArgument, ConfigError, ListenAddress, LogLevel, OpenFlowVersion};
+pub use crate::config::RunArgs;
+use crate::config::{AppArgument, ConfigError, OpenFlowVersion};
 use crate::ofp::OfpArgs;
 
 /// Control OpenFlow switches, and run network apps without trusting them
@@ -122,59 +122,6 @@ Point a switch at it:
   ovs-vsctl set-controller br0 tcp:10.0.0.1:6653
 
 Ctrl-C or SIGTERM ends the node in order. What is said here goes before what is in the file.";
-
-/// `burnet run`.
-#[derive(Clone, Debug, Default, PartialEq, Args)]
-pub struct RunArgs {
-    /// Run this app: a built-in or installed one by its name, your own by the path of its program or of the folder with its app.toml; =trusted runs it inside the kernel (repeat for more)
-    #[arg(long = "app", value_name = "NAME[=trusted]")]
-    pub apps: Vec<AppArgument>,
-    /// Grant apps that have no manifest all that an app usually needs, everywhere; for a laptop, never for a network of others
-    #[arg(long)]
-    pub grant_all: bool,
-    /// Listen for switches here instead of 0.0.0.0:6653 and 0.0.0.0:6633 (repeat for more)
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub listen: Vec<ListenAddress>,
-    /// Read the configuration in this file
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Serve the switches with so many threads [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(WORKERS_MAX)))]
-    pub workers: Option<u16>,
-    /// The certificate (PEM) that is shown to switches; with --tls-key and --tls-ca
-    #[arg(long, value_name = "FILE")]
-    pub tls_cert: Option<PathBuf>,
-    /// The certificate's private key (PEM)
-    #[arg(long, value_name = "FILE")]
-    pub tls_key: Option<PathBuf>,
-    /// The authority (PEM) that has signed the switches' certificates
-    #[arg(long, value_name = "FILE")]
-    pub tls_ca: Option<PathBuf>,
-    /// Take switches without TLS from other machines too, although TLS is set up
-    #[arg(long)]
-    pub allow_plain: bool,
-    /// Listen for the operator's commands at this path
-    #[arg(long, value_name = "PATH")]
-    pub socket: Option<PathBuf>,
-    /// How much is logged [default: info]
-    #[arg(long, value_name = "LEVEL")]
-    pub log: Option<LogLevel>,
-    /// The state folder, with keys and installed apps [default: $BURNET_STATE, else /var/lib/burnet for root]
-    #[arg(long, value_name = "DIR")]
-    pub state: Option<PathBuf>,
-    /// Begin in safe mode: only the services and the apps of safe_mode.apps, all in process zones
-    #[arg(long)]
-    pub safe_mode: bool,
-    /// Keep incidents, logs and the numbers of zones in this folder, and nothing in the state folder unless --state names it; for programs that run a node of their own
-    #[arg(long, hide = true, value_name = "DIR")]
-    pub records: Option<PathBuf>,
-    /// End when the process that started it ends; for programs that run a node of their own
-    #[arg(long, hide = true)]
-    pub die_with_parent: bool,
-    /// For comparison only: everything inside the kernel's process, and nothing that ends is started again
-    #[arg(long, hide = true)]
-    pub monolithic: bool,
-}
 
 const RELOAD_EXAMPLES: &str = "\
 Examples:

@@ -12,14 +12,20 @@ pub mod apps;
 pub mod cli;
 pub mod commands;
 pub mod completion;
-pub mod config;
-pub mod descriptors;
 pub mod doctor;
 pub mod interpreter;
-pub mod logging;
 pub mod new_app;
-pub mod node;
 pub mod ofp;
 pub mod services;
-pub mod visible;
 mod zone_numbers;
+
+pub use ::config;
+pub use ::node::{descriptors, logging};
+pub use ::operator::visible;
+
+/// The running node, as the commands know it.
+pub mod node {
+    pub use ::node::{now_unix_ms, run};
+    pub use ::operator::client;
+    pub use ::operator::contract as operator;
+}

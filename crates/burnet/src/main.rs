@@ -7,7 +7,7 @@ use burnet::commands::{
     run, safe_mode, switches, tls, top,
 };
 use burnet::visible::{Visible, visible};
-use burnet::{completion, doctor, new_app, node, ofp};
+use burnet::{apps, completion, doctor, new_app, node, ofp};
 use clap::Parser;
 use monitor::Verb;
 use std::io::Write;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Commanded::Kernel(_) => Ok(node::run()),
+        Commanded::Kernel(_) => Ok(node::run(apps::trusted_code)),
         Commanded::Zone(args) => Ok(run::zone(&args)),
         Commanded::Run(args) => run::run(&args),
         Commanded::Reload(args) => reload::reload(&args).and_then(print),

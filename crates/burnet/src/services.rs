@@ -109,7 +109,7 @@ fn uses_the_store(app: &AppSpec) -> bool {
     grant.to_kernel().holds(Capability::StoreRead) || grant.to_kernel().holds(Capability::StoreWrite)
 }
 
-/// Whether it is the service that keeps the store.
+/// Whether this is the service that keeps what apps want to find again.
 pub fn keeps_the_store(app: &AppSpec) -> bool {
     app.role == AppRole::Service && app.name == STORE
 }
@@ -228,7 +228,7 @@ mod tests {
             let around = Surroundings { uid: 1000, ..Surroundings::default() };
             let mut config = Config::merge(file, &args, &around, &apps::ALL).unwrap();
             config.node.state = state.map(Into::into);
-            wanted(&config).into_iter().find(keeps_the_store)
+            wanted(&config).into_iter().find(|app| app.name == STORE)
         };
         let reads = "[app.hub.capabilities]\n'store.read' = ['hub/']";
         assert_eq!(kept(reads, None), None);

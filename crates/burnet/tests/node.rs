@@ -321,7 +321,7 @@ fn what_an_app_lacks_is_said_by_the_node_once_for_each_kind_with_the_remedy() {
     node.wait("its subscription is refused", |node| node.apps().iter().any(|app| !app.shortfalls.is_empty()));
     let shortfalls = node.app("learning-switch").shortfalls;
     assert_eq!(shortfalls[0].capability.as_deref(), Some("view.read"), "{shortfalls:?}");
-    let line = "WARN burnet::node::control: the app learning-switch is refused: the app does not hold the capability view.read; to allow it: \
+    let line = "WARN node::control: the app learning-switch is refused: the app does not hold the capability view.read; to allow it: \
                 \"view.read\" in its manifest, or in [app.learning-switch.capabilities] of burnet.toml";
     node.wait("the log says so", |_| fs::read_to_string(&log).unwrap().contains(line));
     assert_eq!(fs::read_to_string(&log).unwrap().matches("is refused: ").count(), 1);

@@ -6,6 +6,16 @@ use serde::{Deserialize, Serialize};
 use zone::Sample;
 use zone::judge::Excess;
 
+/// How often the use of the machine is measured. A zone that leaks a gigabyte a second is stopped by Linux; this is for what Linux does not stop.
+pub const SAMPLE_INTERVAL_MS: u64 = 500;
+
+/// Longest line of an app's output; a longer one is logged in pieces.
+pub const LINE_BYTES_MAX: usize = 2_048;
+
+/// Most lines of one app in the log a second: more than anyone reads, and little enough that no app fills the disk
+/// unseen.
+pub const LINES_PER_S_MAX: u32 = 100;
+
 /// What the kernel process counted of a zone since it was attached, all workers together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -5,13 +5,7 @@
 //! It keeps one unfinished line of at most [`LINE_BYTES_MAX`], and never trusts a byte of it.
 
 use crate::app::legible;
-
-/// Longest line; a longer one is logged in pieces.
-pub const LINE_BYTES_MAX: usize = 2_048;
-
-/// Most lines of one app in the log a second: more than anyone reads, and little enough that no app fills the disk
-/// unseen.
-pub const LINES_PER_S_MAX: u32 = 100;
+pub use monitor_channel::usage::{LINE_BYTES_MAX, LINES_PER_S_MAX};
 
 /// Most bytes of one app that are read a second. An app that prints more waits in its own write.
 pub(crate) const BYTES_PER_S_MAX: usize = 1 << 20;

@@ -19,10 +19,7 @@ use zone::usage::{History, Sample};
 use zone::{Limits, Resource};
 
 use crate::sampling::Reading;
-pub use monitor_channel::usage::{NodeUsage, ZoneCounts, ZoneUsage};
-
-/// How often it is measured. A zone that leaks a gigabyte a second is stopped by Linux; this is for what Linux does not stop.
-pub const SAMPLE_INTERVAL_MS: u64 = 500;
+pub use monitor_channel::usage::{NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
 
 /// After a ruling the monitor leaves it to the service for so long: three samples that it may miss.
 const RULED_MS: u64 = 3 * SAMPLE_INTERVAL_MS;

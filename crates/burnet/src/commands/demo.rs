@@ -38,7 +38,7 @@ pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
     let mut stage = Stage::on_stdout();
     // What cannot be run is refused here, where it was asked for, and not after waiting for a node that refuses it.
     let asked = RunArgs { apps: args.apps.clone(), grant_all: args.grant_all, ..RunArgs::default() };
-    Config::load(&asked, &Surroundings::of_this_process()?, &apps::ALL)?;
+    Config::load(&asked, &Surroundings::of_this_process()?, &apps::WITHIN)?;
     let mut node = OwnNode::start_granting(args.grant_all, &args.apps, LogLevel::Warn)?;
     let address = node.wait_until_it_listens()?;
     stage.say(&format!(

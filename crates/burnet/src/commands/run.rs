@@ -52,7 +52,7 @@ struct ZoneLaunch {
 
 /// `burnet run`: this process becomes the monitor.
 pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
-    let mut config = Config::load(args, &Surroundings::of_this_process()?, &apps::ALL)?;
+    let mut config = Config::load(args, &Surroundings::of_this_process()?, &apps::WITHIN)?;
     logging::start(config.node.log);
     for line in config::shared_folders(&config.apps) {
         tracing::warn!("{line}");

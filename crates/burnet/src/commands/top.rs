@@ -256,22 +256,22 @@ fn app_row(app: &AppUsageView) -> [String; 18] {
     let is_trusted = *kind == ZoneKind::Trusted;
     let runs = pid.is_some() || is_trusted && *state == AppState::Running;
     let now = app.samples.last().copied().filter(|_| runs);
-    let of = |resource: Resource| now.and_then(|sample| app.used(resource, &sample)).unwrap_or_else(dash);
+    let of = |resource: Resource| now.and_then(|sample| used_of(app, resource, &sample)).unwrap_or_else(dash);
     let rate = |rate: fn(&Sample) -> u32| now.map_or_else(dash, |sample| rate(&sample).to_string());
     [
         name.clone(),
         if is_trusted { format!("{}, trusted", word(*state)) } else { word(*state).to_owned() },
         restarts.to_string(),
         of(Resource::CpuPercent),
-        app.hard(Resource::CpuPercent).map_or_else(dash, |hard| Resource::CpuPercent.amount(hard)),
-        curve(&app.samples, Resource::CpuPercent, app.hard(Resource::CpuPercent)),
+        hard_limit(app, Resource::CpuPercent).map_or_else(dash, |hard| Resource::CpuPercent.amount(hard)),
+        curve(&app.samples, Resource::CpuPercent, hard_limit(app, Resource::CpuPercent)),
         if runs && is_trusted { "shared".to_owned() } else { of(Resource::MemoryBytes) },
-        app.hard(Resource::MemoryBytes).map_or_else(dash, |hard| Resource::MemoryBytes.amount(hard)),
-        curve(&app.samples, Resource::MemoryBytes, app.hard(Resource::MemoryBytes)),
-        app.counted(Resource::OpenFiles, &of),
-        app.counted(Resource::Processes, &of),
+        hard_limit(app, Resource::MemoryBytes).map_or_else(dash, |hard| Resource::MemoryBytes.amount(hard)),
+        curve(&app.samples, Resource::MemoryBytes, hard_limit(app, Resource::MemoryBytes)),
+        counted(app, Resource::OpenFiles, &of),
+        counted(app, Resource::Processes, &of),
         of(Resource::LagMs),
-        app.stored(&of),
+        stored(app, &of),
         rate(|sample| sample.events_per_s),
         rate(|sample| sample.dropped_per_s),
         rate(|sample| sample.commands_per_s),
@@ -280,28 +280,26 @@ fn app_row(app: &AppUsageView) -> [String; 18] {
     ]
 }
 
-impl AppUsageView {
-    fn hard(&self, resource: Resource) -> Option<u64> {
-        self.limits.iter().find(|limit| limit.resource == resource).map(|limit| limit.hard)
-    }
+fn hard_limit(app: &AppUsageView, resource: Resource) -> Option<u64> {
+    app.limits.iter().find(|limit| limit.resource == resource).map(|limit| limit.hard)
+}
 
-    /// With a mark where the soft limit is passed.
-    fn used(&self, resource: Resource, sample: &Sample) -> Option<String> {
-        let mark = if self.over.iter().any(|excess| excess.resource == resource) { "!" } else { "" };
-        Some(resource.amount(resource.used(sample)?) + mark)
-    }
+/// With a mark where the soft limit is passed.
+fn used_of(app: &AppUsageView, resource: Resource, sample: &Sample) -> Option<String> {
+    let mark = if app.over.iter().any(|excess| excess.resource == resource) { "!" } else { "" };
+    Some(resource.amount(resource.used(sample)?) + mark)
+}
 
-    /// `12 KiB/1.0 MiB`, of an app that may write into the store.
-    fn stored(&self, of: &impl Fn(Resource) -> String) -> String {
-        let share = |hard| format!("{}/{}", of(Resource::StoreBytes), Resource::StoreBytes.amount(hard));
-        self.hard(Resource::StoreBytes).map_or_else(dash, share)
-    }
+/// `12 KiB/1.0 MiB`, of an app that may write into the store.
+fn stored(app: &AppUsageView, of: &impl Fn(Resource) -> String) -> String {
+    let share = |hard| format!("{}/{}", of(Resource::StoreBytes), Resource::StoreBytes.amount(hard));
+    hard_limit(app, Resource::StoreBytes).map_or_else(dash, share)
+}
 
-    /// `17/64`.
-    fn counted(&self, resource: Resource, of: &impl Fn(Resource) -> String) -> String {
-        let hard = self.hard(resource).map(|hard| format!("/{hard}")).unwrap_or_default();
-        of(resource) + &hard
-    }
+/// `17/64`.
+fn counted(app: &AppUsageView, resource: Resource, of: &impl Fn(Resource) -> String) -> String {
+    let hard = hard_limit(app, resource).map(|hard| format!("/{hard}")).unwrap_or_default();
+    of(resource) + &hard
 }
 
 fn node_row(name: &str, samples: &[Sample]) -> [String; 18] {

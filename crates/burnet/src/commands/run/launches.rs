@@ -88,7 +88,7 @@ impl Launches {
         if !args.apps.iter().any(|app| app.which.name() == name) {
             args.apps.push(argument);
         }
-        let loaded = Config::load_for(Some(name), args, around, &apps::ALL);
+        let loaded = Config::load_for(Some(name), args, around, &apps::WITHIN);
         let mut config = loaded.map_err(|error| error.to_string())?;
         give_numbers(&mut config).map_err(|error| error.to_string())?;
         let installed = config.packages.apps.get(name).ok_or("it is not installed as a package")?;

@@ -50,7 +50,7 @@ fn all(
     around: &Surroundings,
     launches: &Launches,
 ) -> Result<Reloaded, CommandError> {
-    let mut read = Config::load(args, around, &apps::ALL)?;
+    let mut read = Config::load(args, around, &apps::WITHIN)?;
     // What decides where things are kept comes first: it stays.
     let mut left = keep_what_stays(running, &mut read);
     give_numbers(&mut read)?;

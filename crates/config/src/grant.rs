@@ -1,0 +1,325 @@
+//! What an app is granted, on its way from the operator's words to the kernel's grant.
+//!
+//! ```text
+//!   [app.NAME.capabilities], a package ──> AppGrant ──JSON, by the monitor──> kernel process ──> kernel::Grant
+//! ```
+//!
+//! In: what was written. Out: the same in the kernel's terms. It widens nothing: what is not written is not granted.
+
+use flow::{DatapathId, PortNo};
+use kernel::quota::STORE_BYTES;
+use kernel::{Bounds, Capability, Grant, Quota, VendorParts, Vendors};
+use package::manifest::amounts::Amount;
+use package::manifest::bounds::{Flowspace, Names};
+use package::manifest::{Capabilities, Needs, Quotas};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use zone::Sandbox;
+
+/// Of a hard limit that has no soft one beside it, so many hundredths are the soft one.
+const SOFT_PERCENT: u64 = 80;
+
+/// What an app is granted, in the words of manifest and configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AppGrant {
+    /// What it may do.
+    pub capabilities: Capabilities,
+    /// How much of it.
+    pub quotas: Quotas,
+    /// What services alone hold, by name. Written by the node itself, and never read from a file or a package.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub system: Vec<String>,
+    /// Its place in the operator's order; `None`: behind all that have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u16>,
+}
+
+impl AppGrant {
+    /// As `monitor_channel::AppSpec` carries it.
+    pub fn to_json(&self) -> Value {
+        // A map with keys that are text, and numbers: what JSON can always say.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Reads what [`Self::to_json`] made; null is an app that may do nothing.
+    ///
+    /// # Errors
+    /// A sentence for the log: our own two ends differ.
+    pub fn read(json: Value) -> Result<AppGrant, String> {
+        if json.is_null() {
+            return Ok(AppGrant::default());
+        }
+        serde_json::from_value(json).map_err(|error| format!("its grant cannot be read: {error}"))
+    }
+
+    /// As JSON in the words of a manifest: for people who read the records.
+    pub fn in_words(&self) -> String {
+        let said = |value: Result<String, serde_json::Error>| value.unwrap_or_default();
+        let capabilities = said(serde_json::to_string(&self.capabilities));
+        let system =
+            if self.system.is_empty() { String::new() } else { format!(", {}", self.system.join(", ")) };
+        let quotas = match self.quotas == Quotas::default() {
+            true => String::new(),
+            false => format!(", quotas {}", said(serde_json::to_string(&self.quotas))),
+        };
+        format!("{capabilities}{system}{quotas}")
+    }
+
+    /// All of it in one line, with what the sandbox grants of the machine.
+    pub fn summary(&self, sandbox: &Sandbox) -> String {
+        let needs = Needs {
+            capabilities: self.capabilities.clone(),
+            quotas: self.quotas.clone(),
+            ..Needs::default()
+        };
+        let paths = |name: &str, paths: &[PathBuf]| {
+            let shown: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            (!shown.is_empty()).then(|| format!(", {name} {}", shown.join(" ")))
+        };
+        let places: Vec<String> = sandbox.net.connect.iter().map(ToString::to_string).collect();
+        let machine = [
+            paths("fs.read", &sandbox.fs.read),
+            paths("fs.write", &sandbox.fs.write),
+            (!places.is_empty()).then(|| format!(", net.connect {}", places.join(" "))),
+            sandbox.spawn.then(|| ", spawn".to_owned()),
+        ];
+        machine.into_iter().flatten().fold(needs.summary(), |all, one| all + &one)
+    }
+
+    /// In the kernel's terms.
+    pub fn to_kernel(&self) -> Grant {
+        let grant = granted(&self.capabilities);
+        let system = self.system.iter().filter_map(|name| Capability::from_name(name));
+        let grant = system.filter(|one| one.is_system()).fold(grant, Grant::with);
+        let grant = self.rank.into_iter().fold(grant, Grant::with_rank);
+        grant.with_quotas(kernel::Quotas {
+            commands_per_s: self.quotas.commands_per_s.map(quota),
+            packet_outs_per_s: self.quotas.packet_outs_per_s.map(quota),
+            packet_out_bytes_per_s: self.quotas.packet_out_bytes_per_s.map(quota),
+            copies_per_switch_per_s: self.quotas.copies_per_switch_per_s.map(quota),
+            packet_ins_caused_per_s: self.quotas.packet_ins_caused_per_s.map(quota),
+            stats_per_s: self.quotas.stats_per_s.map(quota),
+            rules_per_datapath: rules_per_datapath(&self.capabilities),
+            store_bytes: self.quotas.store_bytes.map(quota),
+        })
+    }
+
+    /// What it may have in the store, if it may write there.
+    pub fn store_bytes(&self) -> Option<Quota> {
+        let grant = self.to_kernel();
+        let quota = grant.quotas().store_bytes.unwrap_or(STORE_BYTES);
+        grant.holds(Capability::StoreWrite).then_some(quota)
+    }
+}
+
+fn rules_per_datapath(capabilities: &Capabilities) -> Option<Quota> {
+    let hard = capabilities.rule_write.as_ref()?.rules_per_datapath?;
+    Some(quota(Amount { soft: None, hard: hard.into() }))
+}
+
+fn quota(amount: Amount) -> Quota {
+    // Four thousand million of anything is no limit.
+    let limit = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let soft =
+        amount.soft.unwrap_or(amount.hard / 100 * SOFT_PERCENT + amount.hard % 100 * SOFT_PERCENT / 100);
+    Quota { soft: limit(soft), hard: limit(amount.hard) }
+}
+
+/// What `--grant-all` gives, in the words of a manifest.
+pub fn all_of_grant_all() -> Capabilities {
+    let whole = |capability: &Capability| (capability.name().to_owned(), Value::Bool(true));
+    let written: serde_json::Map<_, _> = Capability::GRANT_ALL.iter().map(whole).collect();
+    // Each name of the list is a key, as a test shows; what is not read is not granted.
+    serde_json::from_value(Value::Object(written)).unwrap_or_default()
+}
+
+fn granted(written: &Capabilities) -> Grant {
+    let mut grant = Grant::nothing();
+    let wholes = [
+        (Capability::RuleWriteOthers, written.rule_write_others),
+        (Capability::RuleRead, written.rule_read),
+        (Capability::StatsRead, written.stats_read),
+        (Capability::ViewRead, written.view_read),
+        (Capability::ViewAnnotate, written.view_annotate),
+        (Capability::HostRead, written.host_read),
+    ];
+    for (capability, _) in wholes.into_iter().filter(|(_, whole)| whole.is_some()) {
+        grant = grant.with(capability);
+    }
+    let named = [
+        (Capability::StoreRead, written.store_read.as_ref().map(|prefixes| &prefixes.0)),
+        (Capability::StoreWrite, written.store_write.as_ref().map(|prefixes| &prefixes.0)),
+        (Capability::Query, written.query.as_ref()),
+        (Capability::Publish, written.publish.as_ref()),
+        (Capability::Subscribe, written.subscribe.as_ref()),
+    ];
+    for (capability, names) in named {
+        grant = match names {
+            None => grant,
+            Some(Names::All) => grant.with(capability),
+            Some(Names::Only(names)) => {
+                grant.with_names(capability, kernel::Names::new(names.iter().cloned().collect()))
+            }
+        };
+    }
+    if let Some(list) = &written.vendor {
+        let parts =
+            list.iter().map(|it| VendorParts { vendor: it.vendor, kind: it.kind, subtype: it.subtype });
+        grant = grant.with_vendors(Vendors::new(parts.collect()));
+    }
+    with_bounded(grant, written)
+}
+
+fn with_bounded(mut grant: Grant, written: &Capabilities) -> Grant {
+    if let Some(it) = &written.packet_in {
+        grant = grant.with_packets_in(bounds(&it.flowspace, &None, &it.datapaths));
+    }
+    if let Some(it) = &written.packet_out {
+        grant = grant.with_packets_out(bounds(&it.flowspace, &it.ports, &it.datapaths));
+    }
+    if let Some(it) = &written.port_write {
+        grant = grant.with_ports(bounds(&None, &it.ports, &it.datapaths));
+    }
+    if let Some(it) = &written.rule_write {
+        let mut bounds = bounds(&it.flowspace, &it.ports, &it.datapaths);
+        bounds.tables = it.tables.as_ref().map(|tables| tables.iter().copied().collect());
+        if let Some(range) = it.priority {
+            bounds.priorities = range.low..=range.high;
+        }
+        grant = grant.with_rules(bounds);
+    }
+    grant
+}
+
+fn bounds(
+    flowspace: &Option<Flowspace>,
+    ports: &Option<BTreeSet<PortNo>>,
+    datapaths: &Option<BTreeSet<DatapathId>>,
+) -> Bounds {
+    Bounds {
+        flowspace: flowspace.as_ref().map(|flowspace| flowspace.matches().to_vec()),
+        ports: ports.as_ref().map(|ports| ports.iter().copied().collect()),
+        datapaths: datapaths.as_ref().map(|datapaths| datapaths.iter().copied().collect()),
+        ..Bounds::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::vendor::{NICIRA, PartKind, VendorPart};
+
+    /// What an `[app.x]` with these lines says.
+    fn said(text: &str) -> AppGrant {
+        let file = super::super::ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
+        let (_, table) = file.apps().remove(0);
+        let capabilities = table.capabilities.unwrap_or_default();
+        AppGrant { capabilities, quotas: table.quotas, system: Vec::new(), rank: None }
+    }
+
+    /// Its grant, after its way to the kernel process.
+    fn granted_by(text: &str) -> Grant {
+        let said = said(text);
+        let heard = AppGrant::read(said.to_json()).unwrap();
+        assert_eq!(heard, said);
+        heard.to_kernel()
+    }
+
+    #[test]
+    fn what_is_not_written_is_not_granted() {
+        let grant = granted_by("[app.x.capabilities]\n'stats.read' = true");
+        let held: Vec<_> = Capability::all().filter(|capability| grant.holds(*capability)).collect();
+        assert_eq!(held, [Capability::StatsRead]);
+        assert!(Capability::all().all(|one| !granted_by("[app.x.capabilities]").holds(one)));
+    }
+
+    #[test]
+    fn an_app_of_which_nothing_is_written_gets_nothing() {
+        assert_eq!(granted_by("[app.x]"), Grant::nothing());
+        assert_eq!(AppGrant::read(Value::Null).unwrap().to_kernel(), Grant::nothing());
+        assert!(AppGrant::read(Value::Bool(true)).is_err());
+    }
+
+    #[test]
+    fn grant_all_gives_its_list_everywhere_and_nothing_else() {
+        let grant = AppGrant { capabilities: all_of_grant_all(), ..AppGrant::default() }.to_kernel();
+        assert_eq!(grant, Grant::everywhere(&Capability::GRANT_ALL));
+        assert!(!Capability::all().any(|one| one.is_system() && grant.holds(one)));
+        let never = [Capability::RuleWriteOthers, Capability::StoreRead, Capability::StoreWrite];
+        assert!(!never.iter().any(|one| grant.holds(*one)));
+    }
+
+    #[test]
+    fn without_bounds_a_capability_reaches_everywhere() {
+        let grant = granted_by(
+            "[app.x.capabilities]\n'packet.in' = true\n'rule.write' = {}\n'query' = true\n'packet.out' = true",
+        );
+        let bounded = |one: &Capability| grant.is_bounded(*one);
+        assert_eq!(Capability::all().filter(bounded).count(), 0);
+    }
+
+    #[test]
+    fn every_bound_arrives() {
+        let grant = granted_by(
+            "[app.x.capabilities]\n'rule.write' = { match = ['ip'], tables = [3], priority = [7, 9], ports = [1], \
+             datapaths = ['2'], rules_per_datapath = 1000 }\n'publish' = ['link']\n'packet.in' = { match = ['arp'] }",
+        );
+        assert_eq!(
+            grant.rules(),
+            &Bounds {
+                flowspace: Some(vec![flow::text::parse_match("ip").unwrap()]),
+                tables: Some([3].into_iter().collect()),
+                priorities: 7..=9,
+                ports: Some(vec![PortNo(1)]),
+                datapaths: Some(vec![DatapathId(2)]),
+            }
+        );
+        assert_eq!(grant.quotas().rules_per_datapath, Some(Quota { soft: 800, hard: 1000 }));
+        assert!(grant.holds_for(Capability::Publish, "link.up") && grant.is_bounded(Capability::PacketIn));
+    }
+
+    #[test]
+    fn vendors_parts_arrive_and_nothing_else_brings_them() {
+        let learn = VendorPart { vendor: NICIRA, kind: PartKind::Action, subtype: 16 };
+        let holds = |text: &str| granted_by(text).holds_vendor(learn);
+        assert!(holds("[app.x.capabilities]\n'vendor' = ['nicira:action:16']"));
+        assert!(holds("[app.x.capabilities]\nvendor = ['nicira']"));
+        assert!(!holds("[app.x.capabilities]\nvendor = ['nicira:action:14', 'onf']"));
+        assert!(!holds(
+            "[app.x.capabilities]\n'rule.write' = true\n'packet.out' = true\n'rule.write.others' = true"
+        ));
+        assert!(!holds("[app.x]"));
+    }
+
+    #[test]
+    fn who_may_write_into_the_store_has_a_share_of_it_and_nobody_else() {
+        let share = |text: &str| said(text).store_bytes();
+        let quota = "[app.x.quotas]\nstore_bytes = 100\n";
+        assert_eq!((share("[app.x]"), share(quota)), (None, None));
+        assert_eq!(share("[app.x.capabilities]\n'store.read' = true"), None);
+        let writes = "[app.x.capabilities]\n'store.write' = ['x/']\n";
+        assert_eq!(share(writes), Some(STORE_BYTES));
+        assert_eq!(share(&format!("{quota}{writes}")), Some(Quota { soft: 80, hard: 100 }));
+    }
+
+    #[test]
+    fn quotas_need_no_capabilities_beside_them() {
+        let grant =
+            granted_by("[app.x.quotas]\ncommands_per_s = 10\npacket_outs_per_s = { soft = 1, hard = 2 }");
+        assert!(!grant.holds(Capability::RuleWrite), "and bring none");
+        assert_eq!(grant.quotas().commands_per_s, Some(Quota { soft: 8, hard: 10 }));
+        assert_eq!(grant.quotas().packet_outs_per_s, Some(Quota { soft: 1, hard: 2 }));
+        let grant = granted_by(
+            "[app.x.quotas]\npacket_out_bytes_per_s = 10\npacket_ins_caused_per_s = 20\nstats_per_s = 30\n\
+             copies_per_switch_per_s = 40",
+        );
+        let quotas = grant.quotas();
+        assert_eq!(quotas.packet_out_bytes_per_s, Some(Quota { soft: 8, hard: 10 }));
+        assert_eq!(quotas.packet_ins_caused_per_s, Some(Quota { soft: 16, hard: 20 }));
+        assert_eq!(quotas.copies_per_switch_per_s, Some(Quota { soft: 32, hard: 40 }));
+        assert_eq!(quotas.stats_per_s, Some(Quota { soft: 24, hard: 30 }));
+    }
+}

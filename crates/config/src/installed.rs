@@ -1,0 +1,237 @@
+//! Apps that are installed as packages, as a node is told to run them.
+//!
+//! ```text
+//!   names that no path and no binary answers to ──> state folder ──> checked, vouched for, granted ──> tables of the file
+//!                                                                                             └──> Installed, for the kernel
+//! ```
+//!
+//! In: the file's tables, the state folder, whose signature is required, the time. Out: the same tables with path, grants, limits and
+//! settings of the package where the file says nothing else. It changes nothing in the state folder.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use monitor_channel::{AppSource, AppSpec, ZoneKind};
+use package::digest::Digest;
+use package::install::Record;
+use package::manifest::{Amount, AppName, Kind, Manifest, Needs};
+use package::moment::Moment;
+use package::state::{State, read_unpacked};
+use package::trust::{Opinion, Require, Standing, require};
+use serde::{Deserialize, Serialize};
+
+use super::manifests::{self, GrantedBy};
+use super::{AppTable, ConfigError, ConfigFile, contradiction};
+
+/// Commands a second of an app from a package for which neither it nor the operator says a number, or whose ask was not
+/// granted: that it does not ask must not mean that nothing holds it. More than any app of one network needs.
+const COMMANDS_PER_S: u64 = 100_000;
+
+/// And packets that its packet-outs become, of which each costs a switch as well: floods count each port, at each of many switches.
+const PACKET_OUTS_PER_S: u64 = 1_000_000;
+
+/// The packages of a node's apps. Handed to the kernel process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Packages {
+    /// The state folder; `None` if no app comes from there.
+    pub state: Option<PathBuf>,
+    /// Whose signature a package needs.
+    pub require: Require,
+    /// By the app's name.
+    pub apps: BTreeMap<String, Installed>,
+}
+
+/// The package of one app.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Installed {
+    /// Its version.
+    pub version: String,
+    /// What names it.
+    pub digest: Digest,
+    /// Where its files are.
+    pub folder: PathBuf,
+    /// Whose signatures counted when the node started.
+    pub signed: String,
+    /// What was granted when the node started, by the names of the asks.
+    pub granted: BTreeSet<String>,
+    /// Why it does not run trusted although the operator asked for that.
+    pub demoted: Option<String>,
+}
+
+impl Installed {
+    /// Looks at every file again.
+    ///
+    /// # Errors
+    /// What is not as it was signed: a sentence.
+    pub fn check(&self) -> Result<(), String> {
+        read_unpacked(&self.folder, &self.digest).map(drop).map_err(|why| format!("its package {why}"))
+    }
+}
+
+/// What is read of one app before the configuration is merged.
+#[derive(Debug)]
+pub struct Found {
+    installed: Installed,
+    record: Record,
+}
+
+/// What is installed of the apps that are neither built in nor have a path.
+#[derive(Debug, Default)]
+pub struct Resolved {
+    /// By name.
+    pub found: BTreeMap<String, Found>,
+    /// Those that may not start, where only another one is asked for.
+    pub left_out: Vec<String>,
+}
+
+/// Fills the tables of those apps that are neither built in nor have a path, and are installed. Where only one of them is asked for, others that
+/// may not start are left out.
+///
+/// # Errors
+/// One is installed and may not start: unsigned, altered, expired or revoked.
+pub fn resolve(
+    file: &mut ConfigFile,
+    wanted: &[String],
+    state: &State,
+    policy: Require,
+    now: Moment,
+    only: Option<&str>,
+) -> Result<Resolved, ConfigError> {
+    let mut resolved = Resolved::default();
+    for name in wanted {
+        match find(file, name, state, policy, now) {
+            Ok(Some(found)) => drop(resolved.found.insert(name.clone(), found)),
+            Ok(None) => {}
+            Err(_) if only.is_some_and(|only| only != name) => resolved.left_out.push(name.clone()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(resolved)
+}
+
+fn find(
+    file: &mut ConfigFile,
+    name: &str,
+    state: &State,
+    policy: Require,
+    now: Moment,
+) -> Result<Option<Found>, ConfigError> {
+    // What cannot be a name is refused by the monitor, with the rule.
+    let Ok(app) = AppName::try_from(name.to_owned()) else { return Ok(None) };
+    let trouble = |error: package::state::StateError| ConfigError::Contradiction(error.to_string());
+    let Some(record) = state.record(&app).map_err(trouble)? else { return Ok(None) };
+    let unpacked = state.installed(&app, &record).map_err(trouble)?;
+    let opinions = state.trust().map_err(trouble)?.opinions(&record.digest, &unpacked.signatures, now);
+    require(&opinions, policy)
+        .or_else(|why| contradiction(format!("the app {app} does not start: it {why}")))?;
+    let manifest = &unpacked.manifest;
+    let Some(entry) = manifest.entry_for(std::env::consts::ARCH) else {
+        return contradiction(format!("the app {app} has no program for this machine"));
+    };
+    let table = file.app_table(name);
+    table.packaged = Some(source(manifest.kind, unpacked.folder.join(entry.as_str())));
+    fill(table, manifest, &record);
+    // Its files, beside its program.
+    table.sandbox.fs.read.push(unpacked.folder.clone());
+    if let Some(flaw) = table.sandbox.flaw() {
+        return contradiction(format!("the app {app} cannot be granted what it asks for: {flaw}"));
+    }
+    let installed = Installed {
+        version: record.version.to_string(),
+        digest: record.digest,
+        folder: unpacked.folder.clone(),
+        signed: signed(&opinions),
+        granted: record.granted.clone(),
+        demoted: None,
+    };
+    Ok(Some(Found { installed, record }))
+}
+
+/// The manifest says what the entry is, and its file's name says nothing: a name cannot have the file run by what it was not meant for.
+fn source(kind: Kind, entry: PathBuf) -> AppSource {
+    match kind {
+        Kind::Native => AppSource::Executable(entry),
+        Kind::Python => AppSource::Python(entry),
+        Kind::SharedObject => AppSource::SharedObject(entry),
+    }
+}
+
+/// Whose signatures count.
+fn signed(opinions: &[Opinion]) -> String {
+    let counts = opinions.iter().filter(|opinion| opinion.standing == Standing::Counts);
+    let who = counts.filter_map(|opinion| Some(format!("{} {}", opinion.role, opinion.name.as_ref()?)));
+    let all: Vec<String> = who.collect();
+    if all.is_empty() { "unsigned".to_owned() } else { all.join(", ") }
+}
+
+/// What the operator wrote stays; the rest comes from the manifest, of its asks those that were granted.
+fn fill(table: &mut AppTable, manifest: &Manifest, record: &Record) {
+    let granted = Needs::from(manifest).only(|name| record.granted.contains(name));
+    manifests::fill(table, granted, GrantedBy::Package);
+    let of_every_app = |hard| Some(Amount { soft: None, hard });
+    table.quotas.commands_per_s = table.quotas.commands_per_s.or(of_every_app(COMMANDS_PER_S));
+    table.quotas.packet_outs_per_s = table.quotas.packet_outs_per_s.or(of_every_app(PACKET_OUTS_PER_S));
+}
+
+/// Takes those that ask to run trusted without the operator's word: one that lost it runs in a process zone, one that never had it
+/// is refused.
+///
+/// # Errors
+/// There is no word for what is installed.
+pub fn settle(
+    specs: &mut [AppSpec],
+    found: BTreeMap<String, Found>,
+    only: Option<&str>,
+) -> Result<BTreeMap<String, Installed>, ConfigError> {
+    let mut apps = BTreeMap::new();
+    for (name, Found { mut installed, record }) in found {
+        let trusted = specs.iter_mut().find(|spec| spec.name == name && spec.kind == ZoneKind::Trusted);
+        if let (Some(spec), Err(why)) = (trusted, record.may_run_trusted()) {
+            if record.fall.is_none() && only.is_none_or(|only| only == name) {
+                return contradiction(format!(
+                    "the app {name} {why}: burnet app trust {name} gives it, or run it in a process zone"
+                ));
+            }
+            spec.kind = ZoneKind::Process;
+            installed.demoted = Some(format!("{why}; burnet app trust {name} trusts it anew"));
+        }
+        apps.insert(name, installed);
+    }
+    Ok(apps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(written: &str, asked: &str, granted: &[&str], expected: (u64, u64)) {
+        let manifest = format!(
+            "name = 'a'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 1\nentry.x86_64 = 'a'\n[quotas]\n{asked}"
+        );
+        let manifest = Manifest::parse(&manifest).unwrap();
+        let record = Record {
+            version: manifest.version.clone(),
+            digest: Digest::of(b"a"),
+            granted: granted.iter().map(|name| (*name).to_owned()).collect(),
+            trusted: None,
+            fall: None,
+        };
+        let file = format!("[app.a.quotas]\n{written}");
+        let mut file = ConfigFile::parse(&file, std::path::Path::new("t")).unwrap();
+        let table = file.app_table("a");
+        fill(table, &manifest, &record);
+        let hard = |amount: Option<Amount>| amount.map_or(u64::MAX, |amount| amount.hard);
+        let found = (hard(table.quotas.commands_per_s), hard(table.quotas.packet_outs_per_s));
+        assert_eq!(found, expected, "{written} {asked} {granted:?}");
+    }
+
+    #[test]
+    fn a_package_that_asks_for_no_quota_or_lost_it_has_the_nodes() {
+        check("", "", &[], (COMMANDS_PER_S, PACKET_OUTS_PER_S));
+        check("", "commands_per_s = 9", &[], (COMMANDS_PER_S, PACKET_OUTS_PER_S));
+        check("", "commands_per_s = 9", &["quotas.commands_per_s"], (9, PACKET_OUTS_PER_S));
+        check("packet_outs_per_s = 2000000", "packet_outs_per_s = 9", &[], (COMMANDS_PER_S, 2_000_000));
+    }
+}

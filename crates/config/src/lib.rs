@@ -1,0 +1,730 @@
+//! The configuration of a node: defaults, then `burnet.toml`, then the command line.
+//!
+//! ```text
+//!   burnet.toml ──> ConfigFile ──┐
+//!   command line ──> RunArgs ────┼── Config::merge (pure) ──> Config ──> check_files ──> JSON to the kernel process
+//!   environment ──> Surroundings ┘                        └─> ConfigError: one sentence, exit code 2
+//! ```
+//!
+//! It opens no socket, reads no certificate and starts nothing.
+
+mod app;
+mod arguments;
+pub mod binding;
+#[cfg(test)]
+mod built_in;
+mod file;
+mod grant;
+mod installed;
+mod limits;
+mod listen;
+mod manifests;
+mod order;
+mod surroundings;
+pub mod users;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use monitor_channel::{AppRole, AppSource, AppSpec, ZoneKind};
+use package::manifest::{Manifest, Needs};
+use package::state::State;
+use rustix::fs::Access;
+use serde::{Deserialize, Serialize};
+
+pub use app::{AppArgument, AppReference, BuiltInApp, NotAnApp};
+pub use arguments::RunArgs;
+pub use binding::{Datapaths, TlsBinding};
+pub use file::{
+    AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, PackagesTable, PythonTable,
+    SafeModeTable, SouthboundTable, TlsTable,
+};
+pub use grant::AppGrant;
+pub use installed::{Installed, Packages};
+pub use limits::{LimitsTable, NodeLimits};
+pub use listen::{ListenAddress, first_address};
+pub use manifests::GrantedBy;
+pub use manifests::files;
+pub use operator::place::shared_folder;
+pub use order::AppsTable;
+pub use surroundings::Surroundings;
+
+/// The time. A clock before 1970 counts as 1970.
+fn now() -> package::moment::Moment {
+    package::moment::Moment::from_unix_s(
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs(),
+    )
+}
+
+/// All that a node is told. Handed to the kernel process as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// How switches connect.
+    pub southbound: Southbound,
+    /// The node itself.
+    pub node: Node,
+    /// What switches and apps may have of it.
+    #[serde(default)]
+    pub limits: NodeLimits,
+    /// What of it runs in safe mode.
+    #[serde(default)]
+    pub safe_mode: SafeMode,
+    /// The apps, in the order in which they are started.
+    pub apps: Vec<AppSpec>,
+    /// The packages that apps come from.
+    pub packages: Packages,
+    /// What runs apps in Python.
+    #[serde(default)]
+    pub python: Python,
+    /// Who has said what each app may do; for the operator, and not handed on.
+    #[serde(skip)]
+    pub granted_by: BTreeMap<String, GrantedBy>,
+}
+
+/// What the binary itself holds.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltIn {
+    /// Its apps, with their manifests.
+    pub apps: &'static [BuiltInApp],
+    /// Which of its services a node of this configuration needs.
+    pub services: fn(&Config) -> Vec<AppSpec>,
+}
+
+/// How switches connect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Southbound {
+    /// Where to listen; never empty.
+    pub listen: Vec<ListenAddress>,
+    /// Worker threads: 1 to [`monitor_channel::protocol::WORKERS_MAX`].
+    pub workers: u16,
+    /// Versions that are offered; never empty.
+    pub versions: Vec<OpenFlowVersion>,
+    /// The role that a 1.3 switch is asked for when it comes up.
+    pub role: Role,
+    /// The number of the election that gave the role; 0 unless the role is master or slave.
+    pub role_generation_id: u64,
+    /// Silence after which a switch is asked for an echo; shorter than the time-out.
+    pub echo_interval_ms: u64,
+    /// Silence after which a switch is given up.
+    pub echo_timeout_ms: u64,
+    /// How long each step of the handshake may take.
+    pub handshake_timeout_ms: u64,
+    /// Connections at once; one more is closed when it comes.
+    pub max_connections: usize,
+    /// Connections at once from one address, or one /64 of IPv6; one more is closed when it comes.
+    pub max_connections_per_address: usize,
+    /// Connections from one address that have not finished their handshake; one more is closed when it comes.
+    pub max_half_open_per_address: usize,
+    /// TLS, if it is set up.
+    pub tls: Option<Tls>,
+}
+
+impl Default for Southbound {
+    fn default() -> Southbound {
+        Southbound {
+            listen: ListenAddress::DEFAULTS.to_vec(),
+            // One core serves more packet-ins than most networks send; the operator with more says so.
+            workers: 1,
+            versions: vec![OpenFlowVersion::V1_0, OpenFlowVersion::V1_3],
+            role: Role::NoChange,
+            role_generation_id: 0,
+            // A switch is lost after three echoes that it did not answer.
+            echo_interval_ms: 5_000,
+            echo_timeout_ms: 15_000,
+            handshake_timeout_ms: 10_000,
+            max_connections: 4_096,
+            max_connections_per_address: 1_024,
+            max_half_open_per_address: 256,
+            tls: None,
+        }
+    }
+}
+
+/// TLS with switches: always mutual.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// The controller's certificate, PEM.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub private_key: PathBuf,
+    /// The authority of the switches' certificates, PEM.
+    pub ca_certificate: PathBuf,
+    /// Whether a connection without TLS is taken from other machines too.
+    pub allow_plain: bool,
+    /// Whether a connection without TLS is refused, also from this machine; never with `allow_plain`.
+    pub required: bool,
+    /// How datapath ids are bound to certificates.
+    #[serde(default)]
+    pub binding: TlsBinding,
+    /// The certificates that may speak for an id; empty if nothing is bound.
+    #[serde(default)]
+    pub datapaths: Datapaths,
+}
+
+/// The node itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// The operator's socket; absolute.
+    pub socket: PathBuf,
+    /// How much is logged.
+    pub log: LogLevel,
+    /// The first of the users that apps become where the node runs as root.
+    pub app_user_base: u32,
+    /// Where incidents, what apps print and the numbers of zones are kept; nowhere if there is no state folder.
+    #[serde(default)]
+    pub records: Option<PathBuf>,
+    /// The state folder, if this user has one and the node may use it; it need not be there.
+    #[serde(default)]
+    pub state: Option<PathBuf>,
+    /// Whether somebody has named the state folder, or demanded what is kept there. One that nobody has asked for can be done without.
+    #[serde(default)]
+    pub state_is_asked_for: bool,
+    /// Where it is kept who did what; `None` if the node keeps no such log.
+    #[serde(default)]
+    pub audit: Option<PathBuf>,
+}
+
+/// Safe mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SafeMode {
+    /// The apps that run in it, in the order in which they are started; each is one of the node's.
+    pub apps: Vec<String>,
+    /// The node begins in it.
+    pub from_start: bool,
+}
+
+/// What runs apps in Python.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Python {
+    /// The interpreter of all of them, if the operator names one.
+    pub interpreter: Option<PathBuf>,
+}
+
+/// A version of OpenFlow that is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+pub enum OpenFlowVersion {
+    /// Wire version 0x01.
+    #[serde(rename = "1.0")]
+    #[value(name = "1.0")]
+    V1_0,
+    /// Wire version 0x04.
+    #[serde(rename = "1.3")]
+    #[value(name = "1.3")]
+    V1_3,
+}
+
+/// The role that a switch is asked for (OpenFlow 1.3.5, 6.3.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// None: the one that the switch gives.
+    #[default]
+    NoChange,
+    /// One of several that may do everything.
+    Equal,
+    /// The one that may do everything.
+    Master,
+    /// Only to read.
+    Slave,
+}
+
+/// How much is logged: each level holds those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// What stays broken until the operator acts.
+    Error,
+    /// What failed and is being put right.
+    Warn,
+    /// The course of things: switches and apps that come and go.
+    #[default]
+    Info,
+    /// Each decision.
+    Debug,
+    /// Each message.
+    Trace,
+}
+
+impl LogLevel {
+    /// The level as it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+            LogLevel::Trace => "trace",
+        }
+    }
+}
+
+/// What the operator wants cannot be. Prints as one sentence that names it and says what to do; the exit code is 2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A file that cannot be read.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: String,
+    },
+    /// Something in `burnet.toml` that may not be there.
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Values that do not go together, or not with this machine: the whole sentence.
+    Contradiction(String),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::Unreadable { path, error } => {
+                write!(f, "{} cannot be read ({error}): check the path and who may read it", path.display())
+            }
+            ConfigError::InFile { path, line, reason } => {
+                write!(f, "{}, line {line}: {reason}", path.display())
+            }
+            ConfigError::Contradiction(sentence) => f.write_str(sentence),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// The folder of the log of who did what, in the state folder.
+pub const AUDIT_FOLDER: &str = "audit";
+
+fn contradiction<T>(sentence: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError::Contradiction(sentence.into()))
+}
+
+impl Config {
+    /// What `burnet run` was asked for: reads the file if one is named, merges, and looks whether the files exist.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn load(args: &RunArgs, around: &Surroundings, built_in: &BuiltIn) -> Result<Config, ConfigError> {
+        Config::load_for(None, args.clone(), around, built_in)
+    }
+
+    /// The same for a node that runs, which is to start this app: others that may not start any more are left out.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn load_for(
+        only: Option<&str>,
+        mut args: RunArgs,
+        around: &Surroundings,
+        built_in: &BuiltIn,
+    ) -> Result<Config, ConfigError> {
+        let mut file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
+        manifests::enter_folders(&mut file, &mut args, around)?;
+        let unsaid = manifests::look(&mut file, &args, around)?;
+        let wanted = elsewhere(&file, &args.apps, built_in.apps);
+        let audit = audit_folder(&file, &args, around)?;
+        let mut packages = Packages { require: file.packages.require, ..Packages::default() };
+        let mut found = BTreeMap::new();
+        if !wanted.is_empty() {
+            let folder = around.state(args.state.as_deref(), file.node.state.as_deref())?;
+            let policy = file.packages.require;
+            let state = State::at(folder.clone());
+            let resolved = installed::resolve(&mut file, &wanted, &state, policy, now(), only)?;
+            for name in &resolved.left_out {
+                file.leave_out(name);
+                args.apps.retain(|app| app.which.name() != *name);
+            }
+            found = resolved.found;
+            packages.state = Some(folder);
+        }
+        let mut config = Config::merge(file, &args, around, built_in.apps)?;
+        packages.apps = installed::settle(&mut config.apps, found, only)?;
+        for app in &mut config.apps {
+            app.packaged = packages.apps.contains_key(&app.name);
+        }
+        config.packages = packages;
+        config.node.audit = audit;
+        config.check_files()?;
+        if let Some(unsaid) = unsaid.first() {
+            return contradiction(unsaid.refusal());
+        }
+        let services = (built_in.services)(&config);
+        config.apps.extend(services);
+        monitor_channel::check_specs(&config.apps)
+            .map_err(|error| ConfigError::Contradiction(error.to_string()))?;
+        Ok(config)
+    }
+
+    /// Defaults, then the file, then the command line. `built_in` are the names of the apps within the binary.
+    ///
+    /// A list on the command line takes the place of the file's, except that apps are added to the file's: an app
+    /// named in both keeps its settings and limits, and runs where the command line says.
+    ///
+    /// # Errors
+    /// Values that do not go together.
+    pub fn merge(
+        file: ConfigFile,
+        args: &RunArgs,
+        around: &Surroundings,
+        built_in: &[BuiltInApp],
+    ) -> Result<Config, ConfigError> {
+        let socket = around.socket(args.socket.as_deref(), file.node.socket.as_deref())?;
+        let app_user_base = file.node.app_user_base.unwrap_or(users::BASE);
+        let records = match &args.records {
+            Some(folder) => Some(around.current_dir.join(folder)),
+            // Only without a state folder for this user is nothing kept, which a node can do without.
+            None => around.state(args.state.as_deref(), file.node.state.as_deref()).ok(),
+        };
+        let log = args.log.or(file.node.log).unwrap_or_default();
+        let said = args.state.is_some() || file.node.state.is_some();
+        // A node that a program starts for itself leaves the operator's alone.
+        let state = (said || args.records.is_none())
+            .then(|| around.state(args.state.as_deref(), file.node.state.as_deref()).ok())
+            .flatten();
+        let state_is_asked_for = said || around.names_state() || file.node.audit == Some(true);
+        let node = Node { socket, log, app_user_base, records, state, state_is_asked_for, audit: None };
+        let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
+        let limits = NodeLimits { on_overlap: file.order.on_overlap, ..NodeLimits::of(&file.limits) };
+        let order = file.order.order.clone();
+        let python = Python { interpreter: file.python.interpreter.clone() };
+        let listed = file.safe_mode.apps.clone();
+        let (mut apps, granted_by) = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
+        order::rank(&order, &mut apps)?;
+        let safe_mode = SafeMode { apps: check_safe_mode(listed, &apps)?, from_start: args.safe_mode };
+        let packages = Packages::default();
+        Ok(Config { southbound, node, limits, safe_mode, apps, packages, python, granted_by })
+    }
+
+    /// Whether the node runs the service of this name.
+    pub fn has_service(&self, name: &str) -> bool {
+        self.apps.iter().any(|app| app.role == AppRole::Service && app.name == name)
+    }
+
+    /// Looks whether the files that are named can be used, so that a node does not start only to fail.
+    ///
+    /// # Errors
+    /// The first that is missing, or that this user may not read or execute.
+    pub fn check_files(&self) -> Result<(), ConfigError> {
+        if let Some(tls) = &self.southbound.tls {
+            usable("the certificate", &tls.certificate, Access::READ_OK)?;
+            usable("the private key", &tls.private_key, Access::READ_OK)?;
+            usable("the CA certificate", &tls.ca_certificate, Access::READ_OK)?;
+        }
+        if let Some(interpreter) = &self.python.interpreter {
+            usable("the interpreter", interpreter, Access::EXEC_OK)?;
+        }
+        for app in &self.apps {
+            match &app.source {
+                AppSource::BuiltIn(_) => {}
+                AppSource::Executable(path) => {
+                    usable(&format!("the program of the app {}", app.name), path, Access::EXEC_OK)?;
+                }
+                AppSource::Python(path) => {
+                    usable(&format!("the program of the app {}", app.name), path, Access::READ_OK)?;
+                }
+                AppSource::SharedObject(path) => {
+                    usable(&format!("the shared object of the app {}", app.name), path, Access::READ_OK)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Southbound {
+    fn merge(file: &SouthboundTable, args: &RunArgs, current_dir: &Path) -> Result<Southbound, ConfigError> {
+        let default = Southbound::default();
+        let listen = if args.listen.is_empty() { file.listen.clone() } else { Some(args.listen.clone()) };
+        let merged = Southbound {
+            listen: listen.unwrap_or(default.listen),
+            workers: args.workers.or(file.workers).unwrap_or(default.workers),
+            versions: file.versions.clone().unwrap_or(default.versions),
+            role: file.role.unwrap_or(default.role),
+            role_generation_id: file.role_generation_id.unwrap_or(default.role_generation_id),
+            echo_interval_ms: file.echo_interval_ms.unwrap_or(default.echo_interval_ms),
+            echo_timeout_ms: file.echo_timeout_ms.unwrap_or(default.echo_timeout_ms),
+            handshake_timeout_ms: file.handshake_timeout_ms.unwrap_or(default.handshake_timeout_ms),
+            max_connections: file.max_connections.unwrap_or(default.max_connections),
+            max_connections_per_address: file
+                .max_connections_per_address
+                .unwrap_or(default.max_connections_per_address),
+            max_half_open_per_address: file
+                .max_half_open_per_address
+                .unwrap_or(default.max_half_open_per_address),
+            tls: Tls::merge(&file.tls, args, current_dir)?,
+        };
+        let Southbound { echo_interval_ms, echo_timeout_ms, .. } = merged;
+        if echo_interval_ms >= echo_timeout_ms {
+            return contradiction(format!(
+                "southbound.echo_interval_ms ({echo_interval_ms}) must be less than southbound.echo_timeout_ms \
+                 ({echo_timeout_ms}): else a switch is given up before it is asked"
+            ));
+        }
+        if file.role_generation_id.is_some() && !matches!(merged.role, Role::Master | Role::Slave) {
+            return contradiction(
+                "southbound.role_generation_id is set, but the role is neither master nor slave, and only these are \
+                 elected: set southbound.role too, or leave it out",
+            );
+        }
+        Ok(merged)
+    }
+}
+
+impl Tls {
+    /// The PEM files: the certificate, its key and the switches' authority.
+    pub fn files(&self) -> [&Path; 3] {
+        [&self.certificate, &self.private_key, &self.ca_certificate]
+    }
+
+    fn merge(file: &TlsTable, args: &RunArgs, current_dir: &Path) -> Result<Option<Tls>, ConfigError> {
+        let from = |given: &Option<PathBuf>, written: &Option<PathBuf>| {
+            given.as_ref().map(|path| current_dir.join(path)).or_else(|| written.clone())
+        };
+        let certificate = from(&args.tls_cert, &file.certificate);
+        let private_key = from(&args.tls_key, &file.private_key);
+        let ca_certificate = from(&args.tls_ca, &file.ca_certificate);
+        let required = file.required.unwrap_or(false);
+        let allow_plain = args.allow_plain || file.allow_plain.unwrap_or(false);
+        if required && allow_plain {
+            return contradiction(
+                "southbound.tls.required and allow_plain (or --allow-plain) are both true, and one says no to what the \
+                 other lets in: leave one of them out",
+            );
+        }
+        let (binding, datapaths) = (file.binding.unwrap_or_default(), file.datapaths.clone());
+        if binding == TlsBinding::None && !datapaths.is_empty() {
+            return contradiction(
+                "southbound.tls.binding is none, which binds no datapath id, but southbound.tls.datapaths binds some: leave \
+                 one of them out",
+            );
+        }
+        match (certificate, private_key, ca_certificate) {
+            (None, None, None) if required => contradiction(
+                "southbound.tls.required is true, but there is no certificate: \
+                 set certificate, private_key and ca_certificate too",
+            ),
+            (None, None, None) => Ok(None),
+            (Some(certificate), Some(private_key), Some(ca_certificate)) => Ok(Some(Tls {
+                certificate,
+                private_key,
+                ca_certificate,
+                allow_plain,
+                required,
+                binding,
+                datapaths,
+            })),
+            (None, ..) => contradiction(tls_lacks("--tls-cert", "certificate")),
+            (_, None, _) => contradiction(tls_lacks("--tls-key", "private_key")),
+            (.., None) => contradiction(tls_lacks("--tls-ca", "ca_certificate")),
+        }
+    }
+}
+
+fn tls_lacks(option: &str, key: &str) -> String {
+    format!(
+        "TLS needs a certificate, its key and the switches' CA: add {option} FILE, or southbound.tls.{key}"
+    )
+}
+
+/// The names of the apps that neither a path nor the binary answers to: installed ones, if they are anything.
+fn elsewhere(file: &ConfigFile, arguments: &[AppArgument], built_in: &[BuiltInApp]) -> Vec<String> {
+    let said = arguments.iter().filter_map(|argument| match &argument.which {
+        AppReference::Name(name) => Some(name.as_str()),
+        AppReference::Path(_) => None,
+    });
+    let given_a_path = |name: &str| {
+        let is_path = |argument: &AppArgument| matches!(argument.which, AppReference::Path(_));
+        file.has_path(name) || arguments.iter().any(|one| is_path(one) && one.which.name() == name)
+    };
+    let mut names: Vec<String> = Vec::new();
+    for name in file.without_path().chain(said) {
+        if built_in_app(built_in, name).is_none()
+            && !given_a_path(name)
+            && !names.iter().any(|other| other == name)
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// Files that one app may use and another may change, a sentence for each pair of apps: what the one reads there is the other's word.
+pub fn shared_folders(apps: &[AppSpec]) -> Vec<String> {
+    let other =
+        |one: &AppSpec| apps.iter().filter(|other| other.name != one.name).cloned().collect::<Vec<_>>();
+    let line = |reads: &AppSpec, writes: &AppSpec| {
+        let (path, folder) = reads.sandbox.fs.changed_by(&writes.sandbox.fs)?;
+        Some(format!(
+            "app {} may use {}, and app {} may change {}: what is read there is that app's word; grant each a folder of its own",
+            reads.name,
+            path.display(),
+            writes.name,
+            folder.display()
+        ))
+    };
+    apps.iter()
+        .flat_map(|one| other(one).into_iter().filter_map(|other| line(one, &other)).collect::<Vec<_>>())
+        .collect()
+}
+
+/// A name that is misspelt would be missed in the hour of need.
+fn check_safe_mode(listed: Vec<String>, apps: &[AppSpec]) -> Result<Vec<String>, ConfigError> {
+    for (index, name) in listed.iter().enumerate() {
+        if !apps.iter().any(|app| app.name == *name) {
+            return contradiction(format!(
+                "safe_mode.apps names {name}, which is no app of this node: write [app.{name}], or leave it out"
+            ));
+        }
+        if listed[..index].contains(name) {
+            return contradiction(format!("safe_mode.apps names {name} twice: leave one out"));
+        }
+    }
+    Ok(listed)
+}
+
+fn merge_apps(
+    file: ConfigFile,
+    arguments: &[AppArgument],
+    current_dir: &Path,
+    built_in: &[BuiltInApp],
+) -> Result<(Vec<AppSpec>, BTreeMap<String, GrantedBy>), ConfigError> {
+    let mut apps = file.apps();
+    for (index, argument) in arguments.iter().enumerate() {
+        let name = argument.which.name();
+        if arguments[..index].iter().any(|other| other.which.name() == name) {
+            return contradiction(format!(
+                "the app {name} is named twice by --app: leave one out, or give it a name and a path in burnet.toml"
+            ));
+        }
+        let place = apps.iter().position(|(other, _)| *other == name).unwrap_or_else(|| {
+            apps.push((name, AppTable::default()));
+            apps.len() - 1
+        });
+        let (_, table) = &mut apps[place];
+        table.zone = argument.zone.or(table.zone);
+        if let AppReference::Path(path) = &argument.which {
+            table.path = Some(current_dir.join(path));
+        }
+    }
+    let mut granted_by = BTreeMap::new();
+    let mut specs = Vec::new();
+    for (name, table) in apps {
+        let (spec, by) = app_spec(name, table, built_in)?;
+        granted_by.insert(spec.name.clone(), by);
+        specs.push(spec);
+    }
+    monitor_channel::check_specs(&specs).map_err(|error| ConfigError::Contradiction(error.to_string()))?;
+    Ok((specs, granted_by))
+}
+
+fn built_in_app<'b>(built_in: &'b [BuiltInApp], name: &str) -> Option<&'b BuiltInApp> {
+    built_in.iter().find(|app| app.name == name)
+}
+
+/// The app, and who has said what it may do.
+fn app_spec(
+    name: String,
+    mut table: AppTable,
+    built_in: &[BuiltInApp],
+) -> Result<(AppSpec, GrantedBy), ConfigError> {
+    monitor_channel::check_app_name(&name).or_else(|error| contradiction(error.to_string()))?;
+    let source = match (table.path.take(), table.packaged.take(), built_in_app(built_in, &name)) {
+        (Some(path), ..) => app::source(path),
+        (None, Some(packaged), _) => packaged,
+        (None, None, Some(app)) => {
+            let manifest = Manifest::parse(app.manifest)
+                .or_else(|fault| contradiction(format!("the built-in manifest of {name}, {fault}")))?;
+            manifests::fill(&mut table, Needs::from(&manifest), GrantedBy::BuiltIn);
+            AppSource::BuiltIn(name.clone())
+        }
+        (None, None, None) => return contradiction(no_such_app(&name, built_in)),
+    };
+    let kind = table.zone.unwrap_or(ZoneKind::Process);
+    let capabilities = table.capabilities.unwrap_or_default();
+    let grant = AppGrant { capabilities, quotas: table.quotas, system: Vec::new(), rank: None };
+    let mut limits = table.limits;
+    let share = grant.store_bytes();
+    (limits.store_bytes, limits.soft.store_bytes) = (share.map(|it| it.hard), share.map(|it| it.soft));
+    let spec = AppSpec {
+        zone: None,
+        name,
+        role: AppRole::App,
+        kind,
+        source,
+        limits,
+        sandbox: table.sandbox,
+        settings: table.settings,
+        grant: grant.to_json(),
+        packaged: false,
+    };
+    Ok((spec, table.granted_by))
+}
+
+fn no_such_app(name: &str, built_in: &[BuiltInApp]) -> String {
+    let offered: Vec<&str> = built_in.iter().filter(|app| app.is_offered).map(|app| app.name).collect();
+    let meant = package::toml_text::nearest(name, &offered)
+        .map_or(String::new(), |near| format!("; did you mean {near}?"));
+    format!(
+        "there is no built-in app {name} (there are {}), and none of that name is installed{meant}: for one of your own \
+         give its path, --app ./{name}, or set app.{name}.path, or install it (burnet app install)",
+        offered.join(", ")
+    )
+}
+
+/// Where a node keeps who did what: in its state folder, if that was named or the node is root's; the operator may demand it, or do without.
+/// What is in the folder already decides nothing: a second start is as the first.
+fn audit_folder(
+    file: &ConfigFile,
+    args: &RunArgs,
+    around: &Surroundings,
+) -> Result<Option<PathBuf>, ConfigError> {
+    let state = around.state(args.state.as_deref(), file.node.state.as_deref());
+    let said = args.state.is_some() || file.node.state.is_some();
+    let is_wanted = around.uid == 0 || around.names_state();
+    match (file.node.audit.or_else(|| said.then_some(true)), state) {
+        (Some(false), _) => Ok(None),
+        (Some(true), state) => Ok(Some(state?.join(AUDIT_FOLDER))),
+        // A node that a program starts for itself is none of the operator's.
+        (None, _) if args.die_with_parent => Ok(None),
+        (None, state) => Ok(state.ok().filter(|_| is_wanted).map(|state| state.join(AUDIT_FOLDER))),
+    }
+}
+
+fn usable(what: &str, path: &Path, access: Access) -> Result<(), ConfigError> {
+    let shown = path.display();
+    if path.to_str().is_none() {
+        return contradiction(format!("{what} {shown} has a name that is not UTF-8: give it another"));
+    }
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            return contradiction(format!("{what} {shown} cannot be used ({error}): check its path"));
+        }
+    };
+    if !metadata.is_file() {
+        return contradiction(format!("{what} {shown} is not a file: check its path"));
+    }
+    if rustix::fs::access(path, access).is_err() {
+        let verb = if access == Access::EXEC_OK { "executed" } else { "read" };
+        return contradiction(format!(
+            "{what} {shown} may not be {verb} by this user: change its mode (chmod)"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! The manifests of apps that are no packages: in the binary, beside a program, or in its own comments.
+//!
+//! ```text
+//!   --app ./folder        folder/app.toml, which says where its program is
+//!   --app ./mine.py       the block `# /// burnet` at the top of the file, else as any program
+//!   --app ./mine          mine.toml beside it, app.toml beside it, or app.toml of the Cargo package that it was built in
+//! ```
+//!
+//! In: the file's tables, what the command line says. Out: the same tables with what the manifests ask for, where the operator has not said
+//! what an app may do; or the apps of which nobody has. It reads manifests and the tops of Python files, and writes nothing.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use package::PackagePath;
+use package::manifest::system::PlainPath;
+use package::manifest::{Limits as AskedLimits, MANIFEST_BYTES_MAX, MANIFEST_PATH, Manifest, Needs, System};
+use package::toml_text::Fault;
+use serde_json::Value;
+use zone::Sandbox;
+use zone::sandbox::Files;
+
+use super::RunArgs;
+use super::app::{self, AppReference, name_of_file};
+use super::grant::all_of_grant_all;
+use super::{AppTable, ConfigError, ConfigFile, Surroundings, contradiction};
+
+/// How much of a Python file is searched for its block: the largest manifest, and as much again for what may stand above it.
+const TOP_BYTES_MAX: u64 = 2 * MANIFEST_BYTES_MAX as u64;
+
+/// How far above a program the folder `target` of Cargo may be: `target/TRIPLE/PROFILE/PROGRAM`.
+const CARGO_DEPTH: usize = 3;
+
+/// Who has said what an app may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GrantedBy {
+    /// `[app.NAME.capabilities]`.
+    #[default]
+    Configuration,
+    /// The manifest in the binary.
+    BuiltIn,
+    /// The package, of whose asks the operator has granted some.
+    Package,
+    /// This manifest.
+    Manifest(PathBuf),
+    /// The block in the comments of this program.
+    Comments(PathBuf),
+    /// `--grant-all`, since nobody else has.
+    GrantAll,
+}
+
+impl fmt::Display for GrantedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GrantedBy::Configuration => f.write_str("the configuration"),
+            GrantedBy::BuiltIn => f.write_str("its built-in manifest"),
+            GrantedBy::Package => f.write_str("its package"),
+            GrantedBy::Manifest(path) => write!(f, "{}", path.display()),
+            GrantedBy::Comments(path) => write!(f, "the comments of {}", path.display()),
+            GrantedBy::GrantAll => f.write_str("--grant-all"),
+        }
+    }
+}
+
+/// An app of which nobody has said what it may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unsaid {
+    name: String,
+    program: PathBuf,
+    /// The `app.toml` beside it, and whose that is.
+    anothers: Option<(PathBuf, String)>,
+}
+
+impl Unsaid {
+    /// Why it does not start, and how to go on.
+    pub(super) fn refusal(&self) -> String {
+        let Unsaid { name, program, anothers } = self;
+        let file = program.with_file_name(format!("{}.toml", name_of_file(program)));
+        let another = anothers.as_ref().map_or(String::new(), |(path, whose)| {
+            format!(" ({} is the manifest of {whose})", path.display())
+        });
+        let comments = if app::is_python(program) { ", or a block `# /// burnet` at its top" } else { "" };
+        format!(
+            "the app {name} has no manifest, so it would be granted nothing: write {}{another}{comments} \
+             (docs/reference/package.md; burnet app new writes one), or [app.{name}.capabilities] in burnet.toml; \
+             --grant-all grants all that an app usually needs, for a laptop",
+            file.display()
+        )
+    }
+}
+
+/// Where an app is named by its folder, names it by its program instead.
+///
+/// # Errors
+/// A folder without a manifest, or whose manifest has no program for this machine.
+pub(super) fn enter_folders(
+    file: &mut ConfigFile,
+    args: &mut RunArgs,
+    around: &Surroundings,
+) -> Result<(), ConfigError> {
+    for argument in &mut args.apps {
+        let AppReference::Path(path) = &argument.which else { continue };
+        let folder = around.current_dir.join(path);
+        if !folder.is_dir() {
+            continue;
+        }
+        let path = folder.join(MANIFEST_PATH);
+        let Some(manifest) = read(&path)? else {
+            return contradiction(format!(
+                "{} is a folder without an {MANIFEST_PATH}: write one (burnet app new), or name a program",
+                folder.display()
+            ));
+        };
+        let Some(entry) = manifest.entry_for(std::env::consts::ARCH) else {
+            return contradiction(format!("{} names no program for this machine", path.display()));
+        };
+        let table = file.app_table(manifest.name.as_str());
+        table.path = Some(around.current_dir.join(folder.join(place_of(entry, &manifest))));
+        fill(table, Needs::from(&manifest), GrantedBy::Manifest(path));
+        argument.which = AppReference::Name(manifest.name.to_string());
+    }
+    Ok(())
+}
+
+/// Where a file of the package is before it is built, from the manifest's folder.
+fn place_of(entry: &PackagePath, manifest: &Manifest) -> PathBuf {
+    let within = |folder: &PackagePath| Path::new(entry.as_str()).strip_prefix(folder.as_str()).ok();
+    let named = manifest.files.iter().find_map(|(path, source)| Some((source, within(path)?)));
+    match named {
+        // Joined with nothing it would end with a slash.
+        Some((source, rest)) if rest.as_os_str().is_empty() => PathBuf::from(source),
+        Some((source, rest)) => Path::new(source).join(rest),
+        None => PathBuf::from(entry.as_str()),
+    }
+}
+
+/// Fills the tables of apps that have a path with what their manifests ask for. Out: those of which nobody has said what they may do.
+///
+/// # Errors
+/// A manifest that cannot be read, or that asks for what cannot be.
+pub(super) fn look(
+    file: &mut ConfigFile,
+    args: &RunArgs,
+    around: &Surroundings,
+) -> Result<Vec<Unsaid>, ConfigError> {
+    let mut programs = file.paths();
+    for argument in &args.apps {
+        if let AppReference::Path(path) = &argument.which {
+            let name = argument.which.name();
+            programs.retain(|(other, _)| *other != name);
+            programs.push((name, around.current_dir.join(path)));
+        }
+    }
+    let mut unsaid = Vec::new();
+    for (name, program) in programs {
+        let table = file.app_table(&name);
+        // One that is no file is refused by its name, later.
+        if !program.is_file() || table.granted_by != GrantedBy::Configuration {
+            continue;
+        }
+        match of_program(&program)? {
+            Ok((needs, by)) => fill(table, needs, by),
+            Err(_) if table.capabilities.is_some() => {}
+            Err(_) if args.grant_all => {
+                let needs = Needs { capabilities: all_of_grant_all(), ..Needs::default() };
+                fill(table, needs, GrantedBy::GrantAll);
+            }
+            Err(anothers) => unsaid.push(Unsaid { name: name.clone(), program, anothers }),
+        }
+        if let Some(flaw) = table.sandbox.flaw() {
+            return contradiction(format!("the app {name} cannot be granted what it asks for: {flaw}"));
+        }
+    }
+    Ok(unsaid)
+}
+
+/// What its manifest asks for; or the `app.toml` beside it, if that is another app's.
+type Search = Result<(Needs, GrantedBy), Option<(PathBuf, String)>>;
+
+fn of_program(program: &Path) -> Result<Search, ConfigError> {
+    if let Some(needs) = in_comments(program)? {
+        return Ok(Ok((needs, GrantedBy::Comments(program.to_owned()))));
+    }
+    let own = program.with_file_name(format!("{}.toml", name_of_file(program)));
+    if let Some(manifest) = read(&own)? {
+        return Ok(Ok((Needs::from(&manifest), GrantedBy::Manifest(own))));
+    }
+    let mut anothers = None;
+    for path in [Some(program.with_file_name(MANIFEST_PATH)), of_cargo(program)].into_iter().flatten() {
+        let Some(manifest) = read(&path)? else { continue };
+        if is_of(&manifest, program) {
+            return Ok(Ok((Needs::from(&manifest), GrantedBy::Manifest(path))));
+        }
+        anothers = anothers.or(Some((path, manifest.name.to_string())));
+    }
+    Ok(Err(anothers))
+}
+
+/// Whether this is the program's manifest: by its name, as Cargo spells it for a library, or since it is what the package runs.
+fn is_of(manifest: &Manifest, program: &Path) -> bool {
+    let file = program.file_name().and_then(|name| name.to_str());
+    let runs =
+        |path: &PackagePath| Path::new(path.as_str()).file_name().and_then(|name| name.to_str()) == file;
+    name_of_file(program).replace('_', "-") == manifest.name.as_str().replace('_', "-")
+        || manifest.entry.values().any(runs)
+}
+
+/// The manifest beside the `Cargo.toml` of what was built into `target`.
+fn of_cargo(program: &Path) -> Option<PathBuf> {
+    let mut above = program.ancestors().skip(2).take(CARGO_DEPTH);
+    let target = above.find(|folder| folder.file_name().is_some_and(|name| name == "target"))?;
+    Some(target.with_file_name(MANIFEST_PATH))
+}
+
+/// The block of a Python file.
+fn in_comments(program: &Path) -> Result<Option<Needs>, ConfigError> {
+    if !app::is_python(program) {
+        return Ok(None);
+    }
+    // One that may not be read is refused by its name, later.
+    let Some(text) = text_of(program, TOP_BYTES_MAX).unwrap_or_default() else { return Ok(None) };
+    Needs::in_comments(&text).map_err(|fault| in_file(program, fault))
+}
+
+/// A manifest, if there is one.
+fn read(path: &Path) -> Result<Option<Manifest>, ConfigError> {
+    // One byte more shows that there is more.
+    let Some(text) = text_of(path, MANIFEST_BYTES_MAX as u64 + 1)? else { return Ok(None) };
+    Manifest::parse(&text).map(Some).map_err(|fault| in_file(path, fault))
+}
+
+fn in_file(path: &Path, Fault { line, reason }: Fault) -> ConfigError {
+    ConfigError::InFile { path: path.to_owned(), line, reason }
+}
+
+/// The text of a file, as far as it goes; `None` if there is no such file.
+fn text_of(path: &Path, bytes_max: u64) -> Result<Option<String>, ConfigError> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(ConfigError::Unreadable { path: path.to_owned(), error: error.to_string() }),
+    }
+}
+
+/// What the operator wrote stays; the rest comes from the manifest.
+pub(super) fn fill(table: &mut AppTable, needs: Needs, by: GrantedBy) {
+    if table.capabilities.is_none() {
+        table.capabilities = Some(needs.capabilities);
+        table.granted_by = by;
+    }
+    table.quotas = std::mem::take(&mut table.quotas).or(needs.quotas);
+    fill_limits(&mut table.limits, &needs.limits);
+    fill_sandbox(&mut table.sandbox, &needs.system);
+    let mut settings = needs.settings;
+    settings.extend(std::mem::take(&mut table.settings).into_iter().collect::<Vec<(String, Value)>>());
+    table.settings = settings;
+}
+
+/// A limit that has its default was not written by the operator, or might as well not have been.
+fn fill_limits(limits: &mut zone::Limits, asked: &AskedLimits) {
+    let default = zone::Limits::default();
+    let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    if let Some(asked) = asked.memory_bytes.filter(|_| limits.memory_bytes == default.memory_bytes) {
+        limits.memory_bytes = asked.hard;
+        limits.soft.memory_bytes = asked.soft;
+    }
+    if let Some(asked) = asked.open_files.filter(|_| limits.open_files == default.open_files) {
+        limits.open_files = small(asked.hard);
+        limits.soft.open_files = asked.soft.map(small);
+    }
+    if let Some(asked) = asked.threads.filter(|_| limits.processes == default.processes) {
+        limits.processes = Some(small(asked.hard));
+        limits.soft.processes = asked.soft.map(small);
+    }
+    if let Some(asked) = asked.cpu_percent.filter(|_| limits.cpu_percent.is_none()) {
+        limits.cpu_percent = NonZeroU32::new(small(asked.hard));
+        limits.soft.cpu_percent = asked.soft.map(small);
+    }
+    if let Some(asked) = asked.file_bytes.filter(|_| limits.file_bytes == default.file_bytes) {
+        limits.file_bytes = asked.hard;
+    }
+}
+
+/// The files that a manifest names.
+pub fn files(system: &System) -> Files {
+    let paths = |paths: &Option<BTreeSet<PlainPath>>| -> Vec<PathBuf> {
+        paths.iter().flatten().map(|path| path.as_path().to_owned()).collect()
+    };
+    Files { read: paths(&system.fs_read), write: paths(&system.fs_write) }
+}
+
+/// A grant of the operator's takes the place of the package's of the same name.
+fn fill_sandbox(sandbox: &mut Sandbox, granted: &System) {
+    let files = files(granted);
+    if sandbox.fs.read.is_empty() {
+        sandbox.fs.read = files.read;
+    }
+    if sandbox.fs.write.is_empty() {
+        sandbox.fs.write = files.write;
+    }
+    if sandbox.net.connect.is_empty() {
+        sandbox.net.connect = granted.net_connect.iter().flatten().map(|endpoint| endpoint.0).collect();
+    }
+    sandbox.spawn |= granted.spawn.is_some();
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! The certificates to which datapath ids are pinned, as the operator asks for them.
+//!
+//! Never decides who may speak for an id: southbound does.
+
+use super::super::operator_line::Peer;
+use super::super::worker::now_unix_ms;
+use super::Control;
+use flow::DatapathId;
+use monitor_channel::record::Record;
+use operator::contract::{Answer, PinView};
+
+impl Control {
+    pub(super) fn pins_view(&self) -> Answer {
+        let pins = self.roster.pins();
+        let view = |(datapath, certificate): (DatapathId, southbound::Fingerprint)| PinView {
+            datapath,
+            certificate: certificate.to_string(),
+            up: self.roster.worker_of(datapath).is_some(),
+        };
+        Answer::Pins(pins.into_iter().map(view).collect())
+    }
+
+    /// The session that the id may have goes on: whoever claims the id next is pinned.
+    pub(super) fn forget_pin(&mut self, datapath: DatapathId, peer: Peer) -> Answer {
+        let Some(certificate) = self.roster.forget_pin(datapath) else {
+            return Answer::Refused(format!(
+                "{datapath} is not pinned; `burnet tls pins` lists the datapath ids that are"
+            ));
+        };
+        tracing::info!(
+            "datapath id {datapath} is not pinned to {certificate} any more, says the operator ({peer})"
+        );
+        let asked = format!("forget the pin of {datapath} to {certificate} ({peer})");
+        let record = Record::new(now_unix_ms(), "asked", "operator", asked);
+        self.tell_records(vec![Record { switch: Some(datapath.to_string()), ..record }]);
+        Answer::Done
+    }
+}

@@ -1,0 +1,80 @@
+//! A configuration that is read anew, as the control thread sees it: who asked, what holds from now on, and the answer.
+//!
+//! The monitor reads it and says what changes. No session ends here, and no app.
+
+use super::super::desk::Asker;
+use super::super::mail::ToWorker;
+use super::super::operator_line::Peer;
+use super::super::worker::now_unix_ms;
+use super::sessions::southbound_config;
+use super::{Control, Fatal};
+use abi::ZoneId;
+use config::{AppGrant, Config};
+use kernel::NodeRates;
+use monitor_channel::protocol::FromKernel;
+use monitor_channel::record::Record;
+use operator::contract::{Answer, ReloadView};
+use serde_json::Value;
+use std::sync::Arc;
+
+impl Control {
+    /// The operator wants it; the monitor's answer is waited for.
+    pub(super) fn ask_reload(&mut self, asker: Asker, app: Option<String>, peer: Peer) -> Option<Answer> {
+        let which = app.as_ref().map_or_else(String::new, |app| format!(" of {app:?}"));
+        tracing::info!("the configuration{which} is to be read anew, says the operator ({peer})");
+        let asked = format!("reload{which} ({peer})");
+        self.tell_records(vec![Record::new(now_unix_ms(), "asked", "operator", asked)]);
+        let ticket = self.desk.open_reload(asker, self.now_ms());
+        self.to_monitor.push(FromKernel::Reload { ticket, app });
+        None
+    }
+
+    pub(super) fn on_reloaded(
+        &mut self,
+        ticket: u64,
+        refused: Option<String>,
+        done: Vec<String>,
+        mut left: Vec<String>,
+    ) {
+        left.extend(self.left_of_reload.take());
+        let outcome = match refused {
+            Some(why) => Err(why),
+            None => Ok(ReloadView { done, left }),
+        };
+        self.desk.on_reloaded(ticket, outcome);
+    }
+
+    /// What of it can change while switches are connected.
+    pub(super) fn reconfigure(&mut self, config: Value) {
+        let read = serde_json::from_value::<Config>(config)
+            .map_err(|error| Fatal(1, format!("the configuration cannot be read: {error}")));
+        let done = read.and_then(|config| Ok((southbound_config(&config)?, config.limits)));
+        let (southbound, limits) = match done {
+            Ok(done) => done,
+            Err(Fatal(_, why)) => {
+                tracing::error!("[southbound] and [limits] stay as they were: {why}");
+                self.left_of_reload = Some(format!("[southbound] and [limits] stay as they were: {why}"));
+                return;
+            }
+        };
+        self.tell_all(|| ToWorker::Reconfigure { southbound: Box::new(southbound.clone()), limits });
+    }
+
+    /// What an app may do from now on, at all workers.
+    pub(super) fn regrant(&mut self, zone: u16, app: &str, generation: u64, grant: Value) {
+        let grant = match AppGrant::read(grant) {
+            Ok(grant) => grant,
+            Err(why) => return tracing::error!("app {app}: it keeps what it was granted: {why}"),
+        };
+        self.tell_grant(app, &grant);
+        let grant = grant.to_kernel();
+        self.loader.regrant(zone, &grant);
+        let rates = Arc::new(NodeRates::new(grant.quotas(), self.now_ms()));
+        self.tell_all(|| ToWorker::Regrant {
+            zone: ZoneId(zone),
+            generation,
+            grant: Box::new(grant.clone()),
+            rates: rates.clone(),
+        });
+    }
+}

@@ -1,0 +1,168 @@
+//! Loads the shared objects of trusted apps beside the control thread, which must go on saying that the node is alive.
+//!
+//! ```text
+//!   control ──a path──> a thread: dlopen, which runs the object's constructors ──code, or why not──> control
+//! ```
+//!
+//! In: what to load, and what the app is to be told and granted then. Out: the code. One object after the other; one that takes longer than [`PATIENCE_MS`] is given
+//! up, and its code stays mapped. It never calls the app's table.
+
+use super::mail::{ControlLine, FromWorker};
+use super::mark::Mark;
+use abi::ZoneId;
+use kernel::Grant;
+use monitor_channel::AppSource;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use zone::trusted::TrustedCode;
+
+/// Finds the code of an app that is to run in the kernel's process. An error is a sentence for the operator.
+pub type LoadCode = fn(&AppSource) -> Result<TrustedCode, String>;
+
+/// How long an object may take: reading a large one from a slow disk takes a second.
+pub const PATIENCE_MS: u64 = 10_000;
+
+/// Objects that may wait: one for each app.
+const JOBS_MAX: usize = monitor_channel::APPS_MAX;
+
+/// An app that is started when its code is there.
+#[derive(Debug)]
+pub struct Awaited {
+    /// Its name.
+    pub app: String,
+    /// Its settings, a JSON object.
+    pub settings: Vec<u8>,
+    /// What it may do.
+    pub grant: Box<Grant>,
+}
+
+struct Job {
+    zone: u16,
+    number: u64,
+    source: AppSource,
+}
+
+/// The control thread's end.
+pub struct Loader {
+    load_code: LoadCode,
+    mark: Mark,
+    control: ControlLine,
+    jobs: Option<SyncSender<Job>>,
+    /// By zone, with the number of the load and until when it is waited for.
+    awaited: BTreeMap<u16, (u64, u64, Awaited)>,
+    last: u64,
+}
+
+impl Loader {
+    /// The thread begins with the first object; what it loads comes over this line.
+    pub fn new(mark: Mark, control: ControlLine, load_code: LoadCode) -> Loader {
+        Loader { load_code, mark, control, jobs: None, awaited: BTreeMap::new(), last: 0 }
+    }
+
+    /// Begins to load the code of an app.
+    ///
+    /// # Errors
+    /// The system has no thread for it.
+    pub fn load(&mut self, zone: u16, source: AppSource, awaited: Awaited, now_ms: u64) -> io::Result<()> {
+        self.last += 1;
+        let job = Job { zone, number: self.last, source };
+        let jobs = match self.jobs.take() {
+            Some(jobs) => jobs,
+            None => start(self.mark.clone(), self.control.clone(), self.load_code)?,
+        };
+        jobs.try_send(job).map_err(|_| io::Error::other("nobody loads it"))?;
+        self.jobs = Some(jobs);
+        self.awaited.insert(zone, (self.last, now_ms + PATIENCE_MS, awaited));
+        Ok(())
+    }
+
+    /// The app may do this by the time its code is there.
+    pub fn regrant(&mut self, zone: u16, grant: &Grant) {
+        if let Some((.., awaited)) = self.awaited.get_mut(&zone) {
+            *awaited.grant = grant.clone();
+        }
+    }
+
+    /// The app is not to be started any more.
+    pub fn forget(&mut self, zone: u16) {
+        self.awaited.remove(&zone);
+    }
+
+    /// The app whose code is there, or cannot be had; nothing if nobody waits for it any more.
+    pub fn on_loaded(
+        &mut self,
+        zone: u16,
+        number: u64,
+        loaded: Result<TrustedCode, String>,
+    ) -> Option<(Awaited, Result<TrustedCode, String>)> {
+        if self.awaited.get(&zone).is_none_or(|(awaited, ..)| *awaited != number) {
+            // To unmap it would run its destructors here.
+            std::mem::forget(loaded);
+            return None;
+        }
+        self.awaited.remove(&zone).map(|(.., awaited)| (awaited, loaded))
+    }
+
+    /// The apps whose code does not come. Whatever is loaded next has a thread of its own.
+    pub fn take_overdue(&mut self, now_ms: u64) -> Vec<String> {
+        let overdue = |(_, until_ms, _): &(u64, u64, Awaited)| *until_ms <= now_ms;
+        if !self.awaited.values().any(overdue) {
+            return Vec::new();
+        }
+        self.jobs = None;
+        let gone = self.awaited.extract_if(.., |_, awaited| overdue(awaited));
+        gone.map(|(_, (.., awaited))| awaited.app).collect()
+    }
+}
+
+fn start(mark: Mark, control: ControlLine, load_code: LoadCode) -> io::Result<SyncSender<Job>> {
+    let (jobs, waiting) = sync_channel::<Job>(JOBS_MAX);
+    let body = move || {
+        for Job { zone, number, source } in waiting {
+            let loaded = mark.calling(ZoneId(zone), || load_code(&source));
+            if control.send_last(FromWorker::Loaded { zone, number, loaded }).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("loader".to_owned()).spawn(body)?;
+    Ok(jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn awaited() -> Awaited {
+        Awaited { app: "x".to_owned(), settings: Vec::new(), grant: Box::new(Grant::nothing()) }
+    }
+
+    #[test]
+    fn what_nobody_waits_for_any_more_is_not_started() {
+        let poll = mio::Poll::new().unwrap();
+        let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
+        let (control, letters) = ControlLine::new(waker);
+        let mut loader =
+            Loader::new(Mark::default(), control, |_| Err("/nowhere/x.so cannot be loaded".to_owned()));
+        let nowhere = || AppSource::SharedObject("/nowhere/x.so".into());
+        loader.load(1, nowhere(), awaited(), 0).unwrap();
+        loader.load(2, nowhere(), awaited(), 0).unwrap();
+        loader.forget(1);
+        let loaded = || match letters.recv().unwrap() {
+            FromWorker::Loaded { zone, number, loaded } => (zone, number, loaded),
+            _ => panic!("another letter"),
+        };
+        let (zone, number, code) = loaded();
+        assert!(loader.on_loaded(zone, number, code).is_none());
+        let (zone, number, code) = loaded();
+        assert!(loader.take_overdue(PATIENCE_MS - 1).is_empty());
+        let (_, why) = loader.on_loaded(zone, number, code).unwrap();
+        assert!(why.is_err_and(|why| why.contains("/nowhere/x.so")));
+        loader.load(3, nowhere(), awaited(), 0).unwrap();
+        assert_eq!(loader.take_overdue(PATIENCE_MS), ["x"]);
+        let (zone, number, code) = loaded();
+        assert!(loader.on_loaded(zone, number, code).is_none());
+    }
+}

@@ -1,0 +1,70 @@
+//! What an app may write into the node's log: legible lines of a bounded length, and not more of them than anyone reads.
+//!
+//! In: lines of zones as they come, and the time. Out: the line as it is to be written, or nothing, and how many were left out. It is as much
+//! as the monitor takes of what an app says on its own output; each worker counts for itself, and what is beyond a line's length is cut off. Never writes anything.
+
+use abi::ZoneId;
+use kernel::quota::Bucket;
+use monitor_channel::{LINE_BYTES_MAX, LINES_PER_S_MAX};
+use std::collections::BTreeMap;
+
+/// What zones have written: one entry for each zone id that ever wrote, so there are as many as zones at most.
+#[derive(Debug, Default)]
+pub struct LogLines {
+    of_zones: BTreeMap<ZoneId, Lines>,
+}
+
+#[derive(Debug)]
+struct Lines {
+    bucket: Bucket,
+    left_out: u64,
+}
+
+impl LogLines {
+    /// A line of a zone, fit to be written; `None` if it has written enough for this second.
+    pub fn line(&mut self, zone: ZoneId, text: &str, now_ms: u64) -> Option<String> {
+        let full = || Lines { bucket: Bucket::full(LINES_PER_S_MAX, now_ms), left_out: 0 };
+        let lines = self.of_zones.entry(zone).or_insert_with(full);
+        if lines.bucket.take(LINES_PER_S_MAX, now_ms) {
+            return Some(monitor_channel::legible(text, LINE_BYTES_MAX));
+        }
+        lines.left_out += 1;
+        None
+    }
+
+    /// The zones of which lines were left out since this was last asked, and how many.
+    pub fn take_left_out(&mut self) -> impl Iterator<Item = (ZoneId, u64)> + '_ {
+        let counted =
+            self.of_zones.iter_mut().map(|(zone, lines)| (*zone, std::mem::take(&mut lines.left_out)));
+        counted.filter(|(_, left_out)| *left_out > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: ZoneId = ZoneId(1);
+    const OTHER: ZoneId = ZoneId(2);
+
+    #[test]
+    fn no_app_writes_lines_that_look_like_somebody_elses() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(LogLines::default().line(ONE, text, 0).as_deref(), Some(expected));
+        };
+        check("a\nERROR kernel: all is lost", "a\\nERROR kernel: all is lost");
+        check("\u{1b}[31mred", "\\u{1b}[31mred");
+        check(&"x".repeat(5_000), &"x".repeat(LINE_BYTES_MAX));
+    }
+
+    #[test]
+    fn a_flood_of_lines_is_counted_and_silences_nobody_else() {
+        let mut lines = LogLines::default();
+        let written = (0..1_000).filter(|_| lines.line(ONE, "x", 0).is_some()).count();
+        assert_eq!(written, LINES_PER_S_MAX as usize);
+        assert!(lines.line(OTHER, "x", 0).is_some());
+        assert_eq!(lines.take_left_out().collect::<Vec<_>>(), [(ONE, 900)]);
+        assert_eq!(lines.take_left_out().count(), 0);
+        assert!(lines.line(ONE, "x", 1_000).is_some());
+    }
+}

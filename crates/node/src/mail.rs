@@ -1,0 +1,442 @@
+//! What the control thread and the workers say to each other.
+//!
+//! Both ways are bounded queues: the control thread never waits for a worker (what does not fit is said to have failed), and a worker
+//! never waits for the control thread (what does not fit is tried again in its next turn). Never carries packets.
+
+use abi::ZoneId;
+use abi::event::SoftLimit;
+use config::NodeLimits;
+use flow::DatapathId;
+use kernel::zones::MAX_ZONE;
+use kernel::{Grant, NodeRates, OfSwitch};
+use mio::net::TcpStream;
+use monitor_channel::ZoneCounts;
+use monitor_channel::record::Record;
+use ring::PortFds;
+use southbound::SouthboundConfig;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SendError, SyncSender, TrySendError, sync_channel};
+use zone::trusted::TrustedCode;
+
+/// Letters that may wait for one worker. Connections make most of them: this many may come in while a worker does one turn.
+const WORKER_INBOX: usize = 4096;
+
+/// Of these, commands that zones gave to other workers; the rest is for connections, zones and the operator.
+const FORWARDED_MAX: u32 = WORKER_INBOX as u32 / 4 * 3;
+
+/// How much of them one zone may have waiting, in bytes of its commands; one alone may be longer.
+const FORWARDED_BYTES_PER_ZONE: u32 = 512 << 10;
+
+/// What a letter costs its zone beside the command's bytes, so that many short ones are bounded too.
+const PER_LETTER_BYTES: u32 = 1 << 10;
+
+/// Letters that may wait for the control thread.
+const CONTROL_INBOX: usize = 1024;
+
+/// To a worker.
+pub enum ToWorker {
+    /// A switch has connected.
+    Adopt(TcpStream, SocketAddr),
+    /// A process zone is there.
+    AttachZone {
+        /// Its number.
+        zone: ZoneId,
+        /// Its app.
+        app: String,
+        /// Which start of it.
+        generation: u64,
+        /// This worker's end of its port.
+        port: PortFds,
+        /// What it may do.
+        grant: Box<Grant>,
+        /// And how much of it in a second, at all workers together.
+        rates: Arc<NodeRates>,
+    },
+    /// A trusted app is to run.
+    LoadTrusted {
+        /// Its number.
+        zone: ZoneId,
+        /// Its name.
+        app: String,
+        /// Its code.
+        code: TrustedCode,
+        /// Its settings, a JSON object.
+        settings: Vec<u8>,
+        /// What it may do.
+        grant: Box<Grant>,
+        /// And how much of it in a second, at all workers together.
+        rates: Arc<NodeRates>,
+    },
+    /// An app that runs may do this from now on. `generation` is 0 for a trusted app.
+    Regrant {
+        /// Its number.
+        zone: ZoneId,
+        /// Which start of it.
+        generation: u64,
+        /// What it may do.
+        grant: Box<Grant>,
+        /// And how much of it in a second, at all workers together.
+        rates: Arc<NodeRates>,
+    },
+    /// The configuration has changed.
+    Reconfigure {
+        /// How sessions are held from now on.
+        southbound: Box<SouthboundConfig>,
+        /// What switches and apps may have.
+        limits: NodeLimits,
+    },
+    /// A zone is over. `generation` is 0 for a trusted app.
+    DetachZone {
+        /// Its number.
+        zone: ZoneId,
+        /// Which start of it.
+        generation: u64,
+    },
+    /// A command that a zone gave to another worker, for a switch that this one serves.
+    Forward {
+        /// Whose.
+        zone: ZoneId,
+        /// The command frame.
+        frame: Vec<u8>,
+    },
+    /// The operator asks for a switch's flow entries.
+    AskFlows {
+        /// Of which switch.
+        datapath: DatapathId,
+        /// By which the answer is known.
+        ticket: u64,
+    },
+    /// How much do zones use? Said as often as it is measured, and lost if there is no room: the next is as good.
+    CountZones,
+    /// What zones use, for the service that judges it, as JSON. Lost if there is no room: the next is as good.
+    Observe(String),
+    /// Packages for the service that judges them. Lost if there is no room: the monitor judges then.
+    Packages {
+        /// To be repeated in the answer.
+        round: u64,
+        /// JSON.
+        question: String,
+    },
+    /// A zone is to hear that it passes a soft limit, or does not any more.
+    TellSoftLimit {
+        /// Which zone.
+        zone: ZoneId,
+        /// Which start of it.
+        generation: u64,
+        /// What.
+        limit: SoftLimit,
+    },
+    /// The operator asks for what is counted.
+    AskCounts {
+        /// By which the answer is known.
+        ticket: u64,
+    },
+    /// Records for the service that keeps them, a JSON object a line.
+    Audit {
+        /// The number of the first.
+        first: u64,
+        /// All of them.
+        records: String,
+    },
+    /// Say goodbye to the switches, and end.
+    Shutdown,
+}
+
+/// From a worker.
+pub enum FromWorker {
+    /// A process zone broke the rules.
+    ZoneFault {
+        /// Its app.
+        app: String,
+        /// Which start of it.
+        generation: u64,
+        /// What it did.
+        reason: String,
+    },
+    /// A trusted app panicked, or did not start.
+    TrustedFault {
+        /// Its app.
+        app: String,
+        /// What it did.
+        reason: String,
+    },
+    /// A frame for the node itself: a part of an answer that the operator waits for.
+    ToNode(Vec<u8>),
+    /// What is counted at this worker.
+    Counts {
+        /// The question's.
+        ticket: u64,
+        /// Of each session that is up.
+        sessions: Vec<southbound::SessionSnapshot>,
+        /// Of each zone.
+        zones: Vec<ZoneCounts>,
+        /// What is kept of each switch.
+        switches: Vec<OfSwitch>,
+    },
+    /// What is counted of each zone at this worker.
+    ZonesCounted {
+        /// The worker's number.
+        worker: usize,
+        /// Of each zone that is attached.
+        zones: Vec<ZoneCounts>,
+    },
+    /// What the service that judges packages says.
+    Vouched {
+        /// The service.
+        app: String,
+        /// Which start of it.
+        generation: u64,
+        /// Of which question.
+        round: u64,
+        /// JSON.
+        words: String,
+    },
+    /// What the service that judges says.
+    Rulings {
+        /// The service.
+        app: String,
+        /// Which start of it.
+        generation: u64,
+        /// JSON.
+        rulings: String,
+    },
+    /// The flow entries cannot be had.
+    NoFlows {
+        /// The question's.
+        ticket: u64,
+        /// Why.
+        reason: String,
+    },
+    /// The service that keeps the store says how much an app has in it.
+    StoreUsed {
+        /// Which start of the service.
+        generation: u64,
+        /// Which app.
+        app: String,
+        /// Bytes of its keys and values.
+        bytes: u64,
+        /// The higher is the newer.
+        revision: u64,
+    },
+    /// What was refused here.
+    Audit(Vec<Record>),
+    /// A line that an app wrote into the node's log, for its own.
+    Line {
+        /// Its app.
+        app: String,
+        /// Which start of it.
+        generation: u64,
+        /// The line, fit to be written.
+        line: String,
+    },
+    /// The service that keeps records has kept those up to a number.
+    AuditKept {
+        /// Which start of the service says so.
+        generation: u64,
+        /// The number.
+        up_to: u64,
+    },
+    /// Code of a trusted app, from the thread that loads it.
+    Loaded {
+        /// Its zone.
+        zone: u16,
+        /// Which load of it.
+        number: u64,
+        /// The code, or why there is none.
+        loaded: Result<TrustedCode, String>,
+    },
+    /// A worker has ended as it was told to.
+    Ended,
+}
+
+/// The control thread's way to one worker, and to know that it moves.
+#[derive(Clone)]
+pub struct WorkerLine {
+    letters: SyncSender<ToWorker>,
+    waker: Arc<mio::Waker>,
+    turns: Arc<AtomicU64>,
+    forwarded: Arc<Forwarded>,
+}
+
+/// What waits in a worker's box of commands that zones gave to other workers. Counted without a lock by all of them.
+#[derive(Debug)]
+struct Forwarded {
+    letters: AtomicU32,
+    bytes_of_zones: [AtomicU32; MAX_ZONE as usize + 1],
+}
+
+impl Forwarded {
+    fn new() -> Self {
+        Forwarded {
+            letters: AtomicU32::new(0),
+            bytes_of_zones: [const { AtomicU32::new(0) }; MAX_ZONE as usize + 1],
+        }
+    }
+
+    /// Takes room for a command of this zone, if it has any left.
+    fn take(&self, zone: ZoneId, frame: &[u8]) -> bool {
+        let Some(of_zone) = self.bytes_of_zones.get(usize::from(zone.0)) else { return false };
+        let cost = cost_of(frame);
+        let (before, letters) =
+            (of_zone.fetch_add(cost, Ordering::Relaxed), self.letters.fetch_add(1, Ordering::Relaxed));
+        let fits = before == 0 || before.saturating_add(cost) <= FORWARDED_BYTES_PER_ZONE;
+        if fits && letters < FORWARDED_MAX {
+            return true;
+        }
+        self.give_back(zone, frame);
+        false
+    }
+
+    fn give_back(&self, zone: ZoneId, frame: &[u8]) {
+        if let Some(of_zone) = self.bytes_of_zones.get(usize::from(zone.0)) {
+            of_zone.fetch_sub(cost_of(frame), Ordering::Relaxed);
+            self.letters.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A frame's length is 32 bits at most, and far less in truth.
+fn cost_of(frame: &[u8]) -> u32 {
+    u32::try_from(frame.len()).unwrap_or(u32::MAX / 2).saturating_add(PER_LETTER_BYTES)
+}
+
+impl WorkerLine {
+    /// A line to a worker whose poll has this waker.
+    pub fn new(waker: Arc<mio::Waker>) -> (WorkerLine, WorkerPost) {
+        let (letters, inbox) = sync_channel(WORKER_INBOX);
+        let (turns, forwarded) = (Arc::new(AtomicU64::new(0)), Arc::new(Forwarded::new()));
+        let post = WorkerPost { inbox, turns: turns.clone(), forwarded: forwarded.clone() };
+        (WorkerLine { letters, waker, turns, forwarded }, post)
+    }
+
+    /// Sends a letter, or gives it back if the worker's box is full or it is gone.
+    pub fn send(&self, letter: ToWorker) -> Result<(), ToWorker> {
+        self.letters.try_send(letter).map_err(|error| match error {
+            TrySendError::Full(letter) | TrySendError::Disconnected(letter) => letter,
+        })?;
+        // It fails only if the worker's poll is gone, and then so is the worker.
+        let _ = self.waker.wake();
+        Ok(())
+    }
+
+    /// Sends a command of a zone's for a switch that the worker serves: whether it went. A zone that has its share waiting there has to wait,
+    /// and takes no room from others.
+    pub fn forward(&self, zone: ZoneId, frame: &[u8]) -> bool {
+        if !self.forwarded.take(zone, frame) {
+            return false;
+        }
+        let sent = self.send(ToWorker::Forward { zone, frame: frame.to_vec() }).is_ok();
+        if !sent {
+            self.forwarded.give_back(zone, frame);
+        }
+        sent
+    }
+
+    /// How many turns the worker has done.
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
+    }
+}
+
+/// A worker's end of its line.
+pub struct WorkerPost {
+    inbox: Receiver<ToWorker>,
+    turns: Arc<AtomicU64>,
+    forwarded: Arc<Forwarded>,
+}
+
+impl WorkerPost {
+    /// The next letter, if there is one.
+    pub fn next(&self) -> Option<ToWorker> {
+        let letter = self.inbox.try_recv().ok()?;
+        if let ToWorker::Forward { zone, frame } = &letter {
+            self.forwarded.give_back(*zone, frame);
+        }
+        Some(letter)
+    }
+
+    /// The worker has begun another turn.
+    pub fn turn(&self) {
+        self.turns.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A worker's way to the control thread.
+#[derive(Clone)]
+pub struct ControlLine {
+    letters: SyncSender<FromWorker>,
+    waker: Arc<mio::Waker>,
+}
+
+impl ControlLine {
+    /// A line to the control thread, whose poll has this waker.
+    pub fn new(waker: Arc<mio::Waker>) -> (ControlLine, Receiver<FromWorker>) {
+        let (letters, inbox) = sync_channel(CONTROL_INBOX);
+        (ControlLine { letters, waker }, inbox)
+    }
+
+    /// Sends a letter without waiting; a full box gives it back.
+    pub fn send(&self, letter: FromWorker) -> Result<(), FromWorker> {
+        self.letters.try_send(letter).map_err(|error| match error {
+            TrySendError::Full(letter) | TrySendError::Disconnected(letter) => letter,
+        })?;
+        let _ = self.waker.wake();
+        Ok(())
+    }
+
+    /// Has the control thread look at what there is beside letters.
+    pub fn wake(&self) {
+        let _ = self.waker.wake();
+    }
+
+    /// Sends the last letter of a thread, which may wait.
+    pub fn send_last(&self, letter: FromWorker) -> Result<(), SendError<FromWorker>> {
+        self.letters.send(letter)?;
+        let _ = self.waker.wake();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> (WorkerLine, WorkerPost, mio::Poll) {
+        let poll = mio::Poll::new().unwrap();
+        let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
+        let (line, post) = WorkerLine::new(waker);
+        (line, post, poll)
+    }
+
+    fn forwarded(line: &WorkerLine, zone: u16, frame: &[u8]) -> usize {
+        (0..10_000).take_while(|_| line.forward(ZoneId(zone), frame)).count()
+    }
+
+    #[test]
+    fn no_zone_takes_anothers_room_in_a_workers_box() {
+        let (line, post, _poll) = line();
+        assert_eq!(forwarded(&line, 1, &[0; 24]), 500);
+        assert_eq!(forwarded(&line, 2, &[0; 24]), 500);
+        assert_eq!(forwarded(&line, 64, &[0; 24]), 0, "there is no such zone");
+        assert!(matches!(post.next(), Some(ToWorker::Forward { zone: ZoneId(1), .. })));
+        assert_eq!(forwarded(&line, 1, &[0; 24]), 1);
+    }
+
+    #[test]
+    fn all_zones_together_leave_room_for_what_the_node_says() {
+        let (line, post, _poll) = line();
+        let all: usize = (1..=MAX_ZONE).map(|zone| forwarded(&line, zone, &[])).sum();
+        assert_eq!(all, FORWARDED_MAX as usize);
+        assert!(line.send(ToWorker::AskCounts { ticket: 1 }).is_ok());
+        while post.next().is_some() {}
+        assert_eq!(forwarded(&line, 1, &[]), 512);
+    }
+
+    #[test]
+    fn a_command_that_is_longer_than_a_share_goes_alone() {
+        let (line, _post, _poll) = line();
+        assert_eq!(forwarded(&line, 1, &vec![0; 1 << 20]), 1);
+    }
+}

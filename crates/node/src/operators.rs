@@ -1,0 +1,166 @@
+//! The connections of all operators: who is let in, whose question is next, and who is parted with.
+//!
+//! In: streams, answers, the time. Out: one question at a time, in turn. An operator has one question open at once: the next one is looked at when the answer
+//! has been read. Never looks into a question.
+
+use super::desk::Asker;
+use super::operator_line::{Operator, Peer};
+use mio::net::UnixStream;
+use operator::contract::Answer;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::ops::Bound::{Excluded, Unbounded};
+
+/// Operators at once. One more is closed when it comes.
+pub const OPERATORS_MAX: usize = 64;
+
+/// Bytes of answers that all operators together may leave unread. Beyond it the next answer is a refusal, until some of it has been read.
+const UNREAD_BYTES_MAX: usize = 64 << 20;
+
+/// All operators that are connected.
+pub struct Operators<Stream = UnixStream> {
+    connected: BTreeMap<Asker, Operator<Stream>>,
+    next: Asker,
+    /// Whose question was taken last.
+    last: Asker,
+}
+
+impl<Stream: Read + Write> Operators<Stream> {
+    /// None yet; the first will be known by this number.
+    pub fn new(first: Asker) -> Self {
+        Operators { connected: BTreeMap::new(), next: first, last: first }
+    }
+
+    /// One more has connected, and is registered under its number with `register`, which says whether that worked.
+    pub fn adopt(
+        &mut self,
+        mut stream: Stream,
+        peer: Peer,
+        register: impl FnOnce(&mut Stream, Asker) -> bool,
+    ) {
+        let asker = self.next;
+        if self.connected.len() < OPERATORS_MAX && register(&mut stream, asker) {
+            self.next += 1;
+            self.connected.insert(asker, Operator::new(stream, peer));
+        }
+    }
+
+    /// It has said something, or takes more of its answer.
+    pub fn hear(&mut self, asker: Asker) {
+        if let Some(operator) = self.connected.get_mut(&asker) {
+            operator.hear();
+        }
+    }
+
+    /// Who that is.
+    pub fn peer(&self, asker: Asker) -> Peer {
+        self.connected.get(&asker).map(|operator| operator.peer).unwrap_or_default()
+    }
+
+    /// The next question, of whoever comes after the one before. It is to be answered before that operator's next one comes.
+    pub fn next_question(&mut self) -> Option<(Asker, Vec<u8>)> {
+        let after = (Excluded(self.last), Unbounded);
+        let asker = {
+            let has_question = |(_, operator): &(&Asker, &Operator<Stream>)| operator.has_question();
+            let (asker, _) = self
+                .connected
+                .range(after)
+                .find(has_question)
+                .or_else(|| self.connected.range(..=self.last).find(has_question))?;
+            *asker
+        };
+        self.last = asker;
+        let line = self.connected.get_mut(&asker)?.next_line()?;
+        Some((asker, line))
+    }
+
+    /// The answer to the question of an operator, who may be gone.
+    pub fn answer(&mut self, asker: Asker, answer: &Answer) {
+        let unread: usize = self.connected.values().map(Operator::unread_bytes).sum();
+        let Some(operator) = self.connected.get_mut(&asker) else { return };
+        if unread > UNREAD_BYTES_MAX {
+            let why = format!(
+                "operators have {unread} bytes of answers to read, more than the {UNREAD_BYTES_MAX} that the node keeps; ask again"
+            );
+            return operator.answer(&Answer::Refused(why));
+        }
+        operator.answer(answer);
+    }
+
+    /// Parts with those that are done, and with those that read nothing of what waits for them: who that was.
+    pub fn part(&mut self, now_ms: u64) -> Vec<Asker> {
+        let mut parted = Vec::new();
+        self.connected.retain(|asker, operator| {
+            let stuck = operator.is_stuck(now_ms);
+            if stuck {
+                tracing::warn!("an operator's connection ({}) is closed: it reads no answer", operator.peer);
+            }
+            let stays = !stuck && !operator.is_done();
+            if !stays {
+                parted.push(*asker);
+            }
+            stays
+        });
+        parted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    /// Operators who have each asked so much and read nothing.
+    fn operators(asked: &[&str]) -> (Operators<UnixStream>, Vec<UnixStream>) {
+        let (mut operators, mut others) = (Operators::new(0), Vec::new());
+        for (asker, asked) in asked.iter().enumerate() {
+            let (mut other, own) = UnixStream::pair().unwrap();
+            own.set_nonblocking(true).unwrap();
+            other.write_all(asked.as_bytes()).unwrap();
+            operators.adopt(own, Peer::default(), |_, _| true);
+            operators.hear(asker);
+            others.push(other);
+        }
+        (operators, others)
+    }
+
+    /// Longer than a socket takes.
+    fn long_answer() -> Answer {
+        Answer::Refused("x".repeat(UNREAD_BYTES_MAX / 8))
+    }
+
+    #[test]
+    fn operators_are_answered_in_turn() {
+        let (mut operators, _others) = operators(&["a\nb\n", "c\n", "d\n"]);
+        let mut heard = Vec::new();
+        while let Some((asker, line)) = operators.next_question() {
+            heard.push(String::from_utf8(line).unwrap());
+            operators.answer(asker, &Answer::Done);
+        }
+        assert_eq!(heard, ["c", "d", "a", "b"]);
+    }
+
+    #[test]
+    fn what_all_leave_unread_is_bounded() {
+        let many = vec!["a\n"; OPERATORS_MAX + 1];
+        let (mut operators, _others) = operators(&many);
+        let answer = long_answer();
+        for _ in 0..OPERATORS_MAX {
+            let (asker, _) = operators.next_question().unwrap();
+            operators.answer(asker, &answer);
+        }
+        assert!(operators.next_question().is_none(), "one more than there may be was not let in");
+        let unread: usize = operators.connected.values().map(Operator::unread_bytes).sum();
+        assert!(unread > UNREAD_BYTES_MAX && unread < UNREAD_BYTES_MAX / 4 * 5, "{unread}");
+    }
+
+    #[test]
+    fn who_reads_nothing_is_parted_with_and_the_others_stay() {
+        let (mut operators, _others) = operators(&["a\n", "b\n"]);
+        let (stuck, _) = operators.next_question().unwrap();
+        operators.answer(stuck, &long_answer());
+        assert!(operators.part(0).is_empty());
+        assert_eq!(operators.part(60_000), [stuck]);
+        assert!(operators.next_question().is_some_and(|(asker, _)| asker != stuck));
+    }
+}

@@ -1,0 +1,92 @@
+//! The packages of the apps that run, in the kernel process: shown, and remembered when they lost their trust.
+//!
+//! In: what the monitor says of the apps. Out: what the operator is shown; a fall in the state folder. It never decides what runs
+//! where: the monitor does.
+
+use std::collections::BTreeSet;
+
+use monitor_channel::AppStatus;
+use package::manifest::AppName;
+use package::moment::Moment;
+use package::state::{State, StateError};
+
+use config::Packages;
+use operator::contract::PackageView;
+
+/// The packages of this node, and which falls are still to be written down.
+#[derive(Debug)]
+pub struct PackageDesk {
+    packages: Packages,
+    noted: BTreeSet<String>,
+    /// Falls that could not be written down yet: one an app at most.
+    waiting: Vec<(String, Moment, String)>,
+}
+
+impl PackageDesk {
+    /// Those of a configuration.
+    pub fn new(packages: Packages) -> PackageDesk {
+        for (app, installed) in &packages.apps {
+            if let Some(why) = &installed.demoted {
+                tracing::warn!("app {app} runs in a process zone: it {why}");
+            }
+        }
+        PackageDesk { packages, noted: BTreeSet::new(), waiting: Vec::new() }
+    }
+
+    /// The package of an app that was added, or installed anew.
+    pub fn add(&mut self, app: &str, about: serde_json::Value) {
+        match serde_json::from_value(about) {
+            // It comes from no package, or does not any more.
+            Ok(None) => drop(self.packages.apps.remove(app)),
+            Ok(Some(installed)) => drop(self.packages.apps.insert(app.to_owned(), installed)),
+            Err(error) => tracing::error!("app {app}: what its package is cannot be read: {error}"),
+        }
+        self.noted.remove(app);
+    }
+
+    /// What the operator is shown of an app's package.
+    pub fn view(&self, app: &str) -> Option<PackageView> {
+        let installed = self.packages.apps.get(app)?;
+        Some(PackageView {
+            version: installed.version.clone(),
+            digest: installed.digest.to_string(),
+            signed: installed.signed.clone(),
+            demoted: installed.demoted.clone(),
+        })
+    }
+
+    /// Remembers for good which apps fell while they were trusted.
+    pub fn on_apps(&mut self, apps: &[AppStatus]) {
+        for status in apps {
+            let Some(demoted) = &status.demoted else { continue };
+            if self.packages.apps.contains_key(&status.app) && self.noted.insert(status.app.clone()) {
+                let time = Moment::from_unix_s(demoted.unix_ms / 1000);
+                self.waiting.push((status.app.clone(), time, demoted.reason.clone()));
+            }
+        }
+        self.write_down();
+    }
+
+    /// Tries again what could not be written down. To be called now and then.
+    pub fn write_down(&mut self) {
+        let Some(state) = self.packages.state.clone().map(State::at) else { return };
+        self.waiting.retain(|(app, time, reason)| match note(&state, app, *time, reason) {
+            Ok(()) => {
+                tracing::warn!("app {app} is not trusted again until you say `burnet app trust {app}`");
+                false
+            }
+            Err(error) => {
+                tracing::debug!("the fall of app {app} cannot be written down yet: {error}");
+                true
+            }
+        });
+    }
+}
+
+fn note(state: &State, app: &str, time: Moment, reason: &str) -> Result<(), StateError> {
+    let Ok(name) = AppName::try_from(app.to_owned()) else { return Ok(()) };
+    let lock = state.lock()?;
+    // Removed meanwhile, or a word was given since: there is nothing to take away.
+    let Some(mut record) = state.record(&name)? else { return Ok(()) };
+    if record.fell(time, reason) { state.keep_record(&name, &record, &lock) } else { Ok(()) }
+}

@@ -1,0 +1,117 @@
+//! What a worker's zones were refused, counted until it is told: one record a second for each zone and reason, however often it tries.
+//!
+//! In: refusals. Out: records. A refusal that was counted already costs an addition; nothing is allocated and no clock is read for it.
+
+use abi::ZoneId;
+use kernel::{Capability, QuotaKind, Refusal};
+use monitor_channel::record::Record;
+use std::collections::BTreeMap;
+
+/// What stood in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Cause {
+    /// A capability; by its name, of which there are few.
+    Capability(&'static str),
+    /// A quota, by its number.
+    Quota(u16),
+    /// The command itself.
+    Malformed,
+    /// Anything else: a switch that is not there, a query that is not open.
+    Other,
+}
+
+/// So many times, the first of them in these words.
+#[derive(Debug)]
+struct Count {
+    capability: Option<String>,
+    count: u64,
+    first: String,
+}
+
+/// The refusals of one worker that were not told yet: at most one entry for each zone and each of the few causes.
+#[derive(Debug, Default)]
+pub struct Refusals(BTreeMap<(ZoneId, Cause), Count>);
+
+impl Refusals {
+    /// One more. Of the first of its kind the words are kept.
+    pub fn count(&mut self, zone: ZoneId, refusal: &Refusal, words: impl FnOnce() -> String) {
+        let cause = cause(refusal);
+        match self.0.get_mut(&(zone, cause)) {
+            Some(count) => count.count += 1,
+            None => {
+                let count = Count { capability: needed(refusal), count: 1, first: words() };
+                self.0.insert((zone, cause), count);
+            }
+        }
+    }
+
+    /// All of them as records, under the names of the apps. Nothing is left.
+    pub fn take<'n>(&mut self, unix_ms: u64, app: impl Fn(ZoneId) -> &'n str) -> Vec<Record> {
+        let record = |((zone, _), Count { capability, count, first }): ((ZoneId, Cause), Count)| {
+            let record = Record::new(unix_ms, "refused", "app", first).of_app(app(zone));
+            Record { capability, count, ..record }
+        };
+        std::mem::take(&mut self.0).into_iter().map(record).collect()
+    }
+
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn cause(refusal: &Refusal) -> Cause {
+    match refusal {
+        Refusal::Needs(capability) | Refusal::Beyond(capability, _) | Refusal::NotFor(capability) => {
+            Cause::Capability(capability.name())
+        }
+        Refusal::KernelsRule => Cause::Capability(Capability::RuleWriteOthers.name()),
+        Refusal::Quota { kind, .. } => Cause::Quota(*kind as u16),
+        Refusal::MalformedPart { .. } | Refusal::Malformed(_) | Refusal::AllTables => Cause::Malformed,
+        _ => Cause::Other,
+    }
+}
+
+fn needed(refusal: &Refusal) -> Option<String> {
+    let quota = |kind: &QuotaKind| format!("quota {kind}");
+    match (cause(refusal), refusal) {
+        (Cause::Capability(name), _) => Some(name.to_owned()),
+        (_, Refusal::Quota { kind, .. }) => Some(quota(kind)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::DatapathId;
+
+    fn count(refusals: &mut Refusals, zone: ZoneId, refusal: &Refusal) {
+        refusals.count(zone, refusal, || refusal.to_string());
+    }
+
+    #[test]
+    fn a_flood_of_refusals_is_one_record_for_each_app_and_capability() {
+        let mut refusals = Refusals::default();
+        let needs = |capability| Refusal::Needs(capability);
+        for _ in 0..1_000 {
+            count(&mut refusals, ZoneId(1), &needs(Capability::PacketOut));
+            count(&mut refusals, ZoneId(2), &needs(Capability::PacketOut));
+            count(&mut refusals, ZoneId(2), &Refusal::NotFor(Capability::Query));
+        }
+        count(&mut refusals, ZoneId(2), &Refusal::NoSuchSwitch(DatapathId(1)));
+        let records = refusals.take(5, |zone| if zone == ZoneId(1) { "hub" } else { "mine" });
+        let said: Vec<_> = records
+            .iter()
+            .map(|record| (record.app.as_deref(), record.capability.as_deref(), record.count))
+            .collect();
+        let expected = [
+            (Some("hub"), Some("packet.out"), 1_000),
+            (Some("mine"), Some("packet.out"), 1_000),
+            (Some("mine"), Some("query"), 1_000),
+            (Some("mine"), None, 1),
+        ];
+        assert_eq!(said, expected);
+        assert!(refusals.is_empty());
+    }
+}

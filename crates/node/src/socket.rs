@@ -1,0 +1,189 @@
+//! The operator's socket in the file system: bound in place of one that a dead node left, and taken away at the end.
+//!
+//! In: a path. Out: a listening socket for its owner and group only, in a folder in which nobody else can put another. Never removes what is no socket, what somebody listens at, or at the end what
+//! another has put in its place.
+
+use mio::net::{UnixListener, UnixStream};
+use operator::place::check_folder;
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::umask;
+use std::fs::DirBuilder;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// A socket that is bound.
+pub struct OperatorSocket {
+    /// Where operators connect to.
+    pub listener: UnixListener,
+    path: PathBuf,
+    /// Device and number of the file, by which it is known again.
+    file: (u64, u64),
+}
+
+impl OperatorSocket {
+    /// Binds it.
+    ///
+    /// # Errors
+    /// One sentence for the operator, which ends with what to do.
+    pub fn bind(path: &Path) -> Result<OperatorSocket, String> {
+        let cannot = |error: io::Error| {
+            let path = path.display();
+            format!("the operator's socket {path} cannot be had ({error}): name another with --socket PATH")
+        };
+        if let Some(folder) = path.parent() {
+            DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder).map_err(cannot)?;
+            check_folder(folder)?;
+        }
+        make_room(path)?;
+        let listener = listen(path).map_err(cannot)?;
+        let file = identity(path).map_err(cannot)?;
+        Ok(OperatorSocket { listener, path: path.to_owned(), file })
+    }
+
+    /// Takes it away, unless it is another by now.
+    pub fn remove(&self) {
+        if identity(&self.path).is_ok_and(|file| file == self.file) {
+            // What cannot be removed is replaced by the next node.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Of a folder that is made for it: as the socket itself, nothing for others.
+const FOLDER_MODE: u32 = 0o750;
+
+/// Operators that wait to be accepted; one more is refused by the system.
+const BACKLOG: i32 = 64;
+
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let owner_and_group = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let address = SocketAddrUnix::new(path)?;
+    // It has its mode when it gets its name: before a chmod others could connect, and put another file where the chmod goes.
+    let before = umask(Mode::from_raw_mode(0o777) - owner_and_group);
+    let bound = rustix::net::bind(&socket, &address);
+    umask(before);
+    bound?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from_std(std::os::unix::net::UnixListener::from(socket)))
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
+/// Removes the socket of a node that is dead. Anything else that is there is an operator's mistake.
+fn make_room(path: &Path) -> Result<(), String> {
+    let refused = |what: &str| Err(format!("{what}, or name another socket with --socket PATH"));
+    let shown = path.display();
+    match std::fs::symlink_metadata(path) {
+        Err(_) => return Ok(()),
+        Ok(file) if !file.file_type().is_socket() => {
+            return refused(&format!("{shown} is there and is no socket: move it away"));
+        }
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path).map_err(|error| error.kind()) {
+        // Nobody listens there any more.
+        Err(ErrorKind::ConnectionRefused) => std::fs::remove_file(path)
+            .map_err(|error| format!("the socket {shown} of a dead node cannot be removed: {error}")),
+        // Whoever has a full queue lives too.
+        Ok(_) | Err(ErrorKind::WouldBlock) => refused(&format!("a node listens at {shown} already: stop it")),
+        Err(kind) => {
+            refused(&format!("whether a node listens at {shown} cannot be found out ({kind}): stop it"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A place of a test's own, in a folder that is gone when the test is.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Place {
+            let folder = std::env::temp_dir().join(format!("burnet-socket-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&folder).unwrap();
+            Place(folder.join("node.sock"))
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(self.0.parent().unwrap());
+        }
+    }
+
+    fn check_refused(place: &Place, why: &str) {
+        let said = OperatorSocket::bind(&place.0).err().unwrap_or_default();
+        assert!(said.contains(why) && said.contains("--socket PATH"), "{said}");
+    }
+
+    #[test]
+    fn a_socket_is_not_put_into_a_folder_that_everybody_can_change() {
+        let place = Place::new("open");
+        let folder = place.0.parent().unwrap();
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+        check_refused(&place, "can be changed by everybody");
+        assert!(!place.0.exists());
+    }
+
+    #[test]
+    fn a_folder_that_is_made_is_nothing_for_others() {
+        let place = Place::new("made");
+        let folder = place.0.parent().unwrap().join("new");
+        let socket = OperatorSocket::bind(&folder.join("node.sock")).unwrap();
+        assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o007, 0);
+        socket.remove();
+    }
+
+    #[test]
+    fn what_is_no_socket_stays_where_it_is() {
+        let place = Place::new("file");
+        std::fs::write(&place.0, "precious").unwrap();
+        check_refused(&place, "is no socket");
+        assert_eq!(std::fs::read_to_string(&place.0).unwrap(), "precious");
+    }
+
+    #[test]
+    fn a_name_of_another_file_stays_where_it_is() {
+        let place = Place::new("name");
+        std::os::unix::fs::symlink("/nowhere", &place.0).unwrap();
+        check_refused(&place, "is no socket");
+        assert!(place.0.is_symlink());
+    }
+
+    #[test]
+    fn a_node_that_says_nothing_keeps_its_socket() {
+        let place = Place::new("silent");
+        let _silent = UnixListener::bind(&place.0).unwrap();
+        check_refused(&place, "a node listens at");
+        assert!(place.0.exists());
+    }
+
+    #[test]
+    fn the_socket_of_a_dead_node_is_replaced_and_is_its_owners_alone() {
+        let place = Place::new("dead");
+        drop(UnixListener::bind(&place.0).unwrap());
+        let socket = OperatorSocket::bind(&place.0).unwrap();
+        assert_eq!(std::fs::metadata(&place.0).unwrap().permissions().mode() & 0o777, 0o660);
+        socket.remove();
+        assert!(!place.0.exists());
+    }
+
+    #[test]
+    fn what_another_has_put_there_is_not_taken_away() {
+        let place = Place::new("another");
+        let socket = OperatorSocket::bind(&place.0).unwrap();
+        std::fs::rename(&place.0, place.0.with_extension("old")).unwrap();
+        std::fs::write(&place.0, "another's").unwrap();
+        socket.remove();
+        assert!(place.0.exists());
+    }
+}

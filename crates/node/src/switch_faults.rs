@@ -1,0 +1,220 @@
+//! What switches, and whoever connects as one, were refused or cut off for: a record at once, and from then on one a minute for each address
+//! and switch, however often they try.
+//!
+//! In: ends of sessions, connections that were refused, and the time. Out: records. Whoever connects without end can neither fill the log nor push
+//! older records out of its files: so many addresses and switches are told apart and no more. It never ends a session, and reads no clock.
+
+use flow::DatapathId;
+use monitor_channel::record::Record;
+use southbound::{Fault, SessionEnd};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// Between two records of one address and switch. What comes meanwhile is counted, and told when this is over.
+const INTERVAL_MS: u64 = 60_000;
+
+/// Pairs of address and switch that are told apart. What comes of others is counted as of all others: two entries more.
+const KNOWN_MAX: usize = 256;
+
+/// Switches that are told apart of one address, since whoever connects says any datapath id. What comes of others is counted as the address's.
+const OF_ONE_ADDRESS_MAX: usize = 16;
+
+/// A connection or a session that was refused: nobody broke the protocol.
+const REFUSED: &str = "switch_refused";
+
+/// A session, or what was to be one, that ended by the fault of who connected.
+const CUT_OFF: &str = "switch_cut_off";
+
+/// Of whom something is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Of {
+    what: &'static str,
+    /// `None`: of all others.
+    address: Option<IpAddr>,
+    datapath: Option<DatapathId>,
+}
+
+/// So many times, the first of them in these words.
+#[derive(Debug)]
+struct Count {
+    first_ms: u64,
+    datapath: Option<DatapathId>,
+    count: u64,
+    text: String,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    /// No record before this time.
+    next_ms: u64,
+    waiting: Option<Count>,
+}
+
+/// What one worker's switches did wrong.
+#[derive(Debug, Default)]
+pub struct SwitchFaults(BTreeMap<Of, Told>);
+
+impl SwitchFaults {
+    /// A session, or what was to be one, has ended. That the network broke, or that somebody here wanted it, is nobody's misdeed.
+    pub fn on_end(&mut self, peer: SocketAddr, datapath: Option<DatapathId>, end: &SessionEnd, now_ms: u64) {
+        let what = match end.fault {
+            _ if end.is_refusal => REFUSED,
+            Fault::Switch => CUT_OFF,
+            Fault::Network | Fault::Operator | Fault::Ours => return,
+        };
+        self.count(what, peer, datapath, end, now_ms);
+    }
+
+    /// A connection was closed as soon as it came.
+    pub fn on_refused(&mut self, peer: SocketAddr, why: &dyn fmt::Display, now_ms: u64) {
+        self.count(REFUSED, peer, None, why, now_ms);
+    }
+
+    fn count(
+        &mut self,
+        what: &'static str,
+        peer: SocketAddr,
+        datapath: Option<DatapathId>,
+        why: &dyn fmt::Display,
+        now_ms: u64,
+    ) {
+        let of = self.of(Of { what, address: Some(peer.ip()), datapath });
+        let told = self.0.entry(of).or_default();
+        match &mut told.waiting {
+            Some(count) => count.count += 1,
+            None => {
+                let text = format!("{peer}: {why}");
+                told.waiting = Some(Count { first_ms: now_ms, datapath, count: 1, text });
+            }
+        }
+    }
+
+    /// As whose it is counted.
+    fn of(&self, exactly: Of) -> Of {
+        let of_address = Of { datapath: None, ..exactly };
+        let same_address = self.0.keys().filter(|of| of.address == exactly.address).count();
+        let has_room = self.0.len() < KNOWN_MAX;
+        if self.0.contains_key(&exactly) || has_room && same_address < OF_ONE_ADDRESS_MAX {
+            exactly
+        } else if self.0.contains_key(&of_address) || has_room {
+            of_address
+        } else {
+            Of { address: None, ..of_address }
+        }
+    }
+
+    /// What is to be told now, when the wall clock shows this. Who has been quiet since the last record is forgotten.
+    pub fn take(&mut self, now_ms: u64, now_unix_ms: u64) -> Vec<Record> {
+        let mut records = Vec::new();
+        self.0.retain(|of, told| {
+            if now_ms < told.next_ms {
+                return true;
+            }
+            let Some(count) = told.waiting.take() else { return false };
+            told.next_ms = now_ms + INTERVAL_MS;
+            records.push(count.record(of.what, now_ms, now_unix_ms));
+            true
+        });
+        records
+    }
+
+    /// All that was not told; nothing is left.
+    pub fn take_all(&mut self, now_ms: u64, now_unix_ms: u64) -> Vec<Record> {
+        self.0.values_mut().for_each(|told| told.next_ms = now_ms);
+        let records = self.take(now_ms, now_unix_ms);
+        self.0.clear();
+        records
+    }
+}
+
+impl Count {
+    fn record(self, what: &str, now_ms: u64, now_unix_ms: u64) -> Record {
+        let Count { first_ms, datapath, count, text } = self;
+        let unix_ms = now_unix_ms.saturating_sub(now_ms.saturating_sub(first_ms));
+        let switch = datapath.map(|datapath| datapath.to_string());
+        Record { switch, count, ..Record::new(unix_ms, what, "switch", text) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(number: u32, port: u16) -> SocketAddr {
+        (IpAddr::from((0x0a00_0000 + number).to_be_bytes()), port).into()
+    }
+
+    fn end(fault: Fault, is_refusal: bool) -> SessionEnd {
+        SessionEnd { fault, reason: "it was so".into(), place: None, is_refusal }
+    }
+
+    fn said(records: &[Record]) -> Vec<(&str, Option<&str>, u64, &str)> {
+        let said = records.iter().map(|Record { what, switch, count, text, .. }| {
+            (what.as_str(), switch.as_deref(), *count, text.as_str())
+        });
+        said.collect()
+    }
+
+    #[test]
+    fn only_what_somebody_did_wrong_or_was_refused_is_told() {
+        let check = |end: &SessionEnd, expected: Option<&str>| {
+            let mut faults = SwitchFaults::default();
+            faults.on_end(peer(1, 5), None, end, 0);
+            let records = faults.take(0, 0);
+            assert_eq!(records.first().map(|record| record.what.as_str()), expected, "{end:?}");
+        };
+        check(&end(Fault::Network, false), None);
+        check(&end(Fault::Operator, false), None);
+        check(&end(Fault::Ours, false), None);
+        check(&end(Fault::Operator, true), Some("switch_refused"));
+        check(&end(Fault::Switch, false), Some("switch_cut_off"));
+    }
+
+    #[test]
+    fn who_tries_without_end_is_told_at_once_and_then_once_a_minute() {
+        let mut faults = SwitchFaults::default();
+        let wrong = end(Fault::Switch, false);
+        faults.on_end(peer(1, 5), Some(DatapathId(7)), &wrong, 1_000);
+        let first = faults.take(1_500, 90_500);
+        assert_eq!(
+            said(&first),
+            [("switch_cut_off", Some("of:0000000000000007"), 1, "10.0.0.1:5: it was so")]
+        );
+        assert_eq!((first[0].unix_ms, first[0].who.as_str()), (90_000, "switch"));
+        for port in 10..1_000 {
+            faults.on_end(peer(1, port), Some(DatapathId(7)), &wrong, 2_000);
+            assert!(faults.take(61_499, 0).is_empty());
+        }
+        faults.on_refused(peer(1, 9), &"there is no room", 2_000);
+        let of_refusal = [("switch_refused", None, 1, "10.0.0.1:9: there is no room")];
+        assert_eq!(said(&faults.take(2_000, 0)), of_refusal);
+        let second = faults.take(61_500, 90_500);
+        assert_eq!(
+            said(&second),
+            [("switch_cut_off", Some("of:0000000000000007"), 990, "10.0.0.1:10: it was so")]
+        );
+        assert_eq!(second[0].unix_ms, 31_000);
+        assert!(faults.take(200_000, 0).is_empty() && faults.0.is_empty(), "it is forgotten");
+    }
+
+    #[test]
+    fn neither_datapath_ids_nor_addresses_without_end_make_records_without_end() {
+        let mut faults = SwitchFaults::default();
+        let wrong = end(Fault::Operator, true);
+        for id in 0..1_000 {
+            faults.on_end(peer(1, 5), Some(DatapathId(id)), &wrong, 0);
+        }
+        let records = faults.take(0, 0);
+        assert_eq!(records.len(), OF_ONE_ADDRESS_MAX + 1);
+        assert_eq!(records.iter().map(|record| record.count).sum::<u64>(), 1_000);
+        for number in 0..10_000 {
+            faults.on_end(peer(number, 5), None, &wrong, 0);
+            faults.on_end(peer(number, 5), None, &end(Fault::Switch, false), 0);
+        }
+        assert!(faults.0.len() <= KNOWN_MAX + 2, "{}", faults.0.len());
+        let records = faults.take_all(0, 0);
+        assert_eq!(records.iter().map(|record| record.count).sum::<u64>(), 20_000);
+        assert!(records.len() <= KNOWN_MAX + 2 && faults.0.is_empty());
+    }
+}

@@ -1,0 +1,899 @@
+//! A worker: one thread that serves some of the switches, with all zones.
+//!
+//! ```text
+//!   switch ──bytes──> Southbound ──event──> Dispatch::hear ──> Kernel::on_event ──> ZoneEnd::deliver… ──> app
+//!   switch <──bytes── Southbound <─command─ Worker::execute <── Kernel::on_command <── ZoneEnd::take_commands <── app
+//! ```
+//!
+//! Each turn of the loop reads what is there, lets the zones hear it, carries out what they command, and writes: one system call
+//! brings or takes many messages, and none is made for a single one. A worker never waits for a zone, a switch, the operator or the
+//! monitor, and shares nothing that is locked with another worker but the roster of switches: when one comes or goes, and when a command is
+//! for a switch of another worker.
+
+mod pausing;
+mod precedence;
+mod punting;
+mod sizes;
+mod telling;
+
+use super::dispatch::Dispatch;
+use super::giving_way::GivingWay;
+use super::log_lines::LogLines;
+use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost};
+use super::mark::Mark;
+use super::questions::{self, Question};
+use super::refusals::Refusals;
+use super::unsent::Unsent;
+use super::zones::{Fault, ZoneEnd};
+use abi::command::{Command, QueryAnswer, StatsRequest, What};
+use abi::event::{
+    ANSWER_LOST, Audit, NO_ANSWER_IN_TIME, NO_SUCH_SERVICE, Observed, Packages, Query, QueryReply,
+    SERVICE_BUSY, SoftLimit, Topic, kind, write,
+};
+use abi::store;
+use abi::{Frame, ZoneId};
+use config::NodeLimits;
+use flow::{DatapathId, ErrorCode};
+use kernel::{
+    Asked, Claims, Decision, Effect, Grant, Kernel, NodeRates, QuotaKind, Refusal, Unanswered, ZoneSet,
+};
+use mio::{Events, Poll, Token};
+use monitor_channel::{LINES_PER_S_MAX, ZoneCounts};
+use southbound::{NotAdopted, Refused, Roster, Southbound, SouthboundConfig, Tag};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use zone::port::ProcessPort;
+
+/// The token of the worker's waker; zones have the tokens of their numbers above it, connections those from [`FIRST_CONNECTION`] on.
+const WAKER: Token = Token(0);
+const FIRST_CONNECTION: usize = 1024;
+
+/// Readiness events of one poll. More wait for the next, which follows at once.
+const EVENTS_PER_POLL: usize = 1024;
+
+/// Connections that are read in one turn. A thousand busy switches in one turn kept a worker so long that the monitor took it for
+/// hung; and commands, writes and the operator wait as long.
+const READS_PER_TURN: usize = 64;
+
+/// Events after which no further connection is read in a turn: one read brings up to 800 packet-ins. With sixteen reads an app's ring was
+/// full before the app had begun, and three packet-ins of four were lost to an app that was quick enough for all of them.
+const EVENTS_PER_TURN: usize = 1024;
+
+/// Letters that are read in one turn; more wait for the next, which follows at once. Other workers' apps write as fast as this one reads.
+const LETTERS_PER_TURN: usize = 256;
+
+/// What deciding on a zone's commands may cost in one turn, in matches that are compared, but for the last command: some ten milliseconds.
+/// The rest waits for the next turn. One command is bounded to five times that; see [`kernel::Kernel::take_compared`].
+const COMPARED_PER_TURN: u64 = 50_000;
+
+/// Memory for the commands of one turn that is kept for the next.
+const COMMANDS_KEPT_BYTES: usize = 2 << 20;
+
+/// A worker that has nothing to do still turns as often, so that the monitor sees that it lives.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+
+/// While switches wait for apps, it is looked this often whether they have room. An app has half a ring to go on with meanwhile, and is not
+/// asked to wake anybody.
+const PAUSED_SLEEP: Duration = Duration::from_millis(1);
+
+/// While a switch claims a datapath id that another session has, or has been asked whether it lives: a second is all that this may take, and most of it
+/// is the time to answer.
+const CLAIMS_SLEEP: Duration = Duration::from_millis(10);
+
+/// How often time-outs are looked at and the apps' clock ticks.
+const TICK_MS: u64 = 1_000;
+
+/// No error, in a receipt that has none.
+const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
+
+/// What an app is told whose command is for a switch of a worker that cannot take it now. The fault is ours.
+const BOX_IS_FULL: &str = "the node's worker for this switch has more to do than it can take on; try again";
+
+/// The worker by which records go to the service that keeps them.
+pub const RECORDS_WORKER: usize = 0;
+
+/// What a worker is made with.
+pub struct WorkerSetup {
+    /// Its number, from 0.
+    pub number: usize,
+    /// Its poll, with its waker registered as [`WAKER_TOKEN`].
+    pub poll: Poll,
+    /// How it holds sessions.
+    pub southbound: SouthboundConfig,
+    /// The roster of all workers' switches.
+    pub roster: Arc<Roster>,
+    /// Its letters.
+    pub post: WorkerPost,
+    /// Its way to the control thread.
+    pub control: ControlLine,
+    /// The lines to all workers, itself included, by number.
+    pub peers: Vec<WorkerLine>,
+    /// Where its clock begins.
+    pub epoch: Instant,
+    /// What the kernel lets switches and apps have.
+    pub limits: NodeLimits,
+    /// Where it notes which trusted app it calls.
+    pub mark: Mark,
+    /// A random number by which its kernel tells rules apart.
+    pub seed: u64,
+    /// Whether the node runs the service that keeps the store.
+    pub has_store: bool,
+    /// The owners of groups and meters, for all workers.
+    pub claims: Arc<Claims>,
+}
+
+/// The token with which the waker is registered.
+pub const WAKER_TOKEN: Token = WAKER;
+
+/// A running worker.
+pub struct Worker {
+    number: usize,
+    poll: Poll,
+    southbound: Southbound,
+    dispatch: Dispatch,
+    roster: Arc<Roster>,
+    post: WorkerPost,
+    control: ControlLine,
+    unsent: Unsent,
+    peers: Vec<WorkerLine>,
+    epoch: Instant,
+    now_ms: u64,
+    /// How much is read from a connection before others get their turn.
+    read_bytes: usize,
+    next_tick_ms: u64,
+    sequence: u64,
+    commands: Vec<u8>,
+    scratch: Vec<u8>,
+    /// Of each zone that is over, whose it was and how many commands it was refused: an app that is ended for what it does is
+    /// attached for moments only, and its refusals are what the operator wants to see then. One for each zone id.
+    refused_before: BTreeMap<ZoneId, (String, u64)>,
+    mark: Mark,
+    log_lines: LogLines,
+    /// What zones commanded beyond what one turn may cost, for the next: of each at most what one turn takes from it.
+    left: BTreeMap<ZoneId, Vec<u8>>,
+    /// Zones whose commands wait, or have waited, for a switch to say how large its tables are, and until when at most.
+    waiting_for_sizes: BTreeMap<ZoneId, (DatapathId, u64)>,
+    /// Whether letters wait for the next turn.
+    has_letters: bool,
+    /// What was refused and is not in the records yet.
+    to_record: Refusals,
+    giving_way: GivingWay,
+    claims: Arc<Claims>,
+    /// Memory for effects, empty.
+    spare_effects: Vec<Effect>,
+    /// The switch of which kept packet-ins were handed on last.
+    handed_on_last: DatapathId,
+    ending: bool,
+}
+
+impl Worker {
+    /// A worker that has not begun. Fails when the system has no descriptors left.
+    pub fn new(setup: WorkerSetup) -> io::Result<Self> {
+        let WorkerSetup {
+            number, poll, southbound, roster, post, control, peers, epoch, limits, mark, ..
+        } = setup;
+        let WorkerSetup { seed, has_store, claims, .. } = setup;
+        let mut kernel = Kernel::new(seed);
+        limit(&mut kernel, &limits);
+        kernel.share_claims(claims.clone());
+        if has_store {
+            kernel.expect_store();
+        }
+        let registry = poll.registry().try_clone()?;
+        let read_bytes = southbound.read_bytes_per_turn;
+        let southbound = Southbound::new(southbound, roster.clone(), number, registry, FIRST_CONNECTION);
+        let dispatch = Dispatch::new(kernel);
+        Ok(Worker {
+            number,
+            poll,
+            southbound,
+            dispatch,
+            roster,
+            post,
+            control,
+            unsent: Unsent::default(),
+            peers,
+            epoch,
+            now_ms: 0,
+            read_bytes,
+            next_tick_ms: 0,
+            sequence: 0,
+            commands: Vec::new(),
+            scratch: Vec::new(),
+            refused_before: BTreeMap::new(),
+            mark,
+            log_lines: LogLines::default(),
+            left: BTreeMap::new(),
+            waiting_for_sizes: BTreeMap::new(),
+            has_letters: false,
+            to_record: Refusals::default(),
+            giving_way: GivingWay::default(),
+            claims,
+            spare_effects: Vec::new(),
+            handed_on_last: DatapathId(0),
+            ending: false,
+        })
+    }
+
+    /// Serves until it is told to end.
+    pub fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_PER_POLL);
+        while !self.ending {
+            let timeout = self.how_long_to_sleep();
+            match self.poll.poll(&mut events, Some(timeout)) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+            self.now_ms = self.epoch.elapsed().as_millis() as u64;
+            self.dispatch.now_ms = self.now_ms;
+            self.turn(&events);
+        }
+        // Nobody listens any more if the control thread is gone, and then all ends anyway.
+        let _ = self.control.send_last(FromWorker::Ended);
+        Ok(())
+    }
+
+    fn how_long_to_sleep(&mut self) -> Duration {
+        let is_to_ask = self.dispatch.kernel.asks_next_ms().is_some_and(|at_ms| at_ms <= self.now_ms);
+        let mut asleep =
+            !is_to_ask && !self.southbound.has_backlog() && self.left.is_empty() && !self.has_letters;
+        for (_, zone) in self.dispatch.zones.iter() {
+            asleep &= zone.about_to_sleep();
+        }
+        match asleep {
+            true if self.southbound.has_paused() || self.has_to_hand_on() => PAUSED_SLEEP,
+            true if self.southbound.has_claims() => CLAIMS_SLEEP,
+            true => LONGEST_SLEEP,
+            false => Duration::ZERO,
+        }
+    }
+
+    fn turn(&mut self, events: &Events) {
+        self.post.turn();
+        self.southbound.release(self.now_ms);
+        self.unpause();
+        self.dispatch.zones.iter().for_each(|(_, zone)| zone.begin_turn());
+        self.read_ready(events);
+        self.hand_on_held();
+        self.read_letters();
+        self.serve_zones();
+        self.tick();
+        self.settle_claims();
+        self.ask_for_owners();
+        self.write();
+        // Those that flood come last, when what others have said is with the apps and what apps have commanded is with the switches.
+        if self.southbound.has_backlog() {
+            self.read_waiting();
+            self.write();
+        }
+        self.report();
+        if let Some(storm) = self.dispatch.storm.on_time(self.now_ms) {
+            tracing::warn!("{storm}");
+        }
+        self.give_way();
+    }
+
+    /// Offers the core to apps that lose packet-ins, so that what is read next is not dropped too.
+    fn give_way(&mut self) {
+        let mut has_dropped = false;
+        for (_, zone) in self.dispatch.zones.iter() {
+            has_dropped |= zone.has_dropped();
+        }
+        if self.giving_way.on_turn(has_dropped, self.now_ms) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// What newly ready switches have sent goes to the zones that hear it. Whoever is beyond half of [`READS_PER_TURN`] or of
+    /// [`EVENTS_PER_TURN`] waits.
+    fn read_ready(&mut self, events: &Events) {
+        let mut reads = 0;
+        self.dispatch.heard = 0;
+        for event in events.iter().filter(|event| southbound_owns(event.token())) {
+            if reads >= READS_PER_TURN / 2 || self.dispatch.heard >= EVENTS_PER_TURN / 2 {
+                self.southbound.postpone(event.token(), event.into());
+            } else {
+                reads += usize::from(self.read_if_room(event.token(), event.into()));
+            }
+        }
+    }
+
+    /// Those that wait for their turn since they have sent much have it now, in their order: at least one of them, and no more than the turn
+    /// has room for. Whoever comes to wait meanwhile waits for the next turn.
+    fn read_waiting(&mut self) {
+        let mut reads = 0;
+        for _ in 0..self.southbound.waiting() {
+            if reads >= READS_PER_TURN / 2 || reads > 0 && self.dispatch.heard >= EVENTS_PER_TURN {
+                return;
+            }
+            reads += usize::from(self.read_next_if_room());
+        }
+    }
+
+    /// Trusted apps hear what one turn of one connection brought, and what they command is carried out, while all of it is in the
+    /// processor's cache. With sixteen busy switches a whole turn's packets are ten times as much.
+    fn serve_trusted(&mut self) {
+        for zone in std::mem::take(&mut self.dispatch.trusted_that_heard) {
+            self.serve(zone);
+        }
+    }
+
+    /// Zones hear what waits for them, and what they command is carried out.
+    fn serve_zones(&mut self) {
+        self.carry_out_effects();
+        (1..=kernel::zones::MAX_ZONE).for_each(|number| self.serve(ZoneId(number)));
+    }
+
+    fn serve(&mut self, zone: ZoneId) {
+        let waits = self.waits_for_sizes(zone);
+        let Some(end) = self.dispatch.zones.get(zone) else { return };
+        let heard = end.run();
+        if waits {
+            return self.dispatch.faults.extend(heard.err().map(|fault| (zone, fault)));
+        }
+        let mut commands = std::mem::take(&mut self.commands);
+        let taken = match self.left.remove(&zone) {
+            Some(left) => {
+                commands.clear();
+                commands.extend_from_slice(&left);
+                Ok(())
+            }
+            None => end.take_commands(&mut commands, &mut self.scratch),
+        };
+        let (left, _) = self.execute_all(zone, &commands);
+        if !left.is_empty() && self.dispatch.zones.get(zone).is_some() {
+            self.left.insert(zone, left.to_vec());
+        }
+        if commands.capacity() > COMMANDS_KEPT_BYTES {
+            commands.clear();
+            commands.shrink_to(COMMANDS_KEPT_BYTES);
+        }
+        self.commands = commands;
+        if let Err(fault) = heard.and(taken) {
+            self.dispatch.faults.push((zone, fault));
+        }
+    }
+
+    /// Carries out commands until a turn of this zone has cost enough: what is left of them, and what they cost.
+    fn execute_all<'c>(&mut self, zone: ZoneId, mut commands: &'c [u8]) -> (&'c [u8], u64) {
+        let mut compared = 0;
+        while !commands.is_empty() && compared < COMPARED_PER_TURN {
+            // A trusted app's frames are first looked at here; a process zone's were when they were taken.
+            let Ok((frame, rest)) = Frame::split(commands) else {
+                tracing::warn!(%zone, "the app gave bytes that are no command; what follows them is lost");
+                return (&[], compared);
+            };
+            self.execute(zone, &frame);
+            compared += self.dispatch.kernel.take_compared();
+            commands = rest;
+            if self.waits_for_sizes(zone) {
+                break;
+            }
+        }
+        (commands, compared)
+    }
+
+    /// One command: the kernel decides, and here it is done.
+    fn execute(&mut self, zone: ZoneId, frame: &Frame<'_>) {
+        match self.dispatch.kernel.on_command(zone, frame, self.now_ms, &mut self.dispatch.effects) {
+            Decision::Send(command) => self.send(zone, &command, frame),
+            Decision::Subscribed => {}
+            Decision::Publish { to, publish } => {
+                let topic = Topic { topic: publish.topic, publisher: zone, payload: publish.payload };
+                let missed = self.pass(zone, to, |out, sequence| write::topic(out, sequence, &topic));
+                if missed > 0 {
+                    self.refuse(
+                        zone,
+                        frame,
+                        &format!("{missed} who listen do not keep up, and did not get it"),
+                    );
+                }
+            }
+            Decision::Ask { to, ticket, ask } => {
+                let query = Query { ticket, asker: zone, service: ask.service, payload: ask.payload };
+                if self.pass(zone, ZoneSet::only(to), |out, sequence| write::query(out, sequence, &query)) > 0
+                {
+                    self.dispatch.kernel.close_query(ticket);
+                    self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
+                }
+            }
+            Decision::AskStore { to, ticket, ask, hard_bytes } => {
+                self.ask_store(zone, frame, to, ticket, ask, hard_bytes)
+            }
+            Decision::StoreUsed(store::Used { app, bytes, revision }) => {
+                let generation = self.dispatch.zones.get(zone).map_or(0, |end| end.generation());
+                // The node's own service says it once a turn for each app that has changed something.
+                self.unsent.push(FromWorker::StoreUsed { generation, app: app.to_owned(), bytes, revision });
+            }
+            Decision::NoSuchService { ticket } => self.answer(zone, ticket, NO_SUCH_SERVICE, false, &[]),
+            Decision::Answer { to, ticket, answer } => {
+                let QueryAnswer { status, more, payload } = answer;
+                let reply = QueryReply { ticket, status, more, payload };
+                if self
+                    .pass(zone, ZoneSet::only(to), |out, sequence| write::query_reply(out, sequence, &reply))
+                    > 0
+                {
+                    self.dispatch.kernel.close_query(frame.header.sequence.get());
+                    self.answer(to, ticket, ANSWER_LOST, false, &[]);
+                    self.refuse(zone, frame, "who asked does not keep up; the query is over");
+                }
+            }
+            Decision::Log(log) => self.log(zone, log.level, log.text),
+            Decision::Rulings(rulings) => self.pass_word_on(zone, |app, generation| FromWorker::Rulings {
+                app,
+                generation,
+                rulings: rulings.to_owned(),
+            }),
+            Decision::Vouched { round, words } => self.pass_word_on(zone, |app, generation| {
+                FromWorker::Vouched { app, generation, round, words: words.to_owned() }
+            }),
+            Decision::Refuse(refusal @ Refusal::NoSuchSwitch(datapath)) => {
+                match self.pass_on(zone, datapath, frame) {
+                    Some(true) => self.dispatch.kernel.on_passed_on(zone),
+                    Some(false) => self.refuse(zone, frame, BOX_IS_FULL),
+                    None => self.refuse_for(zone, frame, &refusal),
+                }
+            }
+            Decision::Refuse(refusal) => self.refuse_for(zone, frame, &refusal),
+            Decision::AuditKept { up_to } => self.records_are_kept(zone, up_to),
+        }
+        self.carry_out_effects();
+    }
+
+    /// Hands the service of the store what an app asks of it, as with a query.
+    fn ask_store(
+        &mut self,
+        zone: ZoneId,
+        frame: &Frame<'_>,
+        to: ZoneId,
+        ticket: u64,
+        ask: store::Ask<'_>,
+        hard_bytes: u64,
+    ) {
+        let app = self.dispatch.zones.get(zone).map(|end| end.app().to_owned()).unwrap_or_default();
+        let asked = store::Asked { ticket, app: &app, hard_bytes, ask };
+        if self.pass(zone, ZoneSet::only(to), |out, sequence| write::store(out, sequence, &asked)) > 0 {
+            self.dispatch.kernel.close_query(ticket);
+            self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
+        }
+    }
+
+    fn send(&mut self, zone: ZoneId, command: &Command<'_>, frame: &Frame<'_>) {
+        let cookie = match command.what {
+            What::FlowMod(flow_mod) => flow_mod.cookie,
+            _ => 0,
+        };
+        let tag = Tag { zone, ticket: command.ticket };
+        match self.southbound.send(command.datapath, command, cookie, tag) {
+            Ok(()) => self.dispatch.kernel.on_sent(),
+            Err(refused) => self.refuse(zone, frame, &refused.to_string()),
+        }
+    }
+
+    /// A command for a switch of another worker goes there: whether that one could take it. `None` if no worker has the switch.
+    fn pass_on(&mut self, zone: ZoneId, datapath: DatapathId, frame: &Frame<'_>) -> Option<bool> {
+        if self.peers.len() == 1 {
+            return None;
+        }
+        let elsewhere = self.roster.worker_of(datapath).filter(|worker| *worker != self.number);
+        let line = self.peers.get(elsewhere?)?;
+        Some(line.forward(zone, frame.bytes))
+    }
+
+    fn carry_out_effects(&mut self) {
+        while !self.dispatch.effects.is_empty() {
+            // In the order in which they came; what follows from them comes behind. The memory is used again.
+            let spare = std::mem::take(&mut self.spare_effects);
+            let mut effects = std::mem::replace(&mut self.dispatch.effects, spare);
+            effects.drain(..).for_each(|effect| self.carry_out(effect));
+            self.spare_effects = effects;
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Punt(datapath) => self.punt(datapath),
+            Effect::Meter { datapath, step } => self.take_meter_step(datapath, step),
+            Effect::MeterSettled(datapath) => self.tell_of_meter(datapath),
+            Effect::Replay(zone) => self.replay(zone),
+            Effect::Evict => self.evict(),
+            Effect::Shadowed { zone, of, datapath, its, priority } => {
+                self.tell_of_shadow(zone, of, datapath, [its, priority]);
+            }
+            Effect::Ask { datapath, asked } => self.ask_for_kernel(datapath, asked),
+            Effect::WaitForSizes { zone, datapath } => self.wait_for_sizes(zone, datapath),
+            Effect::SizesUnknown { datapath, entries_if_unknown } => {
+                sizes::tell_of_unknown_sizes(datapath, entries_if_unknown)
+            }
+            Effect::RefusedByQuota { zone, kind, hard } => {
+                let refusal = Refusal::Quota { kind, hard };
+                self.to_record.count(zone, &refusal, || refusal.to_string());
+            }
+            Effect::SoftLimit { zone, datapath, kind, used, soft, hard } => {
+                let quota = kind as u16;
+                self.warn_of_limit(zone, kind, &SoftLimit { datapath, quota, used, soft, hard });
+            }
+        }
+    }
+
+    /// Switches that came up in this turn are asked which rules they have.
+    fn ask_for_owners(&mut self) {
+        self.dispatch.kernel.ask_for_owners(self.now_ms, &mut self.dispatch.effects);
+        self.carry_out_effects();
+        self.dispatch.report_ready();
+        self.hand_on_held();
+        self.serve_trusted();
+    }
+
+    /// What the kernel wants to know of a switch. Behind a barrier, so that all that was sent before is counted; of whose the rules are, what was
+    /// sent is known better.
+    fn ask_for_kernel(&mut self, datapath: DatapathId, asked: Asked) {
+        let ticket = asked.ticket();
+        let barrier = Command { datapath, ticket, wants_receipt: false, what: What::Barrier };
+        let tag = Tag { zone: ZoneId::KERNEL, ticket };
+        let wanted = self.dispatch.kernel.wanted_rule(datapath);
+        let question = questions::of_the_kernel(asked, wanted);
+        let is_of_owners = matches!(asked, Asked::Owners | Asked::Groups | Asked::Meters);
+        let is_behind = is_of_owners || self.southbound.send(datapath, &barrier, 0, tag).is_ok();
+        let asked_now = is_behind
+            && (self.ask(datapath, ticket, &question).is_ok()
+                // 1.0 cannot ask for cookies: all of its rules are looked through.
+                || matches!(asked, Asked::RulesOf(_) | Asked::Rule)
+                    && self.ask(datapath, ticket, &questions::all_flows()).is_ok());
+        if !asked_now {
+            self.dispatch.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, self.now_ms);
+        } else if matches!(asked, Asked::TableSizes | Asked::Owners) {
+            // Its answer tells, without a wait, that the switch has passed the question over. If it does not go out, time tells.
+            let barrier = Command { wants_receipt: true, ..barrier };
+            let _ = self.southbound.send(datapath, &barrier, 0, tag);
+        }
+    }
+
+    /// A question of the node's own.
+    fn ask(&mut self, datapath: DatapathId, ticket: u64, question: &Question) -> Result<(), Refused> {
+        let request = StatsRequest { multipart: question.0, body: &question.1 };
+        let command = Command { datapath, ticket, wants_receipt: false, what: What::StatsRequest(request) };
+        self.southbound.send(datapath, &command, 0, Tag { zone: ZoneId::KERNEL, ticket })
+    }
+
+    /// Tells an app, and the operator, that it uses more than a soft limit.
+    fn warn_of_limit(&mut self, zone: ZoneId, kind: QuotaKind, limit: &SoftLimit) {
+        let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
+        let SoftLimit { datapath, soft, hard, .. } = *limit;
+        if datapath == DatapathId(0) {
+            tracing::warn!(
+                app,
+                "quota {kind}: the soft limit {soft} is passed; from {hard} on it is refused"
+            );
+        } else {
+            tracing::warn!(app, %datapath, "quota {kind}: {} of {hard}; from there on it is refused", limit.used);
+        }
+        self.tell(ZoneSet::only(zone), |out, sequence| write::soft_limit(out, sequence, limit));
+    }
+
+    /// A zone that has just subscribed hears of the switches that are there.
+    fn replay(&mut self, zone: ZoneId) {
+        if !self.dispatch.kernel.hearers_of(kind::SWITCH_UP).contains(zone) {
+            return;
+        }
+        let Dispatch { kernel, zones, faults, .. } = &mut self.dispatch;
+        let Some(end) = zones.get(zone) else { return };
+        for up in kernel.switches() {
+            self.sequence += 1;
+            self.scratch.clear();
+            write::switch_up(&mut self.scratch, self.sequence, &up);
+            if let Err(fault) = end.deliver_control(&self.scratch) {
+                faults.push((zone, fault));
+                return;
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        if self.now_ms < self.next_tick_ms {
+            return;
+        }
+        self.next_tick_ms = self.now_ms + TICK_MS;
+        self.dispatch.kernel.check_meters(self.now_ms, &mut self.dispatch.effects);
+        self.tell_refusals();
+        for (asker, ticket) in self.dispatch.kernel.expire_queries(self.now_ms) {
+            self.answer(asker, ticket, NO_ANSWER_IN_TIME, false, &[]);
+        }
+        let Worker { southbound, dispatch, now_ms, .. } = self;
+        southbound.on_tick(*now_ms, &mut |event| dispatch.hear(event));
+        let faults = self.dispatch.switch_faults.take(self.now_ms, now_unix_ms());
+        self.tell_records(faults);
+        let (hearers, now_ms) = (self.dispatch.kernel.hearers_of(kind::TICK), self.now_ms);
+        self.tell(hearers, |out, sequence| write::tick(out, sequence, now_ms));
+        for (zone, left_out) in self.log_lines.take_left_out() {
+            let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
+            tracing::warn!(
+                app,
+                "{left_out} more lines are not shown; at most {LINES_PER_S_MAX} a second are"
+            );
+        }
+        for (zone, end) in self.dispatch.zones.iter() {
+            if let Err(fault) = end.tell_dropped(&mut self.scratch) {
+                self.dispatch.faults.push((zone, fault));
+            }
+        }
+    }
+
+    /// Two sessions that claim one datapath id: one of them yields.
+    fn settle_claims(&mut self) {
+        let Worker { southbound, dispatch, now_ms, .. } = self;
+        southbound.settle(*now_ms, &mut |event| dispatch.hear(event));
+    }
+
+    /// What was put together in this turn leaves.
+    fn write(&mut self) {
+        let Worker { southbound, dispatch, now_ms, .. } = self;
+        southbound.flush(*now_ms, &mut |event| dispatch.hear(event));
+        let Dispatch { zones, faults, .. } = dispatch;
+        for (zone, end) in zones.iter() {
+            if let Err(fault) = end.flush() {
+                faults.push((zone, fault));
+            }
+        }
+    }
+
+    /// Tells the control thread what it must know. What does not fit into its box is tried again in the next turn.
+    fn report(&mut self) {
+        let mut ended = ZoneSet::EMPTY;
+        for (zone, fault) in std::mem::take(&mut self.dispatch.faults) {
+            // The first says what happened; what a zone that is over does until its turn's end is of no more interest.
+            if !ended.contains(zone) {
+                ended = ended.with(zone);
+                self.end_zone(zone, fault);
+            }
+        }
+        self.dispatch.to_node.drain(..).for_each(|frame| self.unsent.push_frame(frame));
+        self.unsent.send(&self.control);
+        if self.claims.has_changes() {
+            self.control.wake();
+        }
+    }
+
+    fn end_zone(&mut self, zone: ZoneId, fault: Fault) {
+        self.detach(zone);
+        self.unsent.push(match fault {
+            Fault::Process { app, generation, fault } => {
+                FromWorker::ZoneFault { app, generation, reason: fault.to_string() }
+            }
+            Fault::Trusted { app, fault } => FromWorker::TrustedFault { app, reason: fault.to_string() },
+        });
+    }
+
+    fn detach(&mut self, zone: ZoneId) {
+        // While its name is known.
+        self.tell_refusals();
+        self.left.remove(&zone);
+        self.waiting_for_sizes.remove(&zone);
+        if let Some(end) = self.dispatch.zones.put(zone, None) {
+            end.deregister(self.poll.registry());
+            // Before the kernel forgets what it counted.
+            let refusals = self.refusals(zone, end.app());
+            self.refused_before.insert(zone, (end.app().to_owned(), refusals));
+            // What is dropped may be a trusted app, which is called for it.
+            self.mark.calling(zone, || drop(end));
+        }
+        for (asker, ticket) in self.dispatch.kernel.detach(zone) {
+            self.answer(asker, ticket, NO_SUCH_SERVICE, false, &[]);
+        }
+    }
+
+    fn read_letters(&mut self) {
+        let (mut read, mut compared) = (0, 0);
+        self.has_letters = false;
+        loop {
+            if read >= LETTERS_PER_TURN || compared >= COMPARED_PER_TURN {
+                self.has_letters = true;
+                return;
+            }
+            let Some(letter) = self.post.next() else { return };
+            read += 1;
+            match letter {
+                ToWorker::Adopt(stream, peer) => {
+                    // Why it was not is in the log already.
+                    if let Err(NotAdopted::NoRoom(why)) = self.southbound.adopt(stream, peer, self.now_ms) {
+                        self.dispatch.switch_faults.on_refused(peer, &why, self.now_ms);
+                    }
+                }
+                ToWorker::AttachZone { zone, app, generation, port, grant, rates } => {
+                    self.attach(zone, app, generation, port, (grant, rates))
+                }
+                ToWorker::LoadTrusted { zone, app, code, settings, grant, rates } => {
+                    let (started, in_calls) = self.mark.timing(zone, || code.start(&settings));
+                    match started {
+                        Ok(instance) => {
+                            let (name, mark) = (app.clone(), self.mark.clone());
+                            let end = ZoneEnd::of_trusted(app, instance, zone, mark, in_calls);
+                            self.put(zone, &name, end, (grant, rates));
+                        }
+                        Err(fault) => self.dispatch.faults.push((zone, Fault::Trusted { app, fault })),
+                    }
+                }
+                ToWorker::Regrant { zone, generation, grant, rates } => {
+                    self.regrant(zone, generation, *grant, &rates)
+                }
+                ToWorker::Reconfigure { southbound, limits } => {
+                    self.southbound.reconfigure(*southbound);
+                    limit(&mut self.dispatch.kernel, &limits);
+                }
+                ToWorker::DetachZone { zone, generation } => {
+                    let there = self.dispatch.zones.get(zone).map(|end| end.generation());
+                    if there == Some(generation) {
+                        self.detach(zone);
+                    }
+                }
+                ToWorker::Forward { zone, frame } => compared += self.execute_all(zone, &frame).1,
+                ToWorker::AskFlows { datapath, ticket } => self.ask_flows(datapath, ticket),
+                ToWorker::AskCounts { ticket } => self.count(ticket),
+                ToWorker::CountZones => {
+                    let zones = self.count_zones();
+                    // A box that is full has something better in it.
+                    let _ = self.control.send(FromWorker::ZonesCounted { worker: self.number, zones });
+                }
+                ToWorker::Observe(zones) => {
+                    let hearers = self.dispatch.kernel.hearers_of(kind::OBSERVED);
+                    let observed = Observed { zones: &zones };
+                    self.tell(hearers, |out, sequence| write::observed(out, sequence, &observed));
+                }
+                ToWorker::Packages { round, question } => {
+                    let hearers = self.dispatch.kernel.hearers_of(kind::PACKAGES);
+                    let packages = Packages { round, question: &question };
+                    self.tell(hearers, |out, sequence| write::packages(out, sequence, &packages));
+                }
+                ToWorker::TellSoftLimit { zone, generation, limit } => {
+                    self.tell_soft_limit(zone, generation, &limit)
+                }
+                ToWorker::Audit { first, records } => {
+                    let audit = Audit { first, records: &records };
+                    let hearers = self.dispatch.kernel.hearers_of(kind::AUDIT);
+                    self.tell(hearers, |out, sequence| write::audit(out, sequence, &audit));
+                }
+                ToWorker::Shutdown => self.end(),
+            }
+        }
+    }
+
+    fn attach(
+        &mut self,
+        zone: ZoneId,
+        app: String,
+        generation: u64,
+        port: ring::PortFds,
+        may: (Box<Grant>, Arc<NodeRates>),
+    ) {
+        match ProcessPort::attach(port) {
+            Ok(port) => {
+                let port = Box::new(port);
+                self.put(zone, &app.clone(), ZoneEnd::Process { app, generation, port }, may);
+            }
+            Err(fault) => {
+                let reason = format!("its port could not be attached: {fault}");
+                self.unsent.push(FromWorker::ZoneFault { app, generation, reason });
+            }
+        }
+    }
+
+    /// What is granted to a process that has ended is not its successor's.
+    fn regrant(&mut self, zone: ZoneId, generation: u64, grant: Grant, rates: &NodeRates) {
+        let there = self.dispatch.zones.get(zone).map(|end| end.generation());
+        if there == Some(generation) {
+            // What was refused was refused by the grant before.
+            self.tell_refusals();
+            let Dispatch { kernel, effects, .. } = &mut self.dispatch;
+            kernel.regrant_sharing(zone, grant, rates, self.now_ms, effects);
+            self.carry_out_effects();
+        }
+    }
+
+    fn put(&mut self, zone: ZoneId, app: &str, end: ZoneEnd, (grant, rates): (Box<Grant>, Arc<NodeRates>)) {
+        self.detach(zone);
+        if let Err(error) = end.register(self.poll.registry(), Token(usize::from(zone.0))) {
+            tracing::error!(app, "its zone cannot be listened to: {error}");
+            return;
+        }
+        self.dispatch.kernel.attach_sharing(zone, app, *grant, &rates, self.now_ms);
+        self.dispatch.zones.put(zone, Some(end));
+    }
+
+    fn ask_flows(&mut self, datapath: DatapathId, ticket: u64) {
+        if let Err(refused) = self.ask(datapath, ticket, &questions::all_flows()) {
+            self.unsent.push(FromWorker::NoFlows { ticket, reason: refused.to_string() });
+        }
+    }
+
+    /// Commands of an app's that were refused, in this and all earlier lives of its zone.
+    fn refusals(&self, zone: ZoneId, app: &str) -> u64 {
+        let now = self.dispatch.kernel.zone(zone).map_or(0, |zone| zone.counters.refusals);
+        let before = self.refused_before.get(&zone).filter(|(whose, _)| whose == app);
+        now.saturating_add(before.map_or(0, |(_, refusals)| *refusals))
+    }
+
+    fn count(&mut self, ticket: u64) {
+        let counts = FromWorker::Counts {
+            ticket,
+            zones: self.count_zones(),
+            sessions: self.southbound.sessions().collect(),
+            switches: self.dispatch.kernel.of_switches().collect(),
+        };
+        self.unsent.push(counts);
+    }
+
+    fn count_zones(&mut self) -> Vec<ZoneCounts> {
+        let now_ms = self.now_ms;
+        let lags: BTreeMap<ZoneId, u32> =
+            self.dispatch.zones.iter().map(|(zone, end)| (zone, end.lag_ms(now_ms))).collect();
+        let Dispatch { kernel, zones, .. } = &self.dispatch;
+        let attached = zones.all().map(|(zone, end)| {
+            let counters = kernel.zone(zone).map(|zone| zone.counters).unwrap_or_default();
+            ZoneCounts {
+                zone: zone.0,
+                events: counters.events,
+                dropped: end.dropped(),
+                commands: counters.commands,
+                packet_outs: counters.packet_outs,
+                refusals: self.refusals(zone, end.app()),
+                lag_ms: lags.get(&zone).copied().unwrap_or_default(),
+                calls_us: end.calls_us(),
+                at_ms: now_ms,
+                // The control thread knows it.
+                store_bytes: 0,
+            }
+        });
+        let over = self.refused_before.iter().filter(|(zone, _)| kernel.zone(**zone).is_none());
+        let over = over.map(|(zone, (_, refusals))| ZoneCounts {
+            zone: zone.0,
+            refusals: *refusals,
+            ..ZoneCounts::default()
+        });
+        attached.chain(over).collect()
+    }
+
+    /// What is said of a process that has ended is not its successor's.
+    fn tell_soft_limit(&mut self, zone: ZoneId, generation: u64, limit: &SoftLimit) {
+        let there = self.dispatch.zones.get(zone).map(|end| end.generation());
+        if there == Some(generation) {
+            self.tell(ZoneSet::only(zone), |out, sequence| write::soft_limit(out, sequence, limit));
+        }
+    }
+
+    fn end(&mut self) {
+        self.ending = true;
+        let everybody = self.dispatch.zones.iter().fold(ZoneSet::EMPTY, |all, (zone, _)| all.with(zone));
+        self.tell(everybody, write::shutdown);
+        self.serve_zones();
+        self.tell_refusals();
+        let faults = self.dispatch.switch_faults.take_all(self.now_ms, now_unix_ms());
+        self.tell_records(faults);
+        self.southbound.close_all("the node is shut down");
+    }
+}
+
+/// What the kernel of a worker lets switches and apps have.
+fn limit(kernel: &mut Kernel, limits: &NodeLimits) {
+    kernel.fill_tables_to(limits.table_room());
+    kernel.know_rules_up_to(limits.rules_per_switch);
+    kernel.limit_punts(limits.punts());
+    kernel.on_overlap(limits.on_overlap.to_kernel());
+    kernel.meter_punts(limits.packet_in_meter_per_s);
+}
+
+/// The wall clock, for records.
+pub fn now_unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Whether a token is a connection's.
+fn southbound_owns(token: Token) -> bool {
+    token.0 >= FIRST_CONNECTION
+}
+
+#[cfg(test)]
+#[path = "worker_tests.rs"]
+mod tests;

@@ -1,0 +1,74 @@
+//! Rules that give way to those of an app that the operator put before theirs.
+//!
+//! In: what `kernel::precedence` decided. Out: deletes on the node's own behalf, lines of the log, records. It decides nothing.
+
+use super::{Worker, now_unix_ms};
+use abi::ZoneId;
+use abi::command::{Command, FlowMod, What};
+use abi::zone_id::COOKIE_MASK;
+use flow::DatapathId;
+use kernel::Eviction;
+use monitor_channel::record::Record;
+use southbound::Tag;
+
+/// OFPFC_DELETE_STRICT.
+const DELETE_STRICT: u8 = 4;
+
+impl Worker {
+    /// Deletes the rules that shadow one of an app before their owners, and says so.
+    pub(super) fn evict(&mut self) {
+        for eviction in self.dispatch.kernel.take_evictions() {
+            let words = self.delete_for(&eviction);
+            let app = self.app_named(eviction.owner).to_owned();
+            tracing::warn!(app, datapath = %eviction.datapath, "{words}");
+            let record = Record::new(now_unix_ms(), "rule_evicted", "node", words).of_app(&app);
+            self.tell_records(vec![record]);
+        }
+    }
+
+    /// What was done, in words.
+    fn delete_for(&mut self, it: &Eviction) -> String {
+        let (cookie, cookie_mask) = (it.owner.stamp(0), !COOKIE_MASK);
+        let rule = FlowMod {
+            command: DELETE_STRICT,
+            cookie,
+            cookie_mask,
+            table_id: it.table_id,
+            priority: it.priority,
+            matching: &it.matching,
+            ..FlowMod::ADD
+        };
+        let what = What::FlowMod(rule);
+        let command = Command { datapath: it.datapath, ticket: 0, wants_receipt: false, what };
+        let sent =
+            self.southbound.send(it.datapath, &command, cookie, Tag { zone: ZoneId::KERNEL, ticket: 0 });
+        let of = self.app_named(it.for_zone);
+        let why = format!(
+            "a rule with priority {} shadows one of {of}, which comes before it in the order",
+            it.priority
+        );
+        match sent {
+            Ok(()) => format!("{why}: deleted"),
+            Err(refused) => format!("{why}: it could not be deleted: {refused}"),
+        }
+    }
+
+    /// A rule passed that shadows another app's, since the operator only wants to know.
+    pub(super) fn tell_of_shadow(
+        &mut self,
+        zone: ZoneId,
+        of: ZoneId,
+        datapath: DatapathId,
+        [its, priority]: [u16; 2],
+    ) {
+        let (app, of) = (self.app_named(zone).to_owned(), self.app_named(of));
+        let words = format!("a rule with priority {priority} shadows one of {of} with priority {its}");
+        tracing::debug!(app, %datapath, "{words}");
+        let record = Record::new(now_unix_ms(), "rule_shadows", "app", words).of_app(&app);
+        self.tell_records(vec![record]);
+    }
+
+    fn app_named(&self, zone: ZoneId) -> &str {
+        self.dispatch.kernel.zone(zone).map_or("an app that is not here", |zone| zone.name.as_str())
+    }
+}

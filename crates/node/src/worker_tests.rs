@@ -1,0 +1,524 @@
+//! A worker, apps that are nothing but the other end of their rings, and switches that say what a test says.
+
+use super::super::zones::COMMAND_BYTES_PER_TURN;
+use super::*;
+use abi::command::{Ask, FlowMod, Log, Publish, Subscribe, write as command};
+use abi::event::Event;
+use flow::canonical::{write_instructions, write_match};
+use flow::text::{parse_instructions, parse_match};
+use flow::{Field, Match, PortNo};
+use kernel::Bounds;
+use monitor_channel::record::Record;
+use openflow::message::{Body, FeaturesReply, Hello, NO_BUFFER, PacketIn};
+use openflow::{Message, Version};
+use ring::{AppEnd, Port, Sizes};
+use southbound::SwitchRecord;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+
+const VICTIM: ZoneId = ZoneId(1);
+const ATTACKER: ZoneId = ZoneId(2);
+const OTHER: ZoneId = ZoneId(3);
+const RING_BYTES: usize = 1 << 20;
+
+/// A worker of a node that has so many.
+struct Bench {
+    worker: Worker,
+    line: WorkerLine,
+    reports: std::sync::mpsc::Receiver<FromWorker>,
+    events: Events,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let poll = Poll::new().unwrap();
+        let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER_TOKEN).unwrap());
+        let (line, post) = WorkerLine::new(waker.clone());
+        let (control, reports) = ControlLine::new(waker);
+        let setup = WorkerSetup {
+            number: 0,
+            poll,
+            southbound: SouthboundConfig::default(),
+            roster: Arc::new(Roster::new(SouthboundConfig::default().caps())),
+            post,
+            control,
+            peers: vec![line.clone()],
+            epoch: Instant::now(),
+            limits: NodeLimits::default(),
+            mark: Mark::default(),
+            seed: 7,
+            has_store: true,
+            claims: Arc::default(),
+        };
+        Bench { worker: Worker::new(setup).unwrap(), line, reports, events: Events::with_capacity(8) }
+    }
+
+    fn turn(&mut self) {
+        self.worker.turn(&self.events);
+    }
+
+    /// An app with this grant; the other end of its port.
+    fn attach(&mut self, zone: ZoneId, app: &str, grant: Grant) -> App {
+        self.attach_with(RING_BYTES, zone, app, grant)
+    }
+
+    /// The same, with rings of so many bytes.
+    fn attach_with(&mut self, bytes: usize, zone: ZoneId, app: &str, grant: Grant) -> App {
+        let port = Port::create(Sizes::new(bytes, bytes, bytes).unwrap()).unwrap();
+        let (app, grant) = (app.to_owned(), Box::new(grant));
+        let rates = Arc::new(kernel::NodeRates::new(grant.quotas(), 0));
+        let letter = ToWorker::AttachZone { zone, app, generation: 1, port: port.kernel, grant, rates };
+        assert!(self.line.send(letter).is_ok());
+        self.turn();
+        App { end: AppEnd::attach(port.app).unwrap() }
+    }
+
+    /// How many commands of this zone the kernel has looked at.
+    fn commands_of(&self, zone: ZoneId) -> u64 {
+        self.worker.dispatch.kernel.zone(zone).unwrap().counters.commands
+    }
+
+    /// Somebody connects and says this.
+    fn connect(&mut self, said: &[u8]) -> TcpStream {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut switch = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, peer) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        assert!(self.line.send(ToWorker::Adopt(mio::net::TcpStream::from_std(stream), peer)).is_ok());
+        self.turn();
+        switch.write_all(said).unwrap();
+        switch
+    }
+
+    /// A switch of 1.0 comes up, and refuses to say which rules it has.
+    fn come_up(&mut self, datapath: DatapathId) -> TcpStream {
+        let switch = self.connect(&handshake(datapath));
+        self.turn_until(|worker| worker.dispatch.kernel.is_held(datapath));
+        self.worker.dispatch.kernel.on_no_answer(datapath, Asked::Owners, Unanswered::Refused, 0);
+        self.turn();
+        assert!(self.worker.dispatch.kernel.switch(datapath).is_some());
+        switch
+    }
+
+    /// Turns until it is so. What comes from a socket may take its time.
+    fn turn_until(&mut self, is_so: impl Fn(&Worker) -> bool) {
+        for _ in 0..1_000 {
+            self.worker.poll.poll(&mut self.events, Some(LONGEST_SLEEP)).unwrap();
+            self.turn();
+            if is_so(&self.worker) {
+                return;
+            }
+        }
+        panic!("it never is");
+    }
+
+    /// The zones that were found at fault.
+    fn faults(&self) -> usize {
+        self.reports.try_iter().filter(|report| matches!(report, FromWorker::ZoneFault { .. })).count()
+    }
+}
+
+struct App {
+    end: AppEnd,
+}
+
+impl App {
+    /// Commands as often as the ring takes it, up to so many times.
+    fn command(&mut self, times: usize, what: What<'_>) -> usize {
+        self.push(times, Command { datapath: DatapathId(1), ticket: 7, wants_receipt: true, what })
+    }
+
+    /// The same, and it does not want to hear what became of them.
+    fn command_unheard(&mut self, times: usize, what: What<'_>) -> usize {
+        self.push(times, Command { datapath: DatapathId(1), ticket: 7, wants_receipt: false, what })
+    }
+
+    fn push(&mut self, times: usize, command: Command<'_>) -> usize {
+        let mut bytes = Vec::new();
+        assert!(command::command(&mut bytes, &command));
+        let pushed = (0..times).take_while(|_| self.end.producer.push(&[&bytes]).is_ok()).count();
+        self.end.producer.publish();
+        pushed
+    }
+
+    /// What it hears, as far as `look` wants it.
+    fn hear<T>(&mut self, look: impl Fn(&Event<'_>) -> Option<T>) -> Vec<T> {
+        let (mut buffer, mut heard) = (Vec::new(), Vec::new());
+        while self.end.pop_into(&mut buffer).unwrap() {
+            heard.extend(look(&Event::read(&Frame::read(&buffer).unwrap()).unwrap()));
+        }
+        heard
+    }
+}
+
+/// What a switch of 1.0 says to come up.
+fn handshake(datapath_id: DatapathId) -> Vec<u8> {
+    let features = FeaturesReply {
+        datapath_id,
+        n_buffers: 0,
+        n_tables: 1,
+        auxiliary_id: 0,
+        capabilities: 0,
+        actions: 0,
+        ports: Vec::new(),
+    };
+    let mut bytes = Vec::new();
+    for body in [Body::Hello(Hello::default()), Body::FeaturesReply(features)] {
+        Message { version: Version::V1_0, xid: 1, body }.encode(&mut bytes).unwrap();
+    }
+    bytes
+}
+
+fn refusals(event: &Event<'_>) -> Option<String> {
+    match event {
+        Event::Receipt(_, receipt) => Some(receipt.reason.to_owned()),
+        _ => None,
+    }
+}
+
+#[test]
+fn no_app_ends_another_by_publishing_more_than_it_reads() {
+    let mut bench = Bench::new();
+    let mut victim = bench.attach(VICTIM, "victim", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let topics = Subscribe { events: kind::bit(kind::TOPIC), packets: &[] };
+    assert_eq!(victim.command(1, What::Subscribe(topics)), 1);
+    bench.turn();
+    let publish = What::Publish(Publish { topic: "noise", payload: &[0; 60_000] });
+    let mut refused = Vec::new();
+    for _ in 0..10 {
+        attacker.command(100, publish);
+        bench.turn();
+        refused.extend(attacker.hear(refusals));
+    }
+    assert_eq!(bench.faults(), 0);
+    assert!(refused.len() > 100, "{}", refused.len());
+    assert!(refused.iter().all(|why| why == "1 who listen do not keep up, and did not get it"));
+    let heard = victim.hear(|event| matches!(event, Event::Topic(_)).then_some(()));
+    assert!((1..20).contains(&heard.len()), "{}", heard.len());
+}
+
+#[test]
+fn a_query_that_nobody_answers_is_over_after_ten_seconds_and_its_asker_hears_so() {
+    let mut bench = Bench::new();
+    let mut service = bench.attach(VICTIM, "paths", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut asker = bench.attach(ATTACKER, "asker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    // As many as may be open.
+    assert_eq!(asker.command(256, What::Query(Ask { service: "paths", payload: &[] })), 256);
+    bench.turn();
+    let status = |event: &Event<'_>| match event {
+        Event::QueryReply(reply) => Some(reply.status),
+        _ => None,
+    };
+    bench.worker.now_ms = 9_000;
+    bench.turn();
+    assert_eq!(asker.hear(status), [0; 0]);
+    bench.worker.now_ms = 11_000;
+    bench.turn();
+    assert_eq!(asker.hear(status), [NO_ANSWER_IN_TIME; 256]);
+    let asked = service.hear(|event| matches!(event, Event::Query(_)).then_some(()));
+    assert_eq!(asked.len(), 256);
+    assert_eq!(asker.command(1, What::Query(Ask { service: "paths", payload: &[] })), 1);
+    bench.turn();
+    let asked = service.hear(|event| matches!(event, Event::Query(_)).then_some(()));
+    assert_eq!(asked.len(), 1, "there is room for it");
+}
+
+#[test]
+fn no_app_ends_a_service_by_asking_more_than_it_answers() {
+    let mut bench = Bench::new();
+    let mut service = bench.attach(VICTIM, "paths", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut statuses = Vec::new();
+    for _ in 0..10 {
+        attacker.command(100, What::Query(Ask { service: "paths", payload: &[0; 60_000] }));
+        bench.turn();
+        statuses.extend(attacker.hear(|event| match event {
+            Event::QueryReply(reply) => Some(reply.status),
+            _ => None,
+        }));
+    }
+    assert_eq!(bench.faults(), 0);
+    assert!(statuses.len() > 100 && statuses.iter().all(|status| *status == SERVICE_BUSY));
+    let asked = service.hear(|event| match event {
+        Event::Query(query) => Some(query.ticket),
+        _ => None,
+    });
+    assert!((1..20).contains(&asked.len()), "{}", asked.len());
+}
+
+#[test]
+fn an_app_that_asks_without_end_leaves_room_for_the_questions_of_others() {
+    let mut bench = Bench::new();
+    let mut service = bench.attach(VICTIM, "paths", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut other = bench.attach(OTHER, "other", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    attacker.command(250, What::Query(Ask { service: "paths", payload: &[0; 4_000] }));
+    bench.turn();
+    other.command(1, What::Query(Ask { service: "paths", payload: &[0; 60_000] }));
+    bench.turn();
+    assert_eq!(other.hear(|event| matches!(event, Event::QueryReply(_)).then_some(())), []);
+    let askers = service.hear(|event| match event {
+        Event::Query(query) => Some(query.asker),
+        _ => None,
+    });
+    assert!((80..=125).contains(&(askers.len() - 1)), "{askers:?}");
+    assert_eq!(askers.last(), Some(&OTHER));
+}
+
+#[test]
+fn an_app_that_publishes_without_end_does_not_blind_who_listens_to_another() {
+    let mut bench = Bench::new();
+    let mut listener = bench.attach(VICTIM, "listener", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut other = bench.attach(OTHER, "other", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let topics = Subscribe { events: kind::bit(kind::TOPIC), packets: &[] };
+    assert_eq!(listener.command(1, What::Subscribe(topics)), 1);
+    bench.turn();
+    attacker.command(200, What::Publish(Publish { topic: "noise", payload: &[0; 4_000] }));
+    bench.turn();
+    other.command(1, What::Publish(Publish { topic: "news", payload: &[0; 60_000] }));
+    bench.turn();
+    assert_eq!(other.hear(refusals), [""; 0]);
+    let heard = listener.hear(|event| match event {
+        Event::Topic(topic) => Some(topic.publisher),
+        _ => None,
+    });
+    assert_eq!(heard.iter().filter(|publisher| **publisher == OTHER).count(), 1);
+}
+
+#[test]
+fn no_service_ends_who_asked_it_by_answering_without_end() {
+    let mut bench = Bench::new();
+    let mut asker = bench.attach(VICTIM, "asker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut service = bench.attach(ATTACKER, "paths", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    asker.command(1, What::Query(Ask { service: "paths", payload: b"?" }));
+    bench.turn();
+    let tickets = service.hear(|event| match event {
+        Event::Query(query) => Some(query.ticket),
+        _ => None,
+    });
+    let mut bytes = Vec::new();
+    let part = QueryAnswer { status: 0, more: true, payload: &[0; 60_000] };
+    let what = What::QueryAnswer(part);
+    let command = Command { datapath: DatapathId(0), ticket: tickets[0], wants_receipt: false, what };
+    assert!(command::command(&mut bytes, &command));
+    for _ in 0..10 {
+        while service.end.producer.push(&[&bytes]).is_ok() {}
+        service.end.producer.publish();
+        bench.turn();
+    }
+    assert_eq!(bench.faults(), 0);
+    let replies = asker.hear(|event| match event {
+        Event::QueryReply(reply) => Some((reply.status, reply.more)),
+        _ => None,
+    });
+    assert_eq!(replies.iter().filter(|(status, _)| *status == ANSWER_LOST).count(), 1);
+    assert_eq!(replies.last(), Some(&(ANSWER_LOST, false)));
+}
+
+#[test]
+fn what_a_zone_commands_beyond_its_turns_cost_waits_for_the_next_and_is_not_lost() {
+    let mut bench = Bench::new();
+    let flowspace = (0..=255u8).map(|last| parse_match(&format!("ip,nw_dst=10.0.{last}.0/24")).unwrap());
+    let bounds = Bounds { flowspace: Some(flowspace.collect()), ..Bounds::default() };
+    let mut app = bench.attach(ATTACKER, "attacker", Grant::nothing().with_rules(bounds));
+    let (mut matching, mut instructions) = (Vec::new(), Vec::new());
+    write_match(&parse_match("ip,nw_dst=10.0.0.0/16").unwrap(), &mut matching);
+    write_instructions(&parse_instructions("drop").unwrap(), &mut instructions).unwrap();
+    let rule = FlowMod { matching: &matching, instructions: &instructions, ..FlowMod::ADD };
+    assert_eq!(app.command(100, What::FlowMod(rule)), 100);
+    bench.turn();
+    let first = app.hear(refusals).len();
+    assert!((1..20).contains(&first), "{first}");
+    assert_eq!(bench.worker.how_long_to_sleep(), Duration::ZERO);
+    let mut turns = 1;
+    let mut all = first;
+    while all < 100 {
+        assert!(turns < 100, "{all} of 100");
+        bench.turn();
+        all += app.hear(refusals).len();
+        turns += 1;
+    }
+    assert!(turns > 5);
+    bench.turn();
+    assert_eq!(bench.worker.how_long_to_sleep(), LONGEST_SLEEP);
+    assert_eq!(app.hear(refusals).len(), 0, "each is carried out once");
+}
+
+#[test]
+fn a_turn_reads_so_many_letters_and_no_more() {
+    let mut bench = Bench::new();
+    for ticket in 0..1_000 {
+        assert!(bench.line.send(ToWorker::AskCounts { ticket }).is_ok());
+    }
+    let counts = |bench: &mut Bench| {
+        bench.turn();
+        bench.reports.try_iter().filter(|report| matches!(report, FromWorker::Counts { .. })).count()
+    };
+    assert_eq!(counts(&mut bench), LETTERS_PER_TURN);
+    assert_eq!(bench.worker.how_long_to_sleep(), Duration::ZERO);
+    assert_eq!((1..5).map(|_| counts(&mut bench)).sum::<usize>(), 1_000 - LETTERS_PER_TURN);
+    assert_eq!(bench.worker.how_long_to_sleep(), LONGEST_SLEEP);
+}
+
+#[test]
+fn a_turn_takes_a_mebibyte_of_a_zones_commands() {
+    const TEXT_BYTES: usize = 60_000;
+    let mut bench = Bench::new();
+    let mut app = bench.attach_with(4 * RING_BYTES, ATTACKER, "attacker", Grant::nothing());
+    let log = What::Log(Log { level: 3, text: &"x".repeat(TEXT_BYTES) });
+    let said = app.command(1_000, log) as u64;
+    assert!(said > 60, "{said}");
+    bench.turn();
+    let most = COMMAND_BYTES_PER_TURN.div_ceil(TEXT_BYTES) as u64;
+    let first = bench.commands_of(ATTACKER);
+    assert!((1..=most).contains(&first), "{first} of {said}");
+    (0..10).for_each(|_| bench.turn());
+    assert_eq!(bench.commands_of(ATTACKER), said);
+}
+
+#[test]
+fn a_command_for_another_workers_switch_is_neither_refused_nor_counted_twice() {
+    let mut bench = Bench::new();
+    let poll = Poll::new().unwrap();
+    let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER_TOKEN).unwrap());
+    let (other, box_of_other) = WorkerLine::new(waker);
+    bench.worker.peers.push(other);
+    let mut app = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    assert_eq!(app.command(1, What::Barrier), 1);
+    bench.turn();
+    let counters = |bench: &Bench| bench.worker.dispatch.kernel.zone(ATTACKER).unwrap().counters;
+    assert_eq!((counters(&bench).commands, counters(&bench).refusals), (1, 1), "nobody has it");
+    let here = SwitchRecord {
+        datapath: DatapathId(1),
+        worker: 1,
+        peer: "127.0.0.1:1".parse().unwrap(),
+        tls: false,
+        version: Version::V1_3,
+        n_tables: 1,
+        n_buffers: 0,
+        desc: None,
+        ports: Vec::new(),
+        since_ms: 0,
+    };
+    assert!(bench.worker.roster.join(here, None).is_some());
+    assert_eq!(app.command(1, What::Barrier), 1);
+    bench.turn();
+    assert_eq!((counters(&bench).commands, counters(&bench).refusals), (1, 1), "the other counts it");
+    assert!(matches!(box_of_other.next(), Some(ToWorker::Forward { zone: ATTACKER, .. })));
+    assert_eq!(app.hear(refusals).len(), 1);
+}
+
+#[test]
+fn a_rule_is_whose_whose_add_was_sent_and_of_one_that_cannot_be_sent_nobodys() {
+    let mut bench = Bench::new();
+    let _switch = bench.come_up(DatapathId(1));
+    let mut victim = bench.attach(VICTIM, "victim", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let mut said = |app: &mut App, matching: &str| {
+        let mut bytes = Vec::new();
+        write_match(&parse_match(matching).unwrap(), &mut bytes);
+        assert_eq!(app.command(1, What::FlowMod(FlowMod { matching: &bytes, ..FlowMod::ADD })), 1);
+        bench.turn();
+        app.hear(refusals).concat()
+    };
+    assert_eq!(said(&mut victim, "ip,nw_dst=10.0.0.1"), "");
+    let refused = said(&mut attacker, "ip,nw_dst=10.0.0.1");
+    assert!(refused.contains("belongs to the app victim"), "{refused}");
+    let in_vain = said(&mut victim, "ipv6,ipv6_dst=::1");
+    assert!(in_vain.contains("1.0"), "{in_vain}");
+    assert_eq!(said(&mut attacker, "ipv6,ipv6_dst=::1"), in_vain, "it is not the victim's");
+}
+
+#[test]
+fn apps_hear_of_a_switch_when_it_has_said_which_rules_it_has_and_then_of_what_it_sent_meanwhile() {
+    let mut bench = Bench::new();
+    let mut app = bench.attach(VICTIM, "app", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let all = kind::bit(kind::SWITCH_UP) | kind::bit(kind::SWITCH_DOWN) | kind::bit(kind::PACKET_IN);
+    app.command(1, What::Subscribe(Subscribe { events: all, packets: &[] }));
+    bench.turn();
+    let mut heard = move || {
+        app.hear(|event| match event {
+            Event::SwitchUp(up) => Some(format!("{} is up", up.datapath)),
+            Event::SwitchDown(id) => Some(format!("{id} is down")),
+            Event::PacketIn(packet) => Some(format!("a packet by port {}", packet.in_port)),
+            _ => None,
+        })
+    };
+    let packet_in = |in_port| PacketIn {
+        buffer_id: NO_BUFFER,
+        total_len: 14,
+        reason: 0,
+        table_id: 0,
+        cookie: u64::MAX,
+        matching: Match::any().with(Field::InPort, PortNo(in_port)),
+        data: vec![0; 14],
+    };
+    let mut said = handshake(DatapathId(1));
+    for in_port in [5, 6] {
+        let body = Body::PacketIn(packet_in(in_port));
+        Message { version: Version::V1_0, xid: 9, body }.encode(&mut said).unwrap();
+    }
+    let switch = bench.connect(&said);
+    bench.turn_until(|worker| worker.dispatch.kernel.is_held(DatapathId(1)));
+    (0..3).for_each(|_| bench.turn());
+    assert_eq!(heard(), Vec::<String>::new());
+    bench.worker.dispatch.kernel.on_no_answer(DatapathId(1), Asked::Owners, Unanswered::Refused, 0);
+    bench.turn();
+    let up = "of:0000000000000001 is up";
+    assert_eq!(heard(), [up, "a packet by port 5", "a packet by port 6"]);
+    drop(switch);
+    bench.turn_until(|worker| worker.dispatch.kernel.switch(DatapathId(1)).is_none());
+    assert_eq!(heard(), ["of:0000000000000001 is down"]);
+}
+
+#[test]
+fn who_breaks_the_protocol_or_is_a_second_switch_of_an_id_that_is_up_is_in_the_records() {
+    let mut bench = Bench::new();
+    let mut first = bench.come_up(DatapathId(1));
+    let second = bench.connect(&handshake(DatapathId(1)));
+    bench.turn_until(|worker| worker.southbound.has_claims());
+    bench.worker.now_ms += 1;
+    let mut lives = Vec::new();
+    Message { version: Version::V1_0, xid: 1, body: Body::EchoReply(Vec::new()) }.encode(&mut lives).unwrap();
+    first.write_all(&lives).unwrap();
+    let second = second.local_addr().unwrap();
+    let stranger = bench.connect(b"GET / HTTP/1.1\r\n\r\n").local_addr().unwrap();
+    bench.turn_until(|worker| worker.southbound.sessions().count() == 1);
+    bench.worker.now_ms = TICK_MS;
+    bench.turn();
+    let told = |letter| if let FromWorker::Audit(records) = letter { records } else { Vec::new() };
+    let records: Vec<Record> = bench.reports.try_iter().flat_map(told).collect();
+    let of = |what: &str| records.iter().find(|record| record.what == what).unwrap();
+    let (refused, cut_off) = (of("switch_refused"), of("switch_cut_off"));
+    assert_eq!((refused.switch.as_deref(), refused.count), (Some("of:0000000000000001"), 1));
+    assert!(refused.text.starts_with(&format!("{second}: datapath id")), "{refused:?}");
+    assert_eq!((cut_off.switch.as_deref(), cut_off.count, records.len()), (None, 1, 2));
+    assert!(cut_off.text.starts_with(&stranger.to_string()), "{cut_off:?}");
+}
+
+#[path = "worker_load_tests.rs"]
+mod load;
+
+#[test]
+fn what_follows_from_commands_is_carried_out_in_its_order() {
+    let mut bench = Bench::new();
+    let mut app = bench.attach(VICTIM, "victim", Grant::nothing());
+    let limit = |used| Effect::SoftLimit {
+        zone: VICTIM,
+        datapath: DatapathId(1),
+        kind: QuotaKind::CommandsPerS,
+        used,
+        soft: 1,
+        hard: 9,
+    };
+    bench.worker.dispatch.effects.extend((1..=5).map(limit));
+    bench.worker.carry_out_effects();
+    bench.turn();
+    let heard = app.hear(|event| match event {
+        Event::SoftLimit(limit) => Some(limit.used),
+        _ => None,
+    });
+    assert_eq!(heard, [1, 2, 3, 4, 5]);
+}

@@ -1,0 +1,46 @@
+//! Asking a running node: one question over its Unix socket, one answer.
+//!
+//! Never starts a node. A node that is not there is said to be, with what to do.
+
+use crate::contract::{Answer, Question};
+use crate::place::{check_folder, shared_folder};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long an answer is waited for: longer than the node itself waits for its switches.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Asks, and waits for the answer. An error is a sentence for the operator.
+pub fn ask(socket: &Path, question: &Question) -> Result<Answer, String> {
+    check_place(socket)?;
+    let stream = UnixStream::connect(socket).map_err(|error| {
+        format!(
+            "no node answers at {} ({error}): start one with `burnet run`, or name its socket with --socket PATH",
+            socket.display()
+        )
+    })?;
+    let trouble = |error: std::io::Error| format!("the node at {} did not answer: {error}", socket.display());
+    stream.set_read_timeout(Some(PATIENCE)).map_err(trouble)?;
+    let mut line = serde_json::to_string(question).map_err(|error| error.to_string())?;
+    line.push('\n');
+    (&stream).write_all(line.as_bytes()).map_err(trouble)?;
+    let mut answer = String::new();
+    BufReader::new(&stream).read_line(&mut answer).map_err(trouble)?;
+    if answer.is_empty() {
+        return Err(format!("the node at {} ended before it answered", socket.display()));
+    }
+    serde_json::from_str(&answer).map_err(|error| {
+        format!("the node at {} is of another version than this program: {error}", socket.display())
+    })
+}
+
+/// Whoever made the folder of a user who has none answers in it. A folder that is not there is nobody's; any other is the operator's own word.
+fn check_place(path: &Path) -> Result<(), String> {
+    let shared = shared_folder(rustix::process::geteuid().as_raw());
+    match path.parent() {
+        Some(folder) if folder == shared && folder.exists() => check_folder(folder),
+        _ => Ok(()),
+    }
+}
