@@ -3,6 +3,7 @@
 //! Never measures anything itself.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What an experiment may use.
@@ -32,11 +33,27 @@ impl Lab {
         self.burnet.parent().map(|folder| folder.join(name)).filter(|path| path.is_file())
     }
 
-    /// The misbehaving app as a shared object.
+    /// The misbehaving app as a program, which the laboratory writes into a folder beside the binary.
+    ///
+    /// # Errors
+    /// The laboratory is not beside the binary, or cannot write there.
+    pub fn misbehaving_program(&self) -> Result<PathBuf, String> {
+        let laboratory = self.beside("burnet-lab").ok_or_else(|| {
+            "burnet-lab is not beside the binary: cargo build -p lab, in the binary's profile".to_owned()
+        })?;
+        let folder = self.burnet.with_file_name("lab-apps");
+        let written = Command::new(laboratory).arg("apps").arg(&folder).stdout(Stdio::null()).status();
+        match written {
+            Ok(status) if status.success() => Ok(folder.join("misbehaving")),
+            _ => Err(format!("burnet-lab cannot write its apps into {}", folder.display())),
+        }
+    }
+
+    /// The same as a shared object, which can be loaded into a kernel.
     ///
     /// # Errors
     /// It was not built.
-    pub fn misbehaving(&self) -> Result<PathBuf, String> {
+    pub fn misbehaving_object(&self) -> Result<PathBuf, String> {
         self.beside("examples/libmisbehaving_shared.so").ok_or_else(|| {
             "the misbehaving app is not there as a shared object: cargo build -p experiments --examples, in the binary's profile".to_owned()
         })

@@ -15,9 +15,9 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     Err(format!("cannot run {}: {error}", binary.display()))
 }
 
-/// Builds `burnet` and asks Cargo where it lies; none when it does not compile (Cargo has said why).
+/// Builds `burnet` with the laboratory beside it, and asks Cargo where it lies; none when they do not compile (Cargo has said why).
 fn built_binary() -> Result<Option<PathBuf>, String> {
-    binary_after(&["build", "--package", "burnet"])
+    binary_after(&["build", "--package", "burnet", "--package", "lab"])
 }
 
 /// Where `burnet` lies after Cargo did what `words` say; none when that failed or made no such binary.

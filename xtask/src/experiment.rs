@@ -11,15 +11,25 @@ use std::process::{Command, ExitCode};
 const PAINTER: (&str, &str) = ("rsvg-convert", "librsvg2-bin");
 
 /// What is measured, and who measures. The app in a program of its own is one of the zones that are measured.
-const PROGRAMS: [&str; 8] =
-    ["build", "--package", "burnet", "--package", "hub", "--package", "experiments", "--bins"];
+const PROGRAMS: [&str; 10] = [
+    "build",
+    "--package",
+    "burnet",
+    "--package",
+    "lab",
+    "--package",
+    "hub",
+    "--package",
+    "experiments",
+    "--bins",
+];
 
 /// The misbehaving app as a shared object, for the baseline.
 const SHARED_OBJECTS: [&str; 4] = ["build", "--package", "experiments", "--examples"];
 
 /// What running an experiment does, for somebody who only lists them.
 const WOULD: &str = "\
-`cargo xtask experiment rosemary NAME|all` builds burnet, hub and the experiments as releases. It runs one experiment after the other, each \
+`cargo xtask experiment rosemary NAME|all` builds burnet, burnet-lab, hub and the experiments as releases. It runs one experiment after the other, each \
 against its own nodes on this machine. It writes NAME.json, NAME.svg and NAME.png into experiments/rosemary/results. With --short it does a quick \
 run and writes nothing there. With --install it first installs librsvg2-bin, which makes the PNG files; this needs root.";
 

@@ -52,6 +52,21 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("burnet-sdk", &["flow", "abi", "ring", "zone", "monitor-channel"]),
     // A service like any other, whose judging is the package crate's own: the monitor judges by it too while the service is silent.
     ("security", &["burnet-sdk", "package"]),
+    // The laboratory knows the node's program as operators do, and of its library what the operator's commands share.
+    (
+        "lab",
+        &[
+            "burnet",
+            "burnet-sdk",
+            "emulator",
+            "flow",
+            "load",
+            "misbehaving",
+            "monitor",
+            "monitor-channel",
+            "openflow",
+        ],
+    ),
     // These look at Burnet from outside, as an operator does; the experiments with emulated switches around it.
     ("experiments", &["emulator"]),
     ("xtask", &[]),
@@ -147,7 +162,10 @@ fn is_app(member: &Member) -> bool {
     ["apps/", "services/"].iter().any(|folder| member.folder.starts_with(folder))
 }
 
-/// None when the crate may know all (`burnet` alone).
+/// What is in no node: the production binary has no hostile code and nothing that makes load. Those who build on it are kept out by the table.
+const NOT_IN_A_NODE: [&str; 4] = ["emulator", "lab", "load", "misbehaving"];
+
+/// None when the crate may know all but [`NOT_IN_A_NODE`] (`burnet` alone).
 fn may_know(member: &Member) -> Option<Result<&'static [&'static str], String>> {
     if member.name == "burnet" {
         return None;
@@ -166,7 +184,14 @@ fn may_know(member: &Member) -> Option<Result<&'static [&'static str], String>> 
 
 fn forbidden_edges(member: &Member) -> Vec<String> {
     let allowed = match may_know(member) {
-        None => return Vec::new(),
+        None => {
+            let wrong =
+                |edge: &&tree::Edge| edge.ours && !edge.dev && NOT_IN_A_NODE.contains(&edge.to.as_str());
+            let edges = member.edges.iter().filter(wrong);
+            return edges
+                .map(|edge| format!("{} -> {}: it belongs to the laboratory", member.name, edge.to))
+                .collect();
+        }
         Some(Err(unknown)) => return vec![unknown],
         Some(Ok(allowed)) => allowed,
     };
@@ -316,6 +341,7 @@ mod tests {
         check(with_edges(sound("crates", "southbound"), [ours("openflow"), ours("abi")]), "");
         check(with_edges(sound("crates", "burnet"), [ours("openflow"), ours("kernel")]), "");
         check(with_edges(sound("apps", "hub"), [ours("burnet-sdk")]), "");
+        check(with_edges(sound("crates", "burnet"), [ours("misbehaving")]), "burnet -> misbehaving:");
     }
 
     #[test]

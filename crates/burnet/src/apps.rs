@@ -2,10 +2,6 @@
 //!
 //! Never starts one: the monitor starts processes, and a worker loads what is trusted.
 
-mod bystander;
-mod port_echo;
-mod scribbler;
-
 use crate::config::{self, BuiltInApp};
 use crate::services;
 use abi::table::AppTable;
@@ -18,57 +14,30 @@ use zone::trusted::{TrustedApp, TrustedCode};
 /// An app within the binary.
 struct BuiltIn {
     about: BuiltInApp,
-    /// None where it would be foolish to run it inside the kernel.
-    table: Option<AppTable>,
+    table: AppTable,
     run: fn() -> ExitCode,
 }
 
-const BUILT_IN: [BuiltIn; 7] = [
+const BUILT_IN: [BuiltIn; 3] = [
     BuiltIn {
-        about: offered("firewall", include_str!("../../../apps/firewall/app.toml")),
-        table: Some(burnet_sdk::table::<firewall::Firewall>()),
+        about: app("firewall", include_str!("../../../apps/firewall/app.toml")),
+        table: burnet_sdk::table::<firewall::Firewall>(),
         run: burnet_sdk::run::<firewall::Firewall>,
     },
     BuiltIn {
-        about: offered("hub", include_str!("../../../apps/hub/app.toml")),
-        table: Some(burnet_sdk::table::<hub::Hub>()),
+        about: app("hub", include_str!("../../../apps/hub/app.toml")),
+        table: burnet_sdk::table::<hub::Hub>(),
         run: burnet_sdk::run::<hub::Hub>,
     },
     BuiltIn {
-        about: offered("learning-switch", include_str!("../../../apps/learning-switch/app.toml")),
-        table: Some(burnet_sdk::table::<learning_switch::LearningSwitch>()),
+        about: app("learning-switch", include_str!("../../../apps/learning-switch/app.toml")),
+        table: burnet_sdk::table::<learning_switch::LearningSwitch>(),
         run: burnet_sdk::run::<learning_switch::LearningSwitch>,
-    },
-    // These three are for `burnet attack`.
-    BuiltIn {
-        about: for_trials("bystander", include_str!("apps/bystander.toml")),
-        table: Some(burnet_sdk::table::<bystander::Bystander>()),
-        run: burnet_sdk::run::<bystander::Bystander>,
-    },
-    BuiltIn {
-        about: for_trials("misbehaving", include_str!("../../../apps/misbehaving/app.toml")),
-        table: None,
-        run: burnet_sdk::run::<misbehaving::Misbehaving>,
-    },
-    BuiltIn {
-        about: for_trials("misbehaving-ring", include_str!("apps/misbehaving-ring.toml")),
-        table: None,
-        run: scribbler::run,
-    },
-    // And this for `burnet bench`.
-    BuiltIn {
-        about: for_trials("port-echo", include_str!("apps/port-echo.toml")),
-        table: Some(burnet_sdk::table::<port_echo::PortEcho>()),
-        run: burnet_sdk::run::<port_echo::PortEcho>,
     },
 ];
 
-const fn offered(name: &'static str, manifest: &'static str) -> BuiltInApp {
-    BuiltInApp { name, manifest, is_offered: true }
-}
-
-const fn for_trials(name: &'static str, manifest: &'static str) -> BuiltInApp {
-    BuiltInApp { name, manifest, is_offered: false }
+const fn app(name: &'static str, manifest: &'static str) -> BuiltInApp {
+    BuiltInApp { name, manifest }
 }
 
 /// The apps within the binary.
@@ -104,10 +73,7 @@ fn built_in(name: &str) -> Result<&'static BuiltIn, String> {
 /// The code of an app that is to run in the kernel's process.
 pub fn trusted_code(source: &AppSource) -> Result<TrustedCode, String> {
     match source {
-        AppSource::BuiltIn(name) => match built_in(name)?.table {
-            Some(table) => Ok(TrustedCode::built_in(table)),
-            None => Err(format!("{name} runs in a process of its own only")),
-        },
+        AppSource::BuiltIn(name) => Ok(TrustedCode::built_in(built_in(name)?.table)),
         AppSource::SharedObject(path) => TrustedCode::load(path).map_err(|fault| fault.to_string()),
         AppSource::Executable(path) | AppSource::Python(path) => {
             Err(format!("{} is a program of its own and cannot run trusted", path.display()))
@@ -179,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_asks_for_no_more_than_its_work_and_priorities_do_not_meet() {
+    fn each_asks_for_no_more_than_its_work_and_priorities_do_not_meet() {
         let asks = |name: &str| {
             let app = ALL.iter().find(|app| app.name == name).unwrap();
             Manifest::parse(app.manifest).unwrap().asks().into_iter().map(|ask| ask.name).collect::<Vec<_>>()
@@ -187,10 +153,8 @@ mod tests {
         assert_eq!(asks("hub"), ["packet.in", "packet.out"]);
         assert_eq!(asks("learning-switch"), ["packet.in", "packet.out", "rule.write", "view.read"]);
         assert_eq!(asks("firewall"), ["rule.write", "view.read"]);
-        let offered: Vec<_> = ALL.iter().filter(|app| app.is_offered).collect();
-        assert_eq!(offered.len(), 3);
         let rules =
-            offered.iter().filter_map(|app| Manifest::parse(app.manifest).unwrap().capabilities.rule_write);
+            ALL.iter().filter_map(|app| Manifest::parse(app.manifest).unwrap().capabilities.rule_write);
         let mut ranges: Vec<_> = rules.map(|rules| rules.priority.unwrap()).collect();
         ranges.sort_by_key(|range| range.low);
         assert!(ranges.windows(2).all(|two| two[0].high < two[1].low), "{ranges:?}");
@@ -203,13 +167,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_within_can_run_trusted_unless_it_is_made_to_do_harm() {
+    fn what_is_within_can_run_trusted() {
         for name in NAMES {
             let code = trusted_code(&AppSource::BuiltIn(name.into()));
-            match name.starts_with("misbehaving") {
-                true => assert!(code.is_err(), "{name}"),
-                false => assert!(code.unwrap().start(b"{}").is_ok(), "{name}"),
-            }
+            assert!(code.unwrap().start(b"{}").is_ok(), "{name}");
         }
     }
 }

@@ -13,13 +13,13 @@ pub mod incidents;
 pub mod package;
 pub mod tls;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use emulator::Topology;
 use flow::DatapathId;
 
 use self::audit::AuditArgs;
@@ -29,11 +29,8 @@ use self::package::{
     InstalledArgs, KeyArgs, RevokeArgs,
 };
 use self::tls::TlsArgs;
-use crate::commands::attack::AttackArgs;
-use crate::commands::bench::args::BenchArgs;
-use crate::commands::emulate::EmulateArgs;
 pub use crate::config::RunArgs;
-use crate::config::{AppArgument, ConfigError, OpenFlowVersion};
+use crate::config::{AppArgument, ConfigError};
 use crate::ofp::OfpArgs;
 
 /// Control OpenFlow switches, and run network apps without trusting them
@@ -61,10 +58,9 @@ pub enum Commanded {
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
     /// Show Burnet at work on a small emulated network; needs no privileges
-    #[command(after_help = DEMO_EXAMPLES)]
-    Demo(DemoArgs),
+    Demo(LaboratoryArgs),
     /// Run a network of emulated switches and hosts against any controller; needs no privileges
-    Emulate(EmulateArgs),
+    Emulate(LaboratoryArgs),
     /// Have the running node read its configuration anew; what changed holds at once, and no session ends
     #[command(after_help = RELOAD_EXAMPLES)]
     Reload(ReloadArgs),
@@ -72,9 +68,9 @@ pub enum Commanded {
     #[command(after_help = EXPLAIN_EXAMPLES)]
     ExplainGrant(ExplainGrantArgs),
     /// Try every attack of an app or a switch against a node, and print which of them held
-    Attack(AttackArgs),
+    Attack(LaboratoryArgs),
     /// Measure a controller: how many packet-ins it answers, and how fast
-    Bench(BenchArgs),
+    Bench(LaboratoryArgs),
     /// Make, package, sign, install, list and steer apps
     App(AppArgs),
     /// Show what went wrong on this machine's node, who did it, and what was seen
@@ -166,31 +162,13 @@ pub struct ExplainGrantArgs {
     pub grant_all: bool,
 }
 
-const DEMO_EXAMPLES: &str = "\
-Examples:
-  burnet demo                              four hosts on three switches; stays up until Ctrl-C
-  burnet demo --once                       end when all pairs of hosts have pinged: exit code 0 only if all did
-  burnet demo --topo linear,4 --version 1.0
-  burnet demo --app hub=trusted";
-
-/// `burnet demo`.
-#[derive(Clone, Debug, PartialEq, Args)]
-pub struct DemoArgs {
-    /// End when all pairs of hosts have pinged each other
-    #[arg(long)]
-    pub once: bool,
-    /// The network, in Mininet's words: single,HOSTS or linear,SWITCHES or tree,DEPTH,FANOUT
-    #[arg(long, value_name = "TOPOLOGY", default_value = "tree,2")]
-    pub topo: Topology,
-    /// The version of OpenFlow that the switches speak
-    #[arg(long, value_name = "VERSION", default_value = "1.3")]
-    pub version: OpenFlowVersion,
-    /// The app that controls the network, as in burnet run (repeat for more)
-    #[arg(long = "app", value_name = "NAME[=trusted]", default_value = "learning-switch")]
-    pub apps: Vec<AppArgument>,
-    /// As in burnet run
-    #[arg(long)]
-    pub grant_all: bool,
+/// `burnet demo`, `emulate`, `attack` and `bench`, which are the laboratory's.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+#[command(disable_help_flag = true)]
+pub struct LaboratoryArgs {
+    /// As burnet-lab takes them; --help shows them
+    #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<OsString>,
 }
 
 /// `burnet app`.
@@ -483,8 +461,6 @@ mod tests {
         refused("burnet run --workers 33", "33 is not in 1..=32");
         refused("burnet run --log loud", "[possible values: error, warn, info, debug, trace]");
         refused("burnet run --lisen :1", "a similar argument exists: '--listen'");
-        refused("burnet demo --topo square,4", "square");
-        refused("burnet demo --version 1.4", "[possible values: 1.0, 1.3]");
         refused("burnet flows of:xyz", "of:xyz");
         refused("burnet app new", "<NAME>");
         refused("burnet completion tcsh", "possible values: bash");
@@ -523,15 +499,19 @@ mod tests {
     }
 
     #[test]
-    fn the_demo_shows_a_learning_switch_if_nothing_else_is_said() {
-        let Commanded::Demo(demo) = parse("burnet demo --once").unwrap() else { panic!("another command") };
-        assert_eq!((demo.topo.switches.len(), demo.topo.hosts.len()), (3, 4));
-        assert_eq!(demo.version, OpenFlowVersion::V1_3);
-        assert_eq!(demo.apps, ["learning-switch".parse().unwrap()]);
-        let Commanded::Demo(demo) = parse("burnet demo --app hub").unwrap() else {
-            panic!("another command")
-        };
-        assert_eq!(demo.apps, ["hub".parse().unwrap()]);
+    fn what_follows_a_command_of_the_laboratory_is_the_laboratorys() {
+        for line in
+            ["burnet bench --help", "burnet demo -h", "burnet emulate -- --topo", "burnet attack --no-such x"]
+        {
+            let command = parse(line).unwrap();
+            assert!(
+                matches!(
+                    &command,
+                    Commanded::Bench(_) | Commanded::Demo(_) | Commanded::Emulate(_) | Commanded::Attack(_)
+                ),
+                "{line}: {command:?}"
+            );
+        }
     }
 
     #[test]

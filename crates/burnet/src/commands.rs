@@ -3,24 +3,19 @@
 //! Never parses arguments (that is `cli`), and never does what a part of a node does.
 
 pub mod app;
-pub mod attack;
 pub mod audit;
-pub mod bench;
-pub mod demo;
-pub mod emulate;
 pub mod explain_grant;
 pub mod flows;
 pub mod incidents;
 pub mod key;
 pub mod logs;
-pub mod own_node;
 pub mod package;
 pub mod reload;
 pub mod run;
 pub mod safe_mode;
-mod stage;
+pub mod stop_signal;
 pub mod switches;
-mod table;
+pub mod table;
 pub mod tls;
 pub mod top;
 
@@ -46,7 +41,11 @@ fn unexpected() -> CommandError {
     )
 }
 
-fn json<T: Serialize>(value: &T) -> Result<String, CommandError> {
+/// A value as JSON for people, with a line break at its end.
+///
+/// # Errors
+/// It cannot be printed.
+pub fn json<T: Serialize>(value: &T) -> Result<String, CommandError> {
     serde_json::to_string_pretty(value)
         .map(|text| text + "\n")
         .map_err(|error| CommandError::DidNotWork(format!("the answer cannot be printed: {error}")))

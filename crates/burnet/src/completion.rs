@@ -4,19 +4,24 @@
 //! It installs nothing.
 
 use clap::{Command, CommandFactory};
+use clap_complete::Shell;
 
 use crate::cli::{Cli, CompletionArgs};
 
 /// The script for the shell.
 pub fn completion(args: &CompletionArgs) -> String {
+    script(args.shell, &Cli::command())
+}
+
+/// The script for a shell and the whole command line: this program's, or with the laboratory's commands in it.
+pub fn script(shell: Shell, whole: &Command) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut for_operators(), "burnet", &mut script);
+    clap_complete::generate(shell, &mut for_operators(whole), "burnet", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
 /// The command line without what is hidden: the generators offer everything that they are given.
-fn for_operators() -> Command {
-    let whole = Cli::command();
+fn for_operators(whole: &Command) -> Command {
     let subcommands = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let arguments = whole.get_arguments().cloned();
     let visible = Command::new("burnet").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
@@ -27,7 +32,6 @@ fn for_operators() -> Command {
 mod tests {
     use super::*;
     use clap::ValueEnum;
-    use clap_complete::Shell;
 
     #[test]
     fn every_shell_completes_commands_and_options_and_none_that_is_hidden() {

@@ -14,6 +14,7 @@ pub mod commands;
 pub mod completion;
 pub mod doctor;
 pub mod interpreter;
+pub mod laboratory;
 pub mod new_app;
 pub mod ofp;
 pub mod services;

@@ -3,11 +3,11 @@
 use burnet::cli::package::KeyCommand;
 use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
 use burnet::commands::{
-    app, attack, audit, bench, demo, emulate, explain_grant, flows, incidents, key, logs, package, reload,
-    run, safe_mode, switches, tls, top,
+    app, audit, explain_grant, flows, incidents, key, logs, package, reload, run, safe_mode, switches, tls,
+    top,
 };
 use burnet::visible::{Visible, visible};
-use burnet::{apps, completion, doctor, new_app, node, ofp};
+use burnet::{apps, completion, doctor, laboratory, new_app, node, ofp};
 use clap::Parser;
 use monitor::Verb;
 use std::io::Write;
@@ -20,10 +20,9 @@ fn main() -> ExitCode {
         Commanded::Run(args) => run::run(&args),
         Commanded::Reload(args) => reload::reload(&args).and_then(print),
         Commanded::ExplainGrant(args) => explain_grant::explain_grant(&args).and_then(print),
-        Commanded::Demo(args) => demo::demo(&args),
-        Commanded::Emulate(args) => emulate::emulate(&args),
-        Commanded::Attack(args) => attack::attack(&args),
-        Commanded::Bench(args) => bench::bench(&args),
+        Commanded::Demo(_) | Commanded::Emulate(_) | Commanded::Attack(_) | Commanded::Bench(_) => {
+            Err(laboratory::replace_this_process())
+        }
         Commanded::Switches(args) => switches::switches(&args).and_then(print),
         Commanded::Flows(args) => flows::flows(&args).and_then(print),
         Commanded::Ofp(args) => ofp::run(&args, std::io::stdin().lock(), std::io::stdout().lock())
@@ -45,6 +44,8 @@ fn main() -> ExitCode {
             let (text, code) = doctor::doctor(&args, run::try_zone());
             print(text).map(|_| code)
         }
+        // It knows the options of its own commands too.
+        Commanded::Completion(_) if laboratory::is_installed() => Err(laboratory::replace_this_process()),
         Commanded::Completion(args) => print(completion::completion(&args)),
     };
     done.unwrap_or_else(|error| {

@@ -261,8 +261,10 @@ fn what_an_app_tries_of_the_machine_is_kept_with_its_name_and_how_often() {
         ("read-files", "reading /etc/shadow is not granted by fs.read"),
         ("signals", "the system call kill is not let through"),
     ] {
+        let program = Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples").join("misbehaving");
         let settings = format!(
-            "[app.misbehaving.settings]\nattack = \"{attack}\"\nfiles = [\"/etc/shadow\"]\nprocesses = [1]\n"
+            "[app.misbehaving]\npath = '{}'\n[app.misbehaving.capabilities]\n'view.read' = true\n[app.misbehaving.settings]\nattack = \"{attack}\"\nfiles = [\"/etc/shadow\"]\nprocesses = [1]\n",
+            program.display()
         );
         let node = Node::start_with(&folder, &settings, &["--app", "misbehaving"]);
         let kept = |folder: &Folder| {

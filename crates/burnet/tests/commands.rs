@@ -41,8 +41,6 @@ fn what_cannot_be_run_is_refused_in_one_sentence() {
     refuses(&["run", "--app", "/nowhere/mine"], "/nowhere/mine cannot be used");
     refuses(&["run", "--config", "/nowhere.toml"], "/nowhere.toml cannot be read");
     refuses(&["run", "--tls-cert", "c.pem"], "add --tls-key FILE");
-    refuses(&["demo", "--once", "--app", "hup"], "there is no built-in app hup");
-    refuses(&["demo", "--once", "--app", "/bin/true=trusted"], "cannot run trusted");
     refuses(&["app", "new", "../mine"], "\"../mine\" cannot be an app's name");
     refuses(&["app", "new", "mine", "--sdk", "/nowhere"], "/nowhere is not Burnet's SDK");
 }

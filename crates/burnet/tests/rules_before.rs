@@ -7,7 +7,7 @@ use burnet::node::operator::{Answer, AppView, FlowView, Question, RulesBeforeVie
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
 use monitor::{AppState, Verb};
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the firewall blocks, and what the other app would let through.
 const CONFIGURATION: &str = "[app.firewall.settings]\nblock = ['ip,nw_src=10.0.0.1,nw_dst=10.0.0.4']\n\
-    [app.misbehaving.settings]\nattack = 'replace-others'\nagain = true\n";
+    [app.misbehaving.capabilities]\n'rule.write' = true\n'view.read' = true\n\
+    [app.misbehaving.settings]\nattack = 'replace-others'\nagain = true\n[app.misbehaving]\n";
 
 struct Node {
     child: Child,
@@ -29,7 +30,9 @@ impl Node {
     fn start(name: &str) -> Node {
         let folder = std::env::temp_dir().join(format!("burnet-before-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("burnet.toml"), CONFIGURATION).unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples").join("misbehaving");
+        let configuration = format!("{CONFIGURATION}path = '{}'\n", program.display());
+        std::fs::write(folder.join("burnet.toml"), configuration).unwrap();
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_burnet"))
             .args([

@@ -23,8 +23,6 @@ pub struct BuiltInApp {
     pub name: &'static str,
     /// Its `app.toml`.
     pub manifest: &'static str,
-    /// Whether it is there for operators. The others are there for `burnet attack` and `burnet bench`, and nobody is pointed to them.
-    pub is_offered: bool,
 }
 
 /// An `--app`.

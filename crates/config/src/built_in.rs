@@ -13,5 +13,5 @@ pub(crate) const APPS: &[BuiltInApp] = &[
 pub(crate) const WITHIN: BuiltIn = BuiltIn { apps: APPS, services: |_| Vec::new() };
 
 const fn app(name: &'static str, manifest: &'static str) -> BuiltInApp {
-    BuiltInApp { name, manifest, is_offered: true }
+    BuiltInApp { name, manifest }
 }

@@ -674,7 +674,7 @@ fn app_spec(
 }
 
 fn no_such_app(name: &str, built_in: &[BuiltInApp]) -> String {
-    let offered: Vec<&str> = built_in.iter().filter(|app| app.is_offered).map(|app| app.name).collect();
+    let offered: Vec<&str> = built_in.iter().map(|app| app.name).collect();
     let meant = package::toml_text::nearest(name, &offered)
         .map_or(String::new(), |near| format!("; did you mean {near}?"));
     format!(

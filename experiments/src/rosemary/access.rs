@@ -67,16 +67,17 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
 
 fn configuration(lab: &Lab, kind: Kind, tried: &str) -> Result<String, String> {
     let (path, grants) = match kind {
-        Kind::Burnet => (String::new(), ""),
+        Kind::Burnet => (lab.misbehaving_program()?, ""),
         Kind::Monolithic => (
-            format!("path = \"{}\"\n", lab.misbehaving()?.display()),
+            lab.misbehaving_object()?,
             "[app.misbehaving.capabilities]\n\"packet.in\" = true\n\"rule.write\" = true\n\"rule.write.others\" = true\n\"view.read\" = true\n",
         ),
     };
     Ok(format!(
         "[app.firewall]\n[app.firewall.settings]\nblock = [\"ip,nw_src=10.0.0.1,nw_dst=10.0.0.4\"]\n[app.learning-switch]\n\
-         [app.misbehaving]\n{path}{grants}[app.misbehaving.settings]\nattack = \"{tried}\"\nquiet_s = 1\nprocesses = [{}]\n\
+         [app.misbehaving]\npath = \"{}\"\n{grants}[app.misbehaving.settings]\nattack = \"{tried}\"\nquiet_s = 1\nprocesses = [{}]\n\
          files = [\"/etc/shadow\", \"FOLDER/burnet.toml\", \"FOLDER/node.log\"]\n",
+        path.display(),
         std::process::id()
     ))
 }

@@ -73,13 +73,14 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
 }
 
 fn configuration(lab: &Lab, case: Case) -> Result<String, String> {
-    let misbehaving = match case.kind {
-        Kind::Burnet => String::new(),
-        Kind::Monolithic => format!("path = \"{}\"\n", lab.misbehaving()?.display()),
+    let path = match case.kind {
+        Kind::Burnet => lab.misbehaving_program()?,
+        Kind::Monolithic => lab.misbehaving_object()?,
     };
     Ok(format!(
         "[app.firewall]\n[app.firewall.settings]\nblock = [\"ip,nw_src=10.0.0.1\"]\n[app.hub]\n\
-         [app.misbehaving]\n{misbehaving}[app.misbehaving.settings]\nattack = \"exit\"\nquiet_s = 2\n"
+         [app.misbehaving]\npath = \"{}\"\n[app.misbehaving.settings]\nattack = \"exit\"\nquiet_s = 2\n",
+        path.display()
     ))
 }
 

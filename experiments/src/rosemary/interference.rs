@@ -126,7 +126,7 @@ fn rate(lab: &Lab, attack: Option<&str>) -> Result<f64, String> {
 fn configuration(lab: &Lab, attack: Option<&str>) -> Result<String, String> {
     let innocent = "[node]\nlog = \"error\"\n[app.learning-switch]\n".to_owned();
     let Some(attack) = attack else { return Ok(innocent) };
-    let path = lab.misbehaving()?;
+    let path = lab.misbehaving_object()?;
     Ok(format!(
         "{innocent}[app.misbehaving]\npath = \"{}\"\n{LIMITS}[app.misbehaving.settings]\nattack = \"{attack}\"\nagain = true\nquiet_s = 1\n",
         path.display()

@@ -42,8 +42,9 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
 
 fn watch(lab: &Lab, attack: &'static str) -> Result<Seen, String> {
     let configuration = format!(
-        "[app.firewall]\n[app.misbehaving]\n[app.misbehaving.limits]\ncpu_percent = {CPU_PERCENT}\nopen_files = {OPEN_FILES}\n\
-         processes = {PROCESSES}\n[app.misbehaving.settings]\nattack = \"{attack}\"\nquiet_s = 1\n"
+        "[app.firewall]\n[app.misbehaving]\npath = \"{}\"\n[app.misbehaving.limits]\ncpu_percent = {CPU_PERCENT}\nopen_files = {OPEN_FILES}\n\
+         processes = {PROCESSES}\n[app.misbehaving.settings]\nattack = \"{attack}\"\nquiet_s = 1\n",
+        lab.misbehaving_program()?.display()
     );
     let node = Node::start(lab, Kind::Burnet, &configuration)?;
     node.wait(&["firewall", "misbehaving"])?;

@@ -60,12 +60,13 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
 
 fn configuration(lab: &Lab, kind: Kind, limit_bytes: u64) -> Result<String, String> {
     let path = match kind {
-        Kind::Burnet => String::new(),
-        Kind::Monolithic => format!("path = \"{}\"\n", lab.misbehaving()?.display()),
+        Kind::Burnet => lab.misbehaving_program()?,
+        Kind::Monolithic => lab.misbehaving_object()?,
     };
     Ok(format!(
-        "[app.firewall]\n[app.misbehaving]\n{path}[app.misbehaving.limits]\nmemory_bytes = {limit_bytes}\n\
+        "[app.firewall]\n[app.misbehaving]\npath = \"{}\"\n[app.misbehaving.limits]\nmemory_bytes = {limit_bytes}\n\
          [app.misbehaving.settings]\nattack = \"memory-leak\"\nleak_pause_ms = {}\n",
+        path.display(),
         lab.times(4, 1)
     ))
 }

@@ -149,7 +149,7 @@ fn abort_in_the_kernel(lab: &Lab) -> Result<Culprit, String> {
     let configuration = format!(
         "[node]\nlog = \"error\"\n[app.hub]\nzone = \"trusted\"\n[app.misbehaving]\nzone = \"trusted\"\npath = \"{}\"\n\
          [app.misbehaving.settings]\nattack = \"abort\"\nquiet_s = 1\n",
-        lab.misbehaving()?.display()
+        lab.misbehaving_object()?.display()
     );
     let node = Node::start(lab, Kind::Burnet, &configuration)?;
     let controller = node.wait(&["hub"])?;

@@ -42,7 +42,8 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
 
 fn watch(lab: &Lab, percent: u8) -> Result<Seen, String> {
     let configuration = format!(
-        "[limits]\ntable_fill_percent = {percent}\n[app.firewall]\n[app.misbehaving]\n[app.misbehaving.settings]\nattack = \"table-flood\"\nagain = true\n"
+        "[limits]\ntable_fill_percent = {percent}\n[app.firewall]\n[app.misbehaving]\npath = \"{}\"\n[app.misbehaving.settings]\nattack = \"table-flood\"\nagain = true\n",
+        lab.misbehaving_program()?.display()
     );
     let node = Node::start(lab, Kind::Burnet, &configuration)?;
     let controller = node.wait(&["firewall"])?;

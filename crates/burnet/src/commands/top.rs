@@ -15,7 +15,7 @@ use monitor::{AppState, AppStatus, ZoneKind};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use zone::{Resource, Sample};
 
-use super::stage::StopSignal;
+use super::stop_signal::StopSignal;
 use super::table::{columns, line};
 use super::{ask, json, unexpected};
 use crate::cli::{AppTopArgs, CommandError, TopOrder};

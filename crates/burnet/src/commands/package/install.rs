@@ -205,7 +205,7 @@ fn others(state: &State, but: &AppName) -> Vec<Other> {
         let rules = capabilities.rule_write.filter(|_| record.granted.contains("rule.write"));
         Some(Other { name: other.to_string(), files, rules })
     });
-    let offered = apps::ALL.iter().filter(|app| app.is_offered).filter_map(|app| {
+    let offered = apps::ALL.iter().filter_map(|app| {
         let rules = Manifest::parse(app.manifest).ok()?.capabilities.rule_write;
         Some(Other { name: app.name.to_owned(), files: Files::default(), rules })
     });

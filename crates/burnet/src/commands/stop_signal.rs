@@ -1,0 +1,88 @@
+//! The signal by which an operator ends a command that stays up.
+//!
+//! In: SIGINT, SIGTERM, SIGHUP. Out: that one came. It ends nothing by itself.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use crate::cli::CommandError;
+
+/// Why something was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotDone {
+    /// The signal came first.
+    ToldToStop,
+    /// It panicked.
+    Panicked,
+}
+
+/// The operator's wish that the command ends.
+pub struct StopSignal {
+    stopped: Receiver<()>,
+}
+
+impl StopSignal {
+    /// From now on SIGINT (Ctrl-C), SIGTERM and SIGHUP are heard here instead of ending the process.
+    pub fn listen() -> Result<StopSignal, CommandError> {
+        let unheard = |error| CommandError::DidNotWork(format!("signals cannot be listened to: {error}"));
+        let mut signals = File::from(monitor::shutdown_signals().map_err(unheard)?);
+        let (sender, stopped) = channel();
+        std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || {
+                let _ = signals.read(&mut [0]);
+                // Whoever asked has ended by itself otherwise.
+                let _ = sender.send(());
+            })
+            .map_err(unheard)?;
+        Ok(StopSignal { stopped })
+    }
+
+    /// Waits for what takes long, in a thread of its own, unless the signal comes first: then it is not waited for any longer. `meanwhile` is
+    /// called again and again, and should take a moment.
+    pub fn unless_it_comes<T: Send + 'static>(
+        &self,
+        long: impl FnOnce() -> T + Send + 'static,
+        mut meanwhile: impl FnMut(),
+    ) -> Result<T, NotDone> {
+        let working = std::thread::spawn(long);
+        while !working.is_finished() {
+            if self.came_within(Duration::ZERO) {
+                return Err(NotDone::ToldToStop);
+            }
+            meanwhile();
+        }
+        working.join().map_err(|_| NotDone::Panicked)
+    }
+
+    /// Whether it has come, or comes in this time. Once it has come it stays so.
+    pub fn came_within(&self, patience: Duration) -> bool {
+        // The sender goes with the signal, so that later calls are told of that.
+        !matches!(self.stopped.recv_timeout(patience), Err(RecvTimeoutError::Timeout))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_for_ever_is_not_waited_for_when_the_signal_comes() {
+        let (signal, stopped) = channel();
+        let stop = StopSignal { stopped };
+        let (_never, for_ever) = channel::<()>();
+        let mut looks = 0;
+        let ended = stop.unless_it_comes(
+            move || for_ever.recv().is_ok(),
+            || {
+                looks += 1;
+                if looks == 3 {
+                    signal.send(()).unwrap();
+                }
+            },
+        );
+        assert_eq!((ended, looks), (Err(NotDone::ToldToStop), 3));
+    }
+}

@@ -1,0 +1,31 @@
+//! The app `misbehaving-ring`: writes over all of the memory that it shares with the kernel, indices too, and wakes the kernel to look at it.
+//!
+//! It needs the bare port, which the SDK hands to nobody. Never reads an event and never gives a command.
+
+use monitor_channel::channel::Channel;
+use monitor_channel::protocol::ToZone;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::process::ExitCode;
+
+/// Runs it; comes back only if it could not do what it is for.
+pub fn run() -> ExitCode {
+    let received = Channel::from_stdin().and_then(|channel| channel.receive::<ToZone>());
+    let Ok(received) = received else { return ExitCode::FAILURE };
+    let mut descriptors = received.fds.into_iter().map(File::from);
+    let (Some(memory), Some(_), Some(mut wake_kernel)) =
+        (descriptors.next(), descriptors.next(), descriptors.next())
+    else {
+        return ExitCode::FAILURE;
+    };
+    let length = memory.metadata().map(|metadata| metadata.len()).unwrap_or_default();
+    let garbage = vec![0xa5; usize::try_from(length).unwrap_or_default()];
+    let written = memory.write_all_at(&garbage, 0).and_then(|()| wake_kernel.write_all(&1u64.to_ne_bytes()));
+    if written.is_err() {
+        return ExitCode::FAILURE;
+    }
+    loop {
+        std::thread::park();
+    }
+}

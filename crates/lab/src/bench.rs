@@ -1,0 +1,49 @@
+//! `burnet bench`: how fast a controller is, and how fast it could be on this machine.
+//!
+//! ```text
+//!   southbound   this process: load::Load ──packet-ins──> a controller
+//!   compare      both sides of a comparison, in turn
+//!   suite        Burnet's own figures, by the others' means
+//!   sink         this process: load::Sink, which answers at once
+//! ```
+//!
+//! It measures and prints; what is fast enough is for whoever reads it.
+
+pub mod args;
+mod cbench;
+mod compare;
+mod machine;
+pub(crate) mod measurement;
+mod memory;
+mod overload;
+mod sink;
+mod southbound;
+mod suite;
+pub mod target;
+mod watch;
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+use self::args::{BenchArgs, BenchCommand};
+use burnet::cli::CommandError;
+
+/// Does what is asked.
+pub fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
+    burnet::descriptors::take_what_is_allowed();
+    match &args.command {
+        BenchCommand::Southbound(args) => southbound::southbound(args),
+        BenchCommand::Compare(args) => compare::compare(args),
+        BenchCommand::Suite(args) => suite::suite(args),
+        BenchCommand::Sink(args) => sink::sink(args),
+    }
+}
+
+/// Prints a line at once. A reader that has gone away has heard enough.
+fn say(line: &str) -> Result<(), CommandError> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

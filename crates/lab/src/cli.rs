@@ -1,0 +1,109 @@
+//! The command line of the laboratory, as types.
+//!
+//! In: arguments. Out: what is to be done, or help (exit code 0), or what is wrong with them (exit code 2). It does nothing of it.
+
+use burnet::cli::CompletionArgs;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::apps::AppsArgs;
+use crate::attack::AttackArgs;
+use crate::bench::args::BenchArgs;
+use crate::demo::DemoArgs;
+use crate::emulate::EmulateArgs;
+
+/// Try and measure Burnet and other controllers; `burnet bench` and its like start this program
+#[derive(Debug, Parser)]
+#[command(version, disable_help_subcommand = true)]
+pub struct Cli {
+    /// The command.
+    #[command(subcommand)]
+    pub command: Experiment,
+}
+
+/// One of the commands.
+#[derive(Debug, Subcommand)]
+pub enum Experiment {
+    /// Show Burnet at work on a small emulated network; needs no privileges
+    Demo(DemoArgs),
+    /// Run a network of emulated switches and hosts against any controller; needs no privileges
+    Emulate(EmulateArgs),
+    /// Try every attack of an app or a switch against a node, and print which of them held
+    Attack(AttackArgs),
+    /// Measure a controller: how many packet-ins it answers, and how fast
+    Bench(BenchArgs),
+    /// Write the laboratory's apps into a folder, to run them on a node with --app FOLDER/NAME
+    Apps(AppsArgs),
+    /// Print the completion of a shell for burnet with the laboratory's commands
+    #[command(hide = true)]
+    Completion(CompletionArgs),
+}
+
+/// The script of `burnet completion`, with the options of the laboratory's commands.
+pub fn completion(args: &CompletionArgs) -> String {
+    let mut whole = burnet::cli::Cli::command();
+    for own in Cli::command().get_subcommands().filter(|own| !own.is_hide_set()) {
+        if whole.find_subcommand(own.get_name()).is_some() {
+            whole = whole.mut_subcommand(own.get_name(), |_| own.clone());
+        }
+    }
+    burnet::completion::script(args.shell, &whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burnet::config::OpenFlowVersion;
+    use clap_complete::Shell;
+
+    fn parse(line: &str) -> Result<Experiment, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command)
+    }
+
+    fn refused(line: &str, expected: &str) {
+        let error = parse(line).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{line}");
+        assert!(error.to_string().contains(expected), "{line}: {error}");
+    }
+
+    #[test]
+    fn wrong_arguments_are_named() {
+        refused("burnet-lab", "Usage: burnet-lab <COMMAND>");
+        refused("burnet demo --topo square,4", "square");
+        refused("burnet demo --version 1.4", "[possible values: 1.0, 1.3]");
+    }
+
+    #[test]
+    fn every_command_and_argument_has_a_help_line() {
+        fn check(command: &clap::Command) {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", command.get_name(), argument.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        let mut command = Cli::command();
+        command.build();
+        check(&command);
+    }
+
+    #[test]
+    fn a_shell_completes_the_options_of_both_programs() {
+        let script = completion(&CompletionArgs { shell: Shell::Bash });
+        for word in ["--spanning-tree", "--listen", "southbound"] {
+            assert!(script.contains(word), "{word}");
+        }
+        assert!(!script.contains("burnet,apps)"));
+    }
+
+    #[test]
+    fn the_demo_has_a_learning_switch_by_default() {
+        let Experiment::Demo(demo) = parse("burnet demo --once").unwrap() else { panic!("another command") };
+        assert_eq!((demo.topo.switches.len(), demo.topo.hosts.len()), (3, 4));
+        assert_eq!(demo.version, OpenFlowVersion::V1_3);
+        assert_eq!(demo.apps, ["learning-switch".parse().unwrap()]);
+        let Experiment::Demo(demo) = parse("burnet demo --app hub").unwrap() else {
+            panic!("another command")
+        };
+        assert_eq!(demo.apps, ["hub".parse().unwrap()]);
+    }
+}

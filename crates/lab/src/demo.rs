@@ -1,0 +1,133 @@
+//! `burnet demo`: a node and a small emulated network on this machine, without privileges, and what happens between them.
+//!
+//! ```text
+//!   this process:  emulated switches and hosts ──TCP, 127.0.0.1──> a node of its own (`burnet run`, a child)
+//! ```
+//!
+//! Never touches a network interface, and leaves nothing behind: the node ends with the demo.
+
+use crate::emulate::check_pings;
+use crate::own_node::OwnNode;
+use crate::stage::Stage;
+use burnet::apps;
+use burnet::cli::{CommandError, RunArgs};
+use burnet::commands::stop_signal::{NotDone, StopSignal};
+use burnet::config::{AppArgument, Config, LogLevel, OpenFlowVersion, Surroundings};
+use burnet::descriptors;
+use clap::Args;
+use emulator::{Emulation, Handle, Observer, PingReport, SwitchOptions, Topology, Versions};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the switches may take to be connected.
+const START_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long one ping may take. The first ones wait for the app to learn.
+const PING_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long an event is waited for before the signals are looked at again.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Between rounds of pings while the demo stays up.
+const ROUND: Duration = Duration::from_secs(5);
+
+const EXAMPLES: &str = "\
+Examples:
+  burnet demo                              four hosts on three switches; stays up until Ctrl-C
+  burnet demo --once                       end when all pairs of hosts have pinged: exit code 0 only if all did
+  burnet demo --topo linear,4 --version 1.0
+  burnet demo --app hub=trusted";
+
+/// `burnet demo`.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DemoArgs {
+    /// End when all pairs of hosts have pinged each other
+    #[arg(long)]
+    pub once: bool,
+    /// The network, in Mininet's words: single,HOSTS or linear,SWITCHES or tree,DEPTH,FANOUT
+    #[arg(long, value_name = "TOPOLOGY", default_value = "tree,2")]
+    pub topo: Topology,
+    /// The version of OpenFlow that the switches speak
+    #[arg(long, value_name = "VERSION", default_value = "1.3")]
+    pub version: OpenFlowVersion,
+    /// The app that controls the network, as in burnet run (repeat for more)
+    #[arg(long = "app", value_name = "NAME[=trusted]", default_value = "learning-switch")]
+    pub apps: Vec<AppArgument>,
+    /// As in burnet run
+    #[arg(long)]
+    pub grant_all: bool,
+}
+
+/// Runs it. Exit code 0 if all pairs have pinged.
+pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
+    let stop = StopSignal::listen()?;
+    descriptors::take_what_is_allowed();
+    check_pings("the demo's pings", args.topo.hosts.len())?;
+    let mut stage = Stage::on_stdout();
+    // What cannot be run is refused here, where it was asked for, and not after waiting for a node that refuses it.
+    let asked = RunArgs { apps: args.apps.clone(), grant_all: args.grant_all, ..RunArgs::default() };
+    Config::load(&asked, &Surroundings::of_this_process()?, &apps::WITHIN)?;
+    let mut node = OwnNode::start_granting(args.grant_all, &args.apps, LogLevel::Warn)?;
+    let address = node.wait_until_it_listens()?;
+    stage.say(&format!(
+        "a node listens on {address}; ask it: burnet switches --socket {}",
+        node.socket().display()
+    ));
+    let version = match args.version {
+        OpenFlowVersion::V1_0 => Versions::Only10,
+        OpenFlowVersion::V1_3 => Versions::Only13,
+    };
+    let options = SwitchOptions { versions: version, ..SwitchOptions::default() };
+    let network = Emulation::start(&args.topo, address, &options).map_err(|error| {
+        CommandError::DidNotWork(format!("the emulated network cannot be started: {error}"))
+    })?;
+    // Shared with the thread that waits for an answer: who is told to stop does not wait for it.
+    let network = Arc::new(network);
+    let observer = network.observer();
+    stage.say(&format!("{} switches and {} hosts are emulated", network.switches(), network.hosts()));
+    let waiting = network.clone();
+    let connected = stop.unless_it_comes(
+        move || waiting.wait_connected(START_PATIENCE),
+        || stage.show_within(&observer, LOOK),
+    );
+    connected.map_err(not_done)?.map_err(|error| CommandError::DidNotWork(error.to_string()))?;
+    let complete = ping_all(&mut stage, &network, &observer, &stop)?.is_complete();
+    if !args.once {
+        stage.say("it stays up until Ctrl-C");
+        // Pings that the signal cuts short are nothing that went wrong: the first round is what counts.
+        while !stop.came_within(ROUND) && ping_all(&mut stage, &network, &observer, &stop).is_ok() {}
+    }
+    // The node first: switches that went away under it would be worth a warning.
+    drop(node);
+    drop(network);
+    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn not_done(why: NotDone) -> CommandError {
+    CommandError::DidNotWork(match why {
+        NotDone::ToldToStop => "it was told to stop before all pairs had pinged".to_owned(),
+        NotDone::Panicked => "the emulated network has ended by a fault of its own".to_owned(),
+    })
+}
+
+/// All pairs ping, and what happens is shown meanwhile.
+fn ping_all(
+    stage: &mut Stage,
+    network: &Arc<Handle>,
+    observer: &Observer,
+    stop: &StopSignal,
+) -> Result<PingReport, CommandError> {
+    let pinging = network.clone();
+    let report = stop
+        .unless_it_comes(move || pinging.ping_all(PING_PATIENCE), || stage.show_within(observer, LOOK))
+        .map_err(not_done)?;
+    stage.show_all(observer);
+    let counters = network.counters();
+    stage.say(&format!(
+        "{report}; {} packet-ins, {} flow mods, {} packet-outs",
+        counters.packet_ins, counters.flow_mods, counters.packet_outs
+    ));
+    Ok(report)
+}

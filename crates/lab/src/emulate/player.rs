@@ -1,0 +1,161 @@
+//! `burnet emulate --scenario`: a scenario in a network that runs in real time.
+//!
+//! Decides nothing: [`Play`] says what is to be done, and this does it and tells what came of it.
+
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use emulator::scenario::{Doing, Found, Play, Purpose, Scenario, Verdict};
+use emulator::{FlowId, Handle, PingReport};
+use serde::Serialize;
+
+use super::Run;
+use burnet::cli::CommandError;
+
+/// Between two looks at the clock. Events are this exact.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What became of an expectation, as JSON has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Judged {
+    line: u32,
+    expected: String,
+    pub(super) held: bool,
+    found: String,
+}
+
+impl From<Verdict> for Judged {
+    fn from(verdict: Verdict) -> Judged {
+        let Verdict { line, expected, held, found } = verdict;
+        Judged { line, expected, held, found }
+    }
+}
+
+impl std::fmt::Display for Judged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let held = if self.held { "holds" } else { "FAILS" };
+        write!(f, "{held}       line {}: {}: {}", self.line, self.expected, self.found)
+    }
+}
+
+/// Pings that were asked for and are not answered yet.
+struct Asked {
+    what: Pinged,
+    report: Receiver<PingReport>,
+}
+
+enum Pinged {
+    One(Purpose),
+    All(usize),
+}
+
+/// A scenario that is played.
+pub(super) struct Player<'a> {
+    scenario: &'a Scenario,
+    play: Play<'a>,
+    asked: Vec<Asked>,
+    flows: Vec<Option<FlowId>>,
+    /// What could not be done, a sentence each.
+    trouble: Vec<String>,
+}
+
+impl<'a> Player<'a> {
+    pub(super) fn new(scenario: &'a Scenario) -> Self {
+        let flows = vec![None; scenario.flows.len()];
+        Player { scenario, play: Play::new(scenario), asked: Vec::new(), flows, trouble: Vec::new() }
+    }
+
+    /// Plays it from its beginning, which is now, to its end.
+    pub(super) fn play(mut self, run: &mut Run) -> Result<Vec<Judged>, CommandError> {
+        let began = Instant::now();
+        let mut doings = Vec::new();
+        while !self.play.is_over() {
+            let now = began.elapsed();
+            self.play.on_time(now, &mut doings);
+            for doing in doings.drain(..) {
+                self.act(doing, run, now);
+            }
+            run.hear(LOOK)?;
+            self.gather(began.elapsed());
+            if run.stop.came_within(Duration::ZERO) {
+                let seconds = began.elapsed().as_secs_f64();
+                let why = format!("it was told to stop {seconds:.1} s into its scenario");
+                return Err(CommandError::DidNotWork(why));
+            }
+        }
+        if let Some(trouble) = self.trouble.first() {
+            return Err(CommandError::DidNotWork(format!("the scenario could not be played: {trouble}")));
+        }
+        Ok(self.play.verdicts().into_iter().map(Judged::from).collect())
+    }
+
+    fn act(&mut self, doing: Doing, run: &mut Run, now: Duration) {
+        let network = &run.network;
+        match doing {
+            Doing::Change(change) => {
+                run.stage.say(&format!("{:.3} s: {change}", now.as_secs_f64()));
+                self.note(network.change(change).map_err(|error| error.to_string()));
+            }
+            Doing::Ping { purpose, from, to, timeout } => match network.begin_ping(&from, &to, timeout) {
+                Ok(report) => self.asked.push(Asked { what: Pinged::One(purpose), report }),
+                Err(error) => self.note(Err(error.to_string())),
+            },
+            Doing::PingAll { series, timeout } => {
+                let report = network.begin_ping_all(timeout);
+                self.asked.push(Asked { what: Pinged::All(series), report });
+            }
+            Doing::StartFlow(flow) => {
+                let named = &self.scenario.flows[flow];
+                run.stage.say(&format!("{:.3} s: flow {} begins", now.as_secs_f64(), named.name));
+                match network.start_flow(named.spec.clone()) {
+                    Ok(id) => self.flows[flow] = Some(id),
+                    Err(error) => self.note(Err(error.to_string())),
+                }
+            }
+            Doing::ReportFlow(flow) => self.report_flow(flow, network, now),
+            Doing::LookAtSwitches => self.play.on_found(Found::Switches(network.switch_views()), now),
+        }
+    }
+
+    fn report_flow(&mut self, flow: usize, network: &Handle, now: Duration) {
+        let report = self.flows[flow].and_then(|id| {
+            let report = network.flow_report(id);
+            network.stop_flow(id);
+            report
+        });
+        self.play.on_found(Found::Flow { flow, report: report.map(Box::new) }, now);
+    }
+
+    fn note(&mut self, done: Result<(), String>) {
+        self.trouble.extend(done.err());
+    }
+
+    /// Tells the play what has come of pings.
+    fn gather(&mut self, now: Duration) {
+        let play = &mut self.play;
+        self.asked.retain(|asked| {
+            let report = match asked.report.try_recv() {
+                Err(TryRecvError::Empty) => return true,
+                // The network has ended: nothing is answered any more.
+                Err(TryRecvError::Disconnected) => PingReport::default(),
+                Ok(report) => report,
+            };
+            play.on_found(asked.what.found(&report), now);
+            false
+        });
+    }
+}
+
+impl Pinged {
+    fn found(&self, report: &PingReport) -> Found {
+        match self {
+            Pinged::One(purpose) => Found::Pinged {
+                purpose: *purpose,
+                round_trip: report.pairs.first().and_then(|pair| pair.round_trip),
+            },
+            Pinged::All(series) => {
+                Found::PingedAll { series: *series, sent: report.pairs.len(), answered: report.answered() }
+            }
+        }
+    }
+}

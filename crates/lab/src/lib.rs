@@ -1,0 +1,21 @@
+//! The laboratory: what tries and measures a node, and is never part of one.
+//!
+//! ```text
+//!   burnet bench|attack|emulate|demo ARGS ──exec──> burnet-lab ──cli──┬─> bench    load generator ⇄ a controller
+//!                                                                     ├─> attack   hostile apps and switches ⇄ a node of its own
+//!                                                                     ├─> emulate  switches and hosts ⇄ any controller
+//!                                                                     └─> demo     a node and a small network
+//!   burnet zone ──exec of a link to burnet-lab──> apps                the hostile apps and test apps, each in its zone
+//! ```
+//!
+//! In: a command line. Out: text or JSON, and an exit code. It starts the program `burnet` for each node that it needs, and no code of
+//! it is in that program: a production node has no load generator and nothing hostile.
+
+pub mod apps;
+pub mod attack;
+pub mod bench;
+pub mod cli;
+pub mod demo;
+pub mod emulate;
+mod own_node;
+mod stage;

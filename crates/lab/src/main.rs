@@ -1,0 +1,28 @@
+//! `burnet-lab`: the laboratory's commands, and the programs of its apps.
+
+use burnet::visible::visible;
+use clap::Parser;
+use lab::cli::{self, Cli, Experiment};
+use lab::{apps, attack, bench, demo, emulate};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if let Some(app) = apps::started_as() {
+        return (app.run)();
+    }
+    let done = match Cli::parse().command {
+        Experiment::Demo(args) => demo::demo(&args),
+        Experiment::Emulate(args) => emulate::emulate(&args),
+        Experiment::Attack(args) => attack::attack(&args),
+        Experiment::Bench(args) => bench::bench(&args),
+        Experiment::Apps(args) => apps::write(&args),
+        Experiment::Completion(args) => {
+            print!("{}", cli::completion(&args));
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("burnet: {}", visible(&error.to_string()));
+        error.exit_code()
+    })
+}

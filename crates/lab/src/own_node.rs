@@ -1,0 +1,231 @@
+//! A node that a command starts for itself, as a child on a free port of this machine, and that ends with it.
+//!
+//! In: which apps. Out: where it listens, once its apps have said what they want to hear. It never touches a node that is running already.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use burnet::cli::CommandError;
+use burnet::config::{AppArgument, AppReference, LogLevel};
+use burnet::laboratory::find_program;
+use burnet::node::client;
+use burnet::node::operator::{Answer, AppView, Question};
+use monitor::ZoneKind;
+
+/// How long the node may take to listen.
+const START_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long the node may take to end before it is made to.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The file of its log, within its folder.
+const LOG: &str = "node.log";
+
+/// Where it listens: a port that is free.
+const SOMEWHERE: &str = "127.0.0.1:0";
+
+/// The program of a node.
+const NODE: &str = "burnet";
+
+/// A node that ends with this value.
+pub struct OwnNode {
+    child: Child,
+    folder: PathBuf,
+    socket: PathBuf,
+}
+
+impl OwnNode {
+    /// Starts one that listens on a free port, and logs so much.
+    ///
+    /// # Errors
+    /// That a process or a folder for it cannot be made.
+    pub fn start(apps: &[AppArgument], log: LogLevel) -> Result<OwnNode, CommandError> {
+        OwnNode::start_at(SOMEWHERE, apps, log)
+    }
+
+    /// The same, and apps without a manifest are granted all that an app usually needs, if so it is said.
+    ///
+    /// # Errors
+    /// As [`OwnNode::start`].
+    pub fn start_granting(
+        grant_all: bool,
+        apps: &[AppArgument],
+        log: LogLevel,
+    ) -> Result<OwnNode, CommandError> {
+        OwnNode::start_with(SOMEWHERE, grant_all, apps, log)
+    }
+
+    /// Starts one on a free port with the configuration that is made for its folder. It logs into a file there: [`OwnNode::log`].
+    ///
+    /// # Errors
+    /// As [`OwnNode::start`].
+    pub fn start_configured(configuration: impl FnOnce(&Path) -> String) -> Result<OwnNode, CommandError> {
+        let trouble =
+            |error: std::io::Error| CommandError::DidNotWork(format!("no files for the node: {error}"));
+        let folder = own_folder()?;
+        let file = folder.join("burnet.toml");
+        std::fs::write(&file, configuration(&folder)).map_err(trouble)?;
+        let log = std::fs::File::create(folder.join(LOG)).map_err(trouble)?;
+        OwnNode::spawn(folder, |command| {
+            // The configuration says where its state is, if it has one, and goes after the variable.
+            command.env_remove("BURNET_STATE");
+            command.args(["--listen", SOMEWHERE, "--config"]).arg(&file).stderr(log);
+        })
+    }
+
+    /// Its own folder, which goes with it.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file into which a node of [`OwnNode::start_configured`] logs.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join(LOG)
+    }
+
+    /// Starts one that listens there.
+    ///
+    /// # Errors
+    /// As [`OwnNode::start`].
+    pub fn start_at(listen: &str, apps: &[AppArgument], log: LogLevel) -> Result<OwnNode, CommandError> {
+        OwnNode::start_with(listen, false, apps, log)
+    }
+
+    fn start_with(
+        listen: &str,
+        grant_all: bool,
+        apps: &[AppArgument],
+        log: LogLevel,
+    ) -> Result<OwnNode, CommandError> {
+        OwnNode::spawn(own_folder()?, |command| {
+            command.args(["--listen", listen, "--log", log.as_str()]);
+            command.args(grant_all.then_some("--grant-all"));
+            for app in apps {
+                command.arg("--app").arg(as_written(app));
+            }
+        })
+    }
+
+    fn spawn(folder: PathBuf, arguments: impl FnOnce(&mut Command)) -> Result<OwnNode, CommandError> {
+        let trouble =
+            |what: &str, error: std::io::Error| CommandError::DidNotWork(format!("{what}: {error}"));
+        let socket = folder.join("burnet.sock");
+        let mut command = Command::new(burnet()?);
+        command.args(["run", "--die-with-parent", "--socket"]).arg(&socket).stdin(Stdio::null());
+        // What goes wrong on it is no concern of the node of this machine.
+        command.arg("--records").arg(folder.join("records"));
+        arguments(&mut command);
+        let child = command.spawn().map_err(|error| trouble("the node cannot be started", error))?;
+        Ok(OwnNode { child, folder, socket })
+    }
+
+    /// Where the operator asks it.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Its monitor's process, the parent of the others.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it listens and its apps run. Where it listens.
+    ///
+    /// # Errors
+    /// That it ended, or did not come up in time.
+    pub fn wait_until_it_listens(&mut self) -> Result<SocketAddr, CommandError> {
+        self.wait_until_it_listens_with(&[])
+    }
+
+    /// The same, but only these apps need run; without one, all.
+    ///
+    /// # Errors
+    /// As [`OwnNode::wait_until_it_listens`].
+    pub fn wait_until_it_listens_with(&mut self, apps: &[&str]) -> Result<SocketAddr, CommandError> {
+        let began = Instant::now();
+        loop {
+            if let Ok(Answer::Node(node)) = client::ask(&self.socket, &Question::Node)
+                && let Some(address) = node.listen.first().and_then(|address| address.parse().ok())
+                && apps_run(&self.socket, apps)
+            {
+                return Ok(address);
+            }
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return Err(CommandError::DidNotWork(
+                    "the node ended before it listened; its log says why".to_owned(),
+                ));
+            }
+            if began.elapsed() > START_PATIENCE {
+                return Err(CommandError::DidNotWork(
+                    "the node did not come up in time; its log says why".to_owned(),
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// The program under test, which is beside this one or in `$PATH`.
+///
+/// # Errors
+/// It is not installed.
+pub fn burnet() -> Result<PathBuf, CommandError> {
+    find_program(NODE).ok_or_else(|| {
+        CommandError::CannotBe(format!(
+            "the program {NODE} is neither beside burnet-lab nor in PATH: install it, from a checkout with \
+             `cargo install --path crates/burnet`"
+        ))
+    })
+}
+
+/// A folder that no other node has.
+fn own_folder() -> Result<PathBuf, CommandError> {
+    // One process may have several nodes.
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    let number = STARTED.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("burnet-own-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| CommandError::DidNotWork(format!("no folder for the node's socket: {error}")))?;
+    Ok(folder)
+}
+
+fn apps_run(socket: &Path, wanted: &[&str]) -> bool {
+    let Ok(Answer::Apps(apps)) = client::ask(socket, &Question::Apps) else { return false };
+    let asked_for = |app: &&AppView| wanted.is_empty() || wanted.contains(&app.status.app.as_str());
+    apps.iter()
+        .filter(asked_for)
+        .all(|app| app.status.state == monitor::AppState::Running && app.commands > 0)
+}
+
+/// An app as it is written on the command line.
+pub fn as_written(app: &AppArgument) -> String {
+    let which = match &app.which {
+        AppReference::Name(name) => name.clone(),
+        AppReference::Path(path) => path.display().to_string(),
+    };
+    match app.zone {
+        Some(ZoneKind::Trusted) => which + "=trusted",
+        _ => which,
+    }
+}
+
+impl Drop for OwnNode {
+    fn drop(&mut self) {
+        let _ = rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.child),
+            rustix::process::Signal::TERM,
+        );
+        let began = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if began.elapsed() > END_PATIENCE {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

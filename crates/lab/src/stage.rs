@@ -1,0 +1,220 @@
+//! What `burnet demo` and `burnet emulate` show of a running network, line by line.
+//!
+//! ```text
+//!   events of an emulated network ──> Stage ──> lines with the time, on standard output or standard error
+//! ```
+//!
+//! Never does anything to the network.
+
+use emulator::{Event, Observer};
+use openflow::message::FlowMod;
+use std::io::{IsTerminal, Write};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+/// Lines of one kind that are shown one by one; of what comes after, only the count.
+const LINES_OF_A_KIND: u64 = 12;
+
+/// Kinds of lines whose number is bounded by [`LINES_OF_A_KIND`].
+#[derive(Clone, Copy)]
+enum Kind {
+    Connected,
+    Disconnected,
+    PacketIn,
+    FlowMod,
+    Error,
+    PingOk,
+    PingLost,
+}
+
+/// How many kinds there are.
+const KINDS: usize = Kind::PingLost as usize + 1;
+
+/// Shows lines, each with the time since the stage was made.
+pub(crate) struct Stage {
+    began: Instant,
+    to: Box<dyn Write + Send>,
+    colours: bool,
+    shown: [u64; KINDS],
+    /// Lines of a kind that are shown.
+    at_most: [u64; KINDS],
+}
+
+impl Stage {
+    /// Where the lines are what was asked for: each ping and each connection is shown.
+    pub(crate) fn on_stdout() -> Self {
+        let mut at_most = [u64::MAX; KINDS];
+        at_most[Kind::PacketIn as usize] = LINES_OF_A_KIND;
+        at_most[Kind::FlowMod as usize] = LINES_OF_A_KIND;
+        let out = std::io::stdout();
+        Stage { colours: out.is_terminal(), to: Box::new(out), at_most, ..Stage::on_stderr() }
+    }
+
+    /// Where the lines only accompany a result: of each kind the first few.
+    pub(crate) fn on_stderr() -> Self {
+        let err = std::io::stderr();
+        Stage {
+            began: Instant::now(),
+            colours: err.is_terminal(),
+            to: Box::new(err),
+            shown: [0; KINDS],
+            at_most: [LINES_OF_A_KIND; KINDS],
+        }
+    }
+
+    /// Shows no packet-ins, flow mods and answered pings one by one.
+    pub(crate) fn only_trouble(mut self) -> Self {
+        for kind in [Kind::PacketIn, Kind::FlowMod, Kind::PingOk, Kind::Connected] {
+            self.at_most[kind as usize] = 0;
+        }
+        self
+    }
+
+    /// How long the stage has been there.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Shows a line.
+    pub(crate) fn say(&mut self, line: &str) {
+        let time = self.began.elapsed().as_secs_f64();
+        // Whoever closed the output does not want to see more; the network goes on.
+        let _ = if self.colours {
+            writeln!(self.to, "\x1b[2m{time:8.3}s\x1b[0m  {line}")
+        } else {
+            writeln!(self.to, "{time:8.3}s  {line}")
+        };
+    }
+
+    /// Shows what has been observed until now.
+    pub(crate) fn show_all(&mut self, observer: &Observer) {
+        while let Ok(event) = observer.try_next() {
+            self.show(&event);
+        }
+    }
+
+    /// Shows what is observed within this time.
+    pub(crate) fn show_within(&mut self, observer: &Observer, time: Duration) {
+        match observer.next_within(time) {
+            Ok(event) => self.show(&event),
+            // The network has ended. Whoever waits for it hears of that another way, and is not to spin meanwhile.
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(time),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+
+    /// Shows an event.
+    pub(crate) fn show(&mut self, event: &Event) {
+        match event {
+            Event::SwitchConnected { datapath_id, version, .. } => {
+                self.one_of(Kind::Connected, || format!("{datapath_id} connected, OpenFlow {version}"));
+            }
+            Event::SwitchDisconnected { datapath_id, why, .. } => {
+                self.one_of(Kind::Disconnected, || format!("{datapath_id} disconnected: {why}"));
+            }
+            Event::PacketIn { datapath_id, in_port, total_len, buffered, .. } => {
+                let kept = if *buffered { ", kept by the switch" } else { "" };
+                self.one_of(Kind::PacketIn, || {
+                    format!("OFPT_PACKET_IN   {datapath_id} port {in_port}, {total_len} bytes{kept}")
+                });
+            }
+            Event::FlowMod { datapath_id, flow_mod } => {
+                self.one_of(Kind::FlowMod, || format!("OFPT_FLOW_MOD    {datapath_id} {}", rule(flow_mod)));
+            }
+            Event::ErrorSent { datapath_id, kind, code } => {
+                self.one_of(Kind::Error, || {
+                    format!("OFPT_ERROR       {datapath_id} type {kind} code {code}")
+                });
+            }
+            Event::PingOk { from, to, round_trip } => self.one_of(Kind::PingOk, || {
+                format!("{from} -> {to}  {:.3} ms", round_trip.as_secs_f64() * 1000.0)
+            }),
+            Event::PingLost { from, to } => self.one_of(Kind::PingLost, || format!("{from} -> {to}  lost")),
+            _ => {}
+        }
+    }
+
+    fn one_of(&mut self, kind: Kind, line: impl FnOnce() -> String) {
+        let at_most = self.at_most[kind as usize];
+        let shown = &mut self.shown[kind as usize];
+        *shown = shown.saturating_add(1);
+        match *shown {
+            number if number <= at_most => self.say(&line()),
+            number if at_most > 0 && number == at_most + 1 => {
+                self.say("… (further ones are only counted)");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn rule(flow_mod: &FlowMod) -> String {
+    let matching = flow::text::match_to_string(&flow_mod.matching);
+    let actions = flow::text::instructions_to_string(&flow_mod.instructions);
+    format!("priority={} {matching} actions={actions}", flow_mod.priority)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::{DatapathId, PortNo};
+    use std::sync::{Arc, Mutex};
+
+    /// Lines that can be read while the stage still has them.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Written {
+        fn stage(&self, stage: Stage) -> Stage {
+            Stage { to: Box::new(self.clone()), colours: false, ..stage }
+        }
+
+        /// The lines without their times.
+        fn lines(&self) -> Vec<String> {
+            let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+            text.lines().map(|line| line.split_once("s  ").unwrap().1.to_owned()).collect()
+        }
+    }
+
+    fn packet_in() -> Event {
+        Event::PacketIn {
+            datapath_id: DatapathId(1),
+            in_port: PortNo(2),
+            reason: 0,
+            total_len: 42,
+            buffered: true,
+        }
+    }
+
+    #[test]
+    fn of_what_comes_often_the_first_are_shown() {
+        let written = Written::default();
+        let mut stage = written.stage(Stage::on_stdout());
+        (0..50).for_each(|_| stage.show(&packet_in()));
+        let lines = written.lines();
+        assert_eq!(lines.len() as u64, LINES_OF_A_KIND + 1);
+        assert_eq!(lines[0], "OFPT_PACKET_IN   of:0000000000000001 port 2, 42 bytes, kept by the switch");
+        assert_eq!(lines[12], "… (further ones are only counted)");
+    }
+
+    #[test]
+    fn where_only_trouble_is_shown_a_lost_ping_is() {
+        let written = Written::default();
+        let mut stage = written.stage(Stage::on_stderr().only_trouble());
+        let (from, to) = ("h1".to_owned(), "h2".to_owned());
+        stage.show(&packet_in());
+        stage.show(&Event::PingOk { from: from.clone(), to: to.clone(), round_trip: Duration::ZERO });
+        stage.show(&Event::PingLost { from, to });
+        assert_eq!(written.lines(), ["h1 -> h2  lost"]);
+    }
+}
