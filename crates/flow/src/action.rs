@@ -1,7 +1,7 @@
-//! What is done with a packet.
+//! The actions of a rule or packet-out.
 //!
-//! The actions of OpenFlow 1.3, and those of 1.0 that 1.3 says otherwise (as set-field). Which version can say which is the
-//! codec's matter; what they do is the emulator's.
+//! These are the actions of OpenFlow 1.3, and those of 1.0 that 1.3 expresses differently (as set-field). The codec
+//! knows which version has which action. The emulator executes them.
 
 use crate::field::Field;
 use crate::mac::MacAddr;
@@ -14,7 +14,7 @@ pub enum Action {
     /// Send it out of a port. `max_len` is how many bytes go to the controller if that is the port (0xffff: all of it, and
     /// the switch keeps no copy).
     Output {
-        /// Where to.
+        /// The output port.
         port: PortNo,
         /// Bytes for the controller.
         max_len: u16,
@@ -33,11 +33,11 @@ pub enum Action {
     PopVlan,
     /// Push an MPLS header with this EtherType.
     PushMpls(u16),
-    /// Pop the outer MPLS header; the EtherType is of what is left.
+    /// Pop the outer MPLS header. The value is the EtherType of the remaining packet.
     PopMpls(u16),
-    /// The queue of the port that it will leave by.
+    /// Set the queue of the output port.
     SetQueue(u32),
-    /// Hand it to a group.
+    /// Process it by this group.
     Group(u32),
     /// Set the IP time-to-live.
     SetNwTtl(u8),
@@ -45,12 +45,12 @@ pub enum Action {
     DecNwTtl,
     /// Set a header field. `value` is right-aligned. OpenFlow 1.3 has no mask here.
     SetField {
-        /// Which field.
+        /// The field to set.
         field: Field,
-        /// To what.
+        /// The new value.
         value: u128,
     },
-    /// Set a field that is not one of OpenFlow 1.3's, kept whole: the OXM header and its payload.
+    /// Set a field that OpenFlow 1.3 does not define. It is kept unchanged: the OXM header and its payload.
     SetUnknownField {
         /// The 32-bit OXM header.
         header: u32,
@@ -81,29 +81,29 @@ pub enum Action {
     SetTransportSrc(u16),
     /// 1.0: set the TCP, UDP or SCTP destination port.
     SetTransportDst(u16),
-    /// 1.0: send it out of a port by one of its queues.
+    /// 1.0: send it out of a port through one of its queues.
     Enqueue {
-        /// Where to.
+        /// The output port.
         port: PortNo,
         /// Which queue of that port.
         queue_id: u32,
     },
-    /// An experimenter's (1.0: vendor's) action, kept whole, Nicira's among them.
+    /// An experimenter action (1.0: vendor action), kept unchanged. Nicira's actions are among them.
     Experimenter {
-        /// Whose.
+        /// The experimenter's number.
         experimenter: u32,
-        /// What follows that number, padding included.
+        /// The bytes after that number, including padding.
         body: Vec<u8>,
     },
 }
 
 impl Action {
-    /// Output with nothing said about the controller's share.
+    /// Output with `max_len` 0.
     pub const fn output(port: PortNo) -> Self {
         Action::Output { port, max_len: 0 }
     }
 
-    /// To the controller, the whole packet.
+    /// Output of the whole packet to the controller.
     pub const fn to_controller() -> Self {
         Action::Output { port: PortNo::CONTROLLER, max_len: 0xffff }
     }

@@ -1,4 +1,4 @@
-//! Any match, action and instruction, for property tests.
+//! Strategies for any match, action and instruction, for property tests.
 
 use crate::action::Action;
 use crate::field::Field;

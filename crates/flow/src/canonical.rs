@@ -1,4 +1,4 @@
-//! The canonical byte form of the language: OpenFlow 1.3.5's TLVs, so that a 1.3 switch's bytes pass through untouched.
+//! The canonical byte form of the language: OpenFlow 1.3.5's TLVs. So the bytes of a 1.3 switch pass through unchanged.
 //!
 //! ```text
 //!   bytes ─> read_match, read_actions, read_instructions ───> Match, Vec<Action>, Vec<Instruction>
@@ -8,12 +8,12 @@
 //!   values ─> MatchWriter, ActionWriter, InstructionWriter ──> bytes, with no typed value between
 //! ```
 //!
-//! A match is a bare run of OXM TLVs (7.2.3): no `ofp_match` header around it and no padding behind it. Actions
-//! (7.2.5) and instructions (7.2.4) are runs of structures that are multiples of eight bytes; padding is ignored where
-//! it is read and zero where it is written.
+//! A match is a sequence of OXM TLVs (7.2.3) without an `ofp_match` header and without padding. Actions (7.2.5) and
+//! instructions (7.2.4) are sequences of structures whose lengths are multiples of eight. Readers ignore padding;
+//! writers write zeros.
 //!
-//! Readers take any bytes: they never panic, and allocate at most a small multiple of what they are given. They judge
-//! form and not meaning: whether a switch has the port, the table or the field is for the switch to say.
+//! Readers accept any bytes: they never panic, and allocate at most a small multiple of the input. They check the form
+//! only. The switch decides whether a port, a table or a field exists.
 
 mod action_bytes;
 mod action_writer;
@@ -48,13 +48,13 @@ use crate::error::{BadInput, ErrorCode};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Something that OpenFlow 1.3's bytes cannot say. It is the fault of whoever made the value (an app, an operator); nothing
-/// of the list that it stood in was written.
+/// A value that has no form in OpenFlow 1.3's bytes. It is the fault of the app or operator who made the value. Nothing
+/// of the list that contains it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwritable {
-    /// What it is, for example `set_tp_src`.
+    /// The name of the value, for example `set_tp_src`.
     pub what: &'static str,
-    /// One sentence: why it cannot be written, and what would do instead.
+    /// One sentence: why it cannot be written, and what to use instead.
     pub reason: Cow<'static, str>,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for Unwritable {
 
 impl std::error::Error for Unwritable {}
 
-/// OFPET_BAD_MATCH's codes (1.3.5, 7.5.4.6) that a reader gives.
+/// The codes of OFPET_BAD_MATCH (1.3.5, 7.5.4.6) that readers return.
 #[derive(Clone, Copy)]
 #[repr(u16)]
 enum MatchFault {
@@ -85,7 +85,7 @@ enum MatchFault {
     DupField = 10,
 }
 
-/// OFPET_BAD_ACTION's codes (7.5.4.4) that a reader gives.
+/// The codes of OFPET_BAD_ACTION (7.5.4.4) that readers return.
 #[derive(Clone, Copy)]
 #[repr(u16)]
 #[allow(clippy::enum_variant_names, reason = "they are the specification's names")]
@@ -97,7 +97,7 @@ enum ActionFault {
     BadSetArgument = 15,
 }
 
-/// OFPET_BAD_INSTRUCTION's codes (7.5.4.5) that a reader gives.
+/// The codes of OFPET_BAD_INSTRUCTION (7.5.4.5) that readers return.
 #[derive(Clone, Copy)]
 #[repr(u16)]
 enum InstructionFault {
@@ -133,7 +133,7 @@ fn bad(
     BadInput { offset, field, error: error.into(), message: message.into() }
 }
 
-/// Zero bytes that bring `out` to `start` plus a multiple of eight.
+/// Appends zeros until the length of `out` is `start` plus a multiple of eight.
 fn pad_to_eight(out: &mut Vec<u8>, start: usize) {
     let written = out.len() - start;
     out.resize(start + written.next_multiple_of(8), 0);

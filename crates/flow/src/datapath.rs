@@ -1,6 +1,6 @@
-//! The 64-bit id of a switch, and the many ways in which people write it.
+//! The 64-bit id of a switch, and the forms in which people write it.
 //!
-//! Never invents an id: what cannot be read is refused with the forms that are accepted.
+//! Never guesses: an invalid id is refused with the accepted forms.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 #[serde(into = "String", try_from = "String")]
 pub struct DatapathId(pub u64);
 
-/// A text that is none of the forms of a datapath id.
+/// A text that is not a datapath id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotADatapathId(String);
 

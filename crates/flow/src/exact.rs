@@ -1,12 +1,12 @@
-//! Whether a match is an exact match of OpenFlow 1.0: one that leaves none of the twelve fields open.
+//! Whether a match is an exact match of OpenFlow 1.0: one without wildcards in any of the twelve fields.
 //!
-//! In: a match in the words of 1.3. Out: yes or no. It matters because such a rule has a priority above all others, whatever
-//! its flow mod says (1.0, 3.4 and 5.3.3): Open vSwitch gives it 65535. Never allocates, and knows no bytes.
+//! In: a match with fields of 1.3. Out: yes or no. It matters because such a rule has a priority above all others,
+//! whatever its flow mod says (1.0, 3.4 and 5.3.3): Open vSwitch gives it 65535. Never allocates, and knows no bytes.
 
 use crate::field::Field;
 use crate::matching::Match;
 
-/// OFPVID_PRESENT: the bit of vlan_vid that says that there is a tag.
+/// OFPVID_PRESENT: the bit of vlan_vid that is set if the packet has a tag.
 const VLAN_PRESENT: u128 = 0x1000;
 const ETH_IPV4: u128 = 0x0800;
 
@@ -15,8 +15,8 @@ pub const EXACT_PRIORITY_V10: u16 = u16::MAX;
 
 /// Whether 1.0 writes this match without a single wildcard bit.
 ///
-/// Only IPv4 with ICMP, TCP, UDP or SCTP can be exact: elsewhere 1.0 has fields that no packet of that kind has, and they are written as
-/// wildcards. A match of untagged packets needs no VLAN priority.
+/// Only IPv4 with ICMP, TCP, UDP or SCTP can be exact. Other packets lack some of the fields of 1.0, which are then
+/// written as wildcards. A match of untagged packets needs no VLAN priority.
 ///
 /// ```
 /// use flow::{Field, Match, is_exact_in_v10};
@@ -46,7 +46,7 @@ fn is_vlan_exact(matching: &Match) -> bool {
     }
 }
 
-/// What 1.0 calls tp_src and tp_dst.
+/// The fields that 1.0 calls tp_src and tp_dst.
 const fn transport_fields(proto: u128) -> Option<(Field, Field)> {
     match proto {
         1 => Some((Field::Icmpv4Type, Field::Icmpv4Code)),

@@ -1,8 +1,8 @@
-//! The fields that a match can name: their numbers on the wire, their widths, whether they take a mask.
+//! The fields of a match: their numbers on the wire, their widths, whether they allow a mask.
 //!
 //! One table, from which everything else about fields is computed. It holds the forty OXM fields of OpenFlow 1.3
-//! (1.3.5, 7.2.3.7) in the specification's order. A field that is not in it (Nicira's, an experimenter's) is carried whole
-//! by [`crate::MatchEntry::Unknown`]. Never holds a value.
+//! (1.3.5, 7.2.3.7) in the specification's order. A field that is not in it (Nicira's, an experimenter's) is kept
+//! unchanged by [`crate::MatchEntry::Unknown`]. Never holds a value.
 
 use crate::value::{self, Style};
 
@@ -56,7 +56,7 @@ pub enum Field {
     Ipv6Exthdr = 39,
 }
 
-/// What the table says of one field.
+/// One field in the table.
 struct Row {
     field: Field,
     name: &'static str,
@@ -157,14 +157,14 @@ impl Field {
         }
     }
 
-    /// Whether OpenFlow 1.3 lets it have a mask.
+    /// Whether OpenFlow 1.3 allows a mask.
     #[inline]
     pub const fn maskable(self) -> bool {
         TABLE[self as usize].maskable
     }
 
-    /// A value as people write it, and the mask if one is behind a slash: `10.0.0.0/8`, `01:00:00:00:00:00/01:00:00:00:00:00`, `LOCAL`,
-    /// `0x800`. Bits of the value outside the mask are kept as they were written.
+    /// Parses a value, and the mask if one follows a slash: `10.0.0.0/8`, `01:00:00:00:00:00/01:00:00:00:00:00`,
+    /// `LOCAL`, `0x800`. Bits of the value outside the mask are kept as they were written.
     ///
     /// # Errors
     /// A sentence with what was expected and what was found.
@@ -178,7 +178,7 @@ impl Field {
         value::read_masked(Style::of(self), self.bits(), text)
     }
 
-    /// The mask that leaves nothing out: `bits()` ones.
+    /// The mask of a whole value: `bits()` ones.
     #[inline]
     pub const fn full_mask(self) -> u128 {
         u128::MAX >> (128 - self.bits())

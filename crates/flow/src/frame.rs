@@ -1,16 +1,17 @@
-//! The fields of a frame: what a switch sees of a packet, and whether a match matches it.
+//! The fields of a frame, as a switch sees them, and whether a match matches it.
 //!
 //! ```text
 //!   a frame's bytes ──> FrameFields ──> Match::matches ──> "does this rule speak of this packet?"
 //!   in_port, metadata, tunnel_id ─┘ (set by the caller: they are not in the bytes)
 //! ```
 //!
-//! Read as OpenFlow 1.3.5 (5.3) and Open vSwitch do: the outermost VLAN tag, the EtherType behind all tags, the outermost MPLS
-//! label, the protocol behind IPv6's extension headers, no ports in later fragments. Any bytes are taken: a damaged frame has
-//! the fields that stand before the damage. Nothing is allocated, and no checksum is looked at.
+//! The rules are those of OpenFlow 1.3.5 (5.3) and Open vSwitch. They use the outermost VLAN tag, the EtherType behind
+//! all tags, the outermost MPLS label, and the protocol behind IPv6's extension headers. Later fragments have no ports.
+//! Any bytes are accepted: a damaged frame has the fields before the damage. Nothing is allocated, and checksums are
+//! ignored.
 //!
-//! The bytes are read here and not by a library, because what is wanted is not a packet's structure but OpenFlow's fields, of
-//! damaged frames too, without a failure in one layer taking the layers before it away.
+//! No library is used, because the result is OpenFlow's fields and not a packet's structure. The fields of a damaged
+//! frame are needed too: a fault in one layer must not hide the layers before it.
 
 mod ethernet;
 mod ipv4;
@@ -21,19 +22,19 @@ use crate::field::Field;
 use crate::matching::{FieldValue, Match, MatchEntry};
 use crate::port::PortNo;
 
-/// The fields that a frame has, with their values. `Copy`, 656 bytes, no heap.
+/// The fields of a frame with their values. `Copy`, 656 bytes, no heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameFields {
     values: [u128; 40],
-    /// Bit n: the field with number n is there.
+    /// Bit n is set if the field with number n is present.
     present: u64,
 }
 
 impl FrameFields {
     /// Reads the fields of an Ethernet frame (without preamble and check sequence).
     ///
-    /// `metadata` and `tunnel_id` are there and zero, as for a packet that enters the first table by an ordinary port;
-    /// `in_port` is not there until the caller sets it.
+    /// `metadata` and `tunnel_id` are present and zero, as for a packet that enters the first table through an ordinary
+    /// port. `in_port` is missing until the caller sets it.
     ///
     /// ```
     /// use flow::{Field, frame::FrameFields};
@@ -49,12 +50,12 @@ impl FrameFields {
         let mut fields = FrameFields { values: [0; 40], present: 0 };
         fields.set(Field::Metadata, 0u8);
         fields.set(Field::TunnelId, 0u8);
-        // Whether the frame was damaged is of no consequence here: what could be read has been set.
+        // Damage is ignored here: all fields that could be read have been set.
         let _ = ethernet::read(frame, &mut fields);
         fields
     }
 
-    /// The same with the port that it came in by.
+    /// The same fields with this input port.
     pub fn from_port(mut self, in_port: PortNo) -> FrameFields {
         self.set(Field::InPort, in_port);
         self
@@ -70,19 +71,19 @@ impl FrameFields {
         self.present >> field.number() & 1 == 1
     }
 
-    /// Sets a field, whether it was there or not. Bits that the field does not have are dropped.
+    /// Sets a field, whether it was present or not. Bits that the field does not have are dropped.
     pub fn set(&mut self, field: Field, value: impl Into<FieldValue>) {
         self.values[usize::from(field.number())] = value.into().0 & field.full_mask();
         self.present |= 1 << field.number();
     }
 
-    /// Takes a field out.
+    /// Removes a field.
     pub fn remove(&mut self, field: Field) {
         self.present &= !(1 << field.number());
         self.values[usize::from(field.number())] = 0;
     }
 
-    /// The fields that are there, with their values, in the order of their numbers.
+    /// The present fields with their values, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (Field, u128)> + '_ {
         let mut left = self.present;
         std::iter::from_fn(move || {
@@ -95,7 +96,7 @@ impl FrameFields {
         })
     }
 
-    /// The match of just this packet's fields.
+    /// The match of exactly this packet's fields.
     ///
     /// ```
     /// use flow::{PortNo, frame::FrameFields};
@@ -110,10 +111,10 @@ impl FrameFields {
 }
 
 impl Match {
-    /// Whether the packet with these fields is one of those that this matches.
+    /// Whether this match matches the packet with these fields.
     ///
-    /// A field that the packet does not have is not matched, unless its mask is zero. Of fields of other classes nothing is
-    /// known, so a match with one of them matches nothing here.
+    /// A field that the packet lacks does not match, unless its mask is zero. Fields of other classes are unknown, so a
+    /// match with one of them matches nothing here.
     ///
     /// ```
     /// use flow::{PortNo, frame::FrameFields, text::parse_match};
@@ -132,7 +133,7 @@ impl Match {
     }
 }
 
-/// The bytes of a frame, taken from the front. Taking more than there are is the damage that ends the reading.
+/// The bytes of a frame, read from the front. A read beyond the end is damage and ends the parsing.
 struct Bytes<'a> {
     rest: &'a [u8],
 }

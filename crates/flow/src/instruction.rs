@@ -1,34 +1,34 @@
-//! What a flow entry says is done with the packets that it matches.
+//! The instructions of a flow entry: what happens to the packets that it matches.
 //!
-//! Never says in which order a switch carries them out; that is the specification's and the emulator's.
+//! Never defines the order of execution. The specification does, and the emulator implements it.
 
 use crate::action::Action;
 
 /// One instruction (OpenFlow 1.3.5, 7.2.4). A rule of 1.0 is one `ApplyActions`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Instruction {
-    /// Go on in a later table.
+    /// Continue in a later table.
     GotoTable(u8),
     /// Change the bits of the metadata that the mask names.
     WriteMetadata {
         /// The new bits.
         metadata: u64,
-        /// Which bits.
+        /// The bits to change.
         mask: u64,
     },
     /// Add to the action set.
     WriteActions(Vec<Action>),
-    /// Do now, in order.
+    /// Execute now, in order.
     ApplyActions(Vec<Action>),
     /// Empty the action set.
     ClearActions,
-    /// Let a meter see it first.
+    /// Apply a meter first.
     Meter(u32),
-    /// An experimenter's instruction, kept whole.
+    /// An experimenter instruction, kept unchanged.
     Experimenter {
-        /// Whose.
+        /// The experimenter's number.
         experimenter: u32,
-        /// What follows that number.
+        /// The bytes after that number.
         body: Vec<u8>,
     },
 }

@@ -1,4 +1,4 @@
-//! The match and action language of Burnet, and what is computed on it.
+//! The match and action language of Burnet, and computations on it.
 //!
 //! ```text
 //!   canonical bytes ─┐                    ┌─> canonical bytes      (OpenFlow 1.3's TLVs)
@@ -7,8 +7,8 @@
 //!   a frame's bytes ───> its fields ───────> "does this match it?", "is this within that?", "where may it go?"
 //! ```
 //!
-//! The language is OpenFlow 1.3's: OXM fields, actions, instructions, with the actions of 1.0 beside them.
-//! The kernel, the slicer, the emulator and `explain` ask the same code.
+//! The language is OpenFlow 1.3's: OXM fields, actions and instructions, and also the actions of 1.0. Kernel, slicer,
+//! emulator and `explain` use the same code.
 //!
 //! This crate never does I/O, knows no OpenFlow message, no switch session and no app, and keeps no state.
 

@@ -11,7 +11,7 @@ use std::str::FromStr;
 #[serde(into = "String", try_from = "String")]
 pub struct MacAddr(pub [u8; 6]);
 
-/// A text that is no Ethernet address.
+/// A text that is not an Ethernet address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAMacAddr(String);
 
@@ -19,7 +19,7 @@ impl MacAddr {
     /// `ff:ff:ff:ff:ff:ff`.
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
 
-    /// Whether a frame to this address goes to many (the lowest bit of the first octet; broadcast included).
+    /// Whether this is a group address: the lowest bit of the first octet is set. Broadcast is included.
     #[inline]
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 == 1
@@ -29,7 +29,7 @@ impl MacAddr {
     #[inline]
     pub fn to_u64(self) -> u64 {
         let [a, b, c, d, e, f] = self.0;
-        // Two reads of two and four bytes, where a fold makes six.
+        // Two reads of two and four bytes; a fold would make six.
         u64::from(u16::from_be_bytes([a, b])) << 32 | u64::from(u32::from_be_bytes([c, d, e, f]))
     }
 

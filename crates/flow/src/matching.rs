@@ -1,7 +1,7 @@
-//! A match: which packets a rule speaks of.
+//! A match: the packets to which a rule applies.
 //!
-//! Keeps the entries in the order in which they came, so that bytes read are bytes written. A field is never there twice,
-//! and a value never has a bit outside its mask: both are refused where a match is read.
+//! Keeps the entries in their order, so that bytes are written as they were read. A field never appears twice, and a
+//! value never has a bit outside its mask. Readers refuse both.
 
 use crate::field::Field;
 use crate::mac::MacAddr;
@@ -12,14 +12,14 @@ use crate::port::PortNo;
 pub enum MatchEntry {
     /// A field of OpenFlow 1.3.
     Field {
-        /// Which.
+        /// The field.
         field: Field,
         /// The value, right-aligned; bits outside the mask are zero.
         value: u128,
-        /// The bits that count; `None` means all. A mask of all ones is kept as it came.
+        /// The bits that count; `None` means all. A mask of all ones is kept.
         mask: Option<u128>,
     },
-    /// A TLV of another class (Nicira's, an experimenter's), kept whole.
+    /// A TLV of another class (Nicira's, an experimenter's), kept unchanged.
     Unknown {
         /// The 32-bit OXM header: class, field, has-mask, length.
         header: u32,
@@ -28,7 +28,7 @@ pub enum MatchEntry {
     },
 }
 
-/// The packets that all of its entries agree on. Empty: every packet.
+/// The packets that match all entries. Without entries: every packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Match {
     entries: Vec<MatchEntry>,
@@ -40,7 +40,7 @@ impl Match {
         Match { entries: Vec::new() }
     }
 
-    /// Its entries, in the order in which they came.
+    /// Its entries, in their original order.
     pub fn entries(&self) -> &[MatchEntry] {
         &self.entries
     }
@@ -50,7 +50,7 @@ impl Match {
         self.entries.is_empty()
     }
 
-    /// The value and the mask (all ones where none was given) of a field.
+    /// The value and the mask of a field. The mask is all ones if none was given.
     pub fn get(&self, wanted: Field) -> Option<(u128, u128)> {
         self.entries.iter().find_map(|entry| match entry {
             MatchEntry::Field { field, value, mask } if *field == wanted => {
@@ -88,7 +88,7 @@ impl Match {
         self
     }
 
-    /// Adds an entry as it came, or replaces the one for the same field.
+    /// Adds an entry unchanged, or replaces the one for the same field.
     pub fn put(&mut self, entry: MatchEntry) {
         match self.entries.iter_mut().find(|there| there.same_field(&entry)) {
             Some(there) => *there = entry,
@@ -101,23 +101,23 @@ impl Match {
         self.entries.clear();
     }
 
-    /// Becomes like `other` in the memory that it has.
+    /// Becomes a copy of `other` and keeps its own memory.
     pub fn copy_from(&mut self, other: &Match) {
         self.entries.clone_from(&other.entries);
     }
 
-    /// Keeps the entries of which `wanted` says so, in their order.
+    /// Keeps the entries for which `wanted` returns true, in their order.
     pub(crate) fn retain(&mut self, wanted: impl FnMut(&MatchEntry) -> bool) {
         self.entries.retain(wanted);
     }
 
-    /// Adds an entry of which the caller knows that its field is not there yet.
+    /// Adds an entry. The caller knows that its field is not present yet.
     pub(crate) fn append(&mut self, entry: MatchEntry) {
         self.entries.push(entry);
     }
 
-    /// The same with OpenFlow's fields first, in the order of their numbers, in which prerequisites come before what needs
-    /// them; fields of other classes keep their order behind them.
+    /// Sorts the entries: OpenFlow's fields first, in the order of their numbers, so that prerequisites come first.
+    /// Fields of other classes follow in their order.
     pub fn sorted(mut self) -> Self {
         self.entries.sort_by_key(|entry| match entry {
             MatchEntry::Field { field, .. } => field.number(),
@@ -126,7 +126,7 @@ impl Match {
         self
     }
 
-    /// Takes a field out. Says whether it was there.
+    /// Removes a field. Returns whether it was present.
     pub fn remove(&mut self, unwanted: Field) -> bool {
         let before = self.entries.len();
         self.entries.retain(|entry| !matches!(entry, MatchEntry::Field { field, .. } if *field == unwanted));
@@ -135,7 +135,7 @@ impl Match {
 }
 
 impl MatchEntry {
-    /// Whether both speak of the same field, whatever their values.
+    /// Whether both are about the same field, whatever their values.
     pub fn same_field(&self, other: &MatchEntry) -> bool {
         match (self, other) {
             (MatchEntry::Field { field: one, .. }, MatchEntry::Field { field: two, .. }) => one == two,
@@ -143,8 +143,8 @@ impl MatchEntry {
                 MatchEntry::Unknown { header: one, body: first },
                 MatchEntry::Unknown { header: two, body: second },
             ) => {
-                // Class and field; the mask bit and the length are how it is written, not what it is. Each experimenter
-                // (class 0xffff) numbers fields of its own, and its own number is the first four bytes.
+                // Compare class and field. Mask bit and length are only part of the form. Each experimenter (class
+                // 0xffff) numbers its own fields; the experimenter's number is the first four bytes.
                 one >> 9 == two >> 9 && (one >> 16 != 0xffff || first.get(..4) == second.get(..4))
             }
             _ => false,
@@ -152,7 +152,7 @@ impl MatchEntry {
     }
 }
 
-/// A field's value as a number, made from whatever the field is about.
+/// A field's value as a number, converted from ports, addresses and integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldValue(pub u128);
 

@@ -1,7 +1,7 @@
-//! A switch's port number, and the reserved ones with their names.
+//! The port number of a switch, and the reserved ports with their names.
 //!
-//! Numbers are OpenFlow 1.3's (32 bits). The 16-bit numbers of 1.0 become these at the edge and nowhere else.
-//! Never says whether a port exists.
+//! Numbers are those of OpenFlow 1.3 (32 bits). The 16-bit numbers of 1.0 are converted only when a message is read or
+//! written. Never checks whether a port exists.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PortNo(pub u32);
 
-/// A text that is no port.
+/// A text that is not a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAPort(String);
 
@@ -32,15 +32,15 @@ impl PortNo {
     pub const MAX: PortNo = PortNo(0xffff_ff00);
     /// Open vSwitch's OFPP_UNSET (of 1.5), which it also shows to older versions.
     pub const UNSET: PortNo = PortNo(0xffff_fff7);
-    /// Out of the port that the packet came in by.
+    /// Out of the packet's input port.
     pub const IN_PORT: PortNo = PortNo(0xffff_fff8);
     /// Through the flow tables, for a packet-out.
     pub const TABLE: PortNo = PortNo(0xffff_fff9);
     /// Through the switch's own, traditional forwarding.
     pub const NORMAL: PortNo = PortNo(0xffff_fffa);
-    /// Out of every port that floods, but not back.
+    /// Out of every port that floods, except the input port.
     pub const FLOOD: PortNo = PortNo(0xffff_fffb);
-    /// Out of every port, but not back.
+    /// Out of every port, except the input port.
     pub const ALL: PortNo = PortNo(0xffff_fffc);
     /// To the controller, as a packet-in.
     pub const CONTROLLER: PortNo = PortNo(0xffff_fffd);
@@ -49,7 +49,7 @@ impl PortNo {
     /// A wildcard in requests (OFPP_NONE in 1.0).
     pub const ANY: PortNo = PortNo(0xffff_ffff);
 
-    /// Whether this is a port by which packets can come in: an ordinary one or `LOCAL`.
+    /// Whether packets can come in through this port: an ordinary port or `LOCAL`.
     #[inline]
     pub const fn is_ingress(self) -> bool {
         (self.0 > 0 && self.0 <= Self::MAX.0) || self.0 == Self::LOCAL.0
@@ -66,7 +66,7 @@ impl PortNo {
         if number >= 0xff00 { PortNo(number as u32 | 0xffff_0000) } else { PortNo(number as u32) }
     }
 
-    /// The number in OpenFlow 1.0, or `None` where it has no room for it.
+    /// The number in OpenFlow 1.0, or `None` if 1.0 cannot express it.
     #[inline]
     pub const fn to_v10(self) -> Option<u16> {
         if self.0 < 0xff00 || self.0 >= 0xffff_ff00 { Some((self.0 & 0xffff) as u16) } else { None }
@@ -97,7 +97,7 @@ impl FromStr for PortNo {
     }
 }
 
-/// A number where it is one, a name where it is reserved.
+/// A number for ordinary ports, a name for reserved ports.
 impl Serialize for PortNo {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.reserved_name() {

@@ -4,9 +4,8 @@
 //!   instructions ──> ports, groups, tables, the controller, reserved ports ──> "may this app send there?"
 //! ```
 //!
-//! Says what may happen and not what does: write-actions count even if a later table clears them. What an experimenter's
-//! action does is not known unless it is one of Nicira's that are listed here; then it may send anywhere. Never looks into
-//! a group or another table.
+//! The result is what may happen: write-actions count even if a later table clears them. An experimenter action may
+//! send anywhere, unless it is one of the Nicira actions listed here. Never looks into a group or another table.
 
 use crate::action::Action;
 use crate::instruction::Instruction;
@@ -15,11 +14,11 @@ use crate::port::PortNo;
 /// Where a packet may go. The default is nowhere: it is dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// Ports that are named: ordinary ones and `LOCAL`; each once, in the order in which they came.
+    /// The named ports: ordinary ones and `LOCAL`, each once, in the order of their appearance.
     pub ports: Vec<PortNo>,
-    /// Groups, whose buckets may send it on; each once.
+    /// Groups whose buckets may send it on, each once.
     pub groups: Vec<u32>,
-    /// Tables in which it goes on (goto-table, Nicira's resubmit); each once.
+    /// Tables in which it continues (goto-table, Nicira's resubmit), each once.
     pub tables: Vec<u8>,
     /// To the controller, as a packet-in.
     pub controller: bool,
@@ -29,11 +28,11 @@ pub struct Reach {
     pub all: bool,
     /// Through the switch's traditional forwarding.
     pub normal: bool,
-    /// Back out of the port that it came in by.
+    /// Back out of its input port.
     pub in_port: bool,
     /// Into the flow tables from the start (for a packet-out).
     pub table: bool,
-    /// An action or instruction that is not understood, or a port that is read from a field: it may go anywhere.
+    /// It may go anywhere: an unknown action or instruction, or a port that is read from a field.
     pub anywhere: bool,
 }
 
@@ -88,16 +87,16 @@ fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
     }
 }
 
-/// One way that an action sends a packet.
+/// A destination to which an action sends a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Out of a port, a reserved one perhaps.
+    /// Out of a port, which may be reserved.
     Port(PortNo),
     /// Into a group.
     Group(u32),
     /// Into a table.
     Table(u8),
-    /// It is not known where to, or what else it does.
+    /// Unknown destination, or unknown effects.
     Anywhere,
 }
 
@@ -118,7 +117,7 @@ pub fn way_of(action: &Action) -> Option<Way> {
     }
 }
 
-/// Nicira's subtypes (ovs-actions(7)) that send nothing, or of which it can be said where to.
+/// The Nicira subtypes (ovs-actions(7)) that send nothing, or whose destination is known.
 fn way_of_nicira(body: &[u8]) -> Option<Way> {
     let short =
         |at: usize| body.get(at..at + 2).map(|b| b.iter().fold(0u16, |n, byte| n << 8 | u16::from(*byte)));
@@ -128,7 +127,7 @@ fn way_of_nicira(body: &[u8]) -> Option<Way> {
         Some(2 | 4..=10 | 17..=19 | 21 | 27 | 28 | 43) => None,
         // controller, in both its forms.
         Some(20 | 37) => Some(Way::Port(PortNo::CONTROLLER)),
-        // resubmit with a table; 0xff is the table that it is in, which is not known here.
+        // resubmit with a table; 0xff means the current table, which is not known here.
         Some(14) => Some(match body.get(4) {
             Some(table) if *table != 0xff => Way::Table(*table),
             _ => Way::Anywhere,

@@ -1,23 +1,22 @@
-//! How two matches stand to each other: whether one covers, overlaps or meets the other, and whether a rule lies within a
-//! flowspace.
+//! Relations of two matches: whether one covers or overlaps the other, and whether a rule is within a flowspace.
 //!
-//! A match is a set of packets. Prerequisites are understood: a packet with a `tcp_src` is TCP over IP even where the match
-//! does not say so, a VLAN id without OFPVID_PRESENT is nobody's, and what asks for ARP and IPv4 at once matches nothing.
-//! A field with a mask of zeros says nothing (1.3.5, 7.2.3.5). Packets are taken to have the fields that their prerequisites
-//! promise: frames that are cut off are not thought of.
+//! A match is a set of packets. Prerequisites are taken into account. A packet with a `tcp_src` is TCP over IP even if
+//! the match does not say so. No packet has a VLAN id without OFPVID_PRESENT. A match for ARP and IPv4 at once matches
+//! nothing. A field with a mask of zeros has no effect (1.3.5, 7.2.3.5). Truncated frames are not considered: packets
+//! have all fields that their prerequisites imply.
 //!
-//! Fields of other classes are compared bit by bit; nothing is known of what they need. Allocates only in [`within`] and for the
-//! result of [`intersection`].
+//! Fields of other classes are compared bit by bit. Their prerequisites are unknown. Allocates only in [`within`] and
+//! for the result of [`intersection`].
 
 use crate::canonical::prerequisites;
 use crate::field::Field;
 use crate::matching::{Match, MatchEntry};
 
-/// How many pieces [`within`] cuts a rule into, all in all, before it gives up and says no. A rule against a few dozen prefixes
-/// needs hundreds; a flowspace made to explode meets this bound.
+/// The number of pieces into which [`within`] cuts a rule before it gives up and returns false. Some dozen prefixes
+/// need hundreds. Only a flowspace that is made to explode reaches this bound.
 pub const MAX_PIECES: usize = 4096;
 
-/// `OFPVID_PRESENT`: the bit of vlan_vid that says that there is a tag.
+/// `OFPVID_PRESENT`: the bit of vlan_vid that is set if the packet has a tag.
 const VLAN_PRESENT: u128 = 0x1000;
 
 #[cfg(test)]
@@ -43,7 +42,8 @@ pub fn covers(wide: &Match, narrow: &Match) -> bool {
     })
 }
 
-/// Whether each packet that the rule matches has these bits in a field: [`covers`] of a match of that field alone, without building one.
+/// Whether each packet that the rule matches has these bits in a field. Like [`covers`] with a match of that field,
+/// without building it.
 pub(crate) fn implies(rule: &Match, field: Field, value: u128, mask: u128) -> bool {
     Cubes::of(rule, None).iter().all(|cube| cube.implies(field, value, mask))
 }
@@ -60,7 +60,8 @@ pub fn overlaps(one: &Match, other: &Match) -> bool {
     unknown_agree(one, other) && !Cubes::of(one, Some(other)).is_nothing()
 }
 
-/// The match of the packets that both match, or `None` if there are none. Its fields stand in `one`'s order, then `other`'s.
+/// The match of the packets that both match, or `None` if there are none. Its fields are in `one`'s order, then in
+/// `other`'s.
 ///
 /// ```
 /// use flow::{relation::intersection, text::{match_to_string, parse_match}};
@@ -89,7 +90,7 @@ pub fn intersection(one: &Match, other: &Match) -> Option<Match> {
     Some(both)
 }
 
-/// Whether no packet at all is matched: fields contradict each other's prerequisites.
+/// Whether the match matches no packet, because fields contradict each other's prerequisites.
 ///
 /// ```
 /// use flow::{Field, Match, relation::is_nothing};
@@ -99,11 +100,11 @@ pub fn is_nothing(rule: &Match) -> bool {
     Cubes::of(rule, None).is_nothing()
 }
 
-/// Whether each packet that the rule matches is matched by at least one of the flowspace's matches, though perhaps by no single
-/// one.
+/// Whether the flowspace contains the rule: each packet that the rule matches is matched by at least one match of the
+/// flowspace. No single match need cover the whole rule.
 ///
-/// Exact up to [`MAX_PIECES`]; where that is not enough the answer is no, so that a rule is never let through by mistake. A
-/// match with fields of other classes counts for the parts of the rule that it covers whole.
+/// Exact up to [`MAX_PIECES`]. Beyond that the answer is no, so that a rule never passes by mistake. A match with
+/// fields of other classes counts for the parts of the rule that it covers completely.
 ///
 /// ```
 /// use flow::{relation::within, text::parse_match};
@@ -141,14 +142,14 @@ pub fn within(rule: &Match, flowspace: &[Match]) -> bool {
     outside.is_empty()
 }
 
-/// For each field the bits that are fixed: value and mask; a mask of zeros where nothing is.
+/// The fixed bits of each field, as value and mask. The mask is zero if nothing is fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cube {
     fields: [(u128, u128); 40],
 }
 
-/// The packets of a match as at most two cubes: one, or two where a prerequisite leaves two values (IP of either version, ARP and
-/// reverse ARP, both kinds of MPLS, both messages of neighbour discovery). No field that leaves two comes with another.
+/// The packets of a match as one or two cubes. There are two if a prerequisite allows two values: both versions of IP,
+/// ARP and reverse ARP, both kinds of MPLS, both messages of neighbour discovery. No two such fields occur together.
 #[derive(Clone, Copy, Debug)]
 struct Cubes {
     cubes: [Cube; 2],
@@ -171,13 +172,13 @@ impl Cubes {
         Cubes::closed(cube)
     }
 
-    /// What a cube says together with all that follows from it.
+    /// A cube with everything that follows from its prerequisites.
     fn closed(mut cube: Cube) -> Cubes {
         if !cube.close_vlan() {
             return Cubes::NOTHING;
         }
         let mut choice = None;
-        // From the fields that need the most to those that need nothing, so that each sees what was added before.
+        // From the fields with the most prerequisites to those with none, so that each step sees what was added before.
         for target in [Field::Icmpv6Type, Field::IpProto, Field::EthType] {
             match cube.allowed(target) {
                 Allowed::Anything => {}
@@ -186,7 +187,7 @@ impl Cubes {
                     cube.meet(target, value, target.full_mask());
                 }
                 Allowed::Two(first, second) => {
-                    // The field is there, so what it needs is needed; which of the two it is stays open.
+                    // The field is present, so its prerequisite holds. Which of the two values it has is open.
                     choice = Some((target, first, second));
                     cube.fields[usize::from(target.number())] = (first, target.full_mask());
                 }
@@ -209,7 +210,7 @@ impl Cubes {
     }
 }
 
-/// Which values the prerequisites of all fields that are there leave to a field.
+/// The values of a field that the prerequisites of all present fields allow.
 enum Allowed {
     Anything,
     Nothing,
@@ -222,7 +223,7 @@ impl Cube {
         self.fields[usize::from(field.number())]
     }
 
-    /// Fixes more bits. Says whether they agree with those that are fixed.
+    /// Fixes more bits. Returns whether they agree with the fixed ones.
     fn meet(&mut self, field: Field, value: u128, mask: u128) -> bool {
         let (there, there_mask) = self.get(field);
         let agree = (there ^ value) & mask & there_mask == 0;
@@ -236,7 +237,7 @@ impl Cube {
         mask & !there_mask == 0 && (there ^ value) & mask == 0
     }
 
-    /// A priority needs a tag; no tag means no id; an id means a tag. Says whether that is possible.
+    /// A priority needs a tag; no tag means no id; an id means a tag. Returns whether that is possible.
     fn close_vlan(&mut self) -> bool {
         if self.get(Field::VlanPcp).1 != 0 && !self.meet(Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT) {
             return false;
@@ -266,11 +267,11 @@ impl Cube {
         }
     }
 
-    /// Adds what is left of this cube without `other`'s packets: for each bit that `other` fixes and this does not, the part
-    /// where that bit is the other way and those before it are not.
+    /// Adds the packets of this cube that are not in `other`, as disjoint cubes. There is one for each bit that `other`
+    /// fixes and this does not. It has that bit inverted, and the earlier bits as in `other`.
     fn without(&self, other: &Cube, left: &mut Vec<Cube>) {
         let mut inside = *self;
-        // In the order of the fields' numbers prerequisites come first, so that a field is split only where it exists.
+        // In the order of their numbers, prerequisites come first. So a field is split only if it exists.
         for field in Field::all() {
             let (value, mask) = other.get(field);
             let (there, there_mask) = inside.get(field);
@@ -330,7 +331,7 @@ fn unknown_bytes<'a>(
     Some((0..value.len()).map(move |at| (byte(value, mask, at), byte(other_value, other_mask, at))))
 }
 
-/// Whether an entry of another class says at least what `wide` says.
+/// Whether an entry of another class implies `wide`.
 fn unknown_implies(narrow: &MatchEntry, wide: &MatchEntry) -> bool {
     unknown_bytes(narrow, wide).is_some_and(|mut bytes| {
         bytes.all(|((value, mask), (wanted, wanted_mask))| {
@@ -339,7 +340,7 @@ fn unknown_implies(narrow: &MatchEntry, wide: &MatchEntry) -> bool {
     })
 }
 
-/// Whether no field of another class contradicts its like.
+/// Whether no field of another class contradicts the same field of the other match.
 fn unknown_agree(one: &Match, other: &Match) -> bool {
     one.entries().iter().all(|entry| {
         other.entries().iter().all(|there| {
@@ -350,7 +351,7 @@ fn unknown_agree(one: &Match, other: &Match) -> bool {
     })
 }
 
-/// Adds an entry of another class, or joins it with its like.
+/// Adds an entry of another class, or joins it with the entry for the same field.
 fn put_unknown(both: &mut Match, entry: &MatchEntry) {
     let like = both.entries().iter().find(|there| there.same_field(entry));
     let Some(bytes) = like.and_then(|there| unknown_bytes(there, entry)) else {
@@ -368,7 +369,7 @@ fn put_unknown(both: &mut Match, entry: &MatchEntry) {
     if masked {
         body.extend(joined.iter().map(|(_, mask)| *mask));
     }
-    // A payload is at most 255 bytes, and two of one length that had room for their masks have it again.
+    // A payload has at most 255 bytes. Two payloads of equal length that had room for their masks have it again.
     let length = u32::try_from(body.len()).unwrap_or(0xff).min(0xff);
     let header = header & !0x1ff | u32::from(masked) << 8 | length;
     both.put(MatchEntry::Unknown { header, body });

@@ -1,11 +1,11 @@
-//! What actions make of the packets of a match.
+//! The packets of a match after a list of actions.
 //!
 //! ```text
 //!   Match of the packets before, actions ──> Match of the packets after ──> "does it stay within the flowspace?"
 //! ```
 //!
-//! The answer may say less than is so, and never more: where a field's new value is not known, nothing is said of it. What an
-//! experimenter's action makes of a packet is not known unless it is one of Nicira's that are listed here.
+//! The result is safe: if a field's new value is unknown, the result has no entry for it. The effect of an experimenter
+//! action is unknown, unless it is one of the Nicira actions listed here.
 
 use crate::action::Action;
 use crate::canonical::prerequisites;
@@ -13,7 +13,7 @@ use crate::field::Field;
 use crate::matching::{Match, MatchEntry};
 use crate::relation::implies;
 
-/// `OFPVID_PRESENT`: the bit of vlan_vid that says that there is a tag.
+/// `OFPVID_PRESENT`: the bit of vlan_vid that is set if the packet has a tag.
 const VLAN_PRESENT: u128 = 0x1000;
 
 /// Class and field of Nicira's first register, NXM_NX_REG0, without the four bits that number sixteen of them.
@@ -22,10 +22,10 @@ const NICIRA_REGISTERS: u32 = 0x0001 << 7;
 /// Nicira's number.
 const NICIRA: u32 = 0x0000_2320;
 
-/// A match that has all packets which the actions make of the packets of `rule`.
+/// A match of all packets that the actions make of the packets of `rule`.
 ///
-/// Outputs in between are not told apart: it is the packet behind the last action. A set-field counts only where the rule's
-/// packets have the field for certain; where some lack it, the field is unknown afterwards.
+/// Outputs in between are ignored: the result is for the packet after the last action. A set-field counts only if all
+/// packets of the rule have the field. If some lack it, the field is unknown afterwards.
 ///
 /// ```
 /// use flow::{rewrite::rewritten, text::{match_to_string, parse_actions, parse_match}};
@@ -41,16 +41,18 @@ pub fn rewritten(rule: &Match, actions: &[Action]) -> Match {
     after
 }
 
-/// The same for one action, in place: `after` is what the packets were before it. Allocates only for fields of other classes.
+/// The same for one action, in place: `after` is the match before the action, and becomes the match after it. Allocates
+/// only for fields of other classes.
 pub fn rewrite(after: &mut Match, action: &Action) {
     match action {
         Action::SetField { field, value } => set(after, *field, *value),
         Action::SetUnknownField { header, body } => {
-            // Nicira has names of its own for OpenFlow's fields, in_port among them; only its registers are nobody else's.
+            // Nicira has its own names for OpenFlow's fields, also for in_port. Only its registers are no field of
+            // OpenFlow.
             if *header >> 9 & !0xf != NICIRA_REGISTERS {
                 after.clear();
             }
-            // The same field may have stood there with a mask.
+            // The same field may have been there with a mask.
             after.put(MatchEntry::Unknown { header: *header, body: body.clone() });
         }
         Action::PushVlan(_) => push_vlan(after),
@@ -73,7 +75,7 @@ pub fn rewrite(after: &mut Match, action: &Action) {
         }
         Action::PopMpls(ethertype) if is_mpls(after) => new_ether_type(after, *ethertype),
         Action::PopMpls(_) => {
-            // Where there is no such header a switch may leave the packet as it is.
+            // Without such a header, a switch may leave the packet unchanged.
             forget(after, &[Field::EthType]);
             forget_packet(after);
         }
@@ -81,7 +83,7 @@ pub fn rewrite(after: &mut Match, action: &Action) {
             new_ether_type(after, *ethertype);
         }
         Action::PopPbb => {
-            // All of the inner frame is news.
+            // The whole inner frame is unknown.
             let fields = [Field::EthSrc, Field::EthDst, Field::VlanVid, Field::VlanPcp, Field::EthType];
             forget(after, &fields);
             forget_packet(after);
@@ -97,7 +99,7 @@ pub fn rewrite(after: &mut Match, action: &Action) {
     }
 }
 
-/// Whether an action may write this field, in OpenFlow's name for it or in another class's. What is not understood may.
+/// Whether an action may write this field, by OpenFlow's name or that of another class. True for unknown actions.
 ///
 /// ```
 /// use flow::{Field, rewrite::may_set, text::parse_actions};
@@ -112,20 +114,21 @@ pub fn may_set(action: &Action, wanted: Field) -> bool {
         Action::Experimenter { experimenter: NICIRA, body } => {
             let header_at = |at: usize| body.get(at..).and_then(|bytes| bytes.first_chunk()).copied();
             let target = match body.get(..2) {
-                // load and pop, move, multipath: ovs-actions(7) and its nicira-ext.h say where the field stands that is written.
+                // load and pop, move, multipath: ovs-actions(7) and its nicira-ext.h define the position of the written
+                // field.
                 Some([0, 7 | 28]) => header_at(4),
                 Some([0, 6]) => header_at(12),
                 Some([0, 10]) => header_at(20),
                 // set_tunnel, set_queue, pop_queue, note, set_tunnel64, exit, dec_ttl, controller, push, output with a length, ct_clear.
                 Some([0, 2 | 4 | 5 | 8 | 9 | 17 | 18 | 20 | 21 | 27 | 37 | 39 | 43]) => return false,
-                // resubmit with a table looks it up under another port, and no more; in what table is another question.
+                // resubmit with a table only looks the packet up again, under another port.
                 Some([0, 14]) => return false,
                 _ => None,
             };
             target.is_none_or(|header| may_be(u32::from_be_bytes(header), wanted))
         }
         Action::Experimenter { .. } => true,
-        // Each of the others writes a field of the frame, and those that are beside the frame stay.
+        // Each of the others writes a field of the frame. Fields outside the frame do not change.
         _ => !matches!(wanted, Field::InPort | Field::InPhyPort | Field::Metadata | Field::TunnelId),
     }
 }
@@ -133,7 +136,7 @@ pub fn may_set(action: &Action, wanted: Field) -> bool {
 /// OpenFlow's class, in which a header names a field by its number.
 const OPENFLOW_BASIC: u32 = 0x8000;
 
-/// Whether a header of any class may mean this field. Nicira's registers are the only ones that are nobody else's.
+/// Whether a header of any class may mean this field. Only Nicira's registers certainly do not.
 fn may_be(header: u32, wanted: Field) -> bool {
     match header >> 16 {
         OPENFLOW_BASIC => header >> 9 & 0x7f == wanted as u32,
@@ -141,7 +144,7 @@ fn may_be(header: u32, wanted: Field) -> bool {
     }
 }
 
-/// Sets a field of packets that have it for certain; of others it is unknown.
+/// Sets a field if all packets have it. Otherwise the field becomes unknown.
 fn set(after: &mut Match, field: Field, value: u128) {
     let there = |(needed, values): &(Field, &[u128])| match values {
         [one] => implies(after, *needed, *one, needed.full_mask()),
@@ -151,7 +154,7 @@ fn set(after: &mut Match, field: Field, value: u128) {
         Field::VlanVid | Field::VlanPcp => implies(after, Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT),
         _ => prerequisites(field).iter().all(there),
     };
-    // A value that decides what the bytes behind it mean makes all of them news, unless it was there already.
+    // A new value that determines the meaning of the following bytes makes all of them unknown.
     if after.get(field) != Some((value, field.full_mask())) {
         forget_where(after, |other| prerequisites(other).iter().any(|(needed, _)| *needed == field));
     }
@@ -162,7 +165,7 @@ fn set(after: &mut Match, field: Field, value: u128) {
     forget_unknown(after);
 }
 
-/// 1.0's way: a packet without a tag gets one, with the other part zero.
+/// As in 1.0: a packet without a tag gets one, with the other part zero.
 fn tag(after: &mut Match, field: Field, value: u128) {
     match after.get(Field::VlanVid) {
         Some((0, mask)) if mask & VLAN_PRESENT != 0 => {
@@ -179,8 +182,8 @@ fn tag(after: &mut Match, field: Field, value: u128) {
     forget_unknown(after);
 }
 
-/// The new tag of an untagged packet has zeros. That of a tagged one has the old one's id and priority (1.3.5, 5.13), but zeros in Open vSwitch:
-/// nothing is said of it.
+/// The new tag of an untagged packet has zeros. That of a tagged one has the old id and priority (1.3.5, 5.13), but
+/// zeros in Open vSwitch. So it is unknown.
 fn push_vlan(after: &mut Match) {
     match after.get(Field::VlanVid) {
         Some((0, mask)) if mask & VLAN_PRESENT != 0 => {
@@ -210,7 +213,7 @@ fn is_mpls(after: &Match) -> bool {
     MPLS_TYPES.iter().any(|kind| implies(after, Field::EthType, *kind, Field::EthType.full_mask()))
 }
 
-/// Another header is outermost behind the Ethernet header: what was said of the packet is said no more.
+/// Another header follows the Ethernet header: entries about the old packet are dropped.
 fn new_ether_type(after: &mut Match, ethertype: u16) {
     forget_packet(after);
     after.remove(Field::EthType);
@@ -225,18 +228,18 @@ fn forget_where(after: &mut Match, unwanted: impl Fn(Field) -> bool) {
     after.retain(|entry| !matches!(entry, MatchEntry::Field { field, .. } if unwanted(*field)));
 }
 
-/// Forgets all that lies behind the EtherType.
+/// Drops all fields behind the EtherType.
 fn forget_packet(after: &mut Match) {
     forget_where(after, |field| !prerequisites(field).is_empty());
     forget_unknown(after);
 }
 
-/// Forgets the fields of other classes: what they depend on is not known.
+/// Drops the fields of other classes, because their prerequisites are unknown.
 fn forget_unknown(after: &mut Match) {
     after.retain(|entry| matches!(entry, MatchEntry::Field { .. }));
 }
 
-/// Nicira's subtypes (ovs-actions(7)) of which it can be said what they change.
+/// The Nicira subtypes (ovs-actions(7)) whose changes are known.
 fn nicira(after: &mut Match, body: &[u8]) {
     let number = |from: usize, to: usize| {
         body.get(from..to)
@@ -249,7 +252,7 @@ fn nicira(after: &mut Match, body: &[u8]) {
         (Some(9), 16) => set(after, Field::TunnelId, number(8, 16).unwrap_or(0)),
         // dec_ttl, with and without controllers.
         (Some(18 | 21), _) => forget_unknown(after),
-        // Where the packet came in is forgotten as well: move and load write that field too.
+        // The input port is dropped as well: move and load write that field too.
         _ => after.clear(),
     }
 }

@@ -1,5 +1,5 @@
-//! The syntax of ovs-ofctl: matches, actions and instructions printed as Open vSwitch 3.1 prints them, and read in all the
-//! forms that it reads.
+//! The syntax of ovs-ofctl: matches, actions and instructions printed as Open vSwitch 3.1 prints them, and read in all
+//! the forms that it reads.
 //!
 //! ```text
 //!   "tcp,in_port=1,nw_src=10.0.0.0/8,tp_dst=22"  <─>  Match
@@ -7,13 +7,13 @@
 //!   "meter:5,output:2,goto_table:3"              <─>  Vec<Instruction>
 //! ```
 //!
-//! Read are the names of OpenFlow 1.0 and 1.3 (`dl_src`, `eth_src`), the shorthands (`ip`, `arp`, `tcp6` …), and commas or blanks
-//! between words. Actions that only 1.0 has keep their 1.0 names (`mod_dl_src`); Nicira's are understood where they are
-//! simple, and otherwise printed as `experimenter(0x00002320,hex)`, which is read back.
+//! Accepted are the names of OpenFlow 1.0 and 1.3 (`dl_src`, `eth_src`), the shorthands (`ip`, `arp`, `tcp6` …), and
+//! commas or blanks between words. Actions that only 1.0 has keep their 1.0 names (`mod_dl_src`). Simple Nicira actions
+//! have their own text; others are printed as `experimenter(0x00002320,hex)`, which can be read back.
 //!
-//! Text is what people want to see and so says less than bytes and JSON do: a mask of all ones is no mask, a mask of zeros
-//! no field, fields stand in ovs-ofctl's order, an output's length is said for the controller only, and empty apply-actions
-//! are nothing. Never resolves a port's name: a port is a number or a reserved one.
+//! Text is for people and has less information than bytes and JSON. A mask of all ones is left out, and so is a field
+//! with a mask of zeros. Fields are in ovs-ofctl's order. The length of an output is printed only for the controller,
+//! and empty apply-actions are not printed. Never resolves port names: a port is a number or a reserved name.
 
 mod action_print;
 mod action_text;
@@ -36,12 +36,12 @@ pub use match_text::parse_match;
 
 use std::fmt;
 
-/// Text that was refused: which word, where, and what was expected.
+/// The error for text that was refused: the word, its place, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadText {
     /// Bytes from the start of the text to the word.
     pub offset: usize,
-    /// The word that is wrong, as it stands there.
+    /// The wrong word.
     pub word: String,
     /// What is wrong with it, and what was expected.
     pub message: String,
@@ -52,7 +52,7 @@ impl BadText {
         BadText { offset, word: word.to_owned(), message: message.into() }
     }
 
-    /// The same error seen from a text that begins `bytes` before the one that was read.
+    /// The same error with an offset from the start of a text that begins `bytes` earlier.
     pub fn shifted(mut self, bytes: usize) -> Self {
         self.offset += bytes;
         self

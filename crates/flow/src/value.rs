@@ -1,13 +1,13 @@
-//! How the values of fields are written for people: addresses as addresses, ports by name, the rest as numbers.
+//! The text form of field values: addresses as addresses, ports by name, the rest as numbers.
 //!
-//! JSON and text write the same values; what surrounds them is theirs. Never says whether a field may have a mask.
+//! JSON and text use the same values. Never checks whether a field may have a mask.
 
 use crate::field::Field;
 use crate::mac::MacAddr;
 use crate::port::PortNo;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// What a field's value is.
+/// The kind of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Port,
@@ -15,7 +15,7 @@ pub(crate) enum Style {
     Ipv4,
     Ipv6,
     Decimal,
-    /// Hexadecimal with at least so many digits.
+    /// Hexadecimal with at least this many digits.
     Hexadecimal(usize),
 }
 
@@ -34,7 +34,7 @@ impl Style {
         }
     }
 
-    /// What a value of this style looks like, for messages.
+    /// The form of a value of this style, for error messages.
     pub(crate) fn expected(self) -> &'static str {
         match self {
             Style::Port => "a port number or name (1, LOCAL)",
@@ -58,7 +58,7 @@ pub(crate) fn show(style: Style, value: u128) -> String {
     }
 }
 
-/// `value/mask`; IP addresses with the length of the prefix where the mask is one.
+/// `value/mask`; IP addresses with a prefix length if the mask is a prefix.
 pub(crate) fn show_masked(style: Style, value: u128, mask: u128) -> String {
     match (style, prefix_len(style, mask)) {
         (_, Some(length)) => format!("{}/{length}", show(style, value)),
@@ -67,7 +67,7 @@ pub(crate) fn show_masked(style: Style, value: u128, mask: u128) -> String {
     }
 }
 
-/// The length of the prefix that an IP address's mask is.
+/// The prefix length of an IP address's mask, if the mask is a prefix.
 fn prefix_len(style: Style, mask: u128) -> Option<u32> {
     let bits = match style {
         Style::Ipv4 => 32,
@@ -107,7 +107,7 @@ pub(crate) fn read(style: Style, bits: u32, text: &str) -> Result<u128, String> 
     fits(value, bits)
 }
 
-/// A value, and the mask if there is one behind a slash: of the same form, or an IP prefix's length.
+/// A value, and the mask if one follows a slash: in the same form, or as an IP prefix length.
 pub(crate) fn read_masked(style: Style, bits: u32, text: &str) -> Result<(u128, Option<u128>), String> {
     let Some((value, mask)) = text.split_once('/') else {
         return Ok((read(style, bits, text)?, None));

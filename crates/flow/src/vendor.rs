@@ -1,11 +1,12 @@
-//! The parts of a command that OpenFlow 1.3 does not define: a vendor's actions, instructions, fields, bands and statistics.
+//! Vendor extensions: the actions, instructions, fields, bands and statistics of a command that OpenFlow 1.3 does not
+//! define.
 //!
 //! ```text
 //!   canonical bytes ──> parts_of_match, parts_of_actions, ... ──> VendorPart ──> "is this app allowed to use it?"
 //! ```
 //!
-//! In: canonical bytes that the readers of [`crate::canonical`] accept. Out: whose each foreign part is, and which. Never says what a
-//! vendor's part does: nobody can who does not know that vendor.
+//! In: canonical bytes that the readers of [`crate::canonical`] accept. Out: the vendor and the number of each
+//! extension. Never tells what an extension does.
 
 use crate::canonical::{RawAction, RawInstruction, Tlv, actions_raw, instructions_raw, match_tlvs};
 use crate::field::CLASS_BASIC;
@@ -14,8 +15,8 @@ use std::fmt;
 /// Nicira's number, under which Open vSwitch has its extensions (`NX_VENDOR_ID`).
 pub const NICIRA: u32 = 0x0000_2320;
 
-/// The Open Networking Foundation's number. Here it also owns every OXM class that has no experimenter's number of its own: the foundation
-/// assigns those classes (1.3.5, 7.2.3.3).
+/// The Open Networking Foundation's number. Here it also stands for every OXM class without an experimenter's number,
+/// because the foundation assigns these classes (1.3.5, 7.2.3.3).
 pub const ONF: u32 = 0x4f4e_4600;
 
 /// Open vSwitch treats these two OXM classes as Nicira's fields (`OFPXMC_NXM_0`, `OFPXMC_NXM_1`).
@@ -30,7 +31,7 @@ const EXPERIMENTER: u16 = 0xffff;
 /// `OFPAT_SET_FIELD`.
 const SET_FIELD: u16 = 25;
 
-/// What kind of thing a vendor's part is.
+/// The kind of a vendor extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PartKind {
     /// An action. Its subtype is the first 16 bits behind the vendor's number.
@@ -55,31 +56,31 @@ impl PartKind {
         (PartKind::Statistics, "statistics"),
     ];
 
-    /// Its name, as a manifest spells it.
+    /// Its name in a manifest.
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize].1
     }
 }
 
-/// One part of a command that a vendor defined.
+/// One vendor extension in a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VendorPart {
     /// The vendor's number (`experimenter`).
     pub vendor: u32,
-    /// What it is.
+    /// Its kind.
     pub kind: PartKind,
-    /// Which one of the vendor's; see [`PartKind`].
+    /// The vendor's number for it, see [`PartKind`].
     pub subtype: u32,
 }
 
 impl fmt::Display for VendorPart {
-    /// As it stands in a manifest: `nicira:action:16`, `0x12345678:band:0`.
+    /// The form in a manifest: `nicira:action:16`, `0x12345678:band:0`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", VendorName(self.vendor), self.kind.name(), self.subtype)
     }
 }
 
-/// A vendor's number as people write it: by name where the name is usual.
+/// A vendor's number as text: by name for known vendors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VendorName(pub u32);
 
@@ -113,7 +114,7 @@ fn expected(text: &str) -> String {
     )
 }
 
-/// The vendors' fields of a match.
+/// The vendor extensions of a match: its fields.
 ///
 /// ```
 /// use flow::vendor::{NICIRA, parts_of_match};
@@ -125,12 +126,12 @@ pub fn parts_of_match(bytes: &[u8]) -> impl Iterator<Item = VendorPart> + '_ {
     match_tlvs(bytes).map_while(Result::ok).filter_map(|tlv| part_of_field(&tlv))
 }
 
-/// The vendors' parts of a list of actions: their actions, and their fields in set-field actions.
+/// The vendor extensions in a list of actions: actions, and fields in set-field actions.
 pub fn parts_of_actions(bytes: &[u8]) -> impl Iterator<Item = VendorPart> + '_ {
     actions_raw(bytes).map_while(Result::ok).filter_map(|raw| part_of_action(&raw))
 }
 
-/// The vendors' parts of a list of instructions, with those of the actions inside.
+/// The vendor extensions in a list of instructions, including the actions inside.
 pub fn parts_of_instructions(bytes: &[u8]) -> impl Iterator<Item = VendorPart> + '_ {
     instructions_raw(bytes).map_while(Result::ok).flat_map(|raw| {
         let inside = raw.actions().map(|_| parts_of_actions(raw.bytes.get(8..).unwrap_or_default()));
@@ -138,14 +139,14 @@ pub fn parts_of_instructions(bytes: &[u8]) -> impl Iterator<Item = VendorPart> +
     })
 }
 
-/// The vendor's part that a meter band is, if its type is the experimenters'. `band` holds the whole band (1.3.5, 7.3.4.3).
+/// The vendor extension of a meter band, if its type is experimenter. `band` holds the whole band (1.3.5, 7.3.4.3).
 pub fn part_of_band(band: &[u8]) -> Option<VendorPart> {
     let is_vendors = short_at(band, 0) == Some(EXPERIMENTER);
     let vendor = word_at(band, 12).unwrap_or_default();
     is_vendors.then_some(VendorPart { vendor, kind: PartKind::Band, subtype: 0 })
 }
 
-/// The vendor's part that the body of an OFPMP_EXPERIMENTER request is.
+/// The vendor extension of an OFPMP_EXPERIMENTER request, by its body.
 pub fn part_of_statistics(body: &[u8]) -> VendorPart {
     let number = |at| word_at(body, at).unwrap_or_default();
     VendorPart { vendor: number(0), kind: PartKind::Statistics, subtype: number(4) }
@@ -176,7 +177,7 @@ fn part_of_instruction(raw: &RawInstruction<'_>) -> Option<VendorPart> {
     raw.is_experimenter().then(|| part_of_experimenter(raw.bytes, PartKind::Instruction))
 }
 
-/// Actions and instructions of experimenters begin alike: type, length, the vendor's number, the vendor's own.
+/// Experimenter actions and instructions begin in the same way: type, length, the vendor's number, the vendor's data.
 fn part_of_experimenter(bytes: &[u8], kind: PartKind) -> VendorPart {
     let subtype = short_at(bytes, 8).unwrap_or_default().into();
     VendorPart { vendor: word_at(bytes, 4).unwrap_or_default(), kind, subtype }

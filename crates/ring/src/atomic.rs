@@ -1,6 +1,6 @@
-//! The atomics of the ring: the standard library's, or loom's when the orderings are being explored.
+//! The atomics of the ring: the standard library's, or loom's for tests that explore the orderings.
 //!
-//! Nothing else of the crate names either of them.
+//! No other file of the crate names either of them.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};

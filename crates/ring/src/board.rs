@@ -1,7 +1,7 @@
-//! A board: a page of words that one process writes and another reads when the first is over.
+//! A board: a shared page of words that one process writes and another reads after the first has ended.
 //!
-//! In: a slot and a word. Out: the words of all slots. It is for last words: what a process was doing when it ended, written at the
-//! price of a store. Nothing on it is ever waited for, and the reader believes none of it more than it believes the writer.
+//! In: a slot and a word. Out: the words of all slots. It shows what a process was doing when it ended, at the cost of
+//! one store per change. Nobody waits for it. The reader trusts a word no more than it trusts the writer.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,7 +10,7 @@ use crate::atomic::Ordering;
 use crate::fault::PortFault;
 use crate::memory::mapping::{Mapping, open_plain, sealed};
 
-/// Slots of a board; one for each thread that has something to say.
+/// Slots of a board, one for each writing thread.
 pub const BOARD_SLOTS: usize = 64;
 
 const BYTES: usize = BOARD_SLOTS * size_of::<u64>();
@@ -19,7 +19,7 @@ const BYTES: usize = BOARD_SLOTS * size_of::<u64>();
 pub struct Board(Mapping);
 
 impl Board {
-    /// A board of zeros, and the descriptor by which another process opens it.
+    /// Makes a board of zeros, and the descriptor with which another process opens it.
     ///
     /// # Errors
     /// The system has no memory or descriptors left.
@@ -28,18 +28,18 @@ impl Board {
         Ok((Board(Mapping::new(fd.as_fd(), BYTES)?), fd))
     }
 
-    /// A board that another process made.
+    /// Opens a board that another process made.
     ///
     /// # Errors
-    /// The descriptor is none: not sealed, so that it could shrink under us, or of another size.
+    /// The descriptor is not a board: it has another size, or it is not sealed, so that it could shrink while mapped.
     pub fn open(fd: &OwnedFd) -> Result<Board, PortFault> {
         open_plain(fd.as_fd(), BYTES).map(Board)
     }
 
-    /// Writes into a slot. Nothing happens for one that there is not.
+    /// Writes a word into a slot. Does nothing if the slot does not exist.
     pub fn write(&self, slot: usize, word: u64) {
         if let Some(place) = self.0.words().get(slot) {
-            // Read by another process after this one's end, which orders it behind everything.
+            // Another process reads it after the end of this one, which orders it behind everything.
             place.store(word, Ordering::Relaxed);
         }
     }

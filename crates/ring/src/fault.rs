@@ -1,20 +1,20 @@
-//! What can be wrong with a port, with a peer, or with a push, each in words for the log.
+//! The errors of ports, peers and pushes, each with a text for the log.
 //!
-//! Nothing here decides what follows: the owner of the end does (a kernel ends the app's zone).
+//! The owner of the end decides what follows; the kernel ends the app's zone.
 
 use std::fmt;
 use std::io;
 
-/// Why a frame was not pushed. The ring is as it was.
+/// The reason why a frame was not pushed. The ring is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// The consumer has to take frames away first (or the room left is kept back for others). Trying later may succeed.
+    /// There is no room until the consumer takes frames, or the free room is reserved. A later try may succeed.
     NoRoom,
-    /// The frame is longer than any frame of this ring may be. Trying later is of no use: the caller's own mistake.
+    /// The frame exceeds the frame limit of this ring. This is an error of the caller; a later try fails too.
     FrameTooLong {
         /// Length of the frame in bytes.
         length_bytes: usize,
-        /// The most that this ring takes.
+        /// The limit of this ring.
         max_bytes: usize,
     },
 }
@@ -32,50 +32,50 @@ impl fmt::Display for Full {
 
 impl std::error::Error for Full {}
 
-/// What the peer wrote into the shared memory that no correct peer writes. The end that found it believes nothing of that
-/// ring any more and gives the same answer to each further call.
+/// A violation by the peer, found in the shared memory. The end that found it no longer uses the ring, and returns the
+/// same fault from each further call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerFault {
     /// The producer's index is smaller than it has been.
     WriteIndexWentBackwards {
-        /// What it was, in bytes since the ring began.
+        /// The earlier index, in bytes since the start of the ring.
         from_bytes: u64,
-        /// What it is.
+        /// The present index.
         to_bytes: u64,
     },
     /// The producer claims to have written more than the ring holds beyond what was read.
     WroteMoreThanFits {
-        /// Unread bytes that it claims.
+        /// The claimed number of unread bytes.
         claimed_bytes: u64,
         /// Size of the ring.
         ring_bytes: u64,
     },
-    /// A frame announces more than any frame may have.
+    /// A frame's length exceeds the limit of frames.
     FrameTooLong {
-        /// What it announces.
+        /// The length of the frame.
         length_bytes: u64,
-        /// The most that this ring takes.
+        /// The limit of this ring.
         max_bytes: u64,
     },
-    /// A frame announces more than was published.
+    /// A frame's length exceeds the published bytes.
     FrameBeyondWritten {
-        /// What it announces.
+        /// The length of the frame.
         length_bytes: u64,
-        /// What was published, the frame's own length word included.
+        /// The published bytes, including the frame's length word.
         written_bytes: u64,
     },
     /// The consumer's index is smaller than it has been.
     ReadIndexWentBackwards {
-        /// What it was, in bytes since the ring began.
+        /// The earlier index, in bytes since the start of the ring.
         from_bytes: u64,
-        /// What it is.
+        /// The present index.
         to_bytes: u64,
     },
     /// The consumer claims to have read what was never published.
     ReadMoreThanWritten {
-        /// Up to where it claims to have read, in bytes since the ring began.
+        /// The claimed read position, in bytes since the start of the ring.
         read_bytes: u64,
-        /// Up to where there was anything to read.
+        /// The published position.
         written_bytes: u64,
     },
 }
@@ -113,39 +113,39 @@ impl fmt::Display for PeerFault {
 
 impl std::error::Error for PeerFault {}
 
-/// Why file descriptors are not an end of a port. Nothing was mapped; the maker of the port is to blame, or a version of
-/// it that does not belong to this one.
+/// The reason why file descriptors are not an end of a port. Nothing was mapped. The fault is in the maker of the port,
+/// or in a different version of it.
 #[derive(Debug)]
 pub enum PortFault {
-    /// The memory can change its size under the one who maps it, or is no memfd at all.
+    /// The memory is not a memfd, or its size could change while it is mapped.
     NotSealed,
-    /// The memory does not begin as a port does.
+    /// The memory has no port header.
     NotAPort,
     /// The memory is a port of another layout.
     WrongVersion {
-        /// The version that it has.
+        /// The version in the header.
         found: u64,
-        /// The version that this crate knows.
+        /// The version of this crate.
         known: u64,
     },
-    /// A ring's size is no power of two within the bounds of [`crate::Sizes`], or too small for the frames that its owner has.
+    /// A ring's size is not a power of two within the bounds of [`crate::Sizes`], or too small for the owner's frames.
     RingSize {
         /// The size that the header gives, in bytes.
         found_bytes: u64,
     },
-    /// The memory is not as long as its header says.
+    /// The length of the memory does not match its header.
     MemorySize {
-        /// What the header adds up to, in bytes.
+        /// The length according to the header, in bytes.
         expected_bytes: u64,
-        /// What the memory has.
+        /// The length of the memory.
         found_bytes: u64,
     },
-    /// A descriptor that should wake somebody is none that does, or could block the one who uses it.
+    /// A wake-up descriptor has the wrong type, or could block its user.
     NotAWake {
-        /// Which one: `wake_app` or `wake_kernel`.
+        /// The name of the descriptor: `wake_app` or `wake_kernel`.
         which: &'static str,
     },
-    /// The system refused.
+    /// A system call failed.
     System(io::Error),
 }
 

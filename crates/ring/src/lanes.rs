@@ -1,12 +1,12 @@
-//! The two rings by which events come to an app, as one: control events, and packet-ins behind them. No file descriptors here.
+//! Combines the two event rings of an app: control events first, then packet-ins. No file descriptors here.
 //!
-//! In: what a producer wrote into either. Out: one event at a time, in an order in which no control event comes later than a packet-in that
-//! was pushed after it. Never knows what an event says.
+//! In: what a producer wrote into either ring. Out: one event at a time. No control event comes later than a packet-in
+//! that was pushed after it. Never looks into an event.
 
 use crate::fault::PeerFault;
 use crate::reader::Reader;
 
-/// By which of the two rings an event came.
+/// The ring of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// Control events.
@@ -15,8 +15,8 @@ pub(crate) enum Lane {
     Packets,
 }
 
-/// Control events that are taken one after the other while packet-ins wait that may be taken. A switch that floods with port statuses would
-/// else keep every packet-in waiting.
+/// The number of control events in a row while packet-ins wait. Without the limit, a switch that floods port statuses
+/// would block all packet-ins.
 const CONTROL_IN_A_ROW: u32 = 8;
 
 /// The consumer of both rings.
@@ -25,19 +25,19 @@ pub(crate) struct Lanes {
     control: Reader,
     /// Control events taken since the last packet-in.
     in_a_row: u32,
-    /// Packet-ins up to here may be taken: each control event that is older than one of them was.
+    /// Packet-ins up to here may be taken: all older control events have been taken.
     cleared: u64,
-    /// Packet-ins up to the first may be taken when control events up to the second were.
+    /// Packet-ins up to the first position may be taken after control events up to the second position.
     pending: Option<(u64, u64)>,
 }
 
 impl Lanes {
-    /// The consumer of two rings that nobody has consumed from yet.
+    /// Makes the consumer of two new rings.
     pub(crate) fn new(packets: Reader, control: Reader) -> Lanes {
         Lanes { packets, control, in_a_row: 0, cleared: 0, pending: None }
     }
 
-    /// As [`Reader::pop_into`], of whichever ring is next.
+    /// As [`Reader::pop_into`], from the ring that is next.
     pub(crate) fn pop_into(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Lane>, PeerFault> {
         if (self.in_a_row < CONTROL_IN_A_ROW || !self.may_take_packet()) && self.pop_control(buffer)? {
             return Ok(Some(Lane::Control));
@@ -54,10 +54,10 @@ impl Lanes {
         self.packets.position() < self.cleared
     }
 
-    /// Takes a control event, or finds that there is none.
+    /// Takes a control event. Returns whether there was one.
     fn pop_control(&mut self, buffer: &mut Vec<u8>) -> Result<bool, PeerFault> {
-        // Looked at first: the producer shows control events before the packet-ins that were pushed after them, so whatever is older than
-        // a packet-in that is seen here is seen in the lines below.
+        // Look at the packet-ins first. The producer publishes control events before later packet-ins. So every control
+        // event that is older than a packet-in seen here is seen below.
         let packets = self.packets.known()?;
         if self.control.pop_into(buffer)?.is_none() {
             (self.cleared, self.pending) = (packets, None);
@@ -84,13 +84,13 @@ impl Lanes {
         sleep
     }
 
-    /// Says that the consumer is awake and needs no wake-up.
+    /// Withdraws the request to be woken.
     pub(crate) fn awake(&mut self) {
         self.control.awake();
         self.packets.awake();
     }
 
-    /// Whether the producer must be woken, since last asked.
+    /// Whether the producer must be woken. Resets the answer.
     #[must_use]
     pub(crate) fn take_wake_due(&mut self) -> bool {
         let control = self.control.take_wake_due();

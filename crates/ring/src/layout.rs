@@ -1,4 +1,4 @@
-//! Where things lie in a port's memory, in 64-bit words of this machine's byte order (both ends are on one machine).
+//! The layout of a port's memory, in 64-bit words in this machine's byte order. Both ends are on one machine.
 //!
 //! ```text
 //! word 0    magic          "burnport"
@@ -10,20 +10,20 @@
 //!      512  packets' data, then control's, then from_app's
 //! ```
 //!
-//! In: sizes that somebody wishes, or a header that somebody wrote. Out: sizes that are valid. Never maps or touches memory.
+//! In: requested sizes, or a header from another process. Out: valid sizes. Never maps or touches memory.
 
 #[cfg(not(loom))]
 use crate::fault::PortFault;
 
-/// The most that a frame may have. A packet-in of the longest possible OpenFlow message (65,535 bytes) with the headers of
-/// the app boundary fits with room to spare, and a peer cannot make anybody copy or keep more than this at a time.
+/// The maximum length of a frame. The longest possible OpenFlow message (65,535 bytes) as a packet-in with its headers
+/// fits easily. A peer cannot make the other end copy or keep more than this at a time.
 pub const MAX_FRAME_BYTES: usize = 128 * 1024;
 
-/// Bytes of the word in which rings count.
+/// Bytes of a word, the unit of rings.
 pub(crate) const WORD_BYTES: usize = 8;
 
-/// Words from one index or wish to the next: 128 bytes, because processors fetch cache lines in pairs, and a line that both ends
-/// write makes each wait for the other. Loom explores each word and has no lines.
+/// Words from one index or wake-up request to the next: 128 bytes. Processors fetch cache lines in pairs, and a line
+/// that both ends write makes each wait for the other. Loom has no cache lines.
 pub(crate) const LINE_WORDS: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// Words before the first ring's data: one page.
@@ -41,9 +41,9 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The smallest ring: a page. Frames are then limited to what fits into it.
+    /// The smallest ring: a page. Frames must then fit into it.
     pub const MIN_RING_BYTES: usize = 4096;
-    /// The largest ring. Past this a slow app is so far behind that older packet-ins are worth nothing.
+    /// The largest ring. With more, a slow app would be so far behind that old packet-ins are useless.
     pub const MAX_RING_BYTES: usize = 64 * 1024 * 1024;
 
     /// Sizes in bytes; `None` unless all are powers of two from [`Sizes::MIN_RING_BYTES`] to [`Sizes::MAX_RING_BYTES`].
@@ -55,12 +55,12 @@ impl Sizes {
         })
     }
 
-    /// Size of the ring by which packet-ins come to the app, in bytes.
+    /// Size of the ring of packet-ins to the app, in bytes.
     pub fn packets_bytes(self) -> usize {
         self.packets_bytes
     }
 
-    /// Size of the ring by which control events come to the app, in bytes.
+    /// Size of the ring of control events to the app, in bytes.
     pub fn control_bytes(self) -> usize {
         self.control_bytes
     }
@@ -72,8 +72,8 @@ impl Sizes {
 }
 
 impl Default for Sizes {
-    /// 1 MiB each way: eight frames of the greatest length, thousands of usual ones, and it stays in a processor's cache. Control events are
-    /// rare, and get a quarter of that.
+    /// 1 MiB each way: eight frames of maximum length, or thousands of usual ones. That stays in a processor's cache.
+    /// Control events are rare and get a quarter of that.
     fn default() -> Self {
         Sizes { packets_bytes: 1024 * 1024, control_bytes: 256 * 1024, from_app_bytes: 1024 * 1024 }
     }
@@ -90,18 +90,18 @@ const VERSION: u64 = 2;
 #[cfg(not(loom))]
 const FIRST_INDEX_WORD: usize = 64;
 
-/// The five words with which a port's memory begins.
+/// The five header words of a port's memory.
 #[cfg(not(loom))]
 pub(crate) type Opening = [u64; 5];
 
 #[cfg(not(loom))]
 impl Sizes {
-    /// What the maker of a port writes at its beginning.
+    /// Returns the header that the maker of a port writes.
     pub(crate) fn opening(self) -> Opening {
         [MAGIC, VERSION, self.packets_bytes as u64, self.control_bytes as u64, self.from_app_bytes as u64]
     }
 
-    /// Reads a port's beginning, of memory that is `memory_bytes` long.
+    /// Reads and checks a port's header. The memory is `memory_bytes` long.
     pub(crate) fn parse(opening: Opening, memory_bytes: u64) -> Result<Sizes, PortFault> {
         let [magic, version, packets, control, from_app] = opening;
         if magic != MAGIC {
@@ -127,12 +127,12 @@ impl Sizes {
         HEADER_WORDS * WORD_BYTES + self.packets_bytes + self.control_bytes + self.from_app_bytes
     }
 
-    /// Where the ring of packet-ins lies.
+    /// The place of the ring of packet-ins.
     pub(crate) fn place_packets(self) -> Place {
         Place { indices: FIRST_INDEX_WORD, data: HEADER_WORDS, words: self.packets_bytes / WORD_BYTES }
     }
 
-    /// Where the ring of control events lies.
+    /// The place of the ring of control events.
     pub(crate) fn place_control(self) -> Place {
         let before = self.place_packets();
         Place {
@@ -142,7 +142,7 @@ impl Sizes {
         }
     }
 
-    /// Where the ring from the app lies.
+    /// The place of the ring from the app.
     pub(crate) fn place_from_app(self) -> Place {
         let before = self.place_control();
         Place {
@@ -161,7 +161,7 @@ fn ring_size(found_bytes: u64) -> Result<usize, PortFault> {
         .ok_or(PortFault::RingSize { found_bytes })
 }
 
-/// Where one ring lies in the memory, in words from its beginning.
+/// The place of one ring in the memory, in words from its start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// The first of its [`INDEX_WORDS`].

@@ -13,24 +13,24 @@
 //!  out:  the same frames, each ring's in the same order, wake-ups, or a PeerFault that says what the peer did
 //! ```
 //!
-//! Events come by two rings, so that those that are few and matter do not wait behind the packet-ins of a flood. What that means for their
-//! order is said at [`AppEnd::pop_into`].
+//! Events use two rings, so that rare control events do not wait behind the packet-ins of a flood. [`AppEnd::pop_into`]
+//! defines their order.
 //!
-//! A ring has one producer and one consumer. Frames are pushed without being seen, and become visible together by one
-//! [`Producer::publish`], which wakes the peer only if the peer has said that it sleeps: many frames cost one store
-//! and at most one system call.
+//! A ring has one producer and one consumer. Pushed frames are invisible until one [`Producer::publish`] makes them
+//! visible together. It wakes the peer only if the peer has announced that it sleeps. So many frames cost one store and
+//! at most one system call.
 //!
-//! The peer has the same memory mapped writable and may write anything into it at any time. Therefore an end believes
-//! only its own private copies of its own indices and of the sizes; checks each index of the peer against them; copies a
-//! frame out before anybody looks at it, its length read once; and does work bounded by the frame in hand. A peer that
-//! breaks a rule is found out once and for good: that end answers with the same [`PeerFault`] from then on.
+//! The peer has the same memory mapped writable and may write anything into it at any time. Therefore an end trusts
+//! only private copies of its own indices and of the sizes. It checks each index of the peer against them. It reads a
+//! frame's length once, and copies a frame before use. Its work is bounded by the current frame. After a violation by
+//! the peer, the end returns the same [`PeerFault`] from then on.
 //!
 //! A frame is copied in aligned 64-bit relaxed atomic words. A plain copy would be a data race, which a compiler may
-//! turn into reading a length twice; words are defined behaviour whatever the peer does, so that nothing but the
-//! mapping itself is `unsafe`, and the same code runs on an ordinary allocation under Miri and on loom's atomics. As the
-//! copy is split where the ring ends anyway, the data is mapped once and not twice back to back.
+//! turn into reading a length twice. Atomic words are defined behaviour whatever the peer does. So only the mapping
+//! itself is `unsafe`, and the same code runs on an ordinary allocation under Miri and on loom's atomics. The copy is
+//! split at the end of the ring anyway, so the data is mapped once, not twice in sequence.
 //!
-//! Never here: what a frame means (that is `abi`), blocking in the kernel's end, allocation per frame, a system call
+//! Never here: the meaning of a frame (see `abi`), blocking in the kernel's end, allocation per frame, a system call
 //! that the peer could make block.
 //!
 //! # Checking it

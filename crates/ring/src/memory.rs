@@ -1,7 +1,8 @@
-//! The memory that two ends share: a sealed memfd, mapped once, seen as atomic words. All `unsafe` of the crate is here.
+//! The shared memory of two ends: a sealed memfd, mapped once, accessed as atomic words. All `unsafe` of the crate is
+//! here.
 //!
-//! In: sizes, or a descriptor that could be anything. Out: a slice of words. Never hands out a reference to plain bytes,
-//! because the peer writes them at any time.
+//! In: sizes, or a descriptor that could be anything. Out: a slice of words. Never hands out a reference to plain
+//! bytes, because the peer writes them at any time.
 
 use crate::atomic::AtomicU64;
 
@@ -10,7 +11,7 @@ pub(crate) enum Memory {
     /// A mapping of a memfd.
     #[cfg(not(loom))]
     Mapped(mapping::Mapping),
-    /// An ordinary allocation, on which the algorithm is tested where nothing can be mapped (loom, Miri).
+    /// An ordinary allocation, for tests where nothing can be mapped (loom, Miri).
     #[cfg(any(test, loom))]
     Allocated(Box<[AtomicU64]>),
 }
@@ -55,7 +56,7 @@ pub(crate) mod mapping {
     /// Without these a peer could shrink the memory, and the next access here would be a SIGBUS.
     const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-    /// Makes the memory of a fresh port: sized, sealed, its opening written, everything else zero.
+    /// Makes the memory of a new port: sized, sealed, with its header, otherwise zero.
     pub(crate) fn create(sizes: Sizes) -> io::Result<OwnedFd> {
         let fd = sealed(c"burnet-port", sizes.memory_bytes())?;
         let mapping = Mapping::new(fd.as_fd(), sizes.memory_bytes())?;
@@ -65,10 +66,10 @@ pub(crate) mod mapping {
         Ok(fd)
     }
 
-    /// Makes sealed memory of zeros, which nobody can run as a program.
+    /// Makes sealed memory of zeros that cannot be executed.
     pub(crate) fn sealed(name: &CStr, bytes: usize) -> io::Result<OwnedFd> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        // No program: before Linux 6.3 that cannot be said.
+        // Linux before 6.3 has no flag for memory that cannot be executed.
         let fd = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
             Err(Errno::INVAL) => memfd_create(name, flags)?,
             made => made?,
@@ -78,9 +79,9 @@ pub(crate) mod mapping {
         Ok(fd)
     }
 
-    /// How long sealed memory is; it stays so.
+    /// The length of sealed memory, which cannot change.
     fn expect_sealed(fd: BorrowedFd<'_>) -> Result<u64, PortFault> {
-        // Only a memfd (or a file of tmpfs) knows seals; anything else refuses the question.
+        // Only a memfd or a file of tmpfs has seals. Other descriptors return an error.
         let seals = fcntl_get_seals(fd).map_err(|_| PortFault::NotSealed)?;
         if !seals.contains(SEALS) {
             return Err(PortFault::NotSealed);
@@ -97,7 +98,7 @@ pub(crate) mod mapping {
         Ok(Mapping::new(fd, bytes)?)
     }
 
-    /// Maps memory that says that it is a port's, and returns the sizes in which it may be used.
+    /// Checks the header of a port's memory, maps it, and returns its sizes.
     pub(crate) fn open(fd: BorrowedFd<'_>) -> Result<(Mapping, Sizes), PortFault> {
         let found_bytes = expect_sealed(fd)?;
         let length = usize::try_from(found_bytes).map_err(|_| PortFault::NotAPort)?;
@@ -121,7 +122,7 @@ pub(crate) mod mapping {
     unsafe impl Sync for Mapping {}
 
     impl Mapping {
-        /// Maps the first `length_bytes` of `fd`, which the caller knows to be there for good (sealed).
+        /// Maps the first `length_bytes` of `fd`. The caller has checked that they are sealed, so they stay.
         pub(crate) fn new(fd: BorrowedFd<'_>, length_bytes: usize) -> io::Result<Mapping> {
             // SAFETY: the kernel chooses an address that nothing else uses, so no memory of this process is replaced.
             let start = unsafe {
@@ -155,8 +156,8 @@ pub(crate) mod mapping {
 
     impl Drop for Mapping {
         fn drop(&mut self) {
-            // SAFETY: this is exactly what `new` mapped, and no reference into it outlives `self`. A failure would leave the
-            // mapping in place, which harms nobody.
+            // SAFETY: this is exactly what `new` mapped, and no reference into it outlives `self`. A failure would
+            // leave the mapping in place, which is harmless.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length_bytes) };
         }
     }

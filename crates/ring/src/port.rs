@@ -1,14 +1,14 @@
-//! A port with its file descriptors: making one, passing it on, attaching either end.
+//! A port with its file descriptors: making one, passing it to other processes, attaching either end.
 //!
 //! ```text
 //! monitor: Port::create ──kernel: PortFds──SCM_RIGHTS──→ KernelEnd::attach   in a worker of the kernel
 //!                        └─app: PortFds────SCM_RIGHTS──→ AppEnd::attach      in the app's process
 //! ```
 //!
-//! The two sets of descriptors differ (`wake.rs` says why) and cannot be taken for each other. Each end is attached
-//! once in a port's life: when a zone ends, its port ends with it.
+//! The two sets of descriptors differ (see `wake.rs`) and cannot be confused. Each end is attached once. When a zone
+//! ends, its port ends with it.
 //!
-//! Never here: how descriptors travel, and what an owner does when its peer is at fault.
+//! Never here: how descriptors are sent, and how an owner reacts to a fault of its peer.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,17 +24,17 @@ use crate::ring::Ring;
 use crate::wake::{self, PeerWake};
 use crate::writer::Writer;
 
-/// A fresh port, as the monitor makes it: what to send to the kernel and what to send to the app.
+/// A new port, made by the monitor: the descriptors for the kernel and for the app.
 #[derive(Debug)]
 pub struct Port {
     /// For [`KernelEnd::attach`].
     pub kernel: PortFds,
-    /// For [`AppEnd::attach`]. Holds nothing with which the app could block or crash the kernel.
+    /// For [`AppEnd::attach`]. With these the app cannot block or crash the kernel.
     pub app: PortFds,
 }
 
 impl Port {
-    /// Makes a port with rings of these sizes. Fails when the system has no memory or descriptors left.
+    /// Makes a port with rings of these sizes. Fails if the system has no memory or descriptors left.
     pub fn create(sizes: Sizes) -> io::Result<Port> {
         let memory = mapping::create(sizes)?;
         let wake_app = wake::create()?;
@@ -60,7 +60,7 @@ pub struct PortFds {
 }
 
 impl PortFds {
-    /// The same descriptors once more, to keep one set and send the other.
+    /// Duplicates the descriptors, to keep one set and send the other.
     pub fn try_clone(&self) -> io::Result<PortFds> {
         Ok(PortFds {
             memory: self.memory.try_clone()?,
@@ -74,7 +74,7 @@ impl PortFds {
         [self.memory, self.wake_app, self.wake_kernel]
     }
 
-    /// As received, in the order of [`PortFds::into_array`]. Attaching checks them.
+    /// From received descriptors, in the order of [`PortFds::into_array`]. Attaching checks them.
     pub fn from_array([memory, wake_app, wake_kernel]: [OwnedFd; 3]) -> PortFds {
         PortFds { memory, wake_app, wake_kernel }
     }
@@ -109,25 +109,25 @@ impl KernelEnd {
         })
     }
 
-    /// Shows the app all events pushed so far, and wakes it if it sleeps. Control events first: whoever sees a packet-in then sees every
-    /// control event that was pushed before it.
+    /// Makes all pushed events visible to the app, and wakes it if it sleeps. Control events come first: an app that
+    /// sees a packet-in also sees every control event that was pushed before it.
     pub fn publish(&mut self) {
         self.control.publish();
         self.packets.publish();
     }
 
-    /// What the app has done wrong with its events, if it was found out.
+    /// The app's violation in one of the event rings, if one was found.
     pub fn fault(&self) -> Option<PeerFault> {
         self.control.fault().or_else(|| self.packets.fault())
     }
 
-    /// What becomes ready when the app wakes the kernel. Register it for readability, **edge-triggered** (as mio does): it is
-    /// never read, so that a level-triggered poll would find it ready for ever.
+    /// The descriptor that becomes ready when the app wakes the kernel. Register it for readability, **edge-triggered**
+    /// (as mio does). It is never read, so a level-triggered poll would always find it ready.
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
-    /// Call it when a turn of the loop begins: the app need not wake who is awake. No system call.
+    /// Call it at the start of a turn of the loop: the app need not wake a worker that runs. No system call.
     pub fn drain_wake(&mut self) {
         self.consumer.reader.awake();
     }
@@ -154,17 +154,18 @@ impl AppEnd {
         Ok(AppEnd { producer, events, peer, wake: fds.wake_app })
     }
 
-    /// Replaces what is in `buffer` by the next event; `false` if there is none now, and then the room of all before is given back. Control events come before
-    /// packet-ins, though not without end; of what the kernel pushed, a control event never comes after a packet-in that was pushed later, and may come before one
-    /// that was pushed earlier. Both keep their order among themselves. A buffer that is used again allocates nothing more.
+    /// Replaces the content of `buffer` by the next event. Returns `false` if there is none now; then the room of all
+    /// earlier events is given back. Control events come before packet-ins, but at most some in a row. A control event
+    /// never comes after a packet-in that was pushed later. It may come before one that was pushed earlier. Each kind
+    /// keeps its own order. A buffer that is used again needs no further allocation.
     pub fn pop_into(&mut self, buffer: &mut Vec<u8>) -> Result<bool, PeerFault> {
         let popped = self.events.pop_into(buffer).map(|lane| lane.is_some());
         self.wake_kernel_if_due();
         popped
     }
 
-    /// Asks to be woken at the kernel's next publish. `false` if there are events (or a fault) already: do not sleep, pop. A wake-up is
-    /// lost in no interleaving; there may be one too many.
+    /// Requests to be woken at the kernel's next publish. Returns `false` if there are events (or a fault) already: do
+    /// not sleep, pop. No interleaving loses a wake-up; there may be one too many.
     pub fn about_to_sleep(&mut self) -> bool {
         let sleep = self.events.about_to_sleep();
         self.wake_kernel_if_due();
@@ -177,20 +178,21 @@ impl AppEnd {
         }
     }
 
-    /// What becomes readable when the kernel wakes the app, for apps that wait for other things too. Before waiting, ask
-    /// [`AppEnd::about_to_sleep`]; afterwards call [`AppEnd::drain_wake`].
+    /// The descriptor that becomes readable when the kernel wakes the app, for apps that also wait for other things.
+    /// Before waiting, call [`AppEnd::about_to_sleep`]; afterwards call [`AppEnd::drain_wake`].
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
-    /// Takes note of wake-ups so far, so that [`AppEnd::wake_fd`] becomes readable at the next one.
+    /// Clears past wake-ups, so that [`AppEnd::wake_fd`] becomes readable at the next one.
     pub fn drain_wake(&mut self) -> io::Result<()> {
         self.events.awake();
         wake::wait(self.wake.as_fd(), Some(Duration::ZERO)).map(|_| ())
     }
 
-    /// Sleeps until the kernel publishes frames, gives back room that [`Producer::about_to_wait`] asked for, `timeout` passes, or
-    /// a signal comes; not at all if there are frames already. May return early for no reason: look and come back.
+    /// Sleeps until the kernel publishes frames or gives back room that [`Producer::about_to_wait`] requested, until
+    /// `timeout` passes, or until a signal arrives. Returns at once if there are frames already. It may also return
+    /// early: check and call it again.
     pub fn sleep(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         if !self.about_to_sleep() {
             return Ok(());
@@ -219,20 +221,20 @@ fn rings(memory: &OwnedFd) -> Result<Rings, PortFault> {
     })
 }
 
-/// The end of a ring into which frames go. Belongs to one thread at a time.
+/// The writing end of a ring. Belongs to one thread at a time.
 pub struct Producer {
     writer: Writer,
     peer: Arc<PeerWake>,
 }
 
 impl Producer {
-    /// Writes one frame, made of `parts` in a row; nobody sees it before [`Producer::publish`]. Allocates nothing.
+    /// Writes one frame, the concatenation of `parts`. It is invisible until [`Producer::publish`]. Allocates nothing.
     pub fn push(&mut self, parts: &[&[u8]]) -> Result<(), Full> {
         self.writer.push(0, parts)
     }
 
-    /// As [`Producer::push`], but refuses the frame if fewer than `reserve_bytes` were free after it: what may be dropped
-    /// leaves room for what may not.
+    /// As [`Producer::push`], but refuses the frame if fewer than `reserve_bytes` would be free after it. So frames
+    /// that may be dropped leave room for those that may not.
     pub fn push_keeping(&mut self, reserve_bytes: usize, parts: &[&[u8]]) -> Result<(), Full> {
         self.writer.push(reserve_bytes, parts)
     }
@@ -249,7 +251,8 @@ impl Producer {
         self.writer.free_bytes()
     }
 
-    /// Bytes that the consumer has taken since the ring began: while something waits and this stays the same, it does not read.
+    /// Bytes that the consumer has taken since the start of the ring. If frames wait and this does not change, the
+    /// consumer does not read.
     pub fn taken_bytes(&mut self) -> u64 {
         self.writer.taken_bytes()
     }
@@ -259,43 +262,44 @@ impl Producer {
         self.writer.ring_bytes()
     }
 
-    /// Asks to be woken when the consumer gives room back, after a push said [`Full::NoRoom`]. `false` if a frame of
-    /// `length_bytes` fits by now (or never will): do not wait, push again. Publish first, or nothing can be read.
+    /// Requests to be woken when the consumer gives room back, after a push returned [`Full::NoRoom`]. Returns `false`
+    /// if a frame of `length_bytes` fits now, or never will: do not wait, push again. Publish first, or the consumer
+    /// cannot read.
     pub fn about_to_wait(&mut self, length_bytes: usize) -> bool {
         self.writer.about_to_wait(length_bytes)
     }
 
-    /// What the consumer has done wrong, if it was found out. From then on the ring looks as full as it was then.
+    /// The consumer's violation, if one was found. From then on the ring stays as full as it was.
     pub fn fault(&self) -> Option<PeerFault> {
         self.writer.fault()
     }
 }
 
-/// The end of a ring from which frames come. Belongs to one thread at a time.
+/// The reading end of a ring. Belongs to one thread at a time.
 pub struct Consumer {
     reader: Reader,
     peer: Arc<PeerWake>,
 }
 
 impl Consumer {
-    /// Replaces what is in `buffer` by the next frame and returns its length in bytes, or `None` if there is none now (the
-    /// buffer is then as it was). A buffer that is used again allocates nothing more; it never grows beyond
-    /// [`crate::MAX_FRAME_BYTES`].
+    /// Replaces the content of `buffer` by the next frame and returns its length in bytes. Returns `None` and leaves
+    /// the buffer unchanged if there is none now. A buffer that is used again needs no further allocation; it never
+    /// grows beyond [`crate::MAX_FRAME_BYTES`].
     pub fn pop_into(&mut self, buffer: &mut Vec<u8>) -> Result<Option<usize>, PeerFault> {
         let result = self.reader.pop_into(buffer);
         self.wake_producer_if_due();
         result
     }
 
-    /// Gives the room of all frames popped so far back to the producer. Popping does so by itself after each small part of the ring
-    /// and when the ring is empty; this is for a consumer that stops in between.
+    /// Gives the room of all popped frames back to the producer. Popping does this itself after each small part of the
+    /// ring and when the ring is empty. This call is for a consumer that stops in between.
     pub fn release(&mut self) {
         self.reader.release();
         self.wake_producer_if_due();
     }
 
-    /// Asks to be woken at the producer's next publish. `false` if there are frames (or a fault) already: do not sleep, pop.
-    /// A wake-up is lost in no interleaving; there may be one too many.
+    /// Requests to be woken at the producer's next publish. Returns `false` if there are frames (or a fault) already:
+    /// do not sleep, pop. No interleaving loses a wake-up; there may be one too many.
     pub fn about_to_sleep(&mut self) -> bool {
         let sleep = self.reader.about_to_sleep();
         self.wake_producer_if_due();

@@ -1,8 +1,8 @@
-//! The consuming end of a ring: which bytes are a frame, whether the producer may be believed, and when it must be woken.
-//! No file descriptors here.
+//! The consuming end of a ring: finds frames, checks the producer, and decides when to wake it. No file descriptors
+//! here.
 //!
-//! In: words that a hostile producer wrote. Out: one frame at a time in a buffer of the caller's, or what the producer did
-//! wrong. Never does more than copying the frame in hand, and never reads a word of a frame twice.
+//! In: words that a hostile producer wrote. Out: one frame at a time in a buffer of the caller, or the producer's
+//! violation. Its work is bounded by one frame. It never reads a word of a frame twice.
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::fault::PeerFault;
@@ -10,35 +10,35 @@ use crate::layout::WORD_BYTES;
 use crate::ring::{Granted, LENGTH_WORDS, Ring, Wish, frame_words};
 use crate::writer::in_bytes;
 
-/// The read index is shown to the producer when this part of the ring is to be given back (and when the ring is empty):
-/// seldom enough that its line is not fetched to and fro for each frame, often enough that the producer sees within milliseconds that a
-/// slow consumer takes something: of a mebibyte these are some fifty packet-ins.
+/// The read index is published to the producer after this part of the ring (1/128), and when the ring is empty. It is
+/// rare enough that its cache line does not move for each frame. It is often enough that the producer sees the progress
+/// of a slow consumer within milliseconds: of a mebibyte this is about fifty packet-ins.
 const SHOW_PART: u64 = 128;
 
-/// And a producer that waits for room is woken when this part was taken: sooner, it would soon wait again.
+/// A producer that waits for room is woken after this part (1/8). Earlier, it would soon wait again.
 const RELEASE_PART: u64 = 8;
 
 /// The consumer of one ring.
 pub(crate) struct Reader {
     ring: Ring,
-    /// Where the next frame begins.
+    /// The position of the next frame.
     read: u64,
-    /// Up to where the producer was shown that frames were read.
+    /// The read position that was published to the producer.
     shown: u64,
-    /// Up to where it was also looked whether the producer waits for that.
+    /// The position at which the reader last checked whether the producer waits for room.
     released: u64,
-    /// Up to where the producer has written, as last believed.
+    /// The last valid write position of the producer.
     written: u64,
     /// Whether a release found the producer waiting for room.
     wake_due: bool,
-    /// To be woken when there are frames.
+    /// The request to be woken when there are frames.
     wish: Wish,
     granted: Granted,
     fault: Option<PeerFault>,
 }
 
 impl Reader {
-    /// The consumer of a ring that nobody has consumed from yet.
+    /// Makes the consumer of a new ring.
     pub(crate) fn new(ring: Ring) -> Reader {
         Reader {
             ring,
@@ -53,8 +53,8 @@ impl Reader {
         }
     }
 
-    /// Replaces what is in `buffer` by the next frame, and returns its length in bytes; `None` if there is none now, in which case
-    /// the buffer is as it was.
+    /// Replaces the content of `buffer` by the next frame, and returns its length in bytes. Returns `None` and leaves
+    /// the buffer unchanged if there is none now.
     pub(crate) fn pop_into(&mut self, buffer: &mut Vec<u8>) -> Result<Option<usize>, PeerFault> {
         let result = self.next_length().map(|length| length.map(|length| self.copy_out(length, buffer)));
         if let Err(fault) = result {
@@ -63,17 +63,17 @@ impl Reader {
         result
     }
 
-    /// Up to where frames were taken.
+    /// The position up to which frames were taken.
     pub(crate) fn position(&self) -> u64 {
         self.read
     }
 
-    /// Up to where there are frames, as far as it is known; looks only if all that was known is taken.
+    /// The known position up to which there are frames. Reads the shared index only if all known frames were taken.
     pub(crate) fn known(&mut self) -> Result<u64, PeerFault> {
         if self.read == self.written { self.look() } else { Ok(self.written) }
     }
 
-    /// Up to where there are frames now.
+    /// The position up to which there are frames now, from the shared index.
     pub(crate) fn look(&mut self) -> Result<u64, PeerFault> {
         if self.fault.is_none() {
             self.fault = self.look_at_written_index().err();
@@ -81,7 +81,7 @@ impl Reader {
         self.fault.map_or(Ok(self.written), Err)
     }
 
-    /// Shows the producer how far frames were read, and finds out whether it waits for that.
+    /// Publishes the read position, and checks whether the producer waits for room.
     pub(crate) fn release(&mut self) {
         if self.released == self.read {
             return;
@@ -96,14 +96,14 @@ impl Reader {
         self.ring.read().store(self.read, Ordering::Release);
     }
 
-    /// Whether the producer must be woken, since last asked.
+    /// Whether the producer must be woken. Resets the answer.
     #[must_use]
     pub(crate) fn take_wake_due(&mut self) -> bool {
         std::mem::take(&mut self.wake_due)
     }
 
-    /// Says that the consumer wants to be woken at the next publish. `false` if there are frames already (or a fault), so
-    /// that it must not sleep.
+    /// Requests to be woken at the next publish. Returns `false` if there are frames already (or a fault): the consumer
+    /// must not sleep.
     pub(crate) fn about_to_sleep(&mut self) -> bool {
         self.release();
         self.wish.make(self.ring.wish_for_frames());
@@ -117,7 +117,7 @@ impl Reader {
         sleep
     }
 
-    /// Says that the consumer is awake and needs no wake-up.
+    /// Withdraws the request to be woken.
     pub(crate) fn awake(&mut self) {
         self.wish.take_back(self.ring.wish_for_frames());
     }
@@ -150,7 +150,7 @@ impl Reader {
     /// Copies the frame whose length was checked.
     fn copy_out(&mut self, length: usize, buffer: &mut Vec<u8>) -> usize {
         let words = length.div_ceil(WORD_BYTES);
-        // Whole words first: a buffer that held a frame of this size before is not even zeroed.
+        // Resize to whole words: a buffer that held a frame of this size before is not zeroed again.
         buffer.resize(words * WORD_BYTES, 0);
         let (first, second) = self.ring.stretch(self.read + LENGTH_WORDS, words);
         let (head, tail) = buffer.split_at_mut(first.len() * WORD_BYTES);
@@ -167,7 +167,7 @@ impl Reader {
         length
     }
 
-    /// Believes the producer's index if it lies between what it was and a full ring.
+    /// Reads the producer's index. It is valid between its earlier value and a full ring.
     fn look_at_written_index(&mut self) -> Result<(), PeerFault> {
         let written = self.ring.written().load(Ordering::Acquire);
         if written < self.written {

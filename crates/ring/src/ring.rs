@@ -1,13 +1,13 @@
-//! One ring as it lies in the shared memory: two indices, two wishes to be woken and the data. Said once for both of its ends.
+//! One ring in the shared memory: two indices, two wake-up requests and the data. Used by both ends.
 //!
-//! Indices count 64-bit words since the ring began and never wrap (at a word a nanosecond, after 584 years), so that
-//! going backwards is always a fault; a place in the data is the index modulo the ring's power-of-two size. A frame is one
-//! word with its length in bytes, then its bytes, filled up with zeros to a whole word.
+//! Indices count 64-bit words since the start of the ring. They never wrap (at a word a nanosecond, after 584 years),
+//! so going backwards is always a fault. The place in the data is the index modulo the ring's size, a power of two. A
+//! frame is one word with its length in bytes, then its bytes, padded with zeros to a whole word.
 //!
-//! A wish to be woken is a number that no wish of that end had before, or zero while there is none. So each word has one
-//! writer, and an end wakes its peer once for each wish: it remembers which it has granted.
+//! A wake-up request is a number that this end did not use before, or zero while there is none. So each word has one
+//! writer. An end wakes its peer once for each request, because it remembers the last request that it served.
 //!
-//! Never believes what it reads: that is for `Reader` and `Writer`, who know what they wrote themselves.
+//! Never checks what it reads: `Reader` and `Writer` do, which know what they wrote themselves.
 
 use std::sync::Arc;
 
@@ -42,22 +42,22 @@ impl Ring {
         MAX_FRAME_BYTES.min((self.place.words - LENGTH_WORDS as usize) * WORD_BYTES)
     }
 
-    /// Up to where frames are visible; the producer writes it.
+    /// The position up to which frames are visible. The producer writes it.
     pub(crate) fn written(&self) -> &AtomicU64 {
         self.index(0)
     }
 
-    /// The producer's wish to be woken when there is room again; it writes it.
+    /// The producer's request to be woken when there is room again. The producer writes it.
     pub(crate) fn wish_for_room(&self) -> &AtomicU64 {
         self.index(1)
     }
 
-    /// Up to where frames were taken away; the consumer writes it.
+    /// The position up to which frames were taken. The consumer writes it.
     pub(crate) fn read(&self) -> &AtomicU64 {
         self.index(2)
     }
 
-    /// The consumer's wish to be woken when there are frames; it writes it.
+    /// The consumer's request to be woken when there are frames. The consumer writes it.
     pub(crate) fn wish_for_frames(&self) -> &AtomicU64 {
         self.index(3)
     }
@@ -66,8 +66,8 @@ impl Ring {
         &self.memory.words()[self.place.indices + line * LINE_WORDS]
     }
 
-    /// The `count` words of data from index `at` on: a first stretch up to the end of the data, and the rest from its beginning.
-    /// `count` is at most the ring's size.
+    /// The `count` words of data from index `at` on, in two slices: up to the end of the data, and the rest from its
+    /// start. `count` is at most the ring's size.
     pub(crate) fn stretch(&self, at: u64, count: usize) -> (&[AtomicU64], &[AtomicU64]) {
         let data = &self.memory.words()[self.place.data..][..self.place.words];
         // The mask is smaller than the ring, which is in memory: this fits a usize.
@@ -82,17 +82,17 @@ impl Ring {
     }
 }
 
-/// An end's own wish to be woken.
+/// An end's own request to be woken.
 #[derive(Default)]
 pub(crate) struct Wish {
-    /// The number of the last wish. It cannot come round: a wish is a system call's worth of time.
+    /// The number of the last request. It cannot wrap: each request takes the time of a system call.
     number: u64,
     made: bool,
 }
 
 impl Wish {
-    /// Makes a new wish, and orders it before whatever is looked at next: the peer writes its index before it looks at the wish, so one
-    /// of the two sees the other, and no wake-up is lost.
+    /// Makes a new request, and orders it before later reads. The peer writes its index before it reads the request. So
+    /// one of the two sees the other, and no wake-up is lost.
     pub(crate) fn make(&mut self, shared: &AtomicU64) {
         self.number += 1;
         self.made = true;
@@ -100,7 +100,7 @@ impl Wish {
         fence(Ordering::SeqCst);
     }
 
-    /// Takes the wish back, if there is one.
+    /// Withdraws the request, if there is one.
     pub(crate) fn take_back(&mut self, shared: &AtomicU64) {
         if std::mem::take(&mut self.made) {
             shared.store(0, Ordering::Relaxed);
@@ -108,12 +108,12 @@ impl Wish {
     }
 }
 
-/// Which of its peer's wishes an end has granted.
+/// The last request of the peer that an end has served.
 #[derive(Default)]
 pub(crate) struct Granted(u64);
 
 impl Granted {
-    /// Whether there is a wish that was not granted yet; it is now. Called after the end has stored an index.
+    /// Whether there is an unserved request. It counts as served afterwards. Call it after storing an index.
     pub(crate) fn grant(&mut self, shared: &AtomicU64) -> bool {
         fence(Ordering::SeqCst);
         let wish = shared.load(Ordering::Relaxed);
@@ -121,7 +121,7 @@ impl Granted {
     }
 }
 
-/// What a frame of so many bytes takes of a ring, in bytes: whole words, its length among them.
+/// The bytes that a frame of `length_bytes` uses in a ring: whole words, including the length word.
 pub fn frame_bytes(length_bytes: usize) -> usize {
     frame_words(length_bytes) as usize * WORD_BYTES
 }

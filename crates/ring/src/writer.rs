@@ -1,6 +1,6 @@
-//! The producing end of a ring: where a frame goes, and when the consumer must be woken. No file descriptors here.
+//! The producing end of a ring: writes frames, and decides when to wake the consumer. No file descriptors here.
 //!
-//! In: frames in parts. Out: words in the ring, and whether the peer is to be woken. Never blocks, allocates, or reads
+//! In: frames in parts. Out: words in the ring, and whether the peer must be woken. Never blocks, allocates, or reads
 //! back what it wrote.
 
 use crate::atomic::{AtomicU64, Ordering};
@@ -11,20 +11,20 @@ use crate::ring::{Granted, LENGTH_WORDS, Ring, Wish, frame_words};
 /// The producer of one ring.
 pub(crate) struct Writer {
     ring: Ring,
-    /// Where the next frame goes.
+    /// The position of the next frame.
     written: u64,
-    /// Up to where the consumer was shown frames.
+    /// The published position.
     published: u64,
-    /// Up to where the consumer has read, as last believed.
+    /// The last valid read position of the consumer.
     read: u64,
-    /// To be woken when there is room.
+    /// The request to be woken when there is room.
     wish: Wish,
     granted: Granted,
     fault: Option<PeerFault>,
 }
 
 impl Writer {
-    /// The producer of a ring that nobody has produced into yet.
+    /// Makes the producer of a new ring.
     pub(crate) fn new(ring: Ring) -> Writer {
         Writer {
             ring,
@@ -37,7 +37,7 @@ impl Writer {
         }
     }
 
-    /// Writes one frame, made of `parts` in a row, where nobody sees it yet. Leaves at least `reserve_bytes` free.
+    /// Writes one frame, the concatenation of `parts`, without publishing it. Leaves at least `reserve_bytes` free.
     pub(crate) fn push(&mut self, reserve_bytes: usize, parts: &[&[u8]]) -> Result<(), Full> {
         let length_bytes = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
         let max_bytes = self.ring.max_frame_bytes();
@@ -66,7 +66,7 @@ impl Writer {
     /// Bytes that are free now, length words included.
     pub(crate) fn free_bytes(&mut self) -> usize {
         self.look_at_read_index();
-        // At most the ring's size, which is in memory.
+        // It is at most the ring's size, which fits into a usize.
         self.free_words() as usize * WORD_BYTES
     }
 
@@ -76,7 +76,7 @@ impl Writer {
         in_bytes(self.read)
     }
 
-    /// Shows the consumer all that was pushed. Whether it must be woken.
+    /// Publishes all pushed frames. Returns whether the consumer must be woken.
     #[must_use]
     pub(crate) fn publish(&mut self) -> bool {
         if self.published == self.written {
@@ -87,7 +87,7 @@ impl Writer {
         self.granted.grant(self.ring.wish_for_frames())
     }
 
-    /// Says that the producer wants to be woken when the consumer has taken frames away. `false` if there is room for a frame of
+    /// Requests to be woken when the consumer has taken frames. Returns `false` if there is room for a frame of
     /// `length_bytes` already, or never will be.
     pub(crate) fn about_to_wait(&mut self, length_bytes: usize) -> bool {
         self.wish.make(self.ring.wish_for_room());
@@ -101,7 +101,7 @@ impl Writer {
         wait
     }
 
-    /// What the consumer has done wrong, if anything.
+    /// The consumer's violation, if one was found.
     pub(crate) fn fault(&self) -> Option<PeerFault> {
         self.fault
     }
@@ -115,7 +115,7 @@ impl Writer {
         self.ring.words() - (self.written - self.read)
     }
 
-    /// Believes the consumer's index if it lies between what it was and what the consumer was shown.
+    /// Reads the consumer's index. It is valid between its earlier value and the published position.
     fn look_at_read_index(&mut self) {
         if self.fault.is_some() {
             return;
@@ -137,16 +137,16 @@ impl Writer {
     }
 }
 
-/// An index in bytes, for the words of a fault; a hostile index may be too great for that.
+/// Converts an index to bytes for the text of a fault. A hostile index may be too large; then the result is capped.
 pub(crate) fn in_bytes(words: u64) -> u64 {
     words.saturating_mul(WORD_BYTES as u64)
 }
 
-/// Puts bytes into the ring, word by word.
+/// Writes bytes into the ring, word by word.
 struct Pen<'a> {
     ring: &'a Ring,
     at: u64,
-    /// A word that the bytes so far did not fill.
+    /// An incomplete word.
     begun: [u8; WORD_BYTES],
     filled: usize,
 }
@@ -166,7 +166,7 @@ impl Pen<'_> {
         }
     }
 
-    /// Fills the begun word from `part`; what is left of `part`.
+    /// Fills the incomplete word from `part`. Returns the rest of `part`.
     fn fill_begun<'p>(&mut self, part: &'p [u8]) -> &'p [u8] {
         let (head, rest) = part.split_at(part.len().min(WORD_BYTES - self.filled));
         self.begun[self.filled..][..head.len()].copy_from_slice(head);
@@ -177,7 +177,7 @@ impl Pen<'_> {
         rest
     }
 
-    /// Writes the begun word, if there is one, filled up with zeros: never with bytes of another frame.
+    /// Writes the incomplete word, if there is one, padded with zeros and never with bytes of another frame.
     fn finish(&mut self) {
         if self.filled > 0 {
             self.ring.word(self.at).store(u64::from_ne_bytes(self.begun), Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! Actions' bytes, read: in place, or as typed values.
+//! Reads actions from bytes: in place, or as typed values.
 //!
-//! Never judges what an action would do (whether the port exists, the EtherType is one of a tag …).
+//! Never checks whether an action makes sense: whether the port exists, or the EtherType is that of a tag.
 
 use super::match_bytes::read_entry;
 use super::tlv::{Tlv, match_tlvs};
@@ -31,8 +31,7 @@ pub(super) mod kind {
     pub const EXPERIMENTER: u16 = 0xffff;
 }
 
-/// One action as it lies in the input. Its length is a multiple of eight inside the input; nothing else of it has been
-/// judged.
+/// One action in place. Its length is a multiple of eight and within the input. Nothing else has been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawAction<'a> {
     /// `ofp_action_type`.
@@ -43,7 +42,7 @@ pub struct RawAction<'a> {
     pub offset: usize,
 }
 
-/// The actions of a list, in order. Ends after the first that does not lie inside the input.
+/// Iterates over the actions of a list. Ends after the first that exceeds the input.
 #[derive(Clone, Debug)]
 pub struct RawActions<'a> {
     rest: &'a [u8],
@@ -66,9 +65,10 @@ pub fn actions_raw(bytes: &[u8]) -> RawActions<'_> {
 /// Reads a list of actions.
 ///
 /// # Errors
-/// OFPET_BAD_ACTION, with OFPBAC_BAD_LEN for a length that lies, is not its type's or not a multiple of eight,
-/// OFPBAC_BAD_TYPE for a type that 1.3 does not have, OFPBAC_BAD_SET_TYPE, OFPBAC_BAD_SET_LEN and OFPBAC_BAD_SET_ARGUMENT for a
-/// set-field of an unknown field, with the wrong length, with a mask or a value wider than the field.
+/// OFPET_BAD_ACTION with one of these codes. OFPBAC_BAD_LEN: the length exceeds the input, is not that of the type, or
+/// is not a multiple of eight. OFPBAC_BAD_TYPE: 1.3 does not define the type. OFPBAC_BAD_SET_TYPE: a set-field of an
+/// unknown field. OFPBAC_BAD_SET_LEN: a set-field with the wrong length. OFPBAC_BAD_SET_ARGUMENT: a set-field with a
+/// mask, or with a value wider than the field.
 ///
 /// ```
 /// use flow::{Action, canonical::read_actions};
@@ -77,7 +77,7 @@ pub fn actions_raw(bytes: &[u8]) -> RawActions<'_> {
 /// assert_eq!(read_actions(&pop[..7]).unwrap_err().error.code, 1);
 /// ```
 pub fn read_actions(bytes: &[u8]) -> Result<Vec<Action>, BadInput> {
-    // Counted first, so that the list is as long as it must be and no damaged input grows it.
+    // Counting first gives the list its exact size. Damaged input cannot make it grow.
     let count = actions_raw(bytes).map_while(Result::ok).count();
     let mut actions = Vec::with_capacity(count);
     for action in actions_raw(bytes) {
@@ -109,7 +109,7 @@ impl<'a> Iterator for RawActions<'a> {
 }
 
 impl RawAction<'_> {
-    /// The port and the controller's share, if this is an output.
+    /// The port and `max_len`, if this is an output.
     #[inline]
     pub fn output(&self) -> Option<(PortNo, u16)> {
         let is_output = self.kind == kind::OUTPUT && self.bytes.len() == 16;
@@ -128,7 +128,7 @@ impl RawAction<'_> {
     /// As [`read_actions`].
     pub fn read(&self) -> Result<Action, BadInput> {
         let short = u32_at(self.bytes, 4);
-        // What follows is the protocol's table: the length that each type must have, and what its four bytes are.
+        // The protocol's table: the length of each type, and the meaning of its four bytes.
         let (length, action) = match self.kind {
             kind::OUTPUT => {
                 (16, Action::Output { port: PortNo(u32_at(self.bytes, 4)), max_len: u16_at(self.bytes, 8) })
@@ -185,7 +185,7 @@ impl RawAction<'_> {
     }
 }
 
-/// The error that a set-field has for what is wrong with its TLV.
+/// Translates an error of the TLV into the error codes of set-field.
 fn as_set_field(fault: BadInput) -> BadInput {
     let same = |code: MatchFault| fault.error.code == code as u16;
     let error = if same(MatchFault::BadLen) {

@@ -1,6 +1,6 @@
-//! Actions' bytes, written: from typed values or one by one.
+//! Writes actions as bytes: from typed values, or one by one.
 //!
-//! The actions of 1.0 are said with those of 1.3 where that means the same, and refused with a reason where it does not.
+//! Actions of 1.0 become those of 1.3 if the meaning is the same. Otherwise they are refused with a reason.
 
 use super::action_bytes::kind;
 use super::match_bytes::MatchWriter;
@@ -10,17 +10,19 @@ use crate::field::Field;
 use crate::matching::FieldValue;
 use crate::port::PortNo;
 
-/// `OFPVID_PRESENT`: the bit of vlan_vid that says that there is a tag.
+/// `OFPVID_PRESENT`: the bit of vlan_vid that is set if the packet has a tag.
 const VLAN_PRESENT: u16 = 0x1000;
 
 /// Appends a list of actions.
 ///
-/// Of 1.0's, the addresses become set-field, `StripVlan` becomes pop-VLAN, and `Enqueue` becomes set-queue and output. So do the
-/// VLAN id and priority, which then need a packet that has a tag: 1.0 pushes one where there is none.
+/// Actions of 1.0 are translated: addresses, VLAN id and VLAN priority become set-field, `StripVlan` becomes pop-VLAN,
+/// and `Enqueue` becomes set-queue and output. The two VLAN actions then need a packet with a tag, while 1.0 would push
+/// one.
 ///
 /// # Errors
-/// What 1.3 cannot say: a transport port without its protocol, an output behind an `Enqueue` (the queue would hold for it too); and
-/// values that are wider than their field or do not fit an action's length. Nothing is appended then.
+/// An action that 1.3 cannot express: a transport port without its protocol, or an output behind an `Enqueue`, whose
+/// queue would apply to it too. Also a value that is wider than its field or exceeds an action's length. Nothing is
+/// appended then.
 ///
 /// ```
 /// use flow::{Action, MacAddr, canonical::{read_actions, write_actions}};
@@ -104,12 +106,12 @@ impl<'a> ActionWriter<'a> {
         self.short(kind::POP_VLAN, 0)
     }
 
-    /// Appends the choice of a queue for the outputs behind it.
+    /// Appends set-queue, which applies to the outputs after it.
     pub fn set_queue(&mut self, queue_id: u32) -> &mut Self {
         self.short(kind::SET_QUEUE, queue_id)
     }
 
-    /// Appends a group.
+    /// Appends an output to a group.
     pub fn group(&mut self, group_id: u32) -> &mut Self {
         self.short(kind::GROUP, group_id)
     }
@@ -122,7 +124,7 @@ impl<'a> ActionWriter<'a> {
     /// Appends any action.
     ///
     /// # Errors
-    /// As [`write_actions`], except that it cannot see what stands behind an `Enqueue`. Nothing is appended then.
+    /// As [`write_actions`], except that an output behind an `Enqueue` is not detected. Nothing is appended then.
     pub fn action(&mut self, action: &Action) -> Result<&mut Self, Unwritable> {
         Ok(match action {
             Action::Output { port, max_len } => self.output(*port, *max_len),

@@ -1,18 +1,18 @@
 //! A group's buckets, in place (`ofp_bucket`, 1.3.5, 7.3.4.2).
 //!
-//! Never judges the actions inside; [`super::check_actions`] does.
+//! Never checks the actions inside; [`super::check_actions`] does.
 
 use super::{ActionFault, bad, u16_at, u32_at};
 use crate::error::BadInput;
 use crate::port::PortNo;
 
-/// What stands before a bucket's actions.
+/// The length of the part before a bucket's actions.
 const FIXED_LEN: usize = 16;
 
-/// One bucket as it lies in the input.
+/// One bucket in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawBucket<'a> {
-    /// Its share, in a select group.
+    /// Its weight in a select group.
     pub weight: u16,
     /// The port whose liveness decides, in a fast-failover group; ANY: none.
     pub watch_port: PortNo,
@@ -24,7 +24,7 @@ pub struct RawBucket<'a> {
     pub actions_at: usize,
 }
 
-/// The buckets of a list, in order. Ends after the first that does not lie inside the input.
+/// Iterates over the buckets of a list. Ends after the first that exceeds the input.
 #[derive(Clone, Debug)]
 pub struct RawBuckets<'a> {
     rest: &'a [u8],

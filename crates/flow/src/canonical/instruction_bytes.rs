@@ -1,6 +1,6 @@
-//! Instructions' bytes, read and written.
+//! Reads and writes instructions as bytes.
 //!
-//! Never judges whether a table or a meter exists.
+//! Never checks whether a table or a meter exists.
 
 use super::action_bytes::{RawActions, actions_raw, read_actions};
 use super::action_writer::{ActionWriter, write_actions};
@@ -20,8 +20,7 @@ pub(super) mod kind {
     pub const EXPERIMENTER: u16 = 0xffff;
 }
 
-/// One instruction as it lies in the input. Its length is a multiple of eight inside the input; nothing else of it has been
-/// judged.
+/// One instruction in place. Its length is a multiple of eight and within the input. Nothing else has been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawInstruction<'a> {
     /// `ofp_instruction_type`.
@@ -32,7 +31,7 @@ pub struct RawInstruction<'a> {
     pub offset: usize,
 }
 
-/// The instructions of a list, in order. Ends after the first that does not lie inside the input.
+/// Iterates over the instructions of a list. Ends after the first that exceeds the input.
 #[derive(Clone, Debug)]
 pub struct RawInstructions<'a> {
     rest: &'a [u8],
@@ -54,9 +53,10 @@ pub fn instructions_raw(bytes: &[u8]) -> RawInstructions<'_> {
 /// Reads a list of instructions.
 ///
 /// # Errors
-/// OFPET_BAD_INSTRUCTION, with OFPBIC_BAD_LEN for a length that lies, is not its type's or not a multiple of eight,
-/// OFPBIC_UNKNOWN_INST for a type that 1.3 does not have, OFPBIC_UNSUP_INST for a type that is there twice (1.3 has no code
-/// for that; an experimenter's may be); and whatever [`read_actions`] says of the actions inside.
+/// OFPET_BAD_INSTRUCTION with one of these codes. OFPBIC_BAD_LEN: the length exceeds the input, is not that of the
+/// type, or is not a multiple of eight. OFPBIC_UNKNOWN_INST: 1.3 does not define the type. OFPBIC_UNSUP_INST: a type
+/// appears twice, which only experimenters' instructions may; 1.3 has no code for that. For the actions inside, the
+/// errors of [`read_actions`].
 ///
 /// ```
 /// use flow::{Instruction, canonical::read_instructions};
@@ -68,7 +68,7 @@ pub fn read_instructions(bytes: &[u8]) -> Result<Vec<Instruction>, BadInput> {
     for raw in instructions_raw(bytes) {
         let raw = raw?;
         let instruction = raw.read()?;
-        // Types 1 to 6 alone are counted; an experimenter may have several.
+        // Only types 1 to 6 must be unique. A list may have several experimenter instructions.
         let bit = 1u8.checked_shl(u32::from(raw.kind)).unwrap_or(0);
         if seen & bit != 0 {
             let message = "an instruction of this type is there already";
@@ -111,7 +111,7 @@ impl<'a> RawInstruction<'a> {
         has_actions.then(|| actions_raw(self.bytes.get(8..).unwrap_or_default()))
     }
 
-    /// Whether its actions are carried out at once (`OFPIT_APPLY_ACTIONS`).
+    /// Whether its actions are executed at once (`OFPIT_APPLY_ACTIONS`).
     #[inline]
     pub const fn is_apply(&self) -> bool {
         self.kind == kind::APPLY_ACTIONS
@@ -135,7 +135,7 @@ impl<'a> RawInstruction<'a> {
         (self.kind == kind::WRITE_METADATA).then(|| (u64_at(self.bytes, 8), u64_at(self.bytes, 16)))
     }
 
-    /// Whether it is an experimenter's, of which nothing is known.
+    /// Whether it is an experimenter instruction, whose meaning is unknown.
     #[inline]
     pub const fn is_experimenter(&self) -> bool {
         self.kind == kind::EXPERIMENTER

@@ -1,4 +1,4 @@
-//! A match's bytes, read and written.
+//! Reads and writes a match as bytes.
 //!
 //! Never checks prerequisites: [`super::check_prerequisites`] does, since a packet-in must be readable without them.
 
@@ -14,13 +14,13 @@ pub const MAX_UNKNOWN_FIELDS: usize = 256;
 
 /// Reads a run of OXM TLVs.
 ///
-/// Fields of OPENFLOW_BASIC are understood; those of any other class are kept whole.
+/// Fields of OPENFLOW_BASIC are parsed. Fields of other classes are kept unchanged.
 ///
 /// # Errors
-/// OFPET_BAD_MATCH, with OFPBMC_BAD_LEN for a length that is not the field's or does not lie in the input, OFPBMC_BAD_FIELD for
-/// a number that OPENFLOW_BASIC does not have, OFPBMC_BAD_MASK for a mask on a field that takes none or wider than it,
-/// OFPBMC_BAD_VALUE for a value wider than its field, OFPBMC_BAD_WILDCARDS for value bits outside the mask, OFPBMC_DUP_FIELD
-/// for a field that is there twice (1.3.5, 7.2.3.3 to 7.2.3.6).
+/// OFPET_BAD_MATCH with one of these codes (1.3.5, 7.2.3.3 to 7.2.3.6). OFPBMC_BAD_LEN: the length is not the field's
+/// or exceeds the input. OFPBMC_BAD_FIELD: OPENFLOW_BASIC has no such number. OFPBMC_BAD_MASK: a mask on a field
+/// without masks, or wider than the field. OFPBMC_BAD_VALUE: a value wider than its field. OFPBMC_BAD_WILDCARDS: value
+/// bits outside the mask. OFPBMC_DUP_FIELD: a field appears twice.
 ///
 /// ```
 /// use flow::{Field, canonical::read_match};
@@ -35,8 +35,8 @@ pub fn read_match(bytes: &[u8]) -> Result<Match, BadInput> {
     Ok(rule)
 }
 
-/// The same into a match that is there, whose old entries are dropped and whose memory is used again. After an error it holds what was
-/// read before it.
+/// Reads into an existing match: drops its entries and uses its memory again. After an error, it holds what was read
+/// before the error.
 ///
 /// # Errors
 /// As [`read_match`].
@@ -67,7 +67,7 @@ pub fn read_match_into(bytes: &[u8], rule: &mut Match) -> Result<(), BadInput> {
     Ok(())
 }
 
-/// Reads one TLV, judging all of it but its neighbours.
+/// Reads and checks one TLV, without regard to its neighbours.
 pub(super) fn read_entry(tlv: &Tlv<'_>) -> Result<MatchEntry, BadInput> {
     match tlv.class() {
         CLASS_BASIC => read_field(tlv),
@@ -125,8 +125,8 @@ pub(super) fn entry_len(entry: &MatchEntry) -> usize {
 
 /// Appends a match's TLVs in the order of its entries: the bytes that [`read_match`] read.
 ///
-/// Bits of a value outside its field or its mask are dropped, and an unknown field's length is its body's, so that what is
-/// written can be read.
+/// Bits of a value outside its field or mask are dropped. The length of an unknown field is that of its body. So the
+/// result can always be read.
 pub fn write_match(rule: &Match, out: &mut Vec<u8>) {
     out.reserve(match_len(rule));
     let mut writer = MatchWriter::new(out);
@@ -139,8 +139,8 @@ pub fn write_match(rule: &Match, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends TLVs one by one, with no [`Match`] and no allocation but the buffer's own growth. Who calls it sees to it that
-/// no field comes twice.
+/// Appends TLVs one by one, without a [`Match`] and without allocation except the buffer's growth. The caller makes
+/// sure that no field appears twice.
 ///
 /// ```
 /// use flow::{Field, PortNo, canonical::{MatchWriter, find_field}};
@@ -180,8 +180,8 @@ impl<'a> MatchWriter<'a> {
         self.number(field, value.into().0 & mask).number(field, mask)
     }
 
-    /// Appends a field of another class: its OXM header (the length is taken from the body) and its payload, of which the
-    /// first 255 bytes are all that a TLV holds.
+    /// Appends a field of another class: its OXM header and its payload. The length comes from the body, of which at
+    /// most 255 bytes are written.
     pub fn unknown(&mut self, header: u32, body: &[u8]) -> &mut Self {
         let body = body.get(..0xff).unwrap_or(body);
         let header = header & !0xff | body.len() as u32;

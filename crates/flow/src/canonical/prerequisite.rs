@@ -1,4 +1,4 @@
-//! Which fields make sense only where another field has said what kind of packet it is (1.3.5, 7.2.3.6 and 7.2.3.8).
+//! Prerequisites: the fields that need another field with a certain value (1.3.5, 7.2.3.6 and 7.2.3.8).
 
 use super::match_bytes::entry_len;
 use super::{MatchFault, bad};
@@ -7,13 +7,13 @@ use crate::field::Field;
 use crate::matching::{Match, MatchEntry};
 use crate::value::{self, Style};
 
-/// `OFPVID_PRESENT`: the bit of vlan_vid that says that there is a tag.
+/// `OFPVID_PRESENT`: the bit of vlan_vid that is set if the packet has a tag.
 const VLAN_PRESENT: u128 = 0x1000;
 
 /// Checks that each field has its prerequisites, and has them before it, as a switch does with a flow mod.
 ///
-/// As with Open vSwitch, ICMP must be in its own version of IP, and reverse ARP has ARP's fields. [`Match::sorted`] brings fields into an order in
-/// which prerequisites come first.
+/// As in Open vSwitch, ICMP must be in its own version of IP, and reverse ARP has ARP's fields. [`Match::sorted`]
+/// orders fields so that prerequisites come first.
 ///
 /// # Errors
 /// OFPET_BAD_MATCH, OFPBMC_BAD_PREREQ; the offset is that of the field in the match's bytes.
@@ -40,8 +40,8 @@ pub fn check_prerequisites(rule: &Match) -> Result<(), BadInput> {
     Ok(())
 }
 
-/// Whether each field has its prerequisites, wherever in the match they stand: without them OpenFlow 1.0 passes a field over, and its rule
-/// is wider than it says. Never allocates.
+/// Whether each field has its prerequisites, in any order. Without them OpenFlow 1.0 ignores a field, and the rule
+/// matches more than intended. Never allocates.
 pub fn has_prerequisites(rule: &Match) -> bool {
     rule.entries().iter().all(|entry| entry_has_prerequisites(rule, entry))
 }
@@ -69,7 +69,8 @@ const IPV4: Prerequisite = (Field::EthType, &[0x0800]);
 const IPV6: Prerequisite = (Field::EthType, &[0x86dd]);
 const ICMPV6: Prerequisite = (Field::IpProto, &[58]);
 
-/// What a field needs of other fields' values. That a VLAN priority needs a tag, and in_phy_port an in_port, is not about values.
+/// The values of other fields that a field needs. Not included, because no value is needed: VLAN priority needs a tag,
+/// and in_phy_port needs in_port.
 pub(crate) const fn prerequisites(field: Field) -> &'static [Prerequisite] {
     use Field::*;
     match field {
@@ -91,7 +92,7 @@ pub(crate) const fn prerequisites(field: Field) -> &'static [Prerequisite] {
     }
 }
 
-/// What `field` needs and `seen` does not have, in words.
+/// Describes what `field` needs and `seen` lacks.
 fn missing(seen: &Match, field: Field) -> Option<String> {
     match field {
         Field::InPhyPort if seen.get(Field::InPort).is_none() => return Some("in_port".to_owned()),

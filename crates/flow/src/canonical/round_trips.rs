@@ -1,4 +1,4 @@
-//! What holds for all values and all bytes.
+//! Properties of all values and all bytes.
 
 use super::*;
 use crate::arbitrary;

@@ -1,7 +1,7 @@
-//! Whether bytes can be read, found out in place: the readers' judgement without their values.
+//! Checks in place whether bytes can be read, without making values.
 //!
-//! One table judges OpenFlow's own language and allocates nothing. The readers themselves judge the rest (vendors' parts, and whatever is
-//! wrong), so that both always say the same.
+//! One table checks OpenFlow's own fields, actions and instructions, and allocates nothing. The readers check the rest:
+//! vendor extensions, and all that is wrong. So both always agree.
 
 use super::action_bytes::{actions_raw, kind as action_kind, read_actions};
 use super::instruction_bytes::{instructions_raw, kind as instruction_kind, read_instructions};
@@ -11,16 +11,16 @@ use super::usual::UsualFields;
 use crate::error::BadInput;
 use crate::field::Field;
 
-/// Whose language readable bytes are written in.
+/// Whether readable bytes have vendor extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// OpenFlow's alone: it is known what every part of it means.
+    /// Only OpenFlow's own definitions: the meaning of every part is known.
     OpenFlow,
-    /// There may be parts that a vendor defined; [`crate::vendor`] finds them.
+    /// There may be vendor extensions. [`crate::vendor`] finds them.
     Vendors,
 }
 
-/// Whether [`read_match`] can read these bytes, and in whose language they are.
+/// Checks whether [`read_match`] can read these bytes, and whether they may have vendor extensions.
 ///
 /// # Errors
 /// As [`read_match`].
@@ -40,7 +40,7 @@ pub fn check_match(bytes: &[u8]) -> Result<Dialect, BadInput> {
     }
 }
 
-/// Whether [`read_actions`] can read these bytes, and in whose language they are.
+/// Checks whether [`read_actions`] can read these bytes, and whether they may have vendor extensions.
 ///
 /// # Errors
 /// As [`read_actions`].
@@ -53,7 +53,7 @@ pub fn check_actions(bytes: &[u8]) -> Result<Dialect, BadInput> {
     }
 }
 
-/// Whether [`read_instructions`] can read these bytes, and in whose language they are.
+/// Checks whether [`read_instructions`] can read these bytes, and whether they may have vendor extensions.
 ///
 /// # Errors
 /// As [`read_instructions`].
@@ -66,18 +66,18 @@ pub fn check_instructions(bytes: &[u8]) -> Result<Dialect, BadInput> {
     }
 }
 
-/// What a field's bytes must be like.
+/// The form of a field's bytes.
 #[derive(Clone, Copy)]
 struct Shape {
-    /// The OXM header without a mask; 0 for a number that is no field's.
+    /// The OXM header without a mask; 0 if no field has this number.
     header: u32,
     bytes: u8,
     maskable: bool,
-    /// Of the first two bytes, the bits that the field does not have.
+    /// The bits of the first two bytes that are outside the field.
     outside: u16,
 }
 
-/// By the seven bits of a field's number, so that finding one needs no check.
+/// Indexed by the seven bits of a field's number, so that a look-up needs no bounds check.
 const SHAPES: [Shape; 128] = {
     let mut shapes = [Shape { header: 0, bytes: 0, maskable: false, outside: 0 }; 128];
     let mut number = 0;
@@ -99,7 +99,7 @@ const fn shape(field: Field) -> Shape {
     Shape { header: field_header(field, false), bytes: bytes as u8, maskable: field.maskable(), outside }
 }
 
-/// Whether a value or a mask has a bit that its field has not.
+/// Whether a value or a mask has a bit outside its field.
 #[inline]
 fn is_outside(shape: &Shape, value: &[u8]) -> bool {
     if shape.outside == 0 {
@@ -110,7 +110,7 @@ fn is_outside(shape: &Shape, value: &[u8]) -> bool {
     u16::from_be_bytes([first, second]) & shape.outside != 0
 }
 
-/// Takes a field of OPENFLOW_BASIC without a mask off the front: what follows it.
+/// Reads a field of OPENFLOW_BASIC without a mask at the front. Returns the rest.
 #[inline]
 fn take_whole<'a>(header: u32, shape: &Shape, after: &'a [u8]) -> Option<&'a [u8]> {
     let (value, rest) = after.split_at_checked(usize::from(shape.bytes))?;
@@ -152,7 +152,7 @@ fn match_is_plain(mut bytes: &[u8]) -> bool {
     bytes.is_empty()
 }
 
-/// What follows a set-field's TLV, if that is a whole plain field.
+/// The bytes after a set-field's TLV, if the TLV is a complete field of OPENFLOW_BASIC.
 #[inline]
 fn after_set_field(bytes: &[u8]) -> Option<&[u8]> {
     let (header, after) = bytes.split_first_chunk::<4>()?;
@@ -185,7 +185,7 @@ fn actions_are_plain(bytes: &[u8]) -> bool {
         match raw.kind {
             action_kind::OUTPUT => raw.bytes.len() == 16,
             action_kind::SET_FIELD => raw.bytes.get(4..).is_some_and(|field| {
-                // The padding is shorter than a multiple of eight, and nobody's field.
+                // The padding is shorter than eight bytes, so it is not another field.
                 after_set_field(field).is_some_and(|padding| padding.len() < 8)
             }),
             action_kind::COPY_TTL_OUT..=action_kind::COPY_TTL_IN
@@ -210,7 +210,7 @@ fn instructions_are_plain(bytes: &[u8]) -> bool {
             instruction_kind::WRITE_ACTIONS | instruction_kind::APPLY_ACTIONS => {
                 actions_are_plain(raw.bytes.get(8..).unwrap_or_default())
             }
-            // Experimenters' are rare; the reader knows them.
+            // Experimenter actions are rare. The reader handles them.
             _ => false,
         };
         let first = seen >> (raw.kind & 31) & 1 == 0;

@@ -1,4 +1,4 @@
-//! OXM TLVs in place: what a run of them says, without building a [`crate::Match`].
+//! Reads OXM TLVs in place, without building a [`crate::Match`].
 //!
 //! Never allocates, except for the sentence of an error.
 
@@ -16,12 +16,12 @@ pub const fn field_header(field: Field, has_mask: bool) -> u32 {
     (CLASS_BASIC as u32) << 16 | (field.number() as u32) << 9 | (has_mask as u32) << 8 | length
 }
 
-/// One OXM TLV as it lies in the input. Its length is inside the input; nothing else of it has been judged.
+/// One OXM TLV in place. Its length is within the input. Nothing else has been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tlv<'a> {
     /// The 32-bit OXM header: class, field, has-mask, length.
     pub header: u32,
-    /// What follows the header: the value, and the mask if the header says that there is one.
+    /// The bytes after the header: the value, and the mask if the header has the mask bit.
     pub payload: &'a [u8],
     /// Bytes from the start of the run to the header.
     pub offset: usize,
@@ -69,14 +69,14 @@ impl<'a> Tlv<'a> {
     }
 }
 
-/// The TLVs of a run, in order. Ends after the first that does not lie inside the input.
+/// Iterates over the TLVs of a sequence. Ends after the first that exceeds the input.
 #[derive(Clone, Debug)]
 pub struct Tlvs<'a> {
     rest: &'a [u8],
     offset: usize,
 }
 
-/// Walks a run of OXM TLVs in place.
+/// Iterates over a sequence of OXM TLVs in place.
 ///
 /// ```
 /// use flow::{Field, canonical::match_tlvs};
@@ -89,8 +89,8 @@ pub fn match_tlvs(bytes: &[u8]) -> Tlvs<'_> {
     Tlvs { rest: bytes, offset: 0 }
 }
 
-/// The value of a field in a run of TLVs (of a masked one: the bits that the mask names). `None` if it is not there, or
-/// lies behind damage.
+/// The value of a field in a sequence of TLVs; of a masked field, the bits within the mask. `None` if the field is
+/// missing, or comes after damaged bytes.
 ///
 /// ```
 /// use flow::{Field, canonical::find_field};

@@ -1,16 +1,16 @@
-//! One field, several names: what Open vSwitch's own classes of fields say in the fields that a switch compares.
+//! One field, several names: translates fields of Open vSwitch's classes into the fields that a switch compares.
 //!
-//! A switch that knows Nicira's classes keeps one value for `NXM_OF_IP_SRC` and `ipv4_src`, for the upper half of `pkt_reg0` and `reg0`. Two
-//! matches that name it differently are one match to that switch.
+//! A switch that knows Nicira's classes keeps one value for `NXM_OF_IP_SRC` and `ipv4_src`, for the upper half of
+//! `pkt_reg0` and `reg0`. Two matches that name it differently are one match to that switch.
 //!
-//! In: the header and the payload of a field of another class than OPENFLOW_BASIC. Out: its parts, each with value and mask. Sources:
-//! ovs-fields(7). Never allocates, and never says whether a switch knows the field.
+//! In: the header and the payload of a field of another class than OPENFLOW_BASIC. Out: its parts, each with value and
+//! mask. Sources: ovs-fields(7). Never allocates, and never says whether a switch knows the field.
 
 use super::number;
 use crate::field::Field;
 use crate::port::PortNo;
 
-/// What a switch has one value of.
+/// A field for which a switch has one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Said {
     /// A field of OpenFlow 1.3.
@@ -22,14 +22,14 @@ pub enum Said {
     Nicira(u8),
 }
 
-/// What a part of a match says of one thing.
+/// The part of a match that concerns one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Of what.
+    /// The field.
     pub of: Said,
     /// Its value; bits outside the mask are zero.
     pub value: u128,
-    /// The bits that count, never none. All ones where the field has no mask.
+    /// The bits that count, never zero. All ones if the field has no mask.
     pub mask: u128,
 }
 
@@ -43,10 +43,10 @@ const EXPERIMENTER: u16 = 0xffff;
 const NICIRA: u32 = 0x0000_2320;
 const ONF: u32 = 0x4f4e_4600;
 
-/// What a field's bits are.
+/// The meaning of a field's bits.
 #[derive(Clone, Copy)]
 enum Shape {
-    /// A value of so many bits.
+    /// A value with this number of bits.
     Whole(Said, u32),
     /// A port as OpenFlow 1.0 numbers it.
     ShortPort,
@@ -54,7 +54,7 @@ enum Shape {
     Tos,
     /// A VLAN tag: priority, presence and number.
     Tci,
-    /// So many registers of 32 bits from this one on, the first in the upper bits.
+    /// Consecutive registers of 32 bits: the first one, in the upper bits, and how many.
     Registers(u8, u8),
 }
 
@@ -176,8 +176,9 @@ impl Shape {
     }
 }
 
-/// Says the parts of a field of another class, if it has another name or fewer bits than its bytes; a part of which no bit counts is not said.
-/// Gives back whether that is so; if not, or if its length is not the field's, nothing is said.
+/// Calls `say` with the parts of a field of another class, if the field has a second name, or fewer bits than its bytes
+/// hold. Parts without a relevant bit are left out. Returns whether the field is of this kind and has the right length;
+/// if not, `say` is not called.
 ///
 /// ```
 /// use flow::{Field, canonical::{Part, Said, parts_of_twin}};
@@ -204,7 +205,7 @@ pub fn parts_of_twin(header: u32, body: &[u8], say: &mut impl FnMut(Part)) -> bo
     true
 }
 
-/// Whether a field of a class that is not known says nothing: it has a mask, and no bit of it is set.
+/// Whether a field of an unknown class matches everything: it has a mask without a set bit.
 pub fn is_wild(header: u32, body: &[u8]) -> bool {
     let is_experimenters = (header >> 16) as u16 == EXPERIMENTER;
     let body = if is_experimenters { body.get(4..).unwrap_or_default() } else { body };

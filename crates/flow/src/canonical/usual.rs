@@ -1,21 +1,21 @@
-//! The match that the rules of most apps have, read in one go: port, addresses and EtherType, each whole.
+//! Reads the match of most rules in one step: port, addresses and EtherType without masks.
 //!
-//! In: the TLVs of a match. Out: its fields, or that it is another match, which the readers for all matches then read. Never says what is wrong
-//! with a match, and never refuses what they would take: it just does not know it.
+//! In: the TLVs of a match. Out: its fields, or `None` for any other match, which the general readers then read. It
+//! never reports what is wrong with a match.
 
 use super::tlv::field_header;
 use crate::{Field, MacAddr, PortNo};
 
-/// The fields that are there.
+/// The fields of the match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsualFields {
-    /// By which port a packet comes.
+    /// The input port.
     pub in_port: Option<PortNo>,
-    /// To whom it is.
+    /// The destination address.
     pub eth_dst: Option<MacAddr>,
-    /// From whom it is.
+    /// The source address.
     pub eth_src: Option<MacAddr>,
-    /// What it carries.
+    /// The EtherType.
     pub eth_type: Option<u16>,
 }
 
@@ -24,7 +24,8 @@ const ETH_DST: u32 = field_header(Field::EthDst, false);
 const ETH_SRC: u32 = field_header(Field::EthSrc, false);
 const ETH_TYPE: u32 = field_header(Field::EthType, false);
 
-/// Whether a match begins with one of these fields, whole: then it does not match every packet, whatever follows. None of them needs another field.
+/// Whether a match begins with one of these fields without a mask. Then it does not match every packet, whatever
+/// follows. These fields have no prerequisites.
 #[inline]
 pub fn begins_with_usual(tlvs: &[u8]) -> bool {
     tlvs.first_chunk()
@@ -34,7 +35,7 @@ pub fn begins_with_usual(tlvs: &[u8]) -> bool {
 /// How long a match of port, destination and source is.
 const SWITCHED_LEN: usize = 28;
 
-/// What a learning switch matches, in the order in which it is written: three headers are compared where they are, and no length is looked at.
+/// The match of a learning switch, in its usual order. Three headers are compared in place, and no length is read.
 #[inline]
 fn port_and_addresses(tlvs: &[u8; SWITCHED_LEN]) -> Option<UsualFields> {
     let word = |at: usize| u32::from_be_bytes(std::array::from_fn(|byte| tlvs[at + byte]));
@@ -49,8 +50,8 @@ fn port_and_addresses(tlvs: &[u8; SWITCHED_LEN]) -> Option<UsualFields> {
 }
 
 impl UsualFields {
-    /// The fields of a match that has no others, each of them once and without a mask, in any order. No number of 128 bits is on the way, and
-    /// no table: it takes a third of the instructions of the way for all matches.
+    /// The fields of a match that has only these fields, each once and without a mask, in any order. It uses no 128-bit
+    /// numbers and no table, and needs a third of the instructions of the general reader.
     ///
     /// ```
     /// use flow::{PortNo, canonical::UsualFields};
@@ -104,7 +105,7 @@ mod tests {
     use crate::canonical::{read_match, write_match};
     use crate::text::parse_match;
 
-    /// The same as what the way for all matches reads, if it reads the match at all.
+    /// The result equals that of the general reader, if there is a result.
     fn check(bytes: &[u8], is_usual: bool) {
         let read = UsualFields::read(bytes);
         assert_eq!(read.is_some(), is_usual, "{bytes:02x?}");

@@ -3,7 +3,7 @@
 use super::{Bytes, FrameFields, ipv4, ipv6};
 use crate::field::Field;
 
-/// `OFP_DL_TYPE_NOT_ETH_TYPE`: an 802.3 frame whose payload says no EtherType.
+/// `OFP_DL_TYPE_NOT_ETH_TYPE`: an 802.3 frame whose payload has no EtherType.
 const NOT_AN_ETHER_TYPE: u16 = 0x05ff;
 
 /// A type field below this is the length of an 802.3 frame.
@@ -12,7 +12,7 @@ const SMALLEST_ETHER_TYPE: u16 = 0x0600;
 /// `OFPVID_PRESENT`.
 const VLAN_PRESENT: u16 = 0x1000;
 
-/// Reads a frame; `None` if it ends too early or something in it cannot be.
+/// Reads a frame; `None` if it ends too early or has an invalid part.
 pub(super) fn read(frame: &[u8], fields: &mut FrameFields) -> Option<()> {
     let mut bytes = Bytes { rest: frame };
     fields.set(Field::EthDst, bytes.take_address()?);
@@ -50,7 +50,7 @@ fn read_tags(outer: u16, bytes: &mut Bytes<'_>, fields: &mut FrameFields) -> Opt
     Some(eth_type)
 }
 
-/// The EtherType of an 802.3 frame: SNAP's, if it has that with an all-zero organisation.
+/// The EtherType of an 802.3 frame: that of the SNAP header, if the organisation is all zeros.
 fn read_llc(bytes: &mut Bytes<'_>) -> u16 {
     match bytes.take::<6>() {
         Some([0xaa, 0xaa, 0x03, 0, 0, 0]) => {
@@ -73,7 +73,7 @@ fn read_arp(mut bytes: Bytes<'_>, fields: &mut FrameFields) -> Option<()> {
     Some(())
 }
 
-/// The outermost label (RFC 3032): 20 bits of label, 3 of traffic class, 1 that says that it is the last, 8 of time-to-live.
+/// The outermost label (RFC 3032): 20 bits of label, 3 of traffic class, 1 for bottom of stack, 8 of time-to-live.
 fn read_mpls(mut bytes: Bytes<'_>, fields: &mut FrameFields) -> Option<()> {
     let entry = bytes.take_u32()?;
     fields.set(Field::MplsLabel, entry >> 12);

@@ -3,7 +3,7 @@
 use super::{Bytes, FrameFields, transport};
 use crate::field::Field;
 
-/// Reads a packet; `None` if it ends too early or its header's length cannot be.
+/// Reads a packet; `None` if it ends too early or its header length is invalid.
 pub(super) fn read(mut bytes: Bytes<'_>, fields: &mut FrameFields) -> Option<()> {
     let packet = bytes.rest;
     let version_and_length = bytes.take_u8()?;
@@ -24,9 +24,9 @@ pub(super) fn read(mut bytes: Bytes<'_>, fields: &mut FrameFields) -> Option<()>
     fields.set(Field::IpProto, ip_proto);
     fields.set(Field::Ipv4Src, source);
     fields.set(Field::Ipv4Dst, destination);
-    // What follows the packet is Ethernet's padding. A length beyond the frame is damage, and the frame ends first.
+    // Bytes after the packet are Ethernet padding. If the length exceeds the frame, the payload ends with the frame.
     let payload = packet.get(header_len..total_len.min(packet.len()))?;
-    // The offset is the lower 13 bits; where it is not zero the transport header is in another packet.
+    // The offset is the lower 13 bits. If it is not zero, the transport header is in another packet.
     if fragment & 0x1fff != 0 {
         return Some(());
     }

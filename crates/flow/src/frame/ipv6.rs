@@ -35,15 +35,15 @@ pub(super) fn read(mut bytes: Bytes<'_>, fields: &mut FrameFields) -> Option<()>
     fields.set(Field::Ipv6Flabel, first & 0x000f_ffff);
     fields.set(Field::Ipv6Src, source);
     fields.set(Field::Ipv6Dst, destination);
-    // A length of zero is a jumbogram's; what follows the packet is Ethernet's padding.
+    // A length of zero means a jumbogram. Bytes after the packet are Ethernet padding.
     if payload_len != 0 {
         bytes.rest = bytes.rest.get(..payload_len).unwrap_or(bytes.rest);
     }
     read_extensions(next, bytes, fields)
 }
 
-/// Walks the extension headers to the protocol. As Open vSwitch has it, a later fragment's protocol is 44: what the fragment header
-/// names stands in the first one.
+/// Skips the extension headers to find the protocol. As in Open vSwitch, the protocol of a later fragment is 44: the
+/// upper-layer header is in the first fragment.
 fn read_extensions(first: u8, mut bytes: Bytes<'_>, fields: &mut FrameFields) -> Option<()> {
     let mut seen = Seen::default();
     let mut next = first;
@@ -77,7 +77,7 @@ fn read_extensions(first: u8, mut bytes: Bytes<'_>, fields: &mut FrameFields) ->
     if is_later { Some(()) } else { transport::read(next, bytes, fields) }
 }
 
-/// Which extension headers there were, and whether in the order that RFC 8200, 4.1 recommends.
+/// The extension headers seen so far, and whether their order is the one that RFC 8200, 4.1 recommends.
 #[derive(Default)]
 struct Seen {
     flags: u16,
@@ -90,7 +90,7 @@ impl Seen {
     fn header(&mut self, next: u8) {
         let (flag, place) = match next {
             0 => (flag::HOP, 1),
-            // Destination options may stand before routing and at the end.
+            // Destination options may come before routing and at the end.
             60 if self.flags & (flag::ROUTER | flag::FRAG | flag::AUTH | flag::ESP) == 0 => (flag::DEST, 2),
             60 => (flag::DEST, 7),
             43 => (flag::ROUTER, 3),

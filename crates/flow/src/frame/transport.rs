@@ -3,7 +3,7 @@
 use super::{Bytes, FrameFields};
 use crate::field::Field;
 
-/// Reads what follows the IP header; `None` if it ends too early.
+/// Reads the header after the IP header; `None` if it ends too early.
 pub(super) fn read(ip_proto: u8, bytes: Bytes<'_>, fields: &mut FrameFields) -> Option<()> {
     let is_ipv6 = fields.has(Field::Ipv6Src);
     match ip_proto {
@@ -51,7 +51,7 @@ fn read_neighbour(mut bytes: Bytes<'_>, fields: &mut FrameFields, wanted: u8, fi
     fields.set(Field::Ipv6NdTarget, bytes.take_u128()?);
     while !bytes.rest.is_empty() {
         let [kind, length] = bytes.take()?;
-        // The length counts eight bytes. Zero would never end; RFC 4861 has such packets dropped.
+        // The length counts units of eight bytes. Zero would loop for ever; RFC 4861 requires to drop such packets.
         let body = usize::from(length).checked_mul(8)?.checked_sub(2)?;
         let mut option = Bytes { rest: bytes.rest.get(..body)? };
         if kind == wanted && length == 1 {

@@ -39,7 +39,7 @@ impl Serialize for Match {
     }
 }
 
-/// A field's value without a mask: a number where it is read as one, else a string.
+/// A field's value without a mask: a number if the field is numeric, else a string.
 pub(super) struct Value {
     pub(super) field: Field,
     pub(super) value: u128,
@@ -98,8 +98,8 @@ fn read_entry(key: &str, scalar: &Scalar) -> Result<MatchEntry, String> {
     }
 }
 
-/// As many fields as a match can have in bytes: all of OpenFlow's, and as many of other classes as are read there. One more
-/// is refused.
+/// The largest number of fields, the same as in bytes: all of OpenFlow's and [`MAX_UNKNOWN_FIELDS`]. One more is
+/// refused.
 const MAX_FIELDS: usize = 40 + MAX_UNKNOWN_FIELDS;
 
 struct MatchVisitor;

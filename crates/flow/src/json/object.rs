@@ -1,4 +1,4 @@
-//! One JSON object whose `type` says which keys it has: read with errors that name the key.
+//! Reads a JSON object whose `type` determines its keys. Errors name the key.
 
 use crate::port::PortNo;
 use crate::value;
@@ -8,12 +8,12 @@ use std::fmt;
 /// How many keys an object may have. No action or instruction has more than four; a longer one is refused.
 const MAX_KEYS: usize = 16;
 
-/// A JSON value that is no container.
+/// A JSON value that is not an array or object.
 #[derive(Clone, Debug)]
 pub(super) enum Scalar {
     Number(u64),
     Text(String),
-    /// Something that no key takes: what it is.
+    /// A value that no key accepts, with its kind.
     Other(&'static str),
 }
 
@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for Scalar {
     }
 }
 
-/// The keys of an object that have not been taken yet.
+/// The keys of an object that have not been read yet.
 #[derive(Debug)]
 pub(super) struct Object {
     kind: String,
@@ -86,7 +86,7 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// Reads an object; `list` is offered each key first, and says whether it has read its value.
+    /// Reads an object. `list` gets each key first and returns whether it has read the value.
     pub(super) fn read<'de, A: MapAccess<'de>>(
         mut map: A,
         mut list: impl FnMut(&str, &mut A) -> Result<bool, A::Error>,
@@ -109,7 +109,7 @@ impl Object {
         Ok(object)
     }
 
-    /// What its `type` says.
+    /// The value of `type`.
     pub(super) fn kind(&self) -> &str {
         &self.kind
     }
@@ -134,7 +134,7 @@ impl Object {
         scalar.text().map_err(|fault| self.fault(format!("{key}: {fault}")))
     }
 
-    /// Whatever is parsed from a string.
+    /// A value that is parsed from a string.
     pub(super) fn parsed<T>(&mut self, key: &'static str) -> Result<T, String>
     where
         T: std::str::FromStr<Err: fmt::Display>,
@@ -160,7 +160,7 @@ impl Object {
         value::read_hex(&self.text(key)?).map_err(|fault| self.fault(format!("{key}: {fault}")))
     }
 
-    /// Refuses keys that nobody took.
+    /// Refuses keys that were not read.
     pub(super) fn end<T>(self, read: T) -> Result<T, String> {
         match self.keys.first() {
             None => Ok(read),

@@ -1,4 +1,4 @@
-//! The relations against brute force: small matches, and every packet of a small world in which each of them can be told apart.
+//! Compares the relations with brute force: small matches, and every packet of a small world that distinguishes them.
 
 use crate::field::Field;
 use crate::matching::{Match, MatchEntry};

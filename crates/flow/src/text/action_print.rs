@@ -70,7 +70,7 @@ fn show_output(port: PortNo, max_len: u16) -> String {
     }
 }
 
-/// ovs-ofctl writes these two fields otherwise here than in a match.
+/// ovs-ofctl writes these two fields differently here than in a match.
 pub(super) fn set_field_style(field: Field) -> Style {
     match field {
         Field::VlanVid => Style::Decimal,

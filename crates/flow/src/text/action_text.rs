@@ -10,13 +10,13 @@ use crate::port::PortNo;
 use crate::value;
 use std::net::Ipv4Addr;
 
-/// `OFPVID_PRESENT`: the bit of vlan_vid that says that there is a tag.
+/// `OFPVID_PRESENT`: the bit of vlan_vid that is set if the packet has a tag.
 const VLAN_PRESENT: u16 = 0x1000;
 
 /// Reads a list of actions as ovs-ofctl does; `drop` alone, or nothing at all, is the empty list.
 ///
 /// # Errors
-/// Words that are no action (instructions are none), and arguments that are not the action's.
+/// A word that is not an action (instructions are not), or an invalid argument of an action.
 ///
 /// ```
 /// use flow::{Action, PortNo, text::parse_actions};
@@ -32,7 +32,7 @@ pub fn parse_actions(text: &str) -> Result<Vec<Action>, BadText> {
     words.iter().map(read_action).collect()
 }
 
-/// `drop` is no action but the word for having none.
+/// `drop` is not an action: it means an empty list.
 pub(super) fn drop_alone<T>(words: &[Word<'_>]) -> Result<Option<Vec<T>>, BadText> {
     match words.iter().find(|word| word.key == "drop") {
         None => Ok(None),
@@ -91,7 +91,7 @@ pub(super) fn read_action(word: &Word<'_>) -> Result<Action, BadText> {
     })
 }
 
-/// A port alone, or one of Nicira's actions.
+/// A port without a keyword, or one of Nicira's actions.
 fn read_other(word: &Word<'_>, key: &str) -> Result<Action, BadText> {
     if let Ok(port) = key.parse::<PortNo>() {
         return word.bare(Action::output(port));

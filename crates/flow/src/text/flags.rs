@@ -1,17 +1,18 @@
-//! Nicira's fields whose bits have names, and the words for fragments.
+//! Nicira's fields whose bits have names, and the keywords for fragments.
 //!
-//! An exact value is `syn|ack`; with a mask each bit that counts has its sign, `+syn-ack`. What has no name is a number.
+//! An exact value is `syn|ack`. With a mask, each relevant bit has a sign: `+syn-ack`. Bits without a name are printed
+//! as a number.
 
 use crate::value::{self, Style};
 
-/// How a field of Nicira's is written.
+/// How the value of a Nicira field is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Notation {
     /// As a value.
     Value(Style),
     /// By the names of its bits, the lowest first.
     Flags(&'static [&'static str]),
-    /// By a word for each value and mask that makes sense.
+    /// As a keyword for each valid pair of value and mask.
     Fragment,
 }
 
@@ -22,12 +23,12 @@ pub(super) static CT_STATE: [&str; 8] = ["new", "est", "rel", "rpl", "inv", "trk
 pub(super) static TCP_FLAGS: [&str; 12] =
     ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr", "ns", "[200]", "[400]", "[800]"];
 
-/// The words of `nw_frag` (ovs-fields(7)): bit 0 says that it is a fragment, bit 1 that it is not the first.
+/// The keywords of `nw_frag` (ovs-fields(7)). Bit 0: it is a fragment. Bit 1: it is not the first.
 const FRAGMENTS: [(&str, u128, Option<u128>); 5] =
     [("no", 0, None), ("yes", 1, Some(1)), ("first", 1, None), ("later", 3, None), ("not_later", 0, Some(2))];
 
 impl Notation {
-    /// What a value looks like, for messages.
+    /// The form of a value, for error messages.
     pub(super) fn expected(self) -> &'static str {
         match self {
             Notation::Value(style) => style.expected(),

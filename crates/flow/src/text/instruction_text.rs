@@ -7,7 +7,7 @@ use super::words::{Word, words};
 use crate::instruction::Instruction;
 use crate::value::{self, read_hex, show_hex};
 
-/// Prints instructions in the order in which a switch carries them out (1.3.5, 5.9), which is ovs-ofctl's; none is `drop`.
+/// Prints instructions in the order of execution (1.3.5, 5.9), which is also ovs-ofctl's. An empty list is `drop`.
 ///
 /// ```
 /// use flow::{Action, Instruction, PortNo, text::instructions_to_string};
@@ -56,11 +56,12 @@ fn show(instruction: &Instruction) -> String {
     }
 }
 
-/// Reads instructions as ovs-ofctl does: actions that stand free are apply-actions; `drop` alone, or nothing, is none.
+/// Reads instructions as ovs-ofctl does: actions outside a list are apply-actions. `drop` alone, or an empty text, is
+/// an empty list.
 ///
 /// # Errors
-/// Words that are neither instruction nor action, arguments that are not theirs, an instruction that is there twice or stands
-/// before one that a switch carries out earlier.
+/// A word that is neither an instruction nor an action, an invalid argument, or an instruction that appears twice or
+/// out of the order of execution.
 ///
 /// ```
 /// use flow::{Instruction, text::parse_instructions};

@@ -6,10 +6,10 @@ use crate::field::Field;
 use crate::matching::{Match, MatchEntry};
 use crate::value::{self, Style, show_hex};
 
-/// Prints a match in ovs-ofctl's words and order. The match of every packet is an empty string.
+/// Prints a match with ovs-ofctl's names and order. The match of every packet is an empty string.
 ///
-/// A field whose prerequisites are not there, or that Open vSwitch does not have, keeps the specification's name; one of another
-/// class that has no name here is `oxm:0xHHHHHHHH=hex`.
+/// A field without its prerequisites, or that Open vSwitch lacks, keeps the specification's name. A field of another
+/// class without a name is `oxm:0xHHHHHHHH=hex`.
 ///
 /// ```
 /// use flow::{Field, Match, PortNo, text::match_to_string};
@@ -28,7 +28,7 @@ pub fn match_to_string(rule: &Match) -> String {
     parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",")
 }
 
-/// What the match says of the kind of packet.
+/// The kind of packet that the match implies.
 struct Kind {
     shorthand: Option<&'static Shorthand>,
     eth_type: Option<u128>,
@@ -78,7 +78,7 @@ fn show_entry(entry: &MatchEntry, rule: &Match, kind: &Kind) -> Option<(u8, Stri
     }
 }
 
-/// Where ovs-ofctl prints a field, and by which name; `None` for what a shorthand or the VLAN's words say.
+/// Where ovs-ofctl prints a field, and its name. `None` if a shorthand or the VLAN keywords express it.
 fn place(field: Field, rule: &Match, kind: &Kind) -> Option<(u8, &'static str)> {
     use Field::*;
     let own = field.name();
@@ -130,7 +130,7 @@ fn place(field: Field, rule: &Match, kind: &Kind) -> Option<(u8, &'static str)> 
     })
 }
 
-/// The tag's id and priority, in 1.0's words where they say it, else as `vlan_tci`.
+/// The tag's id and priority, with 1.0's names if they can express it, else as `vlan_tci`.
 fn show_vlan(rule: &Match) -> Option<String> {
     let (vid, vid_mask) = rule.get(Field::VlanVid).filter(|(_, mask)| *mask != 0)?;
     let pcp = rule.get(Field::VlanPcp).map(|(pcp, _)| pcp);
@@ -141,13 +141,13 @@ fn show_vlan(rule: &Match) -> Option<String> {
         (_, _, Some(pcp)) if vid & 0x1000 != 0 => {
             format!("vlan_tci={:#06x}/{:#06x}", vid | pcp << 13, vid_mask | 0xe000)
         }
-        // A priority without a tag matches nothing; only the specification's names can say so.
+        // A priority without a tag matches nothing. Only the specification's names can express it.
         (_, _, Some(pcp)) => format!("vlan_vid={vid:#x}/{vid_mask:#x},vlan_pcp={pcp}"),
         (_, _, None) => format!("vlan_tci={vid:#06x}/{vid_mask:#06x}"),
     })
 }
 
-/// Nicira's fields by name where the name says all of it, else in hexadecimal.
+/// Nicira's fields by name if the name expresses everything, else in hexadecimal.
 fn show_unknown(entry: &MatchEntry, header: u32, body: &[u8]) -> (u8, String) {
     let hexadecimal = || (200, format!("oxm:{header:#010x}={}", show_hex(body)));
     let Some(extension) = names::extension_of(header) else { return hexadecimal() };

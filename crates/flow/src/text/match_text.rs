@@ -8,15 +8,14 @@ use crate::field::Field;
 use crate::matching::{Match, MatchEntry};
 use crate::value::{self, Style};
 
-/// `OFPVID_PRESENT`: the bit of vlan_vid that says that there is a tag.
+/// `OFPVID_PRESENT`: the bit of vlan_vid that is set if the packet has a tag.
 const VLAN_PRESENT: u128 = 0x1000;
 
-/// Reads a match as ovs-ofctl does, the words in any order. The entries come out sorted, so that prerequisites stand before
-/// what needs them.
+/// Reads a match as ovs-ofctl does, with fields in any order. The entries are sorted, so that prerequisites come first.
 ///
 /// # Errors
-/// Words that are no field, values that are not the field's, masks where none may be, a field with two values, and names
-/// whose field depends on a protocol (`tp_src`, `nw_src`) that is not there.
+/// An unknown field, an invalid value, a mask that is not allowed, or a field with two values. Also a name whose field
+/// depends on a protocol (`tp_src`, `nw_src`) that is missing.
 ///
 /// ```
 /// use flow::{Field, text::{match_to_string, parse_match}};
@@ -28,7 +27,7 @@ const VLAN_PRESENT: u128 = 0x1000;
 pub fn parse_match(text: &str) -> Result<Match, BadText> {
     let words = words(text)?;
     let mut rule = Match::any();
-    // What kind of packet it is decides what other words mean, wherever it stands.
+    // The kind of packet determines the meaning of other words, wherever it is in the text.
     let mut rest = Vec::new();
     for word in &words {
         if !read_ether_type(word, &mut rule)? {
@@ -110,7 +109,7 @@ fn is_icmp6(rule: &Match) -> bool {
     rule.get(Field::IpProto).is_some_and(|(ip_proto, _)| ip_proto == 58)
 }
 
-/// Which of TCP's, UDP's and SCTP's ports the match is about.
+/// The port field of TCP, UDP or SCTP, depending on the match's protocol.
 fn transport(word: &Word<'_>, rule: &Match, [tcp, udp, sctp]: [Field; 3]) -> Result<Field, BadText> {
     match rule.get(Field::IpProto) {
         Some((6, _)) => Ok(tcp),
@@ -127,7 +126,8 @@ fn read_value(word: &Word<'_>, rule: &mut Match, field: Field) -> Result<(), Bad
     put(word, rule, field, value, mask)
 }
 
-/// Adds a field as ovs-ofctl does: a mask of all ones is no mask, a mask of zeros no field, bits outside the mask are dropped.
+/// Adds a field as ovs-ofctl does: a mask of all ones and a field with a mask of zeros are left out. Bits outside the
+/// mask are dropped.
 fn put(
     word: &Word<'_>,
     rule: &mut Match,
@@ -153,7 +153,7 @@ fn put(
     Ok(())
 }
 
-/// 1.0's form: the id alone, and 0xffff for no tag.
+/// The form of 1.0: only the id, and 0xffff for no tag.
 fn read_dl_vlan(word: &Word<'_>, rule: &mut Match) -> Result<(), BadText> {
     let expected = "a VLAN id from 0 to 4095, or 0xffff for no tag";
     let vid = value::read_number(word.needed(expected)?);
@@ -162,14 +162,14 @@ fn read_dl_vlan(word: &Word<'_>, rule: &mut Match) -> Result<(), BadText> {
         Some(vid) if vid < VLAN_PRESENT => vid | VLAN_PRESENT,
         _ => return Err(word.fault(format!("expected {expected}"))),
     };
-    // A priority that was read before has said that there is a tag; the id says more.
+    // An earlier priority implied a tag. The id is more specific.
     if rule.get(Field::VlanVid) == Some((VLAN_PRESENT, VLAN_PRESENT)) && value != 0 {
         rule.remove(Field::VlanVid);
     }
     put(word, rule, Field::VlanVid, value, None)
 }
 
-/// The whole tag: 3 bits of priority, 1 that says that it is there, 12 of id.
+/// The whole tag: 3 bits of priority, 1 bit for presence, 12 bits of id.
 fn read_vlan_tci(word: &Word<'_>, rule: &mut Match) -> Result<(), BadText> {
     let text = word.needed("a number of 16 bits, with or without a mask")?;
     let (tci, mask) = value::read_masked(Style::Decimal, 16, text).map_err(|fault| word.fault(fault))?;
@@ -193,7 +193,7 @@ fn read_nw_tos(word: &Word<'_>, rule: &mut Match) -> Result<(), BadText> {
     }
 }
 
-/// The entry for a value of Nicira's field, normalised as OpenFlow's own are.
+/// The entry for a value of a Nicira field, normalised like OpenFlow's own fields.
 pub(super) fn extension_entry(extension: &Extension, value: u128, mask: Option<u128>) -> Option<MatchEntry> {
     let full = u128::MAX >> (128 - extension.bits);
     let mask = mask.unwrap_or(full);

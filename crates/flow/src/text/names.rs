@@ -1,7 +1,7 @@
-//! Open vSwitch's names of fields: of OpenFlow's own, and of Nicira's that a match or an action may carry.
+//! Open vSwitch's names for fields: OpenFlow's own, and Nicira's fields in matches and actions.
 //!
-//! Sources: ovs-fields(7) for names, widths and numbers. Nicira's fields stay [`crate::MatchEntry::Unknown`] in a match; they only
-//! have a name here.
+//! Sources: ovs-fields(7) for names, widths and numbers. Nicira's fields stay [`crate::MatchEntry::Unknown`] in a
+//! match. Only their names are here.
 
 use super::flags::{CT_STATE, Notation, TCP_FLAGS};
 use crate::canonical::field_header;
@@ -19,7 +19,7 @@ pub(super) struct Extension {
     pub number: u8,
     pub bits: u32,
     pub notation: Notation,
-    /// Where ovs-ofctl prints it in a match; `None` where OpenFlow's own field says the same, so that it has no name there.
+    /// Where ovs-ofctl prints it in a match. `None` if an OpenFlow field means the same, so that it has no name there.
     pub rank: Option<u8>,
 }
 
@@ -146,7 +146,8 @@ pub(super) fn extension_of(header: u32) -> Option<&'static Extension> {
         .find(|extension| extension.rank.is_some() && extension.header(false) >> 9 == header >> 9)
 }
 
-/// The header and the width of a field named in `load`, `move` and their like: by `NXM_…`, `OXM_OF_…` or ovs-ofctl's name.
+/// The header and the width of a field in `load`, `move` and similar actions, by `NXM_…`, `OXM_OF_…` or ovs-ofctl's
+/// name.
 pub(super) fn header_named(name: &str) -> Option<(u32, u32)> {
     let upper = name.to_ascii_uppercase();
     let named = |extension: &&Extension| extension.header_name == upper || extension.name == name;
@@ -160,7 +161,7 @@ pub(super) fn header_named(name: &str) -> Option<(u32, u32)> {
     field.map(|field| (field_header(field, false), field.bits()))
 }
 
-/// The name and the width of the field with this header, as `load` and `move` have it.
+/// The name and the width of the field with this header, as in `load` and `move`.
 pub(super) fn name_of_header(header: u32) -> Option<(String, u32)> {
     let field =
         Field::from_number((header >> 9) as u8 & 0x7f).filter(|field| field_header(*field, false) == header);
@@ -171,7 +172,7 @@ pub(super) fn name_of_header(header: u32) -> Option<(String, u32)> {
     Some((extension.header_name.to_owned(), extension.bits))
 }
 
-/// ovs-ofctl's name of a field in set_field. Where Open vSwitch lacks the field, the specification's.
+/// ovs-ofctl's name of a field in set_field. If Open vSwitch lacks the field, the specification's name.
 pub(super) fn set_field_name(field: Field) -> &'static str {
     match field {
         Field::IpEcn => "nw_ecn",
@@ -189,7 +190,7 @@ pub(super) fn set_field_name(field: Field) -> &'static str {
     }
 }
 
-/// The field of any of its names that means the same in every packet.
+/// The field with this name, for names that mean the same in every packet.
 pub(super) fn field_named(name: &str) -> Option<Field> {
     Some(match name {
         "dl_src" => Field::EthSrc,
@@ -213,7 +214,7 @@ pub(super) fn field_named(name: &str) -> Option<Field> {
     })
 }
 
-/// A word that says the kind of packet: its EtherType, and its IP protocol if it says that too.
+/// A keyword for a kind of packet: its EtherType, and perhaps its IP protocol.
 pub(super) struct Shorthand {
     pub name: &'static str,
     pub eth_type: u16,
@@ -224,7 +225,7 @@ const fn shorthand(name: &'static str, eth_type: u16, ip_proto: Option<u8>) -> S
     Shorthand { name, eth_type, ip_proto }
 }
 
-/// Those with a protocol stand first, so that the first that fits is the most exact.
+/// Keywords with a protocol come first, so that the first that fits is the most specific.
 pub(super) static SHORTHANDS: [Shorthand; 14] = [
     shorthand("icmp", 0x0800, Some(1)),
     shorthand("icmp6", 0x86dd, Some(58)),

@@ -1,7 +1,7 @@
-//! Nicira's actions that have a simple text, between their bytes and that text.
+//! Converts simple Nicira actions between bytes and text.
 //!
-//! The bytes are the action's body: the subtype and what follows it (ovs-actions(7) and Open vSwitch's wire formats). What this
-//! does not know, or knows only in part, is left to the hexadecimal form: what is printed here says all of the bytes.
+//! The bytes are the action's body: the subtype and its arguments (ovs-actions(7) and Open vSwitch's wire formats).
+//! Actions that are unknown, or only partly known, use the hexadecimal form. The text here always expresses all bytes.
 
 use super::action_text::number;
 use super::words::{Word, words};
@@ -34,11 +34,11 @@ mod subtype {
     pub const CT_CLEAR: u16 = 43;
 }
 
-/// The words for why a packet goes to the controller (`OFPR_*`).
+/// The names of the reasons of a packet-in (`OFPR_*`).
 const REASONS: [&str; 3] = ["no_match", "action", "invalid_ttl"];
 
-/// The text of an action, if it says all of it. Two of Nicira's print as OpenFlow's own that mean the same (`dec_ttl`,
-/// `set_queue`), and a plain `controller` as an output: they are read back as those.
+/// The text of an action, if it expresses all of it. `dec_ttl` and `set_queue` print as OpenFlow's own actions with the
+/// same meaning, and a plain `controller` as an output. They are read back as those.
 pub(super) fn show(body: &[u8]) -> Option<String> {
     let text = show_known(body)?;
     let own = matches!(u16_at(body, 0)?, subtype::DEC_TTL | subtype::SET_QUEUE) && padding_is_zero(body);
@@ -120,7 +120,7 @@ fn show_dec_ttl(body: &[u8]) -> Option<String> {
     Some(format!("dec_ttl({})", ids?.join(",")))
 }
 
-/// Some of Nicira's actions by their word; `None` if the word is not one of them.
+/// Reads a Nicira action by its keyword; `None` if the keyword is unknown.
 pub(super) fn read(word: &Word<'_>) -> Result<Option<Action>, BadText> {
     let body = match word.key {
         "resubmit" => return read_resubmit(word).map(Some),
@@ -176,7 +176,7 @@ fn short_port(word: &Word<'_>, port: PortNo) -> Result<u16, BadText> {
     port.to_v10().ok_or_else(|| word.fault("this action has room for ports below 65280 only"))
 }
 
-/// `note:00.01.02`; the points may be left out.
+/// `note:00.01.02`; the dots may be left out.
 fn read_note(word: &Word<'_>) -> Result<Body, BadText> {
     let digits: String = word.value.unwrap_or_default().split('.').collect();
     let bytes = value::read_hex(&digits).map_err(|fault| word.fault(fault))?;
@@ -217,7 +217,7 @@ fn read_move(word: &Word<'_>) -> Result<Body, BadText> {
         .bytes(&to.header.to_be_bytes()))
 }
 
-/// `dec_ttl(1,2)`: the controllers that hear of packets whose time is up.
+/// `dec_ttl(1,2)`: the controllers that receive packets whose time-to-live has expired.
 fn read_dec_ttl(word: &Word<'_>) -> Result<Body, BadText> {
     let expected = "controllers' numbers (dec_ttl(1,2))";
     let read = |id: &str| read_number(id.trim()).and_then(|id| u16::try_from(id).ok());
@@ -228,7 +228,7 @@ fn read_dec_ttl(word: &Word<'_>) -> Result<Body, BadText> {
     Ok(ids.iter().fold(body, |body, id| body.bytes(&id.to_be_bytes())))
 }
 
-/// `controller(max_len=N,reason=R,id=N)`: OpenFlow's own output where that says it.
+/// `controller(max_len=N,reason=R,id=N)`; OpenFlow's own output if that expresses it.
 pub(super) fn read_controller(word: &Word<'_>) -> Result<Action, BadText> {
     let (mut max_len, mut reason, mut id) = (0xffffu16, 1u8, 0u16);
     for part in parts(word)? {
@@ -267,7 +267,7 @@ pub(super) fn read_output_trunc(word: &Word<'_>) -> Result<Action, BadText> {
     Ok(Body::of(subtype::OUTPUT_TRUNC).bytes(&port.to_be_bytes()).bytes(&max_len.to_be_bytes()).action())
 }
 
-/// `output:FIELD[…]`: the port is in a field. `None` if the text is no field.
+/// `output:FIELD[…]`: the port is in a field. `None` if the text is not a field.
 pub(super) fn read_output_reg(word: &Word<'_>, text: &str) -> Result<Option<Action>, BadText> {
     if !text.ends_with(']') {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What holds for all values and all texts.
+//! Properties of all values and all texts.
 
 use super::*;
 use crate::action::Action;
@@ -8,7 +8,7 @@ use crate::matching::{Match, MatchEntry};
 use crate::port::PortNo;
 use proptest::prelude::*;
 
-/// What text says of a match: no mask of all ones, no field with a mask of zeros, in one order.
+/// What text keeps of a match: no mask of all ones, no field with a mask of zeros, in one order.
 fn said(rule: &Match) -> Vec<MatchEntry> {
     let mut entries: Vec<MatchEntry> = rule.entries().iter().cloned().filter_map(said_entry).collect();
     entries.sort_by_key(|entry| match entry {

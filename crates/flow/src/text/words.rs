@@ -1,4 +1,4 @@
-//! Text into words: `key`, `key=value`, `key:value`, `key(value)`, with commas or blanks between.
+//! Splits text into words: `key`, `key=value`, `key:value`, `key(value)`, separated by commas or blanks.
 //!
 //! Never looks inside a value; brackets in it are only counted.
 
@@ -9,11 +9,11 @@ use super::BadText;
 pub(super) struct Word<'a> {
     /// The whole word.
     pub whole: &'a str,
-    /// What stands before `=`, `:` or `(`.
+    /// The text before `=`, `:` or `(`.
     pub key: &'a str,
-    /// What stands behind it; `None` if there is nothing but the key.
+    /// The text after it; `None` if there is only a key.
     pub value: Option<&'a str>,
-    /// Whether the value stood in parentheses.
+    /// Whether the value was in parentheses.
     pub in_parentheses: bool,
     /// Bytes from the start of the text to the word.
     pub offset: usize,
@@ -31,7 +31,7 @@ impl<'a> Word<'a> {
         value.ok_or_else(|| self.fault(format!("expected {expected} behind '{}'", self.key)))
     }
 
-    /// Refuses a value where there is none to be.
+    /// Refuses a value if none is allowed.
     pub fn bare<T>(&self, meaning: T) -> Result<T, BadText> {
         match self.value {
             None | Some("") => Ok(meaning),
