@@ -17,6 +17,7 @@ mod prose;
 mod python;
 mod rules;
 mod sentences;
+mod size;
 mod stage;
 mod suite;
 mod tree;
@@ -31,7 +32,7 @@ struct Chore {
     run: fn(&[String]) -> Result<ExitCode, String>,
 }
 
-const CHORES: [Chore; 9] = [
+const CHORES: [Chore; 10] = [
     Chore {
         name: "test",
         about: "run every check and test; --quick leaves out the slow ones",
@@ -66,6 +67,11 @@ const CHORES: [Chore; 9] = [
         name: "experiment",
         about: "repeat a paper's experiments: experiment rosemary NAME|all [--short]",
         run: experiment::run,
+    },
+    Chore {
+        name: "size",
+        about: "build the release of burnet from nothing, and print its size and the time; minutes",
+        run: size::run,
     },
     Chore { name: "wheel", about: "build the wheel of the Python SDK", run: wheel::run },
     Chore {
