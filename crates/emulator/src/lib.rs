@@ -7,7 +7,7 @@
 //!                                                                └────frames─────────┘
 //! ```
 //!
-//! A [`Switch`] speaks OpenFlow 1.0 and 1.3; a [`Host`] has addresses, answers and sends pings, and sends and receives flows; a
+//! A [`Switch`] (the crate `software-switch`) speaks OpenFlow 1.0 and 1.3; a [`Host`] has addresses, answers and sends pings, and sends and receives flows; a
 //! [`Network`] has them wired as a [`Topology`] says, by links that delay, queue and lose as their [`LinkQuality`] says. All
 //! three are pure: a message, a frame or the time goes in, what is to be sent comes out, and time is a `Duration` since the
 //! emulation began. Two things turn the clock: an [`Emulation`] holds the TCP connections of all switches of a network in one loop
@@ -31,7 +31,6 @@
 //! about the network that it emulates: that is the controller's part.
 
 mod digest;
-mod frame;
 pub mod host;
 pub mod link;
 pub mod network;
@@ -40,7 +39,6 @@ mod random;
 pub mod run;
 pub mod scenario;
 pub mod simulation;
-pub mod switch;
 pub mod topology;
 
 pub use host::flow::{
@@ -54,5 +52,7 @@ pub use run::{
     PingReport, TooLarge, check_this_machine,
 };
 pub use simulation::Simulation;
-pub use switch::{ControllerId, Effects, FailMode, Parting, Switch, SwitchCounters, SwitchOptions, Versions};
+pub use software_switch::{
+    ControllerId, Effects, FailMode, Parting, Switch, SwitchCounters, SwitchOptions, Versions,
+};
 pub use topology::Topology;

@@ -16,8 +16,8 @@ use crate::digest::Digest;
 use crate::host::PingReply;
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec};
 use crate::network::{CannotChange, Change, Channel, FlowId, Network, NetworkEffects};
-use crate::switch::{ControllerId, SwitchOptions};
 use crate::topology::Topology;
+use software_switch::{ControllerId, SwitchOptions};
 
 /// How much happens in one moment: frames and time-outs. A storm on links that take no time would never end otherwise; beyond this the
 /// clock goes on by [`STORM_STEP`], as if a machine had carried so much meanwhile.

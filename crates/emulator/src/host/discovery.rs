@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::packet::{self, Envelope, HOP_LIMIT_OF_NEIGHBOURS, Incoming, multicast_mac};
 use super::{ECHO_V6, Host, HostEffects};
-use crate::frame::{ether_type, protocol, u16_at};
 use ::flow::MacAddr;
+use software_switch::frame::{ether_type, protocol, u16_at};
 
 const ARP_REQUEST: u16 = 1;
 const ARP_REPLY: u16 = 2;

@@ -25,10 +25,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use crate::frame::{ether_type, protocol, u16_at};
 use flows::{Flows, Outgoing};
 use neighbours::{Neighbours, Waits};
 use packet::{Envelope, HOP_LIMIT, Incoming};
+use software_switch::frame::{ether_type, protocol, u16_at};
 use tcp::Segment;
 
 pub(crate) use flows::FlowKey;

@@ -6,7 +6,7 @@
 use flow::MacAddr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::frame::{checksum, ether_type, protocol, u16_at};
+use software_switch::frame::{checksum, ether_type, protocol, u16_at};
 
 /// Time-to-live of what a host sends, as Linux has it.
 pub(super) const HOP_LIMIT: u8 = 64;

@@ -3,7 +3,7 @@
 //! In: a segment, or bytes. Out: bytes, or the segment. Options are written where Linux writes them: the largest segment and the window's
 //! scale, with SYN; what other options a peer sends is left alone.
 
-use crate::frame::{u16_at, u32_at};
+use software_switch::frame::{u16_at, u32_at};
 
 pub(super) const FIN: u8 = 0x01;
 pub(super) const SYN: u8 = 0x02;

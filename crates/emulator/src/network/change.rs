@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::plugs::Plug;
 use super::{Network, NetworkEffects};
 use crate::link::LinkQuality;
-use crate::switch::{Effects, Switch};
 use crate::topology::Endpoint;
+use software_switch::{Effects, Switch};
 
 /// The highest number that a port may have (OFPP_MAX of 1.0, which is the lower one).
 const PORT_MAX: u32 = 0xff00;

@@ -33,7 +33,6 @@ use std::time::Duration;
 use crate::digest::Digest;
 use crate::host::{Host, HostCounters, HostEffects, PingReply};
 use crate::random::Random;
-use crate::switch::{ControllerId, Effects, Parting, Switch, SwitchOptions};
 use crate::topology::{Endpoint, HostPlan, Link, SwitchPlan, Topology};
 use cable::{Cable, Fate, Way};
 use capture::Taps;
@@ -41,6 +40,7 @@ use due::{DueQueue, Node};
 use flows::FlowList;
 use in_flight::{InFlight, Passage};
 use plugs::{Plug, Plugs};
+use software_switch::{ControllerId, Effects, Parting, Switch, SwitchOptions};
 
 /// How far a network may be behind its caller's time when the budget is used up. Within this it catches up, beyond it the machine is too
 /// slow for what goes on.

@@ -33,7 +33,7 @@ impl Network {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::switch::SwitchOptions;
+    use software_switch::SwitchOptions;
     use std::time::Duration;
 
     fn ring() -> (Network, NetworkEffects) {

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use crate::switch::SwitchOptions;
 use crate::topology::Topology;
+use software_switch::SwitchOptions;
 
 /// What a switch takes before there are rules, without its tables and ports, its connection's buffers included. A line of 2,000 switches and
 /// hosts takes 12 KiB for each pair altogether; this and what follows is about twice that, for what comes with use.

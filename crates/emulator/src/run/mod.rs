@@ -41,9 +41,9 @@ use mio::Waker;
 use crate::host::HostCounters;
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec, IpVersion};
 use crate::network::{CannotChange, Change, FlowId, LinkCounters};
-use crate::switch::{SwitchOptions, SwitchView};
 use crate::topology::{SwitchPlan, Topology};
 use reactor::Reactor;
+use software_switch::{SwitchOptions, SwitchView};
 
 /// How many events may wait for an observer; what would be more is dropped and counted.
 const EVENTS_MAX: usize = 16_384;

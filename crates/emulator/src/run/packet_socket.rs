@@ -15,7 +15,7 @@ use nix::sys::socket::{
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use crate::frame::offload::Offload;
+use software_switch::frame::offload::Offload;
 
 /// The longest frame that Linux hands over: 64 KiB where hosts leave cutting their segments to the card, and a header.
 const FRAME_BYTES_MAX: usize = 65_536 + 64;

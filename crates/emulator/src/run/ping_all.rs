@@ -194,7 +194,7 @@ impl PingAll {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::switch::SwitchOptions;
+    use software_switch::SwitchOptions;
 
     #[test]
     fn what_is_not_answered_in_time_is_lost() {

@@ -23,8 +23,8 @@ use super::ping_all::{PingAll, PingReport};
 use super::quiescence::QUESTION;
 use super::{Clock, Command, Counters};
 use crate::network::{CannotChange, Channel, Network, NetworkEffects};
-use crate::switch::{ControllerId, Parting, Switch, SwitchOptions};
 use crate::topology::Topology;
+use software_switch::{ControllerId, Parting, Switch, SwitchOptions};
 
 /// How often it is looked whether what somebody waits for has come.
 const TICK: Duration = Duration::from_millis(20);

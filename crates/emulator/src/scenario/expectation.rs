@@ -6,7 +6,7 @@ use flow::PortNo;
 
 use super::NamedFlow;
 use crate::host::flow::{FlowReport, jain_index};
-use crate::switch::SwitchView;
+use software_switch::SwitchView;
 
 /// Something that has to be so.
 #[derive(Clone, Debug, PartialEq)]

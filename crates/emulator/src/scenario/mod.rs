@@ -27,8 +27,8 @@ use std::time::Duration;
 use crate::host::flow::FlowSpec;
 use crate::network::Change;
 use crate::run::Clock;
-use crate::switch::Versions;
 use crate::topology::Topology;
+use software_switch::Versions;
 
 /// The most that happens in a scenario, each single ping counted. Beyond it a scenario is a load test, which is another command's.
 pub const STEPS_MAX: usize = 100_000;

@@ -16,8 +16,8 @@ use crate::host::flow::{FlowRate, FlowSpec};
 use crate::link::LinkQuality;
 use crate::network::{Change, SEED_DEFAULT};
 use crate::run::Clock;
-use crate::switch::Versions;
 use crate::topology::{CustomTopology, Endpoint, FromFile, Topology};
+use software_switch::Versions;
 
 /// The largest scenario that is read.
 const FILE_MAX_BYTES: u64 = 4 * 1024 * 1024;

@@ -8,7 +8,7 @@ use super::expectation::{Expectation, Verdict, Wanted};
 use super::{Action, Scenario};
 use crate::host::flow::FlowReport;
 use crate::network::Change;
-use crate::switch::SwitchView;
+use software_switch::SwitchView;
 
 /// Between the pings of an expectation. Short, since that is how exactly it is known when somebody is reached again.
 const PROBE_EVERY: Duration = Duration::from_millis(50);

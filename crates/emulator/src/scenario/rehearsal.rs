@@ -13,7 +13,7 @@ use super::play::{Doing, Found, Play, Purpose};
 use crate::network::FlowId;
 use crate::run::ping_all::PingAll;
 use crate::simulation::Simulation;
-use crate::switch::{FailMode, SwitchOptions};
+use software_switch::{FailMode, SwitchOptions};
 
 /// How exactly replies are timed.
 const SLICE: Duration = Duration::from_millis(1);

@@ -1,10 +1,10 @@
 //! Several controllers at a time (1.3.5, 6.3.4 to 6.3.6).
 
 use super::dsl::*;
-use emulator::{SwitchOptions, Versions};
 use flow::{Field, PortNo};
 use openflow::message::*;
 use openflow::{Body, Version};
+use software_switch::{SwitchOptions, Versions};
 
 const EVERYTHING: AsyncConfig = AsyncConfig {
     packet_in_mask: [0b111, 0b111],

@@ -194,7 +194,7 @@ fn a_port_tells_1_3_whether_it_is_live() {
 #[test]
 fn a_new_port_is_told() {
     in_both(|mut bench| {
-        let mut effects = emulator::Effects::default();
+        let mut effects = software_switch::Effects::default();
         bench.switch.add_port(PortNo(5), bench.now, &mut effects);
         let [(_, message)] = &effects.messages[..] else { panic!("{effects:?}") };
         assert!(

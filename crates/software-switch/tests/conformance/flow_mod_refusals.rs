@@ -1,9 +1,9 @@
 //! Rules that cannot be (1.3.5, 7.5.4.4 to 7.5.4.7; 1.0, 5.4.4).
 
 use super::dsl::*;
-use emulator::SwitchOptions;
 use flow::{Action, Field, Instruction, Match, PortNo};
 use openflow::message::*;
+use software_switch::SwitchOptions;
 
 fn check_13(rule: Rule, expected: (u16, u16)) {
     let mut bench = Bench::new(V13);

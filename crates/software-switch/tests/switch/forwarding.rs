@@ -208,7 +208,7 @@ fn a_packet_in_holds_what_the_switch_does_not_keep() {
     for versions in [V10, V13] {
         for n_buffers in [0, 8] {
             let mut bench =
-                Bench::with(emulator::SwitchOptions { versions, n_buffers, ..Default::default() });
+                Bench::with(software_switch::SwitchOptions { versions, n_buffers, ..Default::default() });
             bench.add(&[rule(1).output("CONTROLLER")]);
             let (_, packet_ins) = bench.arrive(3, &ping());
             let packet_in = &packet_ins[0];
@@ -223,7 +223,7 @@ fn a_packet_in_holds_what_the_switch_does_not_keep() {
 #[test]
 fn miss_send_len_says_how_much_of_a_kept_packet_is_sent() {
     let mut bench =
-        Bench::with(emulator::SwitchOptions { versions: V10, n_buffers: 8, ..Default::default() });
+        Bench::with(software_switch::SwitchOptions { versions: V10, n_buffers: 8, ..Default::default() });
     assert_eq!(bench.arrive(1, &ping()).1[0].data.len(), 98);
     bench.say(Body::SetConfig(SwitchConfig { flags: 0, miss_send_len: 20 }));
     assert_eq!(bench.arrive(1, &ping()).1[0].data.len(), 20);
@@ -235,7 +235,8 @@ fn miss_send_len_says_how_much_of_a_kept_packet_is_sent() {
 #[test]
 fn a_kept_packet_leaves_once() {
     for versions in [V10, V13] {
-        let mut bench = Bench::with(emulator::SwitchOptions { versions, n_buffers: 8, ..Default::default() });
+        let mut bench =
+            Bench::with(software_switch::SwitchOptions { versions, n_buffers: 8, ..Default::default() });
         bench.add(&[rule(0).output("CONTROLLER")]);
         let buffer_id = bench.arrive(1, &ping()).1[0].buffer_id;
         bench.add(&[rule(5).on(Field::EthDst, H2).output("2").buffer(buffer_id)]);

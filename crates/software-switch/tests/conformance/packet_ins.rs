@@ -1,12 +1,12 @@
 //! Packets for the controller (1.3.5, 7.4.1; 1.0, 5.4.1).
 
 use super::dsl::*;
-use emulator::SwitchOptions;
 use flow::{Action, Field, PortNo};
 use openflow::Body;
 use openflow::message::*;
+use software_switch::SwitchOptions;
 
-fn buffered(versions: emulator::Versions) -> Bench {
+fn buffered(versions: software_switch::Versions) -> Bench {
     Bench::with(SwitchOptions { versions, n_buffers: 2, ..Default::default() })
 }
 

@@ -530,7 +530,7 @@ mod tests {
             value in any::<u128>(),
         ) {
             let field = Field::from_number(number).unwrap();
-            prop_assume!(crate::switch::can_set(field));
+            prop_assume!(crate::can_set(field));
             // Another type or protocol makes other fields of what follows.
             prop_assume!(!matches!(field, Field::EthType | Field::IpProto | Field::Icmpv6Type | Field::Icmpv6Code));
             let value = value & field.full_mask();

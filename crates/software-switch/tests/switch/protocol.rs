@@ -1,10 +1,10 @@
 //! The conversation with the controller: hello, features, roles, statistics, errors.
 
 use super::dsl::*;
-use emulator::{Effects, Parting, Switch, SwitchOptions, Versions};
 use flow::{DatapathId, MacAddr, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
+use software_switch::{Effects, Parting, Switch, SwitchOptions, Versions};
 use std::time::Duration;
 
 fn ask(bench: &mut Bench, body: RequestBody) -> ReplyBody {

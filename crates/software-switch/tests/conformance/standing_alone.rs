@@ -1,9 +1,9 @@
 //! A switch without a controller (1.3.5, 6.3.2; 1.0, 4.3).
 
 use super::dsl::*;
-use emulator::{Effects, FailMode, Switch, SwitchOptions};
 use flow::{DatapathId, Field, PortNo};
 use openflow::Version;
+use software_switch::{Effects, FailMode, Switch, SwitchOptions};
 use std::time::Duration;
 
 fn bench(fail_mode: FailMode) -> Bench {
@@ -50,7 +50,7 @@ fn a_standalone_switch_takes_its_rules_out_and_learns_when_the_last_controller_g
     bench.add(&[rule(1).output("2")]);
     bench.switch.on_disconnected(C0);
     assert_eq!((bench.arrive(1, &ping()).0.as_str(), bench.switch.flow_count()), ("2", 1), "one is left");
-    bench.switch.on_disconnected(emulator::ControllerId(1));
+    bench.switch.on_disconnected(software_switch::ControllerId(1));
     assert_eq!(bench.switch.flow_count(), 0);
     assert_eq!(bench.arrive(1, &ping()).0, "2 3 4");
     assert_eq!(bench.arrive(3, &answer()).0, "1");
@@ -72,8 +72,8 @@ fn a_standalone_switch_stops_when_a_controller_connects() {
 fn a_connection_that_never_came_to_a_version_takes_no_rules_out() {
     let mut bench = bench(FailMode::Standalone);
     bench.add(&[rule(1).output("2")]);
-    bench.switch.on_connected(emulator::ControllerId(1), &mut Effects::default());
-    bench.switch.on_disconnected(emulator::ControllerId(1));
+    bench.switch.on_connected(software_switch::ControllerId(1), &mut Effects::default());
+    bench.switch.on_disconnected(software_switch::ControllerId(1));
     assert_eq!(bench.switch.flow_count(), 1);
 }
 

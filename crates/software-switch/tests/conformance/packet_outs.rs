@@ -1,10 +1,10 @@
 //! Packets that the controller sends (1.3.5, 7.3.7; 1.0, 5.3.6).
 
 use super::dsl::*;
-use emulator::SwitchOptions;
 use flow::{Action, Field, PortNo};
 use openflow::Body;
 use openflow::message::*;
+use software_switch::SwitchOptions;
 
 /// Where a ping of the controller comes out that is taken to have come in by this port.
 fn check_out(in_port: PortNo, to: &str, expected: &str) {

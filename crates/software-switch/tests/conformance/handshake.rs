@@ -1,10 +1,10 @@
 //! Hello, features, echo, barrier and what is no request (1.3.5, 6.3.1, 7.3.1, 7.5; 1.0, 5.3.1, 5.5).
 
 use super::dsl::*;
-use emulator::{Effects, Switch, SwitchOptions, Versions};
 use flow::DatapathId;
 use openflow::message::*;
 use openflow::{Body, Message, Version};
+use software_switch::{Effects, Switch, SwitchOptions, Versions};
 use std::time::Duration;
 
 /// What a fresh switch answers to a first message, and whether it ends the connection.

@@ -11,7 +11,7 @@ fn in_both(case: impl Fn(Bench)) {
 }
 
 /// Three rules: out of 2 with cookie 0x11, out of 3 with cookie 0x21, nowhere with cookie 0x22.
-fn with_rules(versions: emulator::Versions) -> Bench {
+fn with_rules(versions: software_switch::Versions) -> Bench {
     let mut bench = Bench::new(versions);
     bench.add(&[
         rule(3).on(Field::InPort, PortNo(1)).cookie(0x11).output("2"),

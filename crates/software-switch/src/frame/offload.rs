@@ -8,16 +8,16 @@ use super::{checksum, protocol, u16_at};
 
 /// What the kernel has kept back of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Offload {
+pub struct Offload {
     /// EtherType and the rest of the outer tag.
-    pub(crate) tag: Option<(u16, u16)>,
+    pub tag: Option<(u16, u16)>,
     /// Whether the checksum of TCP or UDP covers the pseudo-header alone.
-    pub(crate) checksum_is_partial: bool,
+    pub checksum_is_partial: bool,
 }
 
 impl Offload {
     /// Reads `struct tpacket_auxdata`; of one that is cut short nothing is known.
-    pub(crate) fn read(auxdata: &[u8]) -> Self {
+    pub fn read(auxdata: &[u8]) -> Self {
         /// TP_STATUS_CSUMNOTREADY, TP_STATUS_VLAN_VALID and TP_STATUS_VLAN_TPID_VALID.
         const CHECKSUM_NOT_READY: u32 = 1 << 3;
         const TAG_VALID: u32 = 1 << 4;
@@ -31,7 +31,7 @@ impl Offload {
     }
 
     /// Puts into a frame what was kept back.
-    pub(crate) fn restore(self, frame: &mut Vec<u8>) {
+    pub fn restore(self, frame: &mut Vec<u8>) {
         if self.checksum_is_partial {
             complete_checksum(frame);
         }

@@ -19,6 +19,7 @@ mod classifier;
 mod dispatch;
 mod flow_key;
 mod fragment;
+pub mod frame;
 mod group;
 mod instructions;
 mod meter;

@@ -59,7 +59,7 @@ fn what_the_switch_cannot_do_is_refused_by_its_name() {
 fn a_full_table_takes_no_more_but_changes_what_it_has() {
     for (versions, expected) in [(V10, (3, 0)), (V13, (5, 1))] {
         let mut bench =
-            Bench::with(emulator::SwitchOptions { versions, max_entries: 2, ..Default::default() });
+            Bench::with(software_switch::SwitchOptions { versions, max_entries: 2, ..Default::default() });
         bench.add(&[rule(1), rule(2), rule(2).output("3")]);
         assert_eq!(bench.refusal(rule(3).body()), Some(expected));
         assert_eq!(bench.arrive(1, &ping()).0, "3");

@@ -2,12 +2,12 @@
 
 #![allow(dead_code, reason = "two test programs speak in these words, and neither needs all of them")]
 
-use emulator::{ControllerId, Effects, Switch, SwitchOptions, Versions};
 use etherparse::PacketBuilder;
 use flow::matching::FieldValue;
 use flow::{Action, DatapathId, Field, Instruction, MacAddr, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
+use software_switch::{ControllerId, Effects, Switch, SwitchOptions, Versions};
 use std::time::Duration;
 
 pub const H1: MacAddr = MacAddr([0, 0, 0, 0, 0, 1]);

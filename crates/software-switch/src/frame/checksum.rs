@@ -7,12 +7,12 @@ use super::layout::{Layout, Network, Transport};
 use super::{protocol, u16_at};
 
 /// The ones' complement sum of the bytes, folded and complemented (RFC 1071). An odd last byte is padded with zero.
-pub(crate) fn internet(bytes: &[u8]) -> u16 {
+pub fn internet(bytes: &[u8]) -> u16 {
     complement(sum(bytes))
 }
 
 /// The same, over a pseudo-header too: the addresses, the protocol and the length (RFC 9293, 3.1; RFC 8200, 8.1).
-pub(crate) fn with_pseudo_header<const N: usize>(
+pub fn with_pseudo_header<const N: usize>(
     source: &[u8; N],
     destination: &[u8; N],
     protocol: u8,
