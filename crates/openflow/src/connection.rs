@@ -1,6 +1,6 @@
-//! The bytes of what is laid out alike in both versions: hello, error, configuration.
+//! The bytes of messages with the same layout in both versions: hello, error, configuration.
 //!
-//! Never decides which version is spoken.
+//! Never negotiates a version.
 
 use flow::BadInput;
 
@@ -14,7 +14,7 @@ const VERSION_BITMAP: u16 = 1;
 /// OFPET_EXPERIMENTER (1.3.5, 7.5.4.16).
 const ERROR_EXPERIMENTER: u16 = 0xffff;
 
-/// Whether hellos of this version have elements. What follows the header of an older one is ignored, as they ask.
+/// Whether hellos of this version have elements. Older versions require to ignore what follows the header.
 const fn has_elements(version: Version) -> bool {
     version.0 >= Version::V1_3.0
 }
@@ -24,7 +24,7 @@ pub(crate) fn read_hello(version: Version, mut body: Reader<'_>) -> Result<Hello
         return Ok(Hello::default());
     }
     let mut elements = Vec::new();
-    // An element that cannot be read says nothing, and neither does what follows it: without elements, the header's version counts.
+    // An unreadable element, and everything after it, is ignored. Without elements, the header's version counts.
     while body.left() > 0
         && let Ok(element) = read_element(&mut body)
     {
@@ -33,12 +33,12 @@ pub(crate) fn read_hello(version: Version, mut body: Reader<'_>) -> Result<Hello
     Ok(Hello { elements })
 }
 
-/// An element; `None` for a bitmap that is not made of words.
+/// An element; `None` for a bitmap that does not consist of whole words.
 fn read_element(body: &mut Reader<'_>) -> Result<Option<HelloElement>, BadInput> {
     let mut element = body.item(2, 4)?;
     let length = element.left();
     let padding = length.next_multiple_of(8) - length;
-    // The last element's padding is missing in hellos of some switches; nothing is lost with it.
+    // Some switches leave out the padding of the last element.
     body.skip(padding.min(body.left()))?;
     let kind = element.u16("type")?;
     element.skip(2)?;

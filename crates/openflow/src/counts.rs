@@ -1,4 +1,4 @@
-//! Pairs of counters (of a group's bucket, of a meter's band) as objects with names.
+//! Serializes pairs of counters (of a group's bucket, of a meter's band) as objects with named keys.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,7 +1,7 @@
 //! Bytes to a [`Message`].
 //!
-//! Takes exactly one message: cutting a stream is [`crate::frame_len`]'s. Never panics, never loops, and allocates no
-//! more than a small multiple of the input, whatever the bytes are.
+//! Takes exactly one message; [`crate::frame_len`] cuts a stream. For any bytes, it never panics, never loops, and
+//! allocates at most a small multiple of the input.
 
 use flow::BadInput;
 
@@ -21,12 +21,14 @@ pub(crate) const TYPE_ERROR: u8 = 1;
 impl Message {
     /// Reads one message.
     ///
-    /// A hello and an error are read in any version, since they are how versions are found; the rest in 1.0 and 1.3.
+    /// A hello and an error can be read in any version, because they serve to find a common version. Other messages
+    /// must be of 1.0 or 1.3.
     ///
     /// # Errors
-    /// Where the bytes are wrong, and the OpenFlow error to send back (1.3.5, 7.5.4): OFPBRC_BAD_LEN if `bytes` are more or fewer
-    /// than the header says or a part does not fit, OFPBRC_BAD_VERSION, OFPBRC_BAD_TYPE (also for a type that only the other
-    /// version has), OFPBRC_BAD_MULTIPART, and the errors of matches, actions, instructions, groups and meters.
+    /// The place of the fault, and the OpenFlow error to send back (1.3.5, 7.5.4). OFPBRC_BAD_LEN: `bytes` has another
+    /// length than the header says, or a part does not fit. OFPBRC_BAD_TYPE: the type does not exist in this version.
+    /// Also OFPBRC_BAD_VERSION, OFPBRC_BAD_MULTIPART, and the errors of matches, actions, instructions, groups and
+    /// meters.
     ///
     /// ```
     /// use openflow::{Body, Message};
@@ -49,7 +51,7 @@ impl Message {
     }
 }
 
-/// The header of exactly one message, and a reader of what follows it.
+/// The header of exactly one message, and a reader of its body.
 #[inline]
 pub(crate) fn split(bytes: &[u8]) -> Result<(Header, Reader<'_>), BadInput> {
     let header = Header::read(bytes)?;

@@ -1,4 +1,4 @@
-//! OFPMP_DESC's body (1.3.5, 7.3.5.1; 1.0, 5.3.5), laid out alike in both versions.
+//! The body of OFPMP_DESC (1.3.5, 7.3.5.1; 1.0, 5.3.5), with the same layout in both versions.
 
 use flow::BadInput;
 
@@ -13,7 +13,7 @@ const SERIAL_LEN: usize = 32;
 
 pub(crate) fn read(body: &mut Reader<'_>) -> Result<SwitchDesc, BadInput> {
     if body.left() == 0 {
-        // Some switches have nothing to say.
+        // Some switches send an empty description.
         return Ok(SwitchDesc::default());
     }
     Ok(SwitchDesc {

@@ -1,7 +1,8 @@
 //! A [`Message`] to bytes.
 //!
-//! Writes a message whole or not at all. What a version cannot say is refused with the reason, never said otherwise; only
-//! what a version has no place for and nobody acts on (the table of a 1.0 packet-in, for one) is left out.
+//! Writes a complete message or nothing. What a version cannot express is refused with the reason, never changed. Only
+//! information that a version has no place for and that has no effect is left out, such as the table of a 1.0
+//! packet-in.
 
 use crate::connection::{write_error, write_hello};
 use crate::decode::{TYPE_ERROR, TYPE_HELLO};
@@ -19,7 +20,8 @@ impl Message {
     /// Appends the message's bytes to `out`.
     ///
     /// # Errors
-    /// What this version cannot say, or that the message is longer than [`MAX_MESSAGE_LEN`]. Nothing is appended then.
+    /// This version cannot express the message, or the message is longer than [`MAX_MESSAGE_LEN`]. Nothing is appended
+    /// then.
     ///
     /// ```
     /// use openflow::{Body, Message, Version};
@@ -41,8 +43,8 @@ impl Message {
 }
 
 impl Body {
-    /// The number of this type of message (`ofp_type`) in a version, or `None` if it has none. A hello and an error have theirs
-    /// in every version.
+    /// The number of this type of message (`ofp_type`) in a version, or `None` if it has none. A hello and an error
+    /// have a number in every version.
     pub const fn type_number(&self, version: Version) -> Option<u8> {
         match self {
             Body::Hello(_) => Some(TYPE_HELLO),
@@ -54,7 +56,7 @@ impl Body {
     }
 }
 
-/// Appends a header and what `write_body` appends, or nothing.
+/// Appends a header and the output of `write_body`, or nothing.
 #[inline]
 pub(crate) fn write_message(
     version: Version,

@@ -1,7 +1,8 @@
-//! The errors of the protocol: the numbers that reading gives, what a number of 1.3 is in 1.0, and what cannot be written.
+//! The errors of the protocol: the numbers that readers return, their translation to 1.0, and the error for messages
+//! that cannot be written.
 //!
-//! Reading always speaks the numbers of 1.3 ([`flow::ErrorCode`]); who answers a 1.0 peer translates them here. Never decides
-//! whether an error is sent.
+//! Readers always return the numbers of 1.3 ([`flow::ErrorCode`]). A session with a 1.0 peer translates them here.
+//! Never decides whether an error is sent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,13 +13,13 @@ use crate::version::Version;
 
 /// OFPET_HELLO_FAILED, OFPHFC_INCOMPATIBLE: no version in common.
 pub const HELLO_INCOMPATIBLE: ErrorCode = ErrorCode { kind: 0, code: 0 };
-/// OFPBRC_BAD_VERSION: a version that is not spoken.
+/// OFPBRC_BAD_VERSION: a version that is not supported.
 pub const BAD_VERSION: ErrorCode = ErrorCode { kind: 1, code: 0 };
 /// OFPBRC_BAD_TYPE: a type that this version does not have.
 pub const BAD_TYPE: ErrorCode = ErrorCode { kind: 1, code: 1 };
 /// OFPBRC_BAD_MULTIPART: a type of multipart (1.0: statistics) that this version does not have.
 pub const BAD_MULTIPART: ErrorCode = ErrorCode { kind: 1, code: 2 };
-/// OFPBRC_BAD_LEN: a length that lies or is not its type's.
+/// OFPBRC_BAD_LEN: a wrong length.
 pub const BAD_LEN: ErrorCode = ErrorCode { kind: 1, code: 6 };
 /// OFPBAC_BAD_TYPE.
 pub const BAD_ACTION_TYPE: ErrorCode = ErrorCode { kind: 2, code: 0 };
@@ -51,11 +52,11 @@ pub const BAD_METER_BAND: ErrorCode = ErrorCode { kind: 12, code: 8 };
 /// OFPTFFC_BAD_LEN.
 pub const BAD_TABLE_FEATURES_LEN: ErrorCode = ErrorCode { kind: 13, code: 3 };
 
-/// The nearest that OpenFlow 1.0 (5.4.4) has for an error in the numbers of 1.3.
+/// Translates an error of 1.3 to the closest error of OpenFlow 1.0 (5.4.4).
 ///
-/// 1.0 has no errors for matches, instructions, groups, meters and roles: what is wrong with the form of a match or an
-/// instruction becomes a bad length or a flow mod that is not supported, and the rest OFPBRC_BAD_TYPE, since a 1.0 peer
-/// cannot have asked for it.
+/// Version 1.0 has no errors for matches, instructions, groups, meters and roles. A malformed match or instruction
+/// becomes a bad length or an unsupported flow mod. The rest becomes OFPBRC_BAD_TYPE, since a 1.0 peer cannot have
+/// requested it.
 pub const fn to_v10(error: ErrorCode) -> ErrorCode {
     const FLOW_MOD_UNSUPPORTED: ErrorCode = ErrorCode { kind: 3, code: 5 };
     let (kind, code) = (error.kind, error.code);
@@ -84,9 +85,9 @@ pub const fn to_v10(error: ErrorCode) -> ErrorCode {
     }
 }
 
-/// What an error in the numbers of 1.0 is in those of 1.3.
+/// Translates an error of 1.0 to 1.3.
 ///
-/// A number that 1.0 does not have stays as it is.
+/// A number that 1.0 does not define stays unchanged.
 pub const fn from_v10(error: ErrorCode) -> ErrorCode {
     let code = error.code;
     match error.kind {
@@ -107,12 +108,12 @@ pub const fn from_v10(error: ErrorCode) -> ErrorCode {
     }
 }
 
-/// An error in the numbers of the version in which it is to be sent.
+/// Translates an error of 1.3 to the version in which it is sent.
 pub const fn to_version(error: ErrorCode, version: Version) -> ErrorCode {
     if version.0 == Version::V1_0.0 { to_v10(error) } else { error }
 }
 
-/// Refuses input, in one expression.
+/// Makes the error for refused input.
 pub(crate) fn bad(
     offset: usize,
     field: &'static str,
@@ -122,12 +123,12 @@ pub(crate) fn bad(
     BadInput { offset, field, error, message: message.into() }
 }
 
-/// A message that its version cannot say. It is the fault of whoever made the message; nothing of it was written.
+/// A message that its version cannot express. The fault is in the caller who made the message. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwritable {
-    /// The part that cannot be said, as the specification spells it: `table_id`, `OFPIT_GOTO_TABLE` …
+    /// The part that cannot be expressed, with the specification's name: `table_id`, `OFPIT_GOTO_TABLE` …
     pub what: &'static str,
-    /// One sentence: why not.
+    /// One sentence with the reason.
     pub why: Cow<'static, str>,
 }
 

@@ -1,30 +1,30 @@
 //! The eight bytes with which every message begins, and cutting a stream into messages.
 //!
-//! Never looks behind the header.
+//! Never reads beyond the header.
 
 use flow::BadInput;
 
 use crate::error::{BAD_LEN, bad};
 use crate::version::Version;
 
-/// How long the header is; no message is shorter.
+/// The length of the header; no message is shorter.
 pub const HEADER_LEN: usize = 8;
 
 /// `ofp_header` (1.3.5, 7.1; the same in every version).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The version in which the rest is written.
+    /// The version of the rest of the message.
     pub version: Version,
-    /// `ofp_type`, as that version numbers it.
+    /// `ofp_type` in the numbers of that version.
     pub kind: u8,
-    /// The whole message's length in bytes, these eight included.
+    /// The length of the whole message in bytes, including the header.
     pub length: u16,
     /// The transaction id.
     pub xid: u32,
 }
 
 impl Header {
-    /// Reads the first eight bytes. Whether the version is spoken and the type known is not asked here.
+    /// Reads the first eight bytes. Does not check the version or the type.
     ///
     /// # Errors
     /// OFPBRC_BAD_LEN if there are fewer, or if the length is less than eight.
@@ -51,11 +51,11 @@ impl Header {
     }
 }
 
-/// How long the message is with which `bytes`, the beginning of a stream, begin; `None` while that cannot be said yet.
-/// The message may be longer than what is there.
+/// The length of the message at the start of `bytes`, the beginning of a stream. `None` if there are too few bytes to
+/// tell. The message may be longer than `bytes`.
 ///
 /// # Errors
-/// OFPBRC_BAD_LEN if the length is less than eight: from there on the stream cannot be cut any more.
+/// OFPBRC_BAD_LEN if the length is less than eight: the stream cannot be cut from there on.
 ///
 /// ```
 /// use openflow::frame_len;
@@ -70,7 +70,7 @@ pub fn frame_len(bytes: &[u8]) -> Option<Result<usize, BadInput>> {
     Some(if usize::from(length) < HEADER_LEN { Err(too_short(length)) } else { Ok(usize::from(length)) })
 }
 
-/// What is missing of a header that is not whole.
+/// The error for an incomplete header.
 #[cold]
 fn cut_off(bytes: &[u8]) -> BadInput {
     let (field, from) = match bytes.len() {

@@ -1,6 +1,6 @@
-//! Bytes as hexadecimal text: two lower-case digits a byte, nothing between them.
+//! Bytes as hexadecimal text: two lower-case digits per byte, without separators.
 //!
-//! Reads upper case too, and nothing else: separators are the command line's business.
+//! Also accepts upper case, but no separators; the command line handles those.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
@@ -15,7 +15,8 @@ pub fn to_text(bytes: &[u8]) -> String {
     })
 }
 
-/// The digits as bytes, or the position and the character that is no digit; an odd number of digits ends one too early.
+/// Converts digits to bytes. The error has the position of the first character that is not a digit, or of the missing
+/// digit if their number is odd.
 pub fn from_text(text: &str) -> Result<Vec<u8>, NotHex> {
     if let Some((position, found)) = text.char_indices().find(|(_, found)| !found.is_ascii_hexdigit()) {
         return Err(NotHex { position, found: Some(found) });
@@ -33,9 +34,9 @@ pub fn from_text(text: &str) -> Result<Vec<u8>, NotHex> {
 /// A text that is not hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotHex {
-    /// Where, in bytes from the text's start.
+    /// The position in bytes from the start of the text.
     pub position: usize,
-    /// What was there instead of a digit; `None`: the text ended in the middle of a byte.
+    /// The character found instead of a digit; `None` if the text ended in the middle of a byte.
     pub found: Option<char>,
 }
 
@@ -61,7 +62,7 @@ pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S:
 /// For `#[serde(with = "openflow::hex")]`.
 ///
 /// # Errors
-/// The text is not hexadecimal ([`NotHex`]), or not a text.
+/// The value is not a string, or not hexadecimal ([`NotHex`]).
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let text = String::deserialize(deserializer)?;
     from_text(&text).map_err(D::Error::custom)

@@ -7,11 +7,13 @@
 //!   canonical bytes ──> write::packet_out, write::flow_mod … ──> one message, with no value between
 //! ```
 //!
-//! One set of types serves both versions: the words of 1.3, into which 1.0 is read and from which it is written where it can
-//! be. Bytes are untrusted: whatever they are, reading ends with a [`Message`] or a [`flow::BadInput`] that names the
-//! offset, the field and the OpenFlow error to send back, and allocates no more than a small multiple of the input.
+//! One set of types, that of 1.3, serves both versions. Messages of 1.0 are translated to it when they are read, and
+//! from it when they are written, if possible. Bytes are untrusted. For any bytes, reading returns a [`Message`] or a
+//! [`flow::BadInput`] with the offset, the field and the OpenFlow error to send back. It allocates at most a small
+//! multiple of the input.
 //!
-//! Text and JSON forms of messages are in the crate `openflow-text`. This crate never does I/O, keeps no state between messages and knows no session.
+//! Text and JSON forms of messages are in the crate `openflow-text`. This crate never does I/O, keeps no state between
+//! messages and knows no session.
 
 mod connection;
 mod counts;

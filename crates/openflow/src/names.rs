@@ -1,6 +1,6 @@
-//! The specification's names for numbers of the protocol that people read: message types and errors.
+//! The specification's names for message types and errors.
 //!
-//! Numbers go in, names come out, and the other way round. Never decides anything about a message.
+//! In: numbers. Out: names, and the reverse. Never decides anything about a message.
 
 use crate::message::{Body, ReplyBody, RequestBody};
 use crate::version::Version;
@@ -22,7 +22,7 @@ const fn error_type(
     ErrorType { number, name, prefix, codes }
 }
 
-/// OpenFlow 1.3.5, 7.5.4. OFPET_EXPERIMENTER's codes are the experimenters' own.
+/// OpenFlow 1.3.5, 7.5.4. Experimenters define the codes of OFPET_EXPERIMENTER.
 const ERRORS_1_3: [ErrorType; 15] = [
     error_type(0, "HELLO_FAILED", "OFPHFC", &["INCOMPATIBLE", "EPERM"]),
     error_type(
@@ -224,7 +224,7 @@ const ERRORS_1_0: [ErrorType; 6] = [
     error_type(5, "QUEUE_OP_FAILED", "OFPQOFC", &["BAD_PORT", "BAD_QUEUE", "EPERM"]),
 ];
 
-/// Hello failures are the same in every version; for the rest, what is not 1.0 reads like 1.3.
+/// Hello failures are the same in every version. For other errors, all versions except 1.0 use the names of 1.3.
 fn errors(version: Version) -> &'static [ErrorType] {
     if version == Version::V1_0 { &ERRORS_1_0 } else { &ERRORS_1_3 }
 }
@@ -250,7 +250,7 @@ pub fn error_type_number(version: Version, name: &str) -> Option<u16> {
     errors(version).iter().find(|row| row.name == bare).map(|row| row.number)
 }
 
-/// The type and the code that a code's name stands for; the prefix tells the type.
+/// The type and the code for a code's name. Its prefix determines the type.
 pub fn error_code_number(version: Version, name: &str) -> Option<(u16, u16)> {
     let (prefix, bare) = name.split_once('_')?;
     let row = errors(version).iter().find(|row| row.prefix == prefix)?;
@@ -329,8 +329,8 @@ pub fn message_type_name(version: Version, number: u8) -> Option<&'static str> {
 }
 
 impl Body {
-    /// The word for this type of message in JSON: the specification's name of 1.3 without OFPT_, in lower case. 1.0's
-    /// statistics and vendor messages have the same words.
+    /// The keyword for this type of message in JSON: the name in 1.3 without OFPT_, in lower case. Statistics and
+    /// vendor messages of 1.0 have the same keywords.
     pub const fn type_word(&self) -> &'static str {
         match self {
             Body::Hello(_) => "hello",
@@ -368,7 +368,7 @@ impl Body {
 }
 
 impl RequestBody {
-    /// The word for this type of multipart message in JSON.
+    /// The keyword for this type of request in JSON.
     pub const fn word(&self) -> &'static str {
         match self {
             RequestBody::Desc => "desc",
@@ -391,7 +391,7 @@ impl RequestBody {
 }
 
 impl ReplyBody {
-    /// The word for this type of multipart message in JSON.
+    /// The keyword for this type of reply in JSON.
     pub const fn word(&self) -> &'static str {
         match self {
             ReplyBody::Desc(_) => "desc",

@@ -1,4 +1,4 @@
-//! The twelve counters of a port, in the order in which both versions have them (1.3.5, 7.3.5.6; 1.0, 5.3.5).
+//! The twelve counters of a port, in the order of both versions (1.3.5, 7.3.5.6; 1.0, 5.3.5).
 
 use flow::{BadInput, PortNo};
 
@@ -6,7 +6,7 @@ use crate::message::PortStats;
 use crate::wire::{Reader, Writer};
 
 impl PortStats {
-    /// Reads the counters; how long the port has been there is left at 0.
+    /// Reads the counters. The age of the port stays 0.
     pub(crate) fn read_counters(port_no: PortNo, body: &mut Reader<'_>) -> Result<PortStats, BadInput> {
         Ok(PortStats {
             port_no,

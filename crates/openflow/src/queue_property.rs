@@ -1,6 +1,6 @@
-//! The properties of a queue (1.3.5, 7.2.2; 1.0, 5.2.2), laid out alike in both versions; 1.3 has more of them.
+//! The properties of a queue (1.3.5, 7.2.2; 1.0, 5.2.2), with the same layout in both versions; 1.3 has more of them.
 //!
-//! Never says whether a rate is one that a switch can keep.
+//! Never checks whether a switch can provide a rate.
 
 use flow::BadInput;
 
@@ -19,7 +19,7 @@ mod kind {
     pub const EXPERIMENTER: u16 = 0xffff;
 }
 
-/// Whether this version says what a property of this type means; any other is kept whole.
+/// Whether this version defines this type of property. Other types are kept unchanged.
 fn is_known(kind: u16, version: Version) -> bool {
     kind == kind::MIN_RATE || version != Version::V1_0 && matches!(kind, kind::MAX_RATE | kind::EXPERIMENTER)
 }

@@ -1,16 +1,16 @@
 //! Cutting a stream of bytes into OpenFlow messages.
 //!
-//! In: the bytes that are there. Out: each message that is whole, and how many bytes those were. Keeps nothing, and never looks
-//! behind a message's header.
+//! In: the received bytes. Out: each complete message, and the number of bytes of these messages. Keeps no state, and
+//! reads only the header of a message.
 
 use crate::frame_len;
 use flow::BadInput;
 
-/// Hands each whole message at the beginning of `bytes` to `take`, until that says that it wants no more. Gives back how many bytes
-/// they took: what is behind them waits for the rest.
+/// Passes each complete message at the beginning of `bytes` to `take`, until `take` returns false. Returns the number
+/// of bytes of these messages. The bytes after them are an incomplete message.
 ///
 /// # Errors
-/// A length that lies: from there on the stream cannot be cut. What came before has been handed over.
+/// A wrong length: the stream cannot be cut from there on. The messages before it have been passed.
 #[inline]
 pub fn cut(bytes: &[u8], mut take: impl FnMut(&[u8]) -> bool) -> Result<usize, BadInput> {
     let mut rest = bytes;

@@ -1,10 +1,10 @@
 //! The version byte of a message.
 //!
-//! Never negotiates; it only says what a byte means.
+//! Never negotiates: it only interprets the byte.
 
 use std::fmt;
 
-/// The first byte of every message. A hello may carry any; everything else is 1.0 or 1.3.
+/// The first byte of every message. A hello may have any version; other messages have 1.0 or 1.3.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub u8);
 

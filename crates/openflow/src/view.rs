@@ -1,12 +1,12 @@
-//! The hot messages read in place: packet-in, packet-out, flow mod, flow removed.
+//! Reads the frequent messages in place: packet-in, packet-out, flow mod, flow removed.
 //!
 //! ```text
 //!   bytes of one message ──> read: judged once, whole ──> numbers as fields, lists as slices of the same bytes
 //! ```
 //!
-//! A view accepts exactly what [`crate::Message::decode`] accepts, gives the same errors, and serves both versions. It copies
-//! no list and, of a message in which nothing is wrong, allocates nothing (except for a vendor's action of 1.0 and a set-field of
-//! a field that 1.3 does not have).
+//! A view accepts exactly what [`crate::Message::decode`] accepts, returns the same errors, and serves both versions.
+//! It copies no list. For a valid message it allocates nothing, except for a vendor action of 1.0 and a set-field of a
+//! field that 1.3 does not define.
 
 use flow::{BadInput, Field, PortNo};
 
@@ -20,10 +20,10 @@ use crate::version::Version;
 use crate::wire::Reader;
 use crate::{v10, v13};
 
-/// Class OPENFLOW_BASIC, field in_port, no mask, four bytes: how a canonical match says the port.
+/// The header of the port in a canonical match: class OPENFLOW_BASIC, field in_port, no mask, four bytes.
 const IN_PORT_HEADER: [u8; 4] = [0x80, 0x00, 0x00, 0x04];
 
-/// Whether the message is 1.0's; neither that nor 1.3's is an error, and so is another type.
+/// Whether the message is of 1.0. Versions other than 1.0 and 1.3, and another type, are errors.
 #[inline]
 fn is_v10(header: Header, kind: u8) -> Result<bool, BadInput> {
     if !header.version.is_spoken() {
@@ -36,7 +36,7 @@ fn is_v10(header: Header, kind: u8) -> Result<bool, BadInput> {
     Ok(header.version == Version::V1_0)
 }
 
-/// Where the bytes of a match are.
+/// The bytes of a match.
 #[derive(Clone, Copy, Debug)]
 enum MatchBytes<'a> {
     Tlvs(&'a [u8]),
@@ -76,17 +76,17 @@ pub struct PacketInView<'a> {
     pub version: Version,
     /// The transaction id.
     pub xid: u32,
-    /// Where the switch keeps the packet, or [`crate::message::NO_BUFFER`].
+    /// The packet's buffer in the switch, or [`crate::message::NO_BUFFER`].
     pub buffer_id: u32,
     /// The packet's length on the wire.
     pub total_len: u16,
-    /// Why it was sent: 0 no match, 1 action, 2 invalid time-to-live.
+    /// The reason: 0 no match, 1 action, 2 invalid time-to-live.
     pub reason: u8,
-    /// The table of the rule. 1.0 does not say: 0.
+    /// The table of the rule. 0 in 1.0.
     pub table_id: u8,
-    /// The cookie of the rule. 1.0 does not say: all ones.
+    /// The cookie of the rule. All ones in 1.0.
     pub cookie: u64,
-    /// The port by which the packet came.
+    /// The input port of the packet.
     pub in_port: PortNo,
     /// The frame, or its beginning.
     pub data: &'a [u8],
@@ -111,7 +111,7 @@ impl<'a> PacketInView<'a> {
         }
     }
 
-    /// What the packet's match says, as canonical TLVs: all of it in 1.3, `in_port` in 1.0.
+    /// The packet's match as canonical TLVs: all of it in 1.3, `in_port` in 1.0.
     #[inline]
     pub fn match_tlvs(&self) -> &[u8] {
         match &self.matching {
@@ -122,8 +122,8 @@ impl<'a> PacketInView<'a> {
     }
 }
 
-/// A packet-in of 1.0 in which nothing is wrong, with one look at its length: this is the path of every one. What is wrong with
-/// any other is found field by field.
+/// Reads a valid packet-in of 1.0 with one check of its length. Any other is read field by field, which finds the
+/// fault.
 #[inline]
 fn read_whole_v10(bytes: &[u8]) -> Option<PacketInView<'_>> {
     let (fixed, data) = bytes.split_first_chunk::<18>()?;
@@ -147,11 +147,11 @@ fn read_whole_v10(bytes: &[u8]) -> Option<PacketInView<'_>> {
     })
 }
 
-/// `ofp_match` of a port and nothing else, but for the port itself: type OXM, length 12, and the header of `in_port`.
+/// The start of an `ofp_match` with only the port: type OXM, length 12, and the header of `in_port`.
 const MATCH_OF_A_PORT: [u8; 8] = [0x00, 0x01, 0x00, 0x0c, 0x80, 0x00, 0x00, 0x04];
 
-/// A packet-in of 1.3 whose match is the port alone, as most switches send it, with one look at its length and one at its match: it
-/// needs no walk over its fields. Any other is read field by field.
+/// Reads a packet-in of 1.3 whose match has only the port, as most switches send it. It needs one check of the length
+/// and one of the match. Any other is read field by field.
 #[inline]
 fn read_usual_v13(bytes: &[u8]) -> Option<PacketInView<'_>> {
     let (fixed, behind) = bytes.split_first_chunk::<24>()?;
@@ -230,13 +230,13 @@ fn read_v13<'a>(header: Header, body: &mut Reader<'a>) -> Result<PacketInView<'a
 /// OFPT_PACKET_OUT (1.3.5, 7.3.7; 1.0, 5.3.6) in place.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketOutView<'a> {
-    /// The version in which it came, and of its actions.
+    /// The version of the message and of its actions.
     pub version: Version,
     /// The transaction id.
     pub xid: u32,
-    /// The packet in the switch, or [`crate::message::NO_BUFFER`].
+    /// The packet's buffer in the switch, or [`crate::message::NO_BUFFER`].
     pub buffer_id: u32,
-    /// The port by which the packet is taken to have come in.
+    /// The input port of the packet.
     pub in_port: PortNo,
     /// The actions' bytes: canonical in 1.3, 1.0's own in 1.0.
     pub actions: &'a [u8],
@@ -274,11 +274,11 @@ impl<'a> PacketOutView<'a> {
 /// OFPT_FLOW_MOD (1.3.5, 7.3.4.1; 1.0, 5.3.3) in place.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowModView<'a> {
-    /// The version in which it came, and of its instructions.
+    /// The version of the message and of its instructions.
     pub version: Version,
     /// The transaction id.
     pub xid: u32,
-    /// All but the match and the instructions; the flags as the version numbers them.
+    /// The fields without match and instructions. The flags are those of the version.
     pub fields: FlowModFields,
     /// 1.3: the instructions' bytes, canonical. 1.0: the actions' bytes, 1.0's own.
     pub instructions: &'a [u8],
@@ -327,7 +327,7 @@ pub struct FlowRemovedView<'a> {
     pub version: Version,
     /// The transaction id.
     pub xid: u32,
-    /// What it says; its match is left empty here and read by [`FlowRemovedView::write_match_tlvs`].
+    /// Its fields. The match is empty here; [`FlowRemovedView::write_match_tlvs`] reads it.
     pub removed: FlowRemoved,
     matching: MatchBytes<'a>,
 }

@@ -1,23 +1,23 @@
-//! A cursor over untrusted bytes, and one over bytes that are being written.
+//! A cursor for reading untrusted bytes, and one for writing bytes.
 //!
-//! Reading stops with an error at the first byte that is not there; writing never fails, since the length of a message is
-//! checked once, when it is whole. Neither knows what a message is.
+//! Reading returns an error at the first missing byte. Writing never fails, since the length of a message is checked
+//! once at its end. Neither knows about messages.
 
 use flow::{BadInput, ErrorCode};
 
 use crate::error::{BAD_LEN, Unwritable, bad};
 
-/// Reads numbers in network order and knows how far from the start of the message it is.
+/// Reads numbers in network byte order and knows its offset in the message.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
     offset: usize,
-    /// What is said when bytes are missing.
+    /// The error for missing bytes.
     short: ErrorCode,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of `bytes`, which lie `offset` bytes from the start of the message.
+    /// A reader of `bytes`, which begin `offset` bytes from the start of the message.
     #[inline]
     pub(crate) fn new(bytes: &'a [u8], offset: usize) -> Self {
         Reader { rest: bytes, offset, short: BAD_LEN }
@@ -96,14 +96,14 @@ impl<'a> Reader<'a> {
         self.array(field).map(u64::from_be_bytes)
     }
 
-    /// Passes over padding, whatever is in it.
+    /// Skips padding, whatever its content.
     #[inline]
     pub(crate) fn skip(&mut self, bytes: usize) -> Result<(), BadInput> {
         self.take(bytes, "pad").map(|_| ())
     }
 
-    /// A text in a field of fixed size, up to its first NUL. A byte that is not UTF-8 reads as `?`, so that the text still fits
-    /// the field when it is written.
+    /// A text in a field of fixed size, up to its first NUL. A byte that is not UTF-8 becomes `?`, so that the text
+    /// still fits the field when it is written.
     pub(crate) fn text(&mut self, size: usize, field: &'static str) -> Result<String, BadInput> {
         let bytes = self.take(size, field)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(size);
@@ -115,21 +115,21 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// Everything that is left.
+    /// All remaining bytes.
     #[inline]
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         self.offset += self.rest.len();
         std::mem::take(&mut self.rest)
     }
 
-    /// A reader of the next `length` bytes alone.
+    /// A reader of only the next `length` bytes.
     pub(crate) fn part(&mut self, length: usize, field: &'static str) -> Result<Reader<'a>, BadInput> {
         let (offset, short) = (self.offset, self.short);
         Ok(Reader { rest: self.take(length, field)?, offset, short })
     }
 
-    /// A reader of one item of a list: `header` bytes, the 16-bit length of the whole at `length_at` in them. The length must
-    /// be at least `header`, so that a list always ends.
+    /// A reader of one item of a list. The item has `header` bytes with its 16-bit length at `length_at`. The length
+    /// must be at least `header`, so that a list always ends.
     pub(crate) fn item(&mut self, length_at: usize, header: usize) -> Result<Reader<'a>, BadInput> {
         let stated = self.rest.get(length_at..length_at + 2).and_then(|bytes| bytes.try_into().ok());
         let length = usize::from(u16::from_be_bytes(stated.ok_or_else(|| self.missing(header, "length"))?));
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         self.part(length, "length")
     }
 
-    /// Everything has been read, or the length is wrong.
+    /// Checks that everything has been read; otherwise the length is wrong.
     pub(crate) fn end(self) -> Result<(), BadInput> {
         if self.rest.is_empty() {
             return Ok(());
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
         Err(bad(self.offset, "length", self.short, message))
     }
 
-    /// Reads items until nothing is left. Each must take at least one byte, which every reader of this crate does.
+    /// Reads items until nothing is left. Each must use at least one byte, as every reader of this crate does.
     pub(crate) fn list<T>(
         &mut self,
         mut read: impl FnMut(&mut Reader<'a>) -> Result<T, BadInput>,
@@ -171,7 +171,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) out: &'a mut Vec<u8>,
 }
 
-/// Where a 16-bit length will be written once it is known.
+/// The place of a 16-bit length that is written later.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LengthAt {
     start: usize,
@@ -212,7 +212,7 @@ impl Writer<'_> {
         self
     }
 
-    /// A text in a field of `size` bytes, filled up with NULs.
+    /// Writes a text into a field of `size` bytes, padded with NULs.
     pub(crate) fn text(
         &mut self,
         text: &str,
@@ -228,25 +228,25 @@ impl Writer<'_> {
         Ok(self.bytes(text.as_bytes()).zeros(size - text.len()))
     }
 
-    /// Begins something whose 16-bit length stands `before` bytes behind the start of it; those bytes come next.
+    /// Begins a structure with a 16-bit length `before` bytes after its start. The caller writes these bytes next.
     pub(crate) fn length_after(&mut self, before: usize) -> LengthAt {
         LengthAt { start: self.out.len(), at: self.out.len() + before }
     }
 
-    /// Zero bytes up to a multiple of eight from the start of it.
+    /// Writes zeros up to a multiple of eight from the start of the structure.
     pub(crate) fn pad_to_eight(&mut self, from: LengthAt) -> &mut Self {
         let length = self.out.len() - from.start;
         self.zeros(length.next_multiple_of(8) - length)
     }
 
-    /// Leaves room for the 16-bit length of what comes behind it and behind `padding` more bytes.
+    /// Leaves room for the 16-bit length of the data that follows it and `padding` more bytes.
     pub(crate) fn length_of_rest(&mut self, padding: usize) -> LengthAt {
         let at = self.out.len();
         self.zeros(2 + padding);
         LengthAt { start: self.out.len(), at }
     }
 
-    /// Fills the length in: everything since the start of it.
+    /// Writes the length: all bytes since the start of the structure.
     pub(crate) fn fill_length(&mut self, length: LengthAt) -> Result<(), Unwritable> {
         let bytes = self.out.len() - length.start;
         let Ok(number) = u16::try_from(bytes) else {

@@ -1,8 +1,8 @@
-//! Messages written without building a [`crate::Message`]: what a session sends all the time.
+//! Writes the messages that a session sends often, without building a [`crate::Message`].
 //!
-//! Each appends one whole message to a buffer that the caller reuses, or nothing. Nothing is allocated but the buffer's own
-//! growth and an error's sentence. Matches, actions and instructions come in their canonical bytes ([`flow::canonical`]): 1.3's are
-//! copied as they are, 1.0's translated.
+//! Each function appends one complete message to a buffer that the caller reuses, or nothing. It allocates only the
+//! buffer's growth and the text of an error. Matches, actions and instructions come as canonical bytes
+//! ([`flow::canonical`]). They are copied unchanged for 1.3 and translated for 1.0.
 
 use flow::{ErrorCode, PortNo};
 
@@ -15,9 +15,9 @@ use crate::version::Version;
 use crate::wire::Writer;
 use crate::{v10, v13};
 
-/// How many bytes of the message at fault an error carries: at least 64 by the specification (1.3.5, 7.5.4), and no more here.
+/// The number of bytes of the faulty message in an error: the minimum of the specification (1.3.5, 7.5.4).
 pub const ERROR_DATA_LEN: usize = 64;
-/// 1.3's flags that say what need not be counted. Who counts all the same does no harm.
+/// The flags of 1.3 for disabling counters. Counting nevertheless is harmless.
 const NO_COUNTS: u16 = 0x18;
 /// OFPMP_PORT_DESC.
 const PORT_DESC: u16 = 13;
@@ -27,12 +27,12 @@ const fn is_v10(version: Version) -> bool {
     version.0 == Version::V1_0.0
 }
 
-/// Appends a message that is a header alone.
+/// Appends a message without a body.
 fn bare(version: Version, kind: u8, xid: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&Header { version, kind, length: 8, xid }.to_bytes());
 }
 
-/// Appends a message of a header and at most 64 bytes, whose length cannot fail.
+/// Appends a message with a body of at most 64 bytes. It cannot fail.
 fn small(version: Version, kind: u8, xid: u32, body: &[&[u8]], out: &mut Vec<u8>) {
     let length = HEADER_LEN + body.iter().map(|part| part.len()).sum::<usize>();
     let length = u16::try_from(length).unwrap_or(u16::MAX);
@@ -40,8 +40,8 @@ fn small(version: Version, kind: u8, xid: u32, body: &[&[u8]], out: &mut Vec<u8>
     body.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// Appends a hello (1.3.5, 7.5.1) of `version`, the highest that is offered. `version_bitmap` is the bitmap's first word, bit n for wire
-/// version n; versions before 1.3 have none.
+/// Appends a hello (1.3.5, 7.5.1) of `version`, the highest offered version. `version_bitmap` is the first word of the
+/// bitmap, bit n for wire version n. Versions before 1.3 have no bitmap.
 pub fn hello(version: Version, xid: u32, version_bitmap: Option<u32>, out: &mut Vec<u8>) {
     match version_bitmap.filter(|_| version.0 >= Version::V1_3.0) {
         // Type 1, length 8.
@@ -50,8 +50,8 @@ pub fn hello(version: Version, xid: u32, version_bitmap: Option<u32>, out: &mut 
     }
 }
 
-/// Appends an error (1.3.5, 7.5.4). `error` is in the numbers of 1.3 and translated if the version is 1.0; of the message at
-/// fault, its first [`ERROR_DATA_LEN`] bytes are sent back.
+/// Appends an error (1.3.5, 7.5.4). `error` has the numbers of 1.3 and is translated if the version is 1.0. The first
+/// [`ERROR_DATA_LEN`] bytes of the faulty message are sent back.
 ///
 /// ```
 /// use openflow::{Version, error, write};
@@ -65,7 +65,7 @@ pub fn error(version: Version, xid: u32, error: ErrorCode, at_fault: &[u8], out:
     small(version, TYPE_ERROR, xid, &[&error.kind.to_be_bytes(), &error.code.to_be_bytes(), data], out);
 }
 
-/// Appends OFPET_HELLO_FAILED, OFPHFC_INCOMPATIBLE with a sentence for whoever reads the peer's log; its first
+/// Appends OFPET_HELLO_FAILED, OFPHFC_INCOMPATIBLE with a sentence for the peer's log, of which the first
 /// [`ERROR_DATA_LEN`] bytes are sent.
 pub fn hello_failed(version: Version, xid: u32, sentence: &str, out: &mut Vec<u8>) {
     error(version, xid, crate::error::HELLO_INCOMPATIBLE, sentence.as_bytes(), out);
@@ -104,7 +104,8 @@ pub fn get_config_request(version: Version, xid: u32, out: &mut Vec<u8>) {
     bare(version, v13::kind::GET_CONFIG_REQUEST, xid, out);
 }
 
-/// Appends a set-config: how fragments are treated, and how many bytes of a buffered packet come to the controller.
+/// Appends a set-config. `flags` sets the handling of fragments, `miss_send_len` how many bytes of a buffered packet go
+/// to the controller.
 pub fn set_config(version: Version, xid: u32, flags: u16, miss_send_len: u16, out: &mut Vec<u8>) {
     let body: [&[u8]; 2] = [&flags.to_be_bytes(), &miss_send_len.to_be_bytes()];
     small(version, v13::kind::SET_CONFIG, xid, &body, out);
@@ -122,16 +123,16 @@ pub fn barrier_reply(version: Version, xid: u32, out: &mut Vec<u8>) {
     bare(version, kind, xid, out);
 }
 
-/// Appends the request for the ports' descriptions of 1.3. A 1.0 switch says them in its features.
+/// Appends the request for the port descriptions of 1.3. A 1.0 switch sends them in its features.
 pub fn port_desc_request(xid: u32, out: &mut Vec<u8>) {
     let [high, low] = PORT_DESC.to_be_bytes();
     small(Version::V1_3, v13::kind::MULTIPART_REQUEST, xid, &[&[high, low, 0, 0, 0, 0, 0, 0]], out);
 }
 
-/// Appends a role request of 1.3: `role` is one of [`crate::message::ROLE_NOCHANGE`] and its neighbours.
+/// Appends a role request of 1.3. `role` is [`crate::message::ROLE_NOCHANGE`] or another of the `ROLE_` numbers.
 ///
 /// # Errors
-/// In 1.0, which has no roles, and for a number that is no role.
+/// The version is 1.0, which has no roles, or the number is not a role.
 pub fn role_request(
     version: Version,
     xid: u32,
@@ -150,10 +151,11 @@ pub fn role_request(
     Ok(())
 }
 
-/// Appends a packet-out. `actions` are canonical; 1.3 gets them as they are, so that they must have been validated.
+/// Appends a packet-out. `actions` are canonical. For 1.3 they are copied unchanged, so the caller must have validated
+/// them.
 ///
 /// # Errors
-/// What 1.0 cannot say, and a message that becomes too long. Nothing is appended then.
+/// 1.0 cannot express the actions, or the message is too long. Nothing is appended then.
 ///
 /// ```
 /// use flow::{PortNo, canonical::ActionWriter};
@@ -187,13 +189,13 @@ pub fn packet_out(
     })
 }
 
-/// Appends a flow mod. `match_tlvs` (a bare run, without padding) and `instructions` are canonical, and the flags are 1.3's; 1.3
-/// gets them as they are, so that they must have been validated.
+/// Appends a flow mod. `match_tlvs` (without header and padding) and `instructions` are canonical, and the flags are
+/// those of 1.3. For 1.3 they are copied unchanged, so the caller must have validated them.
 ///
-/// In 1.0 a flag that only forgoes counting is left out, and so is the resetting of counters where 1.0 resets them anyway.
+/// For 1.0, flags that disable counters are left out. So is the reset of counters if 1.0 resets them anyway.
 ///
 /// # Errors
-/// What the version cannot say, and a message that becomes too long. Nothing is appended then.
+/// The version cannot express the rule, or the message is too long. Nothing is appended then.
 #[inline]
 pub fn flow_mod(
     version: Version,
@@ -217,7 +219,7 @@ pub fn flow_mod(
     })
 }
 
-/// 1.3's flags as 1.0's, which has another meaning for the number of OFPFF_RESET_COUNTS.
+/// Translates the flags of 1.3 to 1.0, where the number of OFPFF_RESET_COUNTS has another meaning.
 #[inline]
 fn flags_of_v10(fields: &FlowModFields) -> Result<u16, Unwritable> {
     if fields.flags & FLOW_MOD_RESET_COUNTS != 0 && fields.command != FLOW_ADD {

@@ -78,8 +78,8 @@ fn of_an_icmp_type_or_code_of_1_0_the_lower_eight_bits_count() {
 
 #[test]
 fn numbers_that_the_protocol_does_not_have_are_refused() {
-    // A flow mod of command 5; one with flag 0x20; a group mod of command 3 and one of type 4; a meter mod of command 3; a
-    // role 4; a multipart of type 14.
+    // A flow mod of command 5, and one with flag 0x20. A group mod of command 3, and one of type 4. A meter mod of
+    // command 3, a role 4, and a multipart of type 14.
     let tail = "ffffffff ffffffff ffffffff 0000 0000 0001 0004 00000000";
     let head = "04 0e 0038 00000001 0000000000000000 0000000000000000";
     check(&format!("{head} 00 05 0000 0000 0000 {tail}"), (5, 6, 25, "command"));

@@ -1,8 +1,8 @@
 //! Messages that real switches and tools sent, in `tests/golden/*.txt`: what each says, or how it is refused.
 //!
-//! A block of a file is `#` and a comment, the bytes in hex, then `=` and the message, or `!` and the error's type and code, the offset
-//! and the field; `~` and other bytes if it is written otherwise than it came. With `BURNET_BLESS=1` the lines behind the bytes
-//! are written anew, to be read before they are committed.
+//! A block of a file is `#` and a comment, then the bytes in hex. Then comes `=` and the message, or `!` and the
+//! error's type and code, the offset and the field. `~` and other bytes follow if the message is written in another
+//! form. With `BURNET_BLESS=1` the test rewrites the lines after the bytes. Review them before the commit.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 

@@ -1,4 +1,4 @@
-//! What a switch is and how it is set: features, configuration, tables, queues.
+//! Features and configuration of a switch: features, configuration, tables, queues.
 
 use flow::{DatapathId, PortNo};
 use serde::{Deserialize, Serialize};
@@ -15,9 +15,9 @@ pub struct FeaturesReply {
     pub n_buffers: u32,
     /// How many flow tables it has.
     pub n_tables: u8,
-    /// 1.3: which connection of the switch this is; 0 is the main one.
+    /// 1.3: the number of this connection of the switch; 0 is the main one.
     pub auxiliary_id: u8,
-    /// Bits of `ofp_capabilities`, as the message's version numbers them.
+    /// Bits of `ofp_capabilities`, in the numbers of the message's version.
     pub capabilities: u32,
     /// 1.0: bit n is set if the action of type n is supported. 1.3: reserved.
     pub actions: u32,
@@ -29,9 +29,9 @@ pub struct FeaturesReply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchConfig {
-    /// How fragments are treated: 0 normal, 1 dropped, 2 reassembled.
+    /// Handling of fragments: 0 normal, 1 drop, 2 reassemble.
     pub flags: u16,
-    /// How many bytes of a packet go to the controller when the switch buffers it; 0xffff: all of it, unbuffered.
+    /// The number of bytes of a buffered packet that go to the controller; 0xffff: the whole packet, not buffered.
     pub miss_send_len: u16,
 }
 
@@ -41,7 +41,7 @@ pub struct SwitchConfig {
 pub struct TableMod {
     /// The table, 0xff for all.
     pub table_id: u8,
-    /// Deprecated in 1.3, and kept as it came.
+    /// Deprecated in 1.3; kept unchanged.
     pub config: u32,
 }
 
@@ -57,19 +57,19 @@ pub struct QueueGetConfigRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueGetConfigReply {
-    /// The port asked for.
+    /// The requested port.
     pub port: PortNo,
     /// Its queues.
     pub queues: Vec<PacketQueue>,
 }
 
-/// A queue and what is guaranteed to it (1.3.5, 7.2.2).
+/// A queue and its guaranteed rates (1.3.5, 7.2.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PacketQueue {
     /// Its id on the port.
     pub queue_id: u32,
-    /// The port. 1.0 does not say it here: the one asked for.
+    /// The port. In 1.0 it is the requested port.
     pub port: PortNo,
     /// Its properties, in order.
     pub properties: Vec<QueueProperty>,
@@ -85,18 +85,18 @@ pub enum QueueProperty {
     MaxRate(u16),
     /// 1.3: OFPQT_EXPERIMENTER.
     Experimenter {
-        /// Whose.
+        /// The experimenter's number.
         experimenter: u32,
-        /// What follows.
+        /// The experimenter's data.
         #[serde(with = "crate::hex")]
         data: Vec<u8>,
     },
-    /// Any other, kept whole.
+    /// Any other property, kept unchanged.
     Unknown {
         /// Its type.
         #[serde(rename = "type")]
         kind: u16,
-        /// What follows its header.
+        /// The bytes after its header.
         #[serde(with = "crate::hex")]
         data: Vec<u8>,
     },

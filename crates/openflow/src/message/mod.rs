@@ -1,8 +1,7 @@
-//! The messages, as types: what a message says, not how it is laid out.
+//! The messages as types: their contents, not their layout.
 //!
-//! Numbers that the specification enumerates (reasons, commands, flags) are kept as numbers where a switch may send one
-//! that nobody has heard of, so that reading never loses what was said; their names are constants beside them.
-//! Never holds a length or padding.
+//! Enumerations of the specification (reasons, commands, flags) stay numbers if a switch may send unknown ones. So
+//! reading loses nothing. Constants give their names. Never holds a length or padding.
 
 mod config;
 mod controller;
@@ -27,11 +26,12 @@ pub struct Message {
     pub version: Version,
     /// The transaction id: a reply carries its request's.
     pub xid: u32,
-    /// What it says.
+    /// Its contents.
     pub body: Body,
 }
 
-/// What a message says (OpenFlow 1.3.5, 7.1, `ofp_type`; 1.0, 5.1). `1.0` or `1.3` marks what only one version has.
+/// The contents of a message (OpenFlow 1.3.5, 7.1, `ofp_type`; 1.0, 5.1). `1.0` or `1.3` marks what exists in only one
+/// version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// OFPT_HELLO, both ways.
@@ -42,7 +42,7 @@ pub enum Body {
     EchoRequest(Vec<u8>),
     /// OFPT_ECHO_REPLY with the request's payload, both ways.
     EchoReply(Vec<u8>),
-    /// OFPT_EXPERIMENTER (1.0: OFPT_VENDOR), both ways, kept whole.
+    /// OFPT_EXPERIMENTER (1.0: OFPT_VENDOR), both ways, kept unchanged.
     Experimenter(Experimenter),
     /// OFPT_FEATURES_REQUEST, to the switch.
     FeaturesRequest,

@@ -1,6 +1,6 @@
-//! Multipart messages (1.0: statistics): one request, and a reply that may come in parts.
+//! Multipart messages (1.0: statistics): a request, and a reply in one or more parts.
 //!
-//! The parts of a reply are put together by the session, not here.
+//! The session joins the parts of a reply.
 
 use flow::{Match, PortNo};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub const MULTIPART_MORE: u16 = 1;
 pub struct MultipartRequest {
     /// [`MULTIPART_MORE`] or 0.
     pub flags: u16,
-    /// What is asked.
+    /// The request.
     pub body: RequestBody,
 }
 
@@ -26,11 +26,11 @@ pub struct MultipartRequest {
 pub struct MultipartReply {
     /// [`MULTIPART_MORE`] or 0.
     pub flags: u16,
-    /// What is answered.
+    /// The reply.
     pub body: ReplyBody,
 }
 
-/// What is asked (`ofp_multipart_type`).
+/// The kind and contents of a request (`ofp_multipart_type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestBody {
     /// OFPMP_DESC.
@@ -62,15 +62,15 @@ pub enum RequestBody {
     MeterConfig(u32),
     /// 1.3: OFPMP_METER_FEATURES.
     MeterFeatures,
-    /// 1.3: OFPMP_TABLE_FEATURES; with tables in it, they are set.
+    /// 1.3: OFPMP_TABLE_FEATURES. If it has tables, it sets their features.
     TableFeatures(Vec<TableFeatures>),
     /// 1.3: OFPMP_PORT_DESC.
     PortDesc,
-    /// OFPMP_EXPERIMENTER (1.0: OFPST_VENDOR), kept whole.
+    /// OFPMP_EXPERIMENTER (1.0: OFPST_VENDOR), kept unchanged.
     Experimenter(ExperimenterStats),
 }
 
-/// What is answered.
+/// The kind and contents of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplyBody {
     /// OFPMP_DESC.
@@ -101,39 +101,39 @@ pub enum ReplyBody {
     TableFeatures(Vec<TableFeatures>),
     /// 1.3: OFPMP_PORT_DESC.
     PortDesc(Vec<Port>),
-    /// OFPMP_EXPERIMENTER (1.0: OFPST_VENDOR), kept whole.
+    /// OFPMP_EXPERIMENTER (1.0: OFPST_VENDOR), kept unchanged.
     Experimenter(ExperimenterStats),
 }
 
-/// Which flow entries are meant, by OFPMP_FLOW and OFPMP_AGGREGATE.
+/// The selection of flow entries in OFPMP_FLOW and OFPMP_AGGREGATE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowStatsRequest {
     /// One table, or [`super::TABLE_ALL`].
     pub table_id: u8,
-    /// Only those that send here; ANY: no restriction.
+    /// Only entries that output to this port; ANY: no restriction.
     pub out_port: PortNo,
-    /// 1.3: only those that hand packets to this group; [`super::GROUP_ANY`]: no restriction.
+    /// 1.3: only entries that refer to this group; [`super::GROUP_ANY`]: no restriction.
     pub out_group: u32,
-    /// 1.3: the cookie's bits that must agree. 1.0: 0.
+    /// 1.3: the required bits of the cookie. 1.0: 0.
     pub cookie: u64,
-    /// 1.3: which bits those are; 0: none.
+    /// 1.3: the mask of these bits; 0: no restriction.
     pub cookie_mask: u64,
-    /// Only those within this match.
+    /// Only entries within this match.
     #[serde(rename = "match")]
     pub matching: Match,
 }
 
-/// OFPMP_EXPERIMENTER's body.
+/// The body of OFPMP_EXPERIMENTER.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExperimenterStats {
-    /// Whose.
+    /// The experimenter's number.
     pub experimenter: u32,
     /// The experimenter's own type. In 1.0 the specification has none, and this is `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exp_type: Option<u32>,
-    /// What follows.
+    /// The experimenter's data.
     #[serde(with = "crate::hex")]
     pub data: Vec<u8>,
 }
@@ -144,9 +144,9 @@ pub struct ExperimenterStats {
 pub struct GroupDesc {
     /// One of the `GROUP_TYPE_` numbers.
     pub group_type: u8,
-    /// Which.
+    /// The group.
     pub group_id: u32,
-    /// What it chooses from.
+    /// Its buckets.
     pub buckets: Vec<Bucket>,
 }
 
@@ -156,7 +156,7 @@ pub struct GroupDesc {
 pub struct MeterConfig {
     /// Bits of `ofp_meter_flags`.
     pub flags: u16,
-    /// Which.
+    /// The meter.
     pub meter_id: u32,
     /// Its bands.
     pub bands: Vec<MeterBand>,

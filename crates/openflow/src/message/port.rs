@@ -1,4 +1,4 @@
-//! Ports: what they are, that they changed, and changing them.
+//! Ports: their description, port status and port mod.
 
 use flow::{MacAddr, PortNo};
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ pub struct Port {
     pub hw_addr: MacAddr,
     /// Its name, up to the first NUL of 16 bytes.
     pub name: String,
-    /// What the operator set: bits of `ofp_port_config` as the message's version numbers them (bit 0 is down in both).
+    /// The configuration: bits of `ofp_port_config` in the numbers of the message's version (bit 0 is down in both).
     pub config: u32,
-    /// What is so: bits of `ofp_port_state` (bit 0: no link in both).
+    /// The state: bits of `ofp_port_state` (bit 0: no link in both).
     pub state: u32,
-    /// Features in use, as the message's version numbers them.
+    /// Features in use, in the numbers of the message's version.
     pub curr: u32,
     /// Features advertised.
     pub advertised: u32,
@@ -25,10 +25,10 @@ pub struct Port {
     pub supported: u32,
     /// Features that the other side advertises.
     pub peer: u32,
-    /// 1.3: the current rate in kbit/s. 1.0 has none: 0.
+    /// 1.3: the current rate in kbit/s. 0 in 1.0.
     #[serde(rename = "curr_speed")]
     pub curr_speed_kbps: u32,
-    /// 1.3: the highest rate in kbit/s. 1.0 has none: 0.
+    /// 1.3: the highest rate in kbit/s. 0 in 1.0.
     #[serde(rename = "max_speed")]
     pub max_speed_kbps: u32,
 }
@@ -39,7 +39,7 @@ pub const PORT_CONFIG_DOWN: u32 = 1;
 pub const PORT_STATE_LINK_DOWN: u32 = 1;
 
 impl Port {
-    /// Whether packets can pass: neither taken down nor without a link.
+    /// Whether packets can pass: the port is not configured down and has a link.
     pub const fn is_live(&self) -> bool {
         self.config & PORT_CONFIG_DOWN == 0 && self.state & PORT_STATE_LINK_DOWN == 0
     }
@@ -66,13 +66,13 @@ pub const PORT_MODIFIED: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortMod {
-    /// Which port.
+    /// The port.
     pub port_no: PortNo,
-    /// Its address, as a check that the right one is meant.
+    /// Its address, which the switch compares as a check.
     pub hw_addr: MacAddr,
     /// The new configuration bits.
     pub config: u32,
-    /// Which of them change.
+    /// The bits to change.
     pub mask: u32,
     /// Features to advertise; 0 changes nothing.
     pub advertise: u32,

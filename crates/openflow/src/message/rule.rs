@@ -1,4 +1,4 @@
-//! Rules and what they refer to: flow mods, flow removeds, groups, meters.
+//! Flow mods, flow removeds, groups and meters.
 
 use flow::{Action, Instruction, Match, PortNo};
 use serde::{Deserialize, Serialize};
@@ -7,38 +7,38 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowMod {
-    /// The sender's own mark on the rule.
+    /// The cookie: a number that the sender chooses.
     pub cookie: u64,
-    /// 1.3: which bits of the cookie restrict a modify or delete; 0: none. 1.0 has none: 0.
+    /// 1.3: the bits of the cookie that restrict a modify or delete; 0: no restriction. 0 in 1.0.
     pub cookie_mask: u64,
-    /// The table; [`TABLE_ALL`] in a delete for all of them. 1.0 does not say: 0, or all in a delete.
+    /// The table; [`TABLE_ALL`] in a delete for all tables. In 1.0: 0, or all in a delete.
     pub table_id: u8,
     /// One of the `FLOW_` commands.
     pub command: u8,
-    /// Seconds without a packet after which the rule goes; 0: never.
+    /// The rule is removed after this many seconds without a packet; 0: never.
     #[serde(rename = "idle_timeout")]
     pub idle_timeout_s: u16,
-    /// Seconds after which it goes in any case; 0: never.
+    /// The rule is removed after this many seconds in any case; 0: never.
     #[serde(rename = "hard_timeout")]
     pub hard_timeout_s: u16,
-    /// The higher wins.
+    /// The priority. The higher one wins.
     pub priority: u16,
     /// A packet in the switch to send through the new rule, or [`super::NO_BUFFER`].
     pub buffer_id: u32,
-    /// A delete is only for rules that send here; ANY: no restriction.
+    /// A delete applies only to rules that output to this port; ANY: no restriction.
     pub out_port: PortNo,
-    /// 1.3: a delete is only for rules that hand packets to this group; [`GROUP_ANY`]: no restriction.
+    /// 1.3: a delete applies only to rules that refer to this group; [`GROUP_ANY`]: no restriction.
     pub out_group: u32,
     /// Bits `FLOW_MOD_…`.
     pub flags: u16,
-    /// Which packets.
+    /// The match.
     #[serde(rename = "match")]
     pub matching: Match,
-    /// What is done with them. A rule of 1.0 is one `ApplyActions`; with no actions it is empty.
+    /// The instructions. A rule of 1.0 is one `ApplyActions`, or empty if it has no actions.
     pub instructions: Vec<Instruction>,
 }
 
-/// What a flow mod says apart from its match and its instructions; the fields are [`FlowMod`]'s.
+/// A flow mod without its match and instructions. The fields are those of [`FlowMod`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each field is said at FlowMod's of the same name")]
 pub struct FlowModFields {
@@ -56,7 +56,7 @@ pub struct FlowModFields {
 }
 
 impl Default for FlowModFields {
-    /// An add to table 0 that never times out, of priority 0x8000, without a buffer and without restrictions.
+    /// An add to table 0 with priority 0x8000, without time-outs, buffer or restrictions.
     fn default() -> Self {
         FlowModFields {
             cookie: 0,
@@ -75,7 +75,7 @@ impl Default for FlowModFields {
 }
 
 impl FlowModFields {
-    /// The whole flow mod.
+    /// Makes the whole flow mod.
     pub fn with(self, matching: Match, instructions: Vec<Instruction>) -> FlowMod {
         FlowMod {
             cookie: self.cookie,
@@ -96,7 +96,7 @@ impl FlowModFields {
 }
 
 impl FlowMod {
-    /// All but the match and the instructions.
+    /// The fields without the match and the instructions.
     pub const fn fields(&self) -> FlowModFields {
         FlowModFields {
             cookie: self.cookie,
@@ -125,9 +125,9 @@ pub const FLOW_DELETE: u8 = 3;
 /// OFPFC_DELETE_STRICT.
 pub const FLOW_DELETE_STRICT: u8 = 4;
 
-/// OFPFF_SEND_FLOW_REM: say when the rule goes.
+/// OFPFF_SEND_FLOW_REM: send a flow removed when the rule is removed.
 pub const FLOW_MOD_SEND_FLOW_REMOVED: u16 = 1;
-/// OFPFF_CHECK_OVERLAP: refuse it if it overlaps another of its priority.
+/// OFPFF_CHECK_OVERLAP: refuse it if it overlaps another rule of the same priority.
 pub const FLOW_MOD_CHECK_OVERLAP: u16 = 2;
 /// OFPFF_RESET_COUNTS in 1.3, OFPFF_EMERG in 1.0.
 pub const FLOW_MOD_RESET_COUNTS: u16 = 4;
@@ -145,27 +145,27 @@ pub const METER_ALL: u32 = 0xffff_ffff;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowRemoved {
-    /// Which packets the rule spoke of.
+    /// The match of the rule.
     #[serde(rename = "match")]
     pub matching: Match,
-    /// Its mark.
+    /// Its cookie.
     pub cookie: u64,
     /// Its priority.
     pub priority: u16,
     /// 0 idle time-out, 1 hard time-out, 2 delete, 3 group delete.
     pub reason: u8,
-    /// Its table. 1.0 does not say: 0.
+    /// Its table. 0 in 1.0.
     pub table_id: u8,
-    /// How long it lived, whole seconds.
+    /// The rule's lifetime: whole seconds.
     #[serde(rename = "duration_sec")]
     pub duration_s: u32,
-    /// And the rest of a second.
+    /// The rest of the lifetime in nanoseconds.
     #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
     /// Its idle time-out.
     #[serde(rename = "idle_timeout")]
     pub idle_timeout_s: u16,
-    /// Its hard time-out. 1.0 does not say: 0.
+    /// Its hard time-out. 0 in 1.0.
     #[serde(rename = "hard_timeout")]
     pub hard_timeout_s: u16,
     /// Packets that it matched.
@@ -182,15 +182,15 @@ pub struct GroupMod {
     pub command: u16,
     /// One of the `GROUP_TYPE_` numbers.
     pub group_type: u8,
-    /// Which, or [`GROUP_ALL`] in a delete.
+    /// The group, or [`GROUP_ALL`] in a delete.
     pub group_id: u32,
-    /// What it chooses from.
+    /// Its buckets.
     pub buckets: Vec<Bucket>,
 }
 
 /// OFPGT_ALL: every bucket.
 pub const GROUP_TYPE_ALL: u8 = 0;
-/// OFPGT_SELECT: one bucket by the switch's choice.
+/// OFPGT_SELECT: one bucket, which the switch selects.
 pub const GROUP_TYPE_SELECT: u8 = 1;
 /// OFPGT_INDIRECT: the one bucket.
 pub const GROUP_TYPE_INDIRECT: u8 = 2;
@@ -201,13 +201,13 @@ pub const GROUP_TYPE_FAST_FAILOVER: u8 = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bucket {
-    /// Its share, for select groups.
+    /// Its weight, for select groups.
     pub weight: u16,
-    /// The port whose life decides, for fast failover; ANY otherwise.
+    /// The port whose liveness counts, for fast failover; ANY otherwise.
     pub watch_port: PortNo,
-    /// The group whose life decides; [`GROUP_ANY`] otherwise.
+    /// The group whose liveness counts; [`GROUP_ANY`] otherwise.
     pub watch_group: u32,
-    /// What is done.
+    /// Its actions.
     pub actions: Vec<Action>,
 }
 
@@ -219,9 +219,9 @@ pub struct MeterMod {
     pub command: u16,
     /// Bits of `ofp_meter_flags`: 1 kbit/s, 2 packets/s, 4 burst, 8 statistics.
     pub flags: u16,
-    /// Which, or [`METER_ALL`] in a delete.
+    /// The meter, or [`METER_ALL`] in a delete.
     pub meter_id: u32,
-    /// What happens from which rate on.
+    /// Its bands.
     pub bands: Vec<MeterBand>,
 }
 
@@ -229,28 +229,28 @@ pub struct MeterMod {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeterBand {
-    /// The rate at which it begins, in the meter's unit.
+    /// The rate above which it applies, in the meter's unit.
     pub rate: u32,
-    /// The burst that is let through, in kbit or packets.
+    /// The allowed burst, in kbit or packets.
     pub burst_size: u32,
-    /// What it does.
+    /// Its effect.
     #[serde(rename = "type")]
     pub kind: MeterBandKind,
 }
 
-/// What a band does.
+/// The effect of a band.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum MeterBandKind {
     /// OFPMBT_DROP.
     Drop,
-    /// OFPMBT_DSCP_REMARK: raise the drop precedence by so much.
+    /// OFPMBT_DSCP_REMARK: raise the drop precedence by this number.
     DscpRemark(u8),
     /// OFPMBT_EXPERIMENTER.
     Experimenter {
-        /// Whose.
+        /// The experimenter's number.
         experimenter: u32,
-        /// What follows.
+        /// The experimenter's data.
         #[serde(with = "crate::hex")]
         data: Vec<u8>,
     },

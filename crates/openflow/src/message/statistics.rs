@@ -1,4 +1,4 @@
-//! What switches count, and what they say that they can do.
+//! Statistics and features that switches report.
 
 use flow::{Instruction, Match, PortNo};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct SwitchDesc {
     pub sw_desc: String,
     /// Serial number.
     pub serial_num: String,
-    /// What a human called the datapath.
+    /// The datapath's description by its operator.
     pub dp_desc: String,
 }
 
@@ -25,10 +25,10 @@ pub struct SwitchDesc {
 pub struct FlowStats {
     /// Its table.
     pub table_id: u8,
-    /// How long it has lived, whole seconds.
+    /// The time since its creation: whole seconds.
     #[serde(rename = "duration_sec")]
     pub duration_s: u32,
-    /// And the rest of a second.
+    /// The rest of this time in nanoseconds.
     #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
     /// Its priority.
@@ -39,18 +39,18 @@ pub struct FlowStats {
     /// Its hard time-out.
     #[serde(rename = "hard_timeout")]
     pub hard_timeout_s: u16,
-    /// 1.3: the flags it was added with. 1.0: 0.
+    /// 1.3: its flags. 1.0: 0.
     pub flags: u16,
-    /// Its mark.
+    /// Its cookie.
     pub cookie: u64,
     /// Packets that it matched.
     pub packet_count: u64,
     /// Bytes that it matched.
     pub byte_count: u64,
-    /// Which packets.
+    /// Its match.
     #[serde(rename = "match")]
     pub matching: Match,
-    /// What is done with them. An entry of 1.0 is one `ApplyActions`; with no actions it is empty.
+    /// Its instructions. An entry of 1.0 is one `ApplyActions`, or empty if it has no actions.
     pub instructions: Vec<Instruction>,
 }
 
@@ -70,19 +70,19 @@ pub struct AggregateStats {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableStats {
-    /// Which.
+    /// The table.
     pub table_id: u8,
     /// 1.0: its name. 1.3: empty.
     pub name: String,
     /// 1.0: bits of `ofp_flow_wildcards` that it supports. 1.3: 0.
     pub wildcards: u32,
-    /// 1.0: how many entries it holds. 1.3: 0.
+    /// 1.0: its size in entries. 1.3: 0.
     pub max_entries: u32,
     /// Entries now.
     pub active_count: u32,
     /// Packets looked up.
     pub lookup_count: u64,
-    /// Packets that hit.
+    /// Packets that matched an entry.
     pub matched_count: u64,
 }
 
@@ -104,10 +104,10 @@ pub struct PortStats {
     pub rx_over_err: u64,
     pub rx_crc_err: u64,
     pub collisions: u64,
-    /// 1.3: how long the port has been there. 1.0: 0.
+    /// 1.3: the time since the port exists, whole seconds. 1.0: 0.
     #[serde(rename = "duration_sec")]
     pub duration_s: u32,
-    /// 1.3: and the rest of a second.
+    /// 1.3: the rest of this time in nanoseconds.
     #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
 }
@@ -122,10 +122,10 @@ pub struct QueueStats {
     pub tx_bytes: u64,
     pub tx_packets: u64,
     pub tx_errors: u64,
-    /// 1.3: how long the queue has been there. 1.0: 0.
+    /// 1.3: the time since the queue exists, whole seconds. 1.0: 0.
     #[serde(rename = "duration_sec")]
     pub duration_s: u32,
-    /// 1.3: and the rest of a second.
+    /// 1.3: the rest of this time in nanoseconds.
     #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
 }
@@ -134,7 +134,7 @@ pub struct QueueStats {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupStats {
-    /// Which.
+    /// The group.
     pub group_id: u32,
     /// How many rules or groups refer to it.
     pub ref_count: u32,
@@ -142,10 +142,10 @@ pub struct GroupStats {
     pub packet_count: u64,
     /// Bytes.
     pub byte_count: u64,
-    /// How long it has lived, whole seconds.
+    /// The time since its creation: whole seconds.
     #[serde(rename = "duration_sec")]
     pub duration_s: u32,
-    /// And the rest of a second.
+    /// The rest of this time in nanoseconds.
     #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
     /// Packets and bytes of each bucket.
@@ -161,7 +161,7 @@ pub struct GroupFeatures {
     pub types: u32,
     /// Bits of `ofp_group_capabilities`.
     pub capabilities: u32,
-    /// How many groups.
+    /// The maximum number of groups.
     pub max_groups: [u32; 4],
     /// Bit n: the action of type n is supported in it.
     pub actions: [u32; 4],
@@ -171,7 +171,7 @@ pub struct GroupFeatures {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeterStats {
-    /// Which.
+    /// The meter.
     pub meter_id: u32,
     /// How many rules refer to it.
     pub flow_count: u32,
@@ -179,10 +179,10 @@ pub struct MeterStats {
     pub packet_in_count: u64,
     /// Bytes in.
     pub byte_in_count: u64,
-    /// How long it has lived, whole seconds.
+    /// The time since its creation: whole seconds.
     #[serde(rename = "duration_sec")]
     pub duration_s: u32,
-    /// And the rest of a second.
+    /// The rest of this time in nanoseconds.
     #[serde(rename = "duration_nsec")]
     pub duration_ns: u32,
     /// Packets and bytes in each band.
@@ -194,15 +194,15 @@ pub struct MeterStats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeterFeatures {
-    /// How many meters.
+    /// The maximum number of meters.
     pub max_meter: u32,
     /// Bit n: band type n is supported.
     pub band_types: u32,
     /// Bits of `ofp_meter_flags`.
     pub capabilities: u32,
-    /// How many bands a meter may have.
+    /// The maximum number of bands of a meter.
     pub max_bands: u8,
-    /// How many colours.
+    /// The maximum number of colours.
     pub max_color: u8,
 }
 
@@ -210,7 +210,7 @@ pub struct MeterFeatures {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableFeatures {
-    /// Which.
+    /// The table.
     pub table_id: u8,
     /// Its name.
     pub name: String,
@@ -220,17 +220,17 @@ pub struct TableFeatures {
     pub metadata_write: u64,
     /// Bits of `ofp_table_config`.
     pub config: u32,
-    /// How many entries it holds.
+    /// Its size in entries.
     pub max_entries: u32,
-    /// What it can do, in order.
+    /// Its properties, in order.
     pub properties: Vec<TableProperty>,
 }
 
-/// What a table can do. The `u16` is the property's type: its odd neighbour is the same for the table-miss entry.
+/// A property of a table. The `u16` is its type. The next odd number is the same property for the table-miss entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TableProperty {
-    /// OFPTFPT_INSTRUCTIONS(_MISS): types of instructions, with an experimenter's number where the type is 0xffff.
+    /// OFPTFPT_INSTRUCTIONS(_MISS): types of instructions, with an experimenter's number if the type is 0xffff.
     Instructions {
         /// The property's type, 0 or 1.
         #[serde(rename = "type")]
@@ -243,7 +243,7 @@ pub enum TableProperty {
         /// The property's type, 2 or 3.
         #[serde(rename = "type")]
         kind: u16,
-        /// Tables that can be gone to.
+        /// Possible targets of goto-table.
         tables: Vec<u8>,
     },
     /// OFPTFPT_WRITE_ACTIONS(_MISS), OFPTFPT_APPLY_ACTIONS(_MISS): types of actions.
@@ -260,7 +260,7 @@ pub enum TableProperty {
         /// The property's type: 8, 10, 12 to 15.
         #[serde(rename = "type")]
         kind: u16,
-        /// The words, as they came.
+        /// The words, unchanged.
         oxm_ids: Vec<u32>,
     },
     /// OFPTFPT_EXPERIMENTER(_MISS).
@@ -268,20 +268,20 @@ pub enum TableProperty {
         /// The property's type, 0xfffe or 0xffff.
         #[serde(rename = "type")]
         kind: u16,
-        /// Whose.
+        /// The experimenter's number.
         experimenter: u32,
         /// The experimenter's own type.
         exp_type: u32,
-        /// What follows.
+        /// The experimenter's data.
         #[serde(with = "crate::hex")]
         data: Vec<u8>,
     },
-    /// Any other, kept whole.
+    /// Any other property, kept unchanged.
     Unknown {
         /// The property's type.
         #[serde(rename = "type")]
         kind: u16,
-        /// What follows its header.
+        /// The bytes after its header.
         #[serde(with = "crate::hex")]
         data: Vec<u8>,
     },
@@ -294,7 +294,7 @@ pub struct FeatureId {
     /// The type.
     #[serde(rename = "type")]
     pub kind: u16,
-    /// What an experimenter's type (0xffff) is followed by.
+    /// The experimenter's number, if the type is 0xffff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experimenter: Option<u32>,
 }

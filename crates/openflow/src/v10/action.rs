@@ -1,6 +1,6 @@
-//! Actions of 1.0 (5.2.4), and those of 1.3 that 1.0 can say.
+//! Actions of 1.0 (5.2.4), and those of 1.3 that 1.0 can express.
 //!
-//! Never says in 1.0 what would do something else to some packet: such an action is refused.
+//! Never changes the meaning: an action that would have another effect on some packet in 1.0 is refused.
 
 use flow::canonical::actions_raw;
 use flow::{Action, BadInput, Field, MacAddr, PortNo};
@@ -26,9 +26,9 @@ mod kind {
     pub const VENDOR: u16 = 0xffff;
 }
 
-/// The smallest action, and what every action's length is a multiple of.
+/// The length of the smallest action. Every length is a multiple of it.
 const UNIT: usize = 8;
-/// 1.3's type of an experimenter's action.
+/// The type of an experimenter action in 1.3.
 const OFPAT_EXPERIMENTER: u16 = 0xffff;
 /// OFPVID_PRESENT of 1.3.
 const VLAN_PRESENT: u128 = 0x1000;
@@ -40,7 +40,7 @@ pub(crate) fn read(body: Reader<'_>) -> Result<Vec<Action>, BadInput> {
     body.with_short(BAD_ACTION_LEN).list(read_action)
 }
 
-/// Judges actions to the end of `body`.
+/// Checks actions to the end of `body`.
 pub(crate) fn check(body: Reader<'_>) -> Result<(), BadInput> {
     let mut body = body.with_short(BAD_ACTION_LEN);
     while !body.is_empty() {
@@ -49,7 +49,7 @@ pub(crate) fn check(body: Reader<'_>) -> Result<(), BadInput> {
     Ok(())
 }
 
-/// Reads one action. Allocates only for a vendor's.
+/// Reads one action. Allocates only for a vendor action.
 pub(crate) fn read_action(body: &mut Reader<'_>) -> Result<Action, BadInput> {
     let start = body.offset();
     let mut part = body.item(2, UNIT)?;
@@ -99,8 +99,7 @@ pub(crate) fn read_action(body: &mut Reader<'_>) -> Result<Action, BadInput> {
     })
 }
 
-/// Writes actions. `untagged`: they are for packets that have no VLAN tag, so that pushing one is what 1.0 does when it sets
-/// the VLAN id.
+/// Writes actions. `untagged`: the packets have no VLAN tag. Then setting the VLAN id in 1.0 pushes one.
 pub(crate) fn write(actions: &[Action], untagged: bool, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     let mut translation = Translation::new(untagged);
     actions.iter().try_for_each(|action| translation.write(action, out))?;
@@ -112,7 +111,7 @@ pub(crate) fn write_one_output(port: PortNo, max_len: u16, out: &mut Writer<'_>)
     Translation::new(false).write_output(port, max_len, out)
 }
 
-/// Writes actions from their canonical bytes. Allocates nothing but an error's sentence.
+/// Writes actions from their canonical bytes. Allocates only the text of an error.
 pub(crate) fn write_from_canonical(
     actions: &[u8],
     untagged: bool,
@@ -128,7 +127,7 @@ pub(crate) fn write_from_canonical(
             continue;
         }
         if raw.kind == OFPAT_EXPERIMENTER {
-            // An experimenter's action is laid out as a vendor's is, so that it is not read at all.
+            // An experimenter action has the layout of a vendor action, so it is copied without reading it.
             translation.check_push()?;
             out.bytes(raw.bytes);
             continue;
@@ -139,10 +138,10 @@ pub(crate) fn write_from_canonical(
     translation.finish()
 }
 
-/// What the actions so far mean for the next one.
+/// The effect of the earlier actions on the translation of the next one.
 struct Translation {
     untagged: bool,
-    /// A push of a tag that the next action must fill.
+    /// A pushed tag whose id or priority the next action must set.
     pushed: bool,
     queue_id: Option<u32>,
 }
@@ -202,10 +201,10 @@ impl Translation {
         Ok(())
     }
 
-    /// An output behind 1.3's set-queue is 1.0's enqueue.
+    /// An output behind a set-queue of 1.3 is an enqueue in 1.0.
     fn write_output(&mut self, port: PortNo, max_len: u16, out: &mut Writer<'_>) -> Result<(), Unwritable> {
         match self.queue_id {
-            // What goes to the controller leaves by no queue.
+            // Output to the controller uses no queue.
             Some(queue_id) if port != PortNo::CONTROLLER => {
                 let is_one_port = port.0 <= PortNo::MAX.0 || port == PortNo::IN_PORT || port == PortNo::LOCAL;
                 if !is_one_port {
@@ -254,7 +253,7 @@ fn write_vendor(vendor: u32, body: &[u8], out: &mut Writer<'_>) -> Result<(), Un
     Ok(())
 }
 
-/// The set-field of 1.3 as the action that 1.0 has for the field.
+/// Writes a set-field of 1.3 as the action of 1.0 for that field.
 fn write_set_field(field: Field, value: u128, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     if value & !field.full_mask() != 0 {
         return Err(Unwritable::new(

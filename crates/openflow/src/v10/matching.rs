@@ -1,8 +1,8 @@
 //! `ofp_match` of 1.0 (5.2.3) ⇄ the fields of 1.3.
 //!
-//! 1.0 has twelve fields of fixed place, each wildcarded by a bit or, for IPv4 addresses, by a prefix. What their bits mean
-//! depends on `dl_type` and `nw_proto`: a field whose prerequisite is not there is ignored when read, as the specification
-//! says, and refused when written, since it would silently match more.
+//! Version 1.0 has twelve fields at fixed places, each with a wildcard bit or, for IPv4 addresses, a prefix. Their
+//! meaning depends on `dl_type` and `nw_proto`. A field without its prerequisite is ignored when it is read, as the
+//! specification requires. It is refused when it is written, because it would silently match more.
 
 use flow::canonical::{MatchWriter, UsualFields, match_tlvs};
 use flow::{BadInput, Field, Match, MatchEntry, PortNo};
@@ -26,7 +26,7 @@ mod wildcard {
     pub const NW_MASK: u32 = 0x3f;
     pub const DL_VLAN_PCP: u32 = 1 << 20;
     pub const NW_TOS: u32 = 1 << 21;
-    /// Everything, each prefix said as the 32 bits that it leaves out.
+    /// All wildcards. Each prefix is written as 32 ignored bits.
     pub const ALL: u32 = IN_PORT
         | DL_VLAN
         | DL_SRC
@@ -43,7 +43,7 @@ mod wildcard {
 
 /// OFP_VLAN_NONE: packets without a VLAN tag.
 const VLAN_NONE: u16 = 0xffff;
-/// OFPVID_PRESENT of 1.3: the bit of vlan_vid that says that there is a tag.
+/// OFPVID_PRESENT of 1.3: the bit of vlan_vid that is set if the packet has a tag.
 const VLAN_PRESENT: u128 = 0x1000;
 /// The bits of a VLAN id.
 const VLAN_ID: u16 = 0x0fff;
@@ -54,7 +54,7 @@ const PROTO_TCP: u8 = 6;
 const PROTO_UDP: u8 = 17;
 const PROTO_SCTP: u8 = 132;
 
-/// The structure as it lies on the wire.
+/// The structure on the wire.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WireMatch {
     wildcards: u32,
@@ -73,7 +73,7 @@ pub(crate) struct WireMatch {
 }
 
 impl WireMatch {
-    /// Reads a match. What no packet can have is read as switches read it.
+    /// Reads a match. Impossible values are read as switches read them.
     pub(crate) fn read(body: &mut Reader<'_>) -> Result<WireMatch, BadInput> {
         let wildcards = body.u32("wildcards")?;
         let in_port = body.u16("in_port")?;
@@ -105,7 +105,7 @@ impl WireMatch {
         })
     }
 
-    /// The structure's 40 bytes, put together in one piece: every flow mod of 1.0 has one.
+    /// The structure's 40 bytes, made in one step, because every flow mod of 1.0 has one.
     fn to_bytes(self) -> [u8; 40] {
         let mut bytes = [0; 40];
         bytes[0..4].copy_from_slice(&self.wildcards.to_be_bytes());
@@ -129,13 +129,13 @@ impl WireMatch {
         self.wildcards & bit == 0
     }
 
-    /// The transport protocol, if the match is of IPv4 and says it.
+    /// The transport protocol, if the match is for IPv4 and has it.
     fn ipv4_proto(&self) -> Option<u8> {
         let is_ipv4 = self.has(wildcard::DL_TYPE) && self.dl_type == ETH_IPV4;
         if is_ipv4 && self.has(wildcard::NW_PROTO) { Some(self.nw_proto) } else { None }
     }
 
-    /// Says each field that it means, with its mask if there is one, in the order of the fields' numbers.
+    /// Calls `field` for each field of the match, with its mask if there is one, in the order of the fields' numbers.
     fn say(&self, mut field: impl FnMut(Field, u128, Option<u128>)) {
         if self.has(wildcard::IN_PORT) {
             field(Field::InPort, PortNo::from_v10(self.in_port).0.into(), None);
@@ -161,7 +161,7 @@ impl WireMatch {
     fn say_vlan(&self, field: &mut impl FnMut(Field, u128, Option<u128>)) {
         let (has_vid, has_pcp) = (self.has(wildcard::DL_VLAN), self.has(wildcard::DL_VLAN_PCP));
         if has_vid && self.dl_vlan == VLAN_NONE {
-            // A priority beside it could match nothing: switches ignore it, and so does this.
+            // A priority together with "no tag" could match nothing. Switches ignore it, and so does this.
             return field(Field::VlanVid, 0, None);
         }
         if has_vid {
@@ -191,7 +191,7 @@ impl WireMatch {
             Some(PROTO_ICMP) => (Field::Icmpv4Type, Field::Icmpv4Code),
             _ => return,
         };
-        // Types and codes of ICMP have 8 bits: of what is said in 16, switches look at the lower ones.
+        // Types and codes of ICMP have 8 bits. Of the 16 bits here, switches use the lower ones.
         let counts = if proto == Some(PROTO_ICMP) { 0xff } else { u16::MAX };
         if self.has(wildcard::TP_SRC) {
             field(src, (self.tp_src & counts).into(), None);
@@ -216,7 +216,7 @@ impl WireMatch {
         shift: u32,
         field: &mut impl FnMut(Field, u128, Option<u128>),
     ) {
-        // How many low bits do not count; 32 and more: none of them does.
+        // The number of ignored low bits; from 32 on, all are ignored.
         match self.wildcards >> shift & wildcard::NW_MASK {
             0 => field(which, address.into(), None),
             bits @ 1..=31 => {
@@ -259,8 +259,8 @@ pub(crate) fn write(matching: &Match, out: &mut Writer<'_>) -> Result<(), Unwrit
     Ok(())
 }
 
-/// Writes a match from canonical TLVs. Allocates nothing but an error's sentence. Says whether the match is of packets that
-/// have no VLAN tag, on which it depends what actions of 1.0 can say.
+/// Writes a match from canonical TLVs. Allocates only the text of an error. Returns whether the match is for packets
+/// without a VLAN tag, which decides what actions of 1.0 can express.
 pub(crate) fn write_from_canonical(tlvs: &[u8], out: &mut Writer<'_>) -> Result<bool, Unwritable> {
     if let Some(wire) = of_usual_fields(tlvs) {
         out.bytes(&wire.to_bytes());
@@ -280,7 +280,7 @@ pub(crate) fn write_from_canonical(tlvs: &[u8], out: &mut Writer<'_>) -> Result<
     Ok(wire.has(wildcard::DL_VLAN) && wire.dl_vlan == VLAN_NONE)
 }
 
-/// The match, if it is of those fields alone that the rules of most apps have. It is what the general way makes of them.
+/// The match, if it has only the usual fields of rules. The result equals that of the general path.
 #[inline]
 fn of_usual_fields(tlvs: &[u8]) -> Option<WireMatch> {
     let UsualFields { in_port, eth_dst, eth_src, eth_type } = UsualFields::read(tlvs)?;
@@ -299,8 +299,8 @@ fn of_usual_fields(tlvs: &[u8]) -> Option<WireMatch> {
     })
 }
 
-/// Whether a flow mod of 1.0, header and all, leaves no field of its match open, whatever kind of packet it is of. Open vSwitch goes by
-/// these bits, and not by what they mean.
+/// Whether the match of a flow mod of 1.0 has no wildcard bits, whatever kind of packet it is for. `flow_mod` includes
+/// the header. Open vSwitch uses these bits, not their meaning.
 pub fn has_no_wildcards(flow_mod: &[u8]) -> bool {
     /// Every bit of `ofp_flow_wildcards`.
     const ANY: u32 = (1 << 22) - 1;
@@ -308,7 +308,7 @@ pub fn has_no_wildcards(flow_mod: &[u8]) -> bool {
     wildcards.is_some_and(|bits| u32::from_be_bytes(*bits) & ANY == 0)
 }
 
-/// Whether a match is of packets that have no VLAN tag.
+/// Whether a match is for packets without a VLAN tag.
 pub(crate) fn is_untagged(matching: &Match) -> bool {
     matching.get(Field::VlanVid).is_some_and(|(value, mask)| value == 0 && mask & VLAN_PRESENT != 0)
 }
@@ -317,11 +317,11 @@ fn unknown_field(header: u32) -> Unwritable {
     Unwritable::new("oxm_field", format!("OpenFlow 1.0 has no field 0x{header:08x}"))
 }
 
-/// A 1.0 match being put together from fields in any order.
+/// A 1.0 match under construction, from fields in any order.
 struct Wanted {
     wire: WireMatch,
     vlan_vid: Option<(u128, u128)>,
-    /// The fields that make sense only of IPv4, of ARP and of one transport protocol, as far as there are any.
+    /// One field each that needs IPv4, ARP, or a transport protocol, if there is one.
     of_ipv4: Option<Field>,
     of_arp: Option<Field>,
     of_transport: Option<(Field, u8)>,
@@ -334,7 +334,7 @@ impl Wanted {
         Wanted { wire, vlan_vid: None, of_ipv4: None, of_arp: None, of_transport: None }
     }
 
-    /// Adds a field. A mask of zeros says nothing, so that the field is left out.
+    /// Adds a field. A field with a mask of zeros has no effect and is left out.
     #[inline]
     fn field(&mut self, field: Field, value: u128, mask: Option<u128>) -> Result<(), Unwritable> {
         let mask = mask.unwrap_or(field.full_mask());
@@ -356,7 +356,7 @@ impl Wanted {
     #[inline]
     fn exact(&mut self, field: Field, value: u128) -> Result<(), Unwritable> {
         let wire = &mut self.wire;
-        // A value never has more bits than its field, so that the narrowing below loses none.
+        // A value never has more bits than its field, so the conversions below lose none.
         let octets = value.to_be_bytes();
         let [.., high, low] = octets;
         let [.., a, b, c, d, e, f] = octets;
@@ -457,7 +457,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// Checks what hangs on other fields, now that all are there.
+    /// Checks the dependencies between fields, after all were added.
     #[inline]
     fn finish(mut self) -> Result<WireMatch, Unwritable> {
         self.vlan()?;
@@ -481,7 +481,7 @@ impl Wanted {
         Ok(self.wire)
     }
 
-    /// What 1.0 can say of VLANs: no tag, one id, or any tag of one priority.
+    /// What 1.0 can express about VLANs: no tag, one id, or any tag of one priority.
     fn vlan(&mut self) -> Result<(), Unwritable> {
         let wire = &mut self.wire;
         let has_pcp = wire.has(wildcard::DL_VLAN_PCP);
@@ -495,7 +495,7 @@ impl Wanted {
         }
         if value & VLAN_PRESENT == 0 {
             wire.dl_vlan = VLAN_NONE;
-            // A priority is not looked at then, and leaving it open would make an exact match one that is not.
+            // The priority is ignored then. A wildcard for it would make an exact match inexact.
             wire.wildcards &= !wildcard::DL_VLAN_PCP;
         } else if mask == Field::VlanVid.full_mask() {
             let [.., high, low] = value.to_be_bytes();

@@ -1,7 +1,7 @@
-//! The bytes of OpenFlow 1.0 (wire 0x01), read into and written from the words of 1.3.
+//! The bytes of OpenFlow 1.0 (wire 0x01), converted to and from the types of 1.3.
 //!
-//! What 1.3 says otherwise is translated where it means the same, and refused with a reason where it does not.
-//! Never reads a header, a hello or an error: those are alike in every version and read before.
+//! If 1.3 expresses the same in another form, it is translated. Otherwise it is refused with a reason. Never reads a
+//! header, a hello or an error: these are the same in every version and are read before.
 
 pub(crate) mod action;
 pub(crate) mod matching;
@@ -50,7 +50,7 @@ pub(crate) mod kind {
     pub const QUEUE_GET_CONFIG_REPLY: u8 = 21;
 }
 
-/// The type of a message, or `None` for those that only 1.3 has.
+/// The type of a message, or `None` for a message that exists only in 1.3.
 pub(crate) const fn type_number(body: &Body) -> Option<u8> {
     Some(match body {
         Body::Hello(_) => crate::decode::TYPE_HELLO,
@@ -81,7 +81,7 @@ pub(crate) const fn type_number(body: &Body) -> Option<u8> {
     })
 }
 
-/// Reads what follows the header of a message of this type.
+/// Reads the body of a message of this type.
 pub(crate) fn read(kind: u8, mut body: Reader<'_>) -> Result<Body, BadInput> {
     Ok(match kind {
         kind::ECHO_REQUEST => Body::EchoRequest(body.rest().to_vec()),
@@ -108,7 +108,7 @@ pub(crate) fn read(kind: u8, mut body: Reader<'_>) -> Result<Body, BadInput> {
     })
 }
 
-/// Writes what follows the header of a message that has a type in 1.0.
+/// Writes the body of a message that has a type in 1.0.
 pub(crate) fn write(body: &Body, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     match body {
         Body::Hello(_) | Body::Error(_) => {}
@@ -129,7 +129,7 @@ pub(crate) fn write(body: &Body, out: &mut Writer<'_>) -> Result<(), Unwritable>
         Body::MultipartReply(reply) => return stats_message::write_reply(reply, out),
         Body::QueueGetConfigRequest(request) => return queue::write_request(request, out),
         Body::QueueGetConfigReply(reply) => return queue::write_reply(reply, out),
-        // These have no type in 1.0, so that nobody comes here with them.
+        // These have no type in 1.0, so they never arrive here.
         Body::GroupMod(_) | Body::TableMod(_) | Body::MeterMod(_) => {}
         Body::RoleRequest(_) | Body::RoleReply(_) => {}
         Body::GetAsyncRequest | Body::GetAsyncReply(_) | Body::SetAsync(_) => {}
@@ -152,20 +152,20 @@ fn write_vendor(message: &Experimenter, out: &mut Writer<'_>) -> Result<(), Unwr
     Ok(())
 }
 
-/// Appends `ofp_match` of 1.0, 40 bytes, from a match's canonical TLVs. Allocates nothing but an error's sentence.
+/// Appends `ofp_match` of 1.0, 40 bytes, from a match's canonical TLVs. Allocates only the text of an error.
 ///
 /// # Errors
-/// What 1.0 cannot say: a field that it does not have, a mask that is no prefix, a field without its prerequisite. Nothing is
-/// appended then.
+/// 1.0 cannot express the match: an unknown field, a mask that is not a prefix, or a field without its prerequisite.
+/// Nothing is appended then.
 pub fn write_match_from_canonical(tlvs: &[u8], out: &mut Vec<u8>) -> Result<(), Unwritable> {
     all_or_nothing(out, |out| matching::write_from_canonical(tlvs, out).map(|_| ()))
 }
 
-/// Appends actions of 1.0 from canonical instructions. `untagged`: the rule is for packets that have no VLAN tag; only then can
-/// a push of one be said. Allocates nothing but an error's sentence.
+/// Appends actions of 1.0 from canonical instructions. `untagged`: the rule is for packets without a VLAN tag; only
+/// then can 1.0 express a push. Allocates only the text of an error.
 ///
 /// # Errors
-/// What 1.0 cannot say: any instruction but one apply-actions, and actions that it does not have. Nothing is appended then.
+/// 1.0 cannot express the instructions: anything but one apply-actions, or an unknown action. Nothing is appended then.
 pub fn write_instructions_from_canonical(
     instructions: &[u8],
     untagged: bool,
@@ -177,7 +177,7 @@ pub fn write_instructions_from_canonical(
 /// Appends actions of 1.0 from canonical actions, under the same conditions.
 ///
 /// # Errors
-/// Actions that 1.0 does not have. Nothing is appended then.
+/// An action that 1.0 cannot express. Nothing is appended then.
 pub fn write_actions_from_canonical(
     actions: &[u8],
     untagged: bool,
@@ -186,7 +186,7 @@ pub fn write_actions_from_canonical(
     all_or_nothing(out, |out| action::write_from_canonical(actions, untagged, out))
 }
 
-/// A port in 1.0's 16 bits.
+/// Converts a port to the 16 bits of 1.0.
 #[inline]
 fn port_number(port: PortNo, what: &'static str) -> Result<u16, Unwritable> {
     port.to_v10().ok_or_else(|| {

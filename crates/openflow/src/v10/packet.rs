@@ -8,7 +8,7 @@ use crate::message::{PacketIn, PacketOut};
 use crate::v13::RawPacketOut;
 use crate::wire::{Reader, Writer};
 
-/// The cookie of a packet-in of 1.0, which does not say it.
+/// The cookie for a packet-in of 1.0, which has none.
 pub(crate) const NO_COOKIE: u64 = u64::MAX;
 
 pub(super) fn read_packet_in(mut body: Reader<'_>) -> Result<PacketIn, BadInput> {
@@ -28,7 +28,7 @@ pub(super) fn read_packet_in(mut body: Reader<'_>) -> Result<PacketIn, BadInput>
     })
 }
 
-/// The table, the cookie and metadata other than the port have no place in 1.0 and are left out.
+/// Leaves out the table, the cookie and metadata except the port, which 1.0 has no place for.
 pub(super) fn write_packet_in(packet: &PacketIn, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     let in_port = packet.matching.get(Field::InPort).and_then(|(port, _)| u32::try_from(port).ok());
     let Some(in_port) = in_port.map(PortNo) else {
@@ -64,7 +64,7 @@ pub(super) fn write_packet_out(packet: &PacketOut, out: &mut Writer<'_>) -> Resu
     })
 }
 
-/// Writes a packet-out with the actions that `write_actions` writes.
+/// Writes a packet-out. `write_actions` writes its actions.
 pub(crate) fn write_packet_out_with(
     buffer_id: u32,
     in_port: PortNo,

@@ -26,7 +26,7 @@ pub(super) fn read_port(body: &mut Reader<'_>) -> Result<Port, BadInput> {
     })
 }
 
-/// The rates have no place in 1.0 and are left out.
+/// Leaves out the rates, which 1.0 has no place for.
 pub(super) fn write_port(port: &Port, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     out.u16(port_number(port.port_no, "port_no")?)
         .bytes(&port.hw_addr.0)

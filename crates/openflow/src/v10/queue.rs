@@ -9,7 +9,7 @@ use crate::queue_property::{read_property, write_property};
 use crate::version::Version;
 use crate::wire::{Reader, Writer};
 
-/// A queue without properties.
+/// The length of a queue without properties.
 const QUEUE_LEN: usize = 8;
 
 pub(super) fn read_request(mut body: Reader<'_>) -> Result<QueueGetConfigRequest, BadInput> {

@@ -1,6 +1,6 @@
 //! Flow mod and flow removed of 1.0 (5.3.3 and 5.4.3).
 //!
-//! A rule of 1.0 has actions and no instructions: they are read as one apply-actions, and only that can be written.
+//! A rule of 1.0 has actions instead of instructions. They are read as one apply-actions, and only that can be written.
 
 use flow::canonical::instructions_raw;
 use flow::{BadInput, Instruction, Match, PortNo};
@@ -20,7 +20,7 @@ const fn is_delete(command: u8) -> bool {
     matches!(command, FLOW_DELETE | FLOW_DELETE_STRICT)
 }
 
-/// Reads what lies between the match and the actions.
+/// Reads the fields between the match and the actions.
 pub(crate) fn read_flow_mod_fields(body: &mut Reader<'_>) -> Result<FlowModFields, BadInput> {
     let start = body.offset();
     let cookie = body.u64("cookie")?;
@@ -54,13 +54,13 @@ pub(super) fn read_flow_mod(mut body: Reader<'_>) -> Result<FlowMod, BadInput> {
     Ok(fields.with(matching, read_instructions(body)?))
 }
 
-/// Reads actions to the end of `body` as what they are in 1.3: one apply-actions, or nothing if there are none.
+/// Reads actions to the end of `body` as instructions of 1.3: one apply-actions, or none if there are no actions.
 pub(super) fn read_instructions(body: Reader<'_>) -> Result<Vec<Instruction>, BadInput> {
     let actions = action::read(body)?;
     Ok(if actions.is_empty() { Vec::new() } else { vec![Instruction::ApplyActions(actions)] })
 }
 
-/// Writes what lies between the match and the actions. The flags are 1.0's.
+/// Writes the fields between the match and the actions. The flags are those of 1.0.
 #[inline]
 pub(crate) fn write_flow_mod_fields(fields: &FlowModFields, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     let delete = is_delete(fields.command);
@@ -71,7 +71,7 @@ pub(crate) fn write_flow_mod_fields(fields: &FlowModFields, out: &mut Writer<'_>
         let why = format!("OpenFlow 1.0 has one table, 0, and cannot name table {}", fields.table_id);
         return Err(Unwritable::new("table_id", why));
     }
-    // 1.3 ignores the mask of an add, and the restrictions of whatever is no delete.
+    // 1.3 ignores the mask of an add, and the restrictions of commands other than delete.
     if fields.cookie_mask != 0 && fields.command != FLOW_ADD {
         return Err(Unwritable::new("cookie_mask", "OpenFlow 1.0 cannot choose rules by their cookie"));
     }
@@ -86,7 +86,7 @@ pub(crate) fn write_flow_mod_fields(fields: &FlowModFields, out: &mut Writer<'_>
         Err(refused) if delete => return Err(refused),
         number => number.unwrap_or(u16::MAX),
     };
-    // Put together in one piece: this is on the path of every flow mod.
+    // Made in one step, because this is on the path of every flow mod.
     let mut bytes = [0; 24];
     bytes[0..8].copy_from_slice(&fields.cookie.to_be_bytes());
     bytes[8..10].copy_from_slice(&u16::from(fields.command).to_be_bytes());
@@ -129,7 +129,7 @@ pub(super) fn write_instructions(
     }
 }
 
-/// Writes the actions of canonical instructions. Allocates nothing but an error's sentence.
+/// Writes the actions of canonical instructions. Allocates only the text of an error.
 #[inline]
 pub(crate) fn write_instructions_from_canonical(
     instructions: &[u8],
@@ -151,7 +151,7 @@ pub(crate) fn write_instructions_from_canonical(
     Ok(())
 }
 
-/// The port and the controller's share, if the instructions are what those of most rules are: one apply-actions of one output.
+/// The port and `max_len`, if the instructions are one apply-actions with one output, as in most rules.
 fn one_output(instructions: &[u8]) -> Option<(PortNo, u16)> {
     const APPLY_OUTPUT: ([u8; 4], [u8; 4]) = ([0, 4, 0, 24], [0, 0, 0, 16]);
     let bytes: &[u8; 24] = instructions.try_into().ok()?;
@@ -171,7 +171,7 @@ pub(super) fn read_flow_removed(mut body: Reader<'_>) -> Result<FlowRemoved, Bad
     Ok(FlowRemoved { matching, ..removed })
 }
 
-/// Reads what lies behind the match, which is left empty.
+/// Reads the fields after the match. The match stays empty.
 pub(crate) fn read_flow_removed_counters(body: &mut Reader<'_>) -> Result<FlowRemoved, BadInput> {
     let cookie = body.u64("cookie")?;
     let priority = body.u16("priority")?;
@@ -195,7 +195,7 @@ pub(crate) fn read_flow_removed_counters(body: &mut Reader<'_>) -> Result<FlowRe
     })
 }
 
-/// The table and the hard time-out have no place in 1.0 and are left out.
+/// Leaves out the table and the hard time-out, which 1.0 has no place for.
 pub(super) fn write_flow_removed(removed: &FlowRemoved, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     matching::write(&removed.matching, out)?;
     out.u64(removed.cookie).u16(removed.priority).u8(removed.reason).zeros(1);

@@ -1,4 +1,4 @@
-//! What switches of 1.0 count: flow entries, tables, ports, queues (5.3.5).
+//! Statistics of 1.0: flow entries, tables, ports, queues (5.3.5).
 
 use flow::BadInput;
 
@@ -7,7 +7,7 @@ use crate::error::Unwritable;
 use crate::message::{AggregateStats, FlowStats, PortStats, QueueStats, TableStats};
 use crate::wire::{Reader, Writer};
 
-/// A flow entry without its actions.
+/// The length of a flow entry without its actions.
 const FLOW_LEN: usize = 88;
 /// OFP_MAX_TABLE_NAME_LEN.
 const TABLE_NAME_LEN: usize = 32;
@@ -38,7 +38,7 @@ pub(super) fn read_flow(body: &mut Reader<'_>) -> Result<FlowStats, BadInput> {
     })
 }
 
-/// The flags have no place in 1.0 and are left out.
+/// Leaves out the flags, which 1.0 has no place for.
 pub(super) fn write_flow(flow: &FlowStats, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     let length = out.length_after(0);
     out.zeros(2).u8(flow.table_id).zeros(1);

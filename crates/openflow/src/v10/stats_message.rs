@@ -1,4 +1,4 @@
-//! Statistics requests and replies of 1.0 (5.3.5): which body follows which type.
+//! Statistics requests and replies of 1.0 (5.3.5): the body for each type.
 
 use flow::{BadInput, PortNo};
 
@@ -55,7 +55,7 @@ pub(super) fn read_request(mut body: Reader<'_>) -> Result<MultipartRequest, Bad
     Ok(MultipartRequest { flags, body: what })
 }
 
-/// 1.0 asks for the queues of every port with OFPP_ALL, where 1.3 has ANY.
+/// 1.0 requests the queues of every port with OFPP_ALL, 1.3 with ANY.
 fn any_for_all(port: PortNo) -> PortNo {
     if port == PortNo::ALL { PortNo::ANY } else { port }
 }

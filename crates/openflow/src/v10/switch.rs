@@ -1,4 +1,4 @@
-//! The features of a switch of 1.0 (5.3.1), its ports among them.
+//! The features of a switch of 1.0 (5.3.1), including its ports.
 
 use flow::{BadInput, DatapathId};
 

@@ -1,7 +1,7 @@
-//! Matches, actions and instructions of 1.3 judged where they lie.
+//! Checks matches, actions and instructions of 1.3 in place.
 //!
-//! Says the same as [`flow::canonical`]'s readers, and allocates nothing where there is nothing to complain of (except for a
-//! set-field of a field that 1.3 does not have).
+//! The results equal those of the readers in [`flow::canonical`]. For valid bytes it allocates nothing, except for a
+//! set-field of a field that 1.3 does not define.
 
 use flow::canonical::{
     MAX_UNKNOWN_FIELDS, RawActions, Tlv, actions_raw, instructions_raw, match_tlvs, read_instructions,
@@ -12,14 +12,14 @@ use flow::{BadInput, Field};
 
 /// OFPXMC_EXPERIMENTER: the payload begins with the experimenter's number.
 const CLASS_EXPERIMENTER: u16 = 0xffff;
-/// An experimenter's action or instruction, which is kept whole whatever is in it.
+/// The type of an experimenter action or instruction, which is kept unchanged.
 const EXPERIMENTER: u16 = 0xffff;
 
-/// Judges a run of TLVs that begins `offset` bytes into the message, and gives the value of one field in it.
+/// Checks a sequence of TLVs that begins `offset` bytes into the message. Returns the value of one field in it.
 pub(crate) fn check_match(tlvs: &[u8], offset: usize, wanted: Field) -> Result<Option<u128>, BadInput> {
     match find_in_well_formed(tlvs, wanted) {
         Some(value) => Ok(value),
-        // The reader knows what to say of it.
+        // The reader makes the error.
         None => {
             let matching = read_match(tlvs).map_err(|refused| refused.shifted(offset))?;
             Ok(matching.get(wanted).map(|(value, _)| value))
@@ -27,7 +27,7 @@ pub(crate) fn check_match(tlvs: &[u8], offset: usize, wanted: Field) -> Result<O
     }
 }
 
-/// The value of a field, if it is there, in a run in which nothing is wrong; `None` if something is.
+/// The value of a field, if it is present, in a valid sequence; `None` if the sequence is invalid.
 fn find_in_well_formed(tlvs: &[u8], wanted: Field) -> Option<Option<u128>> {
     let (mut found, mut known, mut unknown) = (None, 0u64, 0);
     for tlv in match_tlvs(tlvs) {
@@ -61,7 +61,7 @@ fn well_formed_value(tlv: &Tlv<'_>) -> Option<u128> {
     fits.then_some(value)
 }
 
-/// Whether a field outside OPENFLOW_BASIC stands before this one in the run, too.
+/// Whether the same field outside OPENFLOW_BASIC also appears earlier in the sequence.
 fn is_there_before(tlvs: &[u8], tlv: &Tlv<'_>) -> bool {
     let is_experimenter = tlv.class() == CLASS_EXPERIMENTER;
     let before = match_tlvs(tlvs).map_while(Result::ok).take_while(|other| other.offset < tlv.offset);
@@ -71,7 +71,7 @@ fn is_there_before(tlvs: &[u8], tlv: &Tlv<'_>) -> bool {
     })
 }
 
-/// Judges a list of actions that begins `offset` bytes into the message.
+/// Checks a list of actions that begins `offset` bytes into the message.
 pub(crate) fn check_actions(actions: &[u8], offset: usize) -> Result<(), BadInput> {
     check_each_action(actions_raw(actions)).map_err(|refused| refused.shifted(offset))
 }
@@ -83,7 +83,7 @@ fn check_each_action(mut actions: RawActions<'_>) -> Result<(), BadInput> {
     })
 }
 
-/// Judges a list of instructions that begins `offset` bytes into the message.
+/// Checks a list of instructions that begins `offset` bytes into the message.
 pub(crate) fn check_instructions(instructions: &[u8], offset: usize) -> Result<(), BadInput> {
     let mut seen = 0u8;
     for raw in instructions_raw(instructions) {
@@ -93,7 +93,7 @@ pub(crate) fn check_instructions(instructions: &[u8], offset: usize) -> Result<(
         } else if raw.kind != EXPERIMENTER {
             raw.read().map_err(|refused| refused.shifted(offset))?;
         }
-        // Types 1 to 6 may be there once; an experimenter's as often as it likes.
+        // Types 1 to 6 may appear once; experimenter instructions may repeat.
         let bit = 1u8.checked_shl(raw.kind.into()).unwrap_or(0);
         if seen & bit != 0 {
             return read_instructions(instructions).map(|_| ()).map_err(|refused| refused.shifted(offset));

@@ -9,9 +9,9 @@ use crate::wire::{Reader, Writer};
 
 /// OFPGC_DELETE, the highest command.
 const LAST_COMMAND: u16 = 2;
-/// A bucket without actions.
+/// The length of a bucket without actions.
 const BUCKET_LEN: usize = 16;
-/// A description without buckets.
+/// The length of a description without buckets.
 const DESC_LEN: usize = 8;
 
 pub(super) fn read_group_mod(mut body: Reader<'_>) -> Result<GroupMod, BadInput> {

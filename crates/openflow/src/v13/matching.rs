@@ -1,6 +1,6 @@
-//! `ofp_match` (1.3.5, 7.2.3): the header and the padding around a run of OXM TLVs.
+//! `ofp_match` (1.3.5, 7.2.3): the header and the padding around a sequence of OXM TLVs.
 //!
-//! What the TLVs say is read and written by [`flow::canonical`].
+//! [`flow::canonical`] reads and writes the TLVs.
 
 use flow::canonical::{self, read_match};
 use flow::{BadInput, Match};
@@ -10,10 +10,10 @@ use crate::wire::{Reader, Writer};
 
 /// OFPMT_OXM, the only type of match that 1.3 still has.
 const OXM: u16 = 1;
-/// The type and the length before the first TLV.
+/// The length of the type and length fields before the first TLV.
 const MATCH_HEADER_LEN: usize = 4;
 
-/// Takes a match with its header and its padding; gives its TLVs, and where they begin in the message.
+/// Reads a match with header and padding. Returns its TLVs and their offset in the message.
 pub(crate) fn take_tlvs<'a>(body: &mut Reader<'a>) -> Result<(&'a [u8], usize), BadInput> {
     let start = body.offset();
     let mut part = body.clone().with_short(BAD_MATCH_LEN);
@@ -44,7 +44,7 @@ pub(crate) fn write(matching: &Match, out: &mut Writer<'_>) -> Result<(), Unwrit
     write_with(out, |bytes| canonical::write_match(matching, bytes))
 }
 
-/// Writes a match from its TLVs, which are taken as they are.
+/// Writes a match from its TLVs, unchanged.
 pub(crate) fn write_tlvs(tlvs: &[u8], out: &mut Writer<'_>) -> Result<(), Unwritable> {
     write_with(out, |bytes| bytes.extend_from_slice(tlvs))
 }

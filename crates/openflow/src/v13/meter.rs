@@ -8,9 +8,9 @@ use crate::wire::{Reader, Writer};
 
 /// OFPMC_DELETE, the highest command.
 const LAST_COMMAND: u16 = 2;
-/// What every band begins with: type, length, rate, burst size.
+/// The length of the fields at the start of every band: type, length, rate, burst size.
 const BAND_HEADER_LEN: usize = 12;
-/// A configuration without bands.
+/// The length of a configuration without bands.
 const CONFIG_LEN: usize = 8;
 
 /// `ofp_meter_band_type`.

@@ -1,6 +1,6 @@
-//! The bytes of OpenFlow 1.3 (wire 0x04), by the structures of 1.3.5.
+//! The bytes of OpenFlow 1.3 (wire 0x04), with the structures of 1.3.5.
 //!
-//! Never reads a header, a hello or an error: those are alike in every version and read before.
+//! Never reads a header, a hello or an error: these are the same in every version and are read before.
 
 pub(crate) mod check;
 mod group;
@@ -59,7 +59,7 @@ pub(crate) mod kind {
     pub const METER_MOD: u8 = 29;
 }
 
-/// The type of a message; 1.3 has all of them.
+/// The type of a message. 1.3 has all types.
 pub(crate) const fn type_number(body: &Body) -> u8 {
     match body {
         Body::Hello(_) => crate::decode::TYPE_HELLO,
@@ -95,7 +95,7 @@ pub(crate) const fn type_number(body: &Body) -> u8 {
     }
 }
 
-/// Reads what follows the header of a message of this type.
+/// Reads the body of a message of this type.
 pub(crate) fn read(kind: u8, mut body: Reader<'_>) -> Result<Body, BadInput> {
     Ok(match kind {
         kind::ECHO_REQUEST => Body::EchoRequest(body.rest().to_vec()),
@@ -130,7 +130,7 @@ pub(crate) fn read(kind: u8, mut body: Reader<'_>) -> Result<Body, BadInput> {
     })
 }
 
-/// Writes what follows the header.
+/// Writes the body of a message.
 pub(crate) fn write(body: &Body, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     match body {
         Body::Hello(_) | Body::Error(_) => {}

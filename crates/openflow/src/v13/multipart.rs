@@ -1,4 +1,4 @@
-//! Multipart requests and replies of 1.3 (1.3.5, 7.3.5): which body follows which type.
+//! Multipart requests and replies of 1.3 (1.3.5, 7.3.5): the body for each type.
 
 use flow::{BadInput, PortNo};
 
@@ -180,7 +180,7 @@ fn write_each<T>(
     items.iter().try_for_each(|item| write(item, out))
 }
 
-/// One number and four bytes of padding: what asks for one port, group or meter.
+/// Reads one number and four bytes of padding: a request for one port, group or meter.
 fn read_number(body: &mut Reader<'_>, field: &'static str) -> Result<u32, BadInput> {
     let number = body.u32(field)?;
     body.skip(4)?;

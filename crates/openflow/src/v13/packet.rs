@@ -8,7 +8,7 @@ use crate::error::Unwritable;
 use crate::message::{PacketIn, PacketOut};
 use crate::wire::{Reader, Writer};
 
-/// A packet-in with its match and its data where they lie.
+/// A packet-in with match and data in place.
 pub(crate) struct RawPacketIn<'a> {
     pub buffer_id: u32,
     pub total_len: u16,
@@ -16,7 +16,7 @@ pub(crate) struct RawPacketIn<'a> {
     pub table_id: u8,
     pub cookie: u64,
     pub tlvs: &'a [u8],
-    /// Where the TLVs begin in the message.
+    /// The offset of the TLVs in the message.
     pub tlvs_offset: usize,
     pub data: &'a [u8],
 }
@@ -52,12 +52,12 @@ pub(super) fn write_packet_in(packet: &PacketIn, out: &mut Writer<'_>) -> Result
     Ok(())
 }
 
-/// A packet-out with its actions and its data where they lie.
+/// A packet-out with actions and data in place.
 pub(crate) struct RawPacketOut<'a> {
     pub buffer_id: u32,
     pub in_port: PortNo,
     pub actions: &'a [u8],
-    /// Where the actions begin in the message.
+    /// The offset of the actions in the message.
     pub actions_offset: usize,
     pub data: &'a [u8],
 }
@@ -88,7 +88,7 @@ pub(super) fn write_packet_out(packet: &PacketOut, out: &mut Writer<'_>) -> Resu
     })
 }
 
-/// Writes a packet-out with the actions that `write_actions` writes.
+/// Writes a packet-out. `write_actions` writes its actions.
 pub(crate) fn write_packet_out_with(
     buffer_id: u32,
     in_port: PortNo,

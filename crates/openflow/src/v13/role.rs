@@ -6,7 +6,7 @@ use crate::error::{BAD_ROLE, Unwritable, bad};
 use crate::message::{AsyncConfig, ROLE_SLAVE, Role};
 use crate::wire::{Reader, Writer};
 
-/// A request must be for a role that there is; a switch may answer with one that nobody has heard of.
+/// Reads a role request. Its role must exist, while a reply may have an unknown role.
 pub(super) fn read_role_request(body: Reader<'_>) -> Result<Role, BadInput> {
     let offset = body.offset();
     let role = read_role(body)?;

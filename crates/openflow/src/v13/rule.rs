@@ -77,7 +77,7 @@ pub(super) fn read_flow_removed(mut body: Reader<'_>) -> Result<FlowRemoved, Bad
     Ok(FlowRemoved { matching, ..removed })
 }
 
-/// Reads what lies before the match, which is left empty.
+/// Reads the fields before the match. The match stays empty.
 pub(crate) fn read_flow_removed_counters(body: &mut Reader<'_>) -> Result<FlowRemoved, BadInput> {
     let cookie = body.u64("cookie")?;
     let priority = body.u16("priority")?;

@@ -1,4 +1,4 @@
-//! What switches of 1.3 count: flow entries, tables, ports, queues, groups, meters (1.3.5, 7.3.5).
+//! Statistics of 1.3: flow entries, tables, ports, queues, groups, meters (1.3.5, 7.3.5).
 
 use flow::canonical::write_instructions;
 use flow::{BadInput, PortNo};
@@ -8,11 +8,11 @@ use crate::error::Unwritable;
 use crate::message::{AggregateStats, FlowStats, GroupStats, MeterStats, PortStats, QueueStats, TableStats};
 use crate::wire::{Reader, Writer};
 
-/// A flow entry without its match and its instructions.
+/// The length of a flow entry without match and instructions.
 const FLOW_LEN: usize = 48;
-/// A group without its buckets.
+/// The length of a group without its buckets.
 const GROUP_LEN: usize = 40;
-/// A meter without its bands.
+/// The length of a meter without its bands.
 const METER_LEN: usize = 40;
 
 pub(super) fn read_flow(body: &mut Reader<'_>) -> Result<FlowStats, BadInput> {
@@ -81,7 +81,7 @@ pub(super) fn read_table(body: &mut Reader<'_>) -> Result<TableStats, BadInput> 
     })
 }
 
-/// The name, the wildcards and the size of a table have no place here: 1.3 says them in its table features.
+/// Leaves out name, wildcards and size of a table, which 1.3 has in its table features.
 pub(super) fn write_table(table: &TableStats, out: &mut Writer<'_>) {
     out.u8(table.table_id).zeros(3).u32(table.active_count);
     out.u64(table.lookup_count).u64(table.matched_count);
@@ -167,7 +167,7 @@ pub(super) fn write_meter(meter: &MeterStats, out: &mut Writer<'_>) -> Result<()
     out.fill_length(length)
 }
 
-/// Packets and bytes of one bucket or band.
+/// Reads packets and bytes of one bucket or band.
 fn read_pair(body: &mut Reader<'_>) -> Result<(u64, u64), BadInput> {
     Ok((body.u64("packet_count")?, body.u64("byte_count")?))
 }

@@ -1,4 +1,4 @@
-//! What a switch of 1.3 says of itself: features (1.3.5, 7.3.1), and the table mod (7.3.3).
+//! The features of a switch of 1.3 (1.3.5, 7.3.1), and the table mod (7.3.3).
 
 use flow::{BadInput, DatapathId};
 

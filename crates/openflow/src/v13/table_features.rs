@@ -1,6 +1,6 @@
-//! What tables can do (OFPMP_TABLE_FEATURES, 1.3.5, 7.3.5.5).
+//! Table features (OFPMP_TABLE_FEATURES, 1.3.5, 7.3.5.5).
 //!
-//! Never checks that the properties agree with each other or that all are there: that is the switch's to judge.
+//! Never checks that the properties are consistent or complete. The switch does.
 
 use flow::BadInput;
 
@@ -8,16 +8,16 @@ use crate::error::{BAD_TABLE_FEATURES_LEN, Unwritable};
 use crate::message::{FeatureId, TableFeatures, TableProperty};
 use crate::wire::{Reader, Writer};
 
-/// A table without properties.
+/// The length of a table without properties.
 const TABLE_LEN: usize = 64;
 /// OFP_MAX_TABLE_NAME_LEN.
 const NAME_LEN: usize = 32;
-/// Type and length of a property or of an id in one.
+/// The length of the type and length fields of a property, or of an id in one.
 const HEADER_LEN: usize = 4;
-/// The type of an instruction or action that is an experimenter's.
+/// The type of an experimenter instruction or action.
 const EXPERIMENTER_ID: u16 = 0xffff;
 
-/// How the body of a property is laid out.
+/// The layout of a property's body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
     Instructions,
@@ -42,7 +42,7 @@ const fn layout(kind: u16) -> Layout {
 
 /// Reads tables to the end of `body`.
 pub(super) fn read(body: &mut Reader<'_>) -> Result<Vec<TableFeatures>, BadInput> {
-    // The end of the message's body has been read when this list ends, so that the other error is never seen outside.
+    // This list extends to the end of the body, so the other error is never seen outside.
     let mut rest = body.clone().with_short(BAD_TABLE_FEATURES_LEN);
     body.rest();
     rest.list(read_table)
@@ -85,7 +85,7 @@ fn read_property(body: &mut Reader<'_>) -> Result<TableProperty, BadInput> {
     })
 }
 
-/// The type of an instruction or action. Older switches put the padding of a whole one behind it: it is ignored.
+/// The type of an instruction or action. Older switches add the padding of a complete one, which is ignored.
 fn read_id(body: &mut Reader<'_>) -> Result<FeatureId, BadInput> {
     let mut id = body.item(2, HEADER_LEN)?;
     let kind = id.u16("type")?;

@@ -1,7 +1,7 @@
 //! Any message, for property tests: each type, in each version that has it, as reading gives it back.
 //!
-//! What a version leaves out is at the value that reading gives (the table of a 1.0 packet-in is 0, for one), so that what is
-//! written and read again is the same. A test file takes this in with `mod strategy;`.
+//! Fields that a version leaves out have the value that reading returns. For example, the table of a 1.0 packet-in is
+//! 0. So a message that is written and read again is the same. A test file takes this in with `mod strategy;`.
 
 #![allow(
     dead_code,

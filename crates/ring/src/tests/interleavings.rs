@@ -1,5 +1,5 @@
-//! Every interleaving and every permitted order of memory of two threads on a tiny ring, explored by loom: what is read was
-//! written, and who sleeps is woken (a lost wake-up is a deadlock, which loom reports).
+//! Explores with loom every interleaving and every permitted memory order of two threads on a tiny ring. What is read
+//! was written, and a sleeping thread is woken: loom reports a lost wake-up as a deadlock.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Two threads with a whole port between them, both of which sleep when they have nothing to do: everything arrives, in
-//! order, and nobody sleeps for ever (a lost wake-up would hang this test).
+//! Two threads with a whole port between them, which sleep when they have nothing to do. Everything arrives in order,
+//! and no thread sleeps for ever: a lost wake-up would hang this test.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
