@@ -1,14 +1,14 @@
-//! The tar archive that a package file is: its one form, byte by byte.
+//! The tar archive of a package file: exactly one valid form, byte by byte.
 //!
 //! ```text
 //!   entries ──> write ──> bytes        header (512) · content · zeros up to 512 … · 1024 zeros   (POSIX.1-1988 ustar)
 //!   bytes ──> read ──> entries, or what is not as `write` would have made it
 //! ```
 //!
-//! A reader that understands much of tar can be told one thing where another reader is told something else. This one understands
-//! nothing: it takes a path and a size from a header, makes the header that such a file has, and compares.
+//! Two readers of general tar can read one archive differently. This one accepts one form only. It takes a path and a
+//! size from a header, makes the header for such a file, and compares.
 //!
-//! In: bytes that nobody vouches for. Out: slices of them. It opens no file and writes none.
+//! In: untrusted bytes. Out: slices of them. It opens no file and writes none.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,7 @@ use std::fmt;
 /// The unit of a tar archive.
 const BLOCK: usize = 512;
 
-/// What a file in an archive is.
+/// A file in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// Its path, unchecked.
@@ -27,22 +27,22 @@ pub struct Entry<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What is wrong with an archive.
+/// The fault of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadArchive {
     /// It ends within this entry.
     CutShort(String),
-    /// Something follows behind its end.
+    /// Data follows its end.
     GoesOn,
     /// It does not begin like a tar archive.
     NoTar,
-    /// An entry that is no plain file: what it is, and its name.
+    /// An entry that is not a plain file: its type, and its name.
     NotAFile(&'static str, String),
-    /// A header that is not as it is written here.
+    /// A header that differs from the one written here.
     OddHeader(String),
     /// The rest of an entry's last block is not zero.
     OddPadding(String),
-    /// More entries than may be.
+    /// Too many entries.
     TooMany(usize),
 }
 
@@ -66,11 +66,11 @@ impl fmt::Display for BadArchive {
 
 impl std::error::Error for BadArchive {}
 
-/// Makes an archive. Paths are those of [`crate::PackagePath`], so that each fits into a header.
+/// Makes an archive. Paths come from [`crate::PackagePath`], so each fits into a header.
 pub fn write<'a>(entries: impl IntoIterator<Item = Entry<'a>>) -> Vec<u8> {
     let mut archive = Vec::new();
     for entry in entries {
-        // A path that is checked and a size of a package always have a header.
+        // A checked path and the size of a package always have a header.
         archive.extend(header(&entry.path, entry.bytes.len(), entry.executable).unwrap_or([0; BLOCK]));
         archive.extend(entry.bytes);
         archive.resize(archive.len().next_multiple_of(BLOCK), 0);
@@ -82,7 +82,7 @@ pub fn write<'a>(entries: impl IntoIterator<Item = Entry<'a>>) -> Vec<u8> {
 /// Reads an archive.
 ///
 /// # Errors
-/// The first thing in it that [`write()`] would not have made.
+/// The first part that [`write()`] would not have made.
 pub fn read(archive: &[u8], entries_max: usize) -> Result<Vec<Entry<'_>>, BadArchive> {
     let mut entries: Vec<Entry<'_>> = Vec::new();
     let mut rest = archive;
@@ -118,7 +118,7 @@ fn read_entry<'a>(block: &[u8], behind: &'a [u8]) -> Result<(Entry<'a>, &'a [u8]
     }
     let size = str::from_utf8(&block[124..135]).ok().and_then(|digits| usize::from_str_radix(digits, 8).ok());
     let executable = block[100..108] == *MODES[1];
-    // Whatever else the header says, in fields that are not looked at too, makes it another than ours.
+    // Any other content of the header, also in unused fields, makes it differ from ours.
     let Some(size) = size.filter(|size| header(&path, *size, executable).is_some_and(|ours| ours == block))
     else {
         return Err(BadArchive::OddHeader(path));
@@ -137,10 +137,10 @@ fn read_entry<'a>(block: &[u8], behind: &'a [u8]) -> Result<(Entry<'a>, &'a [u8]
 /// "ustar", a zero, and the version "00".
 const MAGIC: &[u8; 8] = b"ustar\x0000";
 
-/// The modes of a file and of one that can be executed.
+/// The modes of a plain file and of an executable file.
 const MODES: [&[u8; 8]; 2] = [b"0000644\0", b"0000755\0"];
 
-/// What an entry of another type is called; `None` for a plain file.
+/// The name of an entry type; `None` for a plain file.
 fn not_a_file(kind: u8) -> Option<&'static str> {
     Some(match kind {
         b'0' => return None,
@@ -154,7 +154,7 @@ fn not_a_file(kind: u8) -> Option<&'static str> {
     })
 }
 
-/// The path that a header says, its prefix and its name.
+/// The path in a header: its prefix and its name.
 fn path(block: &[u8]) -> String {
     let text = |field: &[u8]| {
         let bytes = field.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -168,7 +168,8 @@ fn path(block: &[u8]) -> String {
 const NAME: usize = 100;
 const PREFIX: usize = 155;
 
-/// The header of a file: no owner, no time. `None` if the path does not fit, or the size has more than its eleven digits.
+/// The header of a file, without owner and time. `None` if the path does not fit, or the size has more than eleven
+/// digits.
 fn header(path: &str, size: usize, executable: bool) -> Option<[u8; BLOCK]> {
     let (prefix, name) = if path.len() <= NAME { ("", path) } else { cut(path)? };
     let size = format!("{size:011o}");
@@ -184,7 +185,7 @@ fn header(path: &str, size: usize, executable: bool) -> Option<[u8; BLOCK]> {
     }
     put(124, size.as_bytes());
     put(136, b"00000000000\0");
-    // The checksum is counted with blanks in its place.
+    // The checksum is computed with blanks in its place.
     put(148, b"        ");
     put(156, b"0");
     put(257, MAGIC);
@@ -194,7 +195,7 @@ fn header(path: &str, size: usize, executable: bool) -> Option<[u8; BLOCK]> {
     Some(block)
 }
 
-/// A long path at the first slash behind which the rest is short enough.
+/// Cuts a long path at the first slash after which the rest is short enough.
 fn cut(path: &str) -> Option<(&str, &str)> {
     let (slash, _) = path.match_indices('/').find(|(slash, _)| path.len() - slash - 1 <= NAME)?;
     (slash <= PREFIX).then(|| (&path[..slash], &path[slash + 1..]))
@@ -220,7 +221,7 @@ mod tests {
         assert!(error.contains(expected), "{error}");
     }
 
-    /// The checksum as another writer would make it after a change.
+    /// Writes the checksum as another program would after a change.
     fn sum_again(archive: &mut [u8]) {
         archive[148..156].fill(b' ');
         let sum: u32 = archive[..BLOCK].iter().map(|byte| u32::from(*byte)).sum();
@@ -273,7 +274,7 @@ mod tests {
             let read = read(&archive, 10);
             assert_ne!(read.ok(), read_sound(), "byte {at}");
         }
-        // A time, an owner, a mode and another way of writing the size, each with the right checksum.
+        // A time, an owner, a mode and another form of the size, each with the right checksum.
         for (at, byte) in
             [(146, b'1'), (108, b'1'), (265, b'r'), (106, b'5'), (124, b' '), (157, b'x'), (500, 1)]
         {
@@ -302,7 +303,7 @@ mod tests {
             },
             "cut short in \"app.toml\"",
         );
-        // The binary form of large sizes, which GNU tar has.
+        // The binary form of large sizes in GNU tar.
         refused(
             |archive| {
                 archive[124] = 0x80;

@@ -6,8 +6,8 @@
 //!   77b2…01 52428 x bin/x86_64/my-app
 //! ```
 //!
-//! In: the bytes of files, or the text of a list. Out: digests and lists. A list has one form only, so that the same files have the
-//! same digest. It reads no file.
+//! In: the bytes of files, or the text of a list. Out: digests and lists. A list has exactly one form, so the same
+//! files have the same digest. It reads no file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,13 +17,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::path::{PATH_BYTES_MAX, PackagePath};
 
-/// Most files of a package.
+/// The maximum number of files of a package.
 pub const FILES_MAX: usize = 4096;
 
-/// Largest package, and so the largest file in one, in bytes.
+/// The maximum size of a package, and so of a file in it, in bytes.
 pub const PACKAGE_BYTES_MAX: usize = 128 << 20;
 
-/// Largest list, in bytes: each file's line at its longest.
+/// The maximum size of a list in bytes: each line at its longest.
 pub const LIST_BYTES_MAX: usize = FILES_MAX * (64 + 20 + PATH_BYTES_MAX);
 
 const HEADING: &str = "burnet package 1";
@@ -39,7 +39,7 @@ impl Digest {
         Digest(Sha256::digest(bytes).into())
     }
 
-    /// Its first 12 digits, for people.
+    /// Its first 12 digits, for display.
     pub fn prefix(&self) -> String {
         hex(&self.0[..6])
     }
@@ -81,12 +81,12 @@ impl TryFrom<String> for Digest {
     }
 }
 
-/// Bytes as small hexadecimal digits.
+/// Bytes as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// So many bytes from small hexadecimal digits, and no other form of them.
+/// Parses exactly `N` bytes of lower-case hexadecimal digits.
 pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let small = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if text.len() != 2 * N || !text.bytes().all(small) {
@@ -102,18 +102,18 @@ pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
 /// One file of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Where it is.
+    /// Its path.
     pub path: PackagePath,
     /// The digest of its bytes.
     pub digest: Digest,
-    /// How many they are.
+    /// Its size in bytes.
     pub size: usize,
     /// Whether it can be executed.
     pub executable: bool,
 }
 
 impl Listed {
-    /// What the list says of this file.
+    /// The entry for this file.
     pub fn of(path: PackagePath, bytes: &[u8], executable: bool) -> Listed {
         Listed { path, digest: Digest::of(bytes), size: bytes.len(), executable }
     }
@@ -124,7 +124,7 @@ impl Listed {
 pub struct FileList(Vec<Listed>);
 
 impl FileList {
-    /// Sorts what there is.
+    /// Makes a sorted list.
     ///
     /// # Errors
     /// A file twice, a file where another has a folder, or more than [`FILES_MAX`].
@@ -160,7 +160,7 @@ impl FileList {
         self.check_folders()
     }
 
-    /// A file `a` and a file `a/b` cannot both be.
+    /// Refuses a list with a file `a` and a file `a/b`.
     fn check_folders(&self) -> Result<(), String> {
         let is_file = |path: &str| self.0.binary_search_by(|file| file.path.as_str().cmp(path)).is_ok();
         for file in &self.0 {
@@ -187,7 +187,7 @@ impl fmt::Display for FileList {
 impl FromStr for FileList {
     type Err = String;
 
-    /// Takes the one form that [`FileList`] prints as.
+    /// Accepts only the form that [`FileList`] prints.
     fn from_str(text: &str) -> Result<FileList, String> {
         let mut lines = text.lines();
         match lines.next() {
@@ -197,7 +197,7 @@ impl FromStr for FileList {
             }
             _ => return Err(format!("it does not begin with `{HEADING}`")),
         }
-        // One more than there may be is enough to say so.
+        // One more than the limit is enough to refuse it.
         let files = lines.take(FILES_MAX + 1).map(listed).collect::<Result<Vec<_>, _>>()?;
         let list = FileList(files);
         list.check()?;

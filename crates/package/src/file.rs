@@ -1,12 +1,12 @@
-//! A whole package file: read and checked, or made.
+//! Reads and checks a package file, or makes one.
 //!
 //! ```text
 //!   bytes ──> Package::read ──> manifest, files, signatures, digest      (or Damage: what is wrong, by name)
 //!   manifest and files ──> Package::make ──> Package ──> to_bytes
 //! ```
 //!
-//! In: bytes that nobody vouches for. Out: a package whose every file is as its list says. Whether its signatures count is `trust`'s
-//! to say. It touches no file system.
+//! In: untrusted bytes. Out: a package whose files all match its list. `trust` decides whether its signatures count. It
+//! touches no file system.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,7 +24,7 @@ pub const LIST_PATH: &str = RESERVED[0];
 /// The signatures, as an entry.
 pub const SIGNATURES_PATH: &str = RESERVED[1];
 
-/// A package that is whole.
+/// An intact package.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Package<'a> {
     manifest: Manifest,
@@ -34,35 +34,35 @@ pub struct Package<'a> {
     signatures: Signatures,
 }
 
-/// A file that is to go into a package.
+/// A file for a new package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFile {
-    /// Where in the package.
+    /// Its path in the package.
     pub path: PackagePath,
     /// Whether it can be executed.
     pub executable: bool,
-    /// What is in it.
+    /// Its contents.
     pub bytes: Vec<u8>,
 }
 
-/// What is wrong with a package.
+/// The fault of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// It is larger than a package may be.
+    /// It exceeds the maximum size.
     TooLarge(usize),
-    /// The archive.
+    /// A fault of the archive.
     Archive(BadArchive),
-    /// An entry of the package itself is missing, or in another place than it must be.
+    /// An entry of the package format is missing or out of order.
     Lacks(&'static str),
-    /// The list of files.
+    /// A fault of the list of files.
     List(String),
-    /// The signatures.
+    /// A fault of the signatures.
     Signatures(Fault),
-    /// The manifest.
+    /// A fault of the manifest.
     Manifest(Fault),
-    /// Files that differ from the list: the sentence.
+    /// Files differ from the list. The text says which.
     Altered(String),
-    /// What the manifest names and the package does not hold: the sentence.
+    /// A file that the manifest names is missing in the package. The text says which.
     Entry(String),
 }
 
@@ -92,10 +92,10 @@ impl From<BadArchive> for Damage {
 }
 
 impl<'a> Package<'a> {
-    /// Reads a package file, and checks all of it but the signatures.
+    /// Reads a package file, and checks everything except the signatures.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// The first fault.
     pub fn read(bytes: &'a [u8]) -> Result<Package<'a>, Damage> {
         if bytes.len() > PACKAGE_BYTES_MAX {
             return Err(Damage::TooLarge(bytes.len()));
@@ -112,7 +112,7 @@ impl<'a> Package<'a> {
     /// Makes a package, without signatures.
     ///
     /// # Errors
-    /// No manifest among the files, or not a sound one; a file twice; more or larger ones than may be.
+    /// The manifest is missing or invalid, a file appears twice, or there are too many or too large files.
     pub fn make(mut files: Vec<NewFile>) -> Result<Package<'static>, Damage> {
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let listed = files.iter().map(|file| Listed::of(file.path.clone(), &file.bytes, file.executable));
@@ -150,7 +150,7 @@ impl<'a> Package<'a> {
         archive::write(entries.into_iter().chain(files))
     }
 
-    /// What it says of itself.
+    /// Its manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -160,27 +160,27 @@ impl<'a> Package<'a> {
         &self.list
     }
 
-    /// Its files with what is in them.
+    /// Its files with their contents.
     pub fn files(&self) -> impl Iterator<Item = (&Listed, &[u8])> {
         self.list.files().iter().zip(self.contents.iter().map(|bytes| bytes.as_ref()))
     }
 
-    /// What names it: the digest of all that is in it but the signatures.
+    /// Its digest, which covers everything except the signatures and identifies the package.
     pub fn digest(&self) -> Digest {
         self.list.digest()
     }
 
-    /// Who signed it.
+    /// Its signatures.
     pub fn signatures(&self) -> &Signatures {
         &self.signatures
     }
 
-    /// Who signed it, for adding one.
+    /// Its signatures, to add one.
     pub fn signatures_mut(&mut self) -> &mut Signatures {
         &mut self.signatures
     }
 
-    /// What its file is called: `NAME-VERSION.burnet`.
+    /// The name of its file: `NAME-VERSION.burnet`.
     pub fn file_name(&self) -> String {
         format!("{}-{}.burnet", self.manifest.name, self.manifest.version)
     }
@@ -193,14 +193,14 @@ pub(crate) fn manifest_of(bytes: &[u8]) -> Result<Manifest, Damage> {
     Manifest::parse(text).map_err(Damage::Manifest)
 }
 
-/// The text of an entry of the package itself.
+/// The text of an entry of the package format.
 fn text_of<'a>(entry: Option<Entry<'a>>, name: &'static str, bytes_max: usize) -> Result<&'a str, Damage> {
     let entry =
         entry.filter(|entry| entry.path == name && !entry.executable && entry.bytes.len() <= bytes_max);
     entry.and_then(|entry| str::from_utf8(entry.bytes).ok()).ok_or(Damage::Lacks(name))
 }
 
-/// The files' contents, each of which is as the list says, and no other.
+/// The contents of exactly the files in the list, each checked.
 fn matched<'a>(
     list: &FileList,
     mut entries: impl Iterator<Item = Entry<'a>>,
@@ -224,7 +224,7 @@ fn matched<'a>(
     }
 }
 
-/// Whether a file is as the list says; else a sentence.
+/// Checks a file against its entry in the list. The error is a sentence.
 pub(crate) fn compare(file: &Listed, executable: bool, bytes: &[u8]) -> Result<(), String> {
     if executable != file.executable {
         return Err(format!("{} has another mode than its list says", file.path));

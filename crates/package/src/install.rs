@@ -1,12 +1,12 @@
-//! Whether a package may be installed, what was granted to it, and whether it may run trusted. Pure.
+//! Decides whether a package may be installed, what is granted to it, and whether it may run trusted. Pure.
 //!
 //! ```text
 //!   package, what is installed, this node ──> plan ──> new, an update that asks for more, or one that does not
 //!   record.toml <──> Record
 //! ```
 //!
-//! In: a package that is whole, the record of what is there, what this node is. Out: a [`Plan`], or a sentence why not. It writes
-//! nothing.
+//! In: an intact package, the record of the installed one, properties of this node. Out: a [`Plan`], or a sentence with
+//! the reason why not. It writes nothing.
 
 use std::collections::BTreeSet;
 
@@ -19,24 +19,24 @@ use crate::manifest::{Ask, Kind, Manifest};
 use crate::moment::Moment;
 use crate::toml_text::{self, Fault};
 
-/// Largest record in bytes.
+/// The maximum size of a record in bytes.
 pub const RECORD_BYTES_MAX: usize = 16 << 10;
 
-/// Longest reason of a fall that is kept, in bytes; what is longer is cut.
+/// The maximum length of a stored reason, in bytes. A longer one is cut.
 pub const REASON_BYTES_MAX: usize = 200;
 
-/// What a node is, for a package.
+/// The properties of a node that matter for a package.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'a> {
     /// Its architecture, as in [`std::env::consts::ARCH`].
     pub architecture: &'a str,
-    /// The version of the app boundary that it speaks.
+    /// The version of the app boundary that it supports.
     pub abi: u32,
-    /// Names of apps that it has anyway.
+    /// The names of its built-in apps.
     pub built_in: &'a [&'a str],
 }
 
-/// What is known of an installed app: `record.toml`.
+/// The install record of an app: `record.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -44,34 +44,34 @@ pub struct Record {
     pub version: Version,
     /// The digest of its package, and the name of its folder.
     pub digest: Digest,
-    /// The names of the asks that were granted.
+    /// The names of the granted requests.
     #[serde(default)]
     pub granted: BTreeSet<String>,
-    /// The operator's word that it may run inside the kernel's process.
+    /// The operator's decision to trust it: it may run inside the kernel process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<Word>,
-    /// How it lost the operator's trust when it ran inside the kernel's process.
+    /// How it lost the operator's trust while it ran inside the kernel process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fall: Option<Fall>,
 }
 
-/// The operator's word for one digest.
+/// The operator's decision to trust one digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Word {
-    /// For what.
+    /// The trusted digest.
     pub digest: Digest,
-    /// When it was given: a fall before it does not take it away.
+    /// The time of the decision. Earlier failures of the app do not revoke it.
     pub time: Moment,
 }
 
-/// How an app that ran trusted lost that: it took the kernel down, failed there, or took more of the processor than it may.
+/// How a trusted app lost its trust: it ended the kernel process, failed there, or exceeded its processor limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fall {
-    /// When.
+    /// The time.
     pub time: Moment,
-    /// How.
+    /// The reason.
     pub reason: String,
 }
 
@@ -79,21 +79,21 @@ impl Record {
     /// Reads a `record.toml`.
     ///
     /// # Errors
-    /// The line that is wrong.
+    /// The faulty line.
     pub fn parse(text: &str) -> Result<Record, Fault> {
         toml_text::parse(text)
     }
 
     /// The text of a `record.toml`.
     pub fn to_text(&self) -> String {
-        // Strings, a list of them and a table: there is nothing that TOML could not say.
+        // Strings, a list of them and a table: TOML can express all of it.
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// Takes the operator's word that what is installed may run inside the kernel's process.
+    /// Records that the operator trusts what is installed to run inside the kernel process.
     ///
     /// # Errors
-    /// It is no shared object.
+    /// The app is not a shared object.
     pub fn trust(&mut self, manifest: &Manifest, time: Moment) -> Result<(), String> {
         if manifest.kind != Kind::SharedObject {
             return Err(format!(
@@ -106,12 +106,12 @@ impl Record {
         Ok(())
     }
 
-    /// Takes the operator's word back.
+    /// Removes the operator's trust.
     pub fn untrust(&mut self) {
         self.trusted = None;
     }
 
-    /// Notes that it is trusted no more: the operator's word from before is gone with it. Whether there was one.
+    /// Records that it lost its trust. Returns whether it was trusted.
     pub fn fell(&mut self, time: Moment, reason: &str) -> bool {
         if self.trusted.is_none_or(|word| word.time > time) {
             return false;
@@ -123,10 +123,10 @@ impl Record {
         true
     }
 
-    /// Whether it may run inside the kernel's process.
+    /// Checks whether it may run inside the kernel process.
     ///
     /// # Errors
-    /// Why not, and what to do: a phrase that follows on the app's name.
+    /// The reason why not, and what to do: a phrase to follow the app's name.
     pub fn may_run_trusted(&self) -> Result<(), String> {
         match (&self.trusted, &self.fall) {
             (Some(word), _) if word.digest == self.digest => Ok(()),
@@ -139,57 +139,57 @@ impl Record {
     }
 }
 
-/// What installing comes to.
+/// The effect of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// The app is not there yet: all that it asks for is to be granted.
+    /// The app is new: all its requests must be granted.
     New(Vec<Ask>),
-    /// An app of this name is there, and none of those who signed it has signed the new one: it is another's, and all is to be granted anew.
+    /// An app of this name is installed, but no signer of it signed the new one. All requests must be granted again.
     OtherSigner(Vec<Ask>),
-    /// It is there and the new one asks for no more: what was granted stays.
+    /// The new version requests no more: the grants stay.
     Update,
-    /// It is there and the new one asks for more: this is to be granted.
+    /// The new version requests more: these requests must be granted.
     More(Vec<Ask>),
-    /// The very same package is there.
+    /// The same package is installed.
     Same,
 }
 
-/// The keys whose signatures on a package are good.
+/// The keys with valid signatures on a package.
 pub type Signers = BTreeSet<KeyId>;
 
-/// A package that is to be installed.
+/// A package to install.
 #[derive(Clone, Copy, Debug)]
 pub struct Offered<'a> {
     /// Its manifest.
     pub manifest: &'a Manifest,
-    /// What names it.
+    /// Its digest.
     pub digest: Digest,
-    /// Whose signatures count.
+    /// The keys whose signatures count.
     pub signers: &'a Signers,
 }
 
-/// What is installed: its record, and what belongs to it unless its files are damaged.
+/// The installed app: its record, and its contents unless the files are damaged.
 #[derive(Clone, Copy, Debug)]
 pub struct Installed<'a> {
     /// Its record.
     pub record: &'a Record,
-    /// Its manifest, and whose signatures on it are good, whatever has become of the keys since.
+    /// Its manifest, and the keys with valid signatures, also if a key was revoked or expired since.
     pub contents: Option<(&'a Manifest, &'a Signers)>,
 }
 
-/// What the operator means although it is unusual.
+/// Unusual installations that the operator has confirmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meant {
-    /// An older version takes the place of a newer one.
+    /// An older version may replace a newer one.
     pub downgrade: bool,
-    /// Other contents take the place of the same version.
+    /// Other contents may replace the same version.
     pub same_version: bool,
 }
 
-/// Whether a package may take the place of what is installed.
+/// Decides whether a package may replace what is installed.
 ///
 /// # Errors
-/// Why not, and what to do: a sentence.
+/// The reason why not, and what to do: a sentence.
 pub fn plan(
     new: Offered<'_>,
     installed: Option<Installed<'_>>,
@@ -203,7 +203,7 @@ pub fn plan(
         return Ok(Plan::Same);
     }
     check_version(manifest, &digest, record, meant)?;
-    // Of files that are damaged nobody knows what they asked for, nor whose they were.
+    // If the files are damaged, their requests and signers are unknown.
     let Some((before, signers_before)) = contents else { return Ok(Plan::New(manifest.asks())) };
     if (signers, signers_before) != (&Signers::new(), &Signers::new()) && signers.is_disjoint(signers_before)
     {
@@ -256,7 +256,7 @@ fn fits(new: &Manifest, node: Node<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// What is granted after an update: of what was granted, that which is still asked for, and what was just granted.
+/// The grants after an update: earlier grants that are still requested, and new grants.
 pub fn granted_after(new: &Manifest, before: &BTreeSet<String>, just_granted: &[Ask]) -> BTreeSet<String> {
     let just = |name: &str| just_granted.iter().any(|ask| ask.name == name);
     let kept = |name: &str| before.contains(name) || just(name);
@@ -288,7 +288,7 @@ mod tests {
 
     fn refused(new: &Manifest, installed: Option<&str>, expected: &str) {
         let record = record(installed.unwrap_or("0.0.0"));
-        // Whether what is installed can be read makes no difference.
+        // It makes no difference whether the installed package can be read.
         for manifest in [Some(new), None] {
             let installed = installed.map(|_| (&record, manifest));
             let why = planned_as(new, b"new", installed, Meant::default()).unwrap_err();
@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    /// By nobody who signs.
+    /// Plans for packages without signers.
     fn planned_as(
         new: &Manifest,
         digest: &[u8],
@@ -389,7 +389,7 @@ mod tests {
     fn the_same_again_changes_nothing_and_an_older_one_can_be_meant() {
         let new = manifest("a", "1.0.0", PLAIN);
         let (same, later) = (record("1.0.0"), record("2.0.0"));
-        // Its digest is that of its version's text.
+        // Its digest is the digest of its version as text.
         let again = |contents| planned_as(&new, b"1.0.0", Some((&same, contents)), Meant::default());
         assert_eq!(again(Some(&new)), Ok(Plan::Same));
         let meant = Meant { downgrade: true, ..Meant::default() };

@@ -1,7 +1,7 @@
-//! Keys: a private one signs, a public one verifies.
+//! Keys: a private key signs, a public key verifies.
 //!
-//! In: 32 random bytes, or the text of a key file. Out: keys, and the text of key files. It draws no random number and opens no
-//! file.
+//! In: 32 random bytes, or the text of a key file. Out: keys, and the text of key files. It draws no random number and
+//! opens no file.
 
 use std::fmt;
 
@@ -11,16 +11,17 @@ use serde::{Deserialize, Serialize};
 use crate::digest::{Digest, from_hex, hex};
 use crate::toml_text::{self, Fault};
 
-/// Longest name of a key in bytes.
+/// The maximum length of a key's name in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// Largest key file in bytes; ours have some 200.
+/// The maximum size of a key file in bytes. Ours have about 200.
 pub const KEY_FILE_BYTES_MAX: usize = 4096;
 
 /// Bytes of an ed25519 signature (RFC 8032, 5.1.6).
 pub const SIGNATURE_BYTES: usize = ed25519_dalek::SIGNATURE_LENGTH;
 
-/// What a key is called: a file's name, so 1 to [`NAME_BYTES_MAX`] letters, digits, `-`, `_` and `.`, a letter or digit first.
+/// A key's name, which is also a file name: 1 to [`NAME_BYTES_MAX`] letters, digits, `-`, `_` and `.`, starting with a
+/// letter or digit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct KeyName(String);
@@ -66,7 +67,7 @@ impl fmt::Display for KeyName {
     }
 }
 
-/// A key's id: the first 8 bytes of the SHA-256 of the public key. It finds a key; what is trusted is the whole key.
+/// A key's id: the first 8 bytes of the SHA-256 of the public key. It serves to find a key. Trust is in the whole key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct KeyId([u8; 8]);
@@ -111,8 +112,8 @@ impl PublicKey {
         KeyId(from_hex(&digits[..16]).unwrap_or_default())
     }
 
-    /// Whether the private half of this key signed the message. Keys and points of small order are refused, with which one
-    /// signature would be good for many messages.
+    /// Whether the private key of this public key signed the message. Keys and points of small order are refused,
+    /// because one signature with them would be valid for many messages.
     pub fn verifies(&self, message: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
         self.0.verify_strict(message, &ed25519_dalek::Signature::from_bytes(signature)).is_ok()
     }
@@ -138,11 +139,11 @@ impl TryFrom<String> for PublicKey {
     }
 }
 
-/// A public key with its name: what a `.pub` file holds.
+/// A public key with its name: the contents of a `.pub` file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedKey {
-    /// What its owner calls it.
+    /// The name that its owner chose.
     pub name: KeyName,
     /// The key.
     pub public: PublicKey,
@@ -152,7 +153,7 @@ impl NamedKey {
     /// Reads a `.pub` file.
     ///
     /// # Errors
-    /// The line that is wrong.
+    /// The faulty line.
     pub fn parse(text: &str) -> Result<NamedKey, Fault> {
         toml_text::parse(text)
     }
@@ -168,7 +169,7 @@ impl NamedKey {
     }
 }
 
-/// A private key. Wiped from memory when it is dropped.
+/// A private key. Erased from memory when it is dropped.
 pub struct PrivateKey {
     name: KeyName,
     signing: SigningKey,
@@ -182,7 +183,7 @@ struct PrivateFile {
 }
 
 impl PrivateKey {
-    /// The key that these 32 random bytes are.
+    /// Makes a key of 32 random bytes.
     pub fn from_random(name: KeyName, bytes: &[u8; 32]) -> PrivateKey {
         PrivateKey { name, signing: SigningKey::from_bytes(bytes) }
     }
@@ -190,7 +191,7 @@ impl PrivateKey {
     /// Reads a `.key` file.
     ///
     /// # Errors
-    /// The line that is wrong.
+    /// The faulty line.
     pub fn parse(text: &str) -> Result<PrivateKey, Fault> {
         let PrivateFile { name, private } = toml_text::parse(text)?;
         let bytes = from_hex(&private).ok_or_else(|| Fault {
@@ -209,7 +210,7 @@ impl PrivateKey {
         )
     }
 
-    /// Its public half.
+    /// Its public key.
     pub fn public(&self) -> NamedKey {
         NamedKey { name: self.name.clone(), public: PublicKey(self.signing.verifying_key()) }
     }
@@ -221,7 +222,7 @@ impl PrivateKey {
 }
 
 impl fmt::Debug for PrivateKey {
-    /// Without what must not get into a log.
+    /// Omits the secret part, which must not get into a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the private key {}", self.name)
     }
@@ -246,9 +247,9 @@ mod tests {
         refused("", "64 hexadecimal digits");
         refused(&"g".repeat(64), "64 hexadecimal digits");
         refused(&"AB".repeat(32), "64 hexadecimal digits");
-        // The neutral element, with which every message is signed by everybody.
+        // The neutral element: with it, every signature is valid for every message.
         refused(&format!("01{}", "00".repeat(31)), "of small order");
-        // 2 is the y of no point of the curve.
+        // No point of the curve has y = 2.
         refused(&format!("02{}", "00".repeat(31)), "no public key");
         assert!(
             NamedKey::parse("name = '../x'\npublic = ''")

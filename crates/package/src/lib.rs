@@ -1,4 +1,4 @@
-//! An app as a file: what it asks for, what is in it, who signed it, and who is trusted to sign.
+//! An app as a file: its manifest, its contents, its signatures, and the trusted keys.
 //!
 //! ```text
 //!   app.toml ──> manifest::Manifest ──> what the app asks for, in plain words; what an update asks for beyond it
@@ -9,9 +9,9 @@
 //!   state::State ──> reads and writes the state folder, and nothing else does
 //! ```
 //!
-//! `docs/reference/package.md` is what is written and read here, for people.
+//! `docs/reference/package.md` describes the formats for users.
 //!
-//! This crate never enforces what was granted (kernel and zone do) and never starts an app.
+//! This crate never enforces grants (kernel and zone do) and never starts an app.
 
 pub mod archive;
 pub mod digest;

@@ -1,11 +1,11 @@
-//! The manifest `app.toml`: what an app is and what it asks for.
+//! The manifest `app.toml`: an app's description and its requests.
 //!
 //! ```text
 //!   text ──> Manifest::parse ──> Manifest ──> asks()         all that it asks for
 //!        └─> the line and what to write instead └─> asks_beyond()  what it asks for more than another version
 //! ```
 //!
-//! In: the text of the file. Out: types that hold nothing meaningless. It reads no file, and grants nothing.
+//! In: the text of the file. Out: validated types. It reads no file, and grants nothing.
 
 pub mod amounts;
 mod asks;
@@ -38,19 +38,19 @@ use crate::toml_text::{self, Fault};
 /// The file's name in a package.
 pub const MANIFEST_PATH: &str = "app.toml";
 
-/// Largest manifest.
+/// The maximum size of a manifest in bytes.
 pub const MANIFEST_BYTES_MAX: usize = 64 << 10;
 
-/// Longest name of an app in bytes: a node shows it in every line of the app's output.
+/// The maximum length of an app's name in bytes. A node prints it in every line of the app's output.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// Longest description and longest author, in bytes: a line.
+/// The maximum length of a description and of an author, in bytes: one line.
 pub const LINE_BYTES_MAX: usize = 200;
 
-/// Most authors.
+/// The maximum number of authors.
 pub const AUTHORS_MAX: usize = 64;
 
-/// Most lines of `[files]`; each may be a folder.
+/// The maximum number of lines of `[files]`. Each may be a folder.
 pub const FILES_MAX: usize = 256;
 
 const NOT_FALSE: &str =
@@ -65,49 +65,49 @@ pub struct Manifest {
     /// Its version.
     #[serde(deserialize_with = "version")]
     pub version: Version,
-    /// What it does, in a line.
+    /// Its purpose, in one line.
     #[serde(deserialize_with = "line")]
     pub description: String,
-    /// Who made it.
+    /// Its authors.
     #[serde(default, deserialize_with = "lines")]
     pub authors: Vec<String>,
-    /// What its program is.
+    /// The kind of its program.
     pub kind: Kind,
-    /// The version of the app boundary that it was built for.
+    /// The version of the app boundary for which it was built.
     #[serde(deserialize_with = "abi")]
     pub abi: u32,
     /// Its program by architecture.
     #[serde(deserialize_with = "entry")]
     pub entry: BTreeMap<Architecture, PackagePath>,
-    /// Where files of the package are when it is built, relative to the manifest's folder.
+    /// The source paths of the package's files at build time, relative to the manifest's folder.
     #[serde(default, deserialize_with = "files")]
     pub files: BTreeMap<PackagePath, String>,
-    /// What it wants to do with the network.
+    /// The requested capabilities in the network.
     #[serde(default)]
     pub capabilities: Capabilities,
-    /// What it wants to do with the machine.
+    /// The requested access to the machine.
     #[serde(default)]
     pub system: System,
-    /// What it wants to take of the machine.
+    /// The requested limits of resources.
     #[serde(default)]
     pub limits: Limits,
-    /// What it wants to ask of the node.
+    /// The requested quotas.
     #[serde(default)]
     pub quotas: Quotas,
-    /// What it is told unless the operator says otherwise.
+    /// Its default settings, which the operator can override.
     #[serde(default, deserialize_with = "settings")]
     pub settings: Map<String, Value>,
 }
 
-/// Whether a name can stand in a path and on a command line: with a letter or digit in front it is no option, no hidden folder, and
-/// neither `.` nor `..`.
+/// Whether a name can be used in a path and on a command line. Because it starts with a letter or digit, it is not an
+/// option, a hidden folder, `.` or `..`.
 pub(crate) fn is_plain_name(text: &str, bytes_max: usize) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let begins = text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
     begins && text.len() <= bytes_max && text.bytes().all(plain)
 }
 
-/// The name of an app: 1 to [`NAME_BYTES_MAX`] letters, digits, `-`, `_` and `.`, a letter or digit first.
+/// The name of an app: 1 to [`NAME_BYTES_MAX`] letters, digits, `-`, `_` and `.`, starting with a letter or digit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct AppName(String);
@@ -145,13 +145,13 @@ impl fmt::Display for AppName {
     }
 }
 
-/// What an app's program is.
+/// The kind of an app's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", try_from = "String")]
 pub enum Kind {
-    /// A program for the machine.
+    /// A native program.
     Native,
-    /// A Python program, which an interpreter of the operator's runs.
+    /// A Python program. The operator's interpreter runs it.
     Python,
     /// A shared object with the app's C table; the only kind that can run trusted.
     SharedObject,
@@ -173,7 +173,7 @@ impl TryFrom<String> for Kind {
     }
 }
 
-/// What machine a program runs on.
+/// The architecture of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Architecture {
     /// Intel and AMD, 64 bits.
@@ -201,7 +201,7 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// The first thing in it that may not be there, with its line.
+    /// The first fault, with its line.
     pub fn parse(text: &str) -> Result<Manifest, Fault> {
         if text.len() > MANIFEST_BYTES_MAX {
             let reason = format!("{} bytes are more than the {MANIFEST_BYTES_MAX} of a manifest", text.len());
@@ -210,20 +210,20 @@ impl Manifest {
         toml_text::parse(text)
     }
 
-    /// The program for a machine, whose name is as in [`std::env::consts::ARCH`].
+    /// The program for an architecture, named as in [`std::env::consts::ARCH`].
     pub fn entry_for(&self, architecture: &str) -> Option<&PackagePath> {
         let own = self.entry.iter().find(|(one, _)| one.to_string() == architecture);
         own.map(|(_, path)| path).or_else(|| self.entry.get(&Architecture::Any))
     }
 
-    /// All that it asks for.
+    /// All its requests.
     pub fn asks(&self) -> Vec<Ask> {
         let mut all = asks::All::default();
         self.visit(self, &mut all);
         all.0
     }
 
-    /// What it asks for and another version did not, or not so widely.
+    /// Its requests that another version did not have, or had with narrower bounds.
     pub fn asks_beyond(&self, before: &Manifest) -> Vec<Ask> {
         let mut beyond = asks::Beyond::default();
         self.visit(before, &mut beyond);

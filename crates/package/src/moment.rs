@@ -1,4 +1,4 @@
-//! A point in time, to the second, as it is written in signatures and in the trust store: `2026-11-22T04:00:00Z`.
+//! A point in time, to the second, in the form of signatures and of the trust store: `2026-11-22T04:00:00Z`.
 //!
 //! In: text, or seconds since 1970. Out: the same. It never reads a clock.
 
@@ -18,7 +18,7 @@ const DAY_S: u64 = 86_400;
 pub struct Moment(u64);
 
 impl Moment {
-    /// So many seconds after the beginning of 1970; what lies after the year 9999 is its last second.
+    /// The time this many seconds after the beginning of 1970. Times after the year 9999 become its last second.
     pub fn from_unix_s(seconds: u64) -> Moment {
         Moment(seconds.min(LAST))
     }
@@ -28,14 +28,14 @@ impl Moment {
         self.0
     }
 
-    /// So many days later.
+    /// The time this many days later.
     pub fn plus_days(self, days: u32) -> Moment {
         Moment::from_unix_s(self.0 + u64::from(days) * DAY_S)
     }
 }
 
-/// Days since 1970-01-01 as year, month and day. Howard Hinnant's algorithm `civil_from_days`: years begin in March, so that the
-/// leap day is the last.
+/// Converts days since 1970-01-01 to year, month and day. Howard Hinnant's algorithm `civil_from_days`: years begin in
+/// March, so the leap day is the last.
 fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -47,7 +47,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// The other way round; `None` for what is no day from 1970 on.
+/// The reverse; `None` for an invalid date or one before 1970.
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
@@ -57,7 +57,7 @@ fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
-    // The 30th of February comes out as another day.
+    // The 30th of February would become another day.
     (civil(days) == (year, month, day)).then_some(days)
 }
 
@@ -94,7 +94,7 @@ fn parse(text: &str) -> Option<u64> {
     Some(days(year, month, day)? * DAY_S + hours * 3600 + minutes * 60 + seconds)
 }
 
-/// Three numbers with so many digits each.
+/// Three numbers with these numbers of digits.
 fn numbers(text: &str, between: char, digits: [usize; 3]) -> Option<[u64; 3]> {
     let mut parts = text.split(between);
     let mut found = [0; 3];

@@ -1,19 +1,19 @@
 //! A path within a package.
 //!
-//! In: text from a manifest or an archive. Out: a path that, joined to a folder, stays in it. It looks at no file.
+//! In: text from a manifest or an archive. Out: a path that, joined to a folder, stays in it. It reads no file.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest path in bytes. A ustar header holds it in two parts of 155 and 100 bytes, cut at a slash; with this and
-/// [`PART_BYTES_MAX`] there always is one to cut at.
+/// The maximum length of a path in bytes. A ustar header has two fields of 155 and 100 bytes, split at a slash. With
+/// this limit and [`PART_BYTES_MAX`] there is always a slash to split at.
 pub const PATH_BYTES_MAX: usize = 160;
 
-/// Longest part between slashes, in bytes.
+/// The maximum length of a part between slashes, in bytes.
 pub const PART_BYTES_MAX: usize = 90;
 
-/// Names that the package itself uses.
+/// Names that the package format uses.
 pub const RESERVED: [&str; 2] = ["package.digests", "package.signatures"];
 
 /// A relative path of plain parts, with `/` between them.
@@ -30,7 +30,7 @@ impl PackagePath {
     /// A path below this one.
     ///
     /// # Errors
-    /// Why the whole is none.
+    /// The reason why the result is not a valid path.
     pub fn join(&self, below: &str) -> Result<PackagePath, String> {
         PackagePath::try_from(format!("{}/{below}", self.0))
     }

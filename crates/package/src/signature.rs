@@ -1,11 +1,11 @@
-//! Signatures of a package: who says so, as what, when, and until when.
+//! Signatures of a package: key, role, time and expiry.
 //!
 //! ```text
 //!   digest, key, role, time ──> Signature::make ──> the text that is signed, and the signature over it
 //!   package.signatures (TOML) ──> Signatures::parse ──> verifies(digest, key)
 //! ```
 //!
-//! It does not know whom to believe; `trust` does. It reads no clock.
+//! It does not know which keys to trust; `trust` does. It reads no clock.
 
 use std::fmt;
 
@@ -16,19 +16,19 @@ use crate::key::{KeyId, PrivateKey, PublicKey, SIGNATURE_BYTES};
 use crate::moment::Moment;
 use crate::toml_text::{self, Fault};
 
-/// Most signatures of one package. One more is not added, and a file with more is refused.
+/// The maximum number of signatures of a package. One more is not added, and a file with more is refused.
 pub const SIGNATURES_MAX: usize = 16;
 
-/// Largest `package.signatures` in bytes.
+/// The maximum size of `package.signatures` in bytes.
 pub const SIGNATURES_BYTES_MAX: usize = 64 << 10;
 
-/// As what somebody signs, and as what a key is trusted.
+/// The role of a signer, and the role for which a key is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Made it.
+    /// The developer made the app.
     Developer,
-    /// Lets it onto a network.
+    /// The operator admits it to a network.
     Operator,
 }
 
@@ -45,13 +45,13 @@ impl fmt::Display for Role {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
-    /// As what.
+    /// The signer's role.
     pub role: Role,
-    /// With which key.
+    /// The signer's key.
     pub key: KeyId,
-    /// When, as the signer says.
+    /// The time that the signer states.
     pub time: Moment,
-    /// Until when it counts.
+    /// The end of its validity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Moment>,
     signature: SignatureBytes,
@@ -89,14 +89,14 @@ impl Signature {
         Signature { role, key, time, expires, signature }
     }
 
-    /// Whether this key made it, for this package.
+    /// Whether this key made it for this package.
     pub fn verifies(&self, digest: &Digest, by: &PublicKey) -> bool {
         let text = text(digest, self.role, self.key, self.time, self.expires);
         by.id() == self.key && by.verifies(text.as_bytes(), &self.signature.0)
     }
 }
 
-/// What is signed. Its first line keeps it apart from whatever else a key may sign one day.
+/// The signed text. Its first line distinguishes it from other texts that a key may sign in future.
 fn text(digest: &Digest, role: Role, key: KeyId, time: Moment, expires: Option<Moment>) -> String {
     let expires = expires.map_or_else(|| "never".to_owned(), |moment| moment.to_string());
     format!(
@@ -116,7 +116,7 @@ impl Signatures {
     /// Reads a `package.signatures`.
     ///
     /// # Errors
-    /// The line that is wrong; too many of them.
+    /// The faulty line, or too many signatures.
     pub fn parse(text: &str) -> Result<Signatures, Fault> {
         let read: Signatures = toml_text::parse(text)?;
         let count = read.all.len();
@@ -127,18 +127,18 @@ impl Signatures {
         Ok(read)
     }
 
-    /// The text of a `package.signatures`; empty if there is none.
+    /// The text of a `package.signatures`; empty without signatures.
     pub fn to_text(&self) -> String {
-        // Strings and no other values: there is nothing that TOML could not say.
+        // Only strings: TOML can express all of it.
         if self.all.is_empty() { String::new() } else { toml::to_string(self).unwrap_or_default() }
     }
 
-    /// The signatures, in the order in which they were made.
+    /// The signatures, in the order of their creation.
     pub fn all(&self) -> &[Signature] {
         &self.all
     }
 
-    /// Adds one; it takes the place of one by the same key in the same role.
+    /// Adds a signature. It replaces one by the same key in the same role.
     ///
     /// # Errors
     /// There are [`SIGNATURES_MAX`] already.
@@ -166,7 +166,7 @@ mod tests {
         Signature::make(&Digest::of(b"list"), &key(1), Role::Developer, Moment::from_unix_s(1), None)
     }
 
-    /// A signature that somebody changed does not verify.
+    /// Checks that a changed signature does not verify.
     fn bent(change: impl FnOnce(&mut Signature)) {
         let mut signature = made();
         change(&mut signature);

@@ -1,4 +1,4 @@
-//! The state folder of a node: keys, whom to trust, and the installed apps. The one place of this crate that reads and writes.
+//! The state folder of a node: keys, trust store, and installed apps. Only this file of the crate does I/O.
 //!
 //! ```text
 //!   STATE/lock                    held by who changes something
@@ -9,8 +9,8 @@
 //!   STATE/apps/NAME/DIGEST/       the package's files as they were signed, its list and its signatures
 //! ```
 //!
-//! What it writes is written under another name, brought to disk and renamed, so that a crash leaves the old or the new. What it reads
-//! is bounded, and never followed through a link. It decides nothing about trust.
+//! It writes a file under a temporary name, syncs it to disk and renames it, so a crash leaves the old or the new file.
+//! Reads are bounded and follow no links. It decides nothing about trust.
 
 mod folder;
 mod looks;
@@ -33,16 +33,16 @@ use crate::manifest::AppName;
 use crate::toml_text;
 use crate::trust::{TRUST_BYTES_MAX, TrustStore};
 
-/// Most apps that are listed; a node runs fewer.
+/// The maximum number of listed apps. A node runs fewer.
 const APPS_MAX: usize = 1024;
 
-/// Longest list of the apps' users, in bytes: some thousands of names.
+/// The maximum size of the list of users in bytes: some thousands of names.
 const USERS_BYTES_MAX: usize = 1 << 20;
 
-/// How often a file is looked at anew that is replaced while it is opened, as a command that changes it does.
+/// The number of attempts to open a file that a command replaces at the same time.
 const LOOKS_MAX: usize = 8;
 
-/// Something in the state folder that cannot be used: one sentence, and what to do.
+/// An unusable part of the state folder: one sentence, with what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateError(String);
 
@@ -58,7 +58,7 @@ fn failed<T>(sentence: impl Into<String>) -> Result<T, StateError> {
     Err(StateError(sentence.into()))
 }
 
-/// The system's refusal about a path.
+/// Makes the error for a failed system call on a path.
 fn refused(path: &Path, doing: &str) -> impl FnOnce(io::Error) -> StateError {
     let shown = path.display().to_string();
     let doing = doing.to_owned();
@@ -71,25 +71,25 @@ pub struct State {
     root: PathBuf,
 }
 
-/// Held while something is changed; let go when it is dropped.
+/// Held during a change. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "it is held")] File);
 
 impl State {
-    /// The folder at this path. It need not be there yet.
+    /// The folder at this path. It need not exist yet.
     pub fn at(root: PathBuf) -> State {
         State { root }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Makes the folders that are missing, and keeps others from changing anything until the lock is dropped.
+    /// Makes missing folders, and prevents changes by other processes until the lock is dropped.
     ///
     /// # Errors
-    /// The folder cannot be written, or somebody else is changing it right now.
+    /// The folder cannot be written, or another process is changing it now.
     pub fn lock(&self) -> Result<Lock, StateError> {
         for (folder, mode) in [(self.root.clone(), 0o755), (self.keys(), 0o700), (self.apps_folder(), 0o755)]
         {
@@ -124,17 +124,17 @@ impl State {
         self.app(name).join(digest.to_string())
     }
 
-    /// Whom to trust; nobody if nobody was said.
+    /// The trust store; empty if there is none.
     ///
     /// # Errors
-    /// It cannot be read: nobody is trusted by mistake.
+    /// It cannot be read. This is an error so that no key is trusted by mistake.
     pub fn trust(&self) -> Result<TrustStore, StateError> {
         let text = self.trust_text()?;
         TrustStore::parse(&text)
             .map_err(|fault| StateError(format!("{}, {fault}", self.root.join("trust.toml").display())))
     }
 
-    /// The text of the trust store; empty if nobody was said to be trusted.
+    /// The text of the trust store; empty if there is none.
     ///
     /// # Errors
     /// It cannot be read.
@@ -142,20 +142,20 @@ impl State {
         Ok(read_text(&self.root.join("trust.toml"), TRUST_BYTES_MAX)?.unwrap_or_default())
     }
 
-    /// Keeps whom to trust.
+    /// Stores the trust store.
     ///
     /// # Errors
-    /// It cannot be written; then the old one is still there.
+    /// It cannot be written. The old one stays.
     pub fn keep_trust(&self, store: &TrustStore, _: &Lock) -> Result<(), StateError> {
         write_file(&self.root.join("trust.toml"), store.to_text().as_bytes(), 0o644)
     }
 
-    /// Whether there is such a folder.
+    /// Whether the folder exists.
     pub fn is_there(&self) -> bool {
         self.root.is_dir()
     }
 
-    /// The user and group id that each app was given, by the app's name.
+    /// The user and group id of each app, by name.
     ///
     /// # Errors
     /// The list cannot be read: another id would leave an app without its files.
@@ -165,20 +165,20 @@ impl State {
         toml_text::parse(&text).map_err(|fault| StateError(format!("{}, {fault}", path.display())))
     }
 
-    /// Keeps them.
+    /// Stores the ids.
     ///
     /// # Errors
-    /// They cannot be written; then the old ones are still there.
+    /// They cannot be written. The old ones stay.
     pub fn keep_users(&self, users: &BTreeMap<String, u32>, _: &Lock) -> Result<(), StateError> {
-        // Names and numbers: there is nothing that TOML could not say.
+        // Names and numbers: TOML can express all of it.
         let text = toml::to_string(users).unwrap_or_default();
         write_file(&self.root.join("users.toml"), text.as_bytes(), 0o644)
     }
 
-    /// Keeps a new key: its private half for its owner alone. Out: where its public half is.
+    /// Stores a new key. Only its owner can read the private key. Returns the path of the public key.
     ///
     /// # Errors
-    /// There is a key of that name, or it cannot be written.
+    /// A key of that name exists, or it cannot be written.
     pub fn keep_key(&self, key: &PrivateKey, _: &Lock) -> Result<PathBuf, StateError> {
         let NamedKey { name, .. } = key.public();
         let (private, public) = (self.key_path(&name, "key"), self.key_path(&name, "pub"));
@@ -197,10 +197,10 @@ impl State {
         self.keys().join(format!("{name}.{ending}"))
     }
 
-    /// A private key, if nobody but its owner can read it.
+    /// A private key, if only its owner can read it.
     ///
     /// # Errors
-    /// There is none, others can read it, or it is no key.
+    /// It does not exist, others can read it, or it is not a key.
     pub fn private_key(&self, name: &KeyName) -> Result<PrivateKey, StateError> {
         let path = self.key_path(name, "key");
         let shown = path.display();
@@ -219,7 +219,7 @@ impl State {
         PrivateKey::parse(&text).map_err(|fault| StateError(format!("{shown}, {fault}")))
     }
 
-    /// The public halves of the keys that are here, by name. A file that is none is passed over.
+    /// The public keys in the folder, by name. Other files are skipped.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -246,7 +246,7 @@ impl State {
         Ok(names.into_iter().filter_map(installed).take(APPS_MAX).collect())
     }
 
-    /// What is known of an app; `None` if it is not installed.
+    /// The install record of an app; `None` if it is not installed.
     ///
     /// # Errors
     /// The record cannot be read.
@@ -257,19 +257,19 @@ impl State {
         Record::parse(&text).map(Some).map_err(fault)
     }
 
-    /// Keeps what is known of an app.
+    /// Stores the install record of an app.
     ///
     /// # Errors
-    /// It cannot be written; then the old one is still there.
+    /// It cannot be written. The old one stays.
     pub fn keep_record(&self, name: &AppName, record: &Record, _: &Lock) -> Result<(), StateError> {
         write_file(&self.app(name).join("record.toml"), record.to_text().as_bytes(), 0o644)
     }
 
-    /// Unpacks a package beside its place, renames it into it, and then says in the record that it is there. The version before stays, for
-    /// a node that runs it and may have to start it again; those before that, and what a crash left, go last.
+    /// Unpacks a package beside its place, renames the folder, and then writes the record. The version before stays,
+    /// for a node that runs it and may restart it. Older versions, and leftovers of a crash, are removed last.
     ///
     /// # Errors
-    /// Something cannot be written; then what was installed before still is.
+    /// A write failed. The earlier installation stays.
     pub fn install(&self, package: &Package<'_>, record: &Record, lock: &Lock) -> Result<(), StateError> {
         let name = &package.manifest().name;
         make_folder(&self.app(name), 0o755)?;
@@ -278,8 +278,8 @@ impl State {
         let draft = self.app(name).join(format!(".new-{}", std::process::id()));
         remove_folder(&draft)?;
         folder::unpack(package, &draft)?;
-        // A folder cannot be renamed over one that is there, which is damaged or the same. Moved, and removed below, it is missed for no longer than
-        // the two calls take: a node that runs the app looks at it again and again.
+        // A folder cannot be renamed over an existing one, which is damaged or the same. So the old one is moved, and
+        // removed below. It is missing only between the two calls, because a running node checks it again and again.
         let old = self.app(name).join(format!(".old-{}", std::process::id()));
         remove_folder(&old)?;
         match fs::rename(&folder, &old) {
@@ -300,7 +300,7 @@ impl State {
         Ok(())
     }
 
-    /// Removes an app. Out: whether it was there.
+    /// Removes an app. Returns whether it was installed.
     ///
     /// # Errors
     /// It cannot be removed.
@@ -308,7 +308,7 @@ impl State {
         let record = self.app(name).join("record.toml");
         let there = record.symlink_metadata().is_ok();
         if there {
-            // First, since without it nothing of the rest is an installed app.
+            // Remove the record first: without it, the rest is not an installed app.
             fs::remove_file(&record).map_err(refused(&record, "removed"))?;
             sync_folder(&self.app(name))?;
         }
@@ -319,7 +319,7 @@ impl State {
     /// The files of an installed package, each checked against its list, and the list against the record.
     ///
     /// # Errors
-    /// What is not as it was signed.
+    /// The first part that differs from what was signed.
     pub fn installed(&self, name: &AppName, record: &Record) -> Result<Unpacked, StateError> {
         read_unpacked(&self.package_folder(name, &record.digest), &record.digest)
             .map_err(|why| StateError(format!("{name} {}: {why}", record.version)))
@@ -334,9 +334,9 @@ pub fn apps_folder(state: &Path) -> PathBuf {
 /// Reads a package file.
 ///
 /// # Errors
-/// It cannot be read, or is larger than a package may be.
+/// It cannot be read, or exceeds the maximum size of a package.
 pub fn read_package_file(path: &Path) -> Result<Vec<u8>, StateError> {
-    // The operator's own word may be a link.
+    // The operator may name a link.
     match fs::canonicalize(path).and_then(|path| read_bounded(&path, PACKAGE_BYTES_MAX)) {
         Ok(Some(bytes)) => Ok(bytes),
         Ok(None) => {
@@ -349,19 +349,19 @@ pub fn read_package_file(path: &Path) -> Result<Vec<u8>, StateError> {
 /// Reads a `.pub` file.
 ///
 /// # Errors
-/// It cannot be read, or is none.
+/// It cannot be read, or is not a public key.
 pub fn read_public_key(path: &Path) -> Result<NamedKey, StateError> {
-    // The operator's own word may be a link.
+    // The operator may name a link.
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let text = read_text(&place, KEY_FILE_BYTES_MAX)?;
     let text = text.ok_or_else(|| StateError(format!("{} is not there: check its path", path.display())))?;
     NamedKey::parse(&text).map_err(|fault| StateError(format!("{}, {fault}", path.display())))
 }
 
-/// Writes a file under another name, brings it to disk and renames it: who looks sees the old one or the new one, whole.
+/// Writes a file under a temporary name, syncs it to disk and renames it. A reader sees the complete old or new file.
 ///
 /// # Errors
-/// It cannot be written; then the old one is still there.
+/// It cannot be written. The old one stays.
 pub fn write_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StateError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -374,9 +374,9 @@ pub fn write_file(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StateError
     sync_folder(folder)
 }
 
-/// A file that was not there before, with this mode whatever the umask is, on disk when this returns.
+/// Writes a new file with this mode, whatever the umask is. It is on disk when this returns.
 fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    // One that a crash left under this name; links are not followed, since it is made anew.
+    // Remove a leftover of a crash. Links are not followed, because the file is created again.
     let _ = fs::remove_file(path);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     file.write_all(bytes)?;
@@ -393,14 +393,14 @@ fn make_folder(folder: &Path, mode: u32) -> Result<(), StateError> {
 }
 
 fn open_new_or_old(path: &Path) -> io::Result<File> {
-    // Whoever can open it could lock it and keep everybody else out (flock(2)).
+    // A user who can open it could lock it and keep all others out (flock(2)).
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    // One of an earlier version may be open to others. Who does not own it cannot change that, and need not.
+    // A lock file of an earlier version may be open to others. Only its owner can change that, so an error is ignored.
     let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
     Ok(file)
 }
 
-/// Removes a folder with all that is in it, if it is there. Links in it are removed and not followed.
+/// Removes a folder with all its contents, if it exists. Links in it are removed, not followed.
 fn remove_folder(folder: &Path) -> Result<(), StateError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(refused(folder, "removed")(error)),
@@ -408,7 +408,7 @@ fn remove_folder(folder: &Path) -> Result<(), StateError> {
     }
 }
 
-/// What is in a folder, by name; nothing if it is not there.
+/// The names in a folder; empty if it does not exist.
 fn names_in(folder: &Path) -> Result<Vec<String>, StateError> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -420,7 +420,7 @@ fn names_in(folder: &Path) -> Result<Vec<String>, StateError> {
     Ok(names)
 }
 
-/// The text of a file; `None` if it is not there.
+/// The text of a file; `None` if it does not exist.
 fn read_text(path: &Path, bytes_max: usize) -> Result<Option<String>, StateError> {
     let bytes = match read_bounded(path, bytes_max) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -438,7 +438,7 @@ fn read_text(path: &Path, bytes_max: usize) -> Result<Option<String>, StateError
         .map_err(|_| StateError(format!("{} is not UTF-8: it is not what it should be", path.display())))
 }
 
-/// The bytes of a plain file; `None` if they are more than this. A link is no plain file.
+/// The bytes of a plain file; `None` if there are more than `bytes_max`. A link is not a plain file.
 fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
     let file = open_plain(path)?;
     let mut bytes = Vec::new();
@@ -449,14 +449,14 @@ fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
 
 fn open_plain(path: &Path) -> io::Result<File> {
     for _ in 0..LOOKS_MAX {
-        // Looked at before it is opened: opening a pipe would wait for its other end.
+        // Check the type before opening: opening a pipe would wait for its other end.
         let there = fs::symlink_metadata(path)?;
         if !there.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
         }
         let file = File::open(path)?;
         let opened = file.metadata()?;
-        // Else another file came into its place in between, or a link to one.
+        // Otherwise another file, or a link, replaced it in between.
         if (opened.dev(), opened.ino()) == (there.dev(), there.ino()) {
             return Ok(file);
         }

@@ -1,17 +1,17 @@
-//! TOML that people write: read into a type, or refused with the line and what to write instead.
+//! Reads TOML that users write. An error has the line and a suggestion.
 //!
-//! In: the text of a file. Out: the type, or a [`Fault`]. It knows no file's path; the caller says it.
+//! In: the text of a file. Out: the type, or a [`Fault`]. It does not know the file's path; the caller adds it.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// What may not be there, and in which line.
+/// A fault in a TOML text, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
@@ -26,7 +26,7 @@ impl std::error::Error for Fault {}
 /// Reads a file's text.
 ///
 /// # Errors
-/// The first thing in it that may not be there.
+/// The first fault.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
@@ -34,10 +34,10 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     })
 }
 
-/// A table as the JSON object that an app is handed. A date becomes its text.
+/// Converts a table to the JSON object for an app. A date becomes text.
 ///
 /// # Errors
-/// A number that is none, for which JSON has no word.
+/// A number that is not finite, which JSON cannot express.
 pub fn json_object(table: toml::Table) -> Result<Map<String, Value>, String> {
     table.into_iter().map(|(key, value)| Ok((key, json(value)?))).collect()
 }
@@ -56,7 +56,7 @@ fn json(value: toml::Value) -> Result<Value, String> {
     })
 }
 
-/// An error of serde about an unknown key, said with the keys that there are; any other error as it is, on one line.
+/// Rewrites serde's error about an unknown key with the known keys. Other errors stay, on one line.
 fn in_our_words(message: &str) -> String {
     let message = message.trim_end().replace('\n', "; ");
     let Some(rest) = message.strip_prefix("unknown field ") else { return message };
@@ -72,20 +72,20 @@ fn in_our_words(message: &str) -> String {
     }
 }
 
-/// Without quotes TOML takes `packet.in` for a key `in` in a table `packet`.
+/// Without quotes, TOML reads `packet.in` as a key `in` in a table `packet`.
 fn first_part_is(name: &str, unknown: &str) -> bool {
     name.split_once('.').is_some_and(|(first, _)| first == unknown)
 }
 
-/// The known word that is a slip or two of the fingers away from `word`, if there is one.
+/// The known word that differs from `word` by a small typing error, if there is one.
 pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    // A third of the word: more is another word and no slip.
+    // A third of the word. With more errors it is another word.
     let slips_max = (word.chars().count() / 3).max(1);
     let by_slips = known.iter().map(|name| (slips(word, name), *name));
     by_slips.min().filter(|(slips, _)| *slips <= slips_max).map(|(_, name)| name)
 }
 
-/// How many letters must be put in, taken out or changed to make one word of another (Levenshtein).
+/// The Levenshtein distance of two words: insertions, deletions and changes of letters.
 fn slips(one: &str, two: &str) -> usize {
     let two: Vec<char> = two.chars().collect();
     let mut row: Vec<usize> = (0..=two.len()).collect();

@@ -1,11 +1,11 @@
-//! Whom to believe: the trust store, and what the signatures of a package are worth.
+//! The trust store, and the validity of a package's signatures.
 //!
 //! ```text
 //!   trust.toml ──> TrustStore ──> opinions(digest, signatures, now) ──> require(opinions, "developer") ──> may be used, or why not
 //! ```
 //!
-//! In: the text of the store, signatures, the time. Out: what each signature is worth, and a sentence where that is not enough. It
-//! reads no clock and no file.
+//! In: the text of the store, signatures, the time. Out: the standing of each signature, and a sentence if they are not
+//! enough. It reads no clock and no file.
 
 use std::fmt;
 
@@ -17,33 +17,33 @@ use crate::moment::Moment;
 use crate::signature::{Role, Signature, Signatures};
 use crate::toml_text::{self, Fault};
 
-/// Most keys in a trust store, revoked ones included. One more is refused.
+/// The maximum number of keys in a trust store, including revoked ones. One more is refused.
 pub const KEYS_MAX: usize = 1024;
 
-/// Largest trust store in bytes: its keys at their longest.
+/// The maximum size of a trust store in bytes: its keys at their longest.
 pub const TRUST_BYTES_MAX: usize = KEYS_MAX * 512;
 
-/// A key that is trusted, or was.
+/// A trusted or revoked key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustedKey {
-    /// What it is called here.
+    /// Its name on this node.
     pub name: KeyName,
-    /// As what it is trusted; an operator's key is trusted as a developer's too.
+    /// Its role. An operator's key also counts as a developer's.
     pub role: Role,
     /// The whole key.
     pub public: PublicKey,
-    /// Since when.
+    /// The start of the trust.
     pub since: Moment,
-    /// Until when.
+    /// The end of the trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Moment>,
-    /// When it was revoked. It stays in the store, so that this can be said.
+    /// The time of its revocation. It stays in the store, so that messages can name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<Moment>,
 }
 
-/// The keys that are trusted, or were: each once, each with a name of its own.
+/// The trusted and revoked keys. Keys and names are unique.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustStore {
@@ -51,50 +51,50 @@ pub struct TrustStore {
     keys: Vec<TrustedKey>,
 }
 
-/// Whose signature a package needs.
+/// The signature that a package needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Require {
-    /// A trusted operator's.
+    /// That of a trusted operator.
     Operator,
-    /// A trusted developer's or operator's.
+    /// That of a trusted developer or operator.
     #[default]
     Developer,
-    /// Nobody's.
+    /// None.
     None,
 }
 
-/// What a signature is worth.
+/// The standing of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It counts.
     Counts,
-    /// Nobody said who this key is.
+    /// The key is unknown.
     Unknown,
-    /// The key is trusted, but only as a developer's.
+    /// The key is trusted only as a developer's.
     NotAsOperator,
-    /// Its own time is over.
+    /// The signature has expired.
     Expired(Moment),
-    /// Its key's time is over.
+    /// The key has expired.
     KeyExpired(Moment),
-    /// Its key was revoked.
+    /// The key was revoked.
     Revoked(Moment),
     /// The key did not sign this.
     Altered,
 }
 
-/// A signature with what it is worth.
+/// A signature with its standing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opinion {
-    /// As what somebody signed.
+    /// The signer's role.
     pub role: Role,
-    /// With which key.
+    /// The signer's key.
     pub key: KeyId,
-    /// What the key is called here, if it is known.
+    /// The key's name on this node, if it is known.
     pub name: Option<KeyName>,
-    /// When, as the signer says.
+    /// The time that the signer states.
     pub time: Moment,
-    /// What it is worth.
+    /// Its standing.
     pub standing: Standing,
 }
 
@@ -119,7 +119,7 @@ impl TrustStore {
     /// Reads a `trust.toml`.
     ///
     /// # Errors
-    /// The line that is wrong; a key or a name twice; too many of them.
+    /// The faulty line, a duplicate key or name, or too many keys.
     pub fn parse(text: &str) -> Result<TrustStore, Fault> {
         let read: TrustStore = toml_text::parse(text)?;
         let fault = |reason: String| Err(Fault { line: 1, reason });
@@ -142,15 +142,15 @@ impl TrustStore {
         format!("{heading}{keys}")
     }
 
-    /// All keys, in the order in which they came.
+    /// All keys, in the order of their addition.
     pub fn keys(&self) -> &[TrustedKey] {
         &self.keys
     }
 
-    /// Trusts a key. One that is trusted already is trusted anew, with this role and time.
+    /// Trusts a key. A key that is trusted already gets the new role and time.
     ///
     /// # Errors
-    /// It was revoked, its name is another key's, or the store is full: a sentence.
+    /// The key was revoked, another key has its name, or the store is full: a sentence.
     pub fn trust(
         &mut self,
         key: NamedKey,
@@ -185,10 +185,10 @@ impl TrustStore {
         Ok(())
     }
 
-    /// Revokes the key of this name or id, for good.
+    /// Revokes the key of this name or id permanently.
     ///
     /// # Errors
-    /// There is none, or it was revoked before: a sentence.
+    /// It does not exist, or was revoked before: a sentence.
     pub fn distrust(&mut self, which: &str, now: Moment) -> Result<&TrustedKey, String> {
         let named =
             |key: &&mut TrustedKey| key.name.as_str() == which || key.public.id().to_string() == which;
@@ -202,7 +202,7 @@ impl TrustStore {
         Ok(key)
     }
 
-    /// What each signature of a package is worth now.
+    /// The standing of each signature of a package at this time.
     pub fn opinions(&self, digest: &Digest, signatures: &Signatures, now: Moment) -> Vec<Opinion> {
         let opinion = |signature: &Signature| {
             let known = self.keys.iter().find(|key| key.public.id() == signature.key);
@@ -223,7 +223,7 @@ fn standing(key: &TrustedKey, digest: &Digest, signature: &Signature, now: Momen
     if !signature.verifies(digest, &key.public) {
         return Standing::Altered;
     }
-    // Whenever the signature says that it was made: who has the key can write any time.
+    // The time in the signature does not matter: the holder of the key can write any time.
     if let Some(at) = key.revoked {
         return Standing::Revoked(at);
     }
@@ -236,10 +236,10 @@ fn standing(key: &TrustedKey, digest: &Digest, signature: &Signature, now: Momen
     if signature.role > key.role { Standing::NotAsOperator } else { Standing::Counts }
 }
 
-/// Whether the signatures are enough.
+/// Checks whether the signatures are enough.
 ///
 /// # Errors
-/// What is wrong with them, and what to do: a phrase that follows on the package's name.
+/// The fault, and what to do: a phrase to follow the package's name.
 pub fn require(opinions: &[Opinion], require: Require) -> Result<(), String> {
     let enough = |opinion: &Opinion| {
         opinion.standing == Standing::Counts
@@ -249,7 +249,7 @@ pub fn require(opinions: &[Opinion], require: Require) -> Result<(), String> {
         return Ok(());
     }
     let of = |rank: u8| opinions.iter().find(|opinion| telling(opinion.standing) == rank);
-    // What tells most of what happened goes first.
+    // The most informative standing comes first.
     let Some(worst) = (0..=6).find_map(of) else {
         return Err("is unsigned: have its developer sign it (burnet app sign)".to_owned());
     };

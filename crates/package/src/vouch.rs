@@ -1,13 +1,13 @@
-//! Whether installed packages may be started, and may go on running: what the service `security` answers, and the monitor by itself while nobody
-//! else does. Pure.
+//! Verifies installed packages: whether their apps may start, and may continue to run. The service `security` uses it,
+//! and the monitor while the service does not answer. Pure.
 //!
 //! ```text
 //!   Question (trust store, records, the time) ──┐
 //!   a look at each package's folder ────────────┴──> judge ──> a Word for each
 //! ```
 //!
-//! In: what whoever asks read of the state folder, and what is found in the folders of the packages. Out: words. It reads no file and no clock, and
-//! starts and ends nobody.
+//! In: what the caller read from the state folder, and the state of the packages' folders. Out: a result for each
+//! package. It reads no file and no clock, and starts and stops nothing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,47 +20,47 @@ use crate::moment::Moment;
 use crate::signature::Signatures;
 use crate::trust::{Require, TrustStore, require};
 
-/// Longest reason in bytes; what is longer is cut.
+/// The maximum length of a reason in bytes. A longer one is cut.
 const REASON_BYTES_MAX: usize = 400;
 
-/// Longest list of names of what is not granted any more, in bytes.
+/// The maximum length of the list of lost grants, in bytes.
 const NAMES_BYTES_MAX: usize = 60;
 
-/// What somebody is to vouch for: some packages at one moment.
+/// A request to verify some packages at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// When.
+    /// The time of the verification.
     pub now: Moment,
-    /// Whose signature a package needs.
+    /// The signature that a package needs.
     pub require: Require,
-    /// The text of `trust.toml`, or why it cannot be read.
+    /// The text of `trust.toml`, or the reason why it cannot be read.
     pub trust: Result<String, String>,
-    /// Which packages.
+    /// The packages.
     pub packages: Vec<Subject>,
 }
 
-/// A package of which an app is to start, or runs.
+/// The package of an app that will start, or runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
     /// The number of its app's zone.
     pub zone: u16,
-    /// What the word is to bear: a later one for this zone makes it void.
+    /// The number of this check. A later check of the same zone makes it obsolete.
     pub check: u64,
-    /// Where its files are.
+    /// The folder of its files.
     pub folder: PathBuf,
-    /// What names it.
+    /// Its digest.
     pub digest: Digest,
-    /// What the node granted the app, by the names of the asks.
+    /// The names of the requests that the node granted.
     pub granted: BTreeSet<String>,
     /// Whether the app runs inside the kernel's process.
     pub trusted: bool,
-    /// What is known of the app now; `None` if it is not installed; else why that cannot be read.
+    /// The present install record, `None` if the app is not installed, or the reason why it cannot be read.
     pub record: Result<Option<Record>, String>,
 }
 
-/// What is said of one package.
+/// The verification result of one package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Word {
@@ -68,38 +68,38 @@ pub struct Word {
     pub zone: u16,
     /// As in the [`Subject`].
     pub check: u64,
-    /// What.
+    /// The result.
     pub says: Says,
 }
 
-/// Yes, or why not: phrases that follow on the app's name.
+/// The result: yes, or the reason why not, as a phrase to follow the app's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Says {
-    /// It is as it was signed, by somebody who is trusted, and granted what it has.
+    /// It is as signed, by a trusted key, and has only valid grants.
     Good,
     /// It may run, but not inside the kernel's process.
     NotTrusted(String),
     /// It may not run.
     Refused(String),
-    /// This cannot be told.
+    /// The result is unknown.
     Unknown(String),
 }
 
-/// What came of a look at a package's folder.
+/// The result of a check of a package's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// It is as it was signed; by these.
+    /// It is as signed, with these signatures.
     Whole(Signatures),
-    /// It is not there at all.
+    /// It does not exist.
     Gone,
-    /// It is not as it was signed: a phrase.
+    /// It differs from what was signed: a phrase.
     Altered(String),
-    /// Whoever looks may not: a phrase.
+    /// The process may not read it: a phrase.
     Unseen(String),
 }
 
-/// A word for each package of a question. `look` is asked once for each folder, with its digest.
+/// Verifies each package of a question. `look` is called once for each folder, with its digest.
 pub fn judge(question: &Question, mut look: impl FnMut(&Path, &Digest) -> Look) -> Vec<Word> {
     let trust = question.trust.as_ref().map_err(Clone::clone).and_then(|text| {
         TrustStore::parse(text).map_err(|fault| format!("trust.toml cannot be read: {fault}"))
@@ -149,7 +149,7 @@ fn says(
     }
 }
 
-/// What the app has and is not granted now. A record of another version says nothing of this one.
+/// The grants that the app has but that are not granted now. A record of another version does not count.
 fn lost(subject: &Subject, record: &Record) -> Option<String> {
     if record.digest != subject.digest {
         return None;

@@ -1,31 +1,31 @@
-//! How much an app may have: the tables `[limits]` and `[quotas]`.
+//! The tables `[limits]` and `[quotas]`: how much an app may use.
 //!
-//! In: TOML, or the JSON that they print as. Out: a soft and a hard limit for each, the soft one not above the hard one.
-//! Never knows what a node gives by default, and enforces nothing.
+//! In: TOML, or their JSON form. Out: a soft and a hard limit each, the soft one not above the hard one. Never knows
+//! the defaults of a node, and enforces nothing.
 
 use serde::{Deserialize, Serialize};
 
 use super::asks::Visit;
 
-/// Fewest descriptors with which an app can start: standard streams, the monitor's socket, and three for a worker's port, with a
-/// few to live on.
+/// The minimum number of descriptors for an app: standard streams, the monitor's socket, three for a worker's port, and
+/// a few to work with.
 pub const OPEN_FILES_MIN: u64 = 16;
 
-/// Least memory with which an app can start, in bytes: 4 MiB, twice what the learning switch takes before it has learned anything. What is less
-/// was meant in another unit.
+/// The minimum memory of an app in bytes: 4 MiB, twice what the learning switch uses before it has learned anything. A
+/// smaller value was probably meant in another unit.
 pub const MEMORY_BYTES_MIN: u64 = 4 << 20;
 
-/// A soft limit, of which one is told, and a hard one, which is enforced.
+/// A soft limit, which is reported, and a hard limit, which is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Amount {
-    /// Beyond it app and operator are told.
+    /// Above it, app and operator are told.
     pub soft: Option<u64>,
-    /// It is not passed.
+    /// It is enforced.
     pub hard: u64,
 }
 
-/// The two ways of writing it.
+/// Its two forms in text.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, expecting = "write a number from 1, or { soft = NUMBER, hard = NUMBER }")]
 enum Written {
@@ -70,14 +70,14 @@ impl From<Amount> for Written {
     }
 }
 
-/// `[limits]`: what the app may take of the machine. `None` is what the node gives every app.
+/// `[limits]`: the resources of the machine that the app may use. `None` means the node's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Time of the processors, in hundredths of one.
+    /// Processor time, in hundredths of one core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_percent: Option<Amount>,
-    /// Memory that it may write to.
+    /// Writable memory.
     #[serde(deserialize_with = "memory_bytes", skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<Amount>,
     /// Open descriptors.
@@ -91,20 +91,20 @@ pub struct Limits {
     pub file_bytes: Option<Amount>,
 }
 
-/// `[quotas]`: what it may ask of the node. `None` is what the node gives every app.
+/// `[quotas]`: how much it may do with the network. `None` means the node's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Quotas {
     /// Commands a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commands_per_s: Option<Amount>,
-    /// Packets a second that packet-outs become.
+    /// Packets a second that packet-outs make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet_outs_per_s: Option<Amount>,
     /// Bytes of these packets a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet_out_bytes_per_s: Option<Amount>,
-    /// Packets a second that its packet-outs become at one switch, beyond a few each.
+    /// Packets a second at one switch, beyond the first few of each packet-out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies_per_switch_per_s: Option<Amount>,
     /// Packet-ins a second that its rules and packet-outs cause.
@@ -127,7 +127,7 @@ impl Limits {
         visitor.visit("limits.file_bytes", &self.file_bytes, &before.file_bytes);
     }
 
-    /// Those whose names are kept.
+    /// Only the entries whose names `kept` accepts.
     pub fn only(&self, kept: impl Fn(&str) -> bool) -> Limits {
         Limits {
             cpu_percent: self.cpu_percent.filter(|_| kept("limits.cpu_percent")),
@@ -140,7 +140,7 @@ impl Limits {
 }
 
 impl Quotas {
-    /// What these do not say as the others say it.
+    /// Fills missing quotas from `others`.
     #[must_use]
     pub fn or(self, others: Quotas) -> Quotas {
         Quotas {
@@ -167,7 +167,7 @@ impl Quotas {
         visitor.visit("quotas.store_bytes", &self.store_bytes, &before.store_bytes);
     }
 
-    /// Those whose names are kept.
+    /// Only the entries whose names `kept` accepts.
     pub fn only(&self, kept: impl Fn(&str) -> bool) -> Quotas {
         Quotas {
             commands_per_s: self.commands_per_s.filter(|_| kept("quotas.commands_per_s")),
@@ -187,7 +187,7 @@ impl Quotas {
     }
 }
 
-/// Why there cannot be so little memory, if so.
+/// The reason why this is too little memory, if it is.
 pub fn flaw_of_memory(bytes: u64) -> Option<String> {
     (bytes < MEMORY_BYTES_MIN).then(|| {
         format!("with {bytes} bytes of memory no app can start: write {MEMORY_BYTES_MIN} (4 MiB) or more")

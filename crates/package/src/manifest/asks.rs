@@ -1,39 +1,40 @@
-//! What an app asks for, in plain words, and what one version asks for beyond another.
+//! The requests of an app as text, and the requests of one version beyond another.
 //!
-//! In: the tables of two manifests, walked side by side. Out: [`Ask`]s. Never decides whether something is granted.
+//! In: the tables of two manifests, visited in parallel. Out: [`Ask`]s. Never decides whether something is granted.
 
 use super::Amount;
 
-/// One thing that an app asks for. An operator grants it whole or not at all.
+/// One request of an app. An operator grants it as a whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Its name, as `burnet app grant` and `revoke` take it.
+    /// Its name for `burnet app grant` and `revoke`.
     pub name: &'static str,
-    /// What it lets the app do, bounds included.
+    /// What it allows, including bounds.
     pub words: String,
-    /// Why the operator should think twice, if so.
+    /// The reason why it is dangerous, if it is.
     pub danger: Option<&'static str>,
 }
 
-/// Something that can be asked for.
+/// Something that an app can request.
 pub(super) trait Asked: PartialEq {
-    /// What it lets the app do. Types that stand under several names are told which.
+    /// What it allows, as text. `name` tells types with several names which one it is.
     fn words(&self, name: &str) -> String;
-    /// Whether it lets the app do nothing that the other does not.
+    /// Whether it allows nothing that `wider` does not allow.
     fn lies_within(&self, wider: &Self) -> bool;
-    /// Why the operator should think twice before granting it, if so.
+    /// The reason why granting it is dangerous, if it is.
     fn danger(&self, _name: &str) -> Option<&'static str> {
         None
     }
-    /// What an app may do that asks for this no more, where it is a limit and no right: the node's own limit may be wider. `None`: nothing.
+    /// For a limit: what an app may do if it no longer requests it, because the node's default may be wider. `None` for
+    /// capabilities.
     fn without(&self) -> Option<String> {
         None
     }
 }
 
-/// Is shown everything that can be asked for: what is asked for now, and what was before.
+/// Visits every possible request: the present one and the earlier one.
 pub(super) trait Visit {
-    /// One thing.
+    /// Visits one request.
     fn visit<T: Asked>(&mut self, name: &'static str, now: &Option<T>, before: &Option<T>);
 }
 
@@ -41,7 +42,7 @@ fn ask<T: Asked>(name: &'static str, asked: &T, words: String) -> Ask {
     Ask { name, words, danger: asked.danger(name) }
 }
 
-/// Collects all that is asked for now.
+/// Collects all present requests.
 #[derive(Default)]
 pub(super) struct All(pub Vec<Ask>);
 
@@ -51,7 +52,7 @@ impl Visit for All {
     }
 }
 
-/// Collects what is asked for now and was not, or not so widely, before.
+/// Collects the requests that are new or have wider bounds.
 #[derive(Default)]
 pub(super) struct Beyond(pub Vec<Ask>);
 

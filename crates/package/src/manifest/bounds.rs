@@ -1,7 +1,7 @@
 //! The bounds within a capability: flowspaces, ports, tables, priorities, switches, names.
 //!
-//! In: what a table of TOML (or JSON) says. Out: types that hold nothing empty, oversized or meaningless, and whether one lies
-//! within another. Never says what they bound.
+//! In: a table of TOML or JSON. Out: validated types that are neither empty nor oversized, and whether one is within
+//! another. Never knows what they limit.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -11,16 +11,17 @@ use flow::{Match, PortNo, relation};
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Most matches of one flowspace: the kernel asks each command of an app against them. More are refused.
+/// The maximum number of matches of a flowspace. The kernel compares each command of an app with them. More are
+/// refused.
 pub const MATCHES_MAX: usize = 64;
 
-/// Most entries of any other list. More are refused.
+/// The maximum number of entries of any other list. More are refused.
 pub const ENTRIES_MAX: usize = 256;
 
-/// Longest name of a service or topic, and longest prefix of a key, in bytes.
+/// The maximum length of a service's or topic's name, and of a key prefix, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// Matches that are taken together: the packets that at least one of them matches. Never empty.
+/// The union of some matches: the packets that at least one of them matches. Never empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flowspace(Vec<Match>);
 
@@ -44,7 +45,7 @@ impl Flowspace {
         texts.iter().map(one).collect::<Result<_, _>>().map(Flowspace)
     }
 
-    /// Whether each of its packets is among the other's.
+    /// Whether each of its packets is also in `wider`.
     pub fn lies_within(&self, wider: &Flowspace) -> bool {
         self.0.iter().all(|one| relation::within(one, &wider.0))
     }
@@ -70,7 +71,7 @@ impl<'de> Deserialize<'de> for Flowspace {
     }
 }
 
-/// Priorities from the lowest to the highest, both included.
+/// A range of priorities, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "(u16, u16)", try_from = "(i64, i64)")]
 pub struct Priorities {
@@ -109,14 +110,14 @@ impl TryFrom<(i64, i64)> for Priorities {
 /// All names, or these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// Every one there is.
+    /// All names.
     All,
-    /// These; never empty.
+    /// These names; never empty.
     Only(BTreeSet<String>),
 }
 
 impl Names {
-    /// Whether each name of these is among the others.
+    /// Whether each of these names is in `wider`.
     pub fn lie_within(&self, wider: &Names) -> bool {
         match (self, wider) {
             (_, Names::All) => true,
@@ -125,7 +126,7 @@ impl Names {
         }
     }
 
-    /// Whether each key that begins with one of these begins with one of the others.
+    /// Whether each key with one of these prefixes also has one of the prefixes in `wider`.
     pub fn lie_within_as_prefixes(&self, wider: &Names) -> bool {
         match (self, wider) {
             (_, Names::All) => true,
@@ -194,14 +195,14 @@ pub(super) fn list<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     }
 }
 
-/// A bound that is a set: [`ENTRIES_MAX`] at most.
+/// Reads a set of at most [`ENTRIES_MAX`] entries.
 pub(super) fn set<'de, T: Deserialize<'de> + Ord, D: Deserializer<'de>>(
     input: D,
 ) -> Result<Option<BTreeSet<T>>, D::Error> {
     list(input, ENTRIES_MAX).map(|entries| Some(entries.into_iter().collect()))
 }
 
-/// Numbers of tables. 255 stands for all of them (OFPTT_ALL; OpenFlow 1.3.5, 7.3.4.1) and is none.
+/// Reads table numbers. 255 means all tables (OFPTT_ALL; OpenFlow 1.3.5, 7.3.4.1) and is refused.
 pub(super) fn tables<'de, D: Deserializer<'de>>(input: D) -> Result<Option<BTreeSet<u8>>, D::Error> {
     let table = |number: i64| match u8::try_from(number) {
         Ok(number) if number < 255 => Ok(number),
@@ -210,7 +211,7 @@ pub(super) fn tables<'de, D: Deserializer<'de>>(input: D) -> Result<Option<BTree
     list(input, ENTRIES_MAX)?.into_iter().map(table).collect::<Result<_, _>>().map(Some)
 }
 
-/// Ports that a packet can be sent to.
+/// Reads ports to which a packet can be sent.
 pub(super) fn ports<'de, D: Deserializer<'de>>(input: D) -> Result<Option<BTreeSet<PortNo>>, D::Error> {
     list::<toml::Value, D>(input, ENTRIES_MAX)?
         .into_iter()
@@ -225,14 +226,14 @@ fn port(written: &toml::Value) -> Result<PortNo, String> {
         toml::Value::String(name) => name.parse().ok(),
         _ => None,
     };
-    // Those that name no place to send to (OpenFlow 1.3.5, 7.2.1).
+    // The ports to which nothing can be sent (OpenFlow 1.3.5, 7.2.1).
     let nowhere = [PortNo(0), PortNo::ANY, PortNo::UNSET];
     port.filter(|port| !nowhere.contains(port)).ok_or_else(|| {
         format!("{written} is no port that a packet can be sent to: write a number from 1, or a name such as \"FLOOD\"")
     })
 }
 
-/// Whether a bound is at least as narrow as another; none is the widest.
+/// Whether a bound is at least as narrow as another. A missing bound is the widest.
 pub(super) fn narrower<T>(this: &Option<T>, wider: &Option<T>, within: impl Fn(&T, &T) -> bool) -> bool {
     match (this, wider) {
         (_, None) => true,
@@ -241,7 +242,7 @@ pub(super) fn narrower<T>(this: &Option<T>, wider: &Option<T>, within: impl Fn(&
     }
 }
 
-/// The entries of a set, for people.
+/// The entries of a set as text.
 pub(super) fn listed<T: Display>(entries: impl IntoIterator<Item = T>) -> String {
     let texts: Vec<String> = entries.into_iter().map(|entry| entry.to_string()).collect();
     texts.join(", ")

@@ -1,4 +1,4 @@
-//! What an app may do with the network: the table `[capabilities]` of `app.toml` and of `burnet.toml`.
+//! The table `[capabilities]` of `app.toml` and of `burnet.toml`: what an app may do with the network.
 //!
 //! ```toml
 //! [capabilities]
@@ -9,8 +9,8 @@
 //! "query" = ["paths"]
 //! ```
 //!
-//! In: TOML, or the JSON that they print as. Out: [`Capabilities`], in which nothing is granted that was not written, and whether
-//! one grants no more than another. It never enforces anything: the kernel does.
+//! In: TOML, or its JSON form. Out: [`Capabilities`] with only what was written, and whether one grants no more than
+//! another. It never enforces anything: the kernel does.
 
 use std::collections::BTreeSet;
 
@@ -23,14 +23,14 @@ use super::asks::{All, Ask, Asked, Visit};
 use super::bounds::{self, Flowspace, Names, Priorities, listed, narrower};
 use super::vendors::VendorList;
 
-/// What an app may do. `None` is not at all; a bound within that is `None` does not bound.
+/// What an app may do. `None` means not granted. A bound that is `None` does not limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Capabilities {
-    /// Hear packet-ins.
+    /// Receive packet-ins.
     #[serde(rename = "packet.in", deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub packet_in: Option<PacketIn>,
-    /// Send packets.
+    /// Send packet-outs.
     #[serde(rename = "packet.out", deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub packet_out: Option<PacketOut>,
     /// Add, change and delete its own rules, groups and meters.
@@ -42,16 +42,16 @@ pub struct Capabilities {
     /// Read flow entries.
     #[serde(rename = "rule.read", skip_serializing_if = "Option::is_none")]
     pub rule_read: Option<Whole>,
-    /// Ask switches for statistics.
+    /// Request statistics from switches.
     #[serde(rename = "stats.read", skip_serializing_if = "Option::is_none")]
     pub stats_read: Option<Whole>,
-    /// Hear of switches, ports, links and rules that went.
+    /// Receive events about switches, ports, links and removed rules.
     #[serde(rename = "view.read", skip_serializing_if = "Option::is_none")]
     pub view_read: Option<Whole>,
-    /// Write remarks into the network view.
+    /// Write annotations into the network view.
     #[serde(rename = "view.annotate", skip_serializing_if = "Option::is_none")]
     pub view_annotate: Option<Whole>,
-    /// Hear where hosts are.
+    /// Receive the locations of hosts.
     #[serde(rename = "host.read", skip_serializing_if = "Option::is_none")]
     pub host_read: Option<Whole>,
     /// Change ports.
@@ -63,19 +63,19 @@ pub struct Capabilities {
     /// Write keys of the store that begin with one of these.
     #[serde(rename = "store.write", skip_serializing_if = "Option::is_none")]
     pub store_write: Option<StorePrefixes>,
-    /// Use what vendors defined beyond OpenFlow.
+    /// Use vendor extensions of OpenFlow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vendor: Option<VendorList>,
-    /// Ask services.
+    /// Send queries to services.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<Names>,
     /// Publish on topics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub publish: Option<Names>,
-    /// Hear what is published on topics.
+    /// Receive what is published on topics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribe: Option<Names>,
-    /// Nobody's to ask for or to grant; named so that whoever tries hears why.
+    /// Cannot be requested or granted. It has a name so that the refusal can give the reason.
     #[serde(rename = "system.audit", skip_serializing)]
     pub system_audit: Option<ForServices>,
     /// As `system.audit`.
@@ -89,7 +89,7 @@ pub struct Capabilities {
     pub system_store: Option<ForServices>,
 }
 
-/// A capability that services of the node alone hold. There is no value of it: whatever is written is refused.
+/// A capability that only services of the node hold. It has no value: any text for it is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForServices {}
 
@@ -103,10 +103,10 @@ impl<'de> Deserialize<'de> for ForServices {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PacketIn {
-    /// The packets that may be heard.
+    /// The packets that the app may receive.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub flowspace: Option<Flowspace>,
-    /// The switches that may be heard.
+    /// The switches whose packet-ins the app may receive.
     #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub datapaths: Option<BTreeSet<DatapathId>>,
 }
@@ -115,13 +115,13 @@ pub struct PacketIn {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PacketOut {
-    /// The packets that may be sent; what the actions make of them must not leave it either.
+    /// The packets that the app may send. The results of the actions must be within it too.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub flowspace: Option<Flowspace>,
-    /// Where packets may be sent.
+    /// The ports to which packets may be sent.
     #[serde(deserialize_with = "bounds::ports", skip_serializing_if = "Option::is_none")]
     pub ports: Option<BTreeSet<PortNo>>,
-    /// The switches that may be told to.
+    /// The switches that may send them.
     #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub datapaths: Option<BTreeSet<DatapathId>>,
 }
@@ -130,22 +130,22 @@ pub struct PacketOut {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RuleWrite {
-    /// The packets that rules may be for; what rules make of them must not leave it either.
+    /// The packets that rules may match. The results of the actions must be within it too.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub flowspace: Option<Flowspace>,
-    /// The tables that they may be in.
+    /// The tables of the rules.
     #[serde(deserialize_with = "bounds::tables", skip_serializing_if = "Option::is_none")]
     pub tables: Option<BTreeSet<u8>>,
-    /// The priorities that they may have.
+    /// The priorities of the rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priorities>,
-    /// Where they may send packets.
+    /// The ports to which rules may send packets.
     #[serde(deserialize_with = "bounds::ports", skip_serializing_if = "Option::is_none")]
     pub ports: Option<BTreeSet<PortNo>>,
-    /// The switches that they may be in.
+    /// The switches of the rules.
     #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub datapaths: Option<BTreeSet<DatapathId>>,
-    /// How many of them a switch may hold at once.
+    /// The number of rules that a switch may hold at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules_per_datapath: Option<u32>,
 }
@@ -162,12 +162,12 @@ pub struct PortWrite {
     pub datapaths: Option<BTreeSet<DatapathId>>,
 }
 
-/// The beginnings of the keys that may be read or written.
+/// The prefixes of the keys that may be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StorePrefixes(pub Names);
 
-/// Something that has no bounds: `true`.
+/// A capability without bounds: `true`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Whole;
 
@@ -210,7 +210,7 @@ fn bounded<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
 }
 
 impl Capabilities {
-    /// Shows each to a visitor, beside what stands in its place in `before`.
+    /// Passes each capability to a visitor, together with the same one in `before`.
     pub(super) fn visit(&self, before: &Capabilities, visitor: &mut impl Visit) {
         visitor.visit("packet.in", &self.packet_in, &before.packet_in);
         visitor.visit("packet.out", &self.packet_out, &before.packet_out);
@@ -230,14 +230,14 @@ impl Capabilities {
         visitor.visit("subscribe", &self.subscribe, &before.subscribe);
     }
 
-    /// Each that is there, in words.
+    /// All present capabilities as requests.
     pub fn asks(&self) -> Vec<Ask> {
         let mut all = All::default();
         self.visit(&Capabilities::default(), &mut all);
         all.0
     }
 
-    /// Those whose names are kept, with their bounds; no other.
+    /// Only the capabilities whose names `kept` accepts, with their bounds.
     pub fn only(&self, kept: impl Fn(&str) -> bool) -> Capabilities {
         fn keep<T: Clone>(kept: bool, one: &Option<T>) -> Option<T> {
             one.clone().filter(|_| kept)

@@ -1,4 +1,5 @@
-//! What an app asks for and is told by default: a manifest without the head that a package needs. A Python file may carry it in its comments.
+//! The requests and default settings of an app: a manifest without the head that a package needs. A Python file may
+//! have it in its comments.
 //!
 //! ```text
 //!   # /// burnet
@@ -7,10 +8,10 @@
 //!   # ///
 //! ```
 //!
-//! The block has the form that Python's inline metadata has (PEP 723), so that other tools pass over it. It stands before the first line that is
-//! neither empty nor a comment.
+//! The block has the form of Python's inline metadata (PEP 723), so other tools skip it. It comes before the first line
+//! that is neither empty nor a comment.
 //!
-//! In: a manifest, or the text of a program. Out: [`Needs`], or the line at fault. It reads no file, and grants nothing.
+//! In: a manifest, or the text of a program. Out: [`Needs`], or the faulty line. It reads no file, and grants nothing.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -24,19 +25,19 @@ pub const OPENS: &str = "# /// burnet";
 /// Its last line.
 pub const CLOSES: &str = "# ///";
 
-/// What an app asks for, and what it is told by default.
+/// The requests of an app, and its default settings.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Needs {
-    /// What it wants to do with the network.
+    /// The requested capabilities in the network.
     pub capabilities: Capabilities,
-    /// What it wants to do with the machine.
+    /// The requested access to the machine.
     pub system: System,
-    /// What it wants to take of the machine.
+    /// The requested limits of resources.
     pub limits: Limits,
-    /// What it wants to ask of the node.
+    /// The requested quotas.
     pub quotas: Quotas,
-    /// What it is told unless the operator says otherwise.
+    /// Its default settings, which the operator can override.
     #[serde(deserialize_with = "super::settings")]
     pub settings: Map<String, Value>,
 }
@@ -54,7 +55,7 @@ impl From<&Manifest> for Needs {
 }
 
 impl Needs {
-    /// Those whose names were granted; settings are asked for by nobody.
+    /// Only the requests whose names were granted. Settings need no grant.
     #[must_use]
     pub fn only(self, granted: impl Fn(&str) -> bool) -> Needs {
         Needs {
@@ -66,10 +67,10 @@ impl Needs {
         }
     }
 
-    /// Reads the block in the comments of a program. `None`: it has none.
+    /// Reads the block in the comments of a program. `None` if it has none.
     ///
     /// # Errors
-    /// The line of the program that is at fault: of the block, or of what stands in it.
+    /// The faulty line of the program: of the block or in it.
     pub fn in_comments(program: &str) -> Result<Option<Needs>, Fault> {
         let Some((first_line, text)) = block(program)? else { return Ok(None) };
         if text.len() > MANIFEST_BYTES_MAX {
@@ -81,7 +82,7 @@ impl Needs {
             .map_err(|Fault { line, reason }| Fault { line: first_line + line, reason })
     }
 
-    /// All of it in one line, by the names of a manifest.
+    /// All requests in one line, with the names of a manifest.
     pub fn summary(&self) -> String {
         let all = [
             summary_of(&self.capabilities, ""),
@@ -110,7 +111,7 @@ fn block(program: &str) -> Result<Option<(usize, String)>, Fault> {
     Ok(None)
 }
 
-/// What stands in the block that this line opens.
+/// The contents of the block that this line opens.
 fn within<'p>(opens: usize, lines: &mut impl Iterator<Item = (usize, &'p str)>) -> Result<String, Fault> {
     let mut text = String::new();
     for (_, line) in lines {

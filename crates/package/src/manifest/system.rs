@@ -1,7 +1,7 @@
-//! What an app may do with the machine: the table `[system]`.
+//! The table `[system]`: what an app may do with the machine.
 //!
-//! In: TOML, or the JSON that it prints as. Out: [`System`], in which nothing is granted that was not written. It opens and
-//! connects to nothing: the zone enforces it.
+//! In: TOML, or its JSON form. Out: [`System`] with only what was written. It opens nothing and connects to nothing:
+//! the zone enforces it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,21 +15,21 @@ use super::asks::{Asked, Visit};
 use super::bounds::{self, listed};
 use super::capabilities::Whole;
 
-/// What an app may do with the machine. `None` is not at all.
+/// What an app may do with the machine. `None` means nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct System {
-    /// Where it may connect to.
+    /// The addresses to which it may connect.
     #[serde(
         rename = "net.connect",
         deserialize_with = "bounds::set",
         skip_serializing_if = "Option::is_none"
     )]
     pub net_connect: Option<BTreeSet<Endpoint>>,
-    /// What it may read.
+    /// The paths that it may read.
     #[serde(rename = "fs.read", deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub fs_read: Option<BTreeSet<PlainPath>>,
-    /// What it may write.
+    /// The paths that it may write.
     #[serde(rename = "fs.write", deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub fs_write: Option<BTreeSet<PlainPath>>,
     /// Whether it may start other programs.
@@ -37,7 +37,7 @@ pub struct System {
     pub spawn: Option<Whole>,
 }
 
-/// An address and a TCP port. No name, because a zone has no name service.
+/// An address and a TCP port. Not a name, because a zone has no name service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Endpoint(pub SocketAddr);
@@ -73,7 +73,7 @@ impl TryFrom<String> for Endpoint {
     }
 }
 
-/// An absolute path that goes nowhere but down.
+/// An absolute path without `..`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "PathBuf", try_from = "PathBuf")]
 pub struct PlainPath(PathBuf);
@@ -92,7 +92,7 @@ impl TryFrom<PathBuf> for PlainPath {
         let down = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
         let printable = path.to_str().is_some_and(|text| !text.chars().any(char::is_control));
         if path.is_absolute() && path.components().all(down) && printable {
-            // Without doubled and trailing slashes, so that one path is one entry.
+            // Normalises double and trailing slashes, so that equal paths are one entry.
             return Ok(PlainPath(path.components().collect()));
         }
         Err(format!(
@@ -115,7 +115,7 @@ impl System {
         visitor.visit("spawn", &self.spawn, &before.spawn);
     }
 
-    /// Those whose names are kept.
+    /// Only the entries whose names `kept` accepts.
     pub fn only(&self, kept: impl Fn(&str) -> bool) -> System {
         System {
             net_connect: self.net_connect.clone().filter(|_| kept("net.connect")),

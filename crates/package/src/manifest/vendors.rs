@@ -1,10 +1,11 @@
-//! The vendors' parts that an app asks for: the list behind the capability `vendor`.
+//! The vendor extensions that an app requests: the list of the capability `vendor`.
 //!
 //! ```toml
 //! "vendor" = ["nicira:action:14", "nicira:field", "0x12345678"]
 //! ```
 //!
-//! In: TOML. Out: [`VendorList`]. There is no word for "every vendor": each is named. It never says what a part does.
+//! In: TOML. Out: [`VendorList`]. There is no form for "every vendor": each is named. It never tells what an extension
+//! does.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,14 +18,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::asks::Asked;
 use super::bounds::listed;
 
-/// Some parts of one vendor's: all, all of a kind, or one.
+/// Extensions of one vendor: all, all of a kind, or one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VendorParts {
     /// The vendor's number.
     pub vendor: u32,
-    /// Of which kind; `None`: of every kind.
+    /// The kind; `None` for every kind.
     pub kind: Option<PartKind>,
-    /// Which one of that kind; `None`: every one.
+    /// The subtype within that kind; `None` for every one.
     pub subtype: Option<u32>,
 }
 
@@ -73,12 +74,12 @@ fn read_subtype(text: &str, word: &str) -> Result<u32, String> {
     number.map_err(|_| format!("`{text}`: the subtype is a number of 32 bits, such as 14 or 0xe"))
 }
 
-/// All that is asked for; never empty.
+/// All requested extensions; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VendorList(BTreeSet<VendorParts>);
 
 impl VendorList {
-    /// One by one.
+    /// Iterates over the entries.
     pub fn iter(&self) -> impl Iterator<Item = &VendorParts> {
         self.0.iter()
     }

@@ -1,7 +1,7 @@
-//! A package as a folder: unpacked from the file, and read back with every file checked.
+//! A package as a folder: unpacks it from the file, and reads it back with a check of every file.
 //!
-//! In: a package that is whole, or a folder that somebody may have tampered with. Out: the folder, or what in it is not as it was
-//! signed. It follows no link.
+//! In: an intact package, or an untrusted folder. Out: the folder, or what in it differs from what was signed. It
+//! follows no link.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,21 +13,21 @@ use crate::file::{LIST_PATH, Package, SIGNATURES_PATH, compare, manifest_of};
 use crate::manifest::{MANIFEST_PATH, Manifest};
 use crate::signature::{SIGNATURES_BYTES_MAX, Signatures};
 
-/// How deep a package's folders go at most: a path of 160 bytes has no more parts.
+/// The maximum depth of a package's folders: a path of 160 bytes has no more parts.
 pub(super) const DEPTH_MAX: usize = 80;
 
-/// A package as it lies on disk, found to be as it was signed.
+/// An unpacked package on disk that was verified to be as signed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unpacked {
-    /// Where it is.
+    /// Its folder.
     pub folder: PathBuf,
-    /// What it says of itself.
+    /// Its manifest.
     pub manifest: Manifest,
-    /// Who signed it.
+    /// Its signatures.
     pub signatures: Signatures,
 }
 
-/// Writes all files of a package into a folder that is not there yet, and brings them to disk.
+/// Writes all files of a package into a new folder, and syncs them to disk.
 pub(super) fn unpack(package: &Package<'_>, folder: &Path) -> Result<(), StateError> {
     make_folder(folder, 0o755)?;
     let put = |path: &str, bytes: &[u8], executable: bool| {
@@ -45,7 +45,7 @@ pub(super) fn unpack(package: &Package<'_>, folder: &Path) -> Result<(), StateEr
     }
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        // The umask does not decide what an app's user can read.
+        // Set the mode explicitly, so that the umask does not decide what an app's user can read.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))
             .map_err(refused(&folder, "opened up"))?;
         sync_folder(&folder)?;
@@ -59,7 +59,7 @@ pub(super) fn unpack(package: &Package<'_>, folder: &Path) -> Result<(), StateEr
 /// Reads an unpacked package, every file of it.
 ///
 /// # Errors
-/// What is not as it was signed: a phrase.
+/// The part that differs from what was signed: a phrase.
 pub fn read_unpacked(folder: &Path, digest: &Digest) -> Result<Unpacked, String> {
     let altered = |what: String| format!("was altered on disk: {what}; install it again");
     let list = text(&folder.join(LIST_PATH), LIST_BYTES_MAX).map_err(altered)?;
@@ -105,7 +105,7 @@ fn walk(root: &Path, below: &str, depth: usize, found: &mut Vec<String>) -> Resu
     Ok(())
 }
 
-/// A file's bytes, if they are what was signed and nobody else can change them.
+/// A file's bytes, if they are as signed and only the owner can change them.
 fn checked(folder: &Path, file: &Listed) -> Result<Vec<u8>, String> {
     let path = folder.join(file.path.as_str());
     let metadata = path.symlink_metadata().map_err(|_| format!("{} is missing", file.path))?;

@@ -1,8 +1,8 @@
-//! Looks at unpacked packages again and again, and reads only what has changed since.
+//! Checks unpacked packages repeatedly, and reads only what has changed since the last check.
 //!
-//! In: a package's folder and its digest, the time. Out: whether it is as it was signed. What was found is believed for as long as no file has another
-//! device, inode, size, mode or time of change: only who owns the folder can set these, and no app does. A change within the tick of a clock would
-//! not show, so what changed a moment ago is read anew each time.
+//! In: a package's folder and its digest, the time. Out: whether it is as signed. A result is valid while no file has
+//! another device, inode, size, mode or change time. Only the owner of the folder can set these, and no app is the
+//! owner. A change within one clock tick would not show, so files that changed a moment ago are read again each time.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -16,13 +16,14 @@ use crate::moment::Moment;
 use crate::signature::Signatures;
 use crate::vouch::Look;
 
-/// What changed so lately may change again without another time of change. File systems tick far faster, some of a network in seconds.
+/// After a change this recent, another change may have the same change time. Local file systems have far finer clocks,
+/// some network file systems have seconds.
 const SETTLED_S: u64 = 3;
 
-/// Most packages that are remembered: more than a node runs. Beyond it all are read anew.
+/// The maximum number of remembered packages, more than a node runs. Beyond it, all are read again.
 const PACKAGES_MAX: usize = 128;
 
-/// What there is to see of a file or folder without reading it.
+/// The metadata of a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     path: PathBuf,
@@ -48,15 +49,15 @@ impl Stamp {
     }
 }
 
-/// What earlier looks found: at most 128 packages that were whole.
+/// The results of earlier checks: at most 128 intact packages.
 #[derive(Debug, Default)]
 pub struct Looks(BTreeMap<(PathBuf, Digest), (Vec<Stamp>, Signatures)>);
 
 impl Looks {
-    /// Whether this folder holds the package of this digest, whole.
+    /// Checks whether this folder has the intact package of this digest.
     pub fn look(&mut self, folder: &Path, digest: &Digest, now: Moment) -> Look {
         match self.look_once(folder, digest, now) {
-            // Whoever installs it again puts another folder in its place, and for a moment there is none.
+            // A new installation replaces the folder, and for a moment there is none.
             Look::Gone | Look::Altered(_) => self.look_once(folder, digest, now),
             look => look,
         }
@@ -92,13 +93,14 @@ impl Looks {
     }
 }
 
-/// Taken before the files are read: what is changed while they are has other stamps the next time.
+/// The stamps are taken before the files are read. A change during the read gives other stamps next time.
 fn is_settled(stamps: &[Stamp], now: Moment) -> bool {
     let before = i64::try_from(now.unix_s().saturating_sub(SETTLED_S)).unwrap_or(i64::MAX);
     stamps.iter().all(|stamp| stamp.changed.0 < before && stamp.modified.0 < before)
 }
 
-/// Of the folder and all that is in it. What is too much or too deep is cut: then the look at the files says so.
+/// The stamps of the folder and all its contents. Too many or too deep entries are cut; the check of the files then
+/// reports it.
 fn stamps(folder: &Path) -> io::Result<Vec<Stamp>> {
     let mut found = vec![Stamp::of(folder, &folder.symlink_metadata()?)];
     let mut folders = vec![(folder.to_owned(), 0)];

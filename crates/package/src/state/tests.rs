@@ -108,7 +108,7 @@ fn tampering_with_an_installed_package_is_found() {
     tampered(linked_folder, "lib is no plain file");
 }
 
-/// Whoever changes a file and its list too has another digest than the record's.
+/// If a file and its list are changed, the digest differs from the record's.
 #[test]
 fn a_list_that_was_changed_along_is_found_by_the_record() {
     let other = package("1.0.1").list().to_string();
