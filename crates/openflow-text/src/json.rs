@@ -1,18 +1,18 @@
-//! Messages as JSON: one object each.
+//! Messages as JSON: one object per message.
 //!
 //! ```text
 //!   {"version":"1.3","type":"flow_mod","xid":2,"command":"add","priority":100,"match":{…},"instructions":[…],…}
 //! ```
 //!
-//! Keys are the specification's names of the fields (`match`, `idle_timeout`, `duration_sec`). Numbers that the specification
-//! names are written by name (`"command":"add"`), sets of bits as lists of names with one number for those that have none
-//! (`"flags":["send_flow_rem",32768]`), bytes as hexadecimal digits. What is read may have the number in place of the name.
-//! Every key that is printed is wanted, none else is taken, and both are refused by name.
+//! Keys are the specification's names of the fields (`match`, `idle_timeout`, `duration_sec`). Numbers with names in
+//! the specification are written by name (`"command":"add"`). Sets of bits are lists of names, with one number for
+//! unnamed bits (`"flags":["send_flow_rem",32768]`). Bytes are hexadecimal digits. Readers also accept the number in
+//! place of the name. Every printed key is required, and no other key is accepted. The error names the key.
 //!
-//! The object holds what a message means. Where its bytes were written in another way than ours (padding that is not zero,
-//! another order that is legal), the key `wire` holds them too, and the bytes come back exactly.
+//! The object has the meaning of a message. If its bytes have another valid form than ours (nonzero padding, another
+//! order), the key `wire` has them too, so the bytes come back exactly.
 //!
-//! Never reads a text: the values of `serde_json` go in and come out.
+//! Never parses text: input and output are values of `serde_json`.
 
 mod bad;
 mod body;
@@ -37,7 +37,7 @@ pub fn to_json(message: &Message) -> Value {
         ("type".to_owned(), word.into()),
         ("xid".to_owned(), message.xid.into()),
     ]);
-    // Everything in a message has a form in JSON; were it otherwise, the object would say so.
+    // Everything in a message has a form in JSON. Otherwise the object would have an error.
     let mut body = body::write(&message.body)
         .unwrap_or_else(|bad| Map::from_iter([("unwritable".to_owned(), bad.to_string().into())]));
     for scope in scopes(word, &body) {
@@ -50,7 +50,7 @@ pub fn to_json(message: &Message) -> Value {
     Value::Object(keys)
 }
 
-/// The message that an object says. Its `wire` is not looked at here.
+/// The message of an object. Ignores its `wire`.
 pub fn from_json(value: &Value) -> Result<Message, BadJson> {
     let Value::Object(keys) = value else {
         return Err(BadJson::new("", "a message is a JSON object"));
@@ -69,7 +69,7 @@ pub fn from_json(value: &Value) -> Result<Message, BadJson> {
     Ok(Message { version, xid, body: body::read(&word, keys)? })
 }
 
-/// A multipart message has the keys of all of them and those of its own type.
+/// A multipart message has the common keys and those of its own type.
 fn scopes(word: &str, keys: &Map<String, Value>) -> impl Iterator<Item = String> + use<> {
     let multipart = keys.get("multipart").and_then(Value::as_str).map(str::to_owned);
     std::iter::once(word.to_owned()).chain(multipart)
@@ -84,7 +84,7 @@ fn version_named(name: &str) -> Result<Version, BadJson> {
     })
 }
 
-/// The code of an error has its name by its type, so both are looked up together.
+/// The name of an error code depends on its type, so both are looked up together.
 fn name_error(version: Version, keys: &mut Map<String, Value>) {
     let number =
         |key: &str| keys.get(key).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok());

@@ -5,8 +5,8 @@
 //!   Message <── json::from_json, text::parse <── people and programs
 //! ```
 //!
-//! In: messages, or text that somebody typed, which is untrusted: an error names the key or word and its place. Out: the other form. It never
-//! reads bytes from a network, keeps no state and does no I/O.
+//! In: messages, or untrusted text; an error names the key or word and its place. Out: the other form. It keeps no
+//! state and does no I/O.
 
 pub mod json;
 pub mod text;

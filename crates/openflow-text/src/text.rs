@@ -1,14 +1,15 @@
-//! Messages as text: what `ovs-ofctl` prints for them, and what it reads.
+//! Messages as text, in the syntax that `ovs-ofctl` prints and reads.
 //!
 //! ```text
 //!   Message ──> "OFPT_FLOW_MOD (OF1.3) (xid=0x2): ADD priority=100,in_port=1 actions=output:2"
 //! ```
 //!
-//! The words, their order and the lines are those of Open vSwitch 3.1's `ovs-ofctl ofp-print`, its words for the roles and
-//! for some errors among them. Where Open vSwitch can print nothing (an experimenter's message that it does not know, a number
-//! without a name) there is a form of our own.
+//! Words, order and lines are those of `ovs-ofctl ofp-print` of Open vSwitch 3.1, including its names for roles and for
+//! some errors. There is a form of our own where Open vSwitch prints nothing: unknown experimenter messages, and
+//! numbers without a name.
 //!
-//! Text says less than bytes and JSON do: [`to_text`] tells what it leaves out. Never resolves a port's or a table's name.
+//! Text has less information than bytes and JSON: [`to_text`] lists what it leaves out. Never resolves names of ports
+//! or tables.
 
 mod connection;
 mod dump;
@@ -30,10 +31,10 @@ use std::fmt::{self, Write};
 use openflow::message::*;
 use openflow::version::Version;
 
-/// How much is printed of what a message carries (its packets and payloads).
+/// How much of a message's packets and payloads is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
-    /// A packet's headers; of a payload only its length. So are messages printed that an error carries.
+    /// A packet's headers, and only the length of a payload. Used for a message inside an error.
     Headers,
     /// Payloads too.
     Payloads,
@@ -41,9 +42,9 @@ enum Detail {
 
 /// The message as `ovs-ofctl ofp-print` prints it: one line or several, each with its end.
 ///
-/// Some of what a message says is not in the text, and cannot be read back from it: the bytes of a packet (only its headers are
-/// printed), bits that Open vSwitch has no name for, the cookie of a 1.3 modify or delete without a mask, the types of
-/// groups' actions that it does not know. JSON holds all of it.
+/// The text leaves out some information, which cannot be read back: the bytes of a packet (only its headers are
+/// printed), and bits without a name in Open vSwitch. Also the cookie of a 1.3 modify or delete without a mask, and
+/// unknown action types of group features. JSON has all of it.
 pub fn to_text(message: &Message) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
@@ -74,7 +75,7 @@ fn print_heading(out: &mut String, name: &str, version: Version, xid: u32) -> fm
     write!(out, " (xid=0x{xid:x}):")
 }
 
-/// The name by which Open vSwitch calls a type of message: of a multipart message the one that it has in 1.0.
+/// Open vSwitch's name for a type of message. For a multipart message it is the name of 1.0.
 fn name(body: &Body) -> String {
     match body {
         Body::MultipartRequest(request) => format!("{} request", statistics_name(request.body.word())),
@@ -201,7 +202,7 @@ fn print_reply(out: &mut String, version: Version, body: &ReplyBody) -> fmt::Res
     }
 }
 
-/// `5.250s`: no decimals where there are none, three where they suffice, else as many as it takes.
+/// `5.250s`: no decimals, three decimals, or as many as needed.
 fn duration(out: &mut String, seconds: u32, nanoseconds: u32) -> fmt::Result {
     write!(out, "{seconds}")?;
     if nanoseconds > 0 && nanoseconds.is_multiple_of(1_000_000) {
@@ -214,12 +215,12 @@ fn duration(out: &mut String, seconds: u32, nanoseconds: u32) -> fmt::Result {
     Ok(())
 }
 
-/// A counter, `?` where the switch does not count it (all ones).
+/// A counter, or `?` if the switch does not count it (all ones).
 fn counter(count: u64) -> String {
     if count == u64::MAX { "?".to_owned() } else { count.to_string() }
 }
 
-/// The names of the bits that are set, from the lowest on, and what is left as a number; `0` if there are none.
+/// The names of the set bits, from the lowest on, and the rest as a number; `0` if no bit is set.
 fn bit_names(out: &mut String, bits: u32, names: &[(u32, &str)]) -> fmt::Result {
     let mut words: Vec<String> =
         names.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| (*name).to_owned()).collect();

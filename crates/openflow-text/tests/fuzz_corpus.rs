@@ -1,6 +1,6 @@
 //! What the fuzz targets have been given and what they found, on stable Rust: `fuzz/corpus/<target>`, each file once.
 //!
-//! With `BURNET_BLESS=1` the seeds are made anew from the golden files; what fuzzing found besides is left alone.
+//! With `BURNET_BLESS=1` the seeds are made again from the golden files. Other inputs that fuzzing found stay.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may")]
 

@@ -1,11 +1,11 @@
-//! What is said of a JSON value that is no message: which key, and what was expected.
+//! The error for a JSON value that is not a message: the key, and what was expected.
 
 use std::fmt;
 
 /// An object that cannot be read as a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadJson {
-    /// The key, with the way to it (`buckets[0].weight`); empty: the object as a whole.
+    /// The key with its path (`buckets[0].weight`); empty for the whole object.
     pub key: String,
     /// One sentence: what was found and what was expected.
     pub message: String,
@@ -16,7 +16,7 @@ impl BadJson {
         BadJson { key: key.into(), message: message.into() }
     }
 
-    /// The same, seen from the object around it.
+    /// The same error with a path from the enclosing object.
     pub(super) fn within(mut self, outer: &str) -> Self {
         let separator = if self.key.is_empty() || self.key.starts_with('[') { "" } else { "." };
         self.key = format!("{outer}{separator}{}", self.key);

@@ -1,6 +1,6 @@
-//! The keys of each type of message: which type of ours holds them.
+//! The keys of each type of message, and the Rust type for them.
 //!
-//! Numbers only; their names are put in and taken out around this.
+//! Handles numbers only. The caller converts names.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,7 +14,7 @@ type Object = Map<String, Value>;
 
 const MISSING: &str = "this key is missing";
 
-/// The keys that say what a message says. Those of the message itself (version, type, xid) are not among them.
+/// The keys of a message's body, without version, type and xid.
 pub(super) fn write(body: &Body) -> Result<Object, BadJson> {
     match body {
         Body::Hello(hello) => object(hello),
@@ -90,7 +90,7 @@ fn write_reply(body: &ReplyBody) -> Result<Object, BadJson> {
     }
 }
 
-/// What the keys of a message of the type `word` say.
+/// Reads the body of a message of the type `word` from its keys.
 pub(super) fn read(word: &str, mut keys: Object) -> Result<Body, BadJson> {
     Ok(match word {
         "hello" => Body::Hello(all(keys)?),
@@ -220,19 +220,19 @@ fn take_multipart(keys: &mut Object) -> Result<(String, u16), BadJson> {
     Ok((take(keys, "multipart")?, take(keys, "flags")?))
 }
 
-/// Takes one key out and reads it.
+/// Removes one key and reads it.
 pub(super) fn take<T: DeserializeOwned>(keys: &mut Object, key: &str) -> Result<T, BadJson> {
     let value = keys.shift_remove(key).ok_or_else(|| BadJson::new(key, MISSING))?;
     serde_path_to_error::deserialize(value).map_err(|error| in_our_words(error).within(key))
 }
 
-/// The one key that there is to be.
+/// Reads the only key that is allowed.
 fn only<T: DeserializeOwned>(mut keys: Object, key: &str) -> Result<T, BadJson> {
     let read = take(&mut keys, key)?;
     nothing(keys, read)
 }
 
-/// `done`, if no key is left.
+/// Returns `done` if no key is left.
 fn nothing<T>(keys: Object, done: T) -> Result<T, BadJson> {
     match keys.keys().next() {
         None => Ok(done),
@@ -240,17 +240,17 @@ fn nothing<T>(keys: Object, done: T) -> Result<T, BadJson> {
     }
 }
 
-/// What all the keys together say.
+/// Reads all keys together.
 fn all<T: DeserializeOwned>(keys: Object) -> Result<T, BadJson> {
     serde_path_to_error::deserialize(Value::Object(keys)).map_err(in_our_words)
 }
 
 fn in_our_words(error: serde_path_to_error::Error<serde_json::Error>) -> BadJson {
-    // A path that leads nowhere is written as a dot.
+    // An empty path is written as a dot.
     let path = error.path().to_string();
     let place = if path == "." { "" } else { &path };
     let message = error.into_inner().to_string();
-    // The path leads to the object; which of its keys is not there is only in serde's sentence.
+    // The path leads to the object. Only serde's message names the missing key.
     match message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
         Some(key) if place.is_empty() => BadJson::new(key, MISSING),
         Some(key) => BadJson::new(key, MISSING).within(place),

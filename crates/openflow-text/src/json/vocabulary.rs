@@ -1,4 +1,4 @@
-//! Which numbers have names in JSON, and which names those are.
+//! The numbers that have names in JSON, and their names.
 //!
 //! The names are the specification's constants without their prefix, in lower case. Never touches a value: see
 //! [`super::words`].
@@ -14,7 +14,7 @@ pub(super) enum Vocabulary {
     Bits(Names),
     /// An array of such sets.
     EachBits(Names),
-    /// An array of OXM headers: the field's name, with `/mask` behind it if the header says that there is one.
+    /// An array of OXM headers: the field's name, followed by `/mask` if the header has the mask bit.
     EachOxmHeader,
 }
 use Vocabulary::{Bits, EachBits, EachOxmHeader, One};
@@ -196,7 +196,7 @@ const PORT_CONFIG_1_0: Names = &[
     (0x40, "no_packet_in"),
 ];
 const PORT_CONFIG_1_3: Names = &[(1, "port_down"), (4, "no_recv"), (0x20, "no_fwd"), (0x40, "no_packet_in")];
-/// Bits 8 and 9 are a number of their own: the state in the spanning tree, of which `stp_listen` is 0.
+/// Bits 8 and 9 are a separate number: the spanning-tree state, where `stp_listen` is 0.
 const PORT_STATE_1_0: Names = &[(1, "link_down"), (0x100, "stp_learn"), (0x200, "stp_forward")];
 const PORT_STATE_1_3: Names = &[(1, "link_down"), (2, "blocked"), (4, "live")];
 const PORT_FEATURES_1_0: Names = &[

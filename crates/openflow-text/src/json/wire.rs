@@ -1,4 +1,4 @@
-//! Bytes to objects and back, without the loss of a bit.
+//! Converts bytes to objects and back without losing a bit.
 
 use flow::BadInput;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use openflow::message::Message;
 use openflow::names;
 use openflow::version::Version;
 
-/// The object for the bytes of one message, or `{"error":{…}}` if they are none.
+/// The object for the bytes of one message, or `{"error":{…}}` if they are not a message.
 pub fn describe(bytes: &[u8]) -> Value {
     match Message::decode(bytes) {
         Ok(message) => describe_message(&message, bytes),
@@ -27,11 +27,10 @@ fn describe_message(message: &Message, bytes: &[u8]) -> Value {
     object
 }
 
-/// The bytes of the message that an object says.
+/// The bytes of an object's message.
 ///
 /// # Errors
-/// An object that says no message, one that its version cannot say, or a `wire` that says another message than the other
-/// keys.
+/// The object is not a message, its version cannot express it, or `wire` is another message than the other keys.
 pub fn bytes_of(object: &Value) -> Result<Vec<u8>, BadJson> {
     let message = from_json(object)?;
     match object.get("wire") {
@@ -58,8 +57,8 @@ fn read_wire(wire: &Value, message: &Message) -> Result<Vec<u8>, BadJson> {
     }
 }
 
-/// `{"error":{"type":"OFPET_BAD_REQUEST","type_number":1,"code":"OFPBRC_BAD_LEN","code_number":6,"offset":2,"field":"length",
-/// "message":"…"}}`: names and numbers of 1.3. A number without a name stands in place of the name.
+/// `{"error":{"type":"OFPET_BAD_REQUEST","type_number":1,"code":"OFPBRC_BAD_LEN","code_number":6,"offset":2,"field":"length", "message":"…"}}`:
+/// names and numbers of 1.3. A number without a name replaces the name.
 pub fn error_to_json(bad: &BadInput) -> Value {
     let (kind, code) = (bad.error.kind, bad.error.code);
     json!({"error": {

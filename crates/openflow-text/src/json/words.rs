@@ -1,7 +1,7 @@
-//! Numbers into names and back, in the JSON of a message.
+//! Converts numbers to names and back in the JSON of a message.
 //!
-//! Goes through the object by [`super::vocabulary`]'s table. The match, the actions and the instructions in it are `flow`'s and
-//! are left alone.
+//! Goes through the object by [`super::vocabulary`]'s table. Match, actions and instructions belong to `flow` and stay
+//! unchanged.
 
 use flow::Field;
 use flow::field::CLASS_BASIC;
@@ -14,7 +14,7 @@ use openflow::version::Version;
 /// Keys whose values are written and read by `flow`.
 const FLOWS_OWN: [&str; 3] = ["match", "actions", "instructions"];
 
-/// Puts names where there are numbers that have them.
+/// Replaces numbers by names if they have names.
 pub(super) fn to_names(version: Version, scope: &str, object: &mut Map<String, Value>) {
     for (key, value) in object.iter_mut() {
         match vocabulary(version, scope, key) {
@@ -28,7 +28,7 @@ pub(super) fn to_names(version: Version, scope: &str, object: &mut Map<String, V
     }
 }
 
-/// Puts numbers where there are names. Numbers stay.
+/// Replaces names by numbers. Numbers stay.
 pub(super) fn to_numbers(
     version: Version,
     scope: &str,
@@ -45,7 +45,7 @@ pub(super) fn to_numbers(
     Ok(())
 }
 
-/// Calls `each` for every object that is `value` or is in it, with its scope and its place.
+/// Calls `each` for `value` and every object in it, with its scope and its place.
 fn each_inner(
     scope: &str,
     key: &str,

@@ -1,4 +1,4 @@
-//! Hello, error, echo, features, configuration, roles: what is said of the connection and of the switch as a whole.
+//! Prints hello, error, echo, features, configuration and roles.
 
 use std::fmt::{self, Write};
 
@@ -14,7 +14,7 @@ pub(super) fn hello(out: &mut String, version: Version, hello: &Hello) -> fmt::R
         HelloElement::VersionBitmap(words) => words.first().copied(),
         HelloElement::Unknown { .. } => None,
     });
-    // Without a bitmap a peer speaks the version of its header and all before it; version 0 is none.
+    // Without a bitmap, a peer supports the version of its header and all earlier ones. Version 0 does not exist.
     let up_to_its_own = (2u64 << version.0.min(31)) - 2;
     let bits = u64::from(said.unwrap_or(0) & !1);
     let spoken = if bits != 0 { bits } else { up_to_its_own };
@@ -45,14 +45,14 @@ pub(super) fn error(out: &mut String, version: Version, error: &ErrorMessage) ->
     if error.kind == HELLO_FAILED { printable(out, &error.data) } else { message_within(out, &error.data) }
 }
 
-/// Open vSwitch keeps one name for an error that several versions know by different ones.
+/// Open vSwitch uses one name for an error that has different names in several versions.
 fn open_vswitch_name(version: Version, kind: u16, code: u16) -> Option<String> {
     let name = names::error_code_name(version, kind, code)?;
     let other = OTHER_NAMES.iter().find(|(specification, _)| *specification == name);
     Some(other.map_or(name, |(_, open_vswitch)| (*open_vswitch).to_owned()))
 }
 
-/// The specification's name and Open vSwitch's, where they differ.
+/// The specification's name and Open vSwitch's name, if they differ.
 pub(super) const OTHER_NAMES: [(&str, &str); 11] = [
     ("OFPFMFC_ALL_TABLES_FULL", "OFPFMFC_TABLE_FULL"),
     ("OFPBRC_BAD_MULTIPART", "OFPBRC_BAD_STAT"),
@@ -70,7 +70,7 @@ pub(super) const OTHER_NAMES: [(&str, &str); 11] = [
 /// The length of a message's header.
 const HEADER_LEN: usize = 8;
 
-/// The message at fault, or as much of it as the error carries.
+/// The faulty message, or the part of it in the error.
 fn message_within(out: &mut String, data: &[u8]) -> fmt::Result {
     let Some(header) = data.first_chunk::<HEADER_LEN>() else {
         if data.is_empty() {
@@ -90,7 +90,7 @@ fn message_within(out: &mut String, data: &[u8]) -> fmt::Result {
         return hex_dump(out, data);
     }
     match Message::decode(data) {
-        // An error within an error is not opened again, so that nothing nests deeper than this.
+        // An error inside an error is not parsed again, which bounds the nesting.
         Ok(Message { body: Body::Error(_), .. }) => hex_dump(out, data),
         Ok(message) => super::print(out, &message, Detail::Headers),
         Err(bad) => {
@@ -101,7 +101,7 @@ fn message_within(out: &mut String, data: &[u8]) -> fmt::Result {
     }
 }
 
-/// The heading of a message of which only the beginning is here, if that is enough to tell its type.
+/// The heading of an incomplete message, if its beginning is enough to tell its type.
 fn heading_of_part(out: &mut String, data: &[u8]) -> fmt::Result {
     const MULTIPART: [&str; 14] = [
         "DESC",
@@ -194,7 +194,7 @@ const CAPABILITIES_1_3: &[(u32, &str)] = &[
     (0x100, "PORT_BLOCKED"),
 ];
 
-/// Bit and name, in the order in which Open vSwitch has its actions.
+/// Bit and name, in Open vSwitch's order of actions.
 const ACTIONS_1_0: [(u32, &str); 12] = [
     (0, "output"),
     (11, "enqueue"),
@@ -217,7 +217,7 @@ pub(super) fn config(out: &mut String, version: Version, config: &SwitchConfig) 
         2 => "reassemble",
         _ => "nx-match",
     };
-    // 1.3 took OFPC_INVALID_TTL_TO_CONTROLLER back; switches of versions before it say it.
+    // 1.3 removed OFPC_INVALID_TTL_TO_CONTROLLER. Switches of earlier versions use it.
     let invalid_ttl =
         if config.flags & 4 != 0 && version != Version::V1_3 { " invalid_ttl_to_controller" } else { "" };
     writeln!(out, " frags={fragments}{invalid_ttl} miss_send_len={}", config.miss_send_len)
@@ -233,18 +233,18 @@ pub(super) fn switch_desc(out: &mut String, desc: &SwitchDesc) -> fmt::Result {
 
 pub(super) fn role(out: &mut String, role: &Role) -> fmt::Result {
     match role.role {
-        // Who only asks takes no part in the election.
+        // A query of the role has no generation id.
         ROLE_NOCHANGE => return out.write_str(" role=nochange"),
         ROLE_EQUAL => out.push_str(" role=equal"),
         ROLE_MASTER => out.push_str(" role=primary"),
         ROLE_SLAVE => out.push_str(" role=secondary"),
         number => write!(out, " role={number}")?,
     }
-    // All ones is a switch's way to say that there was no election yet.
+    // All ones from a switch mean that there was no generation id yet.
     if role.generation_id == u64::MAX { Ok(()) } else { write!(out, " generation_id={}", role.generation_id) }
 }
 
-/// The reasons of later versions are not shown, but those of flow removeds.
+/// Reasons of later versions are not printed, except those of flow removeds.
 pub(super) fn async_config(out: &mut String, config: &AsyncConfig) -> fmt::Result {
     for (index, role) in ["primary", "secondary"].into_iter().enumerate() {
         write!(out, "\n {role}:\n")?;
@@ -258,7 +258,7 @@ pub(super) fn async_config(out: &mut String, config: &AsyncConfig) -> fmt::Resul
     Ok(())
 }
 
-/// Why a packet came to the controller, by number; those beyond the third are of later versions.
+/// The reasons of a packet-in by number. Those after the third are of later versions.
 pub(super) const PACKET_IN_REASONS: [&str; 6] =
     ["no_match", "action", "invalid_ttl", "action_set", "group", "packet_out"];
 

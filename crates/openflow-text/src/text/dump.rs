@@ -1,4 +1,4 @@
-//! Bytes as lines of hexadecimal digits, sixteen a line, with their characters beside them.
+//! Bytes as lines of hexadecimal digits, sixteen bytes per line, with their characters.
 
 use std::fmt::{self, Write};
 
@@ -20,7 +20,7 @@ pub(super) fn hex_dump(out: &mut String, bytes: &[u8]) -> fmt::Result {
     Ok(())
 }
 
-/// Text of unknown origin on one line: whatever is not plain ASCII, and quotes and backslashes, as octal escapes.
+/// Untrusted text on one line. Quotes, backslashes and everything that is not plain ASCII become octal escapes.
 pub(super) fn printable(out: &mut String, bytes: &[u8]) -> fmt::Result {
     bytes.iter().try_for_each(|byte| match byte {
         b'\\' | b'"' => write!(out, "\\{byte:03o}"),

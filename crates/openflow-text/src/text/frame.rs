@@ -1,7 +1,7 @@
 //! A packet's headers on one line, as `ovs-ofctl` shows the packet of a packet-in.
 //!
-//! Reads what is there and takes the rest for zero: the line of a damaged packet is short of what it lacks, and never an
-//! error. Network service headers are not opened.
+//! Reads the present bytes and takes missing ones as zero. The line of a damaged packet lacks fields but is never an
+//! error. Network service headers are not parsed.
 
 use std::fmt::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -18,14 +18,14 @@ const TYPE_IPV6: u16 = 0x86dd;
 const TYPE_MPLS: u16 = 0x8847;
 const TYPE_MPLS_MULTICAST: u16 = 0x8848;
 const TYPE_VLAN_OUTER: u16 = 0x88a8;
-/// What is below this is a length, not a type (IEEE 802.3).
+/// A smaller value is a length, not a type (IEEE 802.3).
 const TYPE_MIN: u16 = 0x600;
-/// What Open vSwitch takes for the type of a frame that has none.
+/// Open vSwitch's type for a frame without one.
 const TYPE_NONE: u16 = 0x05ff;
 
-/// Tags that are shown; a third is taken for the type of what follows.
+/// The number of printed tags. A third is taken as the type of the payload.
 const MAX_VLANS: usize = 2;
-/// MPLS headers that are shown.
+/// The number of printed MPLS headers.
 const MAX_LABELS: usize = 3;
 
 const ICMP: u8 = 1;
@@ -35,7 +35,7 @@ const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 
-/// What is left of the packet.
+/// The rest of the packet.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -80,13 +80,13 @@ pub(super) fn headers(out: &mut String, frame: &[u8]) -> fmt::Result {
 struct Ethernet {
     source: [u8; 6],
     destination: [u8; 6],
-    /// Each with the bit that says that there is a tag.
+    /// Each tag has the bit for presence set.
     tags: Vec<u16>,
     kind: u16,
 }
 
 impl Ethernet {
-    /// All zeros if even this header is not whole.
+    /// All zeros if this header is incomplete.
     fn read(rest: &mut Rest<'_>) -> Self {
         const HEADER_LEN: usize = 14;
         if rest.0.len() < HEADER_LEN {
@@ -116,7 +116,7 @@ impl Ethernet {
                     let (id, priority) = (tag & 0xfff, tag >> 13);
                     write!(out, "dl_vlan{number}={id},dl_vlan_pcp{number}={priority},")?;
                 }
-                // That there is no tag, or no further one, is said once.
+                // Prints the absence of a tag, or of a further tag, once.
                 None => {
                     write!(out, "vlan_tci{number}=0x0000,")?;
                     break;
@@ -127,7 +127,7 @@ impl Ethernet {
     }
 }
 
-/// The type of what follows: the one in the header, or behind a length that of an LLC/SNAP header.
+/// The type of the payload: from the header, or after a length from an LLC/SNAP header.
 fn kind(rest: &mut Rest<'_>) -> u16 {
     let kind = rest.u16().unwrap_or(0);
     if kind >= TYPE_MIN {
@@ -160,7 +160,7 @@ impl Arp {
         }
         let operation = rest.u16()?;
         Some(Self {
-            // Open vSwitch has eight bits for it.
+            // Open vSwitch uses eight bits for it.
             operation: if operation > 0xff { 0 } else { operation },
             sender: rest.take()?,
             sender_ip: rest.take()?,
@@ -226,7 +226,7 @@ struct Ip {
     transport: Transport,
 }
 
-/// What is known of the header above IP. Of ICMP, `source` and `destination` are type and code.
+/// The fields of the header above IP. For ICMP, `source` and `destination` are type and code.
 #[derive(Default)]
 struct Transport {
     source: u16,
@@ -244,7 +244,7 @@ struct Discovery {
 }
 
 impl Ip {
-    /// Leaves in `rest` what is above IP, or nothing if the header is damaged.
+    /// Leaves in `rest` the payload of IP, or nothing if the header is damaged.
     fn read(rest: &mut Rest<'_>, is_v6: bool) -> Self {
         let mut ip = Self { is_v6, ..Self::default() };
         let whole = if is_v6 { ip.read_v6(rest) } else { ip.read_v4(rest) };
@@ -266,7 +266,7 @@ impl Ip {
         if header_len < HEADER_LEN || header_len > total_len {
             return None;
         }
-        // What is behind the packet is the frame's padding.
+        // Bytes after the packet are padding of the frame.
         rest.0 = rest.0.get(..total_len)?.get(header_len..)?;
         self.tos = header[1];
         self.ttl = header[8];
@@ -322,7 +322,7 @@ impl Ip {
         if self.fragment == Fragment::Later { Ok(()) } else { self.print_transport(out) }
     }
 
-    /// The protocol's own word with which the line begins, if it has one.
+    /// The protocol's keyword at the start of the line, if it has one.
     fn name(&self) -> Option<&'static str> {
         Some(match (self.is_v6, self.protocol) {
             (false, ICMP) => "icmp,",
@@ -378,7 +378,7 @@ fn v4(address: [u8; 16]) -> Ipv4Addr {
     Ipv4Addr::new(a, b, c, d)
 }
 
-/// Goes past IPv6's extension headers. `None`: one of them is not whole.
+/// Skips IPv6's extension headers. `None` if one of them is incomplete.
 fn skip_extensions(rest: &mut Rest<'_>, next: &mut u8, fragment: &mut Fragment) -> Option<()> {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
@@ -448,7 +448,7 @@ impl Transport {
 }
 
 impl Discovery {
-    /// `None`: there is no target, or an address is given twice.
+    /// `None` if there is no target, or an address appears twice.
     fn read(rest: &mut Rest<'_>) -> Option<Self> {
         const SOURCE_ADDRESS: u8 = 1;
         const TARGET_ADDRESS: u8 = 2;
@@ -508,7 +508,7 @@ mod tests {
     const ETHERNET: &str = "020000000002020000000001";
     const ADDRESSES: &str = "dl_src=02:00:00:00:00:01,dl_dst=02:00:00:00:00:02";
 
-    /// `rest` follows the Ethernet addresses; in the expected line `~` stands for them.
+    /// `rest` follows the Ethernet addresses. `~` in the expected line means these addresses.
     fn check(rest: &str, expected: &str) {
         let frame = hex::from_text(&format!("{ETHERNET}{}", rest.replace(' ', ""))).unwrap();
         let mut line = String::new();

@@ -1,4 +1,4 @@
-//! Groups.
+//! Prints groups.
 
 use std::fmt::{self, Write};
 
@@ -41,7 +41,7 @@ fn group(out: &mut String, group_id: u32, group_type: u8, buckets: &[Bucket]) ->
 
 fn bucket(out: &mut String, group_type: u8, bucket: &Bucket) -> fmt::Result {
     out.push_str(",bucket=");
-    // A select group's bucket has one share unless it says otherwise; the others have none.
+    // The default weight of a bucket is 1 in a select group, and 0 in others.
     let usual_weight = u16::from(group_type == GROUP_TYPE_SELECT);
     if bucket.weight != usual_weight {
         write!(out, "weight:{},", bucket.weight)?;
@@ -93,8 +93,8 @@ pub(super) fn action_names(bits: u32) -> String {
     if names.is_empty() { "<none>".to_owned() } else { names.join(" ") }
 }
 
-/// Bit and name, in the order in which Open vSwitch has its actions. It has none for copying the time-to-live, nor for
-/// provider backbone bridges.
+/// Bit and name, in Open vSwitch's order of actions. It has no names for copying the time-to-live and for provider
+/// backbone bridges.
 const ACTIONS_1_3: [(u32, &str); 12] = [
     (0, "output"),
     (22, "group"),

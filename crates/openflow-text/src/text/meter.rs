@@ -1,4 +1,4 @@
-//! Meters.
+//! Prints meters.
 
 use std::fmt::{self, Write};
 
@@ -8,7 +8,7 @@ use openflow::message::*;
 /// The highest number that an ordinary meter can have (OFPM_MAX).
 const METER_MAX: u32 = 0xffff_0000;
 
-/// Meters that are not ordinary, and their names.
+/// Virtual meters and their names.
 pub(super) const RESERVED: [(u32, &str); 3] =
     [(0xffff_fffd, "slowpath"), (0xffff_fffe, "controller"), (METER_ALL, "all")];
 
@@ -31,7 +31,7 @@ pub(super) fn meter_mod(out: &mut String, meter_mod: &MeterMod) -> fmt::Result {
     match meter_mod.command {
         0 => out.push_str(" ADD "),
         1 => out.push_str(" MOD "),
-        // Who deletes says nothing of flags and bands.
+        // A delete has no flags and bands.
         2 => {
             out.push_str(" DEL ");
             return config(out, 0, meter_mod.meter_id, &[]);

@@ -1,4 +1,4 @@
-//! Packet-ins and packet-outs.
+//! Prints packet-ins and packet-outs.
 
 use std::fmt::{self, Write};
 
@@ -10,7 +10,7 @@ pub(super) fn packet_in(out: &mut String, packet_in: &PacketIn) -> fmt::Result {
     if packet_in.table_id != 0 {
         write!(out, " table_id={}", packet_in.table_id)?;
     }
-    // All ones: the switch did not say, as in 1.0.
+    // All ones: the switch sent no cookie, as in 1.0.
     if packet_in.cookie != u64::MAX {
         write!(out, " cookie=0x{:x}", packet_in.cookie)?;
     }
@@ -24,7 +24,7 @@ pub(super) fn packet_in(out: &mut String, packet_in: &PacketIn) -> fmt::Result {
     frame::headers(out, &packet_in.data)
 }
 
-/// How much of the packet is here, and a remark if that cannot be.
+/// The length of the packet and of its data, with a remark if they are inconsistent.
 fn lengths(out: &mut String, packet_in: &PacketIn) -> fmt::Result {
     let data_len = packet_in.data.len();
     let total_len = usize::from(packet_in.total_len);

@@ -1,4 +1,4 @@
-//! Ports: what they are, changes of them, their counters.
+//! Prints ports: description, port mod, and counters.
 
 use std::fmt::{self, Write};
 
@@ -56,12 +56,12 @@ pub(super) const CONFIG_1_0: [(u32, &str); 7] = [
     (0x20, "NO_FWD"),
     (0x40, "NO_PACKET_IN"),
 ];
-/// The same of 1.3.
+/// The bits of a port's configuration in 1.3 and their names.
 pub(super) const CONFIG_1_3: [(u32, &str); 4] =
     [(1, "PORT_DOWN"), (4, "NO_RECV"), (0x20, "NO_FWD"), (0x40, "NO_PACKET_IN")];
 
 fn state(out: &mut String, version: Version, bits: u32) -> fmt::Result {
-    /// 1.0: the state in the spanning tree. Listening is 0, and not printed.
+    /// 1.0: the spanning-tree state. Listening is 0, and is not printed.
     const SPANNING_TREE: u32 = 0x300;
     if version != Version::V1_0 {
         bit_names(out, bits & 7, &STATE_1_3)?;
@@ -81,7 +81,7 @@ fn state(out: &mut String, version: Version, bits: u32) -> fmt::Result {
     Ok(())
 }
 
-/// The bits of a port's state in 1.3 and their names. The first is 1.0's too.
+/// The bits of a port's state in 1.3 and their names. The first also exists in 1.0.
 pub(super) const STATE_1_3: [(u32, &str); 3] = [(1, "LINK_DOWN"), (2, "BLOCKED"), (4, "LIVE")];
 
 fn features(out: &mut String, version: Version, bits: u32) -> fmt::Result {
@@ -110,7 +110,7 @@ pub(super) const FEATURES_1_0: [(u32, &str); 12] = [
     (1 << 10, "AUTO_PAUSE"),
     (1 << 11, "AUTO_PAUSE_ASYM"),
 ];
-/// The same of 1.3.
+/// The bits of a port's features in 1.3 and their names.
 pub(super) const FEATURES_1_3: [(u32, &str); 16] = [
     (1, "10MB-HD"),
     (1 << 1, "10MB-FD"),
@@ -154,7 +154,7 @@ pub(super) fn status(out: &mut String, version: Version, status: &PortStatus) ->
 pub(super) fn port_mod(out: &mut String, version: Version, port_mod: &PortMod) -> fmt::Result {
     writeln!(out, " port: {}: addr:{}", port_mod.port_no, port_mod.hw_addr)?;
     out.push_str("     config: ");
-    // Bits that do not change say nothing.
+    // Only changed bits are printed.
     config(out, version, port_mod.config & port_mod.mask)?;
     out.push_str("     mask:   ");
     config(out, version, port_mod.mask)?;
@@ -180,7 +180,7 @@ fn stats_of_one(out: &mut String, version: Version, port: &PortStats) -> fmt::Re
     write!(out, "           tx pkts={}, bytes={}, ", counter(port.tx_packets), counter(port.tx_bytes))?;
     write!(out, "drop={}, errs={}, ", counter(port.tx_dropped), counter(port.tx_errors))?;
     writeln!(out, "coll={}", counter(port.collisions))?;
-    // 1.0 does not count it; all ones: this switch does not.
+    // 1.0 has no such counter. All ones: this switch does not count it.
     if version == Version::V1_0 || port.duration_s == u32::MAX {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Queues.
+//! Prints queues.
 
 use std::fmt::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Text back into messages: what `ovs-ofctl` takes, and what [`super::to_text`] prints.
+//! Parses text to messages: what `ovs-ofctl` accepts, and what [`super::to_text`] prints.
 //!
 //! ```text
 //!   add priority=1,in_port=1,actions=output:2                        a flow mod; also modify, modify_strict, delete, delete_strict
@@ -9,8 +9,8 @@
 //!   OFPT_BARRIER_REQUEST (OF1.3) (xid=0x7):                          a printed message, its further lines behind it
 //! ```
 //!
-//! What a text does not say is what ovs-ofctl takes it for (priority 32768, no time-outs …). Never guesses what a printed text
-//! left out: it is refused then, and the refusal says what is missing.
+//! Missing values have ovs-ofctl's defaults (priority 32768, no time-outs …). Never guesses what a printed text left
+//! out: such a text is refused, and the error names what is missing.
 
 mod group;
 mod meter;
@@ -26,11 +26,11 @@ use openflow::version::Version;
 
 /// Reads one message.
 ///
-/// `version` and `xid` are for what does not say its own, as a printed message does.
+/// `version` and `xid` are for text that does not have its own, as a printed message does.
 ///
 /// # Errors
-/// The word that is wrong, its place in `text`, and what was expected. A version that cannot say the message is found when it is
-/// encoded, not here.
+/// The wrong word, its place in `text`, and what was expected. Whether the version can express the message is checked
+/// when it is encoded, not here.
 ///
 /// ```
 /// use openflow::Version;
@@ -50,7 +50,7 @@ pub fn parse(text: &str, version: Version, xid: u32) -> Result<Message, BadText>
     Ok(Message { version, xid, body })
 }
 
-/// What people type: a word for the kind of message may stand first, then one for what it does.
+/// Parses typed text: an optional keyword for the kind of message, then one for the command.
 fn typed(text: &str, version: Version) -> Result<Body, BadText> {
     let (first, rest) = words::first(text);
     let shift = |bad: BadText| bad.shifted(text.len() - rest.len());

@@ -1,4 +1,4 @@
-//! Flow mods, flow removeds, flow entries.
+//! Prints flow mods, flow removeds and flow entries.
 
 use std::fmt::{self, Write};
 
@@ -8,10 +8,10 @@ use super::{counter, duration};
 use openflow::message::*;
 use openflow::version::Version;
 
-/// The priority that is not printed, and that is meant where none is written.
+/// The default priority, which is not printed.
 pub(super) const DEFAULT_PRIORITY: u16 = 0x8000;
 
-/// Why a rule went, by number; those beyond the fourth are of later versions.
+/// The reasons of a flow removed by number. Those after the fourth are of later versions.
 pub(super) const REMOVED_REASONS: [&str; 6] =
     ["idle", "hard", "delete", "group_delete", "meter_delete", "eviction"];
 
@@ -38,7 +38,7 @@ pub(super) fn flow_mod(out: &mut String, version: Version, flow_mod: &FlowMod) -
     actions(out, &flow_mod.instructions)
 }
 
-/// A rule's new cookie, or the cookie that it must have to be meant.
+/// A rule's new cookie, or the cookie by which rules are selected.
 fn cookie(out: &mut String, version: Version, flow_mod: &FlowMod) -> fmt::Result {
     let is_new = version == Version::V1_0 || flow_mod.command == FLOW_ADD;
     if is_new && flow_mod.cookie != 0 && flow_mod.cookie != u64::MAX {
@@ -63,7 +63,7 @@ fn conditions(out: &mut String, version: Version, flow_mod: &FlowMod) -> fmt::Re
     if flow_mod.out_port != PortNo::ANY {
         write!(out, "out_port:{} ", flow_mod.out_port)?;
     }
-    // 1.0's third flag is another: an entry for emergencies.
+    // The third flag of 1.0 has another meaning: an emergency entry.
     let emergency = version == Version::V1_0 && flow_mod.flags & FLOW_MOD_RESET_COUNTS != 0;
     flags(out, flow_mod.flags & if emergency { !FLOW_MOD_RESET_COUNTS } else { u16::MAX })?;
     if emergency { out.write_str("emerg ") } else { Ok(()) }
@@ -73,7 +73,7 @@ fn flags(out: &mut String, flags: u16) -> fmt::Result {
     FLAGS.iter().filter(|(bit, _)| flags & bit != 0).try_for_each(|(_, name)| write!(out, "{name} "))
 }
 
-/// The bits of a flow mod's flags in 1.3 and ovs-ofctl's words for them.
+/// The bits of a flow mod's flags in 1.3 and ovs-ofctl's names for them.
 pub(super) const FLAGS: [(u16, &str); 5] = [
     (FLOW_MOD_SEND_FLOW_REMOVED, "send_flow_rem"),
     (FLOW_MOD_CHECK_OVERLAP, "check_overlap"),
@@ -89,7 +89,7 @@ fn matching(out: &mut String, version: Version, matching: &Match, priority: u16)
     }
     let text = flow::text::match_to_string(matching);
     match version {
-        // That there is no tag says all of it in 1.0: there are no other bits than those of the tag.
+        // In 1.0, "no tag" is complete: there are no other bits than those of the tag.
         Version::V1_0 => out.write_str(&text.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000")),
         _ => out.write_str(&text),
     }

@@ -1,4 +1,4 @@
-//! Flow tables: changes of them, their counters, what they can do.
+//! Prints flow tables: table mods, counters and features.
 
 use std::fmt::{self, Write};
 
@@ -15,7 +15,7 @@ pub(super) fn table_mod(out: &mut String, table_mod: &TableMod) -> fmt::Result {
     }
 }
 
-/// Tables that say what the one before says are summed up (`tables 2...4: ditto`).
+/// Tables that equal the previous one are summarised (`tables 2...4: ditto`).
 pub(super) fn stats(out: &mut String, version: Version, tables: &[TableStats]) -> fmt::Result {
     let mut before: Option<&TableStats> = None;
     let mut dittos: Option<(u8, u8)> = None;
@@ -43,7 +43,7 @@ fn counters(table: &TableStats) -> (u32, u64, u64) {
     (table.active_count, table.lookup_count, table.matched_count)
 }
 
-/// What 1.0 says of a table besides its counters.
+/// The features of a table in 1.0.
 fn features_1_0(table: &TableStats) -> (u32, String) {
     (table.max_entries, fields_1_0(table.wildcards))
 }
@@ -64,7 +64,7 @@ fn print_dittos(out: &mut String, dittos: Option<(u8, u8)>) -> fmt::Result {
     }
 }
 
-/// `alike` is the table before, if it has the same features.
+/// `alike` is the previous table, if it has the same features.
 fn stats_of_one(
     out: &mut String,
     version: Version,
@@ -94,14 +94,14 @@ fn stats_of_one(
     }
 }
 
-/// The fields that may be left out of a match, from 1.0's bits: a name each, or names after the part that they share.
+/// The fields that a match may omit, from the bits of 1.0: one name each, or names after a shared prefix.
 fn fields_1_0(wildcards: u32) -> String {
-    /// Part that is shared, and the rest of each name with its bits.
+    /// The shared prefix, and the rest of each name with its bits.
     const FIELDS: [(&str, &[(u32, &str)]); 6] = [
         ("", &[(1, "in_port")]),
         ("eth_", &[(1 << 2, "src"), (1 << 3, "dst"), (1 << 4, "type")]),
         ("vlan_", &[(1 << 1, "vid"), (1 << 20, "pcp")]),
-        // Six bits each: how many bits of the address are left out.
+        // Six bits each: the number of ignored bits of the address.
         ("ip_", &[(0x3f << 8, "src"), (0x3f << 14, "dst")]),
         ("nw_", &[(1 << 5, "proto"), (1 << 21, "tos")]),
         ("tcp_", &[(1 << 6, "src"), (1 << 7, "dst")]),
@@ -119,7 +119,7 @@ fn fields_1_0(wildcards: u32) -> String {
     text
 }
 
-/// Each property on a line. (Open vSwitch sums them up and drops what it does not know.)
+/// Each property on a line. Open vSwitch summarises them and drops unknown ones.
 pub(super) fn features(out: &mut String, tables: &[TableFeatures]) -> fmt::Result {
     tables.iter().try_for_each(|table| features_of_one(out, table))
 }
@@ -211,7 +211,7 @@ fn named(id: &FeatureId, name: Option<&str>) -> String {
     }
 }
 
-/// The field's name, `/mask` behind it if the header says that there is one; a header that is none of 1.3's as a number.
+/// The field's name, followed by `/mask` if the header has the mask bit. An unknown header is printed as a number.
 fn oxm(header: &u32) -> String {
     const CLASS_BASIC: u32 = flow::field::CLASS_BASIC as u32;
     let [_, _, field, length] = header.to_be_bytes();

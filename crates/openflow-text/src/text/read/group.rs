@@ -1,4 +1,4 @@
-//! Group mods and groups, in ovs-ofctl's group syntax.
+//! Parses group mods and groups in ovs-ofctl's group syntax.
 
 use flow::PortNo;
 use flow::text::{BadText, parse_actions};
@@ -15,7 +15,8 @@ const TYPES: [(u8, &str); 5] = [
     (GROUP_TYPE_FAST_FAILOVER, "fast_failover"),
 ];
 
-/// `add group_id=1,type=all,bucket=output:1`; without a command it is an add. A delete of nothing is of all groups.
+/// `add group_id=1,type=all,bucket=output:1`; without a command it is an add. A delete without a group id means all
+/// groups.
 pub(super) fn typed(text: &str) -> Result<GroupMod, BadText> {
     with_command(text, [(0, "add"), (1, "modify"), (2, "delete")], Some(0))
 }
@@ -76,7 +77,7 @@ pub(super) fn group(text: &str, needs_type: bool) -> Result<GroupDesc, BadText> 
     Ok(GroupDesc { group_type, group_id, buckets: buckets.collect::<Result<_, _>>()? })
 }
 
-/// `weight:1,watch_port:2,actions=output:3`; actions may also stand alone.
+/// `weight:1,watch_port:2,actions=output:3`; `actions=` may be left out.
 fn bucket(text: &str, group_type: u8) -> Result<Bucket, BadText> {
     let mut bucket = Bucket {
         weight: u16::from(group_type == GROUP_TYPE_SELECT),
@@ -101,7 +102,7 @@ fn bucket(text: &str, group_type: u8) -> Result<Bucket, BadText> {
     Ok(bucket)
 }
 
-/// The first action, which stands behind `actions=`.
+/// The first action, after `actions=`.
 fn behind_key<'a>(word: &Word<'a>) -> Result<Word<'a>, BadText> {
     let whole = word.needed("an action")?;
     Ok(Word { whole, key: whole, value: None, offset: word.offset + word.key.len() + 1 })

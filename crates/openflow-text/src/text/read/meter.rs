@@ -1,4 +1,4 @@
-//! Meter mods and meters, in ovs-ofctl's meter syntax.
+//! Parses meter mods and meters in ovs-ofctl's meter syntax.
 
 use flow::text::BadText;
 

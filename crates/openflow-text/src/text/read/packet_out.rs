@@ -1,4 +1,4 @@
-//! Packet-outs.
+//! Parses packet-outs.
 
 use flow::PortNo;
 use flow::text::{BadText, parse_actions};
@@ -7,7 +7,7 @@ use super::words::{fault, split, split_actions};
 use openflow::hex;
 use openflow::message::{NO_BUFFER, PacketOut};
 
-/// `in_port=1,packet=ffffffffffff…,actions=output:2`. Without a port it came from the controller.
+/// `in_port=1,packet=ffffffffffff…,actions=output:2`. Without a port, the input port is the controller.
 pub(super) fn typed(text: &str) -> Result<PacketOut, BadText> {
     let (before, actions) = split_actions(text);
     let mut read = PacketOut {
@@ -46,7 +46,7 @@ pub(super) fn printed(text: &str) -> Result<PacketOut, BadText> {
         _ => return Err(fault(0, line, "expected in_port=…")),
     };
     let (list, at) = actions.ok_or_else(|| fault(line.len(), "", "expected actions=…"))?;
-    // The last word is none of the actions.
+    // The last word is not an action.
     let end = list.trim_end().rfind(' ').unwrap_or(0);
     let mut read = PacketOut { buffer_id: NO_BUFFER, in_port, actions: Vec::new(), data: Vec::new() };
     match split(&list[end..]).next() {

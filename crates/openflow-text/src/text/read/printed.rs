@@ -1,4 +1,4 @@
-//! Messages as they are printed: a heading, and what follows it by the type that it names.
+//! Parses printed messages: a heading with the type, and the text that follows for that type.
 //!
 //! Types whose text leaves out too much are refused, each with what is missing.
 
@@ -16,9 +16,9 @@ use openflow::version::Version;
 pub(super) fn message(text: &str) -> Result<Message, BadText> {
     let Heading { name, version, xid, end } = heading(text)?;
     let rest = text[end..].trim_end();
-    // What stands on the heading's own line begins behind a blank, what stands below it behind a line's end.
+    // Text on the heading's own line begins after a blank, text below it after a line end.
     let start = end + rest.len() - rest.trim_start().len();
-    // A fault of the heading's name is at the start already.
+    // An error in the heading's name has its offset already.
     let shift = |bad: BadText| if bad.word == name { bad } else { bad.shifted(start) };
     let body = body(name, version, text[start..].trim_end()).map_err(shift)?;
     Ok(Message { version, xid, body })
@@ -28,7 +28,7 @@ struct Heading<'a> {
     name: &'a str,
     version: Version,
     xid: u32,
-    /// Where it ends in the text.
+    /// The offset of its end in the text.
     end: usize,
 }
 
@@ -106,13 +106,13 @@ fn body(name: &str, version: Version, text: &str) -> Result<Body, BadText> {
     })
 }
 
-/// A text that could not be read back without a guess.
+/// The error for a text that cannot be read back without a guess.
 fn incomplete(text: &str, missing: &str) -> BadText {
     let word = text.lines().next().unwrap_or_default();
     fault(0, word, format!("the text of this type leaves out {missing}: write the message in JSON"))
 }
 
-/// `done`, if nothing follows.
+/// Returns `done` if nothing follows.
 fn nothing<T>(text: &str, done: T) -> Result<T, BadText> {
     if text.is_empty() { Ok(done) } else { Err(fault(0, text, "nothing is expected behind this type")) }
 }

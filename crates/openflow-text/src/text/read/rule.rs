@@ -1,4 +1,4 @@
-//! Flow mods, in ovs-ofctl's flow syntax.
+//! Parses flow mods in ovs-ofctl's flow syntax.
 
 use flow::Match;
 use flow::text::{BadText, parse_instructions, parse_match};
@@ -8,7 +8,7 @@ use super::words::{Word, fault, first, split, split_actions};
 use openflow::message::*;
 use openflow::version::Version;
 
-/// The command as ovs-ofctl's files have it, and as it is printed.
+/// The commands in ovs-ofctl's files, and in print.
 const COMMANDS: [(u8, &str, &str); 5] = [
     (FLOW_ADD, "add", "ADD"),
     (FLOW_MODIFY, "modify", "MOD"),
@@ -17,7 +17,8 @@ const COMMANDS: [(u8, &str, &str); 5] = [
     (FLOW_DELETE_STRICT, "delete_strict", "DEL_STRICT"),
 ];
 
-/// `delete in_port=1`; without a command it is an add. A delete is of every table unless it names one, and needs no actions.
+/// `delete in_port=1`; without a command it is an add. A delete applies to every table unless it names one, and needs
+/// no actions.
 pub(super) fn typed(text: &str, version: Version) -> Result<FlowMod, BadText> {
     let (word, rest) = first(text);
     let command = COMMANDS.iter().find(|(_, name, _)| *name == word).map(|(command, ..)| *command);
@@ -39,7 +40,7 @@ pub(super) fn printed(text: &str, version: Version) -> Result<FlowMod, BadText> 
     let command = COMMANDS.iter().find(|(_, _, name)| *name == word);
     let (command, ..) =
         command.ok_or_else(|| fault(0, word, "expected ADD, MOD, MOD_STRICT, DEL or DEL_STRICT"))?;
-    // 1.0 names no table: the same that its bytes are read as.
+    // 1.0 names no table. Use the value that its bytes are read as.
     let is_delete = matches!(*command, FLOW_DELETE | FLOW_DELETE_STRICT);
     let table_id = if version == Version::V1_0 && is_delete { TABLE_ALL } else { 0 };
     let before = text.len() - rest.len();
@@ -48,12 +49,12 @@ pub(super) fn printed(text: &str, version: Version) -> Result<FlowMod, BadText> 
     Ok(read)
 }
 
-/// Nothing said.
+/// A flow mod with all defaults.
 fn empty() -> FlowMod {
     FlowModFields::default().with(Match::any(), Vec::new())
 }
 
-/// What the words say of the rule; whether there are actions among them.
+/// Reads the words of a rule. Returns also whether there are actions among them.
 fn read(text: &str, mut flow_mod: FlowMod, version: Version) -> Result<(FlowMod, bool), BadText> {
     let (before, actions) = split_actions(text);
     let mut matching = Vec::new();
@@ -69,7 +70,7 @@ fn read(text: &str, mut flow_mod: FlowMod, version: Version) -> Result<(FlowMod,
     Ok((flow_mod, actions.is_some()))
 }
 
-/// `text` with blanks in place of all but these words, so that they keep their places.
+/// `text` with blanks in place of all other words, so that these words keep their offsets.
 pub(super) fn only(text: &str, words: &[Word<'_>]) -> String {
     let mut blanked = String::with_capacity(text.len());
     for word in words {
@@ -79,7 +80,7 @@ pub(super) fn only(text: &str, words: &[Word<'_>]) -> String {
     blanked
 }
 
-/// Takes a word that is not of the match. `false`: it may be of the match.
+/// Reads a word that is not part of the match. `false` if it may be part of the match.
 fn read_word(word: &Word<'_>, flow_mod: &mut FlowMod, version: Version) -> Result<bool, BadText> {
     match word.key {
         "table" => flow_mod.table_id = word.number("a table's number")?,
@@ -91,7 +92,7 @@ fn read_word(word: &Word<'_>, flow_mod: &mut FlowMod, version: Version) -> Resul
         "buffer_id" | "buf" => flow_mod.buffer_id = word.number("a buffer's number")?,
         "cookie" => read_cookie(word, flow_mod, version)?,
         "emerg" if version == Version::V1_0 => flow_mod.flags |= FLOW_MOD_RESET_COUNTS,
-        // What ovs-ofctl prints of an entry and, like it, is not read.
+        // ovs-ofctl prints these for an entry and ignores them when it reads, and so does this.
         "duration" | "n_packets" | "n_bytes" | "idle_age" | "hard_age" => {}
         key => match FLAGS.iter().find(|(_, name)| *name == key) {
             Some((flag, _)) => flow_mod.flags |= flag,
@@ -101,7 +102,7 @@ fn read_word(word: &Word<'_>, flow_mod: &mut FlowMod, version: Version) -> Resul
     Ok(true)
 }
 
-/// A new cookie, or with a mask the one that a rule must have to be meant.
+/// A new cookie, or with a mask the cookie by which rules are selected.
 fn read_cookie(word: &Word<'_>, flow_mod: &mut FlowMod, version: Version) -> Result<(), BadText> {
     let value = word.needed("a cookie")?;
     let sets_it = version == Version::V1_0 || flow_mod.command == FLOW_ADD;

@@ -1,6 +1,6 @@
-//! Text into words, and words into numbers.
+//! Splits text into words, and parses words as numbers.
 //!
-//! A word is `key`, `key=value`, `key:value` or `key(value)`; commas and blanks are between them.
+//! A word is `key`, `key=value`, `key:value` or `key(value)`. Commas and blanks separate words.
 
 use std::str::FromStr;
 
@@ -10,22 +10,22 @@ use flow::text::BadText;
 /// A word and its place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word<'a> {
-    /// All of it.
+    /// The whole word.
     pub whole: &'a str,
-    /// Up to `=`, `:` or `(`.
+    /// The text before `=`, `:` or `(`.
     pub key: &'a str,
-    /// What follows those; without a parenthesis around it.
+    /// The text after it, without parentheses.
     pub value: Option<&'a str>,
-    /// Bytes from the text's start.
+    /// The offset in bytes from the start of the text.
     pub offset: usize,
 }
 
-/// What was expected instead of `word`.
+/// The error with what was expected instead of `word`.
 pub(super) fn fault(offset: usize, word: &str, message: impl Into<String>) -> BadText {
     BadText { offset, word: word.to_owned(), message: message.into() }
 }
 
-/// The same of a part of `text`, wherever in it that is.
+/// The same for a part of `text`, with the part's offset.
 pub(super) fn fault_in(text: &str, part: &str, message: impl Into<String>) -> BadText {
     fault(part.as_ptr().addr().saturating_sub(text.as_ptr().addr()), part, message)
 }
@@ -77,12 +77,12 @@ fn word_at(text: &str, offset: usize) -> Word<'_> {
 }
 
 impl<'a> Word<'a> {
-    /// What was expected instead of this word.
+    /// The error with what was expected instead of this word.
     pub fn fault(&self, message: impl Into<String>) -> BadText {
         fault(self.offset, self.whole, message)
     }
 
-    /// The value, or that one was expected.
+    /// The value, or an error that one was expected.
     pub fn needed(&self, expected: &str) -> Result<&'a str, BadText> {
         let given = self.value.filter(|value| !value.is_empty());
         given.ok_or_else(|| self.fault(format!("expected {expected} behind '{}'", self.key)))
@@ -100,7 +100,7 @@ impl<'a> Word<'a> {
         PortNo::from_str(value).map_err(|bad| self.fault(bad.to_string()))
     }
 
-    /// The number that the value's name stands for, or the number that it is.
+    /// The value as a number, by its name or as digits.
     pub fn named<T: TryFrom<u64> + Copy>(&self, names: &[(T, &str)], expected: &str) -> Result<T, BadText> {
         let value = self.needed(expected)?;
         match names.iter().find(|(_, name)| name.eq_ignore_ascii_case(value)) {
@@ -109,13 +109,13 @@ impl<'a> Word<'a> {
         }
     }
 
-    /// That nobody knows this word, with those that are known.
+    /// The error for an unknown word, with the known ones.
     pub fn unknown(&self, known: &str) -> BadText {
         self.fault(format!("'{}' is unknown here: expected one of {known}", self.key))
     }
 }
 
-/// A decimal number, or a hexadecimal one behind `0x`.
+/// A decimal number, or a hexadecimal one after `0x`.
 pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     let plain = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -126,7 +126,7 @@ pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     T::try_from(parsed.ok()?).ok()
 }
 
-/// The list behind `actions=` (or `action=`), its place, and the text before it. `None`: there is no such word.
+/// The list after `actions=` (or `action=`), its offset, and the text before it. `None` if there is no such word.
 pub(super) fn split_actions(text: &str) -> (&str, Option<(&str, usize)>) {
     match split(text).find(|word| matches!(word.key, "actions" | "action") && word.value.is_some()) {
         Some(word) => {

@@ -1,4 +1,4 @@
-//! Hello, error, echo, configuration, roles as they are printed.
+//! Parses printed hello, error, echo, configuration and role messages.
 
 use flow::PortNo;
 use flow::text::BadText;
@@ -11,7 +11,7 @@ use openflow::message::*;
 use openflow::names;
 use openflow::version::Version;
 
-/// `version bitmap: 0x01, 0x04`. What a hello without a bitmap says is read as one without.
+/// `version bitmap: 0x01, 0x04`. The output for a hello without a bitmap is read as one without.
 pub(super) fn hello(version: Version, text: &str) -> Result<Hello, BadText> {
     let list =
         text.strip_prefix("version bitmap:").ok_or_else(|| fault(0, text, "expected 'version bitmap: …'"))?;
@@ -27,7 +27,7 @@ pub(super) fn hello(version: Version, text: &str) -> Result<Hello, BadText> {
     Ok(Hello { elements })
 }
 
-/// The error's name, and behind it what it carries: a text, a printed message, or the dump of its bytes.
+/// The error's name, followed by its data: a text, a printed message, or a dump of its bytes.
 pub(super) fn error(version: Version, text: &str) -> Result<ErrorMessage, BadText> {
     let (line, below) = text.split_once('\n').unwrap_or((text, ""));
     let at = text.len() - below.len();
@@ -82,12 +82,12 @@ fn unprintable(text: &str) -> Result<Vec<u8>, BadText> {
     Ok(bytes)
 }
 
-/// The bytes of the message that an error carries.
+/// The bytes of the message in an error.
 fn carried(text: &str) -> Result<Vec<u8>, BadText> {
     if text.is_empty() || text.starts_with("OpenFlow message is empty") {
         return Ok(Vec::new());
     }
-    // Where there is a dump it holds all the bytes; what stands above it is for people.
+    // A dump has all bytes. The text above it is for human readers.
     if let Some(start) = text.find("00000000  ") {
         return dump(&text[start..]).map_err(|bad| bad.shifted(start));
     }
@@ -181,7 +181,7 @@ pub(super) fn only_port(text: &str, key: &str) -> Result<PortNo, BadText> {
     }
 }
 
-/// `role=primary generation_id=5`. Without an election it is all ones, as a switch says it.
+/// `role=primary generation_id=5`. Without a generation id it is all ones, as a switch sends it.
 pub(super) fn role(text: &str) -> Result<Role, BadText> {
     const ROLES: [(u32, &str); 6] = [
         (ROLE_NOCHANGE, "nochange"),
@@ -205,7 +205,7 @@ pub(super) fn role(text: &str) -> Result<Role, BadText> {
     Ok(Role { role, generation_id: generation_id.unwrap_or(none) })
 }
 
-/// The reasons that are let through, for each role a list of kinds.
+/// The enabled reasons: for each role a list of kinds.
 pub(super) fn async_config(text: &str) -> Result<AsyncConfig, BadText> {
     let mut read = AsyncConfig::default();
     let mut index = None;

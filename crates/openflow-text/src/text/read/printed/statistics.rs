@@ -1,4 +1,4 @@
-//! Multipart messages and flow removeds as they are printed.
+//! Parses printed multipart messages and flow removeds.
 
 use flow::text::{BadText, parse_instructions, parse_match};
 use flow::{Match, PortNo};
@@ -12,7 +12,7 @@ use super::{connection, incomplete, nothing};
 use openflow::message::*;
 use openflow::version::Version;
 
-/// `flags=[more]` if there are any, and how long they are in the text.
+/// `flags=[more]` if there are flags, and their length in the text.
 pub(super) fn flags(text: &str) -> Result<(u16, usize), BadText> {
     let Some(word) = split(text).next().filter(|word| word.offset == 0 && word.key == "flags") else {
         return Ok((0, 0));
@@ -69,7 +69,7 @@ pub(super) fn reply(kind: &str, version: Version, text: &str) -> Result<ReplyBod
     })
 }
 
-/// Reads each line that is not empty, and tells where an error is in the whole.
+/// Reads each line that is not empty. The offset of an error is in the whole text.
 fn each_line<T>(text: &str, read: impl Fn(&str) -> Result<T, BadText>) -> Result<Vec<T>, BadText> {
     let place = |line: &str| line.as_ptr().addr() - text.as_ptr().addr();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -251,7 +251,7 @@ pub(super) fn flow_removed(version: Version, text: &str) -> Result<FlowRemoved, 
         byte_count: 0,
     };
     let mut matching = Vec::new();
-    // What stands before the reason is the match, and no word of it is mistaken for one of those behind.
+    // The text before the reason is the match. Its words must not be taken for those after the reason.
     let mut behind = false;
     for word in split(text) {
         match word.key {
@@ -273,7 +273,7 @@ pub(super) fn flow_removed(version: Version, text: &str) -> Result<FlowRemoved, 
     Ok(read)
 }
 
-/// A word whose number stands right behind its name.
+/// Parses a word whose number directly follows its name.
 fn removed_word(word: &Word<'_>, read: &mut FlowRemoved) -> Result<(), BadText> {
     let behind = |name: &str| word.whole.strip_prefix(name);
     let malformed = || word.fault("expected a number right behind the word");
