@@ -71,8 +71,15 @@ fn missing_name<'s>(span: &'s str, members: &[Member]) -> Option<&'s str> {
         return None;
     }
     let member = members.iter().find(|member| member.name.replace('-', "_") == names[0])?;
-    let defined = definitions(member);
+    let behind = members.iter().filter(|other| re_exports(member, other));
+    let defined: HashSet<&str> = behind.chain([member]).flat_map(definitions).collect();
     names[1..].iter().find(|name| !defined.contains(**name)).copied()
+}
+
+/// Whether a member publishes items of another as its own.
+fn re_exports(member: &Member, other: &Member) -> bool {
+    let statement = format!("pub use {}::", other.name.replace('-', "_"));
+    member.files.iter().any(|file| file.text.contains(&statement))
 }
 
 /// The names that a member defines: items, methods, variants, and modules by their files.
@@ -124,6 +131,18 @@ mod tests {
             "docs/page.md: `kernel::Kernel::on_evnt()`: there is no on_evnt",
         );
         check("`kernel::Kernel::on_event()` `kernel::dispatch::Verdict` `kernel::Verdict::Refused`", "");
+    }
+
+    #[test]
+    fn a_re_exported_name_is_its_crates_too() {
+        let member = |name: &str, text: &str| {
+            let file = SourceFile { path: "src/lib.rs".to_owned(), text: text.to_owned() };
+            Member { name: name.to_owned(), files: vec![file], ..Member::default() }
+        };
+        let members =
+            [member("sdk", "//! x\npub use sdk_core::App;\n"), member("sdk-core", "pub trait App {}\n")];
+        assert_eq!(missing_name("sdk::App", &members), None);
+        assert_eq!(missing_name("sdk_core::Gone", &members), Some("Gone"));
     }
 
     #[test]

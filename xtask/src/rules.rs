@@ -48,9 +48,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "zone",
         ],
     ),
-    // monitor-channel: an app in a process zone gets its ports over that socket. zone because it
-    // makes the C table that a trusted app is called through.
-    ("burnet-sdk", &["flow", "abi", "ring", "zone", "monitor-channel"]),
+    // zone makes the C table that a trusted app is called through.
+    ("burnet-sdk-core", &["flow", "abi", "zone"]),
+    // monitor-channel: an app in a process zone gets its ports over that socket.
+    ("burnet-sdk", &["burnet-sdk-core", "flow", "abi", "ring", "zone", "monitor-channel"]),
     // A service like any other, whose judging is the package crate's own: the monitor judges by it too while the service is silent.
     ("security", &["burnet-sdk", "package"]),
     // The laboratory knows the node's program as operators do, and of its library what the operator's commands share.

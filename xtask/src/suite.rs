@@ -35,6 +35,12 @@ const SHIPPED: [&str; 2] = ["Cargo.toml", "sdk/python/Cargo.toml"];
 /// Cargo build the examples as programs and shared objects, which tests of a whole node run.
 const TESTS: [&str; 4] = ["test", "--workspace", "--exclude", "system-tests"];
 
+/// WebAssembly without a system, the target of apps that run in the kernel's process or on a switch.
+const WASM: &str = "wasm32-unknown-unknown";
+
+/// The target is 20 MB to download; a machine that cannot reach rustup's server finds out sooner.
+const RUSTUP_LIMIT: Duration = Duration::from_secs(120);
+
 /// The environment variable by which the whole-system tests are told which binary to test.
 const BINARY: &str = "BURNET_BINARY";
 
@@ -87,6 +93,7 @@ impl Suite {
             test.args(TESTS).args(["--no-fail-fast", "--", "--show-output"]);
             suite.command(test.envs(others()))
         });
+        self.slow_stage("SDK for wasm32", Suite::sdk_for_wasm);
         self.stage("demo", Suite::demo);
         self.stage("real switches", Suite::real_switches);
         self.slow_stage("Python SDK", Suite::python_sdk);
@@ -175,6 +182,17 @@ impl Suite {
             Ok(()) => passed(),
             Err(reason) => left_out(&reason),
         }
+    }
+
+    /// The SDK's core is for every kind of zone, so it must build for WebAssembly too.
+    fn sdk_for_wasm(&self) -> Stage {
+        let mut add = Command::new("rustup");
+        add.args(["target", "add", WASM]).current_dir(tree::root()).stdin(Stdio::null());
+        let added = process::run(&mut add, RUSTUP_LIMIT, |line| println!("{line}"));
+        if !matches!(added, Ok(Ended::Well)) {
+            return left_out(&format!("rustup could not add the target {WASM}"));
+        }
+        self.cargo(&["check", "--package", "burnet-sdk-core", "--target", WASM])
     }
 
     /// The main job on an emulated network: exit code 0 only if every host reached every other one.

@@ -30,34 +30,19 @@
 //!
 //! This crate never talks OpenFlow and never opens a socket of its own.
 
-mod app;
-mod commands;
-mod instance;
 mod overtaken;
 mod process;
-mod settings;
-pub mod testing;
 
-pub use abi::command::{Ask, GroupMod, MeterMod, PacketOut, PortMod, StatsRequest, What};
-pub use abi::event::{
-    Audit, FlowRemoved, Observed, Packages, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply,
-    SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,
+pub use burnet_sdk_core::{
+    ActionWriter, App, AppTable, Ask, Audit, Commands, DatapathId, Field, FlowBuilder, FlowRemoved, GroupMod,
+    InstructionWriter, Interests, Level, MOST_AHEAD, MacAddr, MatchWriter, MeterMod, Observed, Outcome,
+    Packages, PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus,
+    Query, QueryReply, Receipt, Settings, SoftLimit, StatsReply, StatsRequest, StoreAsked, SwitchError,
+    SwitchUp, Ticket, Topic, What, ZoneId, flow, quota, store, table, testing,
 };
-pub use abi::store::{self, Asked as StoreAsked};
-pub use abi::table::AppTable;
-pub use abi::{Outcome, Receipt, ZoneId};
-pub use app::{App, Interests, MOST_AHEAD};
-pub use commands::{Commands, FlowBuilder, Level, PacketOutBuilder, Ticket};
-pub use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};
-pub use flow::{self, DatapathId, Field, MacAddr, PortNo};
-pub use instance::table;
+#[doc(hidden)]
+pub use burnet_sdk_core::{export_app, judge};
 pub use process::{Asleep, GaveUp, run, run_guest, serve_guest};
-pub use settings::Settings;
-#[doc(hidden)]
-pub use zone::export_app;
-/// For the service of the node that judges what zones use.
-#[doc(hidden)]
-pub use zone::judge;
 
 /// Makes a shared object (`crate-type = ["cdylib"]`) of an app, to be run with `burnet run --app PATH.so=trusted`.
 #[macro_export]

@@ -7,12 +7,11 @@
 //!
 //! Never reads anything but its ports once it runs, and ends when the monitor does.
 
-use crate::app::App;
-use crate::instance::Instance;
 use crate::overtaken::Overtaken;
-use crate::settings::Settings;
 use abi::Frame;
 use abi::event::kind;
+use burnet_sdk_core::instance::Instance;
+use burnet_sdk_core::{App, Settings};
 use monitor_channel::channel::Channel;
 use monitor_channel::protocol::{ToZone, split_ports};
 use ring::{AppEnd, MAX_FRAME_BYTES};

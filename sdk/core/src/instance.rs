@@ -32,7 +32,7 @@ fn is_within(packet: &PacketIn<'_>, either: &[Match]) -> bool {
 }
 
 /// A running app and its commands.
-pub(crate) struct Instance<A> {
+pub struct Instance<A> {
     app: A,
     out: Commands,
     /// Within one of which a packet must be to be heard; all are heard where there is none.
@@ -133,7 +133,7 @@ impl<A: App> Instance<A> {
     }
 
     /// [`Guest::start`] by a name that does not clash.
-    pub(crate) fn start_guest(settings: &[u8], commands: &mut Vec<u8>) -> Result<Self, String> {
+    pub fn start_guest(settings: &[u8], commands: &mut Vec<u8>) -> Result<Self, String> {
         <Self as Guest>::start(settings, commands)
     }
 }
@@ -168,7 +168,7 @@ impl<A: App> Guest for Instance<A> {
     }
 }
 
-/// The C table of an app, by which the kernel runs it as a trusted app. A shared object exports it by [`crate::shared_object!`].
+/// The C table of an app, by which the kernel runs it as a trusted app. A shared object exports it by `burnet_sdk::shared_object!`.
 pub const fn table<A: App>() -> AppTable {
     zone::guest::table::<Instance<A>>()
 }

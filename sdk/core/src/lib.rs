@@ -1,0 +1,34 @@
+//! The part of the Rust SDK that every kind of zone shares: the trait [`App`], its commands and its C table.
+//!
+//! ```text
+//!   event frames ──> instance ──> your App's handlers ──> Commands ──> command frames
+//! ```
+//!
+//! App authors use `burnet-sdk`, which re-exports all of this and adds the loop of a process zone. This crate builds for wasm32: it never
+//! touches shared memory, sockets, threads or processes.
+
+mod app;
+mod commands;
+pub mod instance;
+mod settings;
+pub mod testing;
+
+pub use abi::command::{Ask, GroupMod, MeterMod, PacketOut, PortMod, StatsRequest, What};
+pub use abi::event::{
+    Audit, FlowRemoved, Observed, Packages, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply,
+    SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,
+};
+pub use abi::store::{self, Asked as StoreAsked};
+pub use abi::table::AppTable;
+pub use abi::{Outcome, Receipt, ZoneId};
+pub use app::{App, Interests, MOST_AHEAD};
+pub use commands::{Commands, FlowBuilder, Level, PacketOutBuilder, Ticket};
+pub use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};
+pub use flow::{self, DatapathId, Field, MacAddr, PortNo};
+pub use instance::table;
+pub use settings::Settings;
+#[doc(hidden)]
+pub use zone::export_app;
+/// For the service of the node that judges what zones use.
+#[doc(hidden)]
+pub use zone::judge;
