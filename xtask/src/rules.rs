@@ -59,6 +59,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         "lab",
         &[
             "burnet",
+            "config",
+            "node",
+            "operator",
             "burnet-sdk",
             "emulator",
             "flow",

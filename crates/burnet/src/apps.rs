@@ -2,9 +2,9 @@
 //!
 //! Never starts one: the monitor starts processes, and a worker loads what is trusted.
 
-use crate::config::{self, BuiltInApp};
 use crate::services;
 use abi::table::AppTable;
+use config::BuiltInApp;
 use monitor::AppSource;
 use std::path::Path;
 use std::process::ExitCode;

@@ -29,9 +29,9 @@ use self::package::{
     InstalledArgs, KeyArgs, RevokeArgs,
 };
 use self::tls::TlsArgs;
-pub use crate::config::RunArgs;
-use crate::config::{AppArgument, ConfigError};
 use crate::ofp::OfpArgs;
+pub use config::RunArgs;
+use config::{AppArgument, ConfigError};
 
 /// Control OpenFlow switches, and run network apps without trusting them
 #[derive(Debug, Parser)]

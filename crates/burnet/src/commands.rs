@@ -20,9 +20,9 @@ pub mod tls;
 pub mod top;
 
 use crate::cli::{Asking, CommandError};
-use crate::config::Surroundings;
-use crate::node::client;
-use crate::node::operator::{Answer, Question};
+use config::Surroundings;
+use operator::client;
+use operator::contract::{Answer, Question};
 use serde::Serialize;
 
 /// Asks the node that is meant. A refusal of the node is that command's failure.

@@ -19,14 +19,3 @@ pub mod new_app;
 pub mod ofp;
 pub mod services;
 mod zone_numbers;
-
-pub use ::config;
-pub use ::node::{descriptors, logging};
-pub use ::operator::visible;
-
-/// The running node, as the commands know it.
-pub mod node {
-    pub use ::node::{now_unix_ms, run};
-    pub use ::operator::client;
-    pub use ::operator::contract as operator;
-}

@@ -6,10 +6,10 @@ use burnet::commands::{
     app, audit, explain_grant, flows, incidents, key, logs, package, reload, run, safe_mode, switches, tls,
     top,
 };
-use burnet::visible::{Visible, visible};
-use burnet::{apps, completion, doctor, laboratory, new_app, node, ofp};
+use burnet::{apps, completion, doctor, laboratory, new_app, ofp};
 use clap::Parser;
 use monitor::Verb;
+use operator::visible::{Visible, visible};
 use std::io::Write;
 use std::process::ExitCode;
 

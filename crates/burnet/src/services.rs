@@ -6,12 +6,12 @@
 //!
 //! In: what the node was configured with. Out: which services it needs, and how each of them is confined. It starts none.
 
-use crate::config::{AppGrant, Config};
-use crate::node::now_unix_ms;
 use audit::AuditSettings;
 use audit::record::Record;
+use config::{AppGrant, Config};
 use kernel::Capability;
 use monitor::{AppRole, AppSource, AppSpec, ZoneKind};
+use node::now_unix_ms;
 use std::process::ExitCode;
 use store::StoreSettings;
 use zone::sandbox::Files;
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::apps;
     use crate::cli::RunArgs;
-    use crate::config::{ConfigFile, Surroundings};
+    use config::{ConfigFile, Surroundings};
 
     #[test]
     fn a_service_holds_what_it_was_given_and_nothing_else() {

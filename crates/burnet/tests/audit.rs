@@ -4,12 +4,12 @@
 
 use audit::line::{self, Line};
 use audit::read::Reader;
-use burnet::node::client;
-use burnet::node::operator::{Answer, AppView, Question};
 use emulator::{Emulation, Handle, SwitchOptions, Topology};
 use flow::DatapathId;
 use openflow::message::{Body, FeaturesReply, Hello};
 use openflow::{Message, Version};
+use operator::client;
+use operator::contract::{Answer, AppView, Question};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

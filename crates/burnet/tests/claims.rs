@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-use burnet::node::client;
-use burnet::node::operator::{Answer, Question, SwitchView};
 use flow::DatapathId;
 use openflow::message::{FeaturesReply, Hello, MultipartReply, ReplyBody};
 use openflow::{Body, Message, Version};
+use operator::client;
+use operator::contract::{Answer, Question, SwitchView};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-use burnet::node::client;
-use burnet::node::operator::{Answer, AppView, FlowsView, MeterView, Question};
 use emulator::{Emulation, FlowSpec, Handle, SwitchOptions, Topology, Versions};
+use operator::client;
+use operator::contract::{Answer, AppView, FlowsView, MeterView, Question};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-use burnet::node::client;
-use burnet::node::operator::{Answer, Question};
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
+use operator::client;
+use operator::contract::{Answer, Question};
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};

@@ -11,10 +11,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use burnet::node::client;
-use burnet::node::operator::{Answer, AppView, Question};
 use emulator::{Emulation, SwitchOptions, Topology};
 use monitor::{AppState, AppStatus, Verb, ZoneKind};
+use operator::client;
+use operator::contract::{Answer, AppView, Question};
 
 /// How long anything may take that a test waits for. It never passes by waiting.
 const PATIENCE: Duration = Duration::from_secs(60);

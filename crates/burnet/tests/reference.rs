@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use burnet::cli::{Cli, RunArgs};
-use burnet::config::{Config, ConfigFile, Southbound, Surroundings};
 use clap::{Command, CommandFactory};
+use config::{Config, ConfigFile, Southbound, Surroundings};
 
 fn page(name: &str) -> String {
     let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
@@ -111,8 +111,8 @@ fn each_bound_is_the_codes() {
         format!("at most {} apps", monitor::APPS_MAX),
         format!("up to {} letters", monitor::APP_NAME_BYTES_MAX),
         format!("1 to {}; `--workers`", monitor::protocol::WORKERS_MAX),
-        format!("1 to {} milliseconds", burnet::config::DURATION_MS_MAX),
-        format!("1 to {}; one more is closed", burnet::config::CONNECTIONS_MAX),
+        format!("1 to {} milliseconds", config::DURATION_MS_MAX),
+        format!("1 to {}; one more is closed", config::CONNECTIONS_MAX),
     ] {
         assert!(reference.contains(&bound), "configuration.md does not say: {bound}");
     }

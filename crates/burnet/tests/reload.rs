@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
-use burnet::node::client;
-use burnet::node::operator::{Answer, AppView, NodeView, Question, ReloadView, SwitchView};
 use emulator::{Emulation, Handle, SwitchOptions, Topology};
 use monitor::AppState;
+use operator::client;
+use operator::contract::{Answer, AppView, NodeView, Question, ReloadView, SwitchView};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
 use abi::event::quota;
-use burnet::node::client;
-use burnet::node::operator::{Answer, AppUsageView, Question, UsageView};
 use emulator::{Emulation, SwitchOptions, Topology, Versions};
 use monitor::ZoneKind;
+use operator::client;
+use operator::contract::{Answer, AppUsageView, Question, UsageView};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-use burnet::node::client;
-use burnet::node::operator::{Answer, AppView, FlowView, Question, RulesBeforeView};
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
 use monitor::{AppState, Verb};
+use operator::client;
+use operator::contract::{Answer, AppView, FlowView, Question, RulesBeforeView};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

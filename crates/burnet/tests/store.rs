@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
-use burnet::node::client;
-use burnet::node::operator::{Answer, AppUsageView, Question};
+use operator::client;
+use operator::contract::{Answer, AppUsageView, Question};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

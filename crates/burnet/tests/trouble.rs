@@ -9,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use burnet::node::client;
-use burnet::node::operator::{Answer, Question};
 use emulator::{Emulation, SwitchOptions, Topology, Versions};
+use operator::client;
+use operator::contract::{Answer, Question};
 use serde_json::Value;
 
 /// How long anything may take that a test waits for. It never passes by waiting.

@@ -125,7 +125,7 @@ pub fn attack(args: &AttackArgs) -> Result<ExitCode, CommandError> {
     {
         return Err(CommandError::CannotBe(format!("Open vSwitch cannot be attacked here: {missing}")));
     }
-    burnet::descriptors::take_what_is_allowed();
+    node::descriptors::take_what_is_allowed();
     let jobs = if args.throughput { 1 } else { usize::try_from(args.jobs).unwrap_or(1) };
     let rounds = args.throughput.then_some(args.rounds);
     let pairs = combination::pairs(&wanted, &Combination::asked(args.switch, args.openflow));

@@ -30,7 +30,7 @@ use burnet::cli::CommandError;
 
 /// Does what is asked.
 pub fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
-    burnet::descriptors::take_what_is_allowed();
+    node::descriptors::take_what_is_allowed();
     match &args.command {
         BenchCommand::Southbound(args) => southbound::southbound(args),
         BenchCommand::Compare(args) => compare::compare(args),

@@ -52,8 +52,8 @@ pub fn completion(args: &CompletionArgs) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burnet::config::OpenFlowVersion;
     use clap_complete::Shell;
+    use config::OpenFlowVersion;
 
     fn parse(line: &str) -> Result<Experiment, clap::Error> {
         Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command)

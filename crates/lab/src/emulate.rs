@@ -37,7 +37,7 @@ use crate::stage::Stage;
 use burnet::cli::CommandError;
 use burnet::commands::json;
 use burnet::commands::stop_signal::StopSignal;
-use burnet::descriptors;
+use node::descriptors;
 use pcaps::Files;
 use player::{Judged, Player};
 use summary::Summary;

@@ -1,9 +1,9 @@
 //! `burnet-lab`: the laboratory's commands, and the programs of its apps.
 
-use burnet::visible::visible;
 use clap::Parser;
 use lab::cli::{self, Cli, Experiment};
 use lab::{apps, attack, bench, demo, emulate};
+use operator::visible::visible;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

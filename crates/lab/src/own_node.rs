@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use burnet::cli::CommandError;
-use burnet::config::{AppArgument, AppReference, LogLevel};
 use burnet::laboratory::find_program;
-use burnet::node::client;
-use burnet::node::operator::{Answer, AppView, Question};
+use config::{AppArgument, AppReference, LogLevel};
 use monitor::ZoneKind;
+use operator::client;
+use operator::contract::{Answer, AppView, Question};
 
 /// How long the node may take to listen.
 const START_PATIENCE: Duration = Duration::from_secs(15);

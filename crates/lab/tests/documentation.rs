@@ -21,8 +21,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use burnet::cli::{Cli, Commanded};
-use burnet::config::ConfigFile;
 use clap::Parser;
+use config::ConfigFile;
 use package::Manifest;
 use package::manifest::Needs;
 

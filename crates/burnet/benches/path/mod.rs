@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use abi::{Frame, ZoneId};
-use burnet::config::AppGrant;
+use config::AppGrant;
 use flow::{DatapathId, Field, Match, PortNo};
 use kernel::{Decision, Grant, Kernel, Unanswered};
 use monitor::AppSource;

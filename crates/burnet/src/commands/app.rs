@@ -3,9 +3,9 @@
 use super::{ago, ask, json, safe_mode, table::columns, unexpected};
 use crate::cli::incidents::AppQuarantineArgs;
 use crate::cli::{AppListArgs, AppVerbArgs, CommandError};
-use crate::node::now_unix_ms;
-use crate::node::operator::{Answer, AppView, PackageView, Question, ShortfallView};
 use monitor::{AppRole, AppState, Ending, Verb};
+use node::now_unix_ms;
+use operator::contract::{Answer, AppView, PackageView, Question, ShortfallView};
 
 /// What `burnet app list` prints.
 pub fn list(args: &AppListArgs) -> Result<String, CommandError> {

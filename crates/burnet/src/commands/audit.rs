@@ -18,9 +18,9 @@ use serde_json::json;
 use crate::cli::CommandError;
 use crate::cli::audit::{AuditArgs, AuditCommand, AuditShowArgs, AuditVerifyArgs};
 use crate::commands::package::state_folder;
-use crate::config::AUDIT_FOLDER;
-use crate::node::now_unix_ms;
+use config::AUDIT_FOLDER;
 use monitor::legible;
+use node::now_unix_ms;
 
 /// How often it is looked for what came, when that is followed.
 const FOLLOW: Duration = Duration::from_millis(200);

@@ -8,7 +8,7 @@
 
 use crate::apps;
 use crate::cli::{CommandError, ExplainGrantArgs, RunArgs};
-use crate::config::{AppGrant, Config, Surroundings};
+use config::{AppGrant, Config, Surroundings};
 use kernel::{Bounds, Capability, Grant};
 use monitor::AppRole;
 use std::fmt::Write;

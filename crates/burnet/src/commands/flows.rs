@@ -2,7 +2,7 @@
 
 use super::{ask, json, unexpected};
 use crate::cli::{CommandError, FlowsArgs};
-use crate::node::operator::{Answer, FlowView, FlowsView, Question};
+use operator::contract::{Answer, FlowView, FlowsView, Question};
 
 /// What is to be printed.
 pub fn flows(args: &FlowsArgs) -> Result<String, CommandError> {

@@ -28,7 +28,7 @@ use package::trust::Require;
 use crate::apps;
 use crate::cli::CommandError;
 use crate::cli::package::{PolicyArgs, StateArgs};
-use crate::config::{ConfigFile, Surroundings};
+use config::{ConfigFile, Surroundings};
 
 impl From<StateError> for CommandError {
     fn from(error: StateError) -> CommandError {

@@ -4,7 +4,7 @@
 
 use super::{ask, json, unexpected};
 use crate::cli::{Asking, CommandError, ReloadArgs};
-use crate::node::operator::{Answer, Question, ReloadView};
+use operator::contract::{Answer, Question, ReloadView};
 
 /// What `burnet reload` prints.
 pub fn reload(args: &ReloadArgs) -> Result<String, CommandError> {

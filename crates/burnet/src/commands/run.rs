@@ -14,14 +14,14 @@ use self::launches::Launches;
 
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
-use crate::config::{self, Config, Installed, Surroundings, users};
 use crate::interpreter::Interpreter;
-use crate::logging;
 use crate::services;
+use config::{Config, Installed, Surroundings, users};
 use keeper::Keeper;
 use monitor::audit::Batch;
 use monitor::owners::Owners;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Seat, Timing, ZONE_REMARK};
+use node::logging;
 use package::state::State;
 use rustix::fs::Access;
 use rustix::process::geteuid;
@@ -313,7 +313,7 @@ fn grant(sandbox: &mut Sandbox, reads: Vec<PathBuf>, file: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ConfigFile;
+    use config::ConfigFile;
 
     fn given(file: &str, around: &Surroundings) -> Result<Config, CommandError> {
         let args = RunArgs { apps: vec!["hub".parse().unwrap()], ..RunArgs::default() };

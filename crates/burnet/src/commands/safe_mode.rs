@@ -5,8 +5,8 @@
 use super::{ask, json, unexpected};
 use crate::cli::CommandError;
 use crate::cli::incidents::SafeModeCommand;
-use crate::node::operator::{Answer, NodeView, Question};
 use monitor::records::time_text;
+use operator::contract::{Answer, NodeView, Question};
 
 /// What `burnet safe-mode` prints.
 pub fn safe_mode(command: &SafeModeCommand) -> Result<String, CommandError> {

@@ -2,7 +2,7 @@
 
 use super::{ago, ask, json, table::columns, unexpected};
 use crate::cli::{CommandError, SwitchesArgs};
-use crate::node::operator::{Answer, MeterView, Question, SwitchView};
+use operator::contract::{Answer, MeterView, Question, SwitchView};
 
 /// What is to be printed.
 pub fn switches(args: &SwitchesArgs) -> Result<String, CommandError> {

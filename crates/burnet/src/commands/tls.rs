@@ -5,7 +5,7 @@
 use super::{ask, json, table::columns, unexpected};
 use crate::cli::CommandError;
 use crate::cli::tls::TlsCommand;
-use crate::node::operator::{Answer, PinView, Question};
+use operator::contract::{Answer, PinView, Question};
 
 /// What is to be printed.
 pub fn tls(command: &TlsCommand) -> Result<String, CommandError> {

@@ -19,7 +19,7 @@ use super::stop_signal::StopSignal;
 use super::table::{columns, line};
 use super::{ask, json, unexpected};
 use crate::cli::{AppTopArgs, CommandError, TopOrder};
-use crate::node::operator::{Answer, AppUsageView, Question, UsageView};
+use operator::contract::{Answer, AppUsageView, Question, UsageView};
 
 /// Samples in a curve, one character each.
 const CURVE_SAMPLES: usize = 20;
@@ -350,8 +350,8 @@ fn curve(samples: &[Sample], resource: Resource, hard: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::operator::LimitView;
     use monitor::AppRole;
+    use operator::contract::LimitView;
     use zone::judge::Excess;
 
     const MIB: u64 = 1 << 20;

@@ -19,8 +19,8 @@ use super::case::{Case, Family};
 use super::looks::{log_of, says};
 use super::verdict::{ATTACKER, Evidence};
 use crate::own_node::OwnNode;
-use burnet::node::client;
-use burnet::node::operator::{Answer, Question};
+use operator::client;
+use operator::contract::{Answer, Question};
 
 /// The app that reads what it was granted.
 const READER: &str = "reader";

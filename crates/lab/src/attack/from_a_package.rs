@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use monitor::{AppState, AppStatus, Verb};
 
-use burnet::node::client;
-use burnet::node::operator::{Answer, Question};
+use operator::client;
+use operator::contract::{Answer, Question};
 
 /// What is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use super::process::Process;
 use super::stop;
 use super::verdict::{ATTACKER, Evidence};
 use crate::own_node::OwnNode;
-use burnet::node::client;
-use burnet::node::operator::{Answer, AppView, FlowsView, Question, SwitchView};
+use operator::client;
+use operator::contract::{Answer, AppView, FlowsView, Question, SwitchView};
 
 /// How long anything may take that is waited for: a machine that is busy is slow, and that decides nothing.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -24,8 +24,8 @@ use crate::bench::args::LoadArgs;
 use crate::bench::measurement::Measurement;
 use crate::own_node::OwnNode;
 use burnet::cli::CommandError;
-use burnet::node::client;
-use burnet::node::operator::{AppView, Question};
+use operator::client;
+use operator::contract::{AppView, Question};
 
 /// A round's seconds: more than from one tick of an app to the next, at which attackers begin anew.
 const ROUND_S: f64 = 1.1;

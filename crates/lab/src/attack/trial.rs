@@ -31,8 +31,8 @@ use super::{folders, from_a_package, from_a_switch, from_the_operator};
 use crate::apps;
 use crate::own_node::OwnNode;
 use burnet::cli::CommandError;
-use burnet::node::client;
-use burnet::node::operator::{Answer, Question};
+use operator::client;
+use operator::contract::{Answer, Question};
 
 /// How long an attack is watched that has no end of its own.
 const WATCH: Duration = Duration::from_millis(2500);

@@ -13,7 +13,7 @@ use openflow::Version;
 use super::suite::PARTS;
 use super::target::Target;
 use burnet::cli::CommandError;
-use burnet::config::OpenFlowVersion;
+use config::OpenFlowVersion;
 
 /// A round is long enough to measure something, and short enough that its counters do not overflow.
 const SECONDS: std::ops::RangeInclusive<f64> = 0.01..=3600.0;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::args::LoadArgs;
 use super::machine::Machine;
 use burnet::cli::CommandError;
-use burnet::descriptors;
+use node::descriptors;
 
 /// Descriptors that this process needs besides its switches'.
 const OTHER_DESCRIPTORS: u64 = 64;

@@ -27,7 +27,7 @@ use super::{memory, overload, say};
 use crate::own_node::OwnNode;
 use burnet::cli::CommandError;
 use burnet::commands::{json, table};
-use burnet::config::LogLevel;
+use config::LogLevel;
 
 const TRUSTED: &str = "node:learning-switch=trusted";
 const PROCESS: &str = "node:learning-switch";

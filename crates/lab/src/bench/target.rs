@@ -20,7 +20,7 @@ use super::args::Address;
 use super::sink::LISTENS_ON;
 use crate::own_node::{OwnNode, as_written};
 use burnet::cli::CommandError;
-use burnet::config::{AppArgument, LogLevel};
+use config::{AppArgument, LogLevel};
 
 /// How long a program may take until it listens.
 const START_PATIENCE: Duration = Duration::from_secs(30);

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use emulator::{FailMode, Versions};
 
 use super::bound::BoundArgs;
-use burnet::config::first_address;
+use config::first_address;
 
 /// Where a controller listens if no port is said (OpenFlow 1.3.5, 6.3.3).
 const PORT: u16 = 6653;

@@ -1,7 +1,7 @@
 //! A node in a process of its own for an emulated network to connect to, and `burnet emulate` beside it.
 
-use burnet::node::client;
-use burnet::node::operator::{Answer, Question};
+use operator::client;
+use operator::contract::{Answer, Question};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -13,8 +13,8 @@ use crate::cli::{Asking, CommandError};
 use crate::commands::ask;
 use crate::commands::audit;
 use crate::commands::reload;
-use crate::node::operator::{Answer, Question};
 use monitor::Verb;
+use operator::contract::{Answer, Question};
 
 const FROM_THEN: &str = "a node that runs it hears of it by burnet reload, or when it is started again";
 

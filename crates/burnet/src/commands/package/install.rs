@@ -23,10 +23,10 @@ use crate::cli::package::{AppInstallArgs, AppVerifyArgs};
 use crate::cli::{Asking, CommandError};
 use crate::commands::audit;
 use crate::commands::{ask, json, unexpected};
-use crate::config::files;
-use crate::node::operator::{Answer, AppView, Question};
-use crate::visible::visible;
+use config::files;
 use monitor::AppState;
+use operator::contract::{Answer, AppView, Question};
+use operator::visible::visible;
 use zone::sandbox::Files;
 
 /// A package that may be used here, and what its signatures are worth.

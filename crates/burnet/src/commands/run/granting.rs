@@ -4,7 +4,7 @@
 
 use monitor::AppRole;
 
-use crate::config::{AppGrant, Config, GrantedBy};
+use config::{AppGrant, Config, GrantedBy};
 
 /// A line for each app, and one for all of which nobody has said what they may do.
 pub(super) fn say(config: &Config) {

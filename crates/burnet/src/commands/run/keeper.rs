@@ -12,9 +12,9 @@ use monitor::audit::Batch;
 use rustix::process::geteuid;
 
 use crate::cli::CommandError;
-use crate::config::Config;
-use crate::node::now_unix_ms;
 use crate::services;
+use config::Config;
+use node::now_unix_ms;
 
 fn cannot(why: &dyn std::fmt::Display) -> CommandError {
     CommandError::CannotBe(format!("it cannot be kept who did what ({why}): node.audit = false does without"))

@@ -15,8 +15,8 @@ use monitor::{AppSource, AppSpec, Find, Found};
 use super::{give_numbers, interpreter_of, users_of};
 use crate::apps;
 use crate::cli::{CommandError, RunArgs};
-use crate::config::{AppArgument, Config, Installed, Surroundings};
 use crate::interpreter::Interpreter;
+use config::{AppArgument, Config, Installed, Surroundings};
 
 /// Of one app.
 #[derive(Clone, Debug, Default)]

@@ -17,7 +17,7 @@ use super::launches::Launches;
 use super::{give_numbers, users_of};
 use crate::apps;
 use crate::cli::{CommandError, RunArgs};
-use crate::config::{Config, Southbound, Surroundings, Tls, shared_folders};
+use config::{Config, Southbound, Surroundings, Tls, shared_folders};
 
 /// For a node with this configuration, that was started with these arguments.
 pub(super) fn reload(running: &Config, args: &RunArgs, around: Surroundings, launches: Launches) -> Reload {
@@ -193,8 +193,7 @@ fn changed(running: &Config, read: &Config) -> Vec<String> {
         at_once,
     );
     compare("limits.rules_per_switch", before.rules_per_switch != after.rules_per_switch, at_once);
-    let budgets =
-        |of: &crate::config::NodeLimits| (of.packet_ins_per_switch_per_s, of.packet_ins_per_port_per_s);
+    let budgets = |of: &config::NodeLimits| (of.packet_ins_per_switch_per_s, of.packet_ins_per_port_per_s);
     compare("the budget of packet-ins in [limits]", budgets(before) != budgets(after), at_once);
     let meter = before.packet_in_meter_per_s != after.packet_in_meter_per_s;
     compare("limits.packet_in_meter_per_s", meter, "for switches that connect from now on");
@@ -208,7 +207,7 @@ fn changed(running: &Config, read: &Config) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ConfigFile;
+    use config::ConfigFile;
     use std::path::Path;
 
     fn config(text: &str) -> Config {

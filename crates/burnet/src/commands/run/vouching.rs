@@ -14,9 +14,9 @@ use package::trust::Require;
 use package::vouch::{self, Question};
 
 use super::launches::Launches;
-use crate::config::Config;
-use crate::node::now_unix_ms;
 use crate::services;
+use config::Config;
+use node::now_unix_ms;
 
 /// For a node that has a state folder; without one it has no packages.
 pub(super) fn vouch(config: &Config, launches: &Launches) -> Option<Vouch> {
