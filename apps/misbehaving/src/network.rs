@@ -44,7 +44,7 @@ pub(crate) fn attack(attack: Attack, turn: u32, switches: &[DatapathId], out: &m
         // Commands are refused one by one; the subscription was refused before.
         Attack::Uninvited => uninvited(switches, out),
         Attack::AskFlood => (0..ASKS).for_each(|_| {
-            let ask = Ask { service: "learning-switch", payload: &[0x55; ASK_BYTES] };
+            let ask = Ask::query("learning-switch", &[0x55; ASK_BYTES]);
             out.command(DatapathId(0), What::Query(ask));
         }),
         Attack::StoreFlood => (0..VALUES).for_each(|number| {

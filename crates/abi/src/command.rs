@@ -5,6 +5,7 @@
 
 use crate::frame::{Frame, Malformed, Reader};
 use crate::header::FLAG_RECEIPT;
+pub use crate::service::{Ask, QueryAnswer};
 use crate::store;
 use flow::{DatapathId, MacAddr, PortNo};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -46,6 +47,10 @@ pub mod kind {
     pub const STORE: u16 = 16;
     /// Say how many bytes an app has in the store.
     pub const STORE_USED: u16 = 17;
+    /// Take more of the answer to a call.
+    pub const QUERY_CREDIT: u16 = 18;
+    /// End a call: its answer is not wanted any more.
+    pub const QUERY_CANCEL: u16 = 19;
 }
 
 /// A command with what its header says.
@@ -86,6 +91,10 @@ pub enum What<'a> {
     Query(Ask<'a>),
     /// Answer a query.
     QueryAnswer(QueryAnswer<'a>),
+    /// Take so many bytes more of the answer to the call of this command's ticket.
+    QueryCredit(u32),
+    /// End the call of this command's ticket.
+    QueryCancel,
     /// Write a line into the log.
     Log(Log<'a>),
     /// Say that records are kept.
@@ -229,26 +238,6 @@ pub struct Publish<'a> {
     pub payload: &'a [u8],
 }
 
-/// A question to a service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask<'a> {
-    /// Which service.
-    pub service: &'a str,
-    /// What.
-    pub payload: &'a [u8],
-}
-
-/// An answer of a service; the command's ticket is the query's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueryAnswer<'a> {
-    /// 0: answered; anything else is the service's own.
-    pub status: u16,
-    /// Whether another part follows.
-    pub more: bool,
-    /// What.
-    pub payload: &'a [u8],
-}
-
 /// A line for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Log<'a> {
@@ -379,10 +368,7 @@ impl<'a> What<'a> {
                 let topic_len = body.fixed::<SmallFixed>()?.number.get();
                 What::Publish(Publish { topic: body.text(topic_len.into())?, payload: body.rest() })
             }
-            kind::QUERY => {
-                let service_len = body.fixed::<SmallFixed>()?.number.get();
-                What::Query(Ask { service: body.text(service_len.into())?, payload: body.rest() })
-            }
+            kind::QUERY => What::Query(Ask::read(body)?),
             kind::QUERY_ANSWER => {
                 let fixed: &SmallFixed = body.fixed()?;
                 let (status, more) = (fixed.number.get(), fixed.flag != 0);
@@ -395,6 +381,8 @@ impl<'a> What<'a> {
             }
             kind::STORE => What::Store(store::Ask::read(body)?),
             kind::STORE_USED => What::StoreUsed(store::Used::read(body)?),
+            kind::QUERY_CREDIT => What::QueryCredit(body.fixed::<U32>()?.get()),
+            kind::QUERY_CANCEL => What::QueryCancel,
             kind::LOG => {
                 let level = body.fixed::<SmallFixed>()?.flag;
                 What::Log(Log { level, text: body.rest_as_text()? })
@@ -512,7 +500,12 @@ pub mod write {
             }
             What::Barrier => frame::write(out, header(kind::BARRIER), &[0u8; 0], &[]),
             What::Publish(it) => named(out, header(kind::PUBLISH), it.topic, it.payload),
-            What::Query(it) => named(out, header(kind::QUERY), it.service, it.payload),
+            What::Query(it) => {
+                let Some(fixed) = it.fixed() else { return false };
+                frame::write(out, header(kind::QUERY), &fixed, &[it.service.as_bytes(), it.payload])
+            }
+            What::QueryCredit(bytes) => frame::write(out, header(kind::QUERY_CREDIT), &U32::new(*bytes), &[]),
+            What::QueryCancel => frame::write(out, header(kind::QUERY_CANCEL), &[0u8; 0], &[]),
             What::QueryAnswer(it) => frame::write(
                 out,
                 header(kind::QUERY_ANSWER),

@@ -4,8 +4,9 @@
 //! keeps. Never decides who hears an event.
 
 use crate::frame::{Frame, Malformed, Reader};
-pub use crate::query_status::{ANSWER_LOST, NO_ANSWER_IN_TIME, NO_SUCH_SERVICE, SERVICE_BUSY};
+pub use crate::query_status::*;
 use crate::receipt::{Outcome, Receipt};
+pub use crate::service::{Caller, Credit, Query, QueryOver, QueryReply};
 use crate::store;
 use crate::zone_id::{COOKIE_MASK, ZoneId};
 use flow::{DatapathId, MacAddr, PortNo};
@@ -52,6 +53,10 @@ pub mod kind {
     pub const PACKAGES: u16 = 18;
     /// What an app asks of the store, for the service that keeps it.
     pub const STORE: u16 = 19;
+    /// More credit for an answer of this service.
+    pub const QUERY_CREDIT: u16 = 20;
+    /// A call to this service is over before its last part.
+    pub const QUERY_OVER: u16 = 21;
 
     /// The bit of a kind in a subscription.
     pub const fn bit(kind: u16) -> u64 {
@@ -130,6 +135,10 @@ pub enum Event<'a> {
     Query(Query<'a>),
     /// An answer.
     QueryReply(QueryReply<'a>),
+    /// More credit for an answer.
+    QueryCredit(Credit),
+    /// A call is over.
+    QueryOver(QueryOver),
     /// The time.
     Tick {
         /// Milliseconds of a clock that only goes forward; its beginning means nothing.
@@ -375,33 +384,6 @@ pub struct Topic<'a> {
     pub payload: &'a [u8],
 }
 
-/// A question to a service.
-#[derive(Clone, Copy, Debug)]
-pub struct Query<'a> {
-    /// To be named in the answer.
-    pub ticket: u64,
-    /// Who asks.
-    pub asker: ZoneId,
-    /// The service's name, under which it was asked.
-    pub service: &'a str,
-    /// What.
-    pub payload: &'a [u8],
-}
-
-/// An answer to a query.
-#[derive(Clone, Copy, Debug)]
-pub struct QueryReply<'a> {
-    /// The query's ticket.
-    pub ticket: u64,
-    /// 0: answered. Anything else is the service's own, but for [`NO_SUCH_SERVICE`], [`SERVICE_BUSY`],
-    /// [`ANSWER_LOST`] and [`NO_ANSWER_IN_TIME`].
-    pub status: u16,
-    /// Whether another part follows.
-    pub more: bool,
-    /// What.
-    pub payload: &'a [u8],
-}
-
 /// A soft limit that is passed. Of what the app takes of the machine it comes once when it is passed, and once, with no more used than
 /// [`SoftLimit::soft`], when it is kept again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -560,12 +542,7 @@ impl<'a> Event<'a> {
                 let topic = body.text(fixed.name_len.get().into())?;
                 Event::Topic(Topic { topic, publisher: ZoneId(fixed.zone.get()), payload: body.rest() })
             }
-            kind::QUERY => {
-                let fixed: &NamedFixed = body.fixed()?;
-                let (ticket, asker) = (fixed.ticket.get(), ZoneId(fixed.zone.get()));
-                let service = body.text(fixed.name_len.get().into())?;
-                Event::Query(Query { ticket, asker, service, payload: body.rest() })
-            }
+            kind::QUERY => Event::Query(Query::read(body)?),
             kind::QUERY_REPLY => {
                 let fixed: &PartFixed = body.fixed()?;
                 let (ticket, status, more) = (fixed.ticket.get(), fixed.what.get(), fixed.more != 0);
@@ -583,6 +560,8 @@ impl<'a> Event<'a> {
                 question: body.rest_as_text()?,
             }),
             kind::STORE => Event::Store(store::Asked::read(body)?),
+            kind::QUERY_CREDIT => Event::QueryCredit(Credit::read(body)?),
+            kind::QUERY_OVER => Event::QueryOver(QueryOver::read(body)?),
             newer => Event::Newer(newer),
         })
     }
@@ -688,6 +667,7 @@ pub mod write {
     use super::*;
     use crate::frame;
     use crate::header::Header;
+    use crate::service::TicketFixed;
 
     #[inline]
     fn header(kind: u16, datapath: DatapathId, sequence: u64) -> Header {
@@ -805,13 +785,22 @@ pub mod write {
 
     /// [`Event::Query`].
     pub fn query(out: &mut Vec<u8>, sequence: u64, query: &Query<'_>) -> bool {
-        let Some(fixed) = named(query.ticket, query.asker, query.service) else { return false };
-        frame::write(
-            out,
-            header(kind::QUERY, NO_SWITCH, sequence),
-            &fixed,
-            &[query.service.as_bytes(), query.payload],
-        )
+        let Some(fixed) = query.fixed() else { return false };
+        let Query { caller, service, payload, .. } = query;
+        let parts = [caller.name.as_bytes(), service.as_bytes(), caller.grant, payload];
+        frame::write(out, header(kind::QUERY, NO_SWITCH, sequence), &fixed, &parts)
+    }
+
+    /// [`Event::QueryCredit`].
+    pub fn query_credit(out: &mut Vec<u8>, sequence: u64, it: Credit) -> bool {
+        let fixed = TicketFixed::new(it.ticket, it.bytes);
+        frame::write(out, header(kind::QUERY_CREDIT, NO_SWITCH, sequence), &fixed, &[])
+    }
+
+    /// [`Event::QueryOver`].
+    pub fn query_over(out: &mut Vec<u8>, sequence: u64, it: QueryOver) -> bool {
+        let fixed = TicketFixed::new(it.ticket, it.status.into());
+        frame::write(out, header(kind::QUERY_OVER, NO_SWITCH, sequence), &fixed, &[])
     }
 
     /// [`Event::QueryReply`].

@@ -20,6 +20,7 @@ pub mod frame;
 pub mod header;
 mod query_status;
 pub mod receipt;
+pub mod service;
 pub mod store;
 pub mod table;
 pub mod zone_id;

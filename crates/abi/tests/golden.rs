@@ -2,6 +2,7 @@
 
 use abi::command::{self, Command, What};
 use abi::event::{self, Event, PortFacts, PortRecord};
+use abi::service::Form;
 use abi::store::{self, Op};
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::{DatapathId, ErrorCode, MacAddr, PortNo};
@@ -77,7 +78,15 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
     add("dropped", &|out| event::write::dropped(out, 9, 1000));
     let topic = event::Topic { topic: "link.up", publisher: ZoneId(2), payload: b"x" };
     add("topic", &|out| event::write::topic(out, 10, &topic));
-    let query = event::Query { ticket: 11, asker: ZoneId(1), service: "paths", payload: b"?" };
+    let query = event::Query {
+        ticket: 11,
+        caller: event::Caller { number: 1, name: "fw", grant: b"{}" },
+        service: "paths",
+        form: Form::Stream,
+        deadline_ms: 500,
+        credit_bytes: 4096,
+        payload: b"?",
+    };
     add("query", &|out| event::write::query(out, 11, &query));
     let reply = event::QueryReply { ticket: 12, status: 0, more: false, payload: b"!" };
     add("query_reply", &|out| event::write::query_reply(out, 12, &reply));
@@ -107,6 +116,10 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
     let ask = store::Ask { op: Op::Put, key: "fw/k", value: b"v" };
     let asked = store::Asked { ticket: 19, app: "fw", hard_bytes: 1 << 20, ask };
     add("store", &|out| event::write::store(out, 19, &asked));
+    let credit = event::Credit { ticket: 11, bytes: 512 };
+    add("query_credit", &|out| event::write::query_credit(out, 20, credit));
+    let over = event::QueryOver { ticket: 11, status: event::CANCELLED };
+    add("query_over", &|out| event::write::query_over(out, 21, over));
     all
 }
 
@@ -161,7 +174,16 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ("stats_request", What::StatsRequest(command::StatsRequest { multipart: 4, body: &[0xff; 8] })),
         ("barrier", What::Barrier),
         ("publish", What::Publish(command::Publish { topic: "host.moved", payload: b"h1" })),
-        ("query", What::Query(command::Ask { service: "paths", payload: b"?" })),
+        (
+            "query",
+            What::Query(command::Ask {
+                service: "paths",
+                form: Form::Stream,
+                deadline_ms: 500,
+                credit_bytes: 4096,
+                payload: b"?",
+            }),
+        ),
         ("query_answer", What::QueryAnswer(command::QueryAnswer { status: 1, more: true, payload: b"!" })),
         ("log", What::Log(command::Log { level: 2, text: "hello" })),
         ("audit_kept", What::AuditKept(command::AuditKept { up_to: 9 })),
@@ -169,6 +191,8 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ("vouched", What::Vouched(command::Vouched { round: 8, words: "[]" })),
         ("store", What::Store(store::Ask { op: Op::Put, key: "fw/k", value: b"v" })),
         ("store", What::Store(store::Ask { op: Op::List, key: "fw/", value: b"fw/k" })),
+        ("query_credit", What::QueryCredit(512)),
+        ("query_cancel", What::QueryCancel),
         ("store_used", What::StoreUsed(store::Used { app: "fw", bytes: 5, revision: 9 })),
     ];
     let write = |(name, what)| {
@@ -185,6 +209,16 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
 #[test]
 fn no_layout_ever_changes() {
     let golden = include_str!("golden/frames.txt");
+    if std::env::var_os("BURNET_WRITE_GOLDEN").is_some() {
+        let head: String = golden
+            .lines()
+            .filter(|line| line.starts_with('#'))
+            .fold(String::new(), |all, line| all + line + "\n");
+        let lines = events().into_iter().chain(commands());
+        let all = lines.fold(head, |all, (name, bytes)| all + &format!("{name} {}\n", hex(&bytes)));
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/frames.txt"), all).unwrap();
+        return;
+    }
     let mut expected = golden.lines().filter(|line| !line.starts_with('#'));
     for (name, bytes) in events().iter().chain(&commands()) {
         assert_eq!(expected.next(), Some(format!("{name} {}", hex(bytes)).as_str()));
@@ -257,7 +291,7 @@ fn a_long_port_name_is_cut_at_a_character() {
 
 proptest! {
     #[test]
-    fn whatever_the_body_is_reading_ends(kind in 0u16..24, body in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn whatever_the_body_is_reading_ends(kind in 0u16..32, body in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut bytes = vec![0; 24];
         bytes[..2].copy_from_slice(&kind.to_le_bytes());
         bytes.extend_from_slice(&body);

@@ -1,5 +1,6 @@
 //! What the kernel says is to be done. The worker does it.
 
+use crate::calls::{End, OPEN_CALLS_PER_ZONE, Over, Unasked};
 use crate::capability::Capability;
 use crate::entries::Asked;
 use crate::excess::Excess;
@@ -91,6 +92,8 @@ pub enum Effect {
         /// The hard limit.
         hard: u32,
     },
+    /// A call is over before its last part: tell those whom it names.
+    CallOver(Over),
 }
 
 /// What becomes of a command.
@@ -133,7 +136,23 @@ pub enum Decision<'a> {
     NoSuchService {
         /// The asker's ticket.
         ticket: u64,
+        /// The name that was asked for; [`crate::Kernel::why_missing`] may know more.
+        service: &'a str,
     },
+    /// The caller grants a service more credit.
+    Credit {
+        /// The service, with the kernel's ticket.
+        to: End,
+        /// How much more.
+        bytes: u32,
+    },
+    /// The caller has ended a call: its service is to hear so.
+    Cancelled {
+        /// The service, with the kernel's ticket.
+        to: End,
+    },
+    /// It changes nothing, and is no fault.
+    Nothing,
     /// It goes back to who asked.
     Answer {
         /// The asker.
@@ -228,7 +247,13 @@ pub enum Refusal {
     /// The bytes mean nothing.
     Malformed(Malformed),
     /// An answer to a query that is not open.
-    NoSuchQuery,
+    NoSuchQuery(Unasked),
+    /// An answer with a status that only the kernel gives.
+    StatusOfKernel(u16),
+    /// A part of an answer that is longer than the credit that is left. The call is over.
+    BeyondCredit,
+    /// More credit than a call may have.
+    TooMuchCredit,
     /// Too many queries are open; the oldest must be answered first.
     TooManyQueries,
     /// This node keeps no store.
@@ -340,9 +365,18 @@ impl fmt::Display for InWords<'_> {
             ),
             Refusal::NoSuchSwitch(datapath) => write!(f, "{datapath} is not connected"),
             Refusal::Malformed(malformed) => write!(f, "{malformed}"),
-            Refusal::NoSuchQuery => f.write_str("there is no open query of that ticket"),
+            Refusal::NoSuchQuery(why) => why.fmt(f),
+            Refusal::StatusOfKernel(status) => {
+                write!(f, "a service does not say the status {status:#06x}: it is the kernel's")
+            }
+            Refusal::BeyondCredit => {
+                f.write_str("more was answered than the caller granted credit for; the query is over")
+            }
+            Refusal::TooMuchCredit => {
+                write!(f, "a call has no more than {} bytes of credit at once", abi::service::CREDIT_BYTES_MAX)
+            }
             Refusal::TooManyQueries => {
-                write!(f, "{} queries of the app are open already", crate::query::MAX_OPEN_PER_ZONE)
+                write!(f, "{OPEN_CALLS_PER_ZONE} queries of the app are open already")
             }
             Refusal::AllTables => {
                 f.write_str("table 255 is every table, and only a delete may name it; name one table")

@@ -4,6 +4,7 @@
 
 use crate::bounds::{Scratch, own_rules_go_beyond};
 use crate::budget::TableRoom;
+use crate::calls::{Calls, Over};
 use crate::capability::Capability;
 use crate::charge::is_an_apps;
 use crate::claims::Claims;
@@ -15,7 +16,6 @@ use crate::owned::{Change, Owned};
 use crate::passage::ToNote;
 use crate::precedence::Precedence;
 use crate::punt::PuntLimits;
-use crate::query::Queries;
 use crate::quota::{NodeRates, Quotas};
 use crate::record::RULES_PER_SWITCH;
 use crate::rule_key::RuleKeys;
@@ -28,7 +28,7 @@ use abi::{Frame, Malformed, OpenFlowVersion, ZoneId};
 use flow::canonical::find_field;
 use flow::frame::FrameFields;
 use flow::{DatapathId, Field};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// How many kinds of event there can be.
@@ -41,7 +41,11 @@ pub struct Kernel {
     pub(crate) datapaths: BTreeMap<DatapathId, Datapath>,
     /// The switch that was last commanded, as long as it is up, and what it speaks: commands come in runs for one switch.
     pub(crate) last_commanded: Option<(DatapathId, OpenFlowVersion)>,
-    pub(crate) queries: Queries,
+    pub(crate) calls: Calls,
+    /// The zones by their apps' names, for calls to services. Of two of one name the one with the higher number.
+    pub(crate) named: HashMap<String, ZoneId>,
+    /// Why this node does not run a service; at most one for each service that it knows.
+    pub(crate) missing: BTreeMap<String, String>,
     pub(crate) owned: Owned,
     /// What switches that come back have still.
     pub(crate) still_there: StillThere,
@@ -82,7 +86,9 @@ impl Kernel {
             zones: [const { None }; MAX_ZONE as usize + 1],
             datapaths: BTreeMap::new(),
             last_commanded: None,
-            queries: Queries::default(),
+            calls: Calls::default(),
+            named: HashMap::new(),
+            missing: BTreeMap::new(),
             owned: Owned::default(),
             still_there: StillThere::default(),
             grants: BTreeMap::new(),
@@ -104,6 +110,13 @@ impl Kernel {
             choosy: ZoneSet::EMPTY,
             precedence: Precedence::default(),
         }
+    }
+
+    /// It is the kernel of the worker with this number, which its tickets of calls say.
+    #[must_use]
+    pub fn at_worker(mut self, worker: u8) -> Kernel {
+        self.calls = Calls::at(worker);
+        self
     }
 
     /// This node runs the service that keeps the store. Without this whoever asks for the store is told how to get one.
@@ -144,6 +157,7 @@ impl Kernel {
             refused_subscription: None,
             counters: ZoneCounters::default(),
         });
+        self.index_names();
         self.index_subscriptions();
         true
     }
@@ -160,29 +174,26 @@ impl Kernel {
         grant.holds(Capability::RuleWrite) && own_rules_go_beyond(grant.packets_out(), grant.rules())
     }
 
-    /// A zone is gone. Gives the zones, with their tickets, whose queries it will not answer any more.
-    pub fn detach(&mut self, zone: ZoneId) -> Vec<(ZoneId, u64)> {
+    /// A zone is gone. Gives the calls that are over with it.
+    pub fn detach(&mut self, zone: ZoneId) -> Vec<Over> {
         if let Some(place) = self.zones.get_mut(usize::from(zone.0)) {
             *place = None;
         }
+        self.index_names();
         self.index_subscriptions();
-        self.queries.forget(zone)
+        self.calls.forget(zone)
+    }
+
+    fn index_names(&mut self) {
+        let Kernel { zones, named, .. } = self;
+        let there = zones.iter().zip(0..).filter_map(|(zone, number)| Some((zone.as_ref()?, number)));
+        *named = there.map(|(zone, number)| (zone.name.clone(), ZoneId(number))).collect();
     }
 
     /// A refusal with the name of the other app that it is about.
     pub fn in_words<'a>(&'a self, refusal: &'a Refusal) -> InWords<'a> {
         let other = refusal.other().and_then(|other| self.zone(other));
         InWords { refusal, other: other.map(|other| other.name.as_str()) }
-    }
-
-    /// Closes queries that their services have not answered in time. Gives the zones that asked, with their tickets.
-    pub fn expire_queries(&mut self, now_ms: u64) -> Vec<(ZoneId, u64)> {
-        self.queries.expire(now_ms)
-    }
-
-    /// A query could not be handed over, or its answer: it is over. The ticket is the kernel's own.
-    pub fn close_query(&mut self, ticket: u64) {
-        self.queries.close(ticket);
     }
 
     /// What is known of a zone.

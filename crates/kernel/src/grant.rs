@@ -10,8 +10,10 @@
 
 use crate::capability::{Capabilities, Capability};
 use crate::quota::Quotas;
+use abi::service::GRANT_BYTES_MAX;
 use flow::vendor::{PartKind, VendorPart};
 use flow::{DatapathId, Match, PortNo};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// How many matches one flowspace may have. Each rule is compared with them one by one; whoever needs more describes what they have
@@ -32,6 +34,8 @@ pub struct Grant {
     vendors: Vendors,
     rank: Option<u16>,
     quotas: Quotas,
+    /// By a service's name, what that service is told of this grant with each call.
+    services: BTreeMap<String, Vec<u8>>,
 }
 
 /// The capabilities that are bounded by names: services, topics, keys of the store.
@@ -224,6 +228,21 @@ impl Grant {
     pub fn with_quotas(mut self, quotas: Quotas) -> Grant {
         self.quotas = quotas;
         self
+    }
+
+    /// With a part that concerns a service: bytes that mean something to that service alone. With one the app may call the service. At most
+    /// [`abi::service::GRANT_BYTES_MAX`] bytes; a longer part is not granted.
+    #[must_use]
+    pub fn with_service(mut self, service: &str, part: Vec<u8>) -> Grant {
+        if part.len() <= GRANT_BYTES_MAX {
+            self.services.insert(service.to_owned(), part);
+        }
+        self
+    }
+
+    /// The part that concerns this service, if there is one.
+    pub fn service(&self, service: &str) -> Option<&[u8]> {
+        self.services.get(service).map(Vec::as_slice)
     }
 
     fn held_within(mut self, capability: Capability, everywhere: bool) -> Grant {

@@ -12,6 +12,7 @@
 
 pub mod bounds;
 pub mod budget;
+pub mod calls;
 pub mod capability;
 mod charge;
 mod claims;
@@ -31,12 +32,12 @@ mod owned;
 mod passage;
 pub mod precedence;
 pub mod punt;
-mod query;
 pub mod quota;
 pub mod record;
 mod regrant;
 mod rule_key;
 mod rules;
+mod services;
 mod still_there;
 pub mod subscription;
 mod visible;

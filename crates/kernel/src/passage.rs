@@ -3,6 +3,7 @@
 //! Never changes what an app asked for but for one thing: the upper bits of a cookie are the owner's.
 
 use crate::bounds::{ALL_TABLES, Reaches, Scratch, command as flow_command};
+use crate::calls::End;
 use crate::capability::Capability;
 use crate::charge::{Becomes, take};
 use crate::datapath::Datapath;
@@ -164,18 +165,10 @@ impl Kernel {
                 self.require_for(zone, Capability::Publish, publish.topic)?;
                 Ok(Decision::Publish { to: self.hearers_of_topic(zone, publish.topic), publish })
             }
-            What::Query(ask) => {
-                self.require_for(zone, Capability::Query, ask.service)?;
-                self.ask(zone, command.ticket, ask, now_ms)
-            }
-            What::QueryAnswer(answer) => {
-                let asker = self.queries.answer(zone, command.ticket, answer.more, now_ms);
-                let (to, ticket) = asker.ok_or(Refusal::NoSuchQuery)?;
-                if answer.status == store::status::APP_FULL && self.keeps_store(zone) {
-                    self.count_full(to, effects);
-                }
-                Ok(Decision::Answer { to, ticket, answer })
-            }
+            What::Query(ask) => self.ask(zone, command.ticket, ask, now_ms),
+            What::QueryAnswer(answer) => self.answer(zone, command.ticket, answer, now_ms, effects),
+            What::QueryCredit(bytes) => self.credit(zone, command.ticket, bytes),
+            What::QueryCancel => self.cancel(zone, command.ticket),
             What::Store(ask) => {
                 self.require_for(zone, needed_of_store(ask.op), ask.key)?;
                 self.ask_store(zone, command.ticket, ask, now_ms)
@@ -604,20 +597,6 @@ impl Kernel {
         (zone.stamp(flow_mod.cookie), !COOKIE_MASK | own_mask)
     }
 
-    fn ask<'a>(
-        &mut self,
-        zone: ZoneId,
-        ticket: u64,
-        ask: abi::command::Ask<'a>,
-        now_ms: u64,
-    ) -> Result<Decision<'a>, Refusal> {
-        let Some(service) = self.zone_named(ask.service) else {
-            return Ok(Decision::NoSuchService { ticket });
-        };
-        let ticket = self.queries.open(zone, ticket, service, now_ms).ok_or(Refusal::TooManyQueries)?;
-        Ok(Decision::Ask { to: service, ticket, ask })
-    }
-
     fn ask_store<'a>(
         &mut self,
         zone: ZoneId,
@@ -629,10 +608,12 @@ impl Kernel {
             return Err(Refusal::NoStore);
         }
         let Some(service) = self.zone_with(Capability::SystemStore) else {
-            return Ok(Decision::NoSuchService { ticket });
+            return Ok(Decision::NoSuchService { ticket, service: "store" });
         };
         let hard_bytes = self.store_bytes_of(zone).into();
-        let ticket = self.queries.open(zone, ticket, service, now_ms).ok_or(Refusal::TooManyQueries)?;
+        let call = abi::service::Ask::query("store", &[]);
+        let caller = End { zone, ticket };
+        let ticket = self.calls.open(caller, service, &call, now_ms).ok_or(Refusal::TooManyQueries)?;
         Ok(Decision::AskStore { to: service, ticket, ask, hard_bytes })
     }
 
@@ -642,12 +623,12 @@ impl Kernel {
         quota.unwrap_or(STORE_BYTES).hard
     }
 
-    fn keeps_store(&self, zone: ZoneId) -> bool {
+    pub(crate) fn keeps_store(&self, zone: ZoneId) -> bool {
         self.require(zone, Capability::SystemStore).is_ok()
     }
 
     /// The service refused a put: that counts as if it had been refused here.
-    fn count_full(&mut self, asker: ZoneId, effects: &mut Vec<Effect>) {
+    pub(crate) fn count_full(&mut self, asker: ZoneId, effects: &mut Vec<Effect>) {
         let hard = self.store_bytes_of(asker);
         if let Some(Some(zone)) = self.zones.get_mut(usize::from(asker.0)) {
             zone.counters.refusals += 1;
@@ -659,12 +640,6 @@ impl Kernel {
         let holds = |zone: &Option<Zone>| zone.as_ref().is_some_and(|zone| zone.grant.holds(capability));
         // There are 64 places.
         self.zones.iter().position(holds).map(|place| ZoneId(place as u16))
-    }
-
-    fn zone_named(&self, name: &str) -> Option<ZoneId> {
-        let place = self.zones.iter().position(|zone| zone.as_ref().is_some_and(|zone| zone.name == name))?;
-        // There are 64 places.
-        Some(ZoneId(place as u16))
     }
 }
 
@@ -707,13 +682,14 @@ fn needed_for(what: &What<'_>) -> Option<Capability> {
         What::PortMod(_) => Some(Capability::PortWrite),
         What::StatsRequest(_) => Some(Capability::StatsRead),
         What::Publish(_) => Some(Capability::Publish),
-        What::Query(_) => Some(Capability::Query),
         What::AuditKept(_) => Some(Capability::SystemAudit),
         What::Rulings(_) => Some(Capability::SystemResource),
         What::Vouched(_) => Some(Capability::SystemSecurity),
         What::Store(ask) => Some(needed_of_store(ask.op)),
         What::StoreUsed(_) => Some(Capability::SystemStore),
-        What::Subscribe(_) | What::Barrier | What::QueryAnswer(_) | What::Log(_) => None,
+        What::Subscribe(_) | What::Barrier | What::Log(_) => None,
+        // What a call needs depends on the service that is asked.
+        What::Query(_) | What::QueryAnswer(_) | What::QueryCredit(_) | What::QueryCancel => None,
     }
 }
 

@@ -468,9 +468,9 @@ fn names_are_asked_for_each_time() {
         .with_names(Capability::Publish, names("link"))
         .with_names(Capability::Subscribe, names("host"));
     let mut node = Node::with(grant);
-    let ask = |service| What::Query(command::Ask { service, payload: b"" });
+    let ask = |service| What::Query(command::Ask::query(service, b""));
     assert_eq!(node.command(APP, ask("hosts")), "query: it is not granted for this name");
-    assert_eq!(node.command(APP, ask("paths")), "NoSuchService { ticket: 7 }");
+    assert_eq!(node.command(APP, ask("paths")), "NoSuchService { ticket: 7, service: \"paths\" }");
     let publish = |topic| What::Publish(command::Publish { topic, payload: b"" });
     assert_eq!(node.command(APP, publish("host.moved")), "publish: it is not granted for this name");
     let listen = || What::Subscribe(command::Subscribe { events: kind::bit(kind::TOPIC), packets: &[] });

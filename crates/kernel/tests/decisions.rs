@@ -249,8 +249,8 @@ fn a_command_for_a_switch_that_is_not_there_is_refused() {
 #[test]
 fn a_query_finds_its_service_and_the_answer_its_asker() {
     let mut node = Node::new();
-    let ask = |service| What::Query(command::Ask { service, payload: b"?" });
-    assert_eq!(node.command(APP, ask("nobody")), "NoSuchService { ticket: 7 }");
+    let ask = |service| What::Query(command::Ask::query(service, b"?"));
+    assert_eq!(node.command(APP, ask("nobody")), "NoSuchService { ticket: 7, service: \"nobody\" }");
     assert_eq!(node.command(APP, ask("other")), "ask 2 as 1");
     let answer = What::QueryAnswer(command::QueryAnswer { status: 0, more: false, payload: b"!" });
     assert_eq!(node.command(OTHER, answer), "refuse: there is no open query of that ticket");

@@ -125,8 +125,13 @@ fn an_app_hears_how_much_it_may_have_from_its_quota_or_the_default() {
 fn without_a_store_one_is_told_what_to_configure_and_without_its_service_that_it_is_away() {
     let mut node = Node::new();
     node.ask(APP, Op::Put, "app/k");
-    assert_eq!(node.kernel.detach(SERVICE), [(APP, 7)], "what is open gets its answer");
-    assert_eq!(node.ask(APP, Op::Put, "app/k"), "NoSuchService { ticket: 7 }");
+    let over = node.kernel.detach(SERVICE);
+    assert_eq!(
+        over[0].caller.map(|end| (end.zone, end.ticket)),
+        Some((APP, 7)),
+        "what is open gets its answer"
+    );
+    assert_eq!(node.ask(APP, Op::Put, "app/k"), "NoSuchService { ticket: 7, service: \"store\" }");
     node.attach_service();
     assert!(node.ask(APP, Op::Put, "app/k").starts_with("ask "));
     let mut kernel = Kernel::new(7);
@@ -142,7 +147,7 @@ fn the_answer_goes_to_who_asked_and_only_the_service_gives_it() {
     node.ask(APP, Op::Put, "app/k");
     assert_eq!(node.answer(OTHER, 1, status::DONE), "refuse: there is no open query of that ticket");
     assert_eq!(node.answer(SERVICE, 1, status::DONE), "answer 1's 7");
-    assert_eq!(node.answer(SERVICE, 1, status::DONE), "refuse: there is no open query of that ticket");
+    assert_eq!(node.answer(SERVICE, 1, status::DONE), "refuse: the query was answered already");
 }
 
 #[test]
@@ -154,6 +159,6 @@ fn a_put_that_the_service_refuses_for_its_length_counts_as_refused() {
     assert_eq!(node.effects, [refused]);
     assert_eq!(node.kernel.zone(APP).unwrap().counters.refusals, 1);
     node.ask(APP, Op::Put, "app/k");
-    node.answer(SERVICE, 2, status::NOT_FOUND);
+    node.answer(SERVICE, 1 << 20 | 1, status::NOT_FOUND);
     assert_eq!((node.effects.len(), node.kernel.zone(APP).unwrap().counters.refusals), (0, 1));
 }

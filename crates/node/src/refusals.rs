@@ -8,12 +8,14 @@ use monitor_channel::record::Record;
 use std::collections::BTreeMap;
 
 /// What stood in the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Cause {
     /// A capability; by its name, of which there are few.
     Capability(&'static str),
     /// A quota, by its number.
     Quota(u16),
+    /// A capability or a quota of a service, by the name that the service gave; [`OF_SERVICES_MAX`] names at once.
+    OfService(String),
     /// The command itself.
     Malformed,
     /// Anything else: a switch that is not there, a query that is not open.
@@ -28,6 +30,12 @@ struct Count {
     first: String,
 }
 
+/// How many refusals of services are told apart until they are told; the names are the services' own. What is beyond counts as [`Cause::Other`].
+const OF_SERVICES_MAX: usize = 256;
+
+/// The longest name of a capability that a service may give, in bytes. A longer one is cut.
+const NAME_BYTES_MAX: usize = 64;
+
 /// The refusals of one worker that were not told yet: at most one entry for each zone and each of the few causes.
 #[derive(Debug, Default)]
 pub struct Refusals(BTreeMap<(ZoneId, Cause), Count>);
@@ -35,14 +43,20 @@ pub struct Refusals(BTreeMap<(ZoneId, Cause), Count>);
 impl Refusals {
     /// One more. Of the first of its kind the words are kept.
     pub fn count(&mut self, zone: ZoneId, refusal: &Refusal, words: impl FnOnce() -> String) {
-        let cause = cause(refusal);
-        match self.0.get_mut(&(zone, cause)) {
-            Some(count) => count.count += 1,
-            None => {
-                let count = Count { capability: needed(refusal), count: 1, first: words() };
-                self.0.insert((zone, cause), count);
-            }
-        }
+        let first = || Count { capability: needed(refusal), count: 0, first: words() };
+        self.0.entry((zone, cause(refusal))).or_insert_with(first).count += 1;
+    }
+
+    /// One more, by a service: its words begin with the name of the capability or the quota, and a colon.
+    pub fn count_of_service(&mut self, zone: ZoneId, is_quota: bool, words: &str) {
+        let name = words.split(':').next().unwrap_or_default();
+        let name = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
+        let name = if is_quota { format!("quota {name}") } else { name.to_owned() };
+        let key = (zone, Cause::OfService(name.clone()));
+        let has_room = self.0.len() < OF_SERVICES_MAX || self.0.contains_key(&key);
+        let key = if has_room { key } else { (zone, Cause::Other) };
+        let first = || Count { capability: Some(name), count: 0, first: words.to_owned() };
+        self.0.entry(key).or_insert_with(first).count += 1;
     }
 
     /// All of them as records, under the names of the apps. Nothing is left.
@@ -113,5 +127,22 @@ mod tests {
         ];
         assert_eq!(said, expected);
         assert!(refusals.is_empty());
+    }
+
+    #[test]
+    fn what_a_service_refuses_is_told_by_the_name_that_it_gives() {
+        let mut refusals = Refusals::default();
+        for _ in 0..3 {
+            refusals.count_of_service(ZoneId(1), false, "store.read: it is not granted for this name");
+            refusals.count_of_service(ZoneId(1), true, "store_bytes: the hard limit 10 is reached");
+        }
+        refusals.count_of_service(ZoneId(1), false, &"é".repeat(1_000));
+        let records = refusals.take(5, |_| "hub");
+        let said: Vec<_> = records.iter().map(|it| (it.capability.as_deref().unwrap(), it.count)).collect();
+        assert_eq!(said, [("quota store_bytes", 3), ("store.read", 3), (&*"é".repeat(32), 1)]);
+        for number in 0..1_000 {
+            refusals.count_of_service(ZoneId(1), false, &format!("{number}: no"));
+        }
+        assert_eq!(refusals.take(5, |_| "hub").len(), OF_SERVICES_MAX + 1);
     }
 }

@@ -13,6 +13,7 @@
 mod pausing;
 mod precedence;
 mod punting;
+mod services;
 mod sizes;
 mod telling;
 
@@ -25,15 +26,13 @@ use super::questions::{self, Question};
 use super::refusals::Refusals;
 use super::unsent::Unsent;
 use super::zones::{Fault, ZoneEnd};
-use abi::command::{Command, QueryAnswer, StatsRequest, What};
-use abi::event::{
-    ANSWER_LOST, Audit, NO_ANSWER_IN_TIME, NO_SUCH_SERVICE, Observed, Packages, Query, QueryReply,
-    SERVICE_BUSY, SoftLimit, Topic, kind, write,
-};
+use abi::command::{Command, StatsRequest, What};
+use abi::event::{Audit, CANCELLED, Observed, Packages, SERVICE_BUSY, SoftLimit, Topic, kind, write};
 use abi::store;
 use abi::{Frame, ZoneId};
 use config::NodeLimits;
 use flow::{DatapathId, ErrorCode};
+use kernel::calls::End;
 use kernel::{
     Asked, Claims, Decision, Effect, Grant, Kernel, NodeRates, QuotaKind, Refusal, Unanswered, ZoneSet,
 };
@@ -175,7 +174,8 @@ impl Worker {
             number, poll, southbound, roster, post, control, peers, epoch, limits, mark, ..
         } = setup;
         let WorkerSetup { seed, has_store, claims, .. } = setup;
-        let mut kernel = Kernel::new(seed);
+        // There are few workers: `monitor_channel::protocol::WORKERS_MAX`.
+        let mut kernel = Kernel::new(seed).at_worker(number as u8);
         limit(&mut kernel, &limits);
         kernel.share_claims(claims.clone());
         if has_store {
@@ -245,6 +245,7 @@ impl Worker {
         match asleep {
             true if self.southbound.has_paused() || self.has_to_hand_on() => PAUSED_SLEEP,
             true if self.southbound.has_claims() => CLAIMS_SLEEP,
+            true if self.has_deadline_soon() => services::DEADLINE_SLEEP,
             true => LONGEST_SLEEP,
             false => Duration::ZERO,
         }
@@ -259,6 +260,7 @@ impl Worker {
         self.hand_on_held();
         self.read_letters();
         self.serve_zones();
+        self.expire_calls();
         self.tick();
         self.settle_claims();
         self.ask_for_owners();
@@ -391,14 +393,10 @@ impl Worker {
                     );
                 }
             }
-            Decision::Ask { to, ticket, ask } => {
-                let query = Query { ticket, asker: zone, service: ask.service, payload: ask.payload };
-                if self.pass(zone, ZoneSet::only(to), |out, sequence| write::query(out, sequence, &query)) > 0
-                {
-                    self.dispatch.kernel.close_query(ticket);
-                    self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
-                }
-            }
+            Decision::Ask { to, ticket, ask } => self.ask_service(zone, frame, to, ticket, &ask),
+            Decision::Credit { to, bytes } => self.grant_credit(zone, to, bytes),
+            Decision::Cancelled { to } => self.tell_over(to, CANCELLED),
+            Decision::Nothing => {}
             Decision::AskStore { to, ticket, ask, hard_bytes } => {
                 self.ask_store(zone, frame, to, ticket, ask, hard_bytes)
             }
@@ -407,18 +405,9 @@ impl Worker {
                 // The node's own service says it once a turn for each app that has changed something.
                 self.unsent.push(FromWorker::StoreUsed { generation, app: app.to_owned(), bytes, revision });
             }
-            Decision::NoSuchService { ticket } => self.answer(zone, ticket, NO_SUCH_SERVICE, false, &[]),
+            Decision::NoSuchService { ticket, service } => self.answer_no_such_service(zone, ticket, service),
             Decision::Answer { to, ticket, answer } => {
-                let QueryAnswer { status, more, payload } = answer;
-                let reply = QueryReply { ticket, status, more, payload };
-                if self
-                    .pass(zone, ZoneSet::only(to), |out, sequence| write::query_reply(out, sequence, &reply))
-                    > 0
-                {
-                    self.dispatch.kernel.close_query(frame.header.sequence.get());
-                    self.answer(to, ticket, ANSWER_LOST, false, &[]);
-                    self.refuse(zone, frame, "who asked does not keep up; the query is over");
-                }
+                self.pass_answer(zone, frame, End { zone: to, ticket }, &answer);
             }
             Decision::Log(log) => self.log(zone, log.level, log.text),
             Decision::Rulings(rulings) => self.pass_word_on(zone, |app, generation| FromWorker::Rulings {
@@ -455,7 +444,7 @@ impl Worker {
         let app = self.dispatch.zones.get(zone).map(|end| end.app().to_owned()).unwrap_or_default();
         let asked = store::Asked { ticket, app: &app, hard_bytes, ask };
         if self.pass(zone, ZoneSet::only(to), |out, sequence| write::store(out, sequence, &asked)) > 0 {
-            self.dispatch.kernel.close_query(ticket);
+            self.dispatch.kernel.close_call(ticket);
             self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
         }
     }
@@ -507,6 +496,7 @@ impl Worker {
             Effect::SizesUnknown { datapath, entries_if_unknown } => {
                 sizes::tell_of_unknown_sizes(datapath, entries_if_unknown)
             }
+            Effect::CallOver(over) => self.end_call(&over),
             Effect::RefusedByQuota { zone, kind, hard } => {
                 let refusal = Refusal::Quota { kind, hard };
                 self.to_record.count(zone, &refusal, || refusal.to_string());
@@ -598,9 +588,7 @@ impl Worker {
         self.next_tick_ms = self.now_ms + TICK_MS;
         self.dispatch.kernel.check_meters(self.now_ms, &mut self.dispatch.effects);
         self.tell_refusals();
-        for (asker, ticket) in self.dispatch.kernel.expire_queries(self.now_ms) {
-            self.answer(asker, ticket, NO_ANSWER_IN_TIME, false, &[]);
-        }
+        self.tell_untold_credit();
         let Worker { southbound, dispatch, now_ms, .. } = self;
         southbound.on_tick(*now_ms, &mut |event| dispatch.hear(event));
         let faults = self.dispatch.switch_faults.take(self.now_ms, now_unix_ms());
@@ -679,9 +667,7 @@ impl Worker {
             // What is dropped may be a trusted app, which is called for it.
             self.mark.calling(zone, || drop(end));
         }
-        for (asker, ticket) in self.dispatch.kernel.detach(zone) {
-            self.answer(asker, ticket, NO_SUCH_SERVICE, false, &[]);
-        }
+        self.dispatch.kernel.detach(zone).iter().for_each(|over| self.end_call(over));
     }
 
     fn read_letters(&mut self) {

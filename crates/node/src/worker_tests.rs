@@ -2,8 +2,8 @@
 
 use super::super::zones::COMMAND_BYTES_PER_TURN;
 use super::*;
-use abi::command::{Ask, FlowMod, Log, Publish, Subscribe, write as command};
-use abi::event::Event;
+use abi::command::{Ask, FlowMod, Log, Publish, QueryAnswer, Subscribe, write as command};
+use abi::event::{CALLER_GONE, Event, NO_ANSWER_IN_TIME, NO_SUCH_SERVICE, SERVICE_GONE, TOO_MUCH};
 use flow::canonical::{write_instructions, write_match};
 use flow::text::{parse_instructions, parse_match};
 use flow::{Field, Match, PortNo};
@@ -204,7 +204,7 @@ fn a_query_that_nobody_answers_is_over_after_ten_seconds_and_its_asker_hears_so(
     let mut service = bench.attach(VICTIM, "paths", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let mut asker = bench.attach(ATTACKER, "asker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     // As many as may be open.
-    assert_eq!(asker.command(256, What::Query(Ask { service: "paths", payload: &[] })), 256);
+    assert_eq!(asker.command(256, What::Query(Ask::query("paths", &[]))), 256);
     bench.turn();
     let status = |event: &Event<'_>| match event {
         Event::QueryReply(reply) => Some(reply.status),
@@ -218,7 +218,7 @@ fn a_query_that_nobody_answers_is_over_after_ten_seconds_and_its_asker_hears_so(
     assert_eq!(asker.hear(status), [NO_ANSWER_IN_TIME; 256]);
     let asked = service.hear(|event| matches!(event, Event::Query(_)).then_some(()));
     assert_eq!(asked.len(), 256);
-    assert_eq!(asker.command(1, What::Query(Ask { service: "paths", payload: &[] })), 1);
+    assert_eq!(asker.command(1, What::Query(Ask::query("paths", &[]))), 1);
     bench.turn();
     let asked = service.hear(|event| matches!(event, Event::Query(_)).then_some(()));
     assert_eq!(asked.len(), 1, "there is room for it");
@@ -231,7 +231,7 @@ fn no_app_ends_a_service_by_asking_more_than_it_answers() {
     let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let mut statuses = Vec::new();
     for _ in 0..10 {
-        attacker.command(100, What::Query(Ask { service: "paths", payload: &[0; 60_000] }));
+        attacker.command(100, What::Query(Ask::query("paths", &[0; 60_000])));
         bench.turn();
         statuses.extend(attacker.hear(|event| match event {
             Event::QueryReply(reply) => Some(reply.status),
@@ -253,17 +253,17 @@ fn an_app_that_asks_without_end_leaves_room_for_the_questions_of_others() {
     let mut service = bench.attach(VICTIM, "paths", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let mut other = bench.attach(OTHER, "other", Grant::everywhere(&kernel::Capability::GRANT_ALL));
-    attacker.command(250, What::Query(Ask { service: "paths", payload: &[0; 4_000] }));
+    attacker.command(250, What::Query(Ask::query("paths", &[0; 4_000])));
     bench.turn();
-    other.command(1, What::Query(Ask { service: "paths", payload: &[0; 60_000] }));
+    other.command(1, What::Query(Ask::query("paths", &[0; 60_000])));
     bench.turn();
     assert_eq!(other.hear(|event| matches!(event, Event::QueryReply(_)).then_some(())), []);
     let askers = service.hear(|event| match event {
-        Event::Query(query) => Some(query.asker),
+        Event::Query(query) => Some(query.caller.number),
         _ => None,
     });
     assert!((80..=125).contains(&(askers.len() - 1)), "{askers:?}");
-    assert_eq!(askers.last(), Some(&OTHER));
+    assert_eq!(askers.last(), Some(&u32::from(OTHER.0)));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn no_service_ends_who_asked_it_by_answering_without_end() {
     let mut bench = Bench::new();
     let mut asker = bench.attach(VICTIM, "asker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     let mut service = bench.attach(ATTACKER, "paths", Grant::everywhere(&kernel::Capability::GRANT_ALL));
-    asker.command(1, What::Query(Ask { service: "paths", payload: b"?" }));
+    asker.command(1, What::Query(Ask::query("paths", b"?")));
     bench.turn();
     let tickets = service.hear(|event| match event {
         Event::Query(query) => Some(query.ticket),
@@ -313,8 +313,9 @@ fn no_service_ends_who_asked_it_by_answering_without_end() {
         Event::QueryReply(reply) => Some((reply.status, reply.more)),
         _ => None,
     });
-    assert_eq!(replies.iter().filter(|(status, _)| *status == ANSWER_LOST).count(), 1);
-    assert_eq!(replies.last(), Some(&(ANSWER_LOST, false)));
+    assert_eq!(replies.iter().filter(|(status, _)| *status == TOO_MUCH).count(), 1);
+    assert_eq!(replies.last(), Some(&(TOO_MUCH, false)));
+    assert!(replies.len() <= 3, "no more than the credit of the call: {}", replies.len());
 }
 
 #[test]
@@ -521,4 +522,99 @@ fn what_follows_from_commands_is_carried_out_in_its_order() {
         _ => None,
     });
     assert_eq!(heard, [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn a_service_hears_who_asks_what_of_the_grant_concerns_it_and_that_the_caller_is_gone() {
+    let mut bench = Bench::new();
+    let mut service = bench.attach(VICTIM, "paths", Grant::nothing());
+    let grant =
+        Grant::nothing().with_service("paths", b"all".to_vec()).with_service("hosts", b"none".to_vec());
+    let mut asker = bench.attach(ATTACKER, "asker", grant);
+    let mut stranger = bench.attach(OTHER, "stranger", Grant::nothing());
+    let ask = What::Query(Ask { deadline_ms: 500, ..Ask::query("paths", b"?") });
+    asker.command(1, ask);
+    stranger.command(1, ask);
+    bench.turn();
+    assert_eq!(stranger.hear(refusals), ["the app does not hold the capability query"]);
+    let heard = service.hear(|event| match event {
+        Event::Query(it) => Some(format!("{:?} {} {:?}", it.caller, it.deadline_ms, it.payload)),
+        _ => None,
+    });
+    assert_eq!(heard, ["Caller { number: 2, name: \"asker\", grant: [97, 108, 108] } 500 [63]"]);
+    bench.worker.detach(ATTACKER);
+    bench.turn();
+    let over = |event: &Event<'_>| match event {
+        Event::QueryOver(over) => Some(over.status),
+        _ => None,
+    };
+    assert_eq!(service.hear(over), [CALLER_GONE]);
+}
+
+#[test]
+fn a_caller_hears_why_there_is_no_answer_and_a_service_that_its_answer_is_late() {
+    let mut bench = Bench::new();
+    let mut service = bench.attach(VICTIM, "paths", Grant::nothing());
+    let mut asker = bench.attach(ATTACKER, "asker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    let reply = |event: &Event<'_>| match event {
+        Event::QueryReply(it) => Some((it.status, String::from_utf8_lossy(it.payload).into_owned())),
+        _ => None,
+    };
+    bench.worker.dispatch.kernel.explain_missing("store", "this node keeps no store");
+    for name in ["store", "nobody"] {
+        asker.command(1, What::Query(Ask::query(name, b"")));
+    }
+    bench.turn();
+    let no_such = |why: &str| (NO_SUCH_SERVICE, why.to_owned());
+    assert_eq!(asker.hear(reply), [no_such("this node keeps no store"), no_such("")]);
+    asker.command(1, What::Query(Ask { deadline_ms: 5, ..Ask::query("paths", b"") }));
+    bench.turn();
+    let tickets = service.hear(|event| if let Event::Query(it) = event { Some(it.ticket) } else { None });
+    bench.worker.now_ms += 5;
+    bench.turn();
+    assert_eq!(asker.hear(reply), [(NO_ANSWER_IN_TIME, String::new())]);
+    let late = QueryAnswer { status: 0, more: false, payload: b"!" };
+    let what = What::QueryAnswer(late);
+    for (ticket, status) in [(tickets[0], 0), (tickets[0] + 1, 0), (tickets[0], SERVICE_GONE)] {
+        let what = if status == 0 { what } else { What::QueryAnswer(QueryAnswer { status, ..late }) };
+        service.push(1, Command { datapath: DatapathId(0), ticket, wants_receipt: true, what });
+    }
+    bench.turn();
+    let heard = service.hear(refusals);
+    assert_eq!(heard[..2], ["the query's deadline has passed", "there is no open query of that ticket"]);
+    assert!(heard[2].contains("it is the kernel's"), "{heard:?}");
+    assert_eq!(asker.hear(reply), []);
+    asker.command(1, What::Query(Ask::query("paths", b"")));
+    bench.turn();
+    bench.worker.detach(VICTIM);
+    bench.turn();
+    assert_eq!(asker.hear(reply), [(SERVICE_GONE, String::new())]);
+}
+
+#[test]
+fn credit_that_a_service_does_not_hear_of_now_it_hears_of_later() {
+    let mut bench = Bench::new();
+    let mut service = bench.attach(VICTIM, "paths", Grant::nothing());
+    let mut asker = bench.attach(ATTACKER, "asker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    asker.command(1, What::Query(Ask::query("paths", b"")));
+    bench.turn();
+    let credit = |event: &Event<'_>| if let Event::QueryCredit(it) = event { Some(it.bytes) } else { None };
+    assert_eq!(service.hear(credit), [0; 0]);
+    let fill = What::Query(Ask::query("paths", &[0; 60_000]));
+    let (datapath, wants_receipt) = (DatapathId(0), false);
+    asker.push(10, Command { datapath, ticket: 8, wants_receipt, what: fill });
+    let taken = asker.command(4_000, What::QueryCredit(0));
+    asker.command(1, What::QueryCredit(9));
+    asker.command(1, What::QueryCredit(u32::MAX));
+    assert!(taken > 1_000);
+    bench.turn();
+    let told: u32 = service.hear(credit).iter().sum();
+    bench.worker.now_ms += TICK_MS;
+    bench.turn();
+    assert_eq!(
+        told + service.hear(credit).iter().sum::<u32>(),
+        9,
+        "it is told once, and what is too much never"
+    );
+    assert_eq!(bench.faults(), 0);
 }

@@ -6,8 +6,8 @@ use crate::commands::Commands;
 use crate::settings::Settings;
 use abi::Receipt;
 use abi::event::{
-    Audit, FlowRemoved, Observed, Packages, PacketIn, PortStatus, Query, QueryReply, SoftLimit, StatsReply,
-    SwitchError, SwitchUp, Topic, kind,
+    Audit, FlowRemoved, Observed, Packages, PacketIn, PortStatus, Query, QueryOver, QueryReply, SoftLimit,
+    StatsReply, SwitchError, SwitchUp, Topic, kind,
 };
 use abi::store::Asked as StoreAsked;
 use flow::{DatapathId, Match};
@@ -93,7 +93,10 @@ pub trait App: Sized + 'static {
     /// A question came to this app as a service; [`Commands::answer`] answers it, now or later.
     fn on_query(&mut self, _query: &Query, _out: &mut Commands) {}
 
-    /// An answer, or a part of one, to a query or to what was asked of the store.
+    /// A query to this app as a service is over before it was answered to the end: its caller is gone or has cancelled it, or its deadline has passed.
+    fn on_query_over(&mut self, _over: &QueryOver, _out: &mut Commands) {}
+
+    /// The whole answer to a query or to what was asked of the store, or why there is none.
     fn on_query_reply(&mut self, _reply: &QueryReply, _out: &mut Commands) {}
 
     /// Records came to the service that keeps them; [`Commands::audit_kept`] acknowledges them.

@@ -2,11 +2,13 @@
 //!
 //! Never sends: the zone does, when the handler has returned.
 
+use crate::calls::Calls;
 use abi::command::{
     Ask, AuditKept, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, Rulings, StatsRequest,
     Subscribe, Vouched, What, write,
 };
 use abi::event::PacketIn;
+use abi::service::{at_home, home_for};
 use abi::store::{self, Op};
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match};
 use flow::{DatapathId, PortNo};
@@ -36,6 +38,7 @@ pub struct Commands {
     actions: Vec<u8>,
     last_ticket: u64,
     too_long: u64,
+    pub(crate) calls: Calls,
 }
 
 const NO_SWITCH: DatapathId = DatapathId(0);
@@ -86,15 +89,38 @@ impl Commands {
         self.plain(What::Publish(Publish { topic, payload }));
     }
 
-    /// Asks a service.
+    /// Asks a service. The answer comes to [`crate::App::on_query_reply`] with this ticket, whole, or a status that says why there is none; what the
+    /// kernel refuses, for want of a capability, comes to [`crate::App::on_receipt`].
     pub fn query(&mut self, service: &str, payload: &[u8]) -> Ticket {
-        self.ticketed(NO_SWITCH, false, What::Query(Ask { service, payload }))
+        self.ask(&Ask::query(service, payload))
     }
 
-    /// Answers a query, whole (`more` false) or in parts. `status` 0 means that it is an answer; other numbers are the service's own.
-    pub fn answer(&mut self, query: Ticket, status: u16, more: bool, payload: &[u8]) {
-        let what = What::QueryAnswer(QueryAnswer { status, more, payload });
+    /// The same with a deadline of the app's own.
+    pub fn ask(&mut self, ask: &Ask<'_>) -> Ticket {
+        // Calls to one service stay in order: they all go by the same worker.
+        let ticket = Ticket(at_home(home_for(ask.service), self.next_ticket().0));
+        self.push(&Command {
+            datapath: NO_SWITCH,
+            ticket: ticket.0,
+            wants_receipt: true,
+            what: What::Query(*ask),
+        });
+        ticket
+    }
+
+    /// Does not wait for the answer to a query any more; none comes.
+    pub fn cancel(&mut self, query: Ticket) {
+        let what = What::QueryCancel;
         self.push(&Command { datapath: NO_SWITCH, ticket: query.0, wants_receipt: false, what });
+    }
+
+    /// Answers a query, whole (`more` false) or in parts, of any length: what is beyond the caller's credit waits here until it grants more.
+    /// `status` 0 means that it is an answer; other numbers are the service's own. An answer that came too late, twice, or to no query comes back to
+    /// [`crate::App::on_receipt`] as refused.
+    pub fn answer(&mut self, query: Ticket, status: u16, more: bool, payload: &[u8]) {
+        let Commands { calls, frames, too_long, .. } = self;
+        let written = calls.answer(frames, query.0, &QueryAnswer { status, more, payload });
+        *too_long += u64::from(!written);
     }
 
     /// Asks for the value of a key of the store. As with all that is asked of the store, the answer comes to [`crate::App::on_query_reply`] with

@@ -3,9 +3,10 @@
 //! Never knows where the frames come from.
 
 use crate::app::{App, MOST_AHEAD};
+use crate::calls::Heard;
 use crate::commands::Commands;
 use crate::settings::Settings;
-use abi::event::{PacketIn, kind};
+use abi::event::{PacketIn, QueryReply, kind};
 use abi::table::AppTable;
 use abi::{Event, Frame, Malformed};
 use flow::frame::FrameFields;
@@ -77,8 +78,25 @@ impl<A: App> Instance<A> {
             Event::Packages(packages) => app.on_packages(&packages, out),
             Event::Store(asked) => app.on_store(&asked, out),
             Event::Topic(topic) => app.on_topic(&topic, out),
-            Event::Query(query) => app.on_query(&query, out),
-            Event::QueryReply(reply) => app.on_query_reply(&reply, out),
+            Event::Query(query) => {
+                out.calls.on_query(&query);
+                app.on_query(&query, out);
+            }
+            Event::QueryReply(reply) => {
+                let Commands { calls, frames, .. } = out;
+                if let Heard::Answer(status, payload) = calls.on_reply(frames, &reply) {
+                    let whole = QueryReply { status, more: false, payload: &payload, ..reply };
+                    app.on_query_reply(&whole, out);
+                }
+            }
+            Event::QueryCredit(credit) => {
+                let Commands { calls, frames, .. } = out;
+                calls.on_credit(frames, credit);
+            }
+            Event::QueryOver(over) => {
+                out.calls.on_over(over);
+                app.on_query_over(&over, out);
+            }
             Event::Tick { now_ms } => app.on_tick(now_ms, out),
             Event::Shutdown => app.on_shutdown(out),
             Event::Audit(audit) => app.on_audit(&audit, out),

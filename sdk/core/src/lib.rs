@@ -8,6 +8,8 @@
 //! touches shared memory, sockets, threads or processes.
 
 mod app;
+#[doc(hidden)]
+pub mod calls;
 mod commands;
 pub mod instance;
 mod settings;
@@ -15,9 +17,16 @@ pub mod testing;
 
 pub use abi::command::{Ask, GroupMod, MeterMod, PacketOut, PortMod, StatsRequest, What};
 pub use abi::event::{
-    Audit, FlowRemoved, Observed, Packages, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryReply,
-    SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,
+    Audit, Caller, FlowRemoved, Observed, Packages, PacketIn, PortFacts, PortRecord, PortStatus, Query,
+    QueryOver, QueryReply, SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,
 };
+/// The statuses of answers that mean the same for every service.
+pub mod query_status {
+    pub use abi::event::{
+        ANSWER_LOST, ANSWER_TOO_LONG, BAD_QUESTION, CALLER_GONE, CANCELLED, NO_ANSWER_IN_TIME,
+        NO_SUCH_SERVICE, NOT_GRANTED, OVER_QUOTA, SERVICE_BUSY, SERVICE_GONE, STATUS_OF_KERNEL, TOO_MUCH,
+    };
+}
 pub use abi::store::{self, Asked as StoreAsked};
 pub use abi::table::AppTable;
 pub use abi::{Outcome, Receipt, ZoneId};

@@ -7,7 +7,9 @@ use crate::packet_out::PacketOut;
 use crate::rule::Rule;
 use crate::value;
 use abi::command::{Ask, Command, Log, Publish, QueryAnswer, StatsRequest, Subscribe, What, write};
+use abi::service::{at_home, home_for};
 use abi::store::{self, Op};
+use burnet_sdk::calls::Calls;
 use flow::DatapathId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,6 +20,7 @@ use pyo3::prelude::*;
 pub(crate) struct Commands {
     frames: Vec<u8>,
     last_ticket: u64,
+    calls: Calls,
 }
 
 const NO_SWITCH: DatapathId = DatapathId(0);
@@ -44,6 +47,11 @@ impl Commands {
 
     fn without_ticket(&mut self, what: What<'_>) -> PyResult<()> {
         self.append(&Command { datapath: NO_SWITCH, ticket: 0, wants_receipt: false, what })
+    }
+
+    /// The calls under way, and where frames are put together.
+    pub(crate) fn calls(&mut self) -> (&mut Calls, &mut Vec<u8>) {
+        (&mut self.calls, &mut self.frames)
     }
 
     fn ask_store(&mut self, op: Op, key: &str, value: &[u8]) -> PyResult<u64> {
@@ -96,16 +104,37 @@ impl Commands {
         self.without_ticket(What::Publish(Publish { topic, payload }))
     }
 
-    /// Asks a service, and gives the ticket that its answers will carry.
-    fn query(&mut self, service: &str, payload: &[u8]) -> PyResult<u64> {
-        self.push(NO_SWITCH, false, What::Query(Ask { service, payload }))
+    /// Asks a service, and gives the ticket that its answer will carry. The deadline is in milliseconds; 0 is ten seconds.
+    #[pyo3(signature = (service, payload, deadline_ms=0))]
+    fn query(&mut self, service: &str, payload: &[u8], deadline_ms: u32) -> PyResult<u64> {
+        // Calls to one service stay in order: they all go by the same worker.
+        self.last_ticket += 1;
+        let ticket = at_home(home_for(service), self.last_ticket);
+        let what = What::Query(Ask { deadline_ms, ..Ask::query(service, payload) });
+        self.append(&Command { datapath: NO_SWITCH, ticket, wants_receipt: true, what })?;
+        Ok(ticket)
     }
 
-    /// Answers a query, whole (`more` false) or in parts. `status` 0 means that it is an answer; other numbers are the service's own.
+    /// Does not wait for the answer to a query any more; none comes.
+    #[pyo3(signature = (ticket, /))]
+    fn cancel(&mut self, ticket: u64) -> PyResult<()> {
+        self.append(&Command {
+            datapath: NO_SWITCH,
+            ticket,
+            wants_receipt: false,
+            what: What::QueryCancel,
+        })
+    }
+
+    /// Answers a query, whole (`more` false) or in parts, of any length: what is beyond the caller's credit waits until it grants more. `status` 0 means
+    /// that it is an answer; other numbers are the service's own.
     #[pyo3(signature = (ticket, payload, status=0, more=false))]
     fn answer(&mut self, ticket: u64, payload: &[u8], status: u16, more: bool) -> PyResult<()> {
-        let what = What::QueryAnswer(QueryAnswer { status, more, payload });
-        self.append(&Command { datapath: NO_SWITCH, ticket, wants_receipt: false, what })
+        let Commands { calls, frames, .. } = self;
+        match calls.answer(frames, ticket, &QueryAnswer { status, more, payload }) {
+            true => Ok(()),
+            false => Err(PyValueError::new_err("the answer is longer than a frame can be")),
+        }
     }
 
     /// Asks for the value of a key of the store, and gives the ticket that the answer will carry.

@@ -8,6 +8,7 @@ use crate::events::{
 };
 use crate::interests::{Interests, is_within};
 use crate::packet::PacketIn;
+use burnet_sdk::calls::Heard;
 use abi::event::{self, kind};
 use abi::{Event, Frame, Malformed};
 use flow::Match;
@@ -88,8 +89,30 @@ impl Instance {
             Event::Dropped(count) => app.call_method1("on_dropped", (count, out)),
             Event::SoftLimit(limit) => app.call_method1("on_soft_limit", (SoftLimit::from(&limit), out)),
             Event::Topic(topic) => app.call_method1("on_topic", (Topic::new(py, &topic), out)),
-            Event::Query(query) => app.call_method1("on_query", (Query::new(py, &query), out)),
-            Event::QueryReply(it) => app.call_method1("on_query_reply", (QueryReply::new(py, &it), out)),
+            Event::Query(query) => {
+                out.borrow_mut().calls().0.on_query(&query);
+                app.call_method1("on_query", (Query::new(py, &query), out))
+            }
+            Event::QueryReply(it) => {
+                let heard = {
+                    let mut commands = out.borrow_mut();
+                    let (calls, frames) = commands.calls();
+                    calls.on_reply(frames, &it)
+                };
+                let Heard::Answer(status, payload) = heard else { return Ok(()) };
+                let whole = event::QueryReply { status, more: false, payload: &payload, ..it };
+                app.call_method1("on_query_reply", (QueryReply::new(py, &whole), out))
+            }
+            Event::QueryCredit(credit) => {
+                let mut commands = out.borrow_mut();
+                let (calls, frames) = commands.calls();
+                calls.on_credit(frames, credit);
+                return Ok(());
+            }
+            Event::QueryOver(over) => {
+                out.borrow_mut().calls().0.on_over(over);
+                app.call_method1("on_query_over", (over.ticket, over.status, out))
+            }
             Event::Tick { now_ms } => app.call_method1("on_tick", (now_ms, out)),
             Event::Shutdown => app.call_method1("on_shutdown", (out,)),
             // For services of the node; and a newer kernel may tell more than this app was built to hear.

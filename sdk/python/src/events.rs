@@ -278,8 +278,12 @@ impl Topic {
 pub(crate) struct Query {
     /// To be named in the answer.
     ticket: u64,
-    /// Which zone asks.
-    asker: u16,
+    /// The number of the zone that asks.
+    caller: u32,
+    /// The name of the app that asks.
+    caller_name: String,
+    /// The part of its grant that concerns this service; empty if there is none.
+    grant: Py<PyBytes>,
     /// The service's name, under which it was asked.
     service: String,
     /// What.
@@ -288,21 +292,26 @@ pub(crate) struct Query {
 
 impl Query {
     pub(crate) fn new(py: Python<'_>, query: &event::Query<'_>) -> Self {
-        let payload = PyBytes::new(py, query.payload).unbind();
-        Query { ticket: query.ticket, asker: query.asker.0, service: query.service.to_owned(), payload }
+        let bytes = |bytes| PyBytes::new(py, bytes).unbind();
+        Query {
+            ticket: query.ticket,
+            caller: query.caller.number,
+            caller_name: query.caller.name.to_owned(),
+            grant: bytes(query.caller.grant),
+            service: query.service.to_owned(),
+            payload: bytes(query.payload),
+        }
     }
 }
 
-/// An answer to a query, or a part of one.
+/// The whole answer to a query, or why there is none.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct QueryReply {
     /// The query's ticket.
     ticket: u64,
-    /// 0: answered. 0xffff: there is no such service. Anything else is the service's own; of the store, one of `burnet.store`.
+    /// 0: answered. From 0xff00 on one of `burnet.QueryStatus`. Anything else is the service's own; of the store, one of `burnet.store`.
     status: u16,
-    /// Whether another part follows.
-    more: bool,
     /// What.
     payload: Py<PyBytes>,
 }
@@ -310,13 +319,13 @@ pub(crate) struct QueryReply {
 impl QueryReply {
     pub(crate) fn new(py: Python<'_>, reply: &event::QueryReply<'_>) -> Self {
         let payload = PyBytes::new(py, reply.payload).unbind();
-        QueryReply { ticket: reply.ticket, status: reply.status, more: reply.more, payload }
+        QueryReply { ticket: reply.ticket, status: reply.status, payload }
     }
 }
 
 #[pymethods]
 impl QueryReply {
-    /// The keys in an answer, or a part of one, to `Commands.store_list`.
+    /// The keys in an answer to `Commands.store_list`.
     fn keys(&self, py: Python<'_>) -> Vec<String> {
         abi::store::keys(self.payload.as_bytes(py)).map(str::to_owned).collect()
     }

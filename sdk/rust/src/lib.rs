@@ -34,14 +34,15 @@ mod overtaken;
 mod process;
 
 pub use burnet_sdk_core::{
-    ActionWriter, App, AppTable, Ask, Audit, Commands, DatapathId, Field, FlowBuilder, FlowRemoved, GroupMod,
-    InstructionWriter, Interests, Level, MOST_AHEAD, MacAddr, MatchWriter, MeterMod, Observed, Outcome,
-    Packages, PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus,
-    Query, QueryReply, Receipt, Settings, SoftLimit, StatsReply, StatsRequest, StoreAsked, SwitchError,
-    SwitchUp, Ticket, Topic, What, ZoneId, flow, quota, store, table, testing,
+    ActionWriter, App, AppTable, Ask, Audit, Caller, Commands, DatapathId, Field, FlowBuilder, FlowRemoved,
+    GroupMod, InstructionWriter, Interests, Level, MOST_AHEAD, MacAddr, MatchWriter, MeterMod, Observed,
+    Outcome, Packages, PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord,
+    PortStatus, Query, QueryOver, QueryReply, Receipt, Settings, SoftLimit, StatsReply, StatsRequest,
+    StoreAsked, SwitchError, SwitchUp, Ticket, Topic, What, ZoneId, flow, query_status, quota, store, table,
+    testing,
 };
 #[doc(hidden)]
-pub use burnet_sdk_core::{export_app, judge};
+pub use burnet_sdk_core::{calls, export_app, judge};
 pub use process::{Asleep, GaveUp, run, run_guest, serve_guest};
 
 /// Makes a shared object (`crate-type = ["cdylib"]`) of an app, to be run with `burnet run --app PATH.so=trusted`.

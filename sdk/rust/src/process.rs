@@ -243,7 +243,7 @@ impl Process<'_> {
         self.give(port)
     }
 
-    /// Each command goes to the worker that serves its switch; what is about no switch goes where the event came from.
+    /// Each command goes to the worker that serves its switch, what concerns a call to the call's home; anything else goes where the event came from.
     fn give(&mut self, came_from: usize) -> Result<(), String> {
         let mut commands = std::mem::take(&mut self.commands);
         if self.ports.len() == 1 {
@@ -253,8 +253,9 @@ impl Process<'_> {
             while !rest.is_empty() {
                 let (frame, others) =
                     Frame::split(rest).map_err(in_words("the app made a frame that is none"))?;
-                let home = self.homes.get(&frame.header.datapath.get()).copied().unwrap_or(came_from);
-                self.push(home, frame.bytes)?;
+                let home = home_of_call(frame.header).map(|home| usize::from(home) % self.ports.len());
+                let home = home.or_else(|| self.homes.get(&frame.header.datapath.get()).copied());
+                self.push(home.unwrap_or(came_from), frame.bytes)?;
                 rest = others;
             }
         }
@@ -334,6 +335,13 @@ enum Served {
     All(usize),
     /// The last one says that the zone ends.
     ToldToEnd,
+}
+
+/// The home of a command that concerns a call.
+fn home_of_call(header: &abi::header::Header) -> Option<u8> {
+    use abi::command::kind::{QUERY, QUERY_ANSWER, QUERY_CANCEL, QUERY_CREDIT};
+    let concerns_a_call = matches!(header.kind.get(), QUERY | QUERY_ANSWER | QUERY_CANCEL | QUERY_CREDIT);
+    concerns_a_call.then(|| abi::service::home_of(header.sequence.get()))
 }
 
 /// Takes note of where a switch is served.

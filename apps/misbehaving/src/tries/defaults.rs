@@ -56,7 +56,7 @@ pub(super) const TRIES: &[Try] = &[
         1
     }),
     Try::once("without-query", |_, datapath, out| {
-        out.command(datapath, What::Query(Ask { service: "learning-switch", payload: b"where is h1" }));
+        out.command(datapath, What::Query(Ask::query("learning-switch", b"where is h1")));
         1
     }),
     Try::once("without-store", |_, _, out| {

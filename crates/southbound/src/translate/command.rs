@@ -28,16 +28,8 @@ pub fn append(
             write::barrier_request(version, xid, out);
             Ok(())
         }
-        What::Subscribe(_)
-        | What::Publish(_)
-        | What::Query(_)
-        | What::QueryAnswer(_)
-        | What::Log(_)
-        | What::AuditKept(_)
-        | What::Rulings(_)
-        | What::Vouched(_)
-        | What::Store(_)
-        | What::StoreUsed(_) => Err(Refused::NotForSwitches),
+        // What is for the kernel, a service or another app.
+        _ => Err(Refused::NotForSwitches),
     }
 }
 

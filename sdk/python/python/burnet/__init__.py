@@ -41,7 +41,7 @@ from burnet._native import (
     read_datapath,
     show_datapath,
 )
-from burnet._numbers import PacketInReason, PortReason, Quota, RemovedReason
+from burnet._numbers import PacketInReason, PortReason, QueryStatus, Quota, RemovedReason
 from burnet._ports import ALL, ANY, CONTROLLER, FLOOD, IN_PORT, LOCAL, NORMAL, TABLE, ReservedPort
 
 __all__ = [
@@ -65,6 +65,7 @@ __all__ = [
     "PortStatus",
     "Query",
     "QueryReply",
+    "QueryStatus",
     "Quota",
     "Receipt",
     "Refused",

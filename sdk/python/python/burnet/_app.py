@@ -88,7 +88,10 @@ class App:
         """A question came to this app as a service; `Commands.answer` answers it, now or later."""
 
     def on_query_reply(self, reply: QueryReply, out: Commands) -> None:
-        """An answer, or a part of one, to a query or to what was asked of the store."""
+        """The whole answer to a query or to what was asked of the store, or why there is none."""
+
+    def on_query_over(self, ticket: int, status: int, out: Commands) -> None:
+        """A query to this app as a service is over before it was answered to the end; `status` is a `QueryStatus`."""
 
     def on_tick(self, now_ms: int, out: Commands) -> None:
         """About once a second, with a clock that only goes forward."""

@@ -145,8 +145,10 @@ class Commands:
         """Gets a receipt when the switch has done everything before it; gives its ticket."""
     def publish(self, topic: str, payload: bytes) -> None:
         """Publishes on a topic, named from coarse to fine: `host.moved`."""
-    def query(self, service: str, payload: bytes) -> int:
-        """Asks a service, and gives the ticket that its answers will carry."""
+    def query(self, service: str, payload: bytes, deadline_ms: int = 0) -> int:
+        """Asks a service, and gives the ticket that its answer will carry. A deadline of 0 is ten seconds."""
+    def cancel(self, ticket: int, /) -> None:
+        """Does not wait for the answer to a query any more; none comes."""
     def answer(self, ticket: int, payload: bytes, status: int = 0, more: bool = False) -> None:
         """Answers a query, whole or in parts."""
     def store_get(self, key: str) -> int:
@@ -292,25 +294,27 @@ class Query:
     @property
     def ticket(self) -> int: ...
     @property
-    def asker(self) -> int: ...
+    def caller(self) -> int: ...
+    @property
+    def caller_name(self) -> str: ...
+    @property
+    def grant(self) -> bytes: ...
     @property
     def service(self) -> str: ...
     @property
     def payload(self) -> bytes: ...
 
 class QueryReply:
-    """An answer to a query: `status` 0 is an answer, 0xffff that there is no such service."""
+    """The whole answer to a query (`status` 0), or why there is none: a `QueryStatus`, or the service's own."""
 
     @property
     def ticket(self) -> int: ...
     @property
     def status(self) -> int: ...
     @property
-    def more(self) -> bool: ...
-    @property
     def payload(self) -> bytes: ...
     def keys(self) -> list[str]:
-        """The keys in an answer, or a part of one, to `Commands.store_list`."""
+        """The keys in an answer to `Commands.store_list`."""
 
 class SoftLimit:
     """A soft limit that is passed, or kept again if no more than it is used.

@@ -40,3 +40,20 @@ class Quota(IntEnum):
     THREADS = 8
     LAG_MS = 9
     STORE_BYTES = 10
+
+
+class QueryStatus(IntEnum):
+    """Why there is no answer to a query, from whoever says it: the kernel, or a service."""
+
+    NO_SUCH_SERVICE = 0xFFFF
+    SERVICE_BUSY = 0xFFFE
+    ANSWER_LOST = 0xFFFD
+    NO_ANSWER_IN_TIME = 0xFFFC
+    SERVICE_GONE = 0xFFFB
+    TOO_MUCH = 0xFFFA
+    CALLER_GONE = 0xFFF9
+    CANCELLED = 0xFFF8
+    NOT_GRANTED = 0xFF80
+    OVER_QUOTA = 0xFF81
+    BAD_QUESTION = 0xFF82
+    ANSWER_TOO_LONG = 0xFF83

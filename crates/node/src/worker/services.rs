@@ -1,0 +1,126 @@
+//! Calls of apps to services, carried from one zone to the other.
+//!
+//! In: what the kernel decided of a call, a part of an answer, or a call's end. Out: frames in the rings of callers and services. What another app made
+//! never waits for room: where there is none the call is over, and both ends hear so.
+
+use super::Worker;
+use abi::command::{Ask, QueryAnswer};
+use abi::event::{
+    ANSWER_LOST, Caller, Credit, NO_SUCH_SERVICE, NOT_GRANTED, OVER_QUOTA, Query, QueryOver, QueryReply,
+    SERVICE_BUSY, write,
+};
+use abi::{Frame, ZoneId};
+use kernel::ZoneSet;
+use kernel::calls::{End, Over};
+
+/// A deadline is passed by so much at most before its caller hears of it, beside what a turn takes.
+const DEADLINE_SLEEP_MS: u64 = 10;
+
+impl Worker {
+    /// Hands a call to its service, with who calls and what of its grant concerns the service.
+    pub(super) fn ask_service(
+        &mut self,
+        zone: ZoneId,
+        frame: &Frame<'_>,
+        to: ZoneId,
+        ticket: u64,
+        ask: &Ask<'_>,
+    ) {
+        self.sequence += 1;
+        self.scratch.clear();
+        let caller = self.dispatch.kernel.zone(zone);
+        let (name, grant) = caller.map_or(("", &[][..]), |it| {
+            (it.name.as_str(), it.grant.service(ask.service).unwrap_or_default())
+        });
+        let query = Query {
+            ticket,
+            caller: Caller { number: zone.0.into(), name, grant },
+            service: ask.service,
+            form: ask.form,
+            deadline_ms: ask.deadline_ms(),
+            credit_bytes: ask.credit_bytes(),
+            payload: ask.payload,
+        };
+        let is_written = write::query(&mut self.scratch, self.sequence, &query);
+        let Worker { dispatch, scratch, .. } = self;
+        let has_it =
+            is_written && dispatch.zones.get(to).is_some_and(|end| end.deliver_from_app(zone, scratch));
+        if !has_it {
+            self.dispatch.kernel.close_call(ticket);
+            self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
+        }
+    }
+
+    pub(super) fn answer_no_such_service(&mut self, zone: ZoneId, ticket: u64, service: &str) {
+        let why = self.dispatch.kernel.why_missing(service).to_owned();
+        self.answer(zone, ticket, NO_SUCH_SERVICE, false, why.as_bytes());
+    }
+
+    /// Hands a part of an answer to its caller. What the service refuses goes into the records.
+    pub(super) fn pass_answer(
+        &mut self,
+        service: ZoneId,
+        frame: &Frame<'_>,
+        to: End,
+        answer: &QueryAnswer<'_>,
+    ) {
+        let QueryAnswer { status, more, payload } = *answer;
+        if matches!(status, NOT_GRANTED | OVER_QUOTA) {
+            let words = String::from_utf8_lossy(payload);
+            self.to_record.count_of_service(to.zone, status == OVER_QUOTA, &words);
+        }
+        let reply = QueryReply { ticket: to.ticket, status, more, payload };
+        let only = ZoneSet::only(to.zone);
+        if self.pass(service, only, |out, sequence| write::query_reply(out, sequence, &reply)) > 0 {
+            self.dispatch.kernel.lose_call(frame.header.sequence.get());
+            self.answer(to.zone, to.ticket, ANSWER_LOST, false, &[]);
+            self.refuse(service, frame, "the caller does not keep up; the query is over");
+        }
+    }
+
+    /// Tells a service how much more its caller takes, now or when there is room.
+    pub(super) fn grant_credit(&mut self, caller: ZoneId, to: End, bytes: u32) {
+        let credit = Credit { ticket: to.ticket, bytes };
+        let only = ZoneSet::only(to.zone);
+        if self.pass(caller, only, |out, sequence| write::query_credit(out, sequence, credit)) > 0 {
+            self.dispatch.kernel.keep_credit(to.ticket, bytes);
+        }
+    }
+
+    pub(super) fn tell_untold_credit(&mut self) {
+        for (caller, to, bytes) in self.dispatch.kernel.untold_credit() {
+            self.grant_credit(caller, to, bytes);
+        }
+    }
+
+    /// Tells a service that a call is over. Each call of which it is told was in its ring, so that these are bounded too.
+    pub(super) fn tell_over(&mut self, to: End, status: u16) {
+        let over = QueryOver { ticket: to.ticket, status };
+        self.tell(ZoneSet::only(to.zone), |out, sequence| write::query_over(out, sequence, over));
+    }
+
+    /// Tells both ends of a call that it is over.
+    pub(super) fn end_call(&mut self, over: &Over) {
+        if let Some(caller) = over.caller {
+            self.answer(caller.zone, caller.ticket, over.status, false, &[]);
+        }
+        if let Some(service) = over.service {
+            self.tell_over(service, over.status);
+        }
+    }
+
+    pub(super) fn expire_calls(&mut self) {
+        for over in self.dispatch.kernel.expire_calls(self.now_ms) {
+            self.end_call(&over);
+        }
+    }
+
+    /// Whether a deadline passes so soon that the worker must not sleep for its longest.
+    pub(super) fn has_deadline_soon(&self) -> bool {
+        let soon_ms = self.now_ms + super::LONGEST_SLEEP.as_millis() as u64;
+        self.dispatch.kernel.next_deadline_ms().is_some_and(|at_ms| at_ms <= soon_ms)
+    }
+}
+
+/// How long a worker sleeps at most while a deadline is near.
+pub(super) const DEADLINE_SLEEP: std::time::Duration = std::time::Duration::from_millis(DEADLINE_SLEEP_MS);

@@ -1,0 +1,320 @@
+//! Calls under way: answers of this service that wait for credit, and answers to this app that come in parts.
+//!
+//! ```text
+//!   the service's answer ──> [ parts, each within the caller's credit ] ──> command frames
+//!   parts of a reply ──────> [ put together; credit for more ] ───────────> one answer for the app
+//! ```
+//!
+//! In: answers, replies, credit. Out: command frames, whole answers. It never reads what is asked or answered.
+
+use abi::command::{Command, QueryAnswer, What, write};
+use abi::event::{ANSWER_TOO_LONG, Credit, Query, QueryOver, QueryReply, TOO_MUCH};
+use abi::service::{CREDIT_BYTES_DEFAULT, PART_COST_BYTES};
+use flow::DatapathId;
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+
+/// A longer answer is sent in parts of this length, several of which fit into a ring.
+pub const PART_BYTES: usize = 16 << 10;
+
+/// How much of its answers a service keeps for callers that have not granted credit. An answer beyond it becomes [`ANSWER_TOO_LONG`].
+pub const WAITING_BYTES_MAX: usize = 16 << 20;
+
+/// How much of answers in parts an app keeps until they are whole. A call whose answer is beyond it is cancelled, and ends as [`TOO_MUCH`].
+pub const ASSEMBLED_BYTES_MAX: usize = 64 << 20;
+
+const NO_SWITCH: DatapathId = DatapathId(0);
+
+/// The calls of one instance of an app, in both directions.
+#[derive(Debug, Default)]
+pub struct Calls {
+    /// Calls to this service, by the kernel's ticket: at most as many as the kernel keeps open.
+    answering: HashMap<u64, Answering>,
+    waiting_bytes: usize,
+    /// Calls of this app of whose answers a part came, by its own ticket.
+    assembling: HashMap<u64, Assembling>,
+    assembled_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Answering {
+    credit_bytes: u32,
+    waiting: VecDeque<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    status: u16,
+    more: bool,
+    payload: Vec<u8>,
+}
+
+impl Part {
+    fn answer(&self) -> QueryAnswer<'_> {
+        QueryAnswer { status: self.status, more: self.more, payload: &self.payload }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Assembling {
+    payload: Vec<u8>,
+    /// What was taken since credit was last granted.
+    taken_bytes: u32,
+}
+
+/// What the app hears of a reply.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Heard<'r> {
+    /// Nothing yet.
+    Nothing,
+    /// The whole answer: its status and its payload.
+    Answer(u16, Cow<'r, [u8]>),
+}
+
+impl Calls {
+    /// A call to this service has come.
+    pub fn on_query(&mut self, query: &Query<'_>) {
+        let answering = Answering { credit_bytes: query.credit_bytes, waiting: VecDeque::new() };
+        self.answering.insert(query.ticket, answering);
+    }
+
+    /// The service answers: what the credit allows becomes frames, the rest waits for more.
+    pub fn answer(&mut self, frames: &mut Vec<u8>, ticket: u64, answer: &QueryAnswer<'_>) -> bool {
+        let Some(call) = self.answering.get_mut(&ticket) else {
+            // A call that is over, or one that came another way: the kernel says what is wrong with it.
+            return push_answer(frames, ticket, answer);
+        };
+        let is_short = answer.payload.len() <= PART_BYTES && answer.cost_bytes() <= call.credit_bytes;
+        if call.waiting.is_empty() && is_short {
+            call.credit_bytes -= answer.cost_bytes();
+            if !answer.more {
+                self.answering.remove(&ticket);
+            }
+            return push_answer(frames, ticket, answer);
+        }
+        if self.waiting_bytes + answer.payload.len() > WAITING_BYTES_MAX {
+            self.waiting_bytes -= call.waiting.iter().map(|part| part.payload.len()).sum::<usize>();
+            self.answering.remove(&ticket);
+            let refusal = QueryAnswer { status: ANSWER_TOO_LONG, more: false, payload: &[] };
+            return push_answer(frames, ticket, &refusal);
+        }
+        self.waiting_bytes += answer.payload.len();
+        call.waiting.extend(split(answer));
+        self.send_waiting(frames, ticket)
+    }
+
+    /// The caller takes more of an answer.
+    pub fn on_credit(&mut self, frames: &mut Vec<u8>, credit: Credit) {
+        if let Some(call) = self.answering.get_mut(&credit.ticket) {
+            call.credit_bytes = call.credit_bytes.saturating_add(credit.bytes);
+            self.send_waiting(frames, credit.ticket);
+        }
+    }
+
+    /// A call to this service is over: what waits for it goes.
+    pub fn on_over(&mut self, over: QueryOver) {
+        if let Some(call) = self.answering.remove(&over.ticket) {
+            self.waiting_bytes -= call.waiting.iter().map(|part| part.payload.len()).sum::<usize>();
+        }
+    }
+
+    fn send_waiting(&mut self, frames: &mut Vec<u8>, ticket: u64) -> bool {
+        let Some(call) = self.answering.get_mut(&ticket) else { return true };
+        let mut written = true;
+        while let Some(part) = call.waiting.front() {
+            let cost_bytes = part.answer().cost_bytes();
+            if cost_bytes > call.credit_bytes {
+                return written;
+            }
+            call.credit_bytes -= cost_bytes;
+            self.waiting_bytes -= part.payload.len();
+            written &= push_answer(frames, ticket, &part.answer());
+            let is_last = !part.more;
+            call.waiting.pop_front();
+            if is_last {
+                self.answering.remove(&ticket);
+                return written;
+            }
+        }
+        written
+    }
+
+    /// A reply, or a part of one, has come.
+    pub fn on_reply<'r>(&mut self, frames: &mut Vec<u8>, reply: &QueryReply<'r>) -> Heard<'r> {
+        let QueryReply { ticket, status, more, payload } = *reply;
+        if !more {
+            let Some(call) = self.assembling.remove(&ticket) else {
+                return Heard::Answer(status, Cow::Borrowed(payload));
+            };
+            self.assembled_bytes -= call.payload.len();
+            // Of an answer that broke off only why is told.
+            let mut whole = if status < abi::event::STATUS_OF_KERNEL { call.payload } else { Vec::new() };
+            whole.extend_from_slice(payload);
+            return Heard::Answer(status, Cow::Owned(whole));
+        }
+        if self.assembled_bytes + payload.len() > ASSEMBLED_BYTES_MAX {
+            let call = self.assembling.remove(&ticket);
+            self.assembled_bytes -= call.map_or(0, |call| call.payload.len());
+            push(frames, ticket, What::QueryCancel);
+            return Heard::Answer(TOO_MUCH, Cow::Borrowed(&[]));
+        }
+        let call = self.assembling.entry(ticket).or_default();
+        call.payload.extend_from_slice(payload);
+        self.assembled_bytes += payload.len();
+        // A frame is far shorter than 4 GiB.
+        call.taken_bytes += PART_COST_BYTES + u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        if call.taken_bytes >= CREDIT_BYTES_DEFAULT / 2 {
+            push(frames, ticket, What::QueryCredit(std::mem::take(&mut call.taken_bytes)));
+        }
+        Heard::Nothing
+    }
+}
+
+/// An answer as parts, of which the last has its status and says whether more follows.
+fn split<'a>(answer: &QueryAnswer<'a>) -> impl Iterator<Item = Part> + use<'a> {
+    let QueryAnswer { status, more, payload } = *answer;
+    let count = payload.len().div_ceil(PART_BYTES).max(1);
+    (0..count).map(move |number| {
+        let from = number * PART_BYTES;
+        let to = (from + PART_BYTES).min(payload.len());
+        let is_last = number + 1 == count;
+        let status = if is_last { status } else { 0 };
+        Part { status, more: more || !is_last, payload: payload[from..to].to_vec() }
+    })
+}
+
+fn push_answer(frames: &mut Vec<u8>, ticket: u64, answer: &QueryAnswer<'_>) -> bool {
+    // With a receipt, so that a service hears of an answer that came too late or to nobody.
+    let what = What::QueryAnswer(*answer);
+    write::command(frames, &Command { datapath: NO_SWITCH, ticket, wants_receipt: true, what })
+}
+
+fn push(frames: &mut Vec<u8>, ticket: u64, what: What<'_>) {
+    write::command(frames, &Command { datapath: NO_SWITCH, ticket, wants_receipt: false, what });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abi::event::Caller;
+    use abi::service::Form;
+    use abi::{Command, Frame};
+
+    const TICKET: u64 = 9;
+
+    /// A service that was asked with so much credit.
+    fn asked(credit_bytes: u32) -> Calls {
+        let mut calls = Calls::default();
+        let caller = Caller { number: 1, name: "app", grant: &[] };
+        calls.on_query(&Query {
+            ticket: TICKET,
+            caller,
+            service: "s",
+            form: Form::Query,
+            deadline_ms: 1,
+            credit_bytes,
+            payload: &[],
+        });
+        calls
+    }
+
+    /// The parts in these frames: status, whether more follows, length.
+    fn parts(frames: &mut Vec<u8>) -> Vec<(u16, bool, usize)> {
+        let (mut rest, mut parts) = (frames.as_slice(), Vec::new());
+        while !rest.is_empty() {
+            let (frame, others) = Frame::split(rest).unwrap();
+            if let What::QueryAnswer(it) = Command::read(&frame).unwrap().what {
+                parts.push((it.status, it.more, it.payload.len()));
+            }
+            rest = others;
+        }
+        frames.clear();
+        parts
+    }
+
+    fn answer(payload: &[u8]) -> QueryAnswer<'_> {
+        QueryAnswer { status: 5, more: false, payload }
+    }
+
+    #[test]
+    fn a_long_answer_goes_in_parts_as_its_caller_grants_credit() {
+        let (mut calls, mut frames) = (asked(40 << 10), Vec::new());
+        assert!(calls.answer(&mut frames, TICKET, &answer(&vec![1; 70 << 10])));
+        let part = (0, true, PART_BYTES);
+        assert_eq!(parts(&mut frames), [part, part]);
+        calls.on_credit(&mut frames, Credit { ticket: TICKET, bytes: 16 << 10 });
+        assert_eq!(parts(&mut frames), [part]);
+        calls.on_credit(&mut frames, Credit { ticket: TICKET + 1, bytes: 1 << 20 });
+        assert_eq!(parts(&mut frames), []);
+        calls.on_credit(&mut frames, Credit { ticket: TICKET, bytes: 1 << 20 });
+        assert_eq!(parts(&mut frames), [part, (5, false, 6 << 10)]);
+        assert!(calls.answering.is_empty() && calls.waiting_bytes == 0);
+    }
+
+    #[test]
+    fn a_service_keeps_no_more_for_its_callers_than_its_bound() {
+        let (mut calls, mut frames) = (asked(0), Vec::new());
+        calls.answer(&mut frames, TICKET, &answer(&vec![1; WAITING_BYTES_MAX]));
+        assert_eq!((parts(&mut frames), calls.waiting_bytes), (vec![], WAITING_BYTES_MAX));
+        let other = Query { ticket: 10, ..asked_query() };
+        calls.on_query(&other);
+        calls.answer(&mut frames, 10, &answer(&[1]));
+        assert_eq!(parts(&mut frames), [(ANSWER_TOO_LONG, false, 0)]);
+        calls.on_over(QueryOver { ticket: TICKET, status: TOO_MUCH });
+        assert_eq!(calls.waiting_bytes, 0);
+    }
+
+    fn asked_query() -> Query<'static> {
+        let caller = Caller { number: 1, name: "app", grant: &[] };
+        Query {
+            ticket: TICKET,
+            caller,
+            service: "s",
+            form: Form::Query,
+            deadline_ms: 1,
+            credit_bytes: 0,
+            payload: &[],
+        }
+    }
+
+    #[test]
+    fn an_answer_in_parts_is_heard_once_and_whole_and_credit_is_granted_meanwhile() {
+        let (mut calls, mut frames) = (Calls::default(), Vec::new());
+        let reply = |status, more, payload| QueryReply { ticket: 7, status, more, payload };
+        let part = [3; PART_BYTES];
+        assert_eq!(calls.on_reply(&mut frames, &reply(0, true, &part)), Heard::Nothing);
+        assert!(frames.is_empty());
+        assert_eq!(calls.on_reply(&mut frames, &reply(0, true, &part)), Heard::Nothing);
+        let granted = Command::read(&Frame::read(&frames).unwrap()).unwrap();
+        assert!(matches!(granted.what, What::QueryCredit(bytes) if bytes == 2 * (16 << 10) + 128));
+        let Heard::Answer(4, whole) = calls.on_reply(&mut frames, &reply(4, false, &[9])) else { panic!() };
+        assert_eq!((whole.len(), whole.last()), (2 * PART_BYTES + 1, Some(&9)));
+        assert_eq!(calls.assembled_bytes, 0);
+        let alone = calls.on_reply(&mut frames, &reply(0, false, b"x"));
+        assert_eq!(alone, Heard::Answer(0, Cow::Borrowed(b"x")));
+    }
+
+    #[test]
+    fn of_an_answer_that_breaks_off_only_the_reason_is_heard() {
+        let (mut calls, mut frames) = (Calls::default(), Vec::new());
+        let reply = |status, more, payload| QueryReply { ticket: 7, status, more, payload };
+        calls.on_reply(&mut frames, &reply(0, true, b"half"));
+        let heard = calls.on_reply(&mut frames, &reply(abi::event::SERVICE_GONE, false, b""));
+        assert_eq!(heard, Heard::Answer(abi::event::SERVICE_GONE, Cow::Borrowed(&[])));
+    }
+
+    #[test]
+    fn an_answer_without_end_is_cancelled() {
+        let (mut calls, mut frames) = (Calls::default(), Vec::new());
+        let part = vec![0; 1 << 16];
+        let reply = QueryReply { ticket: 7, status: 0, more: true, payload: &part };
+        for _ in 0..ASSEMBLED_BYTES_MAX >> 16 {
+            assert_eq!(calls.on_reply(&mut frames, &reply), Heard::Nothing);
+        }
+        frames.clear();
+        assert_eq!(calls.on_reply(&mut frames, &reply), Heard::Answer(TOO_MUCH, Cow::Borrowed(&[])));
+        let cancelled = Command::read(&Frame::read(&frames).unwrap()).unwrap();
+        assert!(matches!(cancelled.what, What::QueryCancel));
+        assert_eq!(calls.assembled_bytes, 0);
+    }
+}
