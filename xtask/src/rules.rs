@@ -30,7 +30,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("load", &["flow", "openflow"]),
     ("package", &["flow"]),
     ("operator", &["flow", "monitor-channel", "zone"]),
-    ("config", &["flow", "kernel", "monitor-channel", "operator", "package", "southbound", "zone"]),
+    (
+        "config",
+        &["flow", "kernel", "monitor-channel", "operator", "package", "southbound", "store-contract", "zone"],
+    ),
     // openflow only to read a switch's answers about its flow entries, for the operator.
     (
         "node",
@@ -48,8 +51,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "zone",
         ],
     ),
+    // What a service and its callers agree on is plain data.
+    ("store-contract", &[]),
     // zone makes the C table that a trusted app is called through.
-    ("burnet-sdk-core", &["flow", "abi", "zone"]),
+    ("burnet-sdk-core", &["flow", "abi", "store-contract", "zone"]),
     // monitor-channel: an app in a process zone gets its ports over that socket.
     ("burnet-sdk", &["burnet-sdk-core", "flow", "abi", "ring", "zone", "monitor-channel"]),
     // A service like any other, whose judging is the package crate's own: the monitor judges by it too while the service is silent.

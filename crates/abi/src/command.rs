@@ -43,8 +43,6 @@ pub mod kind {
     pub const RULINGS: u16 = 14;
     /// Say whether packages are good.
     pub const VOUCHED: u16 = 15;
-    /// Ask the node's store.
-    pub const STORE: u16 = 16;
     /// Say how many bytes an app has in the store.
     pub const STORE_USED: u16 = 17;
     /// Take more of the answer to a call.
@@ -103,8 +101,6 @@ pub enum What<'a> {
     Rulings(Rulings<'a>),
     /// Say whether packages are good.
     Vouched(Vouched<'a>),
-    /// Ask the node's store.
-    Store(store::Ask<'a>),
     /// Say how many bytes an app has in the store.
     StoreUsed(store::Used<'a>),
 }
@@ -379,7 +375,6 @@ impl<'a> What<'a> {
             kind::VOUCHED => {
                 What::Vouched(Vouched { round: body.fixed::<U64>()?.get(), words: body.rest_as_text()? })
             }
-            kind::STORE => What::Store(store::Ask::read(body)?),
             kind::STORE_USED => What::StoreUsed(store::Used::read(body)?),
             kind::QUERY_CREDIT => What::QueryCredit(body.fixed::<U32>()?.get()),
             kind::QUERY_CANCEL => What::QueryCancel,
@@ -518,10 +513,6 @@ pub mod write {
             }
             What::Vouched(it) => {
                 frame::write(out, header(kind::VOUCHED), &U64::new(it.round), &[it.words.as_bytes()])
-            }
-            What::Store(it) => {
-                let Some(fixed) = it.fixed() else { return false };
-                frame::write(out, header(kind::STORE), &fixed, &[it.key.as_bytes(), it.value])
             }
             What::StoreUsed(it) => {
                 frame::write(out, header(kind::STORE_USED), &it.fixed(), &[it.app.as_bytes()])

@@ -7,7 +7,6 @@ use crate::frame::{Frame, Malformed, Reader};
 pub use crate::query_status::*;
 use crate::receipt::{Outcome, Receipt};
 pub use crate::service::{Caller, Credit, Query, QueryOver, QueryReply};
-use crate::store;
 use crate::zone_id::{COOKIE_MASK, ZoneId};
 use flow::{DatapathId, MacAddr, PortNo};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -51,8 +50,6 @@ pub mod kind {
     pub const OBSERVED: u16 = 17;
     /// Packages, for the service that judges them.
     pub const PACKAGES: u16 = 18;
-    /// What an app asks of the store, for the service that keeps it.
-    pub const STORE: u16 = 19;
     /// More credit for an answer of this service.
     pub const QUERY_CREDIT: u16 = 20;
     /// A call to this service is over before its last part.
@@ -154,8 +151,6 @@ pub enum Event<'a> {
     Observed(Observed<'a>),
     /// Packages to be judged.
     Packages(Packages<'a>),
-    /// Something is asked of the store.
-    Store(store::Asked<'a>),
     /// A kind that is newer than this code; to be passed over.
     Newer(u16),
 }
@@ -559,7 +554,6 @@ impl<'a> Event<'a> {
                 round: body.fixed::<U64>()?.get(),
                 question: body.rest_as_text()?,
             }),
-            kind::STORE => Event::Store(store::Asked::read(body)?),
             kind::QUERY_CREDIT => Event::QueryCredit(Credit::read(body)?),
             kind::QUERY_OVER => Event::QueryOver(QueryOver::read(body)?),
             newer => Event::Newer(newer),
@@ -846,13 +840,6 @@ pub mod write {
     pub fn packages(out: &mut Vec<u8>, sequence: u64, it: &Packages<'_>) -> bool {
         let round = U64::new(it.round);
         frame::write(out, header(kind::PACKAGES, NO_SWITCH, sequence), &round, &[it.question.as_bytes()])
-    }
-
-    /// [`Event::Store`].
-    pub fn store(out: &mut Vec<u8>, sequence: u64, it: &store::Asked<'_>) -> bool {
-        let Some(fixed) = it.fixed() else { return false };
-        let parts = [it.app.as_bytes(), it.ask.key.as_bytes(), it.ask.value];
-        frame::write(out, header(kind::STORE, NO_SWITCH, sequence), &fixed, &parts)
     }
 
     fn answer(ticket: u64, error: flow::ErrorCode, outcome: u8) -> AnswerFixed {

@@ -3,7 +3,7 @@
 use abi::command::{self, Command, What};
 use abi::event::{self, Event, PortFacts, PortRecord};
 use abi::service::Form;
-use abi::store::{self, Op};
+use abi::store;
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::{DatapathId, ErrorCode, MacAddr, PortNo};
 use proptest::prelude::*;
@@ -113,9 +113,6 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
     add("observed", &|out| event::write::observed(out, 17, &event::Observed { zones: "[]" }));
     let packages = event::Packages { round: 8, question: "{}" };
     add("packages", &|out| event::write::packages(out, 18, &packages));
-    let ask = store::Ask { op: Op::Put, key: "fw/k", value: b"v" };
-    let asked = store::Asked { ticket: 19, app: "fw", hard_bytes: 1 << 20, ask };
-    add("store", &|out| event::write::store(out, 19, &asked));
     let credit = event::Credit { ticket: 11, bytes: 512 };
     add("query_credit", &|out| event::write::query_credit(out, 20, credit));
     let over = event::QueryOver { ticket: 11, status: event::CANCELLED };
@@ -189,8 +186,6 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ("audit_kept", What::AuditKept(command::AuditKept { up_to: 9 })),
         ("rulings", What::Rulings(command::Rulings { rulings: "[]" })),
         ("vouched", What::Vouched(command::Vouched { round: 8, words: "[]" })),
-        ("store", What::Store(store::Ask { op: Op::Put, key: "fw/k", value: b"v" })),
-        ("store", What::Store(store::Ask { op: Op::List, key: "fw/", value: b"fw/k" })),
         ("query_credit", What::QueryCredit(512)),
         ("query_cancel", What::QueryCancel),
         ("store_used", What::StoreUsed(store::Used { app: "fw", bytes: 5, revision: 9 })),

@@ -50,11 +50,15 @@ impl App for Hoarder {
             status::DONE => "done",
             status::NOT_FOUND => "not found",
             status::APP_FULL => "the app's share is full",
+            status::NOT_GRANTED => "refused",
             _ => "something else",
         };
         let ask = self.open.remove(&reply.ticket).unwrap_or_default();
         let listed: Vec<&str> =
             if ask.starts_with("list") { keys(reply.payload).collect() } else { Vec::new() };
+        if reply.status == status::NOT_GRANTED {
+            return println!("{ask}: {came}: {}", String::from_utf8_lossy(reply.payload));
+        }
         println!("{ask}: {came}, {} bytes {listed:?}", reply.payload.len());
     }
 

@@ -44,7 +44,7 @@ pub struct Need {
 pub const AUDIT: &str = "audit";
 
 /// The service that keeps what apps want to find again.
-pub const STORE: &str = "store";
+pub const STORE: &str = store_contract::SERVICE;
 
 /// All of them.
 static SERVICES: [Service; 4] = [
@@ -106,7 +106,7 @@ const STORE_FILE_BYTES: u64 = 1 << 30;
 fn uses_the_store(app: &AppSpec) -> bool {
     // A grant that cannot be read is refused where it is needed.
     let grant = AppGrant::read(app.grant.clone()).unwrap_or_default();
-    grant.to_kernel().holds(Capability::StoreRead) || grant.to_kernel().holds(Capability::StoreWrite)
+    grant.to_kernel().service(STORE).is_some()
 }
 
 /// Whether this is the service that keeps what apps want to find again.

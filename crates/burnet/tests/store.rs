@@ -163,10 +163,10 @@ fn nobody_keeps_more_than_its_share_or_touches_the_keys_of_others() {
     node.wait_for_line("told of 10: 3");
     node.wait_for_line("put hoarder/long 2000: the app's share is full");
     node.wait_for_line("put shared/k 1: done");
-    node.wait_for_line("get shared/k: refused: store.read: it is not granted for this name");
-    node.wait_for_line("put other/k 1: refused: store.write: it is not granted for this name");
-    node.wait_for_line("delete other/k: refused: store.write: it is not granted for this name");
-    node.wait_for_line("list : refused: store.read: it is not granted for this name");
+    node.wait_for_line("get shared/k: refused: store.read: it is not granted for the key");
+    node.wait_for_line("put other/k 1: refused: store.write: it is not granted for the key");
+    node.wait_for_line("delete other/k: refused: store.write: it is not granted for the key");
+    node.wait_for_line("list : refused: store.read: it is not granted for the prefix");
     node.wait_for_line("get hoarder/long: not found");
     for part in ["quota store_bytes: the hard limit 1000 is reached", "\"store.read\"", "\"store.write\""] {
         node.wait(part, |_| folder.records().contains(part));

@@ -6,8 +6,8 @@
 //!
 //! In: what was written. Out: the same in the kernel's terms. It widens nothing: what is not written is not granted.
 
+use crate::services;
 use flow::{DatapathId, PortNo};
-use kernel::quota::STORE_BYTES;
 use kernel::{Bounds, Capability, Grant, Quota, VendorParts, Vendors};
 use package::manifest::amounts::Amount;
 use package::manifest::bounds::{Flowspace, Names};
@@ -95,6 +95,7 @@ impl AppGrant {
         let system = self.system.iter().filter_map(|name| Capability::from_name(name));
         let grant = system.filter(|one| one.is_system()).fold(grant, Grant::with);
         let grant = self.rank.into_iter().fold(grant, Grant::with_rank);
+        let grant = self.with_services(grant);
         grant.with_quotas(kernel::Quotas {
             commands_per_s: self.quotas.commands_per_s.map(quota),
             packet_outs_per_s: self.quotas.packet_outs_per_s.map(quota),
@@ -103,15 +104,20 @@ impl AppGrant {
             packet_ins_caused_per_s: self.quotas.packet_ins_caused_per_s.map(quota),
             stats_per_s: self.quotas.stats_per_s.map(quota),
             rules_per_datapath: rules_per_datapath(&self.capabilities),
-            store_bytes: self.quotas.store_bytes.map(quota),
         })
+    }
+
+    /// With what each service is told of it.
+    fn with_services(&self, grant: Grant) -> Grant {
+        let parts = services::PARTS.iter().filter_map(|(service, part)| Some((*service, part(self)?)));
+        parts.fold(grant, |grant, (service, part)| grant.with_service(service, part))
     }
 
     /// What it may have in the store, if it may write there.
     pub fn store_bytes(&self) -> Option<Quota> {
-        let grant = self.to_kernel();
-        let quota = grant.quotas().store_bytes.unwrap_or(STORE_BYTES);
-        grant.holds(Capability::StoreWrite).then_some(quota)
+        let hard = store_contract::BYTES_DEFAULT.into();
+        let amount = self.quotas.store_bytes.unwrap_or(Amount { soft: None, hard });
+        self.capabilities.store_write.is_some().then(|| quota(amount))
     }
 }
 
@@ -150,8 +156,6 @@ fn granted(written: &Capabilities) -> Grant {
         grant = grant.with(capability);
     }
     let named = [
-        (Capability::StoreRead, written.store_read.as_ref().map(|prefixes| &prefixes.0)),
-        (Capability::StoreWrite, written.store_write.as_ref().map(|prefixes| &prefixes.0)),
         (Capability::Query, written.query.as_ref()),
         (Capability::Publish, written.publish.as_ref()),
         (Capability::Subscribe, written.subscribe.as_ref()),
@@ -248,8 +252,7 @@ mod tests {
         let grant = AppGrant { capabilities: all_of_grant_all(), ..AppGrant::default() }.to_kernel();
         assert_eq!(grant, Grant::everywhere(&Capability::GRANT_ALL));
         assert!(!Capability::all().any(|one| one.is_system() && grant.holds(one)));
-        let never = [Capability::RuleWriteOthers, Capability::StoreRead, Capability::StoreWrite];
-        assert!(!never.iter().any(|one| grant.holds(*one)));
+        assert!(!grant.holds(Capability::RuleWriteOthers) && grant.service("store").is_none());
     }
 
     #[test]
@@ -301,8 +304,21 @@ mod tests {
         assert_eq!((share("[app.x]"), share(quota)), (None, None));
         assert_eq!(share("[app.x.capabilities]\n'store.read' = true"), None);
         let writes = "[app.x.capabilities]\n'store.write' = ['x/']\n";
-        assert_eq!(share(writes), Some(STORE_BYTES));
+        assert_eq!(share(writes), Some(Quota { soft: 838_860, hard: 1 << 20 }));
         assert_eq!(share(&format!("{quota}{writes}")), Some(Quota { soft: 80, hard: 100 }));
+    }
+
+    #[test]
+    fn a_service_is_told_of_its_part_of_a_grant_and_of_nothing_else() {
+        let grant = granted_by(
+            "[app.x.capabilities]\n'store.read' = ['a/', 'b']\n'store.write' = true\n[app.x.quotas]\nstore_bytes = 9",
+        );
+        let part = store_contract::Grant::from_bytes(grant.service("store").unwrap()).unwrap();
+        let read = store_contract::Prefixes::Only(vec!["a/".to_owned(), "b".to_owned()]);
+        let expected = store_contract::Grant { read, write: store_contract::Prefixes::All, hard_bytes: 9 };
+        assert_eq!(part, expected);
+        assert!(grant.service("audit").is_none() && !grant.holds(Capability::Query));
+        assert!(granted_by("[app.x.capabilities]\n'view.read' = true").service("store").is_none());
     }
 
     #[test]

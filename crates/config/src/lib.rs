@@ -20,6 +20,7 @@ mod limits;
 mod listen;
 mod manifests;
 mod order;
+mod services;
 mod surroundings;
 pub mod users;
 

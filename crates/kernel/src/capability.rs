@@ -29,10 +29,6 @@ pub enum Capability {
     HostRead,
     /// Change ports.
     PortWrite,
-    /// Read the store.
-    StoreRead,
-    /// Write into the store.
-    StoreWrite,
     /// Use what vendors defined beyond OpenFlow: their actions, instructions, fields, bands and statistics. Nobody here knows what those do,
     /// so no other capability implies this one.
     Vendor,
@@ -52,7 +48,7 @@ pub enum Capability {
     SystemStore,
 }
 
-const NAMES: [(Capability, &str); 20] = [
+const NAMES: [(Capability, &str); 18] = [
     (Capability::PacketIn, "packet.in"),
     (Capability::PacketOut, "packet.out"),
     (Capability::RuleWrite, "rule.write"),
@@ -63,8 +59,6 @@ const NAMES: [(Capability, &str); 20] = [
     (Capability::ViewAnnotate, "view.annotate"),
     (Capability::HostRead, "host.read"),
     (Capability::PortWrite, "port.write"),
-    (Capability::StoreRead, "store.read"),
-    (Capability::StoreWrite, "store.write"),
     (Capability::Vendor, "vendor"),
     (Capability::Query, "query"),
     (Capability::Publish, "publish"),
@@ -78,7 +72,7 @@ const NAMES: [(Capability, &str); 20] = [
 impl Capability {
     /// What `--grant-all` gives an app of which nobody has said what it may do: most of what apps do, each everywhere. A list of what is
     /// allowed, so that a new capability is in no app's hands before somebody writes it here. Not among them: what reaches into the rules
-    /// of others, vendors' extensions, the store, which keeps what others wrote beyond the node's life, and what is for services alone.
+    /// of others, vendors' extensions, and what is for services alone. What services grant is none of these: it is not given either.
     pub const GRANT_ALL: [Capability; 12] = [
         Capability::PacketIn,
         Capability::PacketOut,
@@ -181,10 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn grant_all_gives_neither_the_rules_of_others_nor_vendors_extensions_nor_the_store() {
+    fn grant_all_gives_neither_the_rules_of_others_nor_vendors_extensions() {
         let given = |capability| Capability::GRANT_ALL.contains(&capability);
         assert!(given(Capability::RuleWrite));
-        assert!(!given(Capability::StoreRead) && !given(Capability::StoreWrite));
         assert!(!given(Capability::RuleWriteOthers) && !given(Capability::Vendor));
     }
 }

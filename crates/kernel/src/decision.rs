@@ -119,17 +119,6 @@ pub enum Decision<'a> {
         /// What.
         ask: Ask<'a>,
     },
-    /// It goes to the service that keeps the store as a question with this ticket.
-    AskStore {
-        /// The service's zone.
-        to: ZoneId,
-        /// The kernel's ticket for it.
-        ticket: u64,
-        /// What.
-        ask: store::Ask<'a>,
-        /// How many bytes the asker may have there.
-        hard_bytes: u64,
-    },
     /// The service that keeps the store says how much an app has in it.
     StoreUsed(store::Used<'a>),
     /// There is no such service: the asker gets an answer that says so.
@@ -256,8 +245,6 @@ pub enum Refusal {
     TooMuchCredit,
     /// Too many queries are open; the oldest must be answered first.
     TooManyQueries,
-    /// This node keeps no store.
-    NoStore,
 }
 
 impl Refusal {
@@ -381,9 +368,6 @@ impl fmt::Display for InWords<'_> {
             Refusal::AllTables => {
                 f.write_str("table 255 is every table, and only a delete may name it; name one table")
             }
-            Refusal::NoStore => f.write_str(
-                "this node keeps no store: name a state folder (--state DIR, or node.state in burnet.toml) and start the node anew",
-            ),
         }
     }
 }

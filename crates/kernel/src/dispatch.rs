@@ -69,8 +69,6 @@ pub struct Kernel {
     pub(crate) meter_per_s: Option<u32>,
     pub(crate) check_meters_from_ms: u64,
     pub(crate) scratch: Scratch,
-    /// Whether this node runs the service that keeps the store, be it there now or not.
-    pub(crate) has_store: bool,
     /// By kind of event: who hears it. For packet-ins, those who hear all of them.
     hearers: [ZoneSet; KINDS],
     /// Who hears some packet-ins only.
@@ -105,7 +103,6 @@ impl Kernel {
             meter_per_s: None,
             check_meters_from_ms: 0,
             scratch: Scratch::default(),
-            has_store: false,
             hearers: [ZoneSet::EMPTY; KINDS],
             choosy: ZoneSet::EMPTY,
             precedence: Precedence::default(),
@@ -117,11 +114,6 @@ impl Kernel {
     pub fn at_worker(mut self, worker: u8) -> Kernel {
         self.calls = Calls::at(worker);
         self
-    }
-
-    /// This node runs the service that keeps the store. Without this whoever asks for the store is told how to get one.
-    pub fn expect_store(&mut self) {
-        self.has_store = true;
     }
 
     /// The owners of groups and meters are those of the node's other workers too. To be said before any switch comes.
@@ -444,7 +436,6 @@ pub(crate) fn needed_to_hear(kind: u16) -> Capability {
         kind::AUDIT => Capability::SystemAudit,
         kind::OBSERVED => Capability::SystemResource,
         kind::PACKAGES => Capability::SystemSecurity,
-        kind::STORE => Capability::SystemStore,
         _ => Capability::ViewRead,
     }
 }

@@ -38,14 +38,8 @@ pub struct Grant {
     services: BTreeMap<String, Vec<u8>>,
 }
 
-/// The capabilities that are bounded by names: services, topics, keys of the store.
-const NAMED: [Capability; 5] = [
-    Capability::Query,
-    Capability::Publish,
-    Capability::Subscribe,
-    Capability::StoreRead,
-    Capability::StoreWrite,
-];
+/// The capabilities that are bounded by names: services, topics.
+const NAMED: [Capability; 3] = [Capability::Query, Capability::Publish, Capability::Subscribe];
 
 /// How far a capability to write into a switch reaches. `None` is everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,11 +96,6 @@ impl Names {
     /// These names.
     pub fn new(names: Vec<String>) -> Names {
         Names(names)
-    }
-
-    /// Whether this key of the store begins with one of them: there they are beginnings, as the manifest says.
-    fn begin(&self, key: &str) -> bool {
-        self.0.iter().any(|prefix| key.starts_with(prefix.as_str()))
     }
 
     /// Whether this name is one of them, or below one of them.
@@ -292,10 +281,7 @@ impl Grant {
             return self.holds(capability);
         }
         let names = place_of(capability).and_then(|place| self.names[place].as_ref());
-        names.is_some_and(|names| match capability {
-            Capability::StoreRead | Capability::StoreWrite => names.begin(name),
-            _ => names.hold(name),
-        })
+        names.is_some_and(|names| names.hold(name))
     }
 
     /// Whether a vendor's part may be used. The capability without a list of parts allows none.
@@ -354,16 +340,6 @@ mod tests {
         assert!(grant.holds_for(Capability::Publish, "a.x") && !grant.holds_for(Capability::Publish, "b"));
         assert!(!grant.holds_for(Capability::Subscribe, "a"));
         assert!(!grant.with_names(Capability::PacketIn, Names::default()).holds(Capability::PacketIn));
-    }
-
-    #[test]
-    fn a_prefix_of_the_store_stands_for_all_keys_that_begin_so() {
-        let prefixes = Names::new(vec!["fw/".to_owned(), "host".to_owned()]);
-        let grant = Grant::nothing().with_names(Capability::StoreWrite, prefixes);
-        let check = |key: &str, held| assert_eq!(grant.holds_for(Capability::StoreWrite, key), held, "{key}");
-        ["", "fw", "f", "other/fw/", "Fw/x", "hos"].iter().for_each(|key| check(key, false));
-        ["fw/", "fw/x", "fw//", "host", "hosts/1"].iter().for_each(|key| check(key, true));
-        assert!(!grant.holds_for(Capability::StoreRead, "fw/x"), "to write is not to read");
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! Never changes what an app asked for but for one thing: the upper bits of a cookie are the owner's.
 
 use crate::bounds::{ALL_TABLES, Reaches, Scratch, command as flow_command};
-use crate::calls::End;
 use crate::capability::Capability;
 use crate::charge::{Becomes, take};
 use crate::datapath::Datapath;
@@ -14,7 +13,7 @@ use crate::excess::Excess;
 use crate::fanout::UsualParts;
 use crate::grant::Bounds;
 use crate::owned::{Change, Claimant};
-use crate::quota::{QuotaKind, Rate, STORE_BYTES};
+use crate::quota::{QuotaKind, Rate};
 use crate::rule_key::{RuleKey, taken_place};
 use crate::rules::{Age, Known, Owner};
 use crate::subscription::Subscription;
@@ -23,7 +22,6 @@ use crate::wellformed;
 use crate::zones::{Zone, ZoneSet};
 use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, Subscribe, What};
 use abi::event::kind;
-use abi::store;
 use abi::zone_id::COOKIE_MASK;
 use abi::{Frame, OpenFlowVersion, Outcome, Receipt, ZoneId};
 use flow::canonical::{Dialect, begins_with_usual};
@@ -169,10 +167,6 @@ impl Kernel {
             What::QueryAnswer(answer) => self.answer(zone, command.ticket, answer, now_ms, effects),
             What::QueryCredit(bytes) => self.credit(zone, command.ticket, bytes),
             What::QueryCancel => self.cancel(zone, command.ticket),
-            What::Store(ask) => {
-                self.require_for(zone, needed_of_store(ask.op), ask.key)?;
-                self.ask_store(zone, command.ticket, ask, now_ms)
-            }
             What::StoreUsed(used) => Ok(Decision::StoreUsed(used)),
             What::Log(log) => Ok(Decision::Log(log)),
             What::AuditKept(kept) => Ok(Decision::AuditKept { up_to: kept.up_to }),
@@ -596,51 +590,6 @@ impl Kernel {
         }
         (zone.stamp(flow_mod.cookie), !COOKIE_MASK | own_mask)
     }
-
-    fn ask_store<'a>(
-        &mut self,
-        zone: ZoneId,
-        ticket: u64,
-        ask: store::Ask<'a>,
-        now_ms: u64,
-    ) -> Result<Decision<'a>, Refusal> {
-        if !self.has_store {
-            return Err(Refusal::NoStore);
-        }
-        let Some(service) = self.zone_with(Capability::SystemStore) else {
-            return Ok(Decision::NoSuchService { ticket, service: "store" });
-        };
-        let hard_bytes = self.store_bytes_of(zone).into();
-        let call = abi::service::Ask::query("store", &[]);
-        let caller = End { zone, ticket };
-        let ticket = self.calls.open(caller, service, &call, now_ms).ok_or(Refusal::TooManyQueries)?;
-        Ok(Decision::AskStore { to: service, ticket, ask, hard_bytes })
-    }
-
-    /// The hard limit.
-    fn store_bytes_of(&self, zone: ZoneId) -> u32 {
-        let quota = self.zone(zone).and_then(|zone| zone.grant.quotas().store_bytes);
-        quota.unwrap_or(STORE_BYTES).hard
-    }
-
-    pub(crate) fn keeps_store(&self, zone: ZoneId) -> bool {
-        self.require(zone, Capability::SystemStore).is_ok()
-    }
-
-    /// The service refused a put: that counts as if it had been refused here.
-    pub(crate) fn count_full(&mut self, asker: ZoneId, effects: &mut Vec<Effect>) {
-        let hard = self.store_bytes_of(asker);
-        if let Some(Some(zone)) = self.zones.get_mut(usize::from(asker.0)) {
-            zone.counters.refusals += 1;
-            effects.push(Effect::RefusedByQuota { zone: asker, kind: QuotaKind::StoreBytes, hard });
-        }
-    }
-
-    fn zone_with(&self, capability: Capability) -> Option<ZoneId> {
-        let holds = |zone: &Option<Zone>| zone.as_ref().is_some_and(|zone| zone.grant.holds(capability));
-        // There are 64 places.
-        self.zones.iter().position(holds).map(|place| ZoneId(place as u16))
-    }
 }
 
 /// Who asked for another priority than the one that its switch would give is told why it is that one.
@@ -685,14 +634,9 @@ fn needed_for(what: &What<'_>) -> Option<Capability> {
         What::AuditKept(_) => Some(Capability::SystemAudit),
         What::Rulings(_) => Some(Capability::SystemResource),
         What::Vouched(_) => Some(Capability::SystemSecurity),
-        What::Store(ask) => Some(needed_of_store(ask.op)),
         What::StoreUsed(_) => Some(Capability::SystemStore),
         What::Subscribe(_) | What::Barrier | What::Log(_) => None,
         // What a call needs depends on the service that is asked.
         What::Query(_) | What::QueryAnswer(_) | What::QueryCredit(_) | What::QueryCancel => None,
     }
-}
-
-fn needed_of_store(op: store::Op) -> Capability {
-    if op.writes() { Capability::StoreWrite } else { Capability::StoreRead }
 }

@@ -39,8 +39,6 @@ pub struct Quotas {
     pub stats_per_s: Option<Quota>,
     /// Rules that it has on one switch; no limit.
     pub rules_per_datapath: Option<Quota>,
-    /// Bytes that it has in the store; [`STORE_BYTES`]. The service that keeps the store keeps it within them.
-    pub store_bytes: Option<Quota>,
 }
 
 /// Packets of each packet-out that are no copies. A packet-out that becomes a few packets costs a switch little more than to read it, and a learning switch
@@ -57,9 +55,6 @@ pub const CAUSED_PER_S: Quota = Quota { soft: 8_000, hard: 10_000 };
 /// Statistics. To ask a thousand switches with a hundred rules each for all of them takes half of it each second.
 pub const STATS_PER_S: Quota = Quota { soft: 16_000, hard: 20_000 };
 
-/// What an app may have in the store if nobody said more: thousands of small settings, and sixty such apps fit into the store.
-pub const STORE_BYTES: Quota = Quota { soft: 838_860, hard: 1 << 20 };
-
 /// Which quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -72,8 +67,6 @@ pub enum QuotaKind {
     RulesPerDatapath = abi::event::quota::RULES_PER_DATAPATH,
     /// What the operator lets a switch's tables be filled to, by all apps together.
     TableEntries = abi::event::quota::TABLE_ENTRIES,
-    /// [`Quotas::store_bytes`].
-    StoreBytes = abi::event::quota::STORE_BYTES,
     /// [`Quotas::copies_per_switch_per_s`].
     CopiesPerSwitchPerS = abi::event::quota::COPIES_PER_SWITCH_PER_S,
     /// [`Quotas::packet_out_bytes_per_s`].
@@ -94,7 +87,6 @@ impl QuotaKind {
             QuotaKind::PacketOutBytesPerS => "packet_out_bytes_per_s in the app's quotas",
             QuotaKind::PacketInsCausedPerS => "packet_ins_caused_per_s in the app's quotas",
             QuotaKind::StatsPerS => "stats_per_s in the app's quotas",
-            QuotaKind::StoreBytes => "store_bytes in the app's quotas",
             QuotaKind::RulesPerDatapath => "rules_per_datapath of the app's rule.write",
             QuotaKind::TableEntries => "table_fill_percent in [limits]",
         }
@@ -108,7 +100,6 @@ impl fmt::Display for QuotaKind {
             QuotaKind::PacketOutsPerS => "packet_outs_per_s",
             QuotaKind::RulesPerDatapath => "rules_per_datapath",
             QuotaKind::TableEntries => "table entries",
-            QuotaKind::StoreBytes => "store_bytes",
             QuotaKind::CopiesPerSwitchPerS => "copies_per_switch_per_s",
             QuotaKind::PacketOutBytesPerS => "packet_out_bytes_per_s",
             QuotaKind::PacketInsCausedPerS => "packet_ins_caused_per_s",

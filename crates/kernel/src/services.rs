@@ -10,7 +10,6 @@ use crate::dispatch::Kernel;
 use abi::ZoneId;
 use abi::command::{Ask, QueryAnswer};
 use abi::event::{NOT_GRANTED, OVER_QUOTA, may_be_said};
-use abi::store::status::APP_FULL;
 
 impl Kernel {
     /// An app calls a service. It may if it holds `query` for the service, or a part of its grant is meant for that service.
@@ -54,7 +53,7 @@ impl Kernel {
         }
         match self.calls.answer(zone, ticket, &answer, now_ms) {
             Ok(End { zone: to, ticket }) => {
-                self.count_refusal_of_service(zone, to, answer.status, effects);
+                self.count_refusal_of_service(to, answer.status);
                 Ok(Decision::Answer { to, ticket, answer })
             }
             Err(Wrong::Unasked(why)) => Err(Refusal::NoSuchQuery(why)),
@@ -66,20 +65,11 @@ impl Kernel {
     }
 
     /// What a service refuses by a grant or a quota counts as if it had been refused here.
-    fn count_refusal_of_service(
-        &mut self,
-        service: ZoneId,
-        caller: ZoneId,
-        status: u16,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn count_refusal_of_service(&mut self, caller: ZoneId, status: u16) {
         if matches!(status, NOT_GRANTED | OVER_QUOTA)
             && let Some(Some(zone)) = self.zones.get_mut(usize::from(caller.0))
         {
             zone.counters.refusals += 1;
-        }
-        if status == APP_FULL && self.keeps_store(service) {
-            self.count_full(caller, effects);
         }
     }
 

@@ -84,7 +84,6 @@ fn deciding_allocates_nothing() {
         packet_ins_caused_per_s: most,
         stats_per_s: most,
         rules_per_datapath: most,
-        store_bytes: most,
     };
     for grant in [
         Grant::everywhere(&kernel::Capability::GRANT_ALL),

@@ -55,7 +55,8 @@ impl Refusals {
         let key = (zone, Cause::OfService(name.clone()));
         let has_room = self.0.len() < OF_SERVICES_MAX || self.0.contains_key(&key);
         let key = if has_room { key } else { (zone, Cause::Other) };
-        let first = || Count { capability: Some(name), count: 0, first: words.to_owned() };
+        let words = if is_quota { format!("quota {words}") } else { words.to_owned() };
+        let first = || Count { capability: Some(name), count: 0, first: words };
         self.0.entry(key).or_insert_with(first).count += 1;
     }
 

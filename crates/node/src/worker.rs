@@ -27,7 +27,7 @@ use super::refusals::Refusals;
 use super::unsent::Unsent;
 use super::zones::{Fault, ZoneEnd};
 use abi::command::{Command, StatsRequest, What};
-use abi::event::{Audit, CANCELLED, Observed, Packages, SERVICE_BUSY, SoftLimit, Topic, kind, write};
+use abi::event::{Audit, CANCELLED, Observed, Packages, SoftLimit, Topic, kind, write};
 use abi::store;
 use abi::{Frame, ZoneId};
 use config::NodeLimits;
@@ -117,8 +117,8 @@ pub struct WorkerSetup {
     pub mark: Mark,
     /// A random number by which its kernel tells rules apart.
     pub seed: u64,
-    /// Whether the node runs the service that keeps the store.
-    pub has_store: bool,
+    /// Services that this node does not run, by name, and why not: for whoever calls them.
+    pub missing_services: Vec<(String, String)>,
     /// The owners of groups and meters, for all workers.
     pub claims: Arc<Claims>,
 }
@@ -173,14 +173,12 @@ impl Worker {
         let WorkerSetup {
             number, poll, southbound, roster, post, control, peers, epoch, limits, mark, ..
         } = setup;
-        let WorkerSetup { seed, has_store, claims, .. } = setup;
+        let WorkerSetup { seed, missing_services, claims, .. } = setup;
         // There are few workers: `monitor_channel::protocol::WORKERS_MAX`.
         let mut kernel = Kernel::new(seed).at_worker(number as u8);
         limit(&mut kernel, &limits);
         kernel.share_claims(claims.clone());
-        if has_store {
-            kernel.expect_store();
-        }
+        missing_services.iter().for_each(|(name, why)| kernel.explain_missing(name, why));
         let registry = poll.registry().try_clone()?;
         let read_bytes = southbound.read_bytes_per_turn;
         let southbound = Southbound::new(southbound, roster.clone(), number, registry, FIRST_CONNECTION);
@@ -397,9 +395,6 @@ impl Worker {
             Decision::Credit { to, bytes } => self.grant_credit(zone, to, bytes),
             Decision::Cancelled { to } => self.tell_over(to, CANCELLED),
             Decision::Nothing => {}
-            Decision::AskStore { to, ticket, ask, hard_bytes } => {
-                self.ask_store(zone, frame, to, ticket, ask, hard_bytes)
-            }
             Decision::StoreUsed(store::Used { app, bytes, revision }) => {
                 let generation = self.dispatch.zones.get(zone).map_or(0, |end| end.generation());
                 // The node's own service says it once a turn for each app that has changed something.
@@ -429,24 +424,6 @@ impl Worker {
             Decision::AuditKept { up_to } => self.records_are_kept(zone, up_to),
         }
         self.carry_out_effects();
-    }
-
-    /// Hands the service of the store what an app asks of it, as with a query.
-    fn ask_store(
-        &mut self,
-        zone: ZoneId,
-        frame: &Frame<'_>,
-        to: ZoneId,
-        ticket: u64,
-        ask: store::Ask<'_>,
-        hard_bytes: u64,
-    ) {
-        let app = self.dispatch.zones.get(zone).map(|end| end.app().to_owned()).unwrap_or_default();
-        let asked = store::Asked { ticket, app: &app, hard_bytes, ask };
-        if self.pass(zone, ZoneSet::only(to), |out, sequence| write::store(out, sequence, &asked)) > 0 {
-            self.dispatch.kernel.close_call(ticket);
-            self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
-        }
     }
 
     fn send(&mut self, zone: ZoneId, command: &Command<'_>, frame: &Frame<'_>) {

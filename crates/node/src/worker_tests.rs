@@ -3,7 +3,9 @@
 use super::super::zones::COMMAND_BYTES_PER_TURN;
 use super::*;
 use abi::command::{Ask, FlowMod, Log, Publish, QueryAnswer, Subscribe, write as command};
-use abi::event::{CALLER_GONE, Event, NO_ANSWER_IN_TIME, NO_SUCH_SERVICE, SERVICE_GONE, TOO_MUCH};
+use abi::event::{
+    CALLER_GONE, Event, NO_ANSWER_IN_TIME, NO_SUCH_SERVICE, SERVICE_BUSY, SERVICE_GONE, TOO_MUCH,
+};
 use flow::canonical::{write_instructions, write_match};
 use flow::text::{parse_instructions, parse_match};
 use flow::{Field, Match, PortNo};
@@ -47,7 +49,7 @@ impl Bench {
             limits: NodeLimits::default(),
             mark: Mark::default(),
             seed: 7,
-            has_store: true,
+            missing_services: Vec::new(),
             claims: Arc::default(),
         };
         Bench { worker: Worker::new(setup).unwrap(), line, reports, events: Events::with_capacity(8) }

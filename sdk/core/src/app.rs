@@ -9,7 +9,6 @@ use abi::event::{
     Audit, FlowRemoved, Observed, Packages, PacketIn, PortStatus, Query, QueryOver, QueryReply, SoftLimit,
     StatsReply, SwitchError, SwitchUp, Topic, kind,
 };
-use abi::store::Asked as StoreAsked;
 use flow::{DatapathId, Match};
 
 /// No app is told of more packet-ins ahead than this. Sixteen looked up together gave more than eight one after the other; more was not tried.
@@ -79,9 +78,6 @@ pub trait App: Sized + 'static {
 
     /// Packages to judge, for the service of the node that does; [`Commands::vouched`] answers. No app hears it.
     fn on_packages(&mut self, _packages: &Packages, _out: &mut Commands) {}
-
-    /// What an app asks of the store, for the service of the node that keeps it; [`Commands::answer`] answers. No app hears it.
-    fn on_store(&mut self, _asked: &StoreAsked, _out: &mut Commands) {}
 
     /// All that waited at one worker was handed over, or many events of it: what was done for them can be finished together. Only an app in a
     /// process zone is told.

@@ -9,9 +9,10 @@ use abi::command::{
 };
 use abi::event::PacketIn;
 use abi::service::{at_home, home_for};
-use abi::store::{self, Op};
+use abi::store;
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match};
 use flow::{DatapathId, PortNo};
+use store_contract::Op;
 
 /// The number by which a command's receipt or answer is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -124,7 +125,7 @@ impl Commands {
     }
 
     /// Asks for the value of a key of the store. As with all that is asked of the store, the answer comes to [`crate::App::on_query_reply`] with
-    /// this ticket and a status of [`mod@crate::store::status`]; what the kernel refuses, for want of a capability, to [`crate::App::on_receipt`].
+    /// this ticket and a status of [`mod@crate::store::status`].
     pub fn store_get(&mut self, key: &str) -> Ticket {
         self.ask_store(Op::Get, key, &[])
     }
@@ -151,7 +152,7 @@ impl Commands {
     }
 
     fn ask_store(&mut self, op: Op, key: &str, value: &[u8]) -> Ticket {
-        self.ticketed(NO_SWITCH, true, What::Store(store::Ask { op, key, value }))
+        self.query(store_contract::SERVICE, &store_contract::Ask { op, key, value }.to_bytes())
     }
 
     /// Writes a line into the node's log, under the app's name.

@@ -76,7 +76,6 @@ impl<A: App> Instance<A> {
             Event::SoftLimit(limit) => app.on_soft_limit(&limit, out),
             Event::Observed(observed) => app.on_observed(&observed, out),
             Event::Packages(packages) => app.on_packages(&packages, out),
-            Event::Store(asked) => app.on_store(&asked, out),
             Event::Topic(topic) => app.on_topic(&topic, out),
             Event::Query(query) => {
                 out.calls.on_query(&query);

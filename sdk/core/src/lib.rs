@@ -27,7 +27,7 @@ pub mod query_status {
         NO_SUCH_SERVICE, NOT_GRANTED, OVER_QUOTA, SERVICE_BUSY, SERVICE_GONE, STATUS_OF_KERNEL, TOO_MUCH,
     };
 }
-pub use abi::store::{self, Asked as StoreAsked};
+pub use abi::service::Form;
 pub use abi::table::AppTable;
 pub use abi::{Outcome, Receipt, ZoneId};
 pub use app::{App, Interests, MOST_AHEAD};
@@ -36,6 +36,7 @@ pub use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};
 pub use flow::{self, DatapathId, Field, MacAddr, PortNo};
 pub use instance::table;
 pub use settings::Settings;
+pub use store_contract as store;
 #[doc(hidden)]
 pub use zone::export_app;
 /// For the service of the node that judges what zones use.

@@ -165,6 +165,12 @@ fn line(command: &Command<'_>) -> String {
             let actions = actions.unwrap_or_else(|error| error.to_string());
             format!("packet-out {datapath}{buffer} in_port={} actions=[{actions}]", it.in_port)
         }
+        What::Query(it) if it.service == store_contract::SERVICE => {
+            match store_contract::Ask::from_bytes(it.payload) {
+                Ok(store_contract::Ask { op, key, value }) => format!("ask store: {op:?} {key:?} {value:?}"),
+                Err(why) => format!("ask store: {why}"),
+            }
+        }
         What::Log(log) => format!("log {}", log.text),
         What::AuditKept(kept) => format!("audit kept up to {}", kept.up_to),
         other => format!("{other:?}"),

@@ -8,8 +8,8 @@ use crate::rule::Rule;
 use crate::value;
 use abi::command::{Ask, Command, Log, Publish, QueryAnswer, StatsRequest, Subscribe, What, write};
 use abi::service::{at_home, home_for};
-use abi::store::{self, Op};
 use burnet_sdk::calls::Calls;
+use burnet_sdk::store::{self, Op};
 use flow::DatapathId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -55,7 +55,7 @@ impl Commands {
     }
 
     fn ask_store(&mut self, op: Op, key: &str, value: &[u8]) -> PyResult<u64> {
-        self.push(NO_SWITCH, true, What::Store(store::Ask { op, key, value }))
+        self.query(store::SERVICE, &store::Ask { op, key, value }.to_bytes(), 0)
     }
 
     pub(crate) fn subscribe(&mut self, subscribe: Subscribe<'_>) -> PyResult<()> {

@@ -327,7 +327,7 @@ impl QueryReply {
 impl QueryReply {
     /// The keys in an answer to `Commands.store_list`.
     fn keys(&self, py: Python<'_>) -> Vec<String> {
-        abi::store::keys(self.payload.as_bytes(py)).map(str::to_owned).collect()
+        burnet_sdk::store::keys(self.payload.as_bytes(py)).map(str::to_owned).collect()
     }
 }
 

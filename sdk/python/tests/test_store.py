@@ -51,9 +51,9 @@ def test_each_ask_is_a_command_with_a_ticket_of_its_own() -> None:
         ("List", "app/", []),
         ("List", "app/", list(b"app/k")),
     ]
-    words = [f'Store(Ask {{ op: {op}, key: "{key}", value: {value} }})' for op, key, value in asks]
+    words = [f'ask store: {op} "{key}" {value}' for op, key, value in asks]
     assert trial.tick(1) == words
-    assert trial.app.tickets == [1, 2, 3, 4, 5]
+    assert [ticket & 0xFFFF for ticket in trial.app.tickets] == [1, 2, 3, 4, 5]
 
 
 def test_an_answer_says_what_came_of_it() -> None:

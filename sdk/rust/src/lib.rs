@@ -35,11 +35,11 @@ mod process;
 
 pub use burnet_sdk_core::{
     ActionWriter, App, AppTable, Ask, Audit, Caller, Commands, DatapathId, Field, FlowBuilder, FlowRemoved,
-    GroupMod, InstructionWriter, Interests, Level, MOST_AHEAD, MacAddr, MatchWriter, MeterMod, Observed,
-    Outcome, Packages, PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord,
-    PortStatus, Query, QueryOver, QueryReply, Receipt, Settings, SoftLimit, StatsReply, StatsRequest,
-    StoreAsked, SwitchError, SwitchUp, Ticket, Topic, What, ZoneId, flow, query_status, quota, store, table,
-    testing,
+    Form, GroupMod, InstructionWriter, Interests, Level, MOST_AHEAD, MacAddr, MatchWriter, MeterMod,
+    Observed, Outcome, Packages, PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo,
+    PortRecord, PortStatus, Query, QueryOver, QueryReply, Receipt, Settings, SoftLimit, StatsReply,
+    StatsRequest, SwitchError, SwitchUp, Ticket, Topic, What, ZoneId, flow, query_status, quota, store,
+    table, testing,
 };
 #[doc(hidden)]
 pub use burnet_sdk_core::{calls, export_app, judge};

@@ -1,13 +1,13 @@
 //! The service that keeps what apps want to find again: keys and values, on disk.
 //!
 //! ```text
-//!   apps ──get, put, delete, list──> kernel ──what each may──> [ this service ] ──one transaction a turn──> FOLDER/store.redb
+//!   apps ──get, put, delete, list──> kernel ──and the grant──> [ this service ] ──one transaction a turn──> FOLDER/store.redb
 //!        <─────────answers──────────        <──────────────────────┘ │
 //!                                           <──how many bytes each app has
 //! ```
 //!
-//! In: what apps ask, after the kernel has looked at their prefixes. Out: an answer to each, a change only once it is on disk; how much each app
-//! has. What waits at one worker becomes one transaction. It decides who may have how many bytes, and nothing of who may read or write what.
+//! In: what apps ask, with what each was granted. Out: an answer to each, a change only once it is on disk; how much each app
+//! has. What waits at one worker becomes one transaction. It decides who may read and write what, and how many bytes each may have.
 
 pub mod folder;
 pub mod shelf;
@@ -15,8 +15,8 @@ pub mod shelf;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use burnet_sdk::store::{Ask, Op, status};
-use burnet_sdk::{App, Commands, Interests, Level, Settings, StoreAsked, Ticket};
+use burnet_sdk::store::{Ask, Grant, Op, status};
+use burnet_sdk::{App, Caller, Commands, Interests, Level, Query, Settings, Ticket};
 
 use crate::shelf::{Placed, Shelf, Trouble};
 
@@ -65,13 +65,15 @@ pub struct Store {
     tried: bool,
     /// The operator was told that something cannot be kept.
     complained: bool,
+    /// What callers were granted, as last read: one for each app that asks.
+    grants: BTreeMap<u32, (Vec<u8>, Grant)>,
 }
 
 impl App for Store {
     fn new(settings: &Settings) -> Result<Self, String> {
         let StoreSettings { folder } = settings.read()?;
-        let (answers, told) = Default::default();
-        Ok(Store { folder, shelf: None, answers, told, revision: 0, tried: false, complained: false })
+        let (answers, told, grants) = Default::default();
+        Ok(Store { folder, shelf: None, answers, told, revision: 0, tried: false, complained: false, grants })
     }
 
     fn interests(&self) -> Interests {
@@ -83,15 +85,21 @@ impl App for Store {
         self.tell_used(out);
     }
 
-    fn on_store(&mut self, asked: &StoreAsked, out: &mut Commands) {
-        let ticket = Ticket(asked.ticket);
+    fn on_query(&mut self, query: &Query, out: &mut Commands) {
+        let ticket = Ticket(query.ticket);
+        let (ask, hard_bytes) = match self.read(query) {
+            Ok(read) => read,
+            Err((status, why)) => {
+                return self.answers.push(Answer { ticket, status, parts: vec![why.into_bytes()] });
+            }
+        };
         if self.shelf.is_none() && !self.tried {
             self.open(out);
         }
         let Some(shelf) = &mut self.shelf else {
             return self.answers.push(Answer::of(ticket, status::FAILED));
         };
-        match do_it(shelf, asked) {
+        match do_it(shelf, query.caller.name, hard_bytes, &ask) {
             Ok((status, parts)) => self.answers.push(Answer { ticket, status, parts }),
             Err(trouble) => {
                 self.answers.push(Answer::of(ticket, status::FAILED));
@@ -111,6 +119,25 @@ impl App for Store {
 }
 
 impl Store {
+    /// What is asked, if it is granted, and how many bytes the caller may have; or a status and a sentence.
+    fn read<'q>(&mut self, query: &Query<'q>) -> Result<(Ask<'q>, u64), (u16, String)> {
+        let ask = Ask::from_bytes(query.payload).map_err(|why| (status::BAD_QUESTION, why.to_owned()))?;
+        let grant = self.grant_of(&query.caller).map_err(|why| (status::FAILED, why))?;
+        grant.check(&ask).map_err(|why| (status::NOT_GRANTED, why))?;
+        Ok((ask, grant.hard_bytes.into()))
+    }
+
+    /// Reads a grant when it is another than the caller's last.
+    fn grant_of(&mut self, caller: &Caller<'_>) -> Result<&Grant, String> {
+        let known = self.grants.get(&caller.number).is_some_and(|(bytes, _)| bytes == caller.grant);
+        if !known {
+            let grant = Grant::from_bytes(caller.grant)?;
+            self.grants.insert(caller.number, (caller.grant.to_vec(), grant));
+        }
+        // It is there: it was, or was put there just now.
+        self.grants.get(&caller.number).map(|(_, grant)| grant).ok_or_else(String::new)
+    }
+
     /// What is damaged is put aside and said; what cannot be opened is tried again in the next turn that asks for it.
     fn open(&mut self, out: &mut Commands) {
         self.tried = true;
@@ -161,16 +188,26 @@ impl Store {
 }
 
 /// One thing that is asked: its status, and the parts of its payload.
-fn do_it(shelf: &mut Shelf, asked: &StoreAsked) -> Result<(u16, Vec<Vec<u8>>), Trouble> {
-    let Ask { op, key, value } = asked.ask;
+fn do_it(
+    shelf: &mut Shelf,
+    app: &str,
+    hard_bytes: u64,
+    ask: &Ask<'_>,
+) -> Result<(u16, Vec<Vec<u8>>), Trouble> {
+    let Ask { op, key, value } = *ask;
     Ok(match op {
         Op::Get => match shelf.get(key)? {
             Some(value) => (status::DONE, vec![value]),
             None => (status::NOT_FOUND, Vec::new()),
         },
-        Op::Put => match shelf.put(asked.app, asked.hard_bytes, key, value)? {
+        Op::Put => match shelf.put(app, hard_bytes, key, value)? {
             Placed::Done => (status::DONE, Vec::new()),
-            Placed::AppIsFull => (status::APP_FULL, Vec::new()),
+            Placed::AppIsFull => {
+                let why = format!(
+                    "store_bytes: the hard limit {hard_bytes} is reached; the operator raises it by store_bytes in the app's quotas"
+                );
+                (status::APP_FULL, vec![why.into_bytes()])
+            }
             Placed::StoreIsFull => (status::STORE_FULL, Vec::new()),
         },
         Op::Delete => match shelf.delete(key)? {

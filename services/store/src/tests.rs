@@ -1,6 +1,7 @@
 //! What the service answers, and when.
 
 use super::*;
+use burnet_sdk::store::Prefixes;
 use burnet_sdk::testing::in_words;
 use std::fs;
 
@@ -27,7 +28,7 @@ impl World {
         let mut out = Commands::new();
         self.ticket += 1;
         let ask = Ask { op, key, value };
-        self.store.on_store(&StoreAsked { ticket: self.ticket, app: "a", hard_bytes: 10, ask }, &mut out);
+        self.store.on_query(&asked(self.ticket, &ALL.to_bytes(), &ask.to_bytes()), &mut out);
         in_words(out.frames())
     }
 
@@ -35,6 +36,21 @@ impl World {
         let mut out = Commands::new();
         self.store.on_caught_up(&mut out);
         in_words(out.frames())
+    }
+}
+
+/// Every key, and ten bytes.
+const ALL: Grant = Grant { read: Prefixes::All, write: Prefixes::All, hard_bytes: 10 };
+
+fn asked<'q>(ticket: u64, grant: &'q [u8], payload: &'q [u8]) -> Query<'q> {
+    Query {
+        ticket,
+        caller: Caller { number: 1, name: "a", grant },
+        service: "store",
+        form: burnet_sdk::Form::Query,
+        deadline_ms: 10_000,
+        credit_bytes: 64 << 10,
+        payload,
     }
 }
 
@@ -47,6 +63,9 @@ impl Drop for World {
 fn answer(status: u16, payload: &[u8]) -> String {
     format!("QueryAnswer(QueryAnswer {{ status: {status}, more: false, payload: {payload:?} }})")
 }
+
+const FULL: &str =
+    "store_bytes: the hard limit 10 is reached; the operator raises it by store_bytes in the app's quotas";
 
 fn used(bytes: u64, revision: u64) -> String {
     format!("StoreUsed(Used {{ app: \"a\", bytes: {bytes}, revision: {revision} }})")
@@ -82,7 +101,7 @@ fn a_turn_is_answered_in_its_order_when_it_is_on_disk() {
         assert_eq!(world.ask(op, key, value), [""; 0], "nothing is said before it is on disk");
     }
     let (done, not_found) = (answer(status::DONE, b""), answer(status::NOT_FOUND, b""));
-    let (value, full) = (answer(status::DONE, b"v"), answer(status::APP_FULL, b""));
+    let (value, full) = (answer(status::DONE, b"v"), answer(status::APP_FULL, FULL.as_bytes()));
     let list = answer(status::DONE, &[1, 0, b'k']);
     assert_eq!(world.end_turn(), [not_found.clone(), done, value, full, list, not_found, used(2, 1)]);
     assert_eq!(world.end_turn(), [""; 0]);
@@ -103,4 +122,27 @@ fn a_service_that_comes_back_says_what_each_app_has() {
         [answer(status::DONE, b""), used(0, 2)],
         "who has nothing any more is told of"
     );
+}
+
+#[test]
+fn what_is_not_granted_or_cannot_be_read_is_refused_and_keeps_nothing() {
+    let mut world = World::new("refused");
+    let mut said = |grant: &[u8], payload: &[u8]| {
+        let mut out = Commands::new();
+        world.store.on_query(&asked(7, grant, payload), &mut out);
+        let mut out = Commands::new();
+        world.store.on_caught_up(&mut out);
+        in_words(out.frames())
+    };
+    let put = Ask { op: Op::Put, key: "k", value: b"v" }.to_bytes();
+    let get = Ask { op: Op::Get, key: "k", value: b"" }.to_bytes();
+    let only_reads = Grant { write: Prefixes::Nothing, ..ALL }.to_bytes();
+    let refused = "store.write: the app does not hold this capability".as_bytes();
+    assert_eq!(said(&only_reads, &put), [answer(status::NOT_GRANTED, refused)]);
+    assert_eq!(said(&only_reads, &get), [answer(status::NOT_FOUND, b"")]);
+    assert_eq!(said(&[], &put), [answer(status::NOT_GRANTED, refused)]);
+    assert_eq!(said(&only_reads, b"?"), [answer(status::BAD_QUESTION, b"the question is too short")]);
+    let damaged = said(b"{", &get);
+    assert!(damaged[0].contains(&format!("status: {}", status::FAILED)), "{damaged:?}");
+    assert_eq!(said(&ALL.to_bytes(), &put)[0], answer(status::DONE, b""), "another grant holds at once");
 }

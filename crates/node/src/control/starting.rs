@@ -38,7 +38,7 @@ pub(super) fn start_workers(
         let (southbound, roster, control, peers) =
             (southbound.clone(), roster.clone(), control.clone(), lines.clone());
         let (limits, claims) = (config.limits, claims.clone());
-        let has_store = config.has_service("store");
+        let missing_services = config.missing_services();
         let mark = Mark::of_worker(board.clone(), number);
         let seed = drawn_seed()?;
         let body = move || {
@@ -55,7 +55,7 @@ pub(super) fn start_workers(
                 limits,
                 mark,
                 seed,
-                has_store,
+                missing_services,
                 claims,
             };
             Worker::new(setup)?.run()

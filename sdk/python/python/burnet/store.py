@@ -6,8 +6,12 @@ DONE: Final = 0
 """It is done, and on disk; of a get, the payload is the value; of a list, these are keys and there are no more."""
 NOT_FOUND: Final = 1
 """There is no such key."""
-APP_FULL: Final = 2
+APP_FULL: Final = 0xFF81
 """The app would have more in the store than its quota `store_bytes`. Nothing is changed."""
+NOT_GRANTED: Final = 0xFF80
+"""The app was not granted this key. The payload is a sentence."""
+BAD_QUESTION: Final = 0xFF82
+"""The key or the value is too long, or the key is empty. The payload is a sentence."""
 STORE_FULL: Final = 3
 """All apps together would have more in the store than it takes. Nothing is changed."""
 FAILED: Final = 4

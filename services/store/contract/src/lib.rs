@@ -1,0 +1,208 @@
+//! The contract of the service `store`: questions, answers, statuses, and what a caller's grant says.
+//!
+//! ```text
+//!   caller: Ask ──write──> payload of a query ──read──> Ask :service
+//!   node:   Grant ──to_bytes──> part of the caller's grant ──from_bytes──> Grant :service
+//! ```
+//!
+//! In: typed questions and grants, or bytes. Out: the other of the two. It opens no file, sends nothing, and knows neither the kernel nor the SDK.
+
+mod grant;
+
+pub use grant::{BYTES_DEFAULT, Grant, Prefixes};
+
+/// The name by which the service is called.
+pub const SERVICE: &str = "store";
+
+/// The longest key, in bytes of UTF-8: a path of a few names. A longer one is refused.
+pub const KEY_BYTES_MAX: usize = 256;
+
+/// The longest value, in bytes. Several of them fit into the ring through which the service is asked. A longer one is refused; put it under
+/// several keys.
+pub const VALUE_BYTES_MAX: usize = 32 << 10;
+
+/// Bytes before the key: the operation, one that is 0, and the key's length.
+const HEAD_BYTES: usize = 4;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Give the value of a key.
+    Get = 0,
+    /// Keep a value under a key, in place of what is there.
+    Put = 1,
+    /// Take a key out.
+    Delete = 2,
+    /// Give the keys that begin with this one and come after the value.
+    List = 3,
+}
+
+impl Op {
+    /// The operation with this number.
+    pub const fn from_number(number: u8) -> Option<Op> {
+        match number {
+            0 => Some(Op::Get),
+            1 => Some(Op::Put),
+            2 => Some(Op::Delete),
+            3 => Some(Op::List),
+            _ => None,
+        }
+    }
+
+    /// Whether it changes what is kept.
+    pub const fn writes(self) -> bool {
+        matches!(self, Op::Put | Op::Delete)
+    }
+
+    /// The capability that it needs.
+    pub const fn capability(self) -> &'static str {
+        if self.writes() { "store.write" } else { "store.read" }
+    }
+}
+
+/// The statuses of answers, beside those that mean the same for every service.
+pub mod status {
+    /// It is done, and on disk. Of a get, the payload is the value; of a list, keys ([`super::keys`]), and there are no more.
+    pub const DONE: u16 = 0;
+    /// There is no such key.
+    pub const NOT_FOUND: u16 = 1;
+    /// All apps together would have more in the store than it takes. Nothing is changed.
+    pub const STORE_FULL: u16 = 3;
+    /// The disk failed; the node's log says more. Nothing is changed.
+    pub const FAILED: u16 = 4;
+    /// Of a list: these are keys, and there are more of them behind the last.
+    pub const MORE_KEYS: u16 = 5;
+    /// The app would have more in the store than the hard limit of its quota `store_bytes` (`abi::event::OVER_QUOTA`). Nothing is changed.
+    pub const APP_FULL: u16 = 0xff81;
+    /// The app was not granted this key (`abi::event::NOT_GRANTED`). The payload is a sentence.
+    pub const NOT_GRANTED: u16 = 0xff80;
+    /// The question breaks a rule of this contract (`abi::event::BAD_QUESTION`). The payload is a sentence.
+    pub const BAD_QUESTION: u16 = 0xff82;
+}
+
+/// A question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask<'a> {
+    /// What is to be done.
+    pub op: Op,
+    /// Which key; of a list, what the keys begin with, which may be nothing.
+    pub key: &'a str,
+    /// Of a put, what is kept; of a list, the key behind which it begins. Nothing otherwise.
+    pub value: &'a [u8],
+}
+
+impl<'a> Ask<'a> {
+    /// The question as the payload of a query. A key that is longer than 65,535 bytes is cut, and refused by the service all the same.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let key = &self.key[..self.key.floor_char_boundary(usize::from(u16::MAX))];
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + key.len() + self.value.len());
+        bytes.extend_from_slice(&[self.op as u8, 0]);
+        // Cut just above.
+        bytes.extend_from_slice(&(key.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(key.as_bytes());
+        bytes.extend_from_slice(self.value);
+        bytes
+    }
+
+    /// Reads a payload.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it. It is the caller's fault.
+    pub fn from_bytes(payload: &'a [u8]) -> Result<Ask<'a>, &'static str> {
+        let (head, rest) = payload.split_first_chunk::<HEAD_BYTES>().ok_or("the question is too short")?;
+        let [op, _, low, high] = *head;
+        let op = Op::from_number(op).ok_or("there is no such operation of the store")?;
+        let length = usize::from(u16::from_le_bytes([low, high]));
+        let (key, value) = rest.split_at_checked(length).ok_or("the key is longer than the question")?;
+        let key = std::str::from_utf8(key).map_err(|_| "the key is not UTF-8")?;
+        let ask = Ask { op, key, value };
+        ask.flaw().map_or(Ok(ask), Err)
+    }
+
+    fn flaw(&self) -> Option<&'static str> {
+        let Ask { op, key, value } = *self;
+        if key.len() > KEY_BYTES_MAX {
+            return Some("a key of the store is longer than 256 bytes");
+        }
+        if key.is_empty() && op != Op::List {
+            return Some("a key of the store is empty");
+        }
+        match op {
+            Op::Put if value.len() > VALUE_BYTES_MAX => Some("a value for the store is longer than 32 KiB"),
+            Op::List if value.len() > KEY_BYTES_MAX => Some("a key of the store is longer than 256 bytes"),
+            Op::List if std::str::from_utf8(value).is_err() => Some("the key to begin after is not UTF-8"),
+            Op::Get | Op::Delete if !value.is_empty() => Some("a get or delete has no value"),
+            _ => None,
+        }
+    }
+}
+
+/// Appends a key to the payload of a list's answer.
+pub fn push_key(payload: &mut Vec<u8>, key: &str) {
+    // A key has 256 bytes at most; nothing longer was ever kept.
+    let Ok(length) = u16::try_from(key.len()) else { return };
+    payload.extend_from_slice(&length.to_le_bytes());
+    payload.extend_from_slice(key.as_bytes());
+}
+
+/// The keys in the payload of a list's answer. It ends where something is damaged.
+pub fn keys(mut payload: &[u8]) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (length, rest) = payload.split_first_chunk::<2>()?;
+        let (key, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
+        payload = rest;
+        std::str::from_utf8(key).ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_damaged_in_a_list_of_keys_ends_it() {
+        let mut payload = Vec::new();
+        ["a", "", "é/b"].iter().for_each(|key| push_key(&mut payload, key));
+        assert_eq!(keys(&payload).collect::<Vec<_>>(), ["a", "", "é/b"]);
+        for length in 0..payload.len() {
+            assert!(keys(&payload[..length]).count() < 3, "cut to {length}");
+        }
+        assert_eq!(keys(&[1, 0, 0xff]).count(), 0);
+    }
+
+    #[test]
+    fn a_damaged_question_is_refused_with_the_reason() {
+        let check = |payload: &[u8], expected| assert_eq!(Ask::from_bytes(payload), Err(expected));
+        check(&[], "the question is too short");
+        check(&[0, 0, 1], "the question is too short");
+        check(&[4, 0, 1, 0, b'k'], "there is no such operation of the store");
+        check(&[0, 0, 2, 0, b'k'], "the key is longer than the question");
+        check(&[0, 0, 1, 0, 0xff], "the key is not UTF-8");
+        check(&[3, 0, 0, 0, 0xff], "the key to begin after is not UTF-8");
+    }
+
+    #[test]
+    fn each_bound_is_kept_and_what_lies_within_passes() {
+        let check = |op, key: &str, value: &[u8], sound: bool| {
+            let bytes = Ask { op, key, value }.to_bytes();
+            let read = Ask::from_bytes(&bytes);
+            assert_eq!(read.is_ok(), sound, "{op:?} {} {}", key.len(), value.len());
+            assert!(read.is_err() || read == Ok(Ask { op, key, value }));
+        };
+        let long = "k".repeat(KEY_BYTES_MAX + 1);
+        for op in [Op::Get, Op::Delete] {
+            check(op, "", b"", false);
+            check(op, "k", b"v", false);
+            check(op, &long, b"", false);
+            check(op, &long[1..], b"", true);
+        }
+        check(Op::Put, "", b"v", false);
+        check(Op::Put, &"é".repeat(40_000), b"v", false);
+        check(Op::Put, "k", &[0; VALUE_BYTES_MAX + 1], false);
+        check(Op::Put, "k", &[0xff; VALUE_BYTES_MAX], true);
+        check(Op::List, &long, b"", false);
+        check(Op::List, "", long.as_bytes(), false);
+        check(Op::List, "", b"", true);
+    }
+}
