@@ -118,12 +118,7 @@ impl Commands {
     /// Does not wait for the answer to a query any more; none comes.
     #[pyo3(signature = (ticket, /))]
     fn cancel(&mut self, ticket: u64) -> PyResult<()> {
-        self.append(&Command {
-            datapath: NO_SWITCH,
-            ticket,
-            wants_receipt: false,
-            what: What::QueryCancel,
-        })
+        self.append(&Command { datapath: NO_SWITCH, ticket, wants_receipt: false, what: What::QueryCancel })
     }
 
     /// Answers a query, whole (`more` false) or in parts, of any length: what is beyond the caller's credit waits until it grants more. `status` 0 means

@@ -8,9 +8,9 @@ use crate::events::{
 };
 use crate::interests::{Interests, is_within};
 use crate::packet::PacketIn;
-use burnet_sdk::calls::Heard;
 use abi::event::{self, kind};
 use abi::{Event, Frame, Malformed};
+use burnet_sdk::calls::Heard;
 use flow::Match;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
