@@ -5,15 +5,52 @@
 use config::LogLevel;
 use operator::visible::Visible;
 use std::io::IsTerminal;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts the log of this process. `$BURNET_LOG` (in tracing's filter syntax, `southbound=trace`) goes before the configured level.
+/// The environment variable that overrides the configured level.
+const VARIABLE: &str = "BURNET_LOG";
+
+/// Starts the log of this process. `$BURNET_LOG` overrides the configured level: a level, or levels by target (`info,southbound=trace`).
 /// Called again, it does nothing.
 pub fn start(level: LogLevel) {
-    let filter = EnvFilter::try_from_env("BURNET_LOG").unwrap_or_else(|_| EnvFilter::new(level.as_str()));
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let filter = filter(std::env::var(VARIABLE).ok().as_deref(), level);
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(|| Visible(std::io::stderr()))
-        .with_ansi(std::io::stderr().is_terminal())
-        .try_init();
+        .with_ansi(std::io::stderr().is_terminal());
+    let _ = tracing_subscriber::registry().with(lines).with(filter).try_init();
+}
+
+/// What is logged. A variable that cannot be read counts as none.
+fn filter(variable: Option<&str>, level: LogLevel) -> Targets {
+    let asked = variable.filter(|text| !text.trim().is_empty()).and_then(|text| text.parse().ok());
+    asked.unwrap_or_else(|| level.as_str().parse().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    fn check(variable: Option<&str>, target: &str, level: Level, expected: bool) {
+        let filter = filter(variable, LogLevel::Info);
+        assert_eq!(filter.would_enable(target, &level), expected, "{variable:?}: {target} {level}");
+    }
+
+    #[test]
+    fn a_variable_that_cannot_be_read_leaves_the_configured_level() {
+        for variable in [None, Some(""), Some("southbound=loud"), Some("a=b=c")] {
+            check(variable, "southbound", Level::INFO, true);
+            check(variable, "southbound", Level::DEBUG, false);
+        }
+    }
+
+    #[test]
+    fn levels_hold_for_all_or_by_target() {
+        check(Some("warn"), "kernel", Level::INFO, false);
+        check(Some("info,southbound=trace"), "southbound::session", Level::TRACE, true);
+        check(Some("info,southbound=trace"), "node", Level::DEBUG, false);
+        check(Some("southbound=trace"), "node", Level::ERROR, false);
+    }
 }
