@@ -17,6 +17,7 @@ mod prose;
 mod python;
 mod rules;
 mod sentences;
+mod site;
 mod size;
 mod stage;
 mod suite;
@@ -32,7 +33,7 @@ struct Chore {
     run: fn(&[String]) -> Result<ExitCode, String>,
 }
 
-const CHORES: [Chore; 10] = [
+const CHORES: [Chore; 11] = [
     Chore {
         name: "test",
         about: "run every check and test; --quick leaves out the slow ones",
@@ -52,6 +53,11 @@ const CHORES: [Chore; 10] = [
         name: "pictures",
         about: "draw the pictures of the docs from their sources in docs/pictures",
         run: pictures::run,
+    },
+    Chore {
+        name: "site",
+        about: "build the pages into a searchable site; installs mdBook when it is missing",
+        run: site::run,
     },
     Chore {
         name: "sentences",
@@ -131,6 +137,7 @@ mod tests {
         };
         check("test", "--fast");
         check("rules", "all");
+        check("site", "--fast");
         check("pictures", "--fast");
         check("sentences", "--fast");
         check("wheel", "--fast");

@@ -1,5 +1,6 @@
-//! What the prose claims and the tree can confirm: that a link leads somewhere, and that a name in a code span is
-//! defined where it says.
+//! Checks the claims of pages that the tree can confirm.
+//!
+//! A link's target exists. A name in a code span is defined in its crate. A quoted part of a file is in that file.
 //!
 //! ```text
 //! pages, members' sources ──→ violations() ──→ sentences that name the page and what is not there
@@ -7,7 +8,7 @@
 //!
 //! In: plain data. Out: one sentence for each claim that does not hold. It never judges the prose.
 
-use crate::tree::{Member, Workspace};
+use crate::tree::{Member, Page, Workspace};
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
@@ -26,6 +27,28 @@ pub fn violations(workspace: &Workspace, exists: impl Fn(&Path) -> bool) -> Vec<
         for span in spans(&prose) {
             if let Some(missing) = missing_name(span, &workspace.members) {
                 found.push(format!("{}: `{span}`: there is no {missing}", page.path));
+            }
+        }
+    }
+    found
+}
+
+/// The mark above a block of code that is a part of a file: `<!-- from PATH -->`.
+const FROM: &str = "<!-- from ";
+
+/// Each block that is marked as a part of a file and is not in that file.
+pub fn stale_quotes(pages: &[Page], read: impl Fn(&str) -> Result<String, String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for page in pages {
+        for marked in page.text.split(FROM).skip(1) {
+            let (path, rest) = marked.split_once(" -->").unwrap_or((marked, ""));
+            let quoted = rest.trim_start().strip_prefix("```").and_then(|block| {
+                let (_, code) = block.split_once('\n')?;
+                code.split("```").next()
+            });
+            let is_there = |code: &str| read(path).is_ok_and(|text| text.contains(code));
+            if !quoted.is_some_and(is_there) {
+                found.push(format!("{}: the block behind `{FROM}{path} -->` is not in that file", page.path));
             }
         }
     }
@@ -101,7 +124,7 @@ fn definitions(member: &Member) -> HashSet<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{Page, SourceFile};
+    use crate::tree::SourceFile;
 
     const SOURCE: &str = "//! Decides.\npub struct Kernel;\nimpl Kernel {\n    pub fn on_event(&mut self) {}\n}\n\
                           pub enum Verdict {\n    Refused(u8),\n}\n";
@@ -121,6 +144,21 @@ mod tests {
         check("[a](gone.md)", "docs/page.md: its link to gone.md leads nowhere");
         check("[a](../docs/gone.md#part)", "docs/page.md: its link to ../docs/gone.md leads nowhere");
         check("[a](../README.md) [b](glossary.md#words) [c](#here) [d](https://example.org/x)", "");
+    }
+
+    #[test]
+    fn a_quote_that_is_not_in_its_file_is_named() {
+        let found = |code: &str, path: &str| {
+            let text = format!("Text.\n\n<!-- from {path} -->\n```rust\n{code}\n```\n");
+            let page = Page { path: "x.md".to_owned(), text };
+            let read =
+                |path: &str| if path == "a.rs" { Ok(SOURCE.to_owned()) } else { Err("gone".to_owned()) };
+            stale_quotes(&[page], read)
+        };
+        assert_eq!(found("pub struct Kernel;\nimpl Kernel {", "a.rs"), Vec::<String>::new());
+        let said = "x.md: the block behind `<!-- from a.rs -->` is not in that file";
+        assert_eq!(found("pub struct Kernle;", "a.rs"), [said]);
+        assert_eq!(found("pub struct Kernel;", "b.rs").len(), 1);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 use crate::pages;
 use crate::pictures;
 use crate::prose;
+use crate::site;
 use crate::tree::{self, Member, SourceFile, Workspace};
 use std::process::ExitCode;
 
@@ -148,6 +149,8 @@ pub fn breaches() -> Result<Vec<String>, String> {
     let workspace = tree::read()?;
     let mut found = violations(&workspace);
     found.extend(pages::violations(&workspace, |path| tree::root().join(path).exists()));
+    found.extend(pages::stale_quotes(&workspace.pages, |path| tree::read_text(&tree::root().join(path))));
+    found.extend(site::violations(&workspace.pages, workspace.page(site::SUMMARY)));
     found.extend(pictures::violations()?);
     let exceptions = tree::read_text(&tree::root().join(PROSE_EXCEPTIONS))?;
     found.extend(prose::violations(&workspace, &exceptions));

@@ -127,7 +127,7 @@ fn is_output(folder: &Path) -> bool {
 }
 
 /// Collects the files below `folder` whose names end in `.extension`, going into folders that `enter` accepts.
-fn files_below(
+pub fn files_below(
     folder: &Path,
     extension: &str,
     enter: impl Fn(&Path) -> bool + Copy,

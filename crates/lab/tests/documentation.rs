@@ -33,11 +33,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PORT: &str = "6653";
 
 /// The programs that a page may name besides `burnet`; of `cargo xtask` the chores are looked up.
-const PROGRAMS: [&str; 14] = [
+const PROGRAMS: [&str; 15] = [
     ".",
     "apt",
     "cargo",
     "cd",
+    "cp",
     "curl",
     "export",
     "mn",
@@ -406,6 +407,26 @@ fn the_page_of_packages_works_as_it_is_typed() {
 }
 
 #[test]
+fn the_guide_to_a_first_network_works_as_it_is_typed() {
+    let page = checkout().join("docs/guide/first-network.md");
+    assert_eq!(Reader::new("first-network", &page).follows(&page), 6);
+}
+
+#[test]
+fn the_guide_to_packages_works_as_it_is_typed() {
+    let page = checkout().join("docs/guide/packages-and-grants.md");
+    let mut reader = Reader::new("grants", &page);
+    write_app(&reader.here().join("my-app"), "my-app", "1.0.0");
+    assert_eq!(reader.follows(&page), 4);
+}
+
+#[test]
+fn the_guide_to_operating_a_node_works_as_it_is_typed() {
+    let page = checkout().join("docs/guide/operating.md");
+    assert_eq!(Reader::new("operating", &page).follows(&page), 1);
+}
+
+#[test]
 fn the_examples_work_as_they_are_typed() {
     for example in ["host-move", "link-failure", "shared-bottleneck"] {
         let page = checkout().join("examples").join(example).join("README.md");
@@ -421,6 +442,9 @@ fn each_page_with_something_to_run_is_followed_by_a_test() {
     pages.dedup();
     let followed = [
         "README.md",
+        "docs/guide/first-network.md",
+        "docs/guide/operating.md",
+        "docs/guide/packages-and-grants.md",
         "docs/reference/package.md",
         "examples/host-move/README.md",
         "examples/link-failure/README.md",

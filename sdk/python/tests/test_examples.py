@@ -6,6 +6,7 @@ from pathlib import Path
 
 import burnet
 import pytest
+from block_host import BlockHost
 from burnet.testing import Trial
 from firewall import Firewall
 from frames import ethernet
@@ -81,3 +82,14 @@ def test_an_app_that_no_node_started_says_so_and_ends_with_code_1() -> None:
     assert ended.returncode == 1
     assert "not started by a Burnet node" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_the_guides_app_blocks_its_host_in_each_switch() -> None:
+    rule = (
+        "add-rule of:0000000000000007 priority=20000 "
+        "match=[eth_type=0x800,ipv4_src=0xa000004] actions=[]"
+    )
+    assert Trial(BlockHost, {"address": "10.0.0.4"}).switch_up(7, [1, 2]) == [rule]
+    for settings in [{}, {"address": "ten"}]:
+        with pytest.raises(burnet.Refused):
+            Trial(BlockHost, settings)
