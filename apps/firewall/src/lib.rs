@@ -7,11 +7,13 @@
 //! What no rule of it matches is other apps' to forward. It hears no packets, and its rules stay in the switches while it is
 //! down: a firewall that crashes goes on blocking.
 
+use burnet_sdk::AppTable;
 use burnet_sdk::flow::Match;
 use burnet_sdk::flow::canonical::write_match;
 use burnet_sdk::flow::text::parse_match;
 use burnet_sdk::{App, Commands, DatapathId, Interests, Level, Outcome, Receipt, Settings, SwitchUp};
 use serde::Deserialize;
+use std::process::ExitCode;
 
 /// What the operator may set under `[app.firewall.settings]`.
 #[derive(Clone, Debug, Deserialize)]
@@ -37,6 +39,14 @@ pub const RULES_MAX: usize = 1000;
 pub struct Firewall {
     blocked: Vec<Match>,
     priority: u16,
+}
+
+/// The app's table, for the kernel process of a node that has it built in. It is here and not there so that its code is built as the app's is.
+pub static TABLE: AppTable = burnet_sdk::table::<Firewall>();
+
+/// Serves a zone until that ends, for a node that has the app built in.
+pub fn run() -> ExitCode {
+    burnet_sdk::run::<Firewall>()
 }
 
 impl App for Firewall {

@@ -6,10 +6,19 @@
 //!
 //! The smallest app that makes a network work, and the slowest way to do it: every packet comes up. It remembers nothing.
 
-use burnet_sdk::{App, Commands, Interests, PacketIn, PortNo, Settings};
+use burnet_sdk::{App, AppTable, Commands, Interests, PacketIn, PortNo, Settings};
+use std::process::ExitCode;
 
 /// The hub. It takes no settings.
 pub struct Hub;
+
+/// The app's table, for the kernel process of a node that has it built in. It is here and not there so that its code is built as the app's is.
+pub static TABLE: AppTable = burnet_sdk::table::<Hub>();
+
+/// Serves a zone until that ends, for a node that has the app built in.
+pub fn run() -> ExitCode {
+    burnet_sdk::run::<Hub>()
+}
 
 impl App for Hub {
     fn new(settings: &Settings) -> Result<Self, String> {

@@ -13,11 +13,12 @@
 mod table;
 
 use burnet_sdk::{
-    App, Commands, DatapathId, Field, Interests, MOST_AHEAD, MacAddr, PacketIn, PortNo, PortStatus, Settings,
-    SwitchUp,
+    App, AppTable, Commands, DatapathId, Field, Interests, MOST_AHEAD, MacAddr, PacketIn, PortNo, PortStatus,
+    Settings, SwitchUp,
 };
 use foldhash::{HashMap, HashMapExt};
 use serde::Deserialize;
+use std::process::ExitCode;
 use table::AddressTable;
 
 /// What the operator may set under `[app.learning-switch.settings]`.
@@ -83,6 +84,14 @@ const LINK_LOCAL_PREFIX: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
 
 /// EtherType of LLDP: probes of discovery, not traffic.
 const LLDP: u16 = 0x88cc;
+
+/// The app's table, for the kernel process of a node that has it built in. It is here and not there so that its code is built as the app's is.
+pub static TABLE: AppTable = burnet_sdk::table::<LearningSwitch>();
+
+/// Serves a zone until that ends, for a node that has the app built in.
+pub fn run() -> ExitCode {
+    burnet_sdk::run::<LearningSwitch>()
+}
 
 impl App for LearningSwitch {
     fn new(settings: &Settings) -> Result<Self, String> {

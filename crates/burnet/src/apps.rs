@@ -14,25 +14,25 @@ use zone::trusted::{TrustedApp, TrustedCode};
 /// An app within the binary.
 struct BuiltIn {
     about: BuiltInApp,
-    table: AppTable,
+    table: &'static AppTable,
     run: fn() -> ExitCode,
 }
 
 const BUILT_IN: [BuiltIn; 3] = [
     BuiltIn {
         about: app("firewall", include_str!("../../../apps/firewall/app.toml")),
-        table: burnet_sdk::table::<firewall::Firewall>(),
-        run: burnet_sdk::run::<firewall::Firewall>,
+        table: &firewall::TABLE,
+        run: firewall::run,
     },
     BuiltIn {
         about: app("hub", include_str!("../../../apps/hub/app.toml")),
-        table: burnet_sdk::table::<hub::Hub>(),
-        run: burnet_sdk::run::<hub::Hub>,
+        table: &hub::TABLE,
+        run: hub::run,
     },
     BuiltIn {
         about: app("learning-switch", include_str!("../../../apps/learning-switch/app.toml")),
-        table: burnet_sdk::table::<learning_switch::LearningSwitch>(),
-        run: burnet_sdk::run::<learning_switch::LearningSwitch>,
+        table: &learning_switch::TABLE,
+        run: learning_switch::run,
     },
 ];
 
@@ -73,7 +73,7 @@ fn built_in(name: &str) -> Result<&'static BuiltIn, String> {
 /// The code of an app that is to run in the kernel's process.
 pub fn trusted_code(source: &AppSource) -> Result<TrustedCode, String> {
     match source {
-        AppSource::BuiltIn(name) => Ok(TrustedCode::built_in(built_in(name)?.table)),
+        AppSource::BuiltIn(name) => Ok(TrustedCode::built_in(*built_in(name)?.table)),
         AppSource::SharedObject(path) => TrustedCode::load(path).map_err(|fault| fault.to_string()),
         AppSource::Executable(path) | AppSource::Python(path) => {
             Err(format!("{} is a program of its own and cannot run trusted", path.display()))

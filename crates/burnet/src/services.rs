@@ -48,10 +48,10 @@ pub const STORE: &str = store_contract::SERVICE;
 
 /// All of them.
 static SERVICES: [Service; 4] = [
-    Service { name: AUDIT, run: burnet_sdk::run::<audit::Audit>, need: needs_audit },
-    Service { name: "resource", run: burnet_sdk::run::<resource::Resource>, need: needs_resource },
-    Service { name: "security", run: burnet_sdk::run::<security::Security>, need: needs_security },
-    Service { name: STORE, run: burnet_sdk::run::<store::Store>, need: needs_store },
+    Service { name: AUDIT, run: audit::run, need: needs_audit },
+    Service { name: "resource", run: resource::run, need: needs_resource },
+    Service { name: "security", run: security::run, need: needs_security },
+    Service { name: STORE, run: store::run, need: needs_store },
 ];
 
 /// Whoever runs apps watches what they take.

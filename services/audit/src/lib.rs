@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use burnet_sdk::{App, Commands, Interests, Level, Settings};
+use std::process::ExitCode;
 
 use crate::log::{Bounds, Log};
 use crate::record::Record;
@@ -45,6 +46,11 @@ pub struct Audit {
     kept: u64,
     /// The operator was told that something cannot be kept.
     complained: bool,
+}
+
+/// Serves a zone until that ends. It is here and not in the node so that its code is built as the service's is.
+pub fn run() -> ExitCode {
+    burnet_sdk::run::<Audit>()
 }
 
 impl App for Audit {

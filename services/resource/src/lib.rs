@@ -10,6 +10,7 @@
 
 use burnet_sdk::judge::{Judges, Observation, Ruling};
 use burnet_sdk::{App, Commands, Interests, Level, Observed, Settings};
+use std::process::ExitCode;
 
 /// The service.
 #[derive(Debug, Default)]
@@ -17,6 +18,11 @@ pub struct Resource {
     judges: Judges,
     /// The operator was told that something cannot be read.
     complained: bool,
+}
+
+/// Serves a zone until that ends. It is here and not in the node so that its code is built as the service's is.
+pub fn run() -> ExitCode {
+    burnet_sdk::run::<Resource>()
 }
 
 impl App for Resource {

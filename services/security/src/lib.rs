@@ -14,6 +14,7 @@ use package::Digest;
 use package::state::Looks;
 use package::vouch::{Look, Question, judge};
 use std::path::Path;
+use std::process::ExitCode;
 
 /// The service.
 #[derive(Debug, Default)]
@@ -25,6 +26,11 @@ pub struct Security {
 
 /// The round of the word that it is there.
 const HERE: u64 = 0;
+
+/// Serves a zone until that ends. It is here and not in the node so that its code is built as the service's is.
+pub fn run() -> ExitCode {
+    burnet_sdk::run::<Security>()
+}
 
 impl App for Security {
     fn new(_: &Settings) -> Result<Self, String> {

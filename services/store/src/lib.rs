@@ -14,6 +14,7 @@ pub mod shelf;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use burnet_sdk::store::{Ask, Grant, Op, status};
 use burnet_sdk::{App, Caller, Commands, Interests, Level, Query, Settings, Ticket};
@@ -67,6 +68,11 @@ pub struct Store {
     complained: bool,
     /// What callers were granted, as last read: one for each app that asks.
     grants: BTreeMap<u32, (Vec<u8>, Grant)>,
+}
+
+/// Serves a zone until that ends. It is here and not in the node so that its code is built as the service's is.
+pub fn run() -> ExitCode {
+    burnet_sdk::run::<Store>()
 }
 
 impl App for Store {
