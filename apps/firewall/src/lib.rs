@@ -1,11 +1,11 @@
-//! The firewall: drops what the operator names, in every switch.
+//! The firewall: drops the packets that the operator lists, in every switch.
 //!
 //! ```text
 //!   settings ──> matches;   switch up ──> a rule for each match, of a high priority and without an action, in table 0
 //! ```
 //!
-//! What no rule of it matches is other apps' to forward. It hears no packets, and its rules stay in the switches while it is
-//! down: a firewall that crashes goes on blocking.
+//! It leaves all other packets to other apps. It receives no packet-ins. Its rules stay in the switches while it is
+//! down, so a firewall that crashes still blocks.
 
 use burnet_sdk::AppTable;
 use burnet_sdk::flow::Match;
@@ -19,23 +19,24 @@ use std::process::ExitCode;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct FirewallSettings {
-    /// What is dropped: matches as `ovs-ofctl` writes them.
+    /// The matches whose packets are dropped, in the syntax of `ovs-ofctl`.
     block: Vec<String>,
-    /// Its rules' priority; other apps' should be lower.
+    /// The priority of its rules. Other apps should use lower ones.
     priority: u16,
 }
 
 impl Default for FirewallSettings {
-    /// Far above what forwarding apps use, and not the highest there is, so that an operator has room above it.
+    /// Far above what forwarding apps use, but not the highest priority, so that an operator has room above it.
     fn default() -> Self {
         FirewallSettings { block: Vec::new(), priority: 60_000 }
     }
 }
 
-/// Rules of one firewall. More are refused when it starts: switches' tables are small, and each switch gets them all.
+/// The most rules of one firewall. With more it refuses to start: flow tables are small, and each switch gets all
+/// rules.
 pub const RULES_MAX: usize = 1000;
 
-/// The app.
+/// The firewall.
 pub struct Firewall {
     blocked: Vec<Match>,
     priority: u16,

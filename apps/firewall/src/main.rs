@@ -1,3 +1,3 @@
-//! The firewall in a process of its own.
+//! Runs the firewall in a process of its own.
 
 burnet_sdk::main!(firewall::Firewall);

@@ -1,10 +1,11 @@
-//! The hub: sends each packet out of every other port, and puts no rule into any switch.
+//! The hub: sends each packet out of all other ports. It installs no rule in any switch.
 //!
 //! ```text
 //!   packet-in ──> packet-out to FLOOD
 //! ```
 //!
-//! The smallest app that makes a network work, and the slowest way to do it: every packet comes up. It remembers nothing.
+//! The smallest app that makes a network work, and the slowest: the switches send every packet to the controller. It
+//! keeps no state.
 
 use burnet_sdk::{App, AppTable, Commands, Interests, PacketIn, PortNo, Settings};
 use std::process::ExitCode;

@@ -1,3 +1,3 @@
-//! The hub in a process of its own.
+//! Runs the hub in a process of its own.
 
 burnet_sdk::main!(hub::Hub);

@@ -1,5 +1,5 @@
-//! The learning switch: learns which port each Ethernet address is behind, and puts rules into the switch so that what it has
-//! learned does not come up again.
+//! The learning switch: learns which port each Ethernet address is behind, and installs a rule for each pair of
+//! addresses that it knows. The switch then forwards their packets itself.
 //!
 //! ```text
 //!   packet-in ──> learn the source's port
@@ -7,8 +7,9 @@
 //!                 destination unknown ──> the packet out of every other port
 //! ```
 //!
-//! A rule names the port by which the packet came and its source, so that a host that moves to another port is heard of
-//! again. Each switch is on its own: a loop in the network is not this app's to break, and floods would circle in it.
+//! A rule matches the ingress port and the source address. If a host moves to another port, its packets no longer
+//! match the rule, and the app learns the new port. Each switch is handled by itself. The app does not break loops,
+//! so in a network with loops its floods circulate.
 
 mod table;
 
@@ -25,24 +26,25 @@ use table::AddressTable;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LearningSwitchSettings {
-    /// A rule goes after so many seconds without a packet; 0: never.
+    /// Idle time-out of its rules in seconds; 0: none.
     pub idle_timeout_s: u16,
-    /// A rule goes after so many seconds; 0: never.
+    /// Hard time-out of its rules in seconds; 0: none.
     pub hard_timeout_s: u16,
-    /// Its rules' priority.
+    /// The priority of its rules.
     pub priority: u16,
-    /// Addresses remembered for each switch.
+    /// The most addresses that it remembers for each switch.
     pub max_addresses: usize,
-    /// An address that was not seen for so long is forgotten.
+    /// It forgets an address that it has not seen for so many seconds.
     pub forget_after_s: u64,
-    /// When a link comes or goes, everything is forgotten on all switches and learned anew, as bridges do when their spanning tree
-    /// changes. For networks with loops, where hosts are then found by another way; in a tree it would only cost floods.
+    /// If true, it forgets everything on all switches when a link goes up or down, as a bridge does when its spanning
+    /// tree changes. This is for networks with loops, where hosts are then reached by another path. In a tree it
+    /// would only cause floods.
     pub forget_on_link_change: bool,
 }
 
 impl Default for LearningSwitchSettings {
-    /// A minute idle and ten in all, as learning switches have long had it; 100,000 addresses are more than a large
-    /// layer-2 network has and take about 4 MiB.
+    /// The usual time-outs of learning switches: a minute idle and ten minutes in all. 100,000 addresses are more
+    /// than a large layer-2 network has, and take about 4 MiB.
     fn default() -> Self {
         LearningSwitchSettings {
             idle_timeout_s: 60,
@@ -55,34 +57,35 @@ impl Default for LearningSwitchSettings {
     }
 }
 
-/// The app.
+/// The learning switch.
 pub struct LearningSwitch {
     settings: LearningSwitchSettings,
     switches: HashMap<DatapathId, AddressTable>,
     now_ms: u64,
     change: LinkChange,
-    /// Whether what is known of some switch is so much that looking it up waits for memory.
+    /// Whether some switch has so many addresses that a look-up waits for memory.
     is_large: bool,
 }
 
-/// Whether what was learned may be wrong because links have changed.
+/// Whether links have changed, so that learned ports may be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinkChange {
-    /// No.
+    /// No link has changed.
     None,
-    /// No more than what was learned since everything was forgotten.
+    /// A link has changed, and everything was forgotten. Only what was learned since then may be wrong.
     Forgotten,
-    /// Links have changed since then.
+    /// Links have changed again after everything was forgotten.
     Again,
 }
 
-/// Bytes of an Ethernet header; a packet that is shorter is nobody's.
+/// The length of an Ethernet header in bytes. Shorter packets are ignored.
 const ETHERNET_LEN: usize = 14;
 
-/// Frames to these addresses (01:80:c2:00:00:00 to 0f, IEEE 802.1Q table 8-1) are for the neighbour and never forwarded.
+/// Frames to these addresses (01:80:c2:00:00:00 to 0f, IEEE 802.1Q table 8-1) are for the neighbour. A bridge never
+/// forwards them.
 const LINK_LOCAL_PREFIX: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
 
-/// EtherType of LLDP: probes of discovery, not traffic.
+/// EtherType of LLDP: probes of link discovery, which are not traffic.
 const LLDP: u16 = 0x88cc;
 
 /// The app's table, for the kernel process of a node that has it built in. It is here and not there so that its code is built as the app's is.
@@ -104,7 +107,7 @@ impl App for LearningSwitch {
         })
     }
 
-    /// Forgetting on all switches takes knowing of all.
+    /// Forgetting on all switches needs an app that sees all of them.
     fn serves_switches_apart(settings: &Settings) -> bool {
         settings.read::<LearningSwitchSettings>().is_ok_and(|settings| !settings.forget_on_link_change)
     }
@@ -140,7 +143,7 @@ impl App for LearningSwitch {
             self.is_large |= table.is_large();
         }
         match table.port_of(destination) {
-            // It has reached its segment by itself; sending it back would only double it.
+            // The destination is on the segment that the packet came from. Sending it back would only duplicate it.
             Some(port) if port == packet.in_port => {}
             Some(port) => forward(&self.settings, packet, source, destination, port, out),
             None => out.packet_out(packet.datapath).packet(packet).output(PortNo::FLOOD).send(),
@@ -155,7 +158,8 @@ impl App for LearningSwitch {
         for of_one_switch in packets.chunk_by(|one, next| one.datapath == next.datapath) {
             let table = of_one_switch.first().and_then(|packet| self.switches.get(&packet.datapath));
             let Some(table) = table else { continue };
-            // First all addresses, then all look-ups: the fewer instructions are between two of them, the more of them wait together.
+            // First all addresses, then all look-ups. With few instructions between two look-ups, the processor waits
+            // for several of them at once.
             let mut addresses = [None; MOST_AHEAD];
             let packets = of_one_switch.iter().filter_map(|packet| forwardable(packet.data));
             addresses.iter_mut().zip(packets).for_each(|(address, both)| *address = Some(both));
@@ -178,8 +182,8 @@ impl App for LearningSwitch {
 }
 
 impl LearningSwitch {
-    /// One failure is told by many ports. The first word of it makes everything be forgotten at once, those behind it once more
-    /// at the next tick, so that a port that flaps costs one flood of learning for each tick at most.
+    /// Many ports report one failure. The first report makes the app forget everything at once. Later ones make it
+    /// forget once more at the next tick. So a flapping port costs at most one flood of learning a tick.
     fn on_link_change(&mut self, out: &mut Commands) {
         match self.change {
             LinkChange::None => {
@@ -198,7 +202,7 @@ impl LearningSwitch {
     }
 }
 
-/// Destination and source of a frame that a switch would forward.
+/// Destination and source of a frame, if a switch may forward it.
 fn forwardable(frame: &[u8]) -> Option<(MacAddr, MacAddr)> {
     let header: &[u8; ETHERNET_LEN] = frame.first_chunk()?;
     let [a, b, c, d, e, f, g, h, i, j, k, l, type_high, type_low] = *header;
@@ -208,7 +212,8 @@ fn forwardable(frame: &[u8]) -> Option<(MacAddr, MacAddr)> {
     forwardable.then_some((MacAddr(destination), MacAddr([g, h, i, j, k, l])))
 }
 
-/// Puts in the rule for what was learned, and sends the packet on: through the rule if the switch keeps the packet, by itself if not.
+/// Installs the rule for what was learned, and sends the packet on. If the switch has buffered the packet, the flow
+/// mod releases it; otherwise a packet-out carries it.
 fn forward(
     settings: &LearningSwitchSettings,
     packet: &PacketIn,
@@ -242,7 +247,7 @@ mod tests {
     use abi::event::{PortFacts, PortRecord, write};
     use burnet_sdk::testing::Trial;
 
-    /// A frame from one to another address, given by their last octets.
+    /// A frame between two addresses, which are given by their last octets.
     fn frame(destination: u8, source: u8) -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, destination, 2, 0, 0, 0, 0, source, 0x08, 0x00];
         frame.extend_from_slice(&[0; 46]);
@@ -342,7 +347,7 @@ mod tests {
         assert!(commands[0].ends_with("actions=[output:3]"), "{commands:?}");
     }
 
-    /// A port has gone.
+    /// Reports that a port was removed.
     fn port_gone(app: &mut Trial<LearningSwitch>) -> Vec<String> {
         let facts = PortFacts {
             port_no: PortNo(3),

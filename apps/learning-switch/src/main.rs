@@ -1,3 +1,3 @@
-//! The learning switch in a process of its own.
+//! Runs the learning switch in a process of its own.
 
 burnet_sdk::main!(learning_switch::LearningSwitch);

@@ -1,51 +1,54 @@
-//! Where each address was last seen: the memory of one switch.
+//! The address table of one switch: the port where each address was last seen.
 //!
-//! Never grows beyond its bound: when it is full, a new address takes the place of one that has not been seen for longest among a few
-//! that are looked at. Never knows what is done with what it says.
+//! It never exceeds its bound. When it is full, a new address replaces the oldest of a few sampled entries. It does
+//! not decide how the answers are used.
 
 use burnet_sdk::{MacAddr, PortNo};
 use foldhash::{HashMap, HashMapExt};
 
-/// Where an address was seen, and when. With the address it takes 16 bytes, so that four share a line of the processor's cache: with a
-/// hundred thousand addresses of many switches, what a look-up costs is the line that it waits for.
+/// The port where an address was seen, and when. With the address this takes 16 bytes, so four entries share a cache
+/// line. With a hundred thousand addresses of many switches, a look-up costs the cache line that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     port: PortNo,
-    /// Whole seconds of the clock that only goes forward; they last for 136 years.
+    /// Whole seconds of the monotonic clock. 32 bits last for 136 years.
     at_s: u32,
 }
 
-/// Milliseconds of the clock as [`Seen`] keeps them.
+/// Converts milliseconds of the clock to the seconds that [`Seen`] keeps.
 fn seconds(now_ms: u64) -> u32 {
     u32::try_from(now_ms / 1000).unwrap_or(u32::MAX)
 }
 
-/// The addresses of one switch.
+/// The known addresses of one switch.
 #[derive(Debug)]
 pub struct AddressTable {
-    /// By the address as a number. The hash is seeded by chance, so that nobody can forge addresses that fall together.
+    /// Keyed by the address as a number. The hash has a random seed, so that a host cannot forge addresses that
+    /// collide.
     seen: HashMap<u64, Seen>,
     capacity: usize,
 }
 
-/// More addresses than this, of 16 bytes, do not stay in a core's own cache beside all else.
+/// A table with more addresses than this, of 16 bytes each, does not stay in a core's own cache beside everything
+/// else.
 const LARGE: usize = 8_192;
 
-/// How many entries are looked at for the oldest when the table is full. Looking at all would make a flood of forged addresses
-/// costly; the oldest of a few is old enough.
+/// How many entries are sampled for the oldest one when the table is full. Scanning all of them would make a flood of
+/// forged addresses costly. The oldest of a few is old enough.
 const EVICTION_SAMPLE: usize = 8;
 
 impl AddressTable {
-    /// For at most so many addresses.
+    /// An empty table for at most `capacity` addresses.
     pub fn new(capacity: usize) -> Self {
         AddressTable { seen: HashMap::new(), capacity: capacity.max(1) }
     }
 
-    /// Learns that an address is behind a port.
+    /// Learns that an address is behind a port. If the table is full, it replaces an old entry.
     pub fn learn(&mut self, address: MacAddr, port: PortNo, now_ms: u64) {
         if let Some(seen) = self.seen.get_mut(&address.to_u64()) {
             let now = Seen { port, at_s: seconds(now_ms) };
-            // Most packets say within a second what the last one said. A line that was not written need not go back to memory.
+            // Most packets repeat within a second what the last one said. A cache line that was not written need not
+            // go back to memory.
             if *seen != now {
                 *seen = now;
             }
@@ -57,22 +60,22 @@ impl AddressTable {
         self.seen.insert(address.to_u64(), Seen { port, at_s: seconds(now_ms) });
     }
 
-    /// Behind which port an address was last seen.
+    /// The port where an address was last seen.
     pub fn port_of(&self, address: MacAddr) -> Option<PortNo> {
         self.seen.get(&address.to_u64()).map(|seen| seen.port)
     }
 
-    /// Whether it is so large that look-ups wait for memory.
+    /// Whether the table is so large that look-ups wait for memory.
     pub fn is_large(&self) -> bool {
         self.seen.len() > LARGE
     }
 
-    /// Looks at what is known of an address for nothing but to have it near soon.
+    /// Reads the entry of an address only to bring it into the cache.
     pub fn look_at(&self, address: MacAddr) {
         std::hint::black_box(self.seen.get(&address.to_u64()));
     }
 
-    /// Forgets what was behind a port that is gone.
+    /// Forgets all addresses behind a port that was removed.
     pub fn forget_port(&mut self, port: PortNo) {
         self.seen.retain(|_, seen| seen.port != port);
     }
@@ -82,7 +85,7 @@ impl AddressTable {
         self.seen.clear();
     }
 
-    /// Forgets what was not seen since `since_ms`.
+    /// Forgets every address that was not seen since `since_ms`.
     pub fn forget_unseen(&mut self, since_ms: u64) {
         let since_s = seconds(since_ms);
         self.seen.retain(|_, seen| seen.at_s >= since_s);

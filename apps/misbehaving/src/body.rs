@@ -1,15 +1,15 @@
-//! Harm that the app does to its own process, as a bug would.
+//! Attacks on the app's own process, as a bug would cause them.
 //!
-//! Never touches anything else.
+//! It never touches anything else.
 
 use super::Attack;
 use burnet_sdk::{Commands, DatapathId};
 use rustix::process::{Signal, getpid, kill_process};
 
-/// Receipts that nobody reads: enough to fill a ring and what may wait beside it.
+/// How many receipts stay unread: enough to fill a ring and the queue beside it.
 const UNREAD_RECEIPTS: u64 = 40_000;
 
-/// Does it. Comes back only from what ends later.
+/// Carries out the attack. It returns only for attacks that take effect later.
 pub(crate) fn harm(attack: Attack, out: &mut Commands) {
     match attack {
         Attack::Exit => std::process::exit(7),
@@ -30,14 +30,15 @@ pub(crate) fn harm(attack: Attack, out: &mut Commands) {
     }
 }
 
-/// Whoever does not read stops at the first answer.
+/// An app that does not read stops at the first answer.
 pub(crate) fn on_receipt(attack: Attack) {
     if attack == Attack::StopReading {
         wait_for_ever();
     }
 }
 
-/// Twice: Rust's own handler of SIGSEGV takes the first one for a stack that is full, finds that it is not, and steps aside.
+/// Sends the signal twice. Rust's handler of SIGSEGV takes the first one for a stack overflow, finds that it is not,
+/// and restores the default.
 fn end_by(signal: Signal) {
     let _ = kill_process(getpid(), signal);
     if let Err(error) = kill_process(getpid(), signal) {

@@ -1,4 +1,5 @@
-//! The misbehaving app: does one kind of harm, named in its settings, so that one can see that nobody else is hurt.
+//! The misbehaving app: does one kind of harm, which its settings name, to show that other apps and switches are not
+//! affected.
 //!
 //! ```text
 //!   settings.attack ──first tick──┬─> body     what a bug or a bad day does to the app's own process
@@ -6,9 +7,12 @@
 //!                                 ├─> network  what is commanded of switches and asked of services
 //!                                 └─> tries    a few commands to each switch, each with a receipt
 //! ```
+//! It writes on its own error output that it begins, because it may never return. What it tried goes into the node's
+//! log with the result, one line each: `tried WHAT: denied: WHY`, or `tried WHAT: it worked`.
 //!
-//! That it begins it says on its own error output, so that one that never returns has said it too. What it tried and what came of it goes into the node's log, a line each: `tried WHAT: denied: WHY`, or `tried WHAT: it worked`. Where a
-//! barrier is missing it still does no lasting harm: signals are those that nobody minds, the clock is set to what it says, mounts
+//! It does no lasting harm even if a barrier is missing. Its signals have no effect, it sets the clock to the present
+//! time, its mounts change nothing, and its use of resources is bounded. It never runs without an attack in its
+//! settings.
 //! change nothing, and what it takes is bounded. It never runs without an attack in its settings.
 
 mod body;
@@ -27,7 +31,7 @@ use serde::de::value::StrDeserializer;
 use std::path::PathBuf;
 use tries::Progress;
 
-/// The attacks that there are.
+/// The attacks that do not use [`tries`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "each is named by what it does; `burnet attack` has a sentence on each")]
@@ -78,18 +82,18 @@ pub enum Attack {
     PlantedFileLink,
 }
 
-/// What is to be done: one of the attacks here, or one of [`tries::TRIES`].
+/// The chosen attack: one of [`Attack`], or one of [`tries::TRIES`].
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Harm {
-    /// One of those that have a way of their own.
+    /// An attack with its own code.
     Attack(Attack),
-    /// One that is commands and receipts.
+    /// An attack of commands and receipts.
     Try(&'static tries::Try),
 }
 
 impl Harm {
-    /// The one of this name.
+    /// The attack with this name.
     pub fn find(name: &str) -> Option<Harm> {
         let deserializer: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
         let attack = Attack::deserialize(deserializer).ok().map(Harm::Attack);
@@ -105,54 +109,56 @@ impl TryFrom<String> for Harm {
     }
 }
 
-/// What stands under `[app.misbehaving.settings]`.
+/// The settings under `[app.misbehaving.settings]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MisbehavingSettings {
-    /// What to do.
+    /// The name of the attack.
     pub attack: Harm,
-    /// It begins when the switch with this datapath id comes up, and not at a tick: then all others are known.
+    /// If set, it begins when the switch with this datapath id is up, and not at a tick. Then all other switches are
+    /// known.
     #[serde(default)]
     pub begins_with: Option<u64>,
     /// Files that it must not be able to read, for `read-files`.
     #[serde(default)]
     pub files: Vec<PathBuf>,
-    /// Where something listens, for `connect-out`.
+    /// Addresses on which a server listens, for `connect-out`.
     #[serde(default)]
     pub address: Option<std::net::SocketAddr>,
-    /// Processes that are not its own, for `read-memory`, `ptrace` and `signals`.
+    /// Processes of others, for `read-memory`, `ptrace` and `signals`.
     #[serde(default)]
     pub processes: Vec<i32>,
-    /// A file with the numbers of more of them, which are known only once the node runs: it begins when there is something in it.
+    /// A file with the numbers of more such processes, which are known only once the node runs. The attack begins
+    /// when the file is not empty.
     #[serde(default)]
     pub processes_file: Option<PathBuf>,
-    /// Seconds in which it behaves, before it begins; 0: it begins at its first tick.
+    /// For how many seconds it behaves before it begins; 0: it begins at its first tick.
     #[serde(default)]
     pub quiet_s: u32,
-    /// It does so again at each tick, and not once.
+    /// Whether it repeats the attack at each tick.
     #[serde(default)]
     pub again: bool,
-    /// What is replaced by a link, and by a link to where, for `planted-link` and `planted-file-link`.
+    /// What it replaces by a symbolic link, and the link's target, for `planted-link` and `planted-file-link`.
     #[serde(default)]
     pub plant: Option<[PathBuf; 2]>,
-    /// Between two MiB of `memory-leak`.
+    /// Milliseconds between two MiB of `memory-leak`.
     #[serde(default = "leak_pause_ms")]
     pub leak_pause_ms: u64,
 }
 
-/// A leak that is as fast as most bugs' are slow, so that trials are short.
+/// As fast a leak as the slow leaks of most bugs allow, so that trials are short.
 fn leak_pause_ms() -> u64 {
     1
 }
 
-/// The app.
+/// The misbehaving app.
 pub struct Misbehaving {
     settings: MisbehavingSettings,
     switches: Vec<DatapathId>,
     ticks: u32,
     refused: u64,
     programmed: u64,
-    /// How far a try has come.
+    /// The progress of a try.
     progress: Option<Progress>,
 }
 
@@ -175,7 +181,7 @@ impl App for Misbehaving {
         }
     }
 
-    /// Whoever may hear nothing has no tick either.
+    /// An app that may receive nothing has no tick either.
     fn on_start(&mut self, out: &mut Commands) {
         if self.settings.is(Attack::Uninvited) {
             self.switches = (1..=3).map(DatapathId).collect();
@@ -197,7 +203,7 @@ impl App for Misbehaving {
     }
 
     fn on_tick(&mut self, _: u64, out: &mut Commands) {
-        // By the first tick the switches that were there are known.
+        // By the first tick the switches that were already connected are known.
         if !self.knows_its_processes() {
             return;
         }
@@ -213,7 +219,7 @@ impl App for Misbehaving {
         }
     }
 
-    /// Of its questions, as the receipt of a command: an answer says that it came through.
+    /// Counts a query as the receipt of a command: an answer means that the query was accepted.
     fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
         self.came(reply.status != 0, out);
     }
@@ -236,7 +242,7 @@ impl MisbehavingSettings {
 }
 
 impl Misbehaving {
-    /// A question was answered or refused.
+    /// Takes the answer to a query, or its refusal.
     fn came(&mut self, refused: bool, out: &mut Commands) {
         self.on_outcome(if refused { Outcome::Refused } else { Outcome::Programmed }, out);
     }
@@ -268,7 +274,7 @@ impl Misbehaving {
         }
     }
 
-    /// Takes the processes from their file, if there is one, as soon as they are in it.
+    /// Reads the process numbers from their file, if one is set, as soon as it has any.
     fn knows_its_processes(&mut self) -> bool {
         let Some(path) = &self.settings.processes_file else { return true };
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -323,7 +329,7 @@ impl Misbehaving {
     }
 }
 
-/// Says what came of a try.
+/// Logs the result of a try.
 fn report<E: std::fmt::Display>(out: &mut Commands, what: &str, came: Result<(), E>) {
     let text = match came {
         Ok(()) => format!("tried {what}: it worked"),
@@ -332,7 +338,7 @@ fn report<E: std::fmt::Display>(out: &mut Commands, what: &str, came: Result<(),
     out.log(Level::Warning, &text);
 }
 
-/// Where packets of the attacks go: a port that no small switch has.
+/// A port to which attacks send packets. No small switch has it.
 const NOWHERE: PortNo = PortNo(0xfeed);
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! What is taken from the machine, and what is tried of the system.
+//! Attacks on the machine's resources, and forbidden system calls.
 //!
-//! Each try is bounded, and harmless where nothing stops it: see the crate's head. Never retries.
+//! Each attack is bounded, and harmless if no barrier stops it: see the head of the crate. It never retries.
 
 use super::{Attack, MisbehavingSettings, report};
 use burnet_sdk::Commands;
@@ -11,22 +11,22 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-/// What a leak takes at once, and how often at most: 2 GiB, more than any limit of the trials.
+/// The size of one allocation of a leak, and the most allocations: 2 GiB in all, more than any limit of the trials.
 const LEAK_BYTES: usize = 1 << 20;
 const LEAKS_MAX: usize = 2048;
 
-/// Descriptors, threads and processes that are tried at most.
+/// The most descriptors, threads and processes that it tries to get.
 const DESCRIPTORS_MAX: usize = 4096;
 const THREADS_MAX: usize = 1024;
 const PROCESSES_MAX: usize = 64;
 
-/// What is written to a file at most.
+/// The most bytes that it writes to a file.
 const FILE_BYTES_MAX: usize = 256 << 20;
 
-/// Lines of a flood of lines.
+/// The number of lines in a flood of lines.
 const LINES: u32 = 200_000;
 
-/// Where a file might be written by somebody who was granted nothing.
+/// Folders in which an app without any grant might be able to write a file.
 const WRITABLE: [&str; 7] = ["", "/tmp", "/var/tmp", "/dev/shm", "/run", "/etc", "/root"];
 
 pub(crate) fn attack(attack: Attack, settings: &MisbehavingSettings, out: &mut Commands) {
@@ -64,11 +64,12 @@ fn fork_bomb() -> io::Result<()> {
     children.iter_mut().try_for_each(|child| child.kill())
 }
 
-/// Ends in one of two ways: an allocation fails and the process aborts, or the machine's limit kills it.
+/// This ends in one of two ways: an allocation fails and the process aborts, or the kernel kills it at the machine's
+/// limit.
 fn leak(pause_ms: u64) {
     let mut taken = Vec::new();
     for _ in 0..LEAKS_MAX {
-        // Written to, so that it is there and not only promised.
+        // Written to, so that the memory is really allocated and not only reserved.
         taken.push(vec![0xa5u8; LEAK_BYTES]);
         std::thread::sleep(Duration::from_millis(pause_ms));
     }
@@ -127,13 +128,13 @@ fn ptrace(settings: &MisbehavingSettings, out: &mut Commands) {
         let attached = nix::sys::ptrace::attach(pid);
         report(out, &format!("to trace process {process}"), attached);
         if attached.is_ok() {
-            // If it cannot be let go of now, it is when this process ends.
+            // If it cannot be released now, it is released when this process ends.
             let _ = nix::sys::ptrace::detach(pid, None);
         }
     }
 }
 
-/// SIGCONT does nothing to a process that runs, and whoever may send it may send any.
+/// SIGCONT has no effect on a process that runs. A process that may send it may send any signal.
 fn signals(settings: &MisbehavingSettings, out: &mut Commands) {
     for process in &settings.processes {
         let Some(pid) = Pid::from_raw(*process) else { continue };
@@ -167,13 +168,13 @@ fn connect_out(settings: &MisbehavingSettings, out: &mut Commands) {
     );
 }
 
-/// Makes the mounts of the root private: where it is allowed, nothing is mounted and nothing changes for files.
+/// Makes the mounts of the root private. Where this is allowed, it mounts nothing and changes no file.
 fn mount(out: &mut Commands) {
     use rustix::mount::{MountPropagationFlags, mount_change};
     report(out, "to change mounts", mount_change("/", MountPropagationFlags::PRIVATE));
 }
 
-/// A module of no bytes: a kernel that would load one says that this is none (ENOEXEC).
+/// Loads a kernel module of no bytes. A kernel that would load modules answers that this is not one (ENOEXEC).
 fn load_module(out: &mut Commands) {
     let loaded = match rustix::system::init_module(&[], c"") {
         Err(rustix::io::Errno::NOEXEC) => Ok(()),
@@ -182,7 +183,7 @@ fn load_module(out: &mut Commands) {
     report(out, "to load a module", loaded);
 }
 
-/// Puts a link in the place of a file or folder; what was there stays beside it.
+/// Replaces a file or folder by a symbolic link. The original stays beside it under another name.
 fn plant_link(settings: &MisbehavingSettings, out: &mut Commands) {
     let Some([place, target]) = &settings.plant else { return };
     let planted = std::fs::rename(place, place.with_extension("was"))
@@ -194,7 +195,7 @@ fn plant_link(settings: &MisbehavingSettings, out: &mut Commands) {
     out.log(burnet_sdk::Level::Warning, &text);
 }
 
-/// Sets the clock to what it says.
+/// Sets the clock to its present time.
 fn set_time(out: &mut Commands) {
     use rustix::time::{ClockId, clock_gettime, clock_settime};
     let now = clock_gettime(ClockId::Realtime);

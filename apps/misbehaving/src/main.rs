@@ -1,3 +1,3 @@
-//! The misbehaving app in a process of its own.
+//! Runs the misbehaving app in a process of its own.
 
 burnet_sdk::main!(misbehaving::Misbehaving);

@@ -1,37 +1,38 @@
-//! Frames that the attacker sends, and what a frame that came out of a switch says: whether it is the attacker's, and whether the attacker may send it.
+//! Frames that the attacker sends, and how to recognise them where they leave a switch: whether a frame is the
+//! attacker's, and whether the attacker may send it.
 //!
-//! The cases of `burnet attack` grant frames with [`OWN_ADDRESS`], and questions of ARP. Never sends one.
+//! The cases of `burnet attack` grant frames with [`OWN_ADDRESS`], and ARP requests. This file never sends a frame.
 
-/// What a frame of the attacker's is, seen where it came out.
+/// The kind of an attacker's frame that left a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// One that it may send.
+    /// A frame that it may send.
     Within,
-    /// One that it may not send, or not by that way.
+    /// A frame that it may not send, or not by that port.
     Beyond,
 }
 
-/// The attacker's Ethernet address in frames of [`ETHERTYPE`], and in ARP.
+/// The attacker's Ethernet address, in frames of [`ETHERTYPE`] and in ARP.
 pub const OWN_ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 0xef];
 const ARP_ADDRESS: [u8; 6] = [2, 0xbb, 0, 0, 0, 1];
 
-/// A local experiment's (IEEE 802, 9.2.3.4): no host of a trial answers it.
+/// The EtherType of a local experiment (IEEE 802, 9.2.3.4). No host of a trial answers it.
 pub const ETHERTYPE: u16 = 0x88b5;
 const ARP: u16 = 0x0806;
 
-/// Behind the header: the frame is sent by a way that was not granted.
+/// The byte behind the header that marks a frame whose way was not granted.
 const NOT_GRANTED: u8 = b'!';
 
 /// A frame that no host of a trial answers.
 pub const FRAME: [u8; 60] = frame_to(0xee, 0);
-/// The same to be sent only where that is not granted.
+/// The same frame, for a way that was not granted.
 pub const BEYOND: [u8; 60] = frame_to(0xee, NOT_GRANTED);
-/// To whom [`TO_A_RULE`] is, and no other frame.
+/// The destination of [`TO_A_RULE`] and of no other frame.
 pub const A_RULES_ADDRESS: u64 = 0x0200_0000_00dd;
-/// For a rule of the attacker's, which makes another's frame of it.
+/// A frame for a rule of the attacker's, which turns it into another host's frame.
 pub const TO_A_RULE: [u8; 60] = frame_to(0xdd, 0);
 
-/// Who has 10.0.0.1, asked by [`ASKING`]: what the attacker may send.
+/// An ARP request for 10.0.0.1 from [`ASKING`]. The attacker may send it.
 pub const ARP_REQUEST: [u8; 60] = {
     let begin: [u8; 42] = [
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0xbb, 0, 0, 0, 1, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0xbb,
@@ -45,10 +46,10 @@ pub const ARP_REQUEST: [u8; 60] = {
     }
     frame
 };
-/// 10.9.0.1, which is no host's.
+/// 10.9.0.1, which no host has.
 pub const ASKING: u32 = 0x0a09_0001;
 
-/// `ar_op` of a question (RFC 826), and where it is in a frame.
+/// `ar_op` of a request (RFC 826), and its offset in a frame.
 const REQUEST: [u8; 2] = [0, 1];
 const OPERATION: std::ops::Range<usize> = 20..22;
 const SENDER_MAC: std::ops::Range<usize> = 22..28;
@@ -60,12 +61,12 @@ const fn frame_to(last: u8, note: u8) -> [u8; 60] {
     frame
 }
 
-/// Whether it is the attacker's frame, and which.
+/// Whether a frame is the attacker's, and of which kind.
 pub fn mark_of(frame: &[u8]) -> Option<Mark> {
     let ethertype = u16::from_be_bytes([*frame.get(12)?, *frame.get(13)?]);
     let is_within = match ethertype {
         ETHERTYPE => frame.get(6..12)? == OWN_ADDRESS && *frame.get(14)? != NOT_GRANTED,
-        // Of hosts' ARP nothing is the attacker's.
+        // Hosts' ARP frames are not the attacker's.
         ARP if frame.get(SENDER_MAC)? == ARP_ADDRESS => frame.get(OPERATION)? == REQUEST,
         _ => return None,
     };

@@ -1,47 +1,51 @@
-//! What is commanded of switches, and asked of services and the store, without a right to it.
+//! Attacks by commands to switches, queries to services and writes to the store, without the capability for them.
 //!
-//! Never sends a packet that a host would answer.
+//! It never sends a packet that a host would answer.
 
 use super::{Attack, NOWHERE};
 use burnet_sdk::store::VALUE_BYTES_MAX;
 use burnet_sdk::{Ask, Commands, DatapathId, Field, MeterMod, What};
 
-/// A switch that does not exist.
+/// The datapath id of a switch that does not exist.
 const NO_SUCH_SWITCH: DatapathId = DatapathId(0xbad);
 
-/// Rules of a flood of rules, one after the other, and packets of a flood of packets: some times what a table of a real switch holds.
+/// The number of rules in a flood of rules, and of packets in a flood of packets. It is several times what the table
+/// of a real switch holds.
 const FLOOD: u16 = 20_000;
 
-/// The first Ethernet address of the rules: one that an operator may give out, and that nobody here has.
+/// The first Ethernet address in the flood's rules. It is locally administered, and no host of a trial has it.
 const FIRST_ADDRESS: u64 = 0x0200_0000_0000;
 
-/// Questions of a flood of questions, and how long each is: many times what may wait for an app.
+/// The number of queries in a flood of queries, and the length of each. Together they are many times what may wait
+/// for an app.
 const ASKS: u32 = 400;
 const ASK_BYTES: usize = 48 << 10;
 
-/// Values of a flood of the store: some ten MiB, and more at once than an app may have open.
+/// The number of values in a flood of the store: about ten MiB in all, and more than an app may have open at once.
 const VALUES: u32 = 320;
 
-/// Keys that are not its own: another app's, all, and one that looks like its own.
+/// Keys that the app does not own: another app's, all keys, and one whose name is similar to its own.
 const OTHERS_KEYS: [&str; 4] = ["firewall/rules", "learning-switch/", "m", "misbehaving-too/key"];
 
-/// Long rules, and how many: some times what may wait for a switch. Not as long as a message can be, so that the switch can still show them.
+/// The number of long rules, and their length: several times what may wait for a switch. They are shorter than the
+/// longest message, so that the switch can still report them.
 const LONG_RULES: u16 = 600;
 const LONG_RULE_OUTPUTS: usize = 1_000;
 
-/// OFPM_SLOWPATH and OFPM_CONTROLLER (1.3.5, 7.3.4.3): the meters of what a switch sends up.
+/// OFPM_SLOWPATH and OFPM_CONTROLLER (1.3.5, 7.3.4.3): the meters of the packets that a switch sends to the
+/// controller.
 const METERS_OF_ALL: [u32; 2] = [0xffff_fffd, 0xffff_fffe];
 
-/// The upper bits of a cookie are its owner's number; the first zones are the apps that stand first in the configuration.
+/// The upper bits of a cookie are the number of its owner. The first zones are the first apps in the configuration.
 const OWNER_SHIFT: u32 = 48;
 
-/// `turn` is another number each time that it is done again.
+/// Carries out an attack. `turn` is different for each repetition.
 pub(crate) fn attack(attack: Attack, turn: u32, switches: &[DatapathId], out: &mut Commands) {
     match attack {
         Attack::ForgedDatapath => (0..100).for_each(|_| {
             out.rule(NO_SUCH_SWITCH).send_with_receipt();
         }),
-        // Commands are refused one by one; the subscription was refused before.
+        // The kernel refuses the commands one by one. It has refused the subscription before.
         Attack::Uninvited => uninvited(switches, out),
         Attack::AskFlood => (0..ASKS).for_each(|_| {
             let ask = Ask::query("learning-switch", &[0x55; ASK_BYTES]);
@@ -76,7 +80,7 @@ fn on_switch(attack: Attack, turn: u32, datapath: DatapathId, out: &mut Commands
                 })
                 .send_with_receipt();
         }),
-        // The very match and priority of the firewall's rule, to forward what it blocks.
+        // The match and priority of the firewall's rule, in order to forward what it blocks.
         Attack::ChangeOthers => {
             let rule = out.rule(datapath).priority(60_000).matching(blocked);
             rule.apply(|a| {
@@ -85,7 +89,8 @@ fn on_switch(attack: Attack, turn: u32, datapath: DatapathId, out: &mut Commands
             .modify()
             .send_with_receipt();
         }
-        // The same as an add, which a switch puts in place of the rule that is there; once more in another order of fields.
+        // The same by an add, which replaces the existing rule in a switch; then once more with the fields in another
+        // order.
         Attack::ReplaceOthers => {
             for matching in [blocked as fn(&mut burnet_sdk::MatchWriter<'_>), blocked_in_another_order] {
                 let rule = out.rule(datapath).priority(60_000).matching(matching);
@@ -101,7 +106,8 @@ fn on_switch(attack: Attack, turn: u32, datapath: DatapathId, out: &mut Commands
         Attack::ClearTables => {
             out.rule(datapath).delete_within().send_with_receipt();
         }
-        // What there was no room for on the way to the switch is followed by others the next time, until its table is full.
+        // Commands for which there was no room on the way to the switch are followed by others at the next turn,
+        // until its table is full.
         Attack::TableFlood => {
             let first = FIRST_ADDRESS + u64::from(turn) * u64::from(FLOOD);
             (first..first + u64::from(FLOOD)).for_each(|address| flood(address, datapath, out));
@@ -118,14 +124,14 @@ fn on_switch(attack: Attack, turn: u32, datapath: DatapathId, out: &mut Commands
     }
 }
 
-/// What the firewall of the trial blocks.
+/// Writes the match that the trial's firewall blocks.
 fn blocked(m: &mut burnet_sdk::MatchWriter<'_>) {
     m.field(Field::EthType, 0x0800u16)
         .field(Field::Ipv4Src, 0x0a00_0001u32)
         .field(Field::Ipv4Dst, 0x0a00_0004u32);
 }
 
-/// The same packets, by a match that looks different.
+/// The same packets, by a match that is written differently.
 fn blocked_in_another_order(m: &mut burnet_sdk::MatchWriter<'_>) {
     m.field(Field::EthType, 0x0800u16)
         .masked(Field::Ipv4Dst, 0x0a00_0004u32, u32::MAX)
@@ -133,7 +139,7 @@ fn blocked_in_another_order(m: &mut burnet_sdk::MatchWriter<'_>) {
         .field(Field::Ipv4Src, 0x0a00_0001u32);
 }
 
-/// Rules that differ in their match fill a table; the same rule again and again fills the way to the switch.
+/// Adds many rules. If their matches differ, they fill a table; the same rule repeated fills the way to the switch.
 fn flood(address: u64, datapath: DatapathId, out: &mut Commands) {
     let rule = out.rule(datapath).priority(1).matching(|m| {
         m.field(Field::EthDst, u128::from(address));
@@ -144,7 +150,7 @@ fn flood(address: u64, datapath: DatapathId, out: &mut Commands) {
     .send_with_receipt();
 }
 
-/// Everything that needs a capability.
+/// Sends one command for each capability.
 fn uninvited(switches: &[DatapathId], out: &mut Commands) {
     for datapath in switches {
         out.rule(*datapath).send_with_receipt();
@@ -155,7 +161,7 @@ fn uninvited(switches: &[DatapathId], out: &mut Commands) {
     out.query("paths", b"all of them");
 }
 
-/// Lets a switch send one packet a second up, whoever hears it.
+/// Lets a switch send only one packet-in a second, to all apps together.
 fn silence(datapath: DatapathId, out: &mut Commands) {
     let drop_beyond_one_a_second = [0, 1, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
     for meter_id in METERS_OF_ALL {
@@ -165,7 +171,7 @@ fn silence(datapath: DatapathId, out: &mut Commands) {
     }
 }
 
-/// A long rule of its own; the same again takes its place, so that the tables stay small.
+/// Adds a long rule. Adding it again replaces it, so the tables stay small.
 fn long_rule(datapath: DatapathId, out: &mut Commands) {
     let rule = out.rule(datapath).priority(1).matching(|m| {
         m.field(Field::EthDst, FIRST_ADDRESS);
@@ -178,7 +184,7 @@ fn long_rule(datapath: DatapathId, out: &mut Commands) {
     .send_with_receipt();
 }
 
-/// Match and instructions that are none.
+/// Sends a flow mod whose match and instructions are malformed.
 fn malformed(datapath: DatapathId, out: &mut Commands) {
     for bytes in [&[0xff; 3][..], &[0x80, 0, 0, 0xff], &[0; 64]] {
         out.rule(datapath).matching_bytes(bytes).send_with_receipt();
@@ -186,7 +192,7 @@ fn malformed(datapath: DatapathId, out: &mut Commands) {
     }
 }
 
-/// A rule within what was granted, whose actions send the packet on as another's.
+/// Adds a rule within the granted bounds, whose actions send the packet on with another host's address.
 fn escape(datapath: DatapathId, out: &mut Commands) {
     let within = |m: &mut burnet_sdk::MatchWriter<'_>| {
         m.field(Field::EthType, 0x0800u16).field(Field::Ipv4Dst, 0x0a09_0001u32);

@@ -1,11 +1,11 @@
-//! Attacks that are a few commands to each switch, each answered with a receipt.
+//! Attacks that consist of a few commands to each switch. Each command is answered with a receipt.
 //!
 //! ```text
 //!   TRIES ──by name──> stages, one after the other ──commands──> kernel ──receipts──> counted, and told in the log
 //! ```
 //!
-//! What comes before the last stage prepares the attack and may be allowed; the last stage is the attack. Never sends more than a few
-//! thousand commands to a switch.
+//! The stages before the last one prepare the attack and may be allowed. The last stage is the attack. A try never
+//! sends more than a few thousand commands to a switch.
 
 mod amplification;
 mod bytes;
@@ -17,16 +17,16 @@ mod vendor;
 
 use burnet_sdk::{Commands, DatapathId, PacketIn};
 
-/// An attack of this kind.
+/// One attack.
 #[derive(Clone, Copy, Debug)]
 pub struct Try {
     /// Its name in the settings.
     pub name: &'static str,
-    /// How often `command` is called for each switch; each time once all receipts of the time before are there.
+    /// How often `command` is called for each switch. The next call waits for all receipts of the call before.
     pub stages: u8,
-    /// Commands to one switch: which stage, which switch. How many receipts are to come.
+    /// Sends the commands of a stage to a switch. Returns how many receipts will come.
     pub command: fn(u8, DatapathId, &mut Commands) -> u32,
-    /// What it does with a packet-in, if it hears any.
+    /// What it does with a packet-in, if it receives any.
     pub on_packet: Option<fn(&PacketIn, &mut Commands)>,
 }
 
@@ -48,7 +48,7 @@ impl Try {
     }
 }
 
-/// All of them.
+/// All tries, by file.
 pub const TRIES: &[&[Try]] = &[
     vendor::TRIES,
     identity::TRIES,
@@ -58,15 +58,15 @@ pub const TRIES: &[&[Try]] = &[
     shadowing::TRIES,
 ];
 
-/// The number of a group and of a meter that another app has, if any has.
+/// The number of a group and of a meter of another app, if an app has one.
 pub const FOREIGN: u32 = 77;
 
-/// The one of this name.
+/// The try with this name.
 pub fn find(name: &str) -> Option<&'static Try> {
     TRIES.iter().copied().flatten().find(|tried| tried.name == name)
 }
 
-/// How far a try has come, and what came of it.
+/// How far a try has come, and its results so far.
 #[derive(Debug)]
 pub(crate) struct Progress {
     tried: &'static Try,
@@ -75,19 +75,19 @@ pub(crate) struct Progress {
     came: Came,
 }
 
-/// What became of commands.
+/// The results of a try's commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Came {
-    /// The kernel refused them.
+    /// Commands that the kernel refused.
     pub(crate) denied: u64,
-    /// They were carried out.
+    /// Commands that were carried out.
     pub(crate) worked: u64,
-    /// The kernel let them pass, and the switch did not carry them out.
+    /// Commands that the kernel accepted, and that the switch did not carry out.
     pub(crate) reached: u64,
 }
 
 impl Came {
-    /// As it stands in the log.
+    /// The text for the log.
     pub(crate) fn told(self) -> String {
         let Came { denied, worked, reached } = self;
         format!("{denied} denied, {worked} worked, {reached} refused by switches")
@@ -107,7 +107,7 @@ impl Progress {
             switches.iter().map(|datapath| (self.tried.command)(self.stage, *datapath, out)).sum();
     }
 
-    /// A receipt, or an answer, has come. What is to be logged, if that was the last of a stage.
+    /// Takes a receipt or an answer. Returns the line to log if it was the last one of a stage.
     pub(crate) fn on_came(
         &mut self,
         count: impl FnOnce(&mut Came),
@@ -135,7 +135,7 @@ impl Progress {
     }
 }
 
-/// Whether it wants to hear packet-ins.
+/// Whether the try subscribes to packet-ins.
 pub(crate) fn hears_packets(tried: &Try) -> bool {
     tried.on_packet.is_some()
 }

@@ -1,6 +1,6 @@
 //! Few commands with many effects: outputs, floods, groups of groups, packet-ins and statistics by the thousand.
 //!
-//! Every number is bounded, so that a switch that does all of it has done so in a few seconds.
+//! Every number is bounded, so that a switch that carries out everything is done in a few seconds.
 
 use super::Try;
 use super::bytes::{all_flows, apply, ask, bucket, group, output};
@@ -57,17 +57,18 @@ pub(super) const TRIES: &[Try] = &[
     }),
 ];
 
-/// Outputs of one command: about as many as there is room for in a message.
+/// The number of outputs in one command: about as many as fit into a message.
 const OUTPUTS: usize = 3_500;
 
-/// Without the rule the learning switch floods each of them, so that three switches' make 60 frames at each host. With 50 of each, Open vSwitch's dummy
-/// ports, which keep a hundred frames for a host and drop the rest (`NETDEV_DUMMY_MAX_QUEUE`), dropped a ping once in forty trials.
+/// Without the rule the learning switch floods each of them, so three switches make 60 frames at each host. Open
+/// vSwitch's dummy ports keep a hundred frames for a host and drop the rest (`NETDEV_DUMMY_MAX_QUEUE`). With 50 of
+/// each, they dropped a ping once in forty trials.
 const PACKETS_TO_TABLE: u32 = 20;
 
 const OWN: u32 = 900;
 const SECOND: u32 = 901;
 const THIRD: u32 = 902;
-/// Buckets of each group: a packet is a hundred by the second, and more than one may become by the third.
+/// The number of buckets in each group. Two levels make 100 packets of one. Three make 1,200, more than one packet may become.
 const BUCKETS: [usize; 3] = [10, 10, 12];
 
 /// OFPAT_OUTPUT to the controller, of the whole packet.
@@ -77,7 +78,7 @@ fn to_controller() -> Vec<u8> {
     action
 }
 
-/// The attacker's own frames and no others.
+/// Matches the attacker's own frames and no others.
 fn own_packets(m: &mut burnet_sdk::MatchWriter<'_>) {
     m.field(Field::EthType, ETHERTYPE);
 }
@@ -103,8 +104,8 @@ fn group_of_groups(stage: u8, datapath: DatapathId, out: &mut Commands) -> u32 {
     }
 }
 
-/// Two for each of its own that comes, so that they double until something says no. Hosts' frames are left alone: who may send any packet may send
-/// those in their names, and that is not what is tried here.
+/// Sends two packets for each of its own that arrives, so that they double until a limit stops them. It ignores
+/// hosts' frames: an app that may send any packet may also send in their names, which is not tested here.
 fn send_twice_again(packet: &PacketIn, out: &mut Commands) {
     if mark_of(packet.data).is_none() {
         return;

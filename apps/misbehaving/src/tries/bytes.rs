@@ -1,21 +1,21 @@
-//! The bytes of fields, actions and buckets that the kit has no words for.
+//! The bytes of fields, actions and buckets for which the SDK has no functions.
 //!
-//! Never judges them: most are made to be refused.
+//! It never checks them: most are made to be refused.
 
 use burnet_sdk::{Commands, DatapathId, StatsRequest, What};
 
-/// Nicira's number (`NX_VENDOR_ID`).
+/// Nicira's experimenter number (`NX_VENDOR_ID`).
 pub(super) const NICIRA: u32 = 0x2320;
-/// Open vSwitch's names of OpenFlow's first fields (`OFPXMC_NXM_0`), and its own registers (`OFPXMC_NXM_1`).
+/// Open vSwitch's class for the fields of OpenFlow 1.0 (`OFPXMC_NXM_0`), and for its own registers (`OFPXMC_NXM_1`).
 pub(super) const NXM_0: u16 = 0;
 pub(super) const NXM_1: u16 = 1;
 
-/// A field of a match.
+/// A field of a match, without a mask.
 pub(super) fn field(class: u16, number: u8, value: &[u8]) -> Vec<u8> {
     [&header(class, number, false, value.len()).to_be_bytes()[..], value].concat()
 }
 
-/// The same with a mask.
+/// A field of a match, with a mask.
 pub(super) fn masked(class: u16, number: u8, value: &[u8], mask: &[u8]) -> Vec<u8> {
     [&header(class, number, true, value.len() + mask.len()).to_be_bytes()[..], value, mask].concat()
 }
@@ -25,12 +25,12 @@ pub(super) const fn header(class: u16, number: u8, has_mask: bool, length: usize
     (class as u32) << 16 | (number as u32) << 9 | (has_mask as u32) << 8 | length as u32
 }
 
-/// An action of Nicira's, filled up to a multiple of eight bytes.
+/// An action of Nicira's, padded to a multiple of eight bytes.
 pub(super) fn nicira(subtype: u16, body: &[u8]) -> Vec<u8> {
     experimenter(NICIRA, &[&subtype.to_be_bytes()[..], body].concat())
 }
 
-/// An experimenter's action or instruction: both begin alike (1.3.5, 7.2.4 and 7.2.5).
+/// An experimenter's action or instruction: both begin the same way (1.3.5, 7.2.4 and 7.2.5).
 pub(super) fn experimenter(vendor: u32, body: &[u8]) -> Vec<u8> {
     let length = (8 + body.len()).next_multiple_of(8);
     let mut bytes = [&[0xff, 0xff][..], &(length as u16).to_be_bytes(), &vendor.to_be_bytes(), body].concat();
@@ -38,13 +38,13 @@ pub(super) fn experimenter(vendor: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Asks for statistics, with a receipt: a refusal is heard of only with one.
+/// Requests statistics with a receipt, because only a receipt reports a refusal.
 pub(super) fn ask(datapath: DatapathId, multipart: u16, body: &[u8], out: &mut Commands) -> u32 {
     out.command(datapath, What::StatsRequest(StatsRequest { multipart, body }));
     1
 }
 
-/// All flow entries of all tables (`ofp_flow_stats_request`, 1.3.5, 7.3.5.2).
+/// A request for all flow entries of all tables (`ofp_flow_stats_request`, 1.3.5, 7.3.5.2).
 pub(super) fn all_flows() -> Vec<u8> {
     [&[0xff, 0, 0, 0][..], &[0xff; 8], &[0; 20], &[0, 1, 0, 4, 0, 0, 0, 0]].concat()
 }
@@ -59,7 +59,7 @@ pub(super) fn group(group_id: u32) -> Vec<u8> {
     [&[0, 22, 0, 8][..], &group_id.to_be_bytes()].concat()
 }
 
-/// OFPAT_SET_FIELD of one field.
+/// OFPAT_SET_FIELD with one field.
 pub(super) fn set_field(field: &[u8]) -> Vec<u8> {
     let length = (4 + field.len()).next_multiple_of(8);
     let mut bytes = [&[0, 25][..], &(length as u16).to_be_bytes(), field].concat();

@@ -1,4 +1,4 @@
-//! Each capability, tried by an app that was granted all others.
+//! Tries each capability by an app that was granted all others.
 
 use super::Try;
 use super::bytes::{all_flows, apply, ask, bucket, output};

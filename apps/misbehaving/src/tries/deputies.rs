@@ -1,4 +1,5 @@
-//! What an app may not do itself, done for it by a group, a table, a meter or an action set, its own or another's.
+//! Indirect effects: a group, a table, a meter or an action set does what the app may not do itself. Some are the
+//! app's own, some are another app's.
 
 use super::bytes::{apply, bucket, field, group, output, set_field};
 use super::{FOREIGN, Try};
@@ -92,37 +93,37 @@ pub(super) const TRIES: &[Try] = &[
     }),
 ];
 
-/// Groups of the attacker's.
+/// The numbers of the attacker's groups.
 const OWN: u32 = 900;
 const SECOND: u32 = 901;
 const THIRD: u32 = 902;
 
-/// A port that every switch of a trial has, and that is not granted where only the first is.
+/// A port that every switch of a trial has. It is not granted in cases that grant only the first port.
 const BEYOND_PORT: u32 = 2;
 const GRANTED_PORT: u32 = 1;
-/// Packets that are sent up by a group.
+/// How many packets a group sends to the controller.
 const SENT_UP: u32 = 400;
 /// A port that no small switch has.
 const NOWHERE: u32 = crate::NOWHERE.0;
 
-/// What was granted to the bounded attacker.
+/// The match that is granted to the bounded attacker.
 fn within(m: &mut burnet_sdk::MatchWriter<'_>) {
     m.field(Field::EthType, 0x0800u16).field(Field::Ipv4Dst, 0x0a09_0001u32);
 }
 
-/// Turns the request into the answer of 10.0.0.1 that it is the attacker, for everybody.
+/// Turns an ARP request into a reply to everybody: 10.0.0.1 is at the attacker's address.
 fn forged_reply() -> Vec<u8> {
     let answer = set_field(&field(0x8000, 21, &[0, 2]));
     let sender = set_field(&field(0x8000, 22, &[10, 0, 0, 1]));
     [answer, sender, output(PortNo::FLOOD.0)].concat()
 }
 
-/// What was granted, and the same by a group that leads elsewhere.
+/// A granted rule, and the same by a group that leads to a port that is not granted.
 fn by_port_and_group(datapath: DatapathId, group_id: u32, out: &mut Commands) -> u32 {
     send(datapath, &output(GRANTED_PORT), &FRAME, out) + send(datapath, &group(group_id), &BEYOND, out)
 }
 
-/// A group that does no harm when a rule and a packet-out refer to it, and forges after that.
+/// A group that is harmless when a rule and a packet-out refer to it, and forges packets afterwards.
 fn changed_later(stage: u8, datapath: DatapathId, out: &mut Commands) -> u32 {
     match stage {
         0 => add_group(datapath, OWN, &bucket(&output(PortNo::FLOOD.0)), out),

@@ -1,4 +1,5 @@
-//! Rules that look unlike another's and are the same one for the switch: who may add such a rule has replaced or deleted the other.
+//! Rules that are written differently from another app's rule, but have the same identity for the switch. An app that
+//! may add such a rule has replaced or deleted the other one.
 
 use super::Try;
 use super::bytes::{NXM_0, NXM_1, field, masked};
@@ -70,7 +71,7 @@ pub(super) const TRIES: &[Try] = &[
         1
     }),
     Try::once("ignored-field", |_, datapath, out| {
-        // 1.0 passes a port over where no protocol is named.
+        // 1.0 ignores a port if the match names no protocol.
         flood_instead(out.rule(datapath).matching(|m| {
             blocked(m);
             m.field(Field::TcpDst, 80u16);
@@ -78,7 +79,7 @@ pub(super) const TRIES: &[Try] = &[
     }),
 ];
 
-/// The firewall's rule of the trial: its priority, and whom it keeps apart.
+/// The firewall's rule of the trial: its priority, and the hosts that it keeps apart.
 pub(super) const PRIORITY: u16 = 60_000;
 pub(super) const SOURCE: u32 = 0x0a00_0001;
 pub(super) const DESTINATION: u32 = 0x0a00_0004;
@@ -87,7 +88,7 @@ fn ip(m: &mut MatchWriter<'_>) {
     m.field(Field::EthType, 0x0800u16);
 }
 
-/// What the firewall blocks.
+/// The match that the firewall blocks.
 pub(super) fn blocked(m: &mut MatchWriter<'_>) {
     ip(m);
     m.field(Field::Ipv4Src, SOURCE).field(Field::Ipv4Dst, DESTINATION);
@@ -98,12 +99,12 @@ fn aliases() -> Vec<u8> {
     [field(NXM_0, 7, &SOURCE.to_be_bytes()), field(NXM_0, 8, &DESTINATION.to_be_bytes())].concat()
 }
 
-/// A register of which no bit counts.
+/// A register with a mask of all zeros.
 fn no_register() -> Vec<u8> {
     masked(NXM_1, 0, &[0; 4], &[0; 4])
 }
 
-/// All that 1.0 can say of a packet.
+/// A match with every field that 1.0 has.
 fn exact(m: &mut MatchWriter<'_>) {
     m.field(Field::InPort, PortNo(1))
         .field(Field::EthDst, 0x0200_0000_0001u64)
@@ -116,7 +117,7 @@ fn exact(m: &mut MatchWriter<'_>) {
     m.field(Field::TcpSrc, 1u16).field(Field::TcpDst, 2u16);
 }
 
-/// Sends on what the firewall blocks.
+/// Forwards the packets that the firewall blocks.
 fn flood_instead(rule: FlowBuilder<'_>) -> u32 {
     let rule = rule.priority(PRIORITY).apply(|a| {
         a.output(PortNo::FLOOD, 0);

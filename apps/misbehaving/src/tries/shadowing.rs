@@ -1,4 +1,5 @@
-//! Rules of its own that come before others', beside them, or just below: no rule is replaced, and none does what it did.
+//! Rules of its own above, beside or just below another app's rules. No rule is replaced, but none has its effect any
+//! more.
 
 use super::Try;
 use super::identity::{PRIORITY, blocked};
@@ -39,7 +40,7 @@ pub(super) const TRIES: &[Try] = &[
         .send_with_receipt();
         1
     }),
-    // What nobody has a rule for yet does not come to the learning switch any more.
+    // Packets that no rule matches yet do not reach the learning switch any more.
     Try::once("undercut", |_, datapath, out| {
         (1..=3).for_each(|priority| {
             out.rule(datapath).priority(priority).send_with_receipt();

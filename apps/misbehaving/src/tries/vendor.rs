@@ -1,4 +1,5 @@
-//! What vendors defined beyond OpenFlow, by an app that was not granted it: each part can do what no other capability allows.
+//! Vendor extensions, used by an app without the capability for them. Each one allows something that no other
+//! capability allows.
 
 use super::Try;
 use super::bytes::{
@@ -51,7 +52,7 @@ pub(super) const TRIES: &[Try] = &[
         1
     }),
     Try::once("experimenter-statistics", |_, datapath, out| {
-        // NXST_FLOW_MONITOR: every change of every rule, whoever's it is.
+        // NXST_FLOW_MONITOR: reports every change of every rule of every app.
         let monitor = [&NICIRA.to_be_bytes()[..], &[0, 0, 0, 2], &[0; 16]].concat();
         ask(datapath, 0xffff, &monitor, out)
     }),
@@ -61,14 +62,15 @@ pub(super) const TRIES: &[Try] = &[
 const DELETE_LEARNED: u16 = 2;
 const LEARN: u16 = 0;
 
-/// `NXAST_LEARN` of the firewall's very rule, which then sends back where the packet came from. Its cookie names the first app.
+/// `NXAST_LEARN` of exactly the firewall's rule, which then sends packets back where they came from. Its cookie names
+/// the first app.
 fn learn(flags: u16) -> Vec<u8> {
     let matched = |name: u32, bits: u16, value: &[u8]| {
         // An immediate value that is matched.
         [&(1 << 13 | bits).to_be_bytes()[..], value, &name.to_be_bytes(), &[0, 0]].concat()
     };
     let in_port = header(NXM_0, 0, false, 2);
-    // A field that becomes the port of an output.
+    // A field whose value becomes the port of an output.
     let sent_back = [&(2u16 << 11 | 16).to_be_bytes()[..], &in_port.to_be_bytes(), &[0, 0]].concat();
     let fixed = [
         &[0, 0, 0, 0][..],
@@ -86,12 +88,12 @@ fn learn(flags: u16) -> Vec<u8> {
     nicira(16, &[fixed.concat(), specs.concat()].concat())
 }
 
-/// `NXAST_RESUBMIT`: through the tables as if it had come by port 1.
+/// `NXAST_RESUBMIT`: sends the packet through the tables as if port 1 had received it.
 fn resubmit() -> Vec<u8> {
     nicira(1, &[0, 1, 0, 0, 0, 0])
 }
 
-/// `NXAST_REG_LOAD`: the lower 32 bits of the source address become another's.
+/// `NXAST_REG_LOAD`: replaces the lower 32 bits of the source address by another host's.
 fn load_eth_src() -> Vec<u8> {
     nicira(
         7,
@@ -100,12 +102,12 @@ fn load_eth_src() -> Vec<u8> {
     )
 }
 
-/// `NXAST_OUTPUT_REG`: to the port whose number is in a register.
+/// `NXAST_OUTPUT_REG`: sends the packet to the port whose number is in a register.
 fn output_register() -> Vec<u8> {
     nicira(15, &[&31u16.to_be_bytes()[..], &header(NXM_1, 0, false, 4).to_be_bytes(), &[0; 8]].concat())
 }
 
-/// `NXAST_CONTROLLER`: to any controller, for any reason.
+/// `NXAST_CONTROLLER`: sends the packet to any controller, with any reason.
 fn to_controller() -> Vec<u8> {
     nicira(20, &[0xff, 0xff, 0, 0, 0, 0])
 }
