@@ -1,14 +1,16 @@
-//! `cargo xtask instructions`: how many instructions a packet-in costs on its way to a flow mod, stage by stage.
+//! `cargo xtask instructions`: how many instructions a packet-in costs on its way to a flow mod, stage by stage, beside what is recorded.
 //!
 //! ```text
 //!   benches/packet_in --count STAGE VERSION ROUNDS, under callgrind, for few rounds and for many ──> the difference, by packet-in
+//!   instructions.txt ──> what each stage cost when somebody last looked at it ──> grown by more than 2 %: a failure
 //! ```
 //!
 //! Instructions do not depend on what else the machine does, as times do; of two runs the difference has no start-up in it. Allocations and
-//! system calls of the loop would be in it too. It needs Valgrind, and installs nothing.
+//! system calls of the loop would be in it too. It needs Valgrind, which only the test suite installs.
 
-use crate::process;
-use std::path::PathBuf;
+use crate::stage::{Outcome, Tests};
+use crate::{packages, process, tree};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 /// Packet-ins of a round of the bench.
@@ -21,30 +23,152 @@ const MANY: u64 = 60;
 const STAGES: [&str; 5] = ["view", "session", "dispatch", "app", "path"];
 const VERSIONS: [&str; 2] = ["1.0", "1.3"];
 
-/// Counts and prints a table.
+/// What each stage costs, as it was last looked at: lines of stage, version and count.
+const RECORD: &str = "xtask/instructions.txt";
+
+/// By so many hundredths a stage may be off its recorded figure: the learning switch's table is seeded by chance, and libraries differ a little.
+const TOLERANCE_PERCENT: u64 = 2;
+
+/// The C library copies by what the processor offers, and Valgrind counts each byte of `rep movsb`. So that figures of two machines can be compared,
+/// it is told to copy as every processor of the last ten years can.
+const SAME_COPYING: (&str, &str) =
+    ("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-ERMS,-FSRM,-Prefer_ERMS");
+
+/// How often a stage that seems to have grown is counted again.
+const RECOUNTS: usize = 2;
+
+/// What one stage of one version costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Figure {
+    stage: String,
+    version: String,
+    count: u64,
+}
+
+/// Counts, prints a table and compares; `--record` writes what was counted down as what is to be compared with.
 pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
-    if let Some(argument) = arguments.first() {
-        return Err(format!("`instructions` takes no arguments, and was given `{argument}`"));
-    }
+    let records = match arguments {
+        [] => false,
+        [argument] if argument == "--record" => true,
+        _ => return Err(format!("`instructions` takes --record, and was given `{}`", arguments.join(" "))),
+    };
     if process::find("valgrind").is_none() {
         return Err("valgrind is missing: apt install valgrind".to_owned());
     }
-    let bench = built()?;
-    println!("{:<10}{:>12}{:>12}", "stage", "OF 1.0", "OF 1.3");
-    for stage in STAGES {
-        let mut line = format!("{stage:<10}");
-        for version in VERSIONS {
-            line += &format!("{:>12}", per_packet_in(&bench, stage, version)?);
-        }
-        println!("{line}");
+    let recorded = if records { Vec::new() } else { recorded()? };
+    let figures = counted(&recorded)?;
+    if records {
+        let text: String =
+            figures.iter().map(|it| format!("{} {} {}\n", it.stage, it.version, it.count)).collect();
+        let path = tree::root().join(RECORD);
+        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        print!("{}", table(&figures, &figures));
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(ExitCode::SUCCESS)
+    print!("{}", table(&figures, &recorded));
+    let grown = grown(&figures, &recorded);
+    grown.iter().for_each(|sentence| println!("{sentence}"));
+    Ok(if grown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The same as a stage of the suite, which installs Valgrind where it can.
+pub fn check() -> Result<(Outcome, Tests), String> {
+    if let Err(reason) = packages::install_for("valgrind", "valgrind") {
+        return Ok((Outcome::LeftOut(reason), Tests::default()));
+    }
+    let recorded = recorded()?;
+    let figures = counted(&recorded)?;
+    print!("{}", table(&figures, &recorded));
+    let grown = grown(&figures, &recorded);
+    let outcome = if grown.is_empty() { Outcome::Passed } else { Outcome::Failed(grown.join("\n")) };
+    Ok((outcome, Tests::default()))
+}
+
+/// Counts every stage. One that seems to have grown is counted again, and the lowest count is taken: the seed of the app's table moves a count by
+/// one percent.
+fn counted(recorded: &[Figure]) -> Result<Vec<Figure>, String> {
+    let bench = built()?;
+    let mut figures = Vec::new();
+    for stage in STAGES {
+        for version in VERSIONS {
+            let mut count = per_packet_in(&bench, stage, version)?;
+            for _ in 0..RECOUNTS {
+                if of(recorded, stage, version).is_some_and(|before| has_grown(count, before.count)) {
+                    count = count.min(per_packet_in(&bench, stage, version)?);
+                }
+            }
+            figures.push(Figure { stage: stage.to_owned(), version: version.to_owned(), count });
+        }
+    }
+    Ok(figures)
+}
+
+fn recorded() -> Result<Vec<Figure>, String> {
+    let text = std::fs::read_to_string(tree::root().join(RECORD))
+        .map_err(|error| format!("cannot read {RECORD}: {error}"))?;
+    text.lines().map(|line| figure(line).ok_or_else(|| format!("{RECORD}: `{line}` is no figure"))).collect()
+}
+
+fn figure(line: &str) -> Option<Figure> {
+    let mut words = line.split(' ');
+    let (stage, version) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let count = words.next()?.parse().ok()?;
+    words.next().is_none().then_some(Figure { stage, version, count })
+}
+
+fn of<'a>(figures: &'a [Figure], stage: &str, version: &str) -> Option<&'a Figure> {
+    figures.iter().find(|it| it.stage == stage && it.version == version)
+}
+
+/// A line for each stage: what was counted, with what is recorded where that is not the same.
+fn table(figures: &[Figure], recorded: &[Figure]) -> String {
+    let mut text = format!("{:<10}{:>20}{:>20}\n", "stage", "OpenFlow 1.0", "OpenFlow 1.3");
+    for stage in STAGES {
+        text += &format!("{stage:<10}");
+        for version in VERSIONS {
+            let count = of(figures, stage, version).map_or(0, |it| it.count);
+            let before = of(recorded, stage, version).map(|it| it.count).filter(|before| *before != count);
+            let before = before.map_or(String::new(), |before| format!(" (recorded {before})"));
+            text += &format!("{:>20}", format!("{count}{before}"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn has_grown(count: u64, before: u64) -> bool {
+    count * 100 > before * (100 + TOLERANCE_PERCENT)
+}
+
+/// A sentence for each stage that costs more than is recorded, or of which nothing is.
+fn grown(figures: &[Figure], recorded: &[Figure]) -> Vec<String> {
+    let sentence = |it: &Figure| {
+        let Figure { stage, version, count } = it;
+        match of(recorded, stage, version) {
+            None => Some(format!("{RECORD} has no figure for stage {stage} of OpenFlow {version}")),
+            Some(before) if has_grown(*count, before.count) => Some(format!(
+                "stage {stage} of OpenFlow {version} takes {count} instructions per packet-in, more than {TOLERANCE_PERCENT} % above the recorded \
+                 {}; make it cheaper, or record it with `cargo xtask instructions --record` in the same commit and say why",
+                before.count
+            )),
+            Some(_) => None,
+        }
+    };
+    figures.iter().filter_map(sentence).collect()
 }
 
 /// The bench, built as it is timed.
 fn built() -> Result<PathBuf, String> {
     let mut command = process::cargo();
-    command.args(["bench", "-p", "burnet", "--bench", "packet_in", "--no-run", "--message-format=json"]);
+    command.args([
+        "bench",
+        "-p",
+        "learning-switch",
+        "--bench",
+        "packet_in",
+        "--no-run",
+        "--message-format=json",
+    ]);
     executable(&process::output_of(&mut command)?).ok_or_else(|| "cargo built no bench packet_in".to_owned())
 }
 
@@ -57,11 +181,12 @@ fn executable(messages: &str) -> Option<PathBuf> {
     })
 }
 
-fn per_packet_in(bench: &PathBuf, stage: &str, version: &str) -> Result<u64, String> {
+fn per_packet_in(bench: &Path, stage: &str, version: &str) -> Result<u64, String> {
     let count = |rounds: u64| -> Result<u64, String> {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(bench);
         command.args(["--count", stage, version, &rounds.to_string()]).stdin(Stdio::null());
+        command.env(SAME_COPYING.0, SAME_COPYING.1);
         let output = command.output().map_err(|error| format!("cannot run valgrind: {error}"))?;
         let text = String::from_utf8_lossy(&output.stderr);
         collected(&text).ok_or_else(|| format!("valgrind counted nothing ({}): {text}", output.status))
@@ -78,6 +203,35 @@ fn collected(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn path_of(count: u64) -> Vec<Figure> {
+        vec![Figure { stage: "path".to_owned(), version: "1.0".to_owned(), count }]
+    }
+
+    #[test]
+    fn a_line_that_is_no_figure_is_refused() {
+        for line in ["", "path 1.0", "path 1.0 x", "path 1.0 7 8", "path 1.0 -7"] {
+            assert_eq!(figure(line), None, "{line}");
+        }
+        assert_eq!(figure("path 1.0 900"), path_of(900).pop());
+    }
+
+    #[test]
+    fn what_has_grown_by_more_than_two_hundredths_fails_and_names_the_way_out() {
+        assert_eq!(grown(&path_of(1_020), &path_of(1_000)), Vec::<String>::new());
+        assert_eq!(grown(&path_of(500), &path_of(1_000)), Vec::<String>::new());
+        let [sentence] = &grown(&path_of(1_021), &path_of(1_000))[..] else { panic!("it has grown") };
+        assert!(sentence.contains("1021") && sentence.contains("--record"), "{sentence}");
+        assert_eq!(grown(&path_of(1), &[]).len(), 1, "a stage without a figure");
+    }
+
+    #[test]
+    fn every_stage_of_every_version_is_recorded() {
+        let recorded = recorded().unwrap();
+        for (stage, version) in STAGES.iter().flat_map(|stage| VERSIONS.map(|version| (stage, version))) {
+            assert!(of(&recorded, stage, version).is_some(), "{stage} {version}");
+        }
+    }
 
     #[test]
     fn what_callgrind_did_not_count_is_no_number() {

@@ -11,7 +11,7 @@
 use crate::packages;
 use crate::process::{self, Ended};
 use crate::stage::{self, Finished, Outcome, Tests};
-use crate::{demo, python, rules, tree, wheel};
+use crate::{demo, instructions, python, rules, tree, wheel};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -97,6 +97,7 @@ impl Suite {
         self.stage("demo", Suite::demo);
         self.stage("real switches", Suite::real_switches);
         self.slow_stage("Python SDK", Suite::python_sdk);
+        self.slow_stage("instructions", |_| instructions::check());
         self.slow_stage("documentation", |suite| {
             let mut doc = process::cargo();
             doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");

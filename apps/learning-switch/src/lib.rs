@@ -11,16 +11,17 @@
 //! match the rule, and the app learns the new port. Each switch is handled by itself. The app does not break loops,
 //! so in a network with loops its floods circulate.
 
+mod switches;
 mod table;
 
 use burnet_sdk::{
     App, AppTable, Commands, DatapathId, Field, Interests, MOST_AHEAD, MacAddr, PacketIn, PortNo, PortStatus,
     Settings, SwitchUp,
 };
-use foldhash::{HashMap, HashMapExt};
 use serde::Deserialize;
 use std::process::ExitCode;
-use table::AddressTable;
+use switches::Switches;
+use table::{AddressTable, seconds};
 
 /// What the operator may set under `[app.learning-switch.settings]`.
 #[derive(Clone, Debug, Deserialize)]
@@ -60,8 +61,8 @@ impl Default for LearningSwitchSettings {
 /// The learning switch.
 pub struct LearningSwitch {
     settings: LearningSwitchSettings,
-    switches: HashMap<DatapathId, AddressTable>,
-    now_ms: u64,
+    switches: Switches,
+    now_s: u32,
     change: LinkChange,
     /// Whether some switch has so many addresses that a look-up waits for memory.
     is_large: bool,
@@ -100,8 +101,8 @@ impl App for LearningSwitch {
     fn new(settings: &Settings) -> Result<Self, String> {
         Ok(LearningSwitch {
             settings: settings.read()?,
-            switches: HashMap::new(),
-            now_ms: 0,
+            switches: Switches::default(),
+            now_s: 0,
             change: LinkChange::None,
             is_large: false,
         })
@@ -121,12 +122,12 @@ impl App for LearningSwitch {
     }
 
     fn on_switch_down(&mut self, datapath: DatapathId, _: &mut Commands) {
-        self.switches.remove(&datapath);
+        self.switches.remove(datapath);
     }
 
     fn on_port_status(&mut self, status: &PortStatus, out: &mut Commands) {
         if (status.is_gone() || !status.port.facts().live)
-            && let Some(table) = self.switches.get_mut(&status.datapath)
+            && let Some(table) = self.switches.get_mut(status.datapath)
         {
             table.forget_port(status.port.port_no());
         }
@@ -135,11 +136,12 @@ impl App for LearningSwitch {
         }
     }
 
+    #[inline(always)]
     fn on_packet_in(&mut self, packet: &PacketIn, out: &mut Commands) {
         let Some((destination, source)) = forwardable(packet.data) else { return };
-        let Some(table) = self.switches.get_mut(&packet.datapath) else { return };
+        let Some(table) = self.switches.get_mut(packet.datapath) else { return };
         if !source.is_multicast() {
-            table.learn(source, packet.in_port, self.now_ms);
+            table.learn(source, packet.in_port, self.now_s);
             self.is_large |= table.is_large();
         }
         match table.port_of(destination) {
@@ -156,7 +158,7 @@ impl App for LearningSwitch {
 
     fn on_packet_ins_ahead(&self, packets: &[PacketIn]) {
         for of_one_switch in packets.chunk_by(|one, next| one.datapath == next.datapath) {
-            let table = of_one_switch.first().and_then(|packet| self.switches.get(&packet.datapath));
+            let table = of_one_switch.first().and_then(|packet| self.switches.get(packet.datapath));
             let Some(table) = table else { continue };
             // First all addresses, then all look-ups. With few instructions between two look-ups, the processor waits
             // for several of them at once.
@@ -171,13 +173,13 @@ impl App for LearningSwitch {
     }
 
     fn on_tick(&mut self, now_ms: u64, out: &mut Commands) {
-        self.now_ms = now_ms;
+        self.now_s = seconds(now_ms);
         if std::mem::replace(&mut self.change, LinkChange::None) == LinkChange::Again {
             self.forget_everything(out);
         }
-        let since_ms = now_ms.saturating_sub(self.settings.forget_after_s.saturating_mul(1000));
-        self.switches.values_mut().for_each(|table| table.forget_unseen(since_ms));
-        self.is_large = self.switches.values().any(AddressTable::is_large);
+        let since_s = seconds(now_ms.saturating_sub(self.settings.forget_after_s.saturating_mul(1000)));
+        self.switches.iter_mut().for_each(|(_, table)| table.forget_unseen(since_s));
+        self.is_large = self.switches.iter_mut().any(|(_, table)| table.is_large());
     }
 }
 
@@ -195,9 +197,9 @@ impl LearningSwitch {
     }
 
     fn forget_everything(&mut self, out: &mut Commands) {
-        for (datapath, table) in &mut self.switches {
+        for (datapath, table) in self.switches.iter_mut() {
             table.forget_all();
-            out.rule(*datapath).delete_within().send();
+            out.rule(datapath).delete_within().send();
         }
     }
 }
@@ -231,9 +233,7 @@ fn forward(
                 .field(Field::EthDst, destination)
                 .field(Field::EthSrc, source);
         })
-        .apply(|a| {
-            a.output(port, 0);
-        })
+        .output(port)
         .buffer(packet.buffer_id)
         .send();
     if packet.buffer_id.is_none() {

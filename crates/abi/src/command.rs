@@ -453,7 +453,7 @@ fn port_mod(mut body: Reader<'_>) -> Result<PortMod, Malformed> {
 pub mod write {
     use super::*;
     use crate::frame;
-    use crate::header::Header;
+    use crate::header::{HEADER_LEN, Header, MAX_FRAME_LEN};
 
     #[inline]
     fn header(kind: u16, datapath: DatapathId, ticket: u64, wants_receipt: bool) -> Header {
@@ -466,16 +466,34 @@ pub mod write {
         }
     }
 
-    /// Appends a change of rules: what [`command`] does with [`What::FlowMod`], for whoever knows that it is one.
+    /// What a change of rules begins with, before its match.
+    pub const RULE_HEAD_LEN: usize = HEADER_LEN + size_of::<FlowModFixed>();
+
+    /// Ends a change of rules that was put together in its place: at `start` are [`RULE_HEAD_LEN`] bytes that mean nothing, and behind them the match,
+    /// so many bytes, and the instructions. One that is too long is taken away again, and `false` comes back.
     #[inline]
-    pub fn rule(
+    pub fn finish_rule(
         out: &mut Vec<u8>,
-        datapath: DatapathId,
-        ticket: u64,
-        wants_receipt: bool,
+        start: usize,
+        matching_len: usize,
+        (datapath, ticket, wants_receipt): (DatapathId, u64, bool),
         it: &FlowMod<'_>,
     ) -> bool {
-        flow_mod(out, header(kind::FLOW_MOD, datapath, ticket, wants_receipt), it)
+        let length = out.len() - start;
+        let head = out.get_mut(start..).and_then(|rule| rule.first_chunk_mut::<RULE_HEAD_LEN>());
+        let (Some(head), Ok(matching_len), true) =
+            (head, u16::try_from(matching_len), length <= MAX_FRAME_LEN)
+        else {
+            out.truncate(start);
+            return false;
+        };
+        let mut header = header(kind::FLOW_MOD, datapath, ticket, wants_receipt);
+        // Checked just above: it fits in 32 bits.
+        header.length = (length as u32).into();
+        let (header_bytes, fixed_bytes) = head.split_at_mut(HEADER_LEN);
+        header_bytes.copy_from_slice(header.as_bytes());
+        fixed_bytes.copy_from_slice(fixed_of(it, matching_len).as_bytes());
+        true
     }
 
     /// Appends a command.
@@ -536,7 +554,12 @@ pub mod write {
     #[inline]
     fn flow_mod(out: &mut Vec<u8>, header: Header, it: &FlowMod<'_>) -> bool {
         let Ok(matching_len) = u16::try_from(it.matching.len()) else { return false };
-        let fixed = FlowModFixed {
+        frame::write(out, header, &fixed_of(it, matching_len), &[it.matching, it.instructions])
+    }
+
+    #[inline]
+    fn fixed_of(it: &FlowMod<'_>, matching_len: u16) -> FlowModFixed {
+        FlowModFixed {
             cookie: it.cookie.into(),
             cookie_mask: it.cookie_mask.into(),
             buffer_id: it.buffer_id.unwrap_or(NO_BUFFER).into(),
@@ -549,8 +572,7 @@ pub mod write {
             matching_len: matching_len.into(),
             table_id: it.table_id,
             command: it.command,
-        };
-        frame::write(out, header, &fixed, &[it.matching, it.instructions])
+        }
     }
 
     fn group_mod(it: &GroupMod<'_>) -> GroupModFixed {

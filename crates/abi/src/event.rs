@@ -694,7 +694,7 @@ pub mod write {
     }
 
     /// [`Event::PacketIn`].
-    #[inline]
+    #[inline(always)]
     pub fn packet_in(out: &mut Vec<u8>, sequence: u64, packet: &PacketIn<'_>) -> bool {
         let Ok(metadata_len) = u16::try_from(packet.metadata.len()) else { return false };
         let fixed = PacketInFixed {
@@ -707,12 +707,12 @@ pub mod write {
             table_id: packet.table_id,
             reserved: [0; 2],
         };
-        frame::write(
-            out,
-            header(kind::PACKET_IN, packet.datapath, sequence),
-            &fixed,
-            &[packet.metadata, packet.data],
-        )
+        let header = header(kind::PACKET_IN, packet.datapath, sequence);
+        match packet.metadata.try_into() {
+            // The port alone, as nearly always.
+            Ok(port) => frame::write_with_eight(out, header, &fixed, port, packet.data),
+            Err(_) => frame::write(out, header, &fixed, &[packet.metadata, packet.data]),
+        }
     }
 
     /// [`Event::PortStatus`].

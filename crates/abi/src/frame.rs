@@ -139,3 +139,33 @@ where
     parts.iter().for_each(|part| out.extend_from_slice(part));
     true
 }
+
+/// Appends one frame, as [`write`], whose first part has eight bytes and whose fixed part has 24. All but the second part is copied at once.
+#[inline(always)]
+pub(crate) fn write_with_eight<T>(
+    out: &mut Vec<u8>,
+    mut header: Header,
+    fixed: &T,
+    eight: &[u8; 8],
+    rest: &[u8],
+) -> bool
+where
+    T: IntoBytes + Immutable,
+{
+    const FIXED_END: usize = HEADER_LEN + 24;
+    const { assert!(size_of::<T>() == 24) };
+    let length = FIXED_END + eight.len() + rest.len();
+    if length > MAX_FRAME_LEN {
+        return false;
+    }
+    // Checked just above: the length fits in 32 bits.
+    header.length = (length as u32).into();
+    let mut head = [0; FIXED_END + 8];
+    head[..HEADER_LEN].copy_from_slice(header.as_bytes());
+    head[HEADER_LEN..FIXED_END].copy_from_slice(fixed.as_bytes());
+    head[FIXED_END..].copy_from_slice(eight);
+    out.reserve(length);
+    out.extend_from_slice(&head);
+    out.extend_from_slice(rest);
+    true
+}

@@ -18,6 +18,7 @@ pub mod command;
 pub mod event;
 pub mod frame;
 pub mod header;
+pub mod prepared;
 mod query_status;
 pub mod receipt;
 pub mod service;

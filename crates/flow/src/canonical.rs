@@ -42,7 +42,7 @@ pub use prerequisite::{check_prerequisites, entry_has_prerequisites, has_prerequ
 pub use soundness::{Dialect, check_actions, check_instructions, check_match};
 pub use tlv::{Tlv, Tlvs, field_header, find_field, match_tlvs};
 pub use twin::{Part, Said, is_wild, parts_of_twin};
-pub use usual::{UsualFields, begins_with_usual};
+pub use usual::{RuleValues, UsualFields, begins_with_usual};
 
 use crate::error::{BadInput, ErrorCode};
 use std::borrow::Cow;

@@ -9,12 +9,14 @@ use crate::capability::Capability;
 use crate::charge::is_an_apps;
 use crate::claims::Claims;
 use crate::datapath::{Datapath, OfSwitch};
+use crate::datapaths::Datapaths;
 use crate::decision::{Effect, InWords, Refusal};
 use crate::entries::EntryLease;
 use crate::grant::Grant;
 use crate::owned::{Change, Owned};
 use crate::passage::ToNote;
 use crate::precedence::Precedence;
+use crate::prepared::Prepared;
 use crate::punt::PuntLimits;
 use crate::quota::{NodeRates, Quotas};
 use crate::record::RULES_PER_SWITCH;
@@ -38,7 +40,7 @@ const KINDS: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Kernel {
     pub(crate) zones: [Option<Zone>; MAX_ZONE as usize + 1],
-    pub(crate) datapaths: BTreeMap<DatapathId, Datapath>,
+    pub(crate) datapaths: Datapaths,
     /// The switch that was last commanded, as long as it is up, and what it speaks: commands come in runs for one switch.
     pub(crate) last_commanded: Option<(DatapathId, OpenFlowVersion)>,
     pub(crate) calls: Calls,
@@ -60,6 +62,8 @@ pub struct Kernel {
     pub(crate) ready: Vec<DatapathId>,
     /// What follows from the command that was decided on last, if it is sent.
     pub(crate) to_note: Option<ToNote>,
+    /// Shapes of rules that were ever kept; see [`crate::prepared`].
+    pub(crate) shapes: u64,
     /// What becomes of a group or meter, if [`ToNote::Owned`] is to be noted.
     pub(crate) change: Option<Box<Change>>,
     pub(crate) lease: Option<EntryLease>,
@@ -82,7 +86,7 @@ impl Kernel {
     pub fn new(seed: u64) -> Self {
         Kernel {
             zones: [const { None }; MAX_ZONE as usize + 1],
-            datapaths: BTreeMap::new(),
+            datapaths: Datapaths::default(),
             last_commanded: None,
             calls: Calls::default(),
             named: HashMap::new(),
@@ -96,6 +100,7 @@ impl Kernel {
             held: BTreeSet::new(),
             ready: Vec::new(),
             to_note: None,
+            shapes: 0,
             change: None,
             lease: None,
             table_room: TableRoom::default(),
@@ -147,6 +152,7 @@ impl Kernel {
             grant,
             subscription: Subscription::default(),
             refused_subscription: None,
+            prepared: Prepared::default(),
             counters: ZoneCounters::default(),
         });
         self.index_names();
@@ -212,33 +218,24 @@ impl Kernel {
     }
 
     /// An event of a switch: who hears it. What else follows is appended to `effects`.
-    #[inline]
+    #[inline(always)]
     pub fn on_event(
         &mut self,
         frame: &Frame<'_>,
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<ZoneSet, Malformed> {
-        let hearers = match frame.header.kind.get() {
-            kind::PACKET_IN => {
-                let cause = PacketIn::cause(frame)?;
-                if is_an_apps(cause) {
-                    self.hearers_of_caused(frame, cause, now_ms, effects)?
-                } else {
-                    self.hearers_of_networks(frame, now_ms)?
-                }
+        let hearers = if frame.header.kind.get() == kind::PACKET_IN {
+            let cause = PacketIn::cause(frame)?;
+            if is_an_apps(cause) {
+                self.hearers_of_caused(frame, cause, now_ms, effects)?
+            } else if self.punt_limits.is_none() && self.choosy.is_empty() {
+                self.hearers_of_packets()
+            } else {
+                self.hearers_of_networks(frame, now_ms)?
             }
-            other => {
-                let event = Event::read(frame)?;
-                let was_held = self.is_held(frame.datapath());
-                self.take_note(&event, now_ms, effects);
-                match event {
-                    // Apps hear of it when it is ready, and then as it is then.
-                    _ if was_held || self.is_held(frame.datapath()) => ZoneSet::EMPTY,
-                    Event::FlowRemoved(removed) => self.hearers_of_removal(removed.owner()),
-                    _ => self.hearers_of(other),
-                }
-            }
+        } else {
+            self.hearers_of_other(frame, now_ms, effects)?
         };
         for zone in hearers {
             if let Some(zone) = &mut self.zones[usize::from(zone.0)] {
@@ -246,6 +243,25 @@ impl Kernel {
             }
         }
         Ok(hearers)
+    }
+
+    /// Of what is no packet-in.
+    #[inline(never)]
+    fn hearers_of_other(
+        &mut self,
+        frame: &Frame<'_>,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<ZoneSet, Malformed> {
+        let event = Event::read(frame)?;
+        let was_held = self.is_held(frame.datapath());
+        self.take_note(&event, now_ms, effects);
+        Ok(match event {
+            // Apps hear of it when it is ready, and then as it is then.
+            _ if was_held || self.is_held(frame.datapath()) => ZoneSet::EMPTY,
+            Event::FlowRemoved(removed) => self.hearers_of_removal(removed.owner()),
+            _ => self.hearers_of(frame.header.kind.get()),
+        })
     }
 
     /// Who hears events of this kind.
@@ -308,7 +324,7 @@ impl Kernel {
     }
 
     /// Of a packet that the network sent: nobody, if its switch or port has had its budget.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn hearers_of_networks(
         &mut self,
         frame: &Frame<'_>,

@@ -289,7 +289,7 @@ impl Kernel {
             return;
         }
         self.check_meters_from_ms = now_ms + CHECK_INTERVAL_MS;
-        for (datapath, there) in &self.datapaths {
+        for (datapath, there) in self.datapaths.iter() {
             if let Metering::On { meter, .. } | Metering::Missed(meter) = &there.metering {
                 let step = MeterStep::Check(meter.meter_id);
                 effects.push(Effect::Meter { datapath: *datapath, step });

@@ -15,7 +15,7 @@ use crate::grant::Bounds;
 use crate::owned::{Change, Claimant};
 use crate::quota::{QuotaKind, Rate};
 use crate::rule_key::{RuleKey, taken_place};
-use crate::rules::{Age, Known, Owner};
+use crate::rules::{Age, Known, Owner, Slot};
 use crate::subscription::Subscription;
 use crate::visible::{needed_to_ask, stays};
 use crate::wellformed;
@@ -34,6 +34,8 @@ use flow::{DatapathId, PortNo};
 pub(crate) enum ToNote {
     /// What becomes of a rule.
     Rule { datapath: DatapathId, key: RuleKey, then: Then },
+    /// A rule of this zone's, with where it is to be written down; see [`crate::prepared`].
+    Prepared { datapath: DatapathId, key: RuleKey, zone: ZoneId, stays: bool, age: Age, slot: Slot },
     /// Some rules of these zones may be gone, and it is not known which.
     Doubt { datapath: DatapathId, zones: ZoneSet },
     /// Whose group or meter: [`Kernel::change`] says it.
@@ -68,6 +70,9 @@ impl Kernel {
             },
             Err(malformed) => Err(Refusal::Malformed(malformed)),
         };
+        if let Ok(Decision::Send(Command { what: What::FlowMod(_), .. })) = &decision {
+            self.prepare(zone, frame);
+        }
         if let Some(Some(zone)) = self.zones.get_mut(usize::from(zone.0)) {
             zone.counters.commands += 1;
             zone.counters.refusals += u64::from(decision.is_err());
@@ -362,8 +367,20 @@ impl Kernel {
 
     /// The command that was decided on last is on its way to its switch, behind those that went before. One of which this is not said changes
     /// nothing of what is remembered.
-    #[inline]
+    #[inline(always)]
     pub fn on_sent(&mut self) {
+        let Some(ToNote::Prepared { datapath, key, zone, stays, age, slot }) = self.to_note else {
+            return self.on_other_sent();
+        };
+        self.to_note = None;
+        if let Some(Datapath { record, .. }) = self.datapaths.get_mut(&datapath) {
+            record.note_at(slot, key, zone, stays, age);
+        }
+    }
+
+    /// One that was not prepared.
+    #[inline(never)]
+    fn on_other_sent(&mut self) {
         self.on_placed();
         match self.to_note.take() {
             Some(ToNote::Rule { datapath, key, then }) => self.note_rule(datapath, key, then),
@@ -376,7 +393,7 @@ impl Kernel {
                 }
                 self.owned.on_sent(*change);
             }
-            None => {}
+            Some(ToNote::Prepared { .. }) | None => {}
         }
     }
 

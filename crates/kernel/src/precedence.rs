@@ -18,7 +18,7 @@
 
 use crate::bounds::ALL_TABLES;
 use crate::capability::Capability;
-use crate::datapath::Datapath;
+use crate::datapaths::Datapaths;
 use crate::decision::{Effect, Refusal};
 use crate::dispatch::Kernel;
 use crate::grant::{Bounds, Grant, TableSet};
@@ -31,7 +31,6 @@ use abi::command::FlowMod;
 use flow::canonical::{read_match, read_match_into, write_match};
 use flow::relation::covers;
 use flow::{DatapathId, Match};
-use std::collections::BTreeMap;
 
 /// What becomes of a rule that would shadow one of an app before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,6 +139,12 @@ impl Precedence {
     #[inline]
     pub fn compares(&self, zone: ZoneId) -> bool {
         self.compared.contains(zone)
+    }
+
+    /// Whether a rule that was decided on waits to be sent.
+    #[inline]
+    pub fn is_pending(&self) -> bool {
+        self.pending.is_some()
     }
 
     /// Whether the first comes before the second: by rank, and by number where ranks are equal.
@@ -402,7 +407,7 @@ impl Kernel {
 }
 
 /// Whether a switch has this rule still, as far as it is known.
-fn has(datapaths: &BTreeMap<DatapathId, Datapath>, (datapath, _): Table, rule: &Placed) -> bool {
+fn has(datapaths: &Datapaths, (datapath, _): Table, rule: &Placed) -> bool {
     let known = datapaths.get(&datapath).and_then(|there| there.record.known(rule.key));
     known.is_some_and(|known| known.owner == Owner::Zone(rule.owner))
 }

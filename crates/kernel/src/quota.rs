@@ -175,6 +175,12 @@ impl Rate {
         Use::Soft
     }
 
+    /// Whether so many uses pass, and nobody is to be told.
+    #[inline]
+    pub fn has_left(&self, count: u64) -> bool {
+        self.hard_left >= count && self.soft_left >= count
+    }
+
     /// So many uses that nobody was asked about: they are missing from then on.
     pub fn owe(&mut self, count: u64, now_ms: u64) {
         let of_left = count.min(self.hard_left).min(self.soft_left);

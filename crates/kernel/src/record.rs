@@ -16,7 +16,7 @@
 //! In: commands that were sent, and what the switch says. Out: an owner, and what is to be asked. Never sends anything.
 
 use crate::rule_key::RuleKey;
-use crate::rules::{Age, Known, Owner, Rules};
+use crate::rules::{Age, Known, Owner, Rules, Slot};
 use crate::zones::ZoneSet;
 use abi::ZoneId;
 
@@ -127,6 +127,27 @@ impl Record {
         if self.sought.wanted().is_some() {
             self.sought.on_rule(key);
         }
+    }
+
+    /// Where a rule of this zone's is, or may be written down without more ado. `None`: it is another's, or there is little room.
+    #[inline]
+    pub fn slot(&self, key: RuleKey, zone: ZoneId) -> Option<Slot> {
+        let mut slot = self.rules.slot(key, Owner::Zone(zone))?;
+        slot.is_sure &= !self.unsure.contains(zone);
+        (slot.is_known || self.rules.len() < self.sweep.from).then_some(slot)
+    }
+
+    /// A rule is on its way to the switch, as [`Self::note`], with where [`Self::slot`] has found it.
+    #[inline]
+    pub fn note_at(&mut self, slot: Slot, key: RuleKey, zone: ZoneId, stays: bool, age: Age) {
+        if !self.rules.note_at(slot, key, Owner::Zone(zone), stays, age) || self.sought.wanted().is_some() {
+            self.note_anywhere(key, zone, stays, age);
+        }
+    }
+
+    #[cold]
+    fn note_anywhere(&mut self, key: RuleKey, zone: ZoneId, stays: bool, age: Age) {
+        self.note(key, zone, stays, age);
     }
 
     /// The switch says that it has a rule. What more there is than may be known is passed over: then there is no room for a rule that is not known.

@@ -8,6 +8,7 @@ use abi::ZoneId;
 use crate::decision::Effect;
 use crate::dispatch::{Kernel, needed_to_hear};
 use crate::grant::Grant;
+use crate::prepared::Prepared;
 use crate::quota::NodeRates;
 
 impl Kernel {
@@ -34,6 +35,8 @@ impl Kernel {
         let Some(of_zone) = self.zones.get_mut(usize::from(zone.0)).and_then(Option::as_mut) else { return };
         of_zone.own_rules_go_beyond = own_rules_go_beyond;
         of_zone.rates.renew(rates.at_worker());
+        // What was decided on the shapes of its rules was decided by the grant before.
+        of_zone.prepared = Prepared::default();
         let before = std::mem::replace(&mut of_zone.grant, grant);
         let wanted = of_zone.refused_subscription.take();
         let is_new = wanted.is_some();

@@ -10,7 +10,8 @@
 
 use abi::OpenFlowVersion;
 use flow::canonical::{
-    Part, Said, UsualFields, entry_has_prerequisites, is_wild, match_tlvs, parts_of_twin, read_match_into,
+    Part, RuleValues, Said, UsualFields, entry_has_prerequisites, is_wild, match_tlvs, parts_of_twin,
+    read_match_into,
 };
 use flow::{DatapathId, Field, MacAddr, Match, MatchEntry};
 
@@ -75,6 +76,26 @@ impl RuleKeys {
             None => sum_of_all(self.seed, openflow, matching, &mut self.scratch)?,
         };
         Some(RuleKey(self.of_rule.number(begun.wrapping_add(sum))))
+    }
+}
+
+impl RuleKeys {
+    /// The same of a rule that names port, destination and source.
+    #[inline]
+    pub fn of_values(
+        &self,
+        datapath: DatapathId,
+        (table_id, priority): (u8, u16),
+        it: &RuleValues,
+    ) -> RuleKey {
+        let place = u64::from(table_id) << 16 | u64::from(priority);
+        let begun = self.of_place.number(self.of_switch.number(datapath.0) ^ place);
+        let [of_port, of_dst, of_src, _] = &self.usual;
+        let sum = of_port
+            .number(u64::from(it.in_port.0))
+            .wrapping_add(of_dst.number(it.eth_dst))
+            .wrapping_add(of_src.number(it.eth_src));
+        RuleKey(self.of_rule.number(begun.wrapping_add(sum)))
     }
 }
 

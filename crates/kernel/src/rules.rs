@@ -110,12 +110,26 @@ pub(crate) struct Known {
     pub is_sure: bool,
 }
 
+/// Where a rule is written down, or would be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    at: usize,
+    /// How often rules had come, gone or moved when it was found.
+    moves: u64,
+    /// Whether the rule is there.
+    pub is_known: bool,
+    /// Whether the switch has it for certain.
+    pub is_sure: bool,
+}
+
 /// The owners of one switch's rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     /// A power of two of them, or none until there is a rule.
     places: Vec<u64>,
     count: usize,
+    /// How often a rule has come, gone or moved: what was found before is where it was as long as this is the same.
+    moves: u64,
     /// 0 or [`SEEN`]: how that bit is in rules that were seen since the last sweep began.
     seen: u64,
 }
@@ -140,13 +154,52 @@ impl Rules {
         if (self.count + 1) * 4 > self.places.len() * 3 {
             self.grow();
         }
-        let is_sure = if is_sure { SURE } else { 0 };
-        let place = key.0 & KEY | age.0 << AGE_SHIFT | is_sure | self.seen | owner.to_bits();
+        let place = self.word(key, owner, is_sure, age);
         let at = self.look(key).unwrap_or_else(|free| {
             self.count += 1;
+            self.moves += 1;
             free
         });
         self.places[at] = place;
+    }
+
+    /// Where a rule is if it is this one's, or where it would be if there is a free place for it.
+    #[inline]
+    pub fn slot(&self, key: RuleKey, owner: Owner) -> Option<Slot> {
+        let moves = self.moves;
+        match self.look(key) {
+            Ok(at) => {
+                let place = *self.places.get(at)?;
+                let is_its = place & OWNER == owner.to_bits();
+                is_its.then_some(Slot { at, moves, is_known: true, is_sure: place & SURE != 0 })
+            }
+            Err(at) if (self.count + 1) * 4 <= self.places.len() * 3 => {
+                Some(Slot { at, moves, is_known: false, is_sure: false })
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// It is this one's from now on, as [`Self::note`]; `false`, and nothing is changed, if it may not be there any more.
+    #[inline]
+    pub fn note_at(&mut self, slot: Slot, key: RuleKey, owner: Owner, is_sure: bool, age: Age) -> bool {
+        if slot.moves != self.moves {
+            return false;
+        }
+        let word = self.word(key, owner, is_sure, age);
+        let Some(place) = self.places.get_mut(slot.at) else { return false };
+        *place = word;
+        if !slot.is_known {
+            self.count += 1;
+            self.moves += 1;
+        }
+        true
+    }
+
+    #[inline]
+    fn word(&self, key: RuleKey, owner: Owner, is_sure: bool, age: Age) -> u64 {
+        let is_sure = if is_sure { SURE } else { 0 };
+        key.0 & KEY | age.0 << AGE_SHIFT | is_sure | self.seen | owner.to_bits()
     }
 
     /// The switch has it. Says whether it was known: what is known is newer than what a switch says, and stays as it is.
@@ -202,6 +255,7 @@ impl Rules {
     fn refill(&mut self, places: usize, rules: &[u64]) {
         self.places = vec![0; places];
         self.count = rules.len();
+        self.moves += 1;
         for rule in rules {
             if let Err(free) = self.look(RuleKey(*rule)) {
                 self.places[free] = *rule;
@@ -248,6 +302,7 @@ impl Rules {
         }
         self.places[hole] = 0;
         self.count -= 1;
+        self.moves += 1;
     }
 }
 

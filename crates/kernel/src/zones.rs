@@ -4,6 +4,7 @@
 
 use crate::capability::Capability;
 use crate::grant::{Bounds, Grant};
+use crate::prepared::Prepared;
 use crate::quota::Rates;
 use crate::subscription::Subscription;
 use abi::ZoneId;
@@ -91,6 +92,8 @@ pub struct Zone {
     pub(crate) own_rules_go_beyond: bool,
     /// What is left in this second of what it may do.
     pub(crate) rates: Rates,
+    /// The shapes of its rules that were decided on by its grant.
+    pub(crate) prepared: Prepared,
     /// What it hears.
     pub subscription: Subscription,
     /// What it asked to hear last, if that was refused: it holds as soon as it is granted.

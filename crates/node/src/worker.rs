@@ -13,6 +13,7 @@
 mod pausing;
 mod precedence;
 mod punting;
+mod sending;
 mod services;
 mod sizes;
 mod telling;
@@ -377,6 +378,9 @@ impl Worker {
 
     /// One command: the kernel decides, and here it is done.
     fn execute(&mut self, zone: ZoneId, frame: &Frame<'_>) {
+        if let Some(rule) = self.dispatch.kernel.on_prepared(zone, frame, self.now_ms) {
+            return self.send_rule(zone, rule, frame);
+        }
         match self.dispatch.kernel.on_command(zone, frame, self.now_ms, &mut self.dispatch.effects) {
             Decision::Send(command) => self.send(zone, &command, frame),
             Decision::Subscribed => {}
@@ -424,18 +428,6 @@ impl Worker {
             Decision::AuditKept { up_to } => self.records_are_kept(zone, up_to),
         }
         self.carry_out_effects();
-    }
-
-    fn send(&mut self, zone: ZoneId, command: &Command<'_>, frame: &Frame<'_>) {
-        let cookie = match command.what {
-            What::FlowMod(flow_mod) => flow_mod.cookie,
-            _ => 0,
-        };
-        let tag = Tag { zone, ticket: command.ticket };
-        match self.southbound.send(command.datapath, command, cookie, tag) {
-            Ok(()) => self.dispatch.kernel.on_sent(),
-            Err(refused) => self.refuse(zone, frame, &refused.to_string()),
-        }
     }
 
     /// A command for a switch of another worker goes there: whether that one could take it. `None` if no worker has the switch.

@@ -26,6 +26,7 @@ pub mod hex;
 pub mod message;
 pub mod names;
 mod port_counters;
+pub mod prepared;
 mod queue_property;
 pub mod stream;
 pub mod v10;

@@ -94,6 +94,15 @@ pub struct PacketInView<'a> {
 }
 
 impl<'a> PacketInView<'a> {
+    /// Reads a packet-in of this version as most are, with one look at its length; `None`: [`Self::read`] reads it, or says what is wrong with it.
+    #[inline(always)]
+    pub fn read_usual(version: Version, bytes: &'a [u8]) -> Option<Self> {
+        match version {
+            Version::V1_0 => read_whole_v10(bytes),
+            _ => read_usual_v13(bytes),
+        }
+    }
+
     /// Reads one packet-in.
     ///
     /// # Errors
@@ -124,7 +133,7 @@ impl<'a> PacketInView<'a> {
 
 /// Reads a valid packet-in of 1.0 with one check of its length. Any other is read field by field, which finds the
 /// fault.
-#[inline]
+#[inline(always)]
 fn read_whole_v10(bytes: &[u8]) -> Option<PacketInView<'_>> {
     let (fixed, data) = bytes.split_first_chunk::<18>()?;
     let [version, kind, l0, l1, x0, x1, x2, x3, b0, b1, b2, b3, t0, t1, p0, p1, reason, _] = *fixed;
@@ -152,7 +161,7 @@ const MATCH_OF_A_PORT: [u8; 8] = [0x00, 0x01, 0x00, 0x0c, 0x80, 0x00, 0x00, 0x04
 
 /// Reads a packet-in of 1.3 whose match has only the port, as most switches send it. It needs one check of the length
 /// and one of the match. Any other is read field by field.
-#[inline]
+#[inline(always)]
 fn read_usual_v13(bytes: &[u8]) -> Option<PacketInView<'_>> {
     let (fixed, behind) = bytes.split_first_chunk::<24>()?;
     let (matching, behind) = behind.split_first_chunk::<16>()?;

@@ -159,8 +159,10 @@ impl Receipts {
         while self.recent.len() < RECENT && self.place_of(self.last).is_none_or(|place| place.is_some()) {
             self.grow();
         }
-        let places = self.recent.len();
-        self.recent[self.last as usize % places] = Some(command);
+        let last = self.place_number(self.last);
+        if let Some(place) = self.recent.get_mut(last) {
+            *place = Some(command);
+        }
         if wants_receipt {
             self.pending.push_back(command);
             self.shares.take(tag.zone);
@@ -168,9 +170,15 @@ impl Receipts {
         }
     }
 
+    /// The number of a command's place in the ring, whose length is a power of two.
+    #[inline]
+    fn place_number(&self, serial: Serial) -> usize {
+        serial as usize & self.recent.len().wrapping_sub(1)
+    }
+
     /// Who has the place of a command in the ring, if there is a ring yet.
     fn place_of(&self, serial: Serial) -> Option<&Option<Pending>> {
-        self.recent.get(serial as usize % self.recent.len().max(1))
+        self.recent.get(self.place_number(serial))
     }
 
     /// Makes the ring twice as large, when a command would take the place of another: a switch that is given few commands has a

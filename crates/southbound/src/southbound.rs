@@ -22,6 +22,7 @@ use crate::session::{Session, State};
 use crate::snapshot::SessionSnapshot;
 use crate::turn::{Effect, SouthboundEvent, Turn};
 use abi::Command;
+use abi::prepared::PreparedRule;
 use flow::DatapathId;
 use foldhash::{HashMap, HashMapExt};
 use mio::net::TcpStream;
@@ -381,6 +382,17 @@ impl Southbound {
         tag: Tag,
     ) -> Result<(), Refused> {
         self.append(datapath, |session, waiting, turn| session.send(command, cookie, tag, waiting, turn))
+    }
+
+    /// The same for a rule that was prepared.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    #[inline]
+    pub fn send_rule(&mut self, rule: PreparedRule<'_>, tag: Tag) -> Result<(), Refused> {
+        self.append(rule.of_use.datapath, |session, waiting, turn| {
+            session.send_rule(rule, tag, waiting, turn)
+        })
     }
 
     /// Asks a switch for a role, at the next [`Southbound::flush`] (1.3.5, 6.3.4 and 7.3.9). The tag's zone gets a receipt: `programmed`

@@ -65,6 +65,7 @@ pub struct Turn<'a> {
 
 impl Turn<'_> {
     /// Puts one event together and hands it over. A frame that does not fit the `abi` is dropped.
+    #[inline(always)]
     pub(crate) fn event(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         self.frame.clear();
         if write(self.frame) {

@@ -19,6 +19,11 @@ pub trait Guest: Sized {
     /// Takes whole event frames, one after the other; appends its commands.
     fn on_events(&mut self, events: &[u8], commands: &mut Vec<u8>) -> Result<(), abi::Malformed>;
 
+    /// The same, until what it has commanded is worth to be handed over: how many bytes of the events it has taken. It is asked again for the others.
+    fn on_some_events(&mut self, events: &[u8], commands: &mut Vec<u8>) -> Result<usize, abi::Malformed> {
+        self.on_events(events, commands).map(|()| events.len())
+    }
+
     /// All that waited at one worker was taken, or many events of it; appends what follows for that worker. The table has no such function: a
     /// trusted app's events come together anyway.
     fn on_caught_up(&mut self, _commands: &mut Vec<u8>) {}
@@ -95,7 +100,18 @@ extern "C" fn on_events<G: Guest>(
     let frames = unsafe { bytes(frames, length) };
     let Instance { guest, commands } = instance;
     // After a panic the instance is in an unknown state; the contract is that it is not called again.
-    let done = catch_unwind(AssertUnwindSafe(|| guest.on_events(frames, commands)));
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        let mut rest = frames;
+        loop {
+            let taken = guest.on_some_events(rest, commands)?;
+            rest = rest.get(taken..).unwrap_or_default();
+            if rest.is_empty() || taken == 0 {
+                return Ok::<(), abi::Malformed>(());
+            }
+            // In small pieces, so that the buffer stays in the processor's nearest cache.
+            hand_over(commands, sink);
+        }
+    }));
     hand_over(commands, sink);
     match done {
         Ok(Ok(())) => status::OK,

@@ -35,7 +35,6 @@ pub enum Level {
 #[derive(Debug, Default)]
 pub struct Commands {
     pub(crate) frames: Vec<u8>,
-    matching: Vec<u8>,
     actions: Vec<u8>,
     last_ticket: u64,
     too_long: u64,
@@ -53,9 +52,19 @@ impl Commands {
     /// Begins a rule for a switch: an add in table 0 of priority 0, of every packet, that never times out and drops.
     #[inline]
     pub fn rule(&mut self, datapath: DatapathId) -> FlowBuilder<'_> {
-        self.matching.clear();
-        self.actions.clear();
-        FlowBuilder { datapath, fields: FlowMod::ADD, commands: self }
+        let start = self.frames.len();
+        self.frames.reserve(USUAL_RULE_LEN);
+        self.frames.extend_from_slice(&[0; write::RULE_HEAD_LEN]);
+        let (matching_len, has_instructions, is_sent) = (0, false, false);
+        FlowBuilder {
+            datapath,
+            fields: FlowMod::ADD,
+            start,
+            matching_len,
+            has_instructions,
+            is_sent,
+            commands: self,
+        }
     }
 
     /// Begins a packet to be sent by a switch.
@@ -212,12 +221,30 @@ impl Commands {
     }
 }
 
-/// A rule that is being put together. Nothing happens before one of the `send`s.
+/// Room for most rules.
+const USUAL_RULE_LEN: usize = 192;
+
+/// A rule that is being put together, in the place where it will be sent from. Nothing happens before one of the `send`s.
 #[must_use = "a rule does nothing before it is sent"]
 pub struct FlowBuilder<'c> {
     datapath: DatapathId,
     fields: FlowMod<'static>,
+    /// Where it begins in the frames: its head, of which the bytes are written last, then its match, then its instructions.
+    start: usize,
+    matching_len: usize,
+    has_instructions: bool,
+    is_sent: bool,
     commands: &'c mut Commands,
+}
+
+/// One that is not sent leaves nothing behind.
+impl Drop for FlowBuilder<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.is_sent {
+            self.commands.frames.truncate(self.start);
+        }
+    }
 }
 
 /// `ofp_flow_mod_command` and `ofp_flow_mod_flags` as far as they are used here.
@@ -229,36 +256,66 @@ const SEND_FLOW_REMOVED: u16 = 1;
 impl FlowBuilder<'_> {
     /// Which packets: `|m| { m.field(Field::EthDst, mac); }`. Called again, it adds.
     #[inline]
-    pub fn matching(self, write: impl FnOnce(&mut MatchWriter<'_>)) -> Self {
-        write(&mut MatchWriter::new(&mut self.commands.matching));
+    pub fn matching(mut self, write: impl FnOnce(&mut MatchWriter<'_>)) -> Self {
+        let before = self.commands.frames.len();
+        write(&mut MatchWriter::new(&mut self.commands.frames));
+        self.take_matching(before);
         self
+    }
+
+    /// What was appended since the frames were so long is of its match, which stands before the instructions.
+    #[inline]
+    fn take_matching(&mut self, before: usize) {
+        let added = self.commands.frames.len() - before;
+        if self.has_instructions {
+            let behind = self.start + write::RULE_HEAD_LEN + self.matching_len;
+            self.commands.frames[behind..].rotate_right(added);
+        }
+        self.matching_len += added;
     }
 
     /// A match that is in canonical bytes already. Called again, it adds.
     #[inline]
-    pub fn matching_bytes(self, bytes: &[u8]) -> Self {
-        self.commands.matching.extend_from_slice(bytes);
+    pub fn matching_bytes(mut self, bytes: &[u8]) -> Self {
+        let before = self.commands.frames.len();
+        self.commands.frames.extend_from_slice(bytes);
+        self.take_matching(before);
         self
     }
 
     /// Instructions that are in canonical bytes already.
     #[inline]
-    pub fn instruction_bytes(self, bytes: &[u8]) -> Self {
-        self.commands.actions.extend_from_slice(bytes);
+    pub fn instruction_bytes(mut self, bytes: &[u8]) -> Self {
+        self.has_instructions = true;
+        self.commands.frames.extend_from_slice(bytes);
+        self
+    }
+
+    /// Out of this port, as they are: what [`Self::apply`] of one output does.
+    #[inline]
+    pub fn output(mut self, port: PortNo) -> Self {
+        self.has_instructions = true;
+        let [p0, p1, p2, p3] = port.0.to_be_bytes();
+        // OFPIT_APPLY_ACTIONS with one OFPAT_OUTPUT (1.3.5, 7.2.4 and 7.2.5), of which nothing goes to the controller.
+        self.commands.frames.extend_from_slice(&[
+            0, 4, 0, 24, 0, 0, 0, 0, 0, 0, 0, 16, p0, p1, p2, p3, 0, 0, 0, 0, 0, 0, 0, 0,
+        ]);
         self
     }
 
     /// What is done with them, at once and in order: `|a| { a.output(port, 0); }`.
     #[inline]
-    pub fn apply(self, write: impl FnOnce(&mut ActionWriter<'_>)) -> Self {
-        InstructionWriter::new(&mut self.commands.actions).apply_actions(write);
+    pub fn apply(mut self, write: impl FnOnce(&mut ActionWriter<'_>)) -> Self {
+        self.has_instructions = true;
+        InstructionWriter::new(&mut self.commands.frames).apply_actions(write);
         self
     }
 
     /// Instructions beside or in place of [`Self::apply`].
     #[inline]
-    pub fn instructions(self, write: impl FnOnce(&mut InstructionWriter<'_>)) -> Self {
-        write(&mut InstructionWriter::new(&mut self.commands.actions));
+    pub fn instructions(mut self, write: impl FnOnce(&mut InstructionWriter<'_>)) -> Self {
+        self.has_instructions = true;
+        write(&mut InstructionWriter::new(&mut self.commands.frames));
         self
     }
 
@@ -350,13 +407,13 @@ impl FlowBuilder<'_> {
     }
 
     #[inline]
-    fn finish(self, wants_receipt: bool) -> Ticket {
-        let FlowBuilder { datapath, fields, commands } = self;
-        let ticket = commands.next_ticket();
-        let Commands { frames, matching, actions, too_long, .. } = commands;
-        let rule = FlowMod { matching, instructions: actions, ..fields };
-        let written = write::rule(frames, datapath, ticket.0, wants_receipt, &rule);
-        *too_long += u64::from(!written);
+    fn finish(mut self, wants_receipt: bool) -> Ticket {
+        self.is_sent = true;
+        let ticket = self.commands.next_ticket();
+        let of = (self.datapath, ticket.0, wants_receipt);
+        let frames = &mut self.commands.frames;
+        let written = write::finish_rule(frames, self.start, self.matching_len, of, &self.fields);
+        self.commands.too_long += u64::from(!written);
         ticket
     }
 }

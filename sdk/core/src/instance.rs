@@ -66,7 +66,8 @@ impl<A: App> Instance<A> {
         match Event::read(frame)? {
             Event::SwitchUp(up) => app.on_switch_up(&up, out),
             Event::SwitchDown(datapath) => app.on_switch_down(datapath, out),
-            Event::PacketIn(packet) => app.on_packet_in(&packet, out),
+            // It was handed over above.
+            Event::PacketIn(_) => {}
             Event::PortStatus(status) => app.on_port_status(&status, out),
             Event::FlowRemoved(removed) => app.on_flow_removed(&removed, out),
             Event::SwitchError(error) => app.on_switch_error(&error, out),
@@ -155,6 +156,32 @@ impl<A: App> Instance<A> {
     }
 }
 
+/// Commands are handed over when there are so many bytes of them: a page with those of the packets that an app may look ahead at.
+const HANDED_OVER_BYTES: usize = 2_048;
+
+impl<A: App> Instance<A> {
+    /// Hands the app events until it has commanded so much: how many bytes of them it has taken.
+    fn take(&mut self, events: &[u8], commands: &mut Vec<u8>, most: usize) -> Result<usize, Malformed> {
+        std::mem::swap(&mut self.out.frames, commands);
+        let (mut done, mut ahead, mut rest) = (Ok(()), 0, events);
+        while !rest.is_empty() && done.is_ok() {
+            if ahead == 0 {
+                if self.out.frames.len() >= most {
+                    break;
+                }
+                ahead = self.look_ahead(rest);
+            }
+            ahead -= 1;
+            done = Frame::split(rest).and_then(|(frame, behind)| {
+                rest = behind;
+                self.on_frame(&frame)
+            });
+        }
+        std::mem::swap(&mut self.out.frames, commands);
+        done.map(|()| events.len() - rest.len())
+    }
+}
+
 impl<A: App> Guest for Instance<A> {
     fn start(settings: &[u8], commands: &mut Vec<u8>) -> Result<Self, String> {
         let mut instance = Instance::start(&Settings::from_json(settings)?)?;
@@ -162,21 +189,12 @@ impl<A: App> Guest for Instance<A> {
         Ok(instance)
     }
 
-    fn on_events(&mut self, mut events: &[u8], commands: &mut Vec<u8>) -> Result<(), Malformed> {
-        std::mem::swap(&mut self.out.frames, commands);
-        let (mut done, mut ahead) = (Ok(()), 0);
-        while !events.is_empty() && done.is_ok() {
-            if ahead == 0 {
-                ahead = self.look_ahead(events);
-            }
-            ahead -= 1;
-            done = Frame::split(events).and_then(|(frame, rest)| {
-                events = rest;
-                self.on_frame(&frame)
-            });
-        }
-        std::mem::swap(&mut self.out.frames, commands);
-        done
+    fn on_events(&mut self, events: &[u8], commands: &mut Vec<u8>) -> Result<(), Malformed> {
+        self.take(events, commands, usize::MAX).map(drop)
+    }
+
+    fn on_some_events(&mut self, events: &[u8], commands: &mut Vec<u8>) -> Result<usize, Malformed> {
+        self.take(events, commands, HANDED_OVER_BYTES)
     }
 
     fn on_caught_up(&mut self, commands: &mut Vec<u8>) {

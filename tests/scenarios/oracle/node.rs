@@ -108,6 +108,15 @@ impl Node {
     ) -> Result<std::result::Result<(), String>> {
         self.now_ms += 1;
         let Ok(frame) = Frame::read(bytes) else { return Ok(Err("no frame".to_owned())) };
+        if let Some(rule) = self.kernel.on_prepared(zone, &frame, self.now_ms) {
+            let tag = Tag { zone, ticket: rule.of_use.ticket };
+            let sent = self.turn(|session, turn| session.send_rule(rule, tag, 0, turn));
+            if sent.is_ok() {
+                self.kernel.on_sent();
+            }
+            self.settle(bench)?;
+            return Ok(sent.map_err(|why| format!("southbound: {why}")));
+        }
         let decision = self.kernel.on_command(zone, &frame, self.now_ms, &mut self.effects);
         let passed = match decision {
             Decision::Send(command) => {

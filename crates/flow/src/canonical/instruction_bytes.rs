@@ -279,9 +279,9 @@ impl<'a> InstructionWriter<'a> {
 
     #[inline]
     fn header(&mut self, kind: u16, length: u16, short: u32) {
-        self.out.extend_from_slice(&kind.to_be_bytes());
-        self.out.extend_from_slice(&length.to_be_bytes());
-        self.out.extend_from_slice(&short.to_be_bytes());
+        let ([k0, k1], [l0, l1]) = (kind.to_be_bytes(), length.to_be_bytes());
+        let [s0, s1, s2, s3] = short.to_be_bytes();
+        self.out.extend_from_slice(&[k0, k1, l0, l1, s0, s1, s2, s3]);
     }
 
     #[inline]

@@ -163,8 +163,14 @@ impl<'a> MatchWriter<'a> {
     /// Appends a field with its whole value. Bits that the field does not have are dropped.
     #[inline]
     pub fn field(&mut self, field: Field, value: impl Into<FieldValue>) -> &mut Self {
-        self.out.extend_from_slice(&field_header(field, false).to_be_bytes());
-        self.number(field, value.into().0)
+        // Header and value at once: of a field that is known where this is compiled, they are two words.
+        let mut bytes = [0; 20];
+        let length = field.bytes();
+        let number = (value.into().0 & field.full_mask()).to_be_bytes();
+        bytes[..4].copy_from_slice(&field_header(field, false).to_be_bytes());
+        bytes[4..4 + length].copy_from_slice(&number[16 - length..]);
+        self.out.extend_from_slice(&bytes[..4 + length]);
+        self
     }
 
     /// Appends a field with a mask. Bits outside the mask or the field are dropped.

@@ -19,6 +19,19 @@ pub struct UsualFields {
     pub eth_type: Option<u16>,
 }
 
+/// What differs between two rules that match port, destination and source and have one output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleValues {
+    /// By which port a packet comes.
+    pub in_port: PortNo,
+    /// To whom it is: the address as a number of 48 bits.
+    pub eth_dst: u64,
+    /// From whom it is.
+    pub eth_src: u64,
+    /// By which port it leaves.
+    pub output: PortNo,
+}
+
 const IN_PORT: u32 = field_header(Field::InPort, false);
 const ETH_DST: u32 = field_header(Field::EthDst, false);
 const ETH_SRC: u32 = field_header(Field::EthSrc, false);

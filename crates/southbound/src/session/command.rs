@@ -9,7 +9,24 @@ use crate::requests::Asked;
 use crate::translate::{command, statistics};
 use crate::turn::Turn;
 use abi::command::What;
+use abi::prepared::{PreparedRule, RULE_LEN};
 use abi::{Command, ZoneId};
+use openflow::prepared::{RuleTemplate, RuleWords};
+
+/// The message of a prepared rule, as it was written first.
+#[derive(Debug)]
+pub(super) struct Template {
+    shape: u64,
+    rule: RuleTemplate,
+}
+
+/// The longest message of a prepared rule.
+const RULE_MAX_BYTES: usize = 104;
+
+#[inline(always)]
+fn words_of(rule: &PreparedRule<'_>, xid: u32) -> RuleWords {
+    RuleWords { xid, buffer_id: rule.of_use.buffer_id, values: rule.of_use.values }
+}
 
 impl Session {
     /// Appends a command for the switch, of which `waiting` bytes have not been taken yet. A flow mod gets this cookie.
@@ -29,6 +46,62 @@ impl Session {
             .and_then(|()| self.append(command, cookie, tag, waiting, turn));
         self.counters.refused += u64::from(sent.is_err());
         sent
+    }
+
+    /// The same for a rule that was prepared: of those of one shape only the first is put together, and the others are copies with their own values.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    #[inline(always)]
+    pub fn send_rule(
+        &mut self,
+        rule: PreparedRule<'_>,
+        tag: Tag,
+        waiting: usize,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), Refused> {
+        let has_room = waiting + RULE_MAX_BYTES <= self.for_apps_bytes()
+            && (!rule.wants_receipt || self.receipts.has_room(tag.zone));
+        if let Some(template) = self.template.as_deref()
+            && template.shape == rule.shape
+            && has_room
+        {
+            let before = turn.out.len();
+            let words = words_of(&rule, self.receipts.next_xid());
+            if template.rule.write(&words, turn.out) {
+                self.counted_out(turn.out.len() - before);
+                self.receipts.sent(tag, rule.wants_receipt);
+                self.counters.flow_mods += 1;
+                return Ok(());
+            }
+        }
+        self.send_first(rule.bytes, rule.shape, rule.cookie, tag, waiting, turn)
+    }
+
+    /// The first of a shape, and one that does not go out as it is.
+    #[cold]
+    #[inline(never)]
+    fn send_first(
+        &mut self,
+        bytes: &[u8; RULE_LEN],
+        shape: u64,
+        cookie: u64,
+        tag: Tag,
+        waiting: usize,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), Refused> {
+        // Put together anew: on the way of the others the rule is in registers only.
+        let rule = PreparedRule::of(bytes, shape, cookie);
+        let Some(command) = rule.command() else { return Err(Refused::NotForSwitches) };
+        let before = turn.out.len();
+        self.send(&command, rule.cookie, tag, waiting, turn)?;
+        let message = &turn.out[before..];
+        let xid =
+            message.get(4..8).and_then(|xid| xid.first_chunk()).map_or(0, |xid| u32::from_be_bytes(*xid));
+        if let Some(template) = RuleTemplate::of(message, &words_of(&rule, xid)) {
+            self.template = Some(Box::new(Template { shape: rule.shape, rule: template }));
+        }
+        Ok(())
     }
 
     #[inline]

@@ -8,12 +8,13 @@ use crate::receipts::Tag;
 use crate::requests::Part;
 use crate::translate::error::{canonical_code, describe};
 use crate::translate::{packet_in, removed, statistics};
-use crate::turn::{Turn, message_name};
+use crate::turn::{Effect, SouthboundEvent, Turn, message_name};
 use abi::event::write;
 use abi::{Outcome, Receipt};
 use flow::{BadInput, ErrorCode};
 use openflow::error::BAD_TYPE;
 use openflow::message::ErrorMessage;
+use openflow::view::PacketInView;
 use openflow::{Body, Header, Message, Version};
 
 /// No error: the numbers in a receipt that has none.
@@ -79,15 +80,40 @@ impl Session {
         done.or_else(|bad| self.damaged(message, bad, turn))
     }
 
+    /// Takes a message if it is a packet-in as most are: this is the path of nearly every message, and nothing is asked that it does not need.
+    #[inline(always)]
+    pub(super) fn take_usual_packet_in(&mut self, message: &[u8], turn: &mut Turn<'_>) -> bool {
+        if self.is_closing {
+            return false;
+        }
+        // One after the other, so that what was read is written from where it is.
+        if self.version == Version::V1_0 {
+            let Some(packet) = packet_in::read_usual(Version::V1_0, message) else { return false };
+            self.hand_up(&packet, turn);
+        } else {
+            let Some(packet) = packet_in::read_usual(Version::V1_3, message) else { return false };
+            self.hand_up(&packet, turn);
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn hand_up(&mut self, packet: &PacketInView<'_>, turn: &mut Turn<'_>) {
+        self.counters.packet_ins += 1;
+        let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
+        turn.frame.clear();
+        if packet_in::write(turn.frame, sequence, datapath, packet) {
+            (turn.sink)(Effect::Out(SouthboundEvent::Event(turn.frame)));
+        }
+    }
+
     fn on_packet_in(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Result<(), BadInput> {
         let packet = packet_in::read(message)?;
         if self.is_closing {
             self.counters.late_packet_ins += 1;
             return Ok(());
         }
-        self.counters.packet_ins += 1;
-        let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
-        turn.event(|frame| packet_in::write(frame, sequence, datapath, &packet));
+        self.hand_up(&packet, turn);
         Ok(())
     }
 

@@ -16,6 +16,7 @@ mod role;
 #[cfg(test)]
 mod tests;
 
+use self::command::Template;
 use crate::config::{RoleWanted, SouthboundConfig, Versions};
 use crate::counters::Counters;
 use crate::fault::{Fault, SessionEnd};
@@ -127,6 +128,8 @@ pub struct Session {
     desc: Option<SwitchDesc>,
     /// Whether ports or description changed since somebody last looked.
     facts_changed: bool,
+    /// The message of the rule that was prepared last.
+    template: Option<Box<Template>>,
     receipts: Receipts,
     requests: Requests,
     roles: Roles,
@@ -169,6 +172,7 @@ impl Session {
             ports: BTreeMap::new(),
             desc: None,
             facts_changed: false,
+            template: None,
             receipts: Receipts::new(config.max_outstanding),
             requests: Requests::new(config.max_requests),
             roles: Roles::default(),
@@ -270,8 +274,17 @@ impl Session {
     ///
     /// # Errors
     /// The end of the session. What is to be said to the switch first has been appended.
+    #[inline]
     pub fn on_message(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Result<Step, SessionEnd> {
         self.counters.messages_in += 1;
+        if self.state == State::Up && self.take_usual_packet_in(message, turn) {
+            return Ok(Step::On);
+        }
+        self.on_other_message(message, turn)
+    }
+
+    #[inline(never)]
+    fn on_other_message(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Result<Step, SessionEnd> {
         let header = match Header::read(message) {
             Ok(header) => header,
             // From here on the stream cannot be cut any more.

@@ -1,6 +1,7 @@
 //! A packet-in as an event: the hot path, which copies the packet once and allocates nothing.
 
 use flow::{BadInput, DatapathId};
+use openflow::Version;
 use openflow::message::NO_BUFFER;
 use openflow::view::PacketInView;
 
@@ -10,8 +11,14 @@ pub fn read(message: &[u8]) -> Result<PacketInView<'_>, BadInput> {
     PacketInView::read(message)
 }
 
+/// Reads one as most are in place.
+#[inline(always)]
+pub fn read_usual(version: Version, message: &[u8]) -> Option<PacketInView<'_>> {
+    PacketInView::read_usual(version, message)
+}
+
 /// Appends the event.
-#[inline]
+#[inline(always)]
 pub fn write(out: &mut Vec<u8>, sequence: u64, datapath: DatapathId, packet: &PacketInView<'_>) -> bool {
     let event = abi::event::PacketIn {
         datapath,

@@ -5,16 +5,15 @@
 use std::hint::black_box;
 
 use abi::{Frame, ZoneId};
-use config::AppGrant;
 use flow::{DatapathId, Field, Match, PortNo};
-use kernel::{Decision, Grant, Kernel, Unanswered};
-use monitor::AppSource;
+use kernel::{Bounds, Capability, Decision, Grant, Kernel, Unanswered};
+use learning_switch::LearningSwitch;
 use openflow::message::*;
 use openflow::view::PacketInView;
 use openflow::{Body, Message, Version};
 use southbound::session::Session;
 use southbound::{Effect, SouthboundConfig, SouthboundEvent, Tag, Turn};
-use zone::trusted::TrustedApp;
+use zone::trusted::{TrustedApp, TrustedCode};
 
 /// Packet-ins of a round: what one read brings is of this order.
 pub const BATCH: usize = 256;
@@ -83,17 +82,17 @@ fn packet_in(version: Version, number: u32) -> Vec<u8> {
     encoded(version, Body::PacketIn(packet_in))
 }
 
-/// What `burnet run` grants the app: what its manifest asks for, with the bounds that are there.
+/// What its manifest asks for, with the bounds that are there.
 fn granted() -> Grant {
-    let app = burnet::apps::ALL.iter().find(|app| app.name == "learning-switch").unwrap();
-    let manifest = package::Manifest::parse(app.manifest).unwrap();
-    AppGrant { capabilities: manifest.capabilities, ..AppGrant::default() }.to_kernel()
+    let held = [Capability::PacketIn, Capability::PacketOut, Capability::ViewRead, Capability::RuleWrite];
+    let bounds = Bounds { priorities: 1..=9_999, ..Bounds::default() };
+    held.into_iter().fold(Grant::nothing(), Grant::with).with_rules(bounds)
 }
 
 impl Worker {
     /// A switch that is up, an app that has subscribed, and hosts that it has learned.
     pub fn new(version: Version) -> Worker {
-        let code = burnet::apps::trusted_code(&AppSource::BuiltIn("learning-switch".to_owned())).unwrap();
+        let code = TrustedCode::built_in(burnet_sdk::table::<LearningSwitch>());
         let mut kernel = Kernel::new(7);
         kernel.attach(ZONE, "learning-switch", granted(), 0);
         let session = Session::new(&SouthboundConfig::default(), 0);
@@ -132,9 +131,8 @@ impl Worker {
             let body = ReplyBody::PortDesc(Vec::new());
             handshake.push(Body::MultipartReply(MultipartReply { flags: 0, body }));
         }
-        for body in handshake {
-            self.hear(Stage::App, &encoded(version, body));
-        }
+        let handshake: Vec<Vec<u8>> = handshake.into_iter().map(|body| encoded(version, body)).collect();
+        self.hear(Stage::App, &handshake);
         let Worker { session, out, frame, events, kernel, effects, .. } = self;
         let mut sink = |effect: Effect<'_>| {
             if let Effect::Out(SouthboundEvent::Event(bytes)) = effect {
@@ -153,12 +151,11 @@ impl Worker {
     /// What one read has brought.
     pub fn round(&mut self, stage: Stage, messages: &[Vec<u8>]) {
         self.out.clear();
-        for message in messages {
-            match stage {
-                Stage::View => drop(black_box(PacketInView::read(black_box(message)))),
-                _ => self.hear(stage, black_box(message)),
-            }
+        if stage == Stage::View {
+            messages.iter().for_each(|message| drop(black_box(PacketInView::read(black_box(message)))));
+            return;
         }
+        self.hear(stage, messages);
         if stage >= Stage::App {
             self.serve_app(stage);
         }
@@ -171,7 +168,8 @@ impl Worker {
         self.out.len()
     }
 
-    fn hear(&mut self, stage: Stage, message: &[u8]) {
+    /// As in a node, one turn takes all messages of a read.
+    fn hear(&mut self, stage: Stage, messages: &[Vec<u8>]) {
         let Worker { session, kernel, events, frame, out, effects, .. } = self;
         let mut sink = |effect: Effect<'_>| {
             let Effect::Out(SouthboundEvent::Event(bytes)) = effect else { return };
@@ -186,7 +184,10 @@ impl Worker {
             }
             hearers.for_each(|_| events.extend_from_slice(bytes));
         };
-        session.on_message(message, &mut Turn { now_ms: 0, out, frame, sink: &mut sink }).unwrap();
+        let mut turn = Turn { now_ms: 0, out, frame, sink: &mut sink };
+        for message in messages {
+            session.on_message(black_box(message), &mut turn).unwrap();
+        }
     }
 
     fn serve_app(&mut self, stage: Stage) {
@@ -204,7 +205,13 @@ impl Worker {
         while !rest.is_empty() {
             let (command, behind) = Frame::split(rest).unwrap();
             rest = behind;
-            if let Decision::Send(command) = kernel.on_command(ZONE, &command, 0, effects) {
+            if let Some(rule) = kernel.on_prepared(ZONE, &command, 0) {
+                let tag = Tag { zone: ZONE, ticket: rule.of_use.ticket };
+                let waiting = out.len();
+                let mut turn = Turn { now_ms: 0, out, frame, sink: &mut |_| {} };
+                session.send_rule(rule, tag, waiting, &mut turn).unwrap();
+                kernel.on_sent();
+            } else if let Decision::Send(command) = kernel.on_command(ZONE, &command, 0, effects) {
                 let cookie = match command.what {
                     abi::command::What::FlowMod(flow_mod) => flow_mod.cookie,
                     _ => 0,

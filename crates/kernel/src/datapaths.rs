@@ -1,0 +1,72 @@
+//! The switches that are up at one worker, by datapath id.
+//!
+//! In: switches that come and go. Out: what is known of one; the one that was last asked for is found without a search, since commands come in runs
+//! for one switch. Never knows what is kept of a switch.
+
+use crate::datapath::Datapath;
+use flow::DatapathId;
+use std::collections::BTreeMap;
+
+/// The switches that are up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Datapaths {
+    places: BTreeMap<DatapathId, usize>,
+    there: Vec<(DatapathId, Datapath)>,
+    /// The place that was last changed.
+    last: usize,
+}
+
+impl Datapaths {
+    /// Whether it is up.
+    pub fn contains_key(&self, id: &DatapathId) -> bool {
+        self.places.contains_key(id)
+    }
+
+    /// What is known of it.
+    #[inline]
+    pub fn get(&self, id: &DatapathId) -> Option<&Datapath> {
+        match self.there.get(self.last) {
+            Some((last, datapath)) if last == id => Some(datapath),
+            _ => self.there.get(*self.places.get(id)?).map(|(_, datapath)| datapath),
+        }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, id: &DatapathId) -> Option<&mut Datapath> {
+        if self.there.get(self.last).is_none_or(|(last, _)| last != id) {
+            self.last = *self.places.get(id)?;
+        }
+        self.there.get_mut(self.last).map(|(_, datapath)| datapath)
+    }
+
+    /// It has come up, for the first time or anew.
+    pub fn insert(&mut self, id: DatapathId, datapath: Datapath) {
+        if let Some(there) = self.get_mut(&id) {
+            *there = datapath;
+            return;
+        }
+        self.places.insert(id, self.there.len());
+        self.there.push((id, datapath));
+    }
+
+    /// It is down.
+    pub fn remove(&mut self, id: &DatapathId) {
+        let Some(place) = self.places.remove(id) else { return };
+        self.there.swap_remove(place);
+        if let Some((moved, _)) = self.there.get(place) {
+            self.places.insert(*moved, place);
+        }
+    }
+
+    /// All of them, in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (&DatapathId, &Datapath)> {
+        let at = |place: &usize| self.there.get(*place).map(|(_, datapath)| datapath);
+        self.places.iter().filter_map(move |(id, place)| Some((id, at(place)?)))
+    }
+
+    /// Their ids, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &DatapathId> {
+        self.places.keys()
+    }
+}

@@ -1,0 +1,194 @@
+//! Rules whose shape was decided on: of the next rule of that shape only its values are looked at.
+//!
+//! ```text
+//!   flow mod that passed ──> Kernel::prepare ──> the shape, with what was decided on it, in its zone
+//!   next flow mod ──> Kernel::on_prepared ──> same shape? values within bounds? whose rule? room? ──> PreparedRule
+//!                                   └── anything else ──> None: Kernel::on_command decides
+//! ```
+//!
+//! What a shape says (table, priority, time-outs, flags, cookie, which fields, which action) was compared with the zone's grant once, and what was
+//! decided holds as long as the grant: it is kept with the zone, and forgotten when the grant is another. What a value says is looked at each time:
+//! the switch, the output, the packet in the switch, the rule's owner, the room for it, the quotas.
+//!
+//! In: whole frames. Out: a rule that may pass, or nothing. It refuses nothing, has no effect but on counts, and changes nothing where it gives none.
+
+use crate::capability::Capability;
+use crate::dispatch::Kernel;
+use crate::grant::Grant;
+use crate::passage::ToNote;
+use crate::rule_key::taken_place;
+use crate::rules::Age;
+use crate::visible::stays;
+use crate::zones::Zone;
+use abi::command::{Command, What};
+use abi::prepared::{PreparedRule, RULE_LEN, RuleShape, RuleUse};
+use abi::{Frame, OpenFlowVersion, ZoneId};
+use flow::PortNo;
+
+/// Shapes that are kept of a zone: an app that forwards has one or two, for switches of one version.
+const SHAPES: usize = 2;
+
+/// When all places are taken, another shape takes one after so many rules of none of them: an app whose rules all differ must not pay for keeping
+/// each.
+const OTHERS_MIN: u8 = 16;
+
+/// No packet in the switch (OFP_NO_BUFFER).
+const NO_BUFFER: u32 = u32::MAX;
+
+/// The shapes of one zone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prepared {
+    shapes: [Option<PreparedShape>; SHAPES],
+    /// Which is replaced next.
+    next: usize,
+    /// Rules of other shapes since one was kept.
+    others: u8,
+}
+
+/// A shape, and what was decided on it.
+#[derive(Clone, Copy, Debug)]
+struct PreparedShape {
+    shape: RuleShape,
+    number: u64,
+    openflow: OpenFlowVersion,
+    /// Table and priority that the switch gives it.
+    table_id: u8,
+    priority: u16,
+    cookie: u64,
+    stays: bool,
+    /// Whether it may send a packet on that waits in the switch.
+    may_release: bool,
+    any_port: bool,
+}
+
+impl Prepared {
+    #[inline(always)]
+    fn find(&self, frame: &[u8; RULE_LEN]) -> Option<(&PreparedShape, RuleUse)> {
+        let mut found = None;
+        for of_zone in &self.shapes {
+            if let Some(of_zone) = of_zone
+                && let Some(of_use) = of_zone.shape.values(frame)
+            {
+                found = Some((of_zone, of_use));
+                break;
+            }
+        }
+        found
+    }
+
+    /// Whether a shape that is not there may be kept now.
+    fn has_place(&mut self) -> bool {
+        let is_free = self.shapes.iter().any(Option::is_none);
+        self.others = self.others.saturating_add(1);
+        is_free || self.others >= OTHERS_MIN
+    }
+
+    /// Whether it is kept already. A rule of it had a reason of its own to be decided on as a whole.
+    fn has(&mut self, shape: &RuleShape, openflow: OpenFlowVersion) -> bool {
+        self.others = 0;
+        self.shapes.iter().flatten().any(|it| it.shape == *shape && it.openflow == openflow)
+    }
+
+    fn keep(&mut self, shape: PreparedShape) {
+        let free = self.shapes.iter().position(Option::is_none);
+        self.shapes[free.unwrap_or(self.next)] = Some(shape);
+        (self.next, self.others) = ((self.next + 1) % SHAPES, 0);
+    }
+}
+
+/// Whether what is decided on a shape holds for each value, but for those that are looked at: not where packets or switches are bounded, and not where
+/// an app's rules are counted.
+fn is_decided_by_shape(grant: &Grant) -> bool {
+    let is_bounded = grant.is_bounded(Capability::RuleWrite);
+    let bounds = grant.rules();
+    let by_value = is_bounded && (bounds.flowspace.is_some() || bounds.datapaths.is_some());
+    grant.holds(Capability::RuleWrite) && !by_value && grant.quotas().rules_per_datapath.is_none()
+}
+
+impl Zone {
+    /// Whether a use is within what a value may say.
+    #[inline(always)]
+    fn may_use(&self, shape: &PreparedShape, of_use: &RuleUse) -> bool {
+        let port = of_use.values.output;
+        let is_granted =
+            shape.any_port || self.grant.rules().ports.as_ref().is_none_or(|it| it.contains(&port));
+        port <= PortNo::MAX && is_granted && (shape.may_release || of_use.buffer_id == NO_BUFFER)
+    }
+}
+
+impl Kernel {
+    /// A flow mod of a zone, if it may pass by what was decided on its shape. `None`: [`Self::on_command`] decides, and nothing was changed. Of one that
+    /// is to be sent nothing is remembered until [`Self::on_sent`] says that it was.
+    #[inline]
+    pub fn on_prepared<'a>(
+        &mut self,
+        zone: ZoneId,
+        frame: &Frame<'a>,
+        now_ms: u64,
+    ) -> Option<PreparedRule<'a>> {
+        let bytes: &'a [u8; RULE_LEN] = frame.bytes.try_into().ok()?;
+        let Kernel { zones, datapaths, keys, lease, precedence, choosy, last_commanded, .. } = self;
+        let there = zones.get_mut(usize::from(zone.0))?.as_mut()?;
+        let (shape, of_use) = there.prepared.find(bytes)?;
+        let RuleUse { datapath, values, .. } = of_use;
+        let is_here = *last_commanded == Some((datapath, shape.openflow));
+        let is_alone = choosy.is_empty() && !precedence.compares(zone) && !precedence.is_pending();
+        let has_tokens = there.rates.commands.as_ref().is_none_or(|rate| rate.has_left(1));
+        if !(is_here && is_alone && has_tokens && there.may_use(shape, &of_use)) {
+            return None;
+        }
+        let key = keys.of_values(datapath, (shape.table_id, shape.priority), &values);
+        let slot = datapaths.get_mut(&datapath)?.record.slot(key, zone)?;
+        if !slot.is_sure {
+            // What takes the place of a rule that is there for certain needs no other.
+            let left = lease
+                .as_mut()
+                .filter(|it| it.left > 0 && it.datapath == datapath && it.table_id == shape.table_id)?;
+            left.left -= 1;
+        }
+        let PreparedShape { number, cookie, stays, .. } = *shape;
+        if let Some(rate) = &mut there.rates.commands {
+            rate.take(1, now_ms);
+        }
+        there.counters.commands += 1;
+        self.to_note = Some(ToNote::Prepared { datapath, key, zone, stays, age: Age::at(now_ms), slot });
+        Some(PreparedRule::of(bytes, number, cookie))
+    }
+
+    /// A command that just passed: if it is a rule of a shape that can be decided on, the next ones of that shape go the short way.
+    #[inline]
+    pub(crate) fn prepare(&mut self, zone: ZoneId, frame: &Frame<'_>) {
+        if frame.bytes.len() == RULE_LEN {
+            self.keep_shape(zone, frame);
+        }
+    }
+
+    fn keep_shape(&mut self, zone: ZoneId, frame: &Frame<'_>) -> Option<()> {
+        let there = self.zones.get_mut(usize::from(zone.0))?.as_mut()?;
+        let (_, openflow) = self.last_commanded?;
+        if !is_decided_by_shape(&there.grant) || !there.prepared.has_place() {
+            return None;
+        }
+        let shape = RuleShape::of(frame)?;
+        if there.prepared.has(&shape, openflow) {
+            return None;
+        }
+        let Command { what: What::FlowMod(it), .. } = Command::read(frame).ok()? else {
+            return None;
+        };
+        let (table_id, priority) = taken_place(openflow, it.table_id, it.priority, it.matching);
+        self.shapes += 1;
+        there.prepared.keep(PreparedShape {
+            shape,
+            number: self.shapes,
+            openflow,
+            table_id,
+            priority,
+            cookie: zone.stamp(it.cookie),
+            stays: stays(it.idle_timeout_s, it.hard_timeout_s, it.flags),
+            may_release: there.grant.holds(Capability::PacketIn),
+            any_port: !there.grant.is_bounded(Capability::RuleWrite) || there.grant.rules().ports.is_none(),
+        });
+        Some(())
+    }
+}

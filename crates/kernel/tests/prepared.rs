@@ -1,0 +1,337 @@
+//! A rule that is decided on by its shape is decided on as any other: a kernel that takes the short way where there is one, and one that never does,
+//! let the same commands pass, refuse the same with the same reason, and remember the same.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use abi::command::{self, Command, FlowMod, Subscribe, What};
+use abi::event::{self, FlowRemoved, OpenFlowVersion, SwitchUp};
+use abi::{Frame, ZoneId};
+use flow::canonical::{InstructionWriter, MatchWriter, write_match};
+use flow::text::parse_match;
+use flow::{DatapathId, Field, PortNo};
+use kernel::budget::TableRoom;
+use kernel::{
+    Asked, Bounds, Capability, Decision, Effect, Grant, Kernel, OWN_COOKIE, Quota, Quotas, Unanswered,
+};
+use proptest::prelude::*;
+
+/// A rule, by small numbers: what they stand for is in [`Rule::frame`].
+#[derive(Clone, Debug)]
+struct Rule {
+    zone: u16,
+    datapath: u64,
+    port: u32,
+    destination: u64,
+    source: u64,
+    output: usize,
+    buffer: Option<u32>,
+    /// Which of [`SHAPES`].
+    shape: usize,
+    ticket: u64,
+    is_sent: bool,
+}
+
+/// Outputs: ports, and what is more than one packet or none of an app's.
+const OUTPUTS: [PortNo; 7] =
+    [PortNo(1), PortNo(2), PortNo(3), PortNo::MAX, PortNo::FLOOD, PortNo::CONTROLLER, PortNo::ANY];
+
+const SHAPES: [FlowMod<'static>; 8] = [
+    FlowMod { priority: 50, ..FlowMod::ADD },
+    FlowMod { priority: 50, idle_timeout_s: 60, hard_timeout_s: 600, ..FlowMod::ADD },
+    FlowMod { priority: 250, ..FlowMod::ADD },
+    FlowMod { priority: 250, table_id: 1, flags: 1, idle_timeout_s: 5, ..FlowMod::ADD },
+    FlowMod { priority: 50, cookie: u64::MAX, ..FlowMod::ADD },
+    FlowMod { priority: 50, table_id: 0xff, ..FlowMod::ADD },
+    FlowMod { priority: 50, flags: 0x80, ..FlowMod::ADD },
+    // Delete strict.
+    FlowMod { priority: 50, command: 4, ..FlowMod::ADD },
+];
+
+impl Rule {
+    fn frame(&self) -> Vec<u8> {
+        let (mut matching, mut instructions, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        MatchWriter::new(&mut matching)
+            .field(Field::InPort, PortNo(self.port))
+            .field(Field::EthDst, self.destination)
+            .field(Field::EthSrc, self.source);
+        InstructionWriter::new(&mut instructions).apply_actions(|actions| {
+            actions.output(OUTPUTS[self.output], 0);
+        });
+        let of = FlowMod { buffer_id: self.buffer, ..SHAPES[self.shape] };
+        let what = What::FlowMod(FlowMod { matching: &matching, instructions: &instructions, ..of });
+        let wants_receipt = self.ticket % 2 == 1;
+        let command =
+            Command { datapath: DatapathId(self.datapath), ticket: self.ticket, wants_receipt, what };
+        assert!(command::write::command(&mut bytes, &command));
+        bytes
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Rule(Rule),
+    /// The same again and again, of which each has another source.
+    Run(Rule, u64),
+    Removed {
+        zone: u16,
+        datapath: u64,
+        source: u64,
+        shape: usize,
+    },
+    Up(u64, bool),
+    Down(u64),
+    Grant(u16, usize),
+    Failed(u16, u64),
+    Hears(u16, bool),
+    Pass(u64),
+}
+
+fn grants() -> Vec<Grant> {
+    let all = || Grant::everywhere(&Capability::GRANT_ALL);
+    let own = || Grant::everywhere(&[Capability::PacketIn, Capability::RuleWrite]);
+    let bounds = Bounds::default;
+    let most = Quota { soft: 5, hard: 20 };
+    vec![
+        own().with_rules(Bounds { priorities: 1..=100, ..bounds() }),
+        own().with_rules(Bounds { priorities: 200..=300, ..bounds() }),
+        own().with_rules(Bounds { priorities: 1..=100, ports: Some(vec![PortNo(1), PortNo(3)]), ..bounds() }),
+        own().with_rules(Bounds { priorities: 1..=100, tables: Some([0].into_iter().collect()), ..bounds() }),
+        own().with_rules(Bounds { priorities: 1..=100, datapaths: Some(vec![DatapathId(1)]), ..bounds() }),
+        own().with_rules(Bounds { flowspace: Some(vec![parse_match("in_port=1").unwrap()]), ..bounds() }),
+        own().with_quotas(Quotas { commands_per_s: Some(most), ..Quotas::default() }),
+        own().with_quotas(Quotas { rules_per_datapath: Some(most), ..Quotas::default() }),
+        Grant::everywhere(&[Capability::RuleWrite]),
+        Grant::nothing().with(Capability::PacketIn),
+        all(),
+    ]
+}
+
+struct Node {
+    kernel: Kernel,
+    takes_short_way: bool,
+    short: u64,
+    effects: Vec<Effect>,
+    now_ms: u64,
+    /// All that was decided and all that followed.
+    story: Vec<String>,
+}
+
+impl Node {
+    fn new(takes_short_way: bool) -> Node {
+        let mut kernel = Kernel::new(7);
+        kernel.fill_tables_to(TableRoom { percent: 90, entries_if_unknown: Some(2_000) });
+        kernel.know_rules_up_to(1_000);
+        for zone in 1..=2 {
+            // By these priorities neither comes into the other's way.
+            kernel.attach(ZoneId(zone), "app", grants()[2 - usize::from(zone)].clone(), 0);
+        }
+        let (effects, story) = (Vec::new(), Vec::new());
+        let mut node = Node { kernel, takes_short_way, short: 0, effects, now_ms: 0, story };
+        node.step(&Step::Up(1, true));
+        node.step(&Step::Up(2, false));
+        node
+    }
+
+    fn event(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let mut bytes = Vec::new();
+        assert!(write(&mut bytes));
+        let heard = self.kernel.on_event(&Frame::read(&bytes).unwrap(), self.now_ms, &mut self.effects);
+        self.story.push(format!("{heard:?}"));
+    }
+
+    fn rule(&mut self, rule: &Rule) {
+        let (bytes, zone) = (rule.frame(), ZoneId(rule.zone));
+        let frame = Frame::read(&bytes).unwrap();
+        let prepared =
+            if self.takes_short_way { self.kernel.on_prepared(zone, &frame, self.now_ms) } else { None };
+        self.short += u64::from(prepared.is_some());
+        let decision = match prepared {
+            Some(rule) => Decision::Send(rule.command().unwrap()),
+            None => self.kernel.on_command(zone, &frame, self.now_ms, &mut self.effects),
+        };
+        self.story.push(format!("{decision:?}"));
+        if matches!(decision, Decision::Send(_)) && rule.is_sent {
+            self.kernel.on_sent();
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Rule(ref rule) => self.rule(rule),
+            Step::Run(ref rule, times) => (0..times).for_each(|number| {
+                let source = rule.source + number % 64;
+                self.rule(&Rule { source, port: rule.port + number as u32 % 3, ..rule.clone() });
+            }),
+            Step::Removed { zone, datapath, source, shape } => {
+                let mut matching = Vec::new();
+                let text = format!("in_port=1,dl_dst=00:00:00:00:00:01,dl_src=00:00:00:00:00:{source:02x}");
+                write_match(&parse_match(&text).unwrap(), &mut matching);
+                let cookie = if zone == 0 { OWN_COOKIE } else { ZoneId(zone).stamp(SHAPES[shape].cookie) };
+                let removed = FlowRemoved {
+                    datapath: DatapathId(datapath),
+                    cookie,
+                    duration_s: 0,
+                    duration_ns: 0,
+                    packet_count: 0,
+                    byte_count: 0,
+                    priority: SHAPES[shape].priority,
+                    idle_timeout_s: 0,
+                    hard_timeout_s: 0,
+                    reason: 0,
+                    table_id: SHAPES[shape].table_id,
+                    matching: &matching,
+                };
+                self.event(|out| event::write::flow_removed(out, 1, &removed));
+            }
+            Step::Up(datapath, is_1_0) => {
+                let openflow = if is_1_0 { OpenFlowVersion::V1_0 } else { OpenFlowVersion::V1_3 };
+                let datapath = DatapathId(datapath);
+                let up = SwitchUp { datapath, n_buffers: 0, n_tables: 2, openflow, ports: &[] };
+                self.event(|out| event::write::switch_up(out, 1, &up));
+                self.kernel.on_no_answer(datapath, Asked::Owners, Unanswered::Refused, self.now_ms);
+            }
+            Step::Down(datapath) => {
+                self.event(|out| event::write::switch_down(out, 1, DatapathId(datapath)));
+            }
+            Step::Grant(zone, number) => {
+                let grant = grants().swap_remove(number);
+                self.kernel.regrant(ZoneId(zone), grant, self.now_ms, &mut self.effects);
+            }
+            Step::Failed(zone, datapath) => self.kernel.on_failed(DatapathId(datapath), ZoneId(zone)),
+            Step::Hears(zone, all) => {
+                let mut packets = Vec::new();
+                write_match(&parse_match("arp").unwrap(), &mut packets);
+                let packets = if all { &[][..] } else { &packets };
+                let what = What::Subscribe(Subscribe { events: 1 << event::kind::PACKET_IN, packets });
+                let command = Command { datapath: DatapathId(0), ticket: 0, wants_receipt: false, what };
+                let mut bytes = Vec::new();
+                assert!(command::write::command(&mut bytes, &command));
+                let frame = Frame::read(&bytes).unwrap();
+                self.kernel.on_command(ZoneId(zone), &frame, self.now_ms, &mut self.effects);
+            }
+            Step::Pass(ms) => self.now_ms += ms,
+        }
+        let effects = std::mem::take(&mut self.effects);
+        self.story.push(format!("{effects:?}"));
+        for effect in effects {
+            // Nobody answers.
+            if let Effect::Ask { datapath, asked } = effect {
+                self.kernel.on_no_answer(datapath, asked, Unanswered::Silence, self.now_ms);
+            }
+        }
+        let counters = (1..=2).map(|zone| self.kernel.zone(ZoneId(zone)).unwrap().counters);
+        self.story.push(format!("{:?}", counters.collect::<Vec<_>>()));
+    }
+}
+
+fn rule() -> impl Strategy<Value = Rule> {
+    let of = (1..3_u16, 1..4_u64, 1..4_u32, 1..4_u64, 1..8_u64);
+    let rest = (
+        prop_oneof![8 => 0..3_usize, 1 => 3..OUTPUTS.len()],
+        proptest::option::of(0..3_u32),
+        prop_oneof![8 => 0..4_usize, 1 => 4..SHAPES.len()],
+        prop_oneof![12 => 0..3_u64, 1 => Just(1 << 63), 1 => Just(u64::MAX >> 1)],
+        prop_oneof![8 => Just(true), 1 => Just(false)],
+    );
+    (of, rest).prop_map(
+        |((zone, datapath, port, destination, source), (output, buffer, shape, ticket, is_sent))| Rule {
+            zone,
+            datapath,
+            port,
+            destination,
+            source,
+            output,
+            buffer,
+            shape,
+            ticket,
+            is_sent,
+        },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => rule().prop_map(Step::Rule),
+        10 => (rule(), 1..400_u64).prop_map(|(rule, times)| Step::Run(rule, times)),
+        3 => (0..3_u16, 1..4_u64, 1..8_u64, 0..4_usize)
+            .prop_map(|(zone, datapath, source, shape)| Step::Removed { zone, datapath, source, shape }),
+        1 => (1..4_u64, any::<bool>()).prop_map(|(datapath, is_1_0)| Step::Up(datapath, is_1_0)),
+        1 => (1..4_u64).prop_map(Step::Down),
+        2 => (1..3_u16, 0..grants().len()).prop_map(|(zone, number)| Step::Grant(zone, number)),
+        1 => (1..3_u16, 1..3_u64).prop_map(|(zone, datapath)| Step::Failed(zone, datapath)),
+        1 => (1..3_u16, any::<bool>()).prop_map(|(zone, all)| Step::Hears(zone, all)),
+        3 => (0..20_000_u64).prop_map(Step::Pass),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn both_ways_decide_alike(steps in proptest::collection::vec(step(), 0..60)) {
+        let (mut short, mut long) = (Node::new(true), Node::new(false));
+        for step in &steps {
+            short.step(step);
+            long.step(step);
+            prop_assert_eq!(&short.story, &long.story, "{:?}", step);
+            short.story.clear();
+            long.story.clear();
+        }
+    }
+}
+
+/// What a learning switch of these grants has decided on by shape, of a thousand rules.
+fn short_of(grant: Grant) -> u64 {
+    let mut node = Node::new(true);
+    node.kernel.regrant(ZoneId(2), grant, 0, &mut Vec::new());
+    let rule = Rule {
+        zone: 2,
+        datapath: 1,
+        port: 1,
+        destination: 1,
+        source: 1,
+        output: 0,
+        buffer: Some(3),
+        shape: 1,
+        ticket: 2,
+        is_sent: true,
+    };
+    node.step(&Step::Run(rule, 1_000));
+    node.short
+}
+
+#[test]
+fn most_rules_of_a_learning_switch_go_the_short_way_where_their_shape_decides() {
+    let grants = grants();
+    for (number, is_short) in
+        [(0, true), (2, true), (3, true), (4, false), (5, false), (7, false), (9, false)]
+    {
+        let short = short_of(grants[number].clone());
+        assert_eq!(short > 900, is_short, "{number}: {short}");
+        assert!(is_short || short == 0, "{number}: {short}");
+    }
+}
+
+#[test]
+fn what_was_decided_by_a_grant_does_not_outlive_it() {
+    let mut node = Node::new(true);
+    let rule = |output| Rule {
+        zone: 2,
+        datapath: 1,
+        port: 1,
+        destination: 1,
+        source: 1,
+        output,
+        buffer: None,
+        shape: 0,
+        ticket: 2,
+        is_sent: true,
+    };
+    (0..3).for_each(|_| node.rule(&rule(1)));
+    assert!(node.short > 0 && node.story.last().unwrap().starts_with("Send"));
+    // By port 2 no more.
+    node.step(&Step::Grant(2, 2));
+    node.rule(&rule(1));
+    assert!(node.story.last().unwrap().contains("Port(PortNo(2))"), "{:?}", node.story.last());
+    node.step(&Step::Grant(2, 9));
+    node.rule(&rule(0));
+    assert!(node.story.last().unwrap().contains("Needs"), "{:?}", node.story.last());
+}

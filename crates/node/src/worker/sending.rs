@@ -1,0 +1,32 @@
+//! Commands that may pass go to their switches.
+//!
+//! In: what the kernel has decided. Out: messages in the switches' outputs, and refusals where southbound cannot send. Never decides whether a command
+//! may pass.
+
+use super::Worker;
+use abi::command::{Command, What};
+use abi::prepared::PreparedRule;
+use abi::{Frame, ZoneId};
+use southbound::Tag;
+
+impl Worker {
+    pub(super) fn send(&mut self, zone: ZoneId, command: &Command<'_>, frame: &Frame<'_>) {
+        let cookie = match command.what {
+            What::FlowMod(flow_mod) => flow_mod.cookie,
+            _ => 0,
+        };
+        let tag = Tag { zone, ticket: command.ticket };
+        match self.southbound.send(command.datapath, command, cookie, tag) {
+            Ok(()) => self.dispatch.kernel.on_sent(),
+            Err(refused) => self.refuse(zone, frame, &refused.to_string()),
+        }
+    }
+
+    /// A rule that may pass by its shape.
+    pub(super) fn send_rule(&mut self, zone: ZoneId, rule: PreparedRule<'_>, frame: &Frame<'_>) {
+        match self.southbound.send_rule(rule, Tag { zone, ticket: rule.of_use.ticket }) {
+            Ok(()) => self.dispatch.kernel.on_sent(),
+            Err(refused) => self.refuse(zone, frame, &refused.to_string()),
+        }
+    }
+}
