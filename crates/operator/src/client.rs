@@ -1,6 +1,6 @@
-//! Asking a running node: one question over its Unix socket, one answer.
+//! Sends one question to a running node over its Unix socket, and returns the answer.
 //!
-//! Never starts a node. A node that is not there is said to be, with what to do.
+//! It never starts a node. If no node is running, the error says so and what to do.
 
 use crate::contract::{Answer, Question};
 use crate::place::{check_folder, shared_folder};
@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long an answer is waited for: longer than the node itself waits for its switches.
+/// How long to wait for an answer. It is longer than the node waits for its switches.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Asks, and waits for the answer. An error is a sentence for the operator.
@@ -36,7 +36,8 @@ pub fn ask(socket: &Path, question: &Question) -> Result<Answer, String> {
     })
 }
 
-/// Whoever made the folder of a user who has none answers in it. A folder that is not there is nobody's; any other is the operator's own word.
+/// The shared folder of a user without a runtime directory can be made by another user, who would then answer in the
+/// node's place. A missing folder is harmless. All other folders are the operator's explicit choice.
 fn check_place(path: &Path) -> Result<(), String> {
     let shared = shared_folder(rustix::process::geteuid().as_raw());
     match path.parent() {

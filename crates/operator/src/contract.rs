@@ -1,6 +1,7 @@
-//! What the operator asks of a running node over its Unix socket, and what it answers: one JSON object a line, each way.
+//! The questions of an operator to a running node over its Unix socket, and the answers. Each is one line with a JSON
+//! object.
 //!
-//! In: lines of at most [`LINE_BYTES_MAX`]. Out: a line for each, in the order in which they came. Never holds a socket.
+//! In: lines of at most [`LINE_BYTES_MAX`]. Out: one line for each, in the same order. It holds no socket.
 
 use flow::DatapathId;
 use monitor_channel::app::{AppStatus, Ending, Verb};
@@ -8,79 +9,79 @@ use serde::{Deserialize, Serialize};
 use zone::judge::Excess;
 use zone::{Resource, Sample};
 
-/// Longest line that is read of an operator. Questions are short.
+/// The longest line that the node reads from an operator, in bytes. Questions are short.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Question {
-    /// How the node is.
+    /// The state of the node. Answer: [`Answer::Node`].
     Node,
     /// The switches that are up.
     Switches,
-    /// Flow entries, of one switch or of all.
+    /// The flow entries of one switch or of all.
     Flows {
-        /// Which switch.
+        /// The switch; `None` for all.
         datapath: Option<DatapathId>,
     },
     /// The apps.
     Apps,
     /// What the node and its apps use of the machine.
     Usage,
-    /// Something for an app.
+    /// A command for an app, such as stop or restart.
     App {
-        /// Which.
+        /// The app's name.
         app: String,
-        /// What.
+        /// What to do with the app.
         verb: Verb,
-        /// Why, in the operator's words.
+        /// The operator's reason, for the records.
         #[serde(default)]
         why: Option<String>,
     },
-    /// That an app runs which was installed while the node runs.
+    /// Start an app that was installed while the node runs.
     AddApp {
-        /// Which.
+        /// The app's name.
         app: String,
     },
     /// The certificates to which datapath ids are pinned.
     Pins,
-    /// That the next certificate that speaks for an id is its first.
+    /// Delete the pin of a datapath id. The next certificate that is used for the id becomes its pin.
     ForgetPin {
-        /// Which id.
+        /// The datapath id.
         datapath: DatapathId,
     },
-    /// That the node leaves safe mode.
+    /// Leave safe mode.
     LeaveSafeMode,
-    /// That the node reads its configuration anew, and what has changed holds.
+    /// Read the configuration again, and apply the changes.
     Reload {
-        /// Only what concerns this app.
+        /// Only the changes for this app; `None` for all.
         #[serde(default)]
         app: Option<String>,
     },
 }
 
-/// An answer.
+/// The node's answer to one question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
-    /// How the node is.
+    /// The state of the node.
     Node(NodeView),
     /// The switches that are up, by datapath id.
     Switches(Vec<SwitchView>),
-    /// Flow entries, switch by switch.
+    /// The flow entries, switch by switch.
     Flows(Vec<FlowsView>),
     /// The apps, in the operator's order.
     Apps(Vec<AppView>),
-    /// What the node and its apps use.
+    /// The resource use of the node and its apps.
     Usage(UsageView),
-    /// The certificates to which datapath ids are pinned, by id.
+    /// The certificates to which datapath ids are pinned, sorted by id.
     Pins(Vec<PinView>),
-    /// What is different since the configuration was read anew.
+    /// What changed after the configuration was read again.
     Reloaded(ReloadView),
-    /// It is being done.
+    /// The node has accepted the command.
     Done,
-    /// It is not done, and why.
+    /// The node refused, with the reason.
     Refused(String),
 }
 
@@ -96,251 +97,254 @@ pub struct PinView {
     pub up: bool,
 }
 
-/// What became of a configuration that was read anew.
+/// The result of reading the configuration again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReloadView {
-    /// What is different now, a line each.
+    /// What changed, one line each.
     pub done: Vec<String>,
-    /// What stays as it was until the node is started anew, a line each.
+    /// What does not change until the node is restarted, one line each.
     pub left: Vec<String>,
 }
 
-/// How a node is.
+/// The state of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeView {
-    /// The version of this binary.
+    /// The version of the node's binary.
     pub version: String,
-    /// The kernel process.
+    /// The process id of the kernel process.
     pub pid: u32,
-    /// Where it listens.
+    /// The addresses on which the node listens for switches.
     pub listen: Vec<String>,
-    /// Its worker threads.
+    /// The number of worker threads.
     pub workers: usize,
-    /// How long the kernel process has been up.
+    /// How long the kernel process has been running, in milliseconds.
     pub uptime_ms: u64,
-    /// How often it was started, less the first time.
+    /// How often the kernel process was restarted.
     pub kernel_restarts: u64,
-    /// How it ended last, if it did.
+    /// How the kernel process ended last, if it did.
     pub kernel_last_end: Option<String>,
-    /// Switches that are up.
+    /// The number of switches that are up.
     pub switches: usize,
-    /// Connections, those that are not up yet included.
+    /// The number of connections, including those that are still in the handshake.
     pub connections: usize,
-    /// Why and since when the node is in safe mode, if it is.
+    /// Why and since when the node is in safe mode. `None`: it is not.
     pub safe_mode: Option<Ending>,
 }
 
-/// A switch.
+/// A switch that is up, with its counts since then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchView {
-    /// Which.
+    /// Its datapath id.
     pub datapath: DatapathId,
-    /// The version that is spoken.
+    /// The OpenFlow version of the session.
     pub version: String,
-    /// Where it connected from.
+    /// The address that it connected from.
     pub peer: String,
-    /// Whether by TLS.
+    /// Whether it uses TLS.
     pub tls: bool,
-    /// How long it has been up.
+    /// How long it has been up, in milliseconds.
     pub up_ms: u64,
-    /// How many tables it has.
+    /// The number of its flow tables.
     pub n_tables: u8,
-    /// How many packets it can keep.
+    /// How many packets it can buffer.
     pub n_buffers: u32,
-    /// Who made it, and what it is.
+    /// Its manufacturer and model, if it reported them.
     pub description: Option<String>,
     /// Its ports.
     pub ports: Vec<PortView>,
-    /// Packet-ins that came.
+    /// Packet-ins that it sent.
     pub packet_ins: u64,
-    /// Flow mods that went.
+    /// Flow mods sent to it.
     pub flow_mods: u64,
-    /// Packet-outs that went.
+    /// Packet-outs sent to it.
     pub packet_outs: u64,
-    /// Errors that it sent.
+    /// OpenFlow errors that it sent.
     pub errors: u64,
-    /// Why the counts are missing, if they are: they are shown as 0 then.
+    /// Why the counts are missing, if they are. They are 0 in that case.
     pub trouble: Option<String>,
-    /// Packet-ins of control packets (LLDP, ARP, DHCP …) that were beyond its budget.
+    /// Packet-ins of control packets (LLDP, ARP, DHCP …) that exceeded its punt budget.
     pub control_dropped: u64,
-    /// Packet-ins of other packets that were beyond its budget.
+    /// Packet-ins of other packets that exceeded its punt budget.
     pub data_dropped: u64,
-    /// Packet-ins that some app did not hear, since it did not keep up.
+    /// Packet-ins that an app did not receive, because it did not keep up.
     pub unheard: u64,
-    /// Whether the switch itself limits what it sends up for want of a rule; nothing where no meter is wanted, or not known.
+    /// Whether the switch itself limits its packet-ins for table misses. `None` if no meter is configured, or if that
+    /// is not known.
     pub meter: Option<MeterView>,
-    /// Whether the node knows whose the rules are that the switch had when it came up; nothing where the counts are missing.
+    /// Whether the node knows the owners of the rules that the switch had when it connected. `None` if the counts are
+    /// missing.
     pub rules_before: Option<RulesBeforeView>,
 }
 
-/// What a switch has said of the rules that it had when it came up.
+/// What a switch has reported about the rules that it had when it connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RulesBeforeView {
     /// It has not answered yet.
     Waiting,
-    /// It has.
+    /// It has answered.
     Known {
-        /// Rules that are an app's, as far as they were looked at.
+        /// Rules that belong to an app, among those that were examined.
         of_apps: u32,
     },
-    /// It did not answer, or not to the end.
+    /// It did not answer, or only in part.
     Unanswered {
-        /// Rules that are an app's, until then.
+        /// Rules that belong to an app, among those that it reported.
         of_apps: u32,
     },
 }
 
-/// The node's meter at a switch.
+/// The punt meter of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum MeterView {
-    /// The switch was asked, and has not confirmed all yet; or no app wants packets.
+    /// The switch has not confirmed the meter yet, or no app wants packet-ins.
     Pending,
-    /// The rule carries it.
+    /// The table-miss rule uses the meter.
     On {
-        /// Its number.
+        /// The meter's number.
         meter_id: u32,
-        /// Packets in a second.
+        /// Its rate, in packets per second.
         per_s: u32,
-        /// Packets that it has dropped since it was made, as the switch last said; it is asked every ten seconds.
+        /// Packets that it has dropped since it was created, as last reported. The node asks the switch every ten
+        /// seconds.
         dropped: u64,
     },
-    /// There is none.
+    /// There is no meter.
     Without {
-        /// Why.
+        /// Why there is none.
         reason: String,
     },
 }
 
-/// A port.
+/// A port of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortView {
-    /// Its number.
+    /// Its port number.
     pub port_no: flow::PortNo,
     /// Its name.
     pub name: String,
-    /// Its address.
+    /// Its Ethernet address.
     pub hw_addr: flow::MacAddr,
-    /// Whether packets can pass.
+    /// Whether it can forward packets.
     pub live: bool,
 }
 
 /// The flow entries of one switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowsView {
-    /// Which switch.
+    /// The switch's datapath id.
     pub datapath: DatapathId,
-    /// Its entries; empty if they could not be had.
+    /// Its flow entries. Empty if the node could not get them.
     pub flows: Vec<FlowView>,
-    /// Why they could not be had, or not all.
+    /// Why entries are missing, if any are.
     pub trouble: Option<String>,
 }
 
-/// A flow entry.
+/// A flow entry, as the switch reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowView {
     /// Its table.
     pub table: u8,
     /// Its priority.
     pub priority: u16,
-    /// Whose it is: an app, `kernel`, or nobody that this node knows.
+    /// Its owner: an app, `kernel`, or that this node knows none.
     pub owner: String,
     /// Its cookie, in hexadecimal.
     pub cookie: String,
-    /// How long it has lived, in seconds.
+    /// How long it has existed, in seconds.
     pub duration_s: f64,
-    /// Its idle time-out.
+    /// Its idle timeout, in seconds.
     pub idle_timeout_s: u16,
-    /// Its hard time-out.
+    /// Its hard timeout, in seconds.
     pub hard_timeout_s: u16,
     /// Packets that it matched.
     pub packets: u64,
     /// Bytes that it matched.
     pub bytes: u64,
-    /// Which packets, in ovs-ofctl's syntax.
+    /// Its match, in the syntax of ovs-ofctl.
     #[serde(rename = "match")]
     pub matching: String,
-    /// What is done with them, in ovs-ofctl's syntax.
+    /// Its actions or instructions, in the syntax of ovs-ofctl.
     pub actions: String,
 }
 
-/// An app: what the monitor says of it, and what was counted.
+/// An app: its state in the monitor, and its counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AppView {
-    /// What the monitor says.
+    /// Its state in the monitor.
     pub status: AppStatus,
     /// Its package, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<PackageView>,
-    /// Events that were its to hear since its zone was attached.
+    /// Events for this app since its zone was attached.
     pub events: u64,
-    /// Packet-ins that it did not take in time.
+    /// Packet-ins that were dropped because the app did not read in time.
     pub dropped: u64,
-    /// Commands that it gave.
+    /// Commands that it sent.
     pub commands: u64,
-    /// Commands that were refused since the kernel process started, whatever became of its zone meanwhile.
+    /// Refused commands since the kernel process started. A restart of the app does not reset the count.
     pub refusals: u64,
-    /// What was refused, by kind, since the kernel process started.
+    /// The refusals by kind, since the kernel process started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shortfalls: Vec<ShortfallView>,
     /// Why counts are missing from these sums, if any are.
     pub trouble: Option<String>,
-    /// What it uses more of than a soft limit.
+    /// The resources that are above their soft limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over: Vec<Excess>,
-    /// What it used at the last sample of this start; nothing before there is one.
+    /// Its resource use in the last sample since it started. `None` before the first sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Sample>,
 }
 
-/// Something that an app was refused.
+/// A kind of refusal that an app got.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShortfallView {
-    /// The capability or quota that it lacks; nothing where it is neither.
+    /// The missing capability or the exceeded quota. `None` if it is neither.
     pub capability: Option<String>,
-    /// How often.
+    /// How often it was refused.
     pub count: u64,
-    /// The first of them in words.
+    /// The first of these refusals, in words.
     pub first: String,
-    /// What to write so that it passes, if anything would help.
+    /// What to write into the configuration so that the command passes, if that is possible.
     pub remedy: Option<String>,
 }
 
 impl ShortfallView {
-    /// What stands behind the words of the refusal.
+    /// The end of a refusal's message: what to write to allow the command. Empty if nothing would help.
     pub fn in_words(&self) -> String {
         self.remedy.as_ref().map_or(String::new(), |remedy| format!("; to allow it: {remedy}"))
     }
 }
 
-/// What the node and its apps use of the machine.
+/// The resource use of the node and its apps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UsageView {
-    /// How often it is measured, in milliseconds.
+    /// The time between two samples, in milliseconds.
     pub interval_ms: u64,
     /// The apps, in the operator's order.
     pub apps: Vec<AppUsageView>,
-    /// The kernel process, oldest sample first.
+    /// The samples of the kernel process, oldest first.
     pub kernel: Vec<Sample>,
-    /// The monitor, oldest sample first.
+    /// The samples of the monitor, oldest first.
     pub monitor: Vec<Sample>,
 }
 
-/// What an app uses.
+/// The resource use of an app.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppUsageView {
-    /// What the monitor says.
+    /// Its state in the monitor.
     pub status: AppStatus,
-    /// Its limits, of each resource that has some; of an app that runs trusted those of processor time and of the store alone.
+    /// Its limits. A trusted app has limits of processor time and of the store only.
     pub limits: Vec<LimitView>,
-    /// What it uses more of than the soft limit.
+    /// The resources that are above their soft limit.
     pub over: Vec<Excess>,
-    /// What it used, oldest sample first; those of processes that have ended too.
+    /// Its samples, oldest first, including those of earlier processes of the app.
     pub samples: Vec<Sample>,
 }
 
@@ -348,11 +352,11 @@ pub struct AppUsageView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitView {
-    /// Of what.
+    /// The resource.
     pub resource: Resource,
-    /// Beyond it app and operator are told.
+    /// The soft limit. Above it, the app and the operator are notified.
     pub soft: u64,
-    /// It is not passed, or ends the app.
+    /// The hard limit. Above it, an operation fails or the app is ended.
     pub hard: u64,
 }
 
@@ -363,9 +367,9 @@ pub struct PackageView {
     pub version: String,
     /// Its digest.
     pub digest: String,
-    /// Whose signatures counted when the node started.
+    /// Whose signatures were valid when the node started.
     pub signed: String,
-    /// Why it does not run trusted although that was asked for.
+    /// Why the app does not run trusted, although that was configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demoted: Option<String>,
 }

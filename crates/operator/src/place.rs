@@ -1,6 +1,7 @@
-//! Where the operator's socket may be: a folder that nobody else can change.
+//! Checks the folder of the operator's socket: no other user may be able to change it.
 //!
-//! In: the path of a folder. Out: whether a socket in it can be trusted, or a sentence for the operator. It opens and changes nothing.
+//! In: the path of a folder. Out: whether a socket in it can be trusted, or a sentence for the operator. It opens and
+//! changes nothing.
 
 use rustix::fs::{FileType, Mode};
 use rustix::process::{getegid, geteuid};
@@ -8,18 +9,20 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The folder of the socket of a user who has no runtime directory. Everybody can make a folder of this name before the user does, so it is looked at before it is used.
+/// The socket's folder for a user without a runtime directory. Any user can create a folder of this name first, so it
+/// is checked before use.
 pub fn shared_folder(uid: u32) -> PathBuf {
     PathBuf::from(format!("/tmp/burnet-{uid}"))
 }
 
-/// Looks at who may change the folder of a socket: whoever can rename or remove it can put another in its place, and be taken for the node.
+/// Checks who may change the folder of a socket. A user who can rename or remove the socket can put another in its
+/// place and pretend to be the node.
 ///
 /// # Errors
 /// One sentence for the operator, which ends with what to do.
 pub fn check_folder(folder: &Path) -> Result<(), String> {
     let cannot = |error: io::Error| format!("{} cannot be looked at: {error}", folder.display());
-    // A link first, then what it leads to.
+    // First the link, then its target.
     for found in [std::fs::symlink_metadata(folder), std::fs::metadata(folder)] {
         let found = found.map_err(cannot)?;
         let own = (geteuid().as_raw(), getegid().as_raw());
@@ -33,10 +36,11 @@ pub fn check_folder(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with a folder, or a link to one, of this owner and mode, for a process of this user and group. Root may do everything anyway.
+/// What is wrong with a folder, or a link to one, of this owner and mode, for a process of this user and group. Root
+/// can do everything anyway.
 fn flaw((uid, gid): (u32, u32), mode: u32, (own_uid, own_gid): (u32, u32)) -> Option<String> {
     let (kind, mode) = (FileType::from_raw_mode(mode), Mode::from_raw_mode(mode));
-    // In a folder with this bit everybody can take away only his own (inode(7)). The mode of a link means nothing.
+    // In a folder with this bit, a user can remove only his own files (inode(7)). The mode of a link has no meaning.
     let is_kept = mode.contains(Mode::SVTX) || kind == FileType::Symlink;
     if uid != own_uid && uid != 0 {
         return Some(format!("belongs to the user {uid}"));

@@ -1,13 +1,15 @@
-//! What the operator reads, without characters by which text of others would read as another text than it is.
+//! Makes text for the operator safe: characters that change how other text appears are shown as escapes.
 //!
-//! In: text or a log line. Out: the same, with each bidirectional control character as `\\uXXXX`, which JSON reads as that character. Control characters of texts from outside are
+//! In: text or a log line. Out: the same text, with each bidirectional control character as `\\uXXXX`, which JSON
+//! reads as that character. Control characters in text from outside are escaped where the text arrives
+//! ([`monitor_channel::app::legible`]). This is the last place before a terminal or a file.
 //! spelt out where they come in ([`monitor_channel::app::legible`]); here is the last place before a terminal or a file.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Text for a terminal, or JSON.
+/// Escapes text for a terminal, or JSON.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(turns) {
         return Cow::Borrowed(text);
@@ -15,7 +17,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     let mut spelt = String::with_capacity(text.len() + 16);
     for character in text.chars() {
         if turns(character) {
-            // To a string nothing fails.
+            // Writing to a string cannot fail.
             let _ = write!(spelt, "\\u{:04x}", u32::from(character));
         } else {
             spelt.push(character);
@@ -24,12 +26,12 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(spelt)
 }
 
-/// Those of [`monitor_channel::app::steers`] that a terminal's own control characters, and the ends of our lines, are not among.
+/// The characters of [`monitor_channel::app::steers`] except a terminal's own control characters and our line ends.
 fn turns(character: char) -> bool {
     monitor_channel::app::steers(character) && !character.is_control()
 }
 
-/// A log whose lines are made visible. Each is written whole.
+/// A log whose lines are made visible. Each line must be written whole.
 #[derive(Debug)]
 pub struct Visible<W>(pub W);
 

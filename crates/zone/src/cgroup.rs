@@ -1,14 +1,15 @@
-//! Control groups: what a whole zone takes of memory, processor and processes, counted and bounded by Linux (cgroups(7)).
-//!
+//! Control groups: Linux counts and limits the memory, processor time and processes of a whole zone (cgroups(7)).
 //! ```text
 //!   <the node's own group>/burnet-PID/            one node        version 1: in each hierarchy; version 2: in the one
 //!                              ├─ node/            the monitor and the kernel; version 2 alone, which asks for that
 //!                              └─ APP.GENERATION/  one zone
 //! ```
 //!
-//! In: where the groups of this process are ([`NodeGroups::find`]), and limits. Out: folders whose `cgroup.procs` the launcher of a zone
-//! writes itself into, and what could not be had. They are the monitor's to make and to remove; an app does not see them.
-//! It never moves a process of another, and never waits: a group that still has processes is tried again later.
+//! In: the groups of this process ([`NodeGroups::find`]), and limits. Out: folders, and the limits that could not be
+//! set. The launcher of a zone writes its process id into the `cgroup.procs` of each folder.
+//! The monitor creates and removes the folders. An app does not see them.
+//! It never moves a process of another program, and never waits. If a group still has processes, the monitor tries
+//! again later.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,21 +18,22 @@ use std::path::{Path, PathBuf};
 use crate::Limits;
 use crate::sandbox::NotEnforced;
 
-/// The controllers that bound an app.
+/// The controllers that limit an app.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 
-/// What a group counts beyond the app's own memory: its ports, which are counted for whoever touches a page first, launcher and init,
-/// and pages of its binary that are being read in.
+/// Memory that a group counts beyond the app's own, in bytes: the ports, the launcher and init, and pages of the
+/// binary. Linux counts a shared page for the process that touches it first.
 const GROUP_ROOM_BYTES: u64 = 32 << 20;
 
-/// The period in which processor time is shared out (cfs_period_us; the default of Linux).
+/// The period within which Linux enforces the share of processor time (cfs_period_us). This is Linux's default.
 const CPU_PERIOD_US: u64 = 100_000;
 
-/// The folders in which a node may make groups.
+/// The folders in which a node may create groups.
 #[derive(Debug, Default)]
 pub struct NodeGroups {
     folders: Vec<Hierarchy>,
-    /// The node's group in each of them, open and locked for as long as the node lives: no other node takes it for one that was left behind.
+    /// The node's group in each folder, open and locked while the node lives. So no other node removes it as a
+    /// leftover.
     held: Vec<File>,
     missing: Vec<NotEnforced>,
     /// `burnet-PID`.
@@ -40,20 +42,20 @@ pub struct NodeGroups {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Hierarchy {
-    /// The group of the process that asks.
+    /// The group of the calling process.
     own: PathBuf,
     controllers: Vec<&'static str>,
     unified: bool,
 }
 
-/// The groups of one zone; they are there until they are removed.
+/// The groups of one zone. They exist until they are removed.
 #[derive(Debug, Default)]
 pub struct ZoneGroups {
     folders: Vec<PathBuf>,
 }
 
 impl NodeGroups {
-    /// From `/proc/self/mounts` and `/proc/self/cgroup`; nothing is looked at.
+    /// Parses `/proc/self/mounts` and `/proc/self/cgroup`. It does not touch the file system.
     #[must_use]
     pub fn find(mounts: &str, places: &str, node_pid: u32) -> NodeGroups {
         let mut found = NodeGroups { name: format!("burnet-{node_pid}"), ..NodeGroups::default() };
@@ -70,7 +72,7 @@ impl NodeGroups {
         found
     }
 
-    /// Makes the node's group in each hierarchy, and takes away those of nodes that are no more.
+    /// Creates the node's group in each hierarchy, and removes the groups of nodes that have ended.
     #[must_use]
     pub fn make(mut self) -> NodeGroups {
         for hierarchy in std::mem::take(&mut self.folders) {
@@ -91,7 +93,7 @@ impl NodeGroups {
         self
     }
 
-    /// Makes the groups of a zone, and says which of its limits they do not keep.
+    /// Creates the groups of a zone. Returns the limits that these groups do not enforce.
     #[must_use]
     pub fn zone(&self, name: &str, limits: &Limits) -> (ZoneGroups, Vec<NotEnforced>) {
         let mut groups = ZoneGroups::default();
@@ -108,10 +110,10 @@ impl NodeGroups {
         (groups, gaps)
     }
 
-    /// Removes the node's groups, as far as nobody is in them.
+    /// Removes the node's groups, except those that still have processes.
     pub fn remove(&self) {
         for hierarchy in &self.folders {
-            // In version 2 the monitor itself is in one; the next node takes it away.
+            // In version 2 the monitor itself is in one of them. The next node removes it.
             let _ = fs::remove_dir(hierarchy.own.join(&self.name));
         }
     }
@@ -125,13 +127,13 @@ impl NodeGroups {
 }
 
 impl ZoneGroups {
-    /// Into whose `cgroup.procs` the launcher writes.
+    /// The folders whose `cgroup.procs` the launcher writes to.
     #[must_use]
     pub fn folders(&self) -> &[PathBuf] {
         &self.folders
     }
 
-    /// Removes them; `false` if somebody is still in one: ask again later.
+    /// Removes the groups. Returns `false` if a group still has processes: call it again later.
     #[must_use]
     pub fn remove(&mut self) -> bool {
         self.folders.retain(|folder| match fs::remove_dir(folder) {
@@ -143,7 +145,8 @@ impl ZoneGroups {
 }
 
 impl Hierarchy {
-    /// In version 2 a group has processes or hands its controllers down, not both: what is in the node's own group moves to a leaf.
+    /// In version 2 a group has processes or passes its controllers to child groups, not both. So the processes in
+    /// the node's group move to a leaf.
     fn hand_down(&self, folder: &Path) -> io::Result<()> {
         if !self.unified {
             return Ok(());
@@ -178,7 +181,7 @@ impl Hierarchy {
 
     fn settings(&self, limits: &Limits) -> Vec<(&'static str, &'static str, String)> {
         let memory = limits.memory_bytes.saturating_add(GROUP_ROOM_BYTES);
-        // Memory and what of it is swapped out together: in version 1 after the first, since it may not be less.
+        // The limit of memory plus swap comes second: in version 1 it must not be below the memory limit.
         let mut settings = match self.unified {
             true => vec![
                 ("memory", "memory.max", memory.to_string()),
@@ -204,14 +207,15 @@ impl Hierarchy {
     }
 }
 
-/// What may be swapped out: nothing, since it would not count as memory.
+/// No memory may be swapped out, because swap does not count as memory.
 const SWAP: &str = "memory.swap.max";
 const SWAP_OF_VERSION_1: &str = "memory.memsw.limit_in_bytes";
 
-/// When the memory is used up, the whole zone ends, and not whichever of its processes Linux picks. A Linux before 4.19, and version 1, pick one.
+/// If memory runs out, Linux ends the whole zone, not one process of its choice. Before Linux 4.19, and in version 1,
+/// it picks one process.
 const ALL_TOGETHER: &str = "memory.oom.group";
 
-/// What it means that a file of a group could not be written.
+/// What is not enforced if this file of a group could not be written.
 fn gap(controller: &str, file: &str, why: &str, has_swap: impl FnOnce() -> bool) -> Option<NotEnforced> {
     match file {
         ALL_TOGETHER => None,
@@ -222,15 +226,15 @@ fn gap(controller: &str, file: &str, why: &str, has_swap: impl FnOnce() -> bool)
     }
 }
 
-/// From `/proc/swaps`: a heading, and a line for each. Where it cannot be read there may be some.
+/// Parses `/proc/swaps`: a heading, and one line per swap area. If it cannot be read, assumes that swap exists.
 fn has_swap(swaps: &io::Result<String>) -> bool {
     swaps.as_ref().map_or(true, |swaps| swaps.lines().count() > 1)
 }
 
-/// Launcher and init are in the group, and are not the app's.
+/// The launcher and init are in the group, but do not count as the app's processes.
 const WAITING_PROCESSES: u32 = 2;
 
-/// The limit that a controller keeps.
+/// The limit that a controller enforces.
 fn limit_of(controller: &str) -> &'static str {
     match controller {
         "memory" => "memory_bytes",
@@ -250,7 +254,7 @@ fn lacks(controller: &str, why: &str) -> NotEnforced {
     NotEnforced::new(limit_of(controller), format!("{why}; {instead}"))
 }
 
-/// Processes are counted by the launcher too, which says itself if it cannot.
+/// Whether these limits need it. The launcher limits processes too, and reports if it cannot.
 fn is_asked(limit: &str, limits: &Limits) -> bool {
     limit == "memory_bytes" || (limit == "cpu_percent" && limits.cpu_percent.is_some())
 }
@@ -264,7 +268,7 @@ fn mounted<'m>(mounts: &'m str, kind: &str, controller: Option<&str>) -> Option<
     })
 }
 
-/// The group of this process, from a line as `4:memory:/a/b` or, in version 2, `0::/a/b`.
+/// The group of this process, from a line such as `4:memory:/a/b` or, in version 2, `0::/a/b`.
 fn place<'p>(places: &'p str, controller: Option<&str>) -> &'p str {
     let of = |line: &'p str| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -289,10 +293,12 @@ fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// How often another node may be looking at a group, or have taken it away, just when it is made.
+/// How often the node tries to create its group. A try fails if another node looks at the group or removes it at that
+/// moment.
 const TRIES_MAX: usize = 100;
 
-/// Makes a node's group and locks it. Where it cannot be locked it is used all the same: nodes that see this one's process leave it alone.
+/// Creates a node's group and locks it. It is used even if it cannot be locked: other nodes that see this node's
+/// process leave it alone.
 fn make_and_hold(folder: &Path) -> io::Result<Option<File>> {
     for _ in 0..TRIES_MAX {
         make_folder(folder)?;
@@ -305,14 +311,15 @@ fn make_and_hold(folder: &Path) -> io::Result<Option<File>> {
     make_folder(folder).map(|()| None)
 }
 
-/// A group, locked, if its node has ended. One in another PID namespace cannot be seen, but holds its group.
+/// Returns a group, locked, if its node has ended. A node in another PID namespace is not visible, but it holds its
+/// group's lock.
 fn left_behind(group: &Path, pid: u32) -> Option<File> {
     let ended = !Path::new(&format!("/proc/{pid}")).exists();
     let unheld = |group: &File| group.try_lock().is_ok();
     File::open(group).ok().filter(|group| ended && unheld(group))
 }
 
-/// The groups that nodes left behind, which were killed or were in them to the end.
+/// Removes the groups that ended nodes left behind.
 fn sweep(own: &Path) {
     let Ok(entries) = fs::read_dir(own) else { return };
     for entry in entries.flatten() {
@@ -321,9 +328,9 @@ fn sweep(own: &Path) {
             .to_str()
             .and_then(|name| name.strip_prefix("burnet-"))
             .and_then(|pid| pid.parse::<u32>().ok());
-        // Held until it is gone, so that nobody moves in meanwhile.
+        // Locked until it is removed, so that no process enters it in between.
         if let Some(_held) = pid.and_then(|pid| left_behind(&entry.path(), pid)) {
-            // Folders only: the files in a group go with it.
+            // Only folders: Linux removes the files of a group together with it.
             for zone in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
                 let _ = fs::remove_dir(zone.path());
             }
@@ -372,7 +379,7 @@ mod tests {
         check(VERSION_2, "0::/user\n", &one, &[]);
     }
 
-    /// A folder in place of a hierarchy; of files in it nothing removes itself, as it would in a real one.
+    /// An ordinary folder in place of a hierarchy. Unlike in a real hierarchy, its files must be removed one by one.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -456,7 +463,7 @@ mod tests {
     #[test]
     fn what_another_node_left_behind_goes_and_what_lives_stays() {
         let folder = Folder::new("sweep");
-        // No process has this id: it is more than Linux gives out.
+        // No process has this id: it is above Linux's maximum.
         let dead = folder.0.join("burnet-999999999");
         let alive = folder.0.join(format!("burnet-{}", std::process::id()));
         for path in [dead.join("hub.1"), alive.join("hub.1"), folder.0.join("burnet-x")] {
@@ -471,7 +478,7 @@ mod tests {
         let folder = Folder::new("unseen");
         let mounts = format!("cgroup {} cgroup rw,memory 0 0\n", folder.0.display());
         let make = |pid| NodeGroups::find(&mounts, "4:memory:/\n", pid).make();
-        // As a node in another PID namespace, whose process has no folder in this /proc.
+        // Simulates a node in another PID namespace, whose process is not in this `/proc`.
         let unseen = make(999_999_999);
         let group = folder.0.join("burnet-999999999");
         let _other = make(std::process::id());

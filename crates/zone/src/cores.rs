@@ -1,6 +1,7 @@
-//! Which cores of the machine an app runs on, as the operator writes them: `"1"`, `"0,2"`, `"2-5"`.
+//! The cores of the machine on which an app runs, as the operator writes them: `"1"`, `"0,2"`, `"2-5"`.
 //!
-//! In: text. Out: [`Cores`], never empty, or a sentence on what is wrong. It knows no machine.
+//! In: text. Out: [`Cores`], which is never empty, or a sentence that says what is wrong. It does not check which
+//! cores the machine has.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,16 +9,16 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Linux's mask has so many in the form in which every machine takes it.
+/// The number of cores in the CPU mask that every Linux accepts.
 pub const CORES_MAX: usize = 1024;
 
-/// Some cores, by number.
+/// A set of cores, by number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cores(BTreeSet<usize>);
 
 impl Cores {
-    /// Each once, in order.
+    /// Each core once, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.0.iter().copied()
     }

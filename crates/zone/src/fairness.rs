@@ -1,26 +1,30 @@
-//! How much of what waits for an app one other app may have made: published, asked, or answered.
+//! Limits how much of the data that waits for an app one other app may have produced: topics, queries and answers.
 //!
 //! ```text
-//!   whose, how long, how much is free ──> FromApps ──> yes: it waits for the app | no: whoever made it is told
+//!   maker, length, free space ──> FromApps ──> yes: it waits for the app | no: its maker is notified
 //! ```
 //!
-//! Without it one app that asks a service without end would keep its ring full, and every other would hear that the service is busy; one that
-//! publishes without end would blind who listens to others. So nobody may have more in it than is left free: whoever floods alone gets half,
-//! and there is always room for the next. What was let in counts until nearly all of it was taken; then everybody begins anew.
+//! Without the limit, an app that floods a service with queries keeps the service's ring full. All other apps would
+//! hear that the service is busy. In the same way, a flood of published messages would drop those of others.
+//! So no app may occupy more than it leaves free. An app that floods alone gets half of the room, and the next app
+//! always finds some. What was admitted counts until the app has read nearly all of it. Then all counts start at zero
+//! again.
 //!
-//! It is the rule that `crate::shares` has for the packet-ins of switches and ports, without its tables: apps are few, and have numbers.
+//! `crate::shares` applies the same rule to the packet-ins of switches and ports. This module needs no hash tables,
+//! because apps are few and have numbers.
 //!
-//! Pure; never knows what was made, never allocates.
+//! Pure. It does not see the content, and never allocates.
 
 use abi::ZoneId;
 
-/// Those with a share of their own, by their numbers; one with a higher number shares the last. A node has no more zones than that.
+/// Apps with their own share, by zone number. Apps with higher numbers use the last share together.
 const MAKERS: usize = 64;
 
-/// So little of the room is taken, one part in so many, that everybody begins anew. Not none: an app that is asked all the time may always have something to read.
+/// When at most this part of the room is taken (one in so many), all counts start at zero again. The limit is not
+/// zero: an app that gets queries all the time may always have something to read.
 const NEARLY_ALL_TAKEN_PART: usize = 8;
 
-/// Who has how much of what waits for one app.
+/// How much of the data that waits for one app came from which other app.
 #[derive(Clone, Debug)]
 pub struct FromApps {
     room_bytes: usize,
@@ -28,12 +32,12 @@ pub struct FromApps {
 }
 
 impl FromApps {
-    /// So much of what other apps make may wait.
+    /// `room_bytes`: how much data from other apps may wait.
     pub fn new(room_bytes: usize) -> FromApps {
         FromApps { room_bytes, of_makers: [0; MAKERS] }
     }
 
-    /// Whether so many bytes of this app may wait too, where so many are free; they count if they may.
+    /// Whether this many bytes of this app may wait too, if `free_bytes` are free. If so, they are counted.
     pub fn admit(&mut self, maker: ZoneId, bytes: usize, free_bytes: usize) -> bool {
         if self.room_bytes.saturating_sub(free_bytes) <= self.room_bytes / NEARLY_ALL_TAKEN_PART {
             self.of_makers = [0; MAKERS];
@@ -54,7 +58,7 @@ mod tests {
     const ROOM: usize = 192 << 10;
     const BYTES: usize = 1 << 10;
 
-    /// These make as much as they may, in turn, for an app that takes nothing: how many of each wait.
+    /// Each maker in turn adds as much as it may, while the app reads nothing. Returns how many items of each wait.
     fn fill(from_apps: &mut FromApps, free: &mut usize, makers: &[u16]) -> Vec<usize> {
         let mut waiting = vec![0; makers.len()];
         loop {

@@ -1,24 +1,24 @@
-//! What an app can do wrong at its zone's boundary, in the operator's words.
+//! The violations of an app at its zone's boundary, as messages for the operator.
 //!
-//! In: what the port found. Out: a sentence that says whose fault it is and what happens next. Never acts on it: the worker
-//! reports it, and the monitor ends the zone and starts it again.
+//! In: what the port found. Out: a sentence that says who is at fault and what happens next. It takes no action: the
+//! worker reports the fault, and the monitor ends the zone and restarts it.
 
 use std::fmt;
 
 use abi::Malformed;
 use ring::PeerFault;
 
-/// Why a zone must be ended. Always the app's fault, and nobody else's loss: kernel, sessions and other apps go on.
+/// Why a zone must be ended. It is always the app's fault. The kernel, the sessions and other apps continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneFault {
-    /// The app does not take its events: those that may not be dropped have piled up to the bound.
+    /// The app does not read its events: the events that must not be dropped have reached their bound.
     StoppedReading {
         /// Bytes of events that wait beside the full ring.
         waiting_bytes: usize,
     },
-    /// The app wrote into its port's memory what no correct app writes.
+    /// The app wrote invalid data into its port's memory.
     BrokePort(PeerFault),
-    /// The app sent bytes that do not even begin as a command does.
+    /// The app sent bytes that do not start with a valid command header.
     SentGarbage(Malformed),
 }
 

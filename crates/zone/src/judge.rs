@@ -1,13 +1,14 @@
-//! Whether what a zone uses is within its limits: who is told, and who is ended. Pure.
+//! Decides whether a zone stays within its limits, who is notified, and when a zone is ended. Pure.
 //!
 //! ```text
-//!   Sample, Limits ──> Judge::on_sample ──> Passed   once, when the soft limit is passed
-//!                                       ├─> Within   once, when it is not any more
-//!                                       └─> End      when the hard limit is passed for so long that it is no accident
+//!   Sample, Limits ──> Judge::on_sample ──> Passed   once, when usage rises above the soft limit
+//!                                       ├─> Within   once, when it is within the soft limit again
+//!                                       └─> End      when usage stays above the hard limit for several samples
 //! ```
 //!
-//! In: one sample after the other of one zone, or of many ([`Judges`]). Out: verdicts. It never measures, tells or ends anybody.
-//! The service `resource` judges by this, and the monitor while there is no such service.
+//! In: consecutive samples of one zone, or of many ([`Judges`]). Out: verdicts. It never measures, notifies or ends a
+//! zone.
+//! The service `resource` uses it. While that service does not run, the monitor uses it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,44 +18,46 @@ use serde::{Deserialize, Serialize};
 use crate::Limits;
 use crate::usage::{Resource, Sample};
 
-/// A soft limit that was passed counts as kept again when no more than so many hundredths of it are used: what goes up and down at the limit is
-/// told of once.
+/// After usage rose above a soft limit, it is within the limit again when at most this percentage of the limit is
+/// used. So usage that goes up and down near the limit causes one notification.
 const WITHIN_PERCENT: u64 = 90;
 
-/// Samples in a row that show more than a hard limit, until the zone is ended. Two seconds of processor time are an accident.
+/// Consecutive samples above the hard limit of processor time before the zone is ended. A peak of two seconds is
+/// tolerated.
 const CPU_SAMPLES: u8 = 6;
 
-/// The same of what is counted, and may be counted while it changes.
+/// The same for counted resources. They may change while they are counted.
 const COUNTED_SAMPLES: u8 = 2;
 
-/// What is to be done about a zone.
+/// What to do about a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Verdict {
-    /// It uses more than a soft limit: tell the app and the operator.
+    /// Usage is above a soft limit: notify the app and the operator.
     Passed(Excess),
-    /// It does not any more: tell them.
+    /// Usage is within the soft limit again: notify them.
     Within(Excess),
-    /// It uses more than a hard limit that nobody else keeps: end it.
+    /// Usage is above a hard limit that nothing else enforces: end the zone.
     End(Excess),
 }
 
-/// How much of what is used, and the limits of it.
+/// The usage of one resource, with its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Excess {
-    /// Of what.
+    /// The resource.
     pub resource: Resource,
-    /// How much is used.
+    /// How much is used, in the unit of the resource.
     pub used: u64,
-    /// The soft limit.
+    /// The soft limit, in the same unit.
     pub soft: u64,
-    /// The hard limit.
+    /// The hard limit, in the same unit.
     pub hard: u64,
 }
 
 impl Excess {
-    /// What a sample shows of a resource beside its limits, be it beyond them or not. `None` where there is no limit, or nothing of the zone's own.
+    /// The usage that a sample shows, with its limits, whether or not it is above them. `None` if there is no limit,
+    /// or if the sample has no value for this zone.
     #[must_use]
     pub fn of(resource: Resource, sample: &Sample, limits: &Limits) -> Option<Excess> {
         let (soft, hard) = (resource.soft(limits)?, resource.hard(limits)?);
@@ -82,41 +85,41 @@ impl fmt::Display for Excess {
     }
 }
 
-/// One zone at one moment, with all that it is judged by.
+/// One zone at one moment, with all inputs of the decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Observation {
-    /// Which zone.
+    /// The zone's number.
     pub zone: u16,
-    /// What it used; of which start, too.
+    /// What the zone used. The sample also says which start of the app it belongs to.
     pub sample: Sample,
-    /// What it may.
+    /// The zone's limits.
     #[serde(with = "crate::limits::handed_on")]
     pub limits: Limits,
-    /// Linux keeps its processor time.
+    /// Whether Linux enforces its limit of processor time.
     pub keeps_cpu: bool,
 }
 
-/// A verdict, and on whom.
+/// A verdict, and the zone that it applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ruling {
-    /// Which zone.
+    /// The zone's number.
     pub zone: u16,
-    /// Which start of it.
+    /// Which start of the zone's app, so that a later start is not ended by mistake.
     pub generation: u64,
-    /// What is to be done.
+    /// What to do.
     pub verdict: Verdict,
 }
 
-/// A judge for each zone: as many as there are zone ids that were observed.
+/// A judge for each zone. It grows to the number of zone numbers that were observed.
 #[derive(Clone, Debug, Default)]
 pub struct Judges {
     of: BTreeMap<u16, (u64, Judge)>,
 }
 
 impl Judges {
-    /// The next observation of a zone. What a process did before is not held against its successor.
+    /// Takes the next observation of a zone. The history of an earlier process does not count against its successor.
     pub fn on_observation(&mut self, seen: &Observation) -> Vec<Ruling> {
         let Observation { zone, sample, limits, keeps_cpu } = seen;
         let generation = sample.generation;
@@ -129,7 +132,7 @@ impl Judges {
     }
 }
 
-/// What is remembered of one life of one zone.
+/// The state of one zone from one start of its app to its end.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
     of: [OfResource; Resource::ALL.len()],
@@ -138,13 +141,13 @@ pub struct Judge {
 #[derive(Clone, Copy, Debug, Default)]
 struct OfResource {
     passed: bool,
-    /// Samples in a row above the hard limit.
+    /// Consecutive samples above the hard limit.
     over: u8,
 }
 
 impl Judge {
-    /// The next sample. `keeps_cpu`: Linux keeps the zone's processor time within its limit, so that what is measured beyond it is a matter of
-    /// measuring.
+    /// Takes the next sample. If `keeps_cpu` is true, Linux enforces the limit of processor time. A measured excess
+    /// is then a measuring error.
     pub fn on_sample(&mut self, sample: &Sample, limits: &Limits, keeps_cpu: bool) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
         for (resource, of) in Resource::ALL.into_iter().zip(&mut self.of) {
@@ -156,7 +159,7 @@ impl Judge {
         verdicts
     }
 
-    /// The resources whose soft limit is passed now.
+    /// The resources that are above their soft limit now.
     pub fn passed(&self) -> impl Iterator<Item = Resource> + '_ {
         Resource::ALL.into_iter().zip(&self.of).filter(|(_, of)| of.passed).map(|(resource, _)| resource)
     }
@@ -182,13 +185,13 @@ impl OfResource {
         self.over = if excess.used > excess.hard { self.over.saturating_add(1) } else { 0 };
         let patience = match excess.resource {
             Resource::CpuPercent => CPU_SAMPLES,
-            // What is taken once more is gone for others. A lag is as long as it is.
+            // One sample is enough: memory that is taken is missing elsewhere, and a lag cannot be a measuring error.
             Resource::MemoryBytes | Resource::LagMs => 1,
             Resource::OpenFiles | Resource::Processes => COUNTED_SAMPLES,
-            // Its service takes no more; who had more when the limit was less is not ended for it.
+            // The store itself accepts no more data. An app that had more before the limit was lowered is not ended.
             Resource::StoreBytes => return None,
         };
-        // Again and again until it has ended: whoever was to end it may have ended first.
+        // Repeated until the zone has ended, because an earlier verdict may have been lost.
         (self.over >= patience).then_some(Verdict::End(*excess))
     }
 }
@@ -205,7 +208,7 @@ mod tests {
         serde_json::from_str(said).unwrap()
     }
 
-    /// What is said of each sample: `+` passed, `-` within, `!` end.
+    /// The verdicts for each sample: `+` passed, `-` within, `!` end.
     fn check(samples: &[Sample], keeps_cpu: bool, expected: &str) {
         let mut judge = Judge::default();
         let word = |verdict: &Verdict| match verdict {

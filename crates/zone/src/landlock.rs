@@ -1,16 +1,17 @@
-//! Which Landlock this machine has.
+//! The version of Landlock on this machine.
 //!
-//! In: nothing. Out: the ABI's number, or that there is none. It restricts nothing.
+//! In: nothing. Out: the number of Landlock's ABI, or an error if this Linux has no Landlock. It restricts nothing.
 
 use std::io;
 
-/// `LANDLOCK_CREATE_RULESET_VERSION` (landlock_create_ruleset(2)): tell the version, make nothing.
+/// `LANDLOCK_CREATE_RULESET_VERSION` (landlock_create_ruleset(2)): return the version, create nothing.
 const TELL_VERSION: libc::c_uint = 1;
 
-/// The highest version of Landlock's ABI that the running Linux speaks.
+/// The highest version of Landlock's ABI that the running Linux supports.
 ///
 /// # Errors
-/// What Linux says where there is none: `ENOSYS` if it was built without, `EOPNOTSUPP` if it was switched off at boot.
+/// Linux's error if it has no Landlock: `ENOSYS` if Linux was built without it, `EOPNOTSUPP` if it was disabled at
+/// boot.
 pub fn abi() -> io::Result<u32> {
     // SAFETY: with a null attribute of size 0 and this flag the call reads and writes no memory of ours, and opens nothing.
     let version = unsafe {

@@ -1,27 +1,28 @@
-//! What a process does to itself before it becomes an app.
-//!
+//! Confines a process before it becomes an app.
 //! ```text
 //!   Confinement ──▶ confine ──▶ Confined: the app's process, and what is not enforced
 //!     limits, grants,  └─▶ the launcher and init, which wait (`waiting`) and never come back
 //!     code, user
 //! ```
 //!
-//! In: a [`Confinement`]. Out: a process in which nothing is within reach but what was granted, and [`NotEnforced`] for all that this
-//! machine does not let us enforce, so that the operator can be told; with [`Enforce::Strict`] an error instead.
-//! It never runs an app's code, never loosens what it has tightened, and reads nothing that an app wrote.
+//! In: a [`Confinement`]. Out: a process that can reach only what was granted, and a [`NotEnforced`] for each part
+//! that this machine cannot enforce. With [`Enforce::Strict`] such a part is an error instead.
+//! It never runs an app's code, never loosens a restriction, and reads nothing that an app wrote.
 //!
 //! The stages run in this order, because each takes away what the stages before it needed:
 //!
-//! 1. die with the parent: whatever fails further down, nothing is left behind without a monitor;
-//! 2. no descriptor but the standard streams; the control groups that the monitor made; a session of its own and a closed
-//!    umask: no terminal to type into, no Ctrl-C meant for the node, no file that others can read;
-//! 3. namespaces and the root (`namespaces`, `root`): later, because they need privileges that 6 gives up. From here
-//!    on there are three processes, and what follows happens in the third;
-//! 4. the code is opened, by its path in the new root;
-//! 5. resource limits and cores;
-//! 6. no capability, no new privileges, a user of its own (`privileges`): from here on no set-user-id binary gives any;
-//! 7. Landlock (`files`): after everything has been opened;
-//! 8. seccomp (`filter`): last, because it forbids the system calls that the other stages make.
+//! 1. Die with the parent: if a later stage fails, no process is left without a monitor.
+//! 2. Close all descriptors except the standard streams, join the monitor's control groups, start a new session, and
+//! set a closed umask. So the app has no terminal, gets no Ctrl-C meant for the node, and makes no file that others
+//! can read.
+//! 3. Namespaces and the root (`namespaces`, `root`): before stage 6, which drops the privileges that they need. From
+//! here on there are three processes. The next stages happen in the third.
+//! 4. Open the code, by its path in the new root.
+//! 5. Resource limits and cores.
+//! 6. No capability, no new privileges, a separate user (`privileges`): from here on no set-user-id binary gives any
+//! privilege.
+//! 7. Landlock (`files`): after everything has been opened.
+//! 8. seccomp (`filter`): last, because it forbids system calls that the other stages make.
 //!
 //! `docs/concepts/zone.md` says the same to operators.
 
@@ -50,60 +51,62 @@ use self::files::Walls;
 use crate::Limits;
 use crate::sandbox::{Enforce, NotEnforced, Sandbox};
 
-/// Stack of an app's first thread, as much as Rust gives to each other one. Taken from small limits it is less.
+/// Stack of the app's first thread in bytes, the same as Rust's default for other threads. A small memory limit makes
+/// it smaller.
 const STACK_BYTES: u64 = 2 << 20;
 
-/// Address space beyond the writable memory: room for the binary and its libraries, the ports, and what allocators
-/// only reserve (glibc reserves 64 MiB for each thread and writes to little of it).
+/// Address space beyond the writable memory, in bytes. It holds the binary, its libraries, the ports, and what
+/// allocators only reserve. For example, glibc reserves 64 MiB for each thread and writes to little of it.
 const ADDRESS_ROOM_BYTES: u64 = 512 << 20;
 
-/// No core dump, neither into a file nor to a program: with 0 Linux still pipes the whole memory to the program that `core_pattern` names, as root; 1 is its
-/// word for "not even that" (core(5), "Piping core dumps to a program"), and a file needs at least a page.
+/// No core dump, neither to a file nor to a program. With 0, Linux still pipes the whole memory as root to the
+/// program that `core_pattern` names. 1 prevents that too (core(5), "Piping core dumps to a program"). A core file
+/// needs at least a page.
 const NO_CORE: u64 = 1;
 
-/// Before this Linux the processes of a user are counted for the whole machine, also in a user namespace.
+/// Before this Linux version, a user's processes are counted for the whole machine, even in a user namespace.
 const COUNTS_PROCESSES_BY_NAMESPACE: (u32, u32) = (5, 14);
 
-/// Before this Linux a call that waited for an answer cannot go on.
+/// Before this Linux version, a call that waits for the launcher's answer cannot be continued.
 const GOES_ON_WHEN_ASKED: (u32, u32) = (5, 5);
 
-/// All that is to be said of one zone.
+/// All settings of one zone.
 #[derive(Debug, Clone)]
 pub struct Confinement {
-    /// How much of the machine.
+    /// How much of the machine the app may use.
     pub limits: Limits,
-    /// What of the machine.
+    /// Which parts of the machine the app may use.
     pub sandbox: Sandbox,
-    /// What runs in it.
+    /// The code that runs in the zone.
     pub code: Code,
-    /// The user and group that the app is to be, where the launcher may choose.
+    /// The user id and group id for the app, if the launcher may choose them.
     pub user: Option<u32>,
-    /// Folders of control groups that the launcher joins, made by the monitor.
+    /// Folders of control groups that the monitor created. The launcher joins them.
     pub cgroups: Vec<PathBuf>,
-    /// Folders that other apps may write: no link that lies in one is followed on the way to what is granted.
+    /// Folders that other apps may write to. On the way to a granted path, links in these folders are not followed.
     pub others_write: Vec<PathBuf>,
-    /// What the monitor found already that it cannot enforce.
+    /// What the monitor already knows that it cannot enforce.
     pub known_gaps: Vec<NotEnforced>,
 }
 
-/// The calling process is the app's from here on.
+/// The calling process, which belongs to the app from now on.
 #[derive(Debug)]
 pub struct Confined {
     not_enforced: Vec<NotEnforced>,
     executable: Option<Executable>,
 }
 
-/// The machine refused a stage without which no app is started.
+/// A required stage failed, so the app is not started.
 #[derive(Debug)]
 pub struct LaunchError {
-    /// What was being done.
+    /// The stage that failed.
     pub stage: &'static str,
-    /// What the system said.
+    /// The error that the system returned.
     pub cause: io::Error,
 }
 
 impl LaunchError {
-    /// The same of another stage.
+    /// The same error with the name of another stage.
     fn of(self, stage: &'static str) -> LaunchError {
         LaunchError { stage, ..self }
     }
@@ -122,14 +125,14 @@ impl std::error::Error for LaunchError {
 }
 
 impl Confined {
-    /// What was asked for and is not in force.
+    /// What was requested and is not in force.
     #[must_use]
     pub fn not_enforced(&self) -> &[NotEnforced] {
         &self.not_enforced
     }
 
-    /// Becomes the program of [`Code::Program`]; comes back only if that fails. Standard input, and with it the monitor's socket,
-    /// stays open for the program.
+    /// Executes the program of [`Code::Program`]. Returns only if that fails. Standard input stays open for the
+    /// program: it is the monitor's socket.
     #[must_use = "it returns only when the program could not be executed"]
     pub fn r#become(self) -> io::Error {
         match self.executable {
@@ -139,11 +142,11 @@ impl Confined {
     }
 }
 
-/// Closes the zone around the calling process, by the stages above, and comes back in the app's. For the launcher, as the first
-/// thing that it does: it has one thread, and nothing open but the standard streams; what else is open is closed.
+/// Confines the calling process by the stages above, and returns in the app's process. The launcher calls it first of
+/// all: it must have one thread, and only the standard streams open. All other descriptors are closed.
 ///
 /// # Errors
-/// [`LaunchError`] if a stage fails that protects others from the app; the caller must then exit.
+/// [`LaunchError`] if a stage fails that protects others from the app. The caller must then exit.
 pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
     one_thread()?;
     let mut gaps = confinement.known_gaps.clone();
@@ -152,7 +155,7 @@ pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
     gaps.extend(close_descriptors());
     join_groups(confinement)?;
     gaps.extend(own_session());
-    // By its path in the old root: in the new one the launcher's binary has none that Linux would tell.
+    // By its path in the old root. In the new root the launcher's binary may have no path.
     let mut code = confinement.code_files();
     let entered = namespaces::enter(confinement, &code, &mut gaps)?;
     rustix::process::umask(Mode::from_raw_mode(0o077));
@@ -189,8 +192,8 @@ pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
     Ok(Confined { not_enforced: gaps, executable })
 }
 
-/// From here on what the calling process says is the app's word: standard error goes where standard output goes, and whatever it was
-/// before belongs to the launcher alone.
+/// From here on the output of the calling process is the app's. Standard error goes where standard output goes. The
+/// old standard error belongs to the launcher only.
 ///
 /// # Errors
 /// Linux refuses this only to a process without standard output.
@@ -199,26 +202,27 @@ pub fn hand_over_streams() -> io::Result<()> {
 }
 
 impl Confinement {
-    /// Whether its program is executed, and nothing after it.
+    /// Whether the app executes its program and no other program after it.
     fn executes_once(&self) -> bool {
         !self.sandbox.spawn && matches!(self.code, Code::Program { .. })
     }
 
-    /// The files from which the app's process runs, all of which it must be able to see.
+    /// The files from which the app's process runs. The process must be able to see all of them.
     fn code_files(&self) -> Vec<PathBuf> {
-        // The node's own binary: a built-in app runs from it, and every panic reads it for the names in its backtrace.
+        // The node's own binary: a built-in app runs from it, and each panic reads it for the names in its backtrace.
         let own = std::env::current_exe().ok();
         self.code.path().into_iter().chain(own).collect()
     }
 }
 
-/// Where nobody answers for `execveat`, it is judged by its descriptor, which does not count if the path is absolute (execveat(2)).
+/// If no launcher can answer for `execveat`, the filter checks only its descriptor, which Linux ignores if the path
+/// is absolute (execveat(2)).
 fn spawn_gap() -> NotEnforced {
     let why = "Linux asks no launcher here; the app may execute again what Landlock lets it, the loader of programs among it";
     NotEnforced::new("spawn", why)
 }
 
-/// What the app has of its own.
+/// What belongs to this app alone.
 #[derive(Clone, Copy)]
 struct Own {
     user: Option<u32>,
@@ -251,7 +255,7 @@ fn other<E: fmt::Display>(stage: &'static str) -> impl Fn(E) -> LaunchError {
     move |error| LaunchError { stage, cause: io::Error::other(error.to_string()) }
 }
 
-/// A fork takes one thread along, and whatever locks the others held would stay locked.
+/// A fork copies only the calling thread. Locks that other threads hold would stay locked.
 fn one_thread() -> Result<(), LaunchError> {
     let threads = std::fs::read_dir("/proc/self/task").map_err(failed("one thread"))?.count();
     if threads == 1 {
@@ -260,10 +264,11 @@ fn one_thread() -> Result<(), LaunchError> {
     Err(other("one thread")(format!("the launcher has {threads} threads")))
 }
 
-/// What was open in the process that started the node, and not marked close-on-exec there, would be open in every zone.
+/// A descriptor that was open in the process that started the node, without close-on-exec, would be open in every
+/// zone.
 fn close_descriptors() -> Option<NotEnforced> {
-    // SAFETY: the caller has nothing open but the standard streams, as the contract of `confine` says, so nobody's descriptor is closed
-    // but those that were inherited unasked.
+    // SAFETY: by the contract of `confine`, the caller has only the standard streams open. So this closes only
+    // inherited descriptors that no code uses.
     let closed =
         unsafe { libc::syscall(libc::SYS_close_range, libc::STDERR_FILENO + 1, libc::c_uint::MAX, 0) };
     let why = || format!("files that the node was started with stay open ({})", io::Error::last_os_error());
@@ -271,13 +276,13 @@ fn close_descriptors() -> Option<NotEnforced> {
 }
 
 fn join_groups(confinement: &Confinement) -> Result<(), LaunchError> {
-    // 0 is whoever writes (cgroups(7)).
+    // 0 stands for the writing process (cgroups(7)).
     let join = |folder: &PathBuf| std::fs::write(folder.join("cgroup.procs"), "0");
     confinement.cgroups.iter().try_for_each(join).map_err(failed("cgroup"))
 }
 
 fn own_session() -> Option<NotEnforced> {
-    // It fails only for a process that leads a group already, and then the group at least is the app's own.
+    // It fails only for a process that already leads a group. Then the app still has a group of its own.
     rustix::process::setsid().err().map(|errno| NotEnforced::new("session", errno))
 }
 
@@ -293,27 +298,27 @@ fn rlimits(limits: &Limits) -> [(Resource, u64, &'static str); 6] {
     ]
 }
 
-/// Linux counts the first thread's stack apart from all other memory that is written to (RLIMIT_DATA, setrlimit(2)). Both together are
-/// what the app may have.
+/// The app's memory is the sum of both: Linux counts the stack of the first thread apart from all other written
+/// memory (RLIMIT_DATA, setrlimit(2)).
 fn data_and_stack(memory_bytes: u64) -> (u64, u64) {
     let stack_bytes = STACK_BYTES.min(memory_bytes / 4);
     (memory_bytes - stack_bytes, stack_bytes)
 }
 
-/// Lowers both the soft and the hard limit; a ceiling that is lower already stays.
+/// Lowers both the soft and the hard limit. A limit that is already lower stays.
 fn lower(resource: Resource, ceiling: u64) -> rustix::io::Result<()> {
     let ceiling = rustix::process::getrlimit(resource).maximum.map_or(ceiling, |hard| hard.min(ceiling));
     rustix::process::setrlimit(resource, Rlimit { current: Some(ceiling), maximum: Some(ceiling) })
 }
 
-/// Linux counts the processes of a user, and those of root not at all.
+/// Linux counts the processes of each user, but not those of root.
 fn limit_processes(confinement: &Confinement, own: Own) -> Result<Option<NotEnforced>, LaunchError> {
     let Some(processes) = confinement.limits.processes else { return Ok(None) };
     let counted_by_group = confinement.cgroups.iter().any(|folder| folder.join("pids.max").exists());
     let root = own.user.is_none() && rustix::process::geteuid().is_root();
     let alone = own.user.is_some() || (own.walls.namespaces && is_linux(COUNTS_PROCESSES_BY_NAMESPACE));
     if !root && alone {
-        // Init is counted too, and the launcher where it is of the same user.
+        // Init is counted too, and so is the launcher if it has the same user.
         let waiting = if own.user.is_some() { 2 } else { 1 };
         lower(Resource::Nproc, u64::from(processes).saturating_add(waiting)).map_err(failed("processes"))?;
         return Ok(None);

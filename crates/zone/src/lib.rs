@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   kernel's worker                                        app
-//!     port    ──(rings of a process zone)────────────────> its own process, closed in by `launch`
-//!     trusted ──(C table)──> guest ──────────────────────> inside the kernel's process, at the operator's word
+//!     port    ──(rings of a process zone)────────────────> its own process, confined by `launch`
+//!     trusted ──(C table)──> guest ──────────────────────> inside the kernel process, if the operator trusts the app
 //! ```
 //!
-//! Never decides what an app may do with switches (that is `kernel`), and never starts or restarts anything (that is `monitor`).
+//! It does not decide what an app may do with switches: the crate `kernel` does. It does not start or restart apps:
+//! the crate `monitor` does.
 
 pub mod cgroup;
 pub mod cores;

@@ -1,14 +1,14 @@
-//! How much of the machine one process zone may have.
+//! How much of the machine one process zone may use.
 //!
 //! ```text
-//!   memory_bytes = 67108864                                 a hard limit; four fifths of it are the soft one
+//!   memory_bytes = 67108864                                 a hard limit; the soft limit is four fifths of it
 //!   memory_bytes = { soft = 50331648, hard = 67108864 }     both
 //! ```
 //!
 //! In: the operator's numbers (`[app.NAME.limits]` of `burnet.toml`), or the defaults.
-//! Out: [`Limits`], which the monitor hands to the launcher and the launcher enforces on itself (`launch`), and against which what is used is
-//! judged ([`crate::judge`]).
-//! It never enforces anything.
+//! Out: [`Limits`]. The monitor passes them to the launcher, which enforces them on itself (`launch`). Measured usage
+//! is compared with them ([`crate::judge`]).
+//! This module enforces nothing.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,49 +20,50 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Cores;
 
-/// The limits of one process zone. What lies beyond the hard ones fails inside the app (`ENOMEM`, `EMFILE`) or ends the
-/// app; it is never felt outside of its zone. Of what lies beyond the soft ones app and operator are told.
+/// The limits of one process zone. Beyond a hard limit, a call fails inside the app (`ENOMEM`, `EMFILE`) or the app
+/// is ended. Nothing outside the zone is affected. Beyond a soft limit, the app and the operator are notified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct Limits {
     /// Writable private memory (heap, stacks, copied-on-write pages), in bytes.
     pub memory_bytes: u64,
-    /// Open file descriptors of one process at once, all counted: standard streams, the monitor's socket, three for every worker's
-    /// port.
+    /// Open file descriptors of one process. All count: the standard streams, the monitor's socket, and three for
+    /// each worker's port.
     pub open_files: u32,
-    /// Processes and threads of the app at once; `None` leaves them unlimited. Counted by a control group, or by the app's own user.
+    /// Processes and threads of the app. `None`: unlimited. A control group counts them, or Linux counts those of the
+    /// app's user.
     pub processes: Option<u32>,
     /// The largest file that the app may write, in bytes.
     pub file_bytes: u64,
-    /// The largest core dump, in bytes. Zero, because a core holds whatever the app was told of the network.
+    /// The largest core dump, in bytes. Zero, because a core dump contains what the app knows about the network.
     pub core_bytes: u64,
-    /// Processor time, in hundredths of one core: 50 is half a core, 200 two; `None` leaves that to Linux.
+    /// Processor time, in percent of one core: 50 is half a core, 200 is two cores. `None`: Linux decides.
     pub cpu_percent: Option<NonZeroU32>,
-    /// How long the app may leave what waits in its ring unread, in milliseconds; `None` is for ever.
+    /// How long the app may leave data in its ring unread, in milliseconds. `None`: unlimited.
     pub lag_ms: Option<u32>,
-    /// What the app may have in the node's store, in bytes; `None`: nothing, since it may not write there. The operator writes it among the
-    /// quotas; here it is for whoever judges ([`handed_on`]).
+    /// How much the app may keep in the node's store, in bytes. `None`: nothing, because it may not write there. The
+    /// operator writes it among the quotas. It is also here because usage is compared with it ([`handed_on`]).
     pub store_bytes: Option<u32>,
-    /// The cores of the machine that it runs on; `None` leaves that to Linux.
+    /// The cores on which the app runs. `None`: Linux decides.
     pub cores: Option<Cores>,
-    /// The soft limits that were said; of the others [`crate::usage::Resource::soft`] knows.
+    /// The soft limits that the operator wrote. [`crate::usage::Resource::soft`] has the others.
     pub soft: SoftLimits,
 }
 
-/// Soft limits, each not above its hard one. `None`: nobody said.
+/// Soft limits. Each is at most its hard limit. `None`: not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SoftLimits {
-    /// Of [`Limits::memory_bytes`].
+    /// The soft limit for [`Limits::memory_bytes`].
     pub memory_bytes: Option<u64>,
-    /// Of [`Limits::open_files`].
+    /// The soft limit for [`Limits::open_files`].
     pub open_files: Option<u32>,
-    /// Of [`Limits::processes`].
+    /// The soft limit for [`Limits::processes`].
     pub processes: Option<u32>,
-    /// Of [`Limits::cpu_percent`].
+    /// The soft limit for [`Limits::cpu_percent`].
     pub cpu_percent: Option<u32>,
-    /// Of [`Limits::lag_ms`].
+    /// The soft limit for [`Limits::lag_ms`].
     pub lag_ms: Option<u32>,
-    /// Of [`Limits::store_bytes`].
+    /// The soft limit for [`Limits::store_bytes`].
     pub store_bytes: Option<u32>,
 }
 
@@ -71,14 +72,14 @@ impl Default for Limits {
         Limits {
             // Many times what a learning switch with a million addresses needs.
             memory_bytes: 512 << 20,
-            // Sixteen workers take 48 for their ports; the rest is for the app.
+            // Sixteen workers take 48 for their ports. The rest is for the app.
             open_files: 64,
-            // A worker thread for each core of a large machine; a bomb goes off in little room.
+            // Enough for one worker thread per core of a large machine, but small enough to stop a fork bomb.
             processes: Some(64),
             file_bytes: 64 << 20,
             core_bytes: 0,
             cpu_percent: None,
-            // Nothing that an app does for one packet takes so long, not on a machine that is busy with other things.
+            // An app never needs this long for one packet, even on a busy machine.
             lag_ms: Some(30_000),
             store_bytes: None,
             cores: None,
@@ -87,7 +88,7 @@ impl Default for Limits {
     }
 }
 
-/// As it stands in `burnet.toml`.
+/// The form in `burnet.toml`.
 #[derive(Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Written {
@@ -153,26 +154,26 @@ impl From<Written> for Limits {
     }
 }
 
-/// Limits as the node's processes hand them on: as they are written, and beside that what the operator writes among the quotas. For
-/// `#[serde(with = …)]`.
+/// Limits in the form in which the node's processes pass them on: as in the file, and with the operator's quota of
+/// the store. For `#[serde(with = …)]`.
 pub mod handed_on {
     use super::*;
 
     type HandedOn = (Limits, Option<Amount<u32>>);
 
-    /// Hands them on.
+    /// Serializes the limits, with the quota of the store.
     ///
     /// # Errors
-    /// The form's own.
+    /// The serializer's errors.
     pub fn serialize<S: Serializer>(limits: &Limits, serializer: S) -> Result<S::Ok, S::Error> {
         let store_bytes = limits.store_bytes.map(|hard| Amount { soft: limits.soft.store_bytes, hard });
         (limits, store_bytes).serialize(serializer)
     }
 
-    /// Takes them.
+    /// Reads limits that [`serialize`] wrote.
     ///
     /// # Errors
-    /// They are none.
+    /// The input is not such a form, or a limit in it is not valid.
     pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Limits, D::Error> {
         let (mut limits, store_bytes) = HandedOn::deserialize(input)?;
         limits.store_bytes = store_bytes.map(|amount| amount.hard);
@@ -181,7 +182,7 @@ pub mod handed_on {
     }
 }
 
-/// A number, or `{ soft = NUMBER, hard = NUMBER }`; the soft one not above the hard one.
+/// A number, or `{ soft = NUMBER, hard = NUMBER }`. The soft limit is at most the hard one.
 #[derive(Debug, Clone, Copy)]
 struct Amount<N> {
     soft: Option<N>,

@@ -1,4 +1,4 @@
-//! Control events that a full ring did not take, waiting in order beside it.
+//! Control events that did not fit into the full ring. They wait beside it, in order.
 //!
 //! In: frames. Out: the same frames, oldest first. Never holds more than [`OVERFLOW_BYTES`].
 
@@ -6,28 +6,28 @@ use abi::Frame;
 use flow::DatapathId;
 use std::collections::VecDeque;
 
-/// The most that waits: as much as eight rings for control events of the default size. An app that is this far behind in events that are as
-/// rare as these is not slow, it has stopped.
+/// The bound on waiting bytes: eight rings for control events of the default size. Control events are rare. An app
+/// that is this far behind is not slow, it has stopped. Beyond the bound its zone is ended.
 pub const OVERFLOW_BYTES: usize = 2 * 1024 * 1024;
 
-/// What a waiting frame costs beside its bytes, so that the bound holds for many small ones too.
+/// The cost of a waiting frame beside its bytes, so that the bound holds for many small frames too.
 const PER_FRAME_BYTES: usize = size_of::<usize>();
 
-/// Switches of which it is known that something waits of theirs. Of more, something waits of every switch.
+/// How many switches with waiting events are remembered. Beyond that, every switch counts as one with waiting events.
 const CONCERNED: usize = 32;
 
 /// A bounded queue of frames.
 #[derive(Default)]
 pub(crate) struct Overflow {
-    /// The switches whose events wait, since it was empty.
+    /// The switches whose events were added since the queue was last empty.
     concerned: Vec<DatapathId>,
-    /// All frames' bytes, one after the other.
+    /// The bytes of all frames, in order.
     bytes: VecDeque<u8>,
     lengths: VecDeque<usize>,
 }
 
 impl Overflow {
-    /// Adds a frame; `false`, and nothing is added, if the bound would be passed.
+    /// Adds a frame. If it would exceed the bound, adds nothing and returns `false`.
     pub(crate) fn add(&mut self, frame: &[u8]) -> bool {
         let fits = self.waiting_bytes() + frame.len() + PER_FRAME_BYTES <= OVERFLOW_BYTES;
         if fits {
@@ -50,7 +50,7 @@ impl Overflow {
         !self.is_empty() && (self.concerned.len() >= CONCERNED || self.concerned.contains(&datapath))
     }
 
-    /// The oldest frame, in two parts because it may lie around the end of the buffer.
+    /// The oldest frame. It has two parts because it may wrap around the end of the buffer.
     pub(crate) fn oldest(&self) -> Option<[&[u8]; 2]> {
         let length = *self.lengths.front()?;
         let (first, second) = self.bytes.as_slices();
@@ -58,13 +58,13 @@ impl Overflow {
         Some([&first[..split], &second[..length - split]])
     }
 
-    /// Takes the oldest frame away.
+    /// Removes the oldest frame.
     pub(crate) fn remove_oldest(&mut self) {
         if let Some(length) = self.lengths.pop_front() {
             self.bytes.drain(..length);
         }
         if self.lengths.is_empty() {
-            // It is needed once in an app's life, if ever: the memory goes back.
+            // The queue is rarely needed in an app's life, so its memory is freed.
             *self = Overflow::default();
         }
     }
@@ -73,7 +73,7 @@ impl Overflow {
         self.lengths.is_empty()
     }
 
-    /// What waits, in bytes.
+    /// Waiting bytes.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.bytes.len() + self.lengths.len() * PER_FRAME_BYTES
     }

@@ -1,16 +1,17 @@
 //! The kernel's side of a process zone's port: what a worker calls to deliver events to an app and to take its commands.
 //!
 //! ```text
-//!  worker ──packet-in──→ [ring; each switch its share] ─→ app    dropped and counted beyond that
-//!  worker ──control────→ [a ring of its own] ───────────→ app    read first, and never dropped …
-//!                └──full→ [overflow, 2 MiB] ─flush─↗             … but overflowing this ends the zone; while something
-//!                                                                  is in it the worker reads who floods more slowly
-//!  worker ──other apps'→ [the same ring; each its share] ─→ app   dropped beyond that, and whoever made it is told
+//!  worker ──packet-in──→ [ring; each switch its share] ─→ app    beyond that: dropped and counted
+//!  worker ──control────→ [a separate ring] ─────────────→ app    read first, and never dropped …
+//!                └──full→ [overflow, 2 MiB] ─flush─↗             … but a full overflow ends the zone. While it has
+//!                                                                  frames, the worker reads flooding switches more slowly
+//!  worker ──other apps'→ [the same ring; each its share] ─→ app   beyond that: dropped, and the sender is notified
 //!  worker ←─command frame─ [ring] ←────────────────────── app
 //! ```
 //!
-//! In: whole event frames, and whatever the app wrote. Out: delivery or loss, command frames with a sound header, or a
-//! [`ZoneFault`] after which the zone is to be ended. Never blocks, never waits for the app, never decides what a command may do.
+//! In: whole event frames, and any bytes that the app wrote. Out: delivery or loss, command frames with a valid
+//! header, or a [`ZoneFault`], after which the zone must be ended. It never blocks, never waits for the app, and does
+//! not decide what a command may do.
 //!
 //! A worker's turn: [`ProcessPort::begin_turn`]; take commands, as many as the worker grants; deliver events;
 //! [`ProcessPort::flush`]; before its loop sleeps, [`ProcessPort::about_to_sleep`].
@@ -27,24 +28,24 @@ use crate::fault::ZoneFault;
 use crate::overflow::Overflow;
 use crate::shares::{Candidate, Shares};
 
-/// Of packet-ins that were dropped an app is told while this part of the ring for control events is free: one in so many.
+/// The app is notified of dropped packet-ins while at least this part of its control ring is free: one in so many.
 const FREE_PART: usize = 8;
 
-/// Of the ring for control events what other apps make leaves this part free, for what the node says: one in so many.
+/// Events from other apps leave this part of the control ring free for the node's own events: one in so many.
 const KEPT_FROM_APPS_PART: usize = 4;
 
-/// A ring smaller than this could refuse the longest frame for good.
+/// A smaller ring could refuse the longest frame forever.
 const MIN_RING_BYTES: usize = 2 * MAX_FRAME_BYTES;
 
 const _: () =
     assert!(abi::header::MAX_FRAME_LEN <= MAX_FRAME_BYTES, "every frame of the app boundary fits a ring");
 
-/// What became of a frame that may be lost.
+/// The result for a frame that may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// The app gets it with the next [`ProcessPort::flush`].
     Delivered,
-    /// The app is too far behind: it is gone and counted.
+    /// The app is too far behind: the frame is dropped and counted.
     Dropped,
 }
 
@@ -62,11 +63,11 @@ pub struct ProcessPort {
     standstill: Standstill,
 }
 
-/// How much longer an app is taken to have read nothing by one look at it, in milliseconds: where the worker itself was kept from its core, so was
-/// the app, maybe.
+/// The longest time that one check can add to the time without reading, in milliseconds. If the worker itself had no
+/// core in between, perhaps the app had none either.
 const LOOK_MS: u64 = 2;
 
-/// For how long, while the worker looked, an app has taken nothing of its packet-ins.
+/// For how long the app has read none of its packet-ins, as far as the worker checked.
 #[derive(Debug, Default)]
 struct Standstill {
     taken_bytes: u64,
@@ -83,7 +84,7 @@ impl Standstill {
     }
 }
 
-/// Since when an app has left what waits in its ring unread.
+/// Since when the app has left the data in its ring unread.
 #[derive(Debug, Default)]
 struct Unread {
     taken_bytes: u64,
@@ -91,7 +92,8 @@ struct Unread {
 }
 
 impl Unread {
-    /// What is seen now. An app that takes anything is not behind, however much waits: that it is too slow is what it drops.
+    /// Takes the present state. An app that reads anything does not lag, however much data waits. If it is too slow,
+    /// dropped packet-ins show that.
     fn look(&mut self, waiting: bool, taken_bytes: u64, now_ms: u64) -> u32 {
         let stands_still = waiting && self.since_ms.is_some() && taken_bytes == self.taken_bytes;
         if !stands_still {
@@ -103,8 +105,8 @@ impl Unread {
 }
 
 impl ProcessPort {
-    /// Takes the kernel's end of a port. Refuses descriptors that are none, and rings to the app that are smaller than two frames of
-    /// the greatest length.
+    /// Takes the kernel's end of a port. Refuses invalid descriptors, and rings to the app that are smaller than two
+    /// frames of the greatest length.
     pub fn attach(fds: PortFds) -> Result<ProcessPort, PortFault> {
         let end = KernelEnd::attach(fds)?;
         let ring_bytes = end.packets.ring_bytes();
@@ -128,8 +130,8 @@ impl ProcessPort {
         })
     }
 
-    /// What becomes readable when the app has commands, or has made room for events that wait. Register it edge-triggered:
-    /// nobody reads it.
+    /// Becomes readable when the app has written commands, or has made room for waiting events. Register it
+    /// edge-triggered: no code reads from it.
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.end.wake_fd()
     }
@@ -139,15 +141,16 @@ impl ProcessPort {
         self.end.drain_wake();
     }
 
-    /// Says that the worker is going to sleep and wants to be woken by the app. `false` if there are commands already (or a
-    /// fault, which [`ProcessPort::take_command`] tells): then do not sleep.
+    /// Announces that the worker is about to sleep and must be woken by the app. Returns `false` if commands are
+    /// already there, or a fault, which [`ProcessPort::take_command`] reports. Then do not sleep.
     pub fn about_to_sleep(&mut self) -> bool {
         self.end.consumer.about_to_sleep()
     }
 
-    /// Gives a packet-in to the app, or drops it: if the ring is more than half full and its switch or port has had its share
-    /// (`crate::shares`), or if control events of its switch wait beside their ring, which it would overtake. `is_control` tells, by a packet, whether it is
-    /// one by which links and addresses are found; it is asked only then.
+    /// Delivers a packet-in to the app, or drops it. It is dropped if the ring is more than half full and its switch
+    /// or port has used its share (`crate::shares`). It is also dropped if control events of its switch wait beside
+    /// their ring, because it would overtake them. `is_control` says whether a packet serves to find links and
+    /// addresses. It is called only if the answer matters.
     pub fn deliver_packet_in(&mut self, frame: &[u8], is_control: impl FnOnce(&[u8]) -> bool) -> Delivery {
         if self.overflow.is_empty() || !self.waits_for_control(frame) {
             if self.end.packets.push_keeping(self.shares.bytes(), &[frame]).is_ok() {
@@ -162,7 +165,7 @@ impl ProcessPort {
         Delivery::Dropped
     }
 
-    /// How many bytes of packet-ins of this switch the app's ring takes now without dropping one, whatever they are.
+    /// How many bytes of packet-ins of this switch the app's ring takes now without dropping any.
     pub fn room_for_packet_ins(&mut self, datapath: DatapathId) -> usize {
         if self.overflow.concerns(datapath) {
             return 0;
@@ -170,19 +173,19 @@ impl ProcessPort {
         self.shares.room_of(datapath.0, self.end.packets.free_bytes())
     }
 
-    /// Size of the ring for packet-ins.
+    /// Size of the ring for packet-ins, in bytes.
     pub fn packet_ring_bytes(&self) -> usize {
         self.end.packets.ring_bytes()
     }
 
-    /// Whether it would overtake a control event of its switch: that it came up, say.
+    /// Whether it would overtake a control event of its switch, for example the one that the switch is up.
     fn waits_for_control(&self, frame: &[u8]) -> bool {
         Frame::read(frame).is_ok_and(|frame| self.overflow.concerns(frame.datapath()))
     }
 
     /// Whether a ring that is more than half full takes it.
     fn is_admitted(&mut self, frame: &[u8], is_control: impl FnOnce(&[u8]) -> bool) -> bool {
-        // What is no packet-in would be our own mistake, and is not let in where room is short.
+        // A frame that is no packet-in would be our own bug. It is not admitted where room is short.
         let Ok(packet) = Frame::read(frame).and_then(|frame| PacketIn::read(&frame)) else { return false };
         let candidate = Candidate {
             datapath: packet.datapath.0,
@@ -193,10 +196,10 @@ impl ProcessPort {
         self.shares.admit(candidate, self.end.packets.free_bytes())
     }
 
-    /// Gives to the app an event that may not be lost. If the ring is full it waits in the overflow, of at most
-    /// [`crate::overflow::OVERFLOW_BYTES`]; beyond that the app is at fault.
+    /// Delivers an event that must not be lost. If the ring is full, the event waits in the overflow of at most
+    /// [`crate::overflow::OVERFLOW_BYTES`]. Beyond that the app is at fault.
     ///
-    /// A frame longer than any that `abi` makes is our own mistake: it is counted as dropped.
+    /// A frame longer than any that `abi` makes is our own bug: it is counted as dropped.
     pub fn deliver_control(&mut self, frame: &[u8]) -> Result<(), ZoneFault> {
         if self.overflow.is_empty() {
             match self.end.control.push(&[frame]) {
@@ -216,14 +219,15 @@ impl ProcessPort {
         }
     }
 
-    /// Whether control events wait beside their ring, since the app has not taken what is in it.
+    /// Whether control events wait in the overflow, because the app has not read its ring.
     pub fn is_behind(&self) -> bool {
         !self.overflow.is_empty()
     }
 
-    /// Gives to the app what another app made: something published, a query, an answer. It must leave a part of the ring free, and waits for
-    /// nobody: so that no app can make another look as if it had stopped reading, and whoever made it is to be told that it is gone. One app has
-    /// no more in the ring than is left for the others (`crate::fairness`).
+    /// Delivers an event from another app: a published message, a query or an answer. It must leave a part of the
+    /// ring free, and is dropped otherwise. So no app can make another look as if it had stopped reading. If it is
+    /// dropped, the worker notifies the sender. One app may occupy no more of the ring than it leaves free for others
+    /// (`crate::fairness`).
     pub fn deliver_from_app(&mut self, maker: ZoneId, frame: &[u8]) -> Delivery {
         let kept_bytes = self.end.control.ring_bytes() / KEPT_FROM_APPS_PART;
         let free_bytes = self.end.control.free_bytes().saturating_sub(kept_bytes);
@@ -237,15 +241,16 @@ impl ProcessPort {
         Delivery::Dropped
     }
 
-    /// How much of what other apps made was dropped in this port's life.
+    /// How many events from other apps this port has dropped since it was attached.
     pub fn undelivered(&self) -> u64 {
         self.undelivered
     }
 
-    /// Shows the app everything delivered in this turn, with at most one wake-up, after moving on what waited; asks to be woken
-    /// if something still waits. Once per turn, also when nothing was delivered.
+    /// First moves waiting frames into the ring. Then shows the app everything that was delivered in this turn, with
+    /// at most one wake-up. If frames still wait, asks the app to wake the worker. Call it once per turn, even if
+    /// nothing was delivered.
     pub fn flush(&mut self) -> Result<(), ZoneFault> {
-        // Each round but the last moves a frame out of the overflow, to which nothing is added here.
+        // Each round but the last moves a frame out of the overflow. Nothing is added to it here.
         loop {
             self.move_overflow();
             self.end.publish();
@@ -262,8 +267,8 @@ impl ProcessPort {
         }
     }
 
-    /// How many packet-ins were dropped since this was last asked, to tell the app; zero while it is far behind with its control events, so
-    /// that being told never is what fills their ring.
+    /// How many packet-ins were dropped since the last call, to notify the app. Zero while the app is far behind with
+    /// its control events. So the notification never fills their ring.
     pub fn take_dropped(&mut self) -> u64 {
         let untold = self.dropped - self.told_dropped;
         let control = &mut self.end.control;
@@ -275,31 +280,31 @@ impl ProcessPort {
         untold
     }
 
-    /// Whether packet-ins were dropped since this was last asked.
+    /// Whether packet-ins were dropped since [`ProcessPort::take_dropped`] last returned them.
     pub fn has_dropped(&mut self) -> bool {
         std::mem::replace(&mut self.seen_dropped, self.dropped) != self.dropped
     }
 
-    /// How many packet-ins were dropped in this port's life, for the operator.
+    /// How many packet-ins this port has dropped since it was attached, for the operator.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// How long something has waited in the rings of which the app has taken nothing meanwhile, in milliseconds; as often as it is asked is how
-    /// exact it is.
+    /// How long data has waited in the rings without the app reading any, in milliseconds. The accuracy is the time
+    /// between two calls.
     pub fn lag_ms(&mut self, now_ms: u64) -> u32 {
         let (waiting, taken_bytes) = self.seen();
         self.unread.look(waiting, taken_bytes, now_ms)
     }
 
-    /// For how long something has waited in the rings of which the app has taken nothing, as far as it was looked: a look counts for no more than two
-    /// milliseconds. What it takes is seen in small parts of a ring.
+    /// The same time in milliseconds, but one call adds at most two milliseconds. Reading shows only in small parts
+    /// of a ring.
     pub fn standstill_ms(&mut self, now_ms: u64) -> u64 {
         let (waiting, taken_bytes) = self.seen();
         self.standstill.look(waiting, taken_bytes, now_ms)
     }
 
-    /// Whether something waits in the rings, and what was taken from them since the beginning.
+    /// Whether data waits in the rings, and how much the app has read since the port was attached.
     fn seen(&mut self) -> (bool, u64) {
         let rings = [&mut self.end.packets, &mut self.end.control];
         let seen = rings.map(|ring| (ring.free_bytes() < ring.ring_bytes(), ring.taken_bytes()));
@@ -307,8 +312,8 @@ impl ProcessPort {
         (waiting, seen.iter().fold(0, |sum: u64, (_, taken)| sum.saturating_add(*taken)))
     }
 
-    /// Copies the app's next command frame into `buffer` and reads its header; `None` if there is none now. Costs at most the
-    /// copying of one frame; how many to take in a turn is for the worker to say.
+    /// Copies the app's next command frame into `buffer` and reads its header. `None` if no command waits. It costs
+    /// at most the copy of one frame. The worker decides how many to take in a turn.
     pub fn take_command<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Result<Option<Frame<'b>>, ZoneFault> {
         if self.end.consumer.pop_into(buffer)?.is_none() {
             return Ok(None);

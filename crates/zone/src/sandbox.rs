@@ -1,8 +1,8 @@
-//! What of the machine an app in a process zone may touch, as the operator says it.
+//! Which parts of the machine an app in a process zone may use.
 //!
-//! In: `[app.NAME.sandbox]` of `burnet.toml`, or nothing. Out: [`Sandbox`], which the launcher enforces ([`crate::Confinement`]),
-//! and [`NotEnforced`], what this machine does not let it enforce.
-//! It never enforces anything, and never looks at a path that it names.
+//! In: `[app.NAME.sandbox]` of `burnet.toml`, or nothing. Out: [`Sandbox`], which the launcher enforces
+//! ([`crate::Confinement`]), and [`NotEnforced`], what this machine cannot enforce.
+//! This module enforces nothing, and never accesses a path that it names.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,56 +10,58 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Most paths, and most places to connect to, of one app: each is a mount or a rule, made anew at each start.
+/// Maximum number of paths, and of addresses, that one app may be granted. Each is a mount or a rule, which is
+/// created at each start.
 pub const GRANTS_MAX: usize = 64;
 
-/// What is granted to an app of the machine; by default nothing.
+/// What an app may use of the machine. The default is nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sandbox {
-    /// What to do where this machine cannot close the zone wholly.
+    /// What to do if this machine cannot enforce the whole sandbox.
     pub enforce: Enforce,
     /// Whether the app must have a user of its own. Only a node that runs as root can give it one.
     pub own_user: bool,
-    /// Files.
+    /// Files and folders that the app may use.
     pub fs: Files,
-    /// The network.
+    /// Connections that the app may make.
     pub net: Network,
-    /// Whether it may start processes and other programs. They stay within the zone and end with it.
+    /// Whether the app may start processes and other programs. They stay within the zone and end with it.
     pub spawn: bool,
 }
 
-/// `enforce`.
+/// The key `enforce`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enforce {
-    /// The app starts with what this machine can enforce, and the operator is told of the rest.
+    /// The app starts with what this machine can enforce, and the operator is notified of the rest.
     #[default]
     Best,
-    /// An app whose zone cannot be closed wholly does not start.
+    /// If the sandbox cannot be enforced fully, the app does not start.
     Strict,
 }
 
-/// `fs`: files and folders, by absolute path, each with all that is beneath it.
+/// The key `fs`: files and folders by absolute path, each with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Files {
-    /// To read, and to load code from.
+    /// Readable. Code can be loaded from here.
     pub read: Vec<PathBuf>,
-    /// To read and write; no code is loaded from there.
+    /// Readable and writable. No code can be loaded from here.
     pub write: Vec<PathBuf>,
 }
 
-/// `net`: connections over the network.
+/// The key `net`: connections over the network.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Network {
-    /// Where it may connect to by TCP. Addresses, because a zone has no name service.
+    /// TCP addresses that the app may connect to. They are not names, because a zone has no name service.
     pub connect: Vec<SocketAddr>,
 }
 
 impl Files {
-    /// What of these whoever has the others may change, if anything: the path here, and the folder there. Of two that both write the same either may.
+    /// The first path here that an app with the grant `others` can change, with the folder that the app writes. `None` if it can
+    /// change none. A path that both may write counts too.
     #[must_use]
     pub fn changed_by<'a>(&'a self, others: &'a Files) -> Option<(&'a Path, &'a Path)> {
         let meets = |own: &Path, theirs: &Path| own.starts_with(theirs) || theirs.starts_with(own);
@@ -83,8 +85,8 @@ impl Default for Sandbox {
 }
 
 impl Sandbox {
-    /// What of it cannot be granted, as a phrase for the operator: a path that is not absolute, that the app could make mean another,
-    /// or more than [`GRANTS_MAX`].
+    /// What cannot be granted, as a phrase for the operator: a path that is not absolute, a path that the app itself
+    /// could redirect, or more than [`GRANTS_MAX`] entries.
     #[must_use]
     pub fn flaw(&self) -> Option<String> {
         let paths = self.fs.read.iter().chain(&self.fs.write);
@@ -108,13 +110,13 @@ fn is_plain(component: std::path::Component<'_>) -> bool {
     matches!(component, std::path::Component::RootDir | std::path::Component::Normal(_))
 }
 
-/// A part of the sandbox or a limit that was asked for and is not in force, and why.
+/// A part of the sandbox, or a limit, that was requested and is not in force, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NotEnforced {
     /// The field of [`crate::Limits`] or [`Sandbox`], or the stage.
     pub limit: String,
-    /// What on this machine stands in the way.
+    /// Why this machine cannot enforce it.
     pub why: String,
 }
 
@@ -125,13 +127,13 @@ impl NotEnforced {
     }
 }
 
-/// What an app tried of the machine and was not let do, as its launcher says it to the monitor.
+/// An action that the sandbox denied to an app, as the launcher reports it to the monitor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Denied {
-    /// In words.
+    /// The action, in words.
     pub denied: String,
-    /// How often, since it was last said.
+    /// How often it happened since the last report.
     pub count: u64,
 }
 

@@ -1,31 +1,34 @@
-//! Whose packet-ins are admitted to a ring that its app has let fill to more than half.
+//! Decides whose packet-ins enter a ring that is more than half full.
 //!
 //! ```text
-//!   [ half: whoever comes | the other half: each switch as much as it leaves free, each port half as much | a bit for control packets ]
+//!   [ half: all packet-ins | other half: each switch as much as it leaves free, each port half as much | a part for control packets ]
 //! ```
 //!
-//! An app that keeps up never comes here. One that does not would lose packets of every switch alike to the one that floods. So in the upper half a
-//! switch may have no more than it leaves free: one that floods alone gets half of it, two get a third each, and there is always as much
-//! left for the next as the greediest has. A port gets half of what its switch could have, so that a host that floods leaves room to the
-//! others of its switch. What was admitted counts until the ring is half empty again; then everybody begins anew. No rate is set, so a
-//! switch that is alone is as fast as its app.
+//! An app that keeps up never fills half of its ring. An app that does not keep up would lose packets of every switch
+//! because of one switch that floods. So in the upper half a switch may have no more than it leaves free. A single
+//! flooding switch gets half of it, two get a third each. There is always as much left for the next switch as the
+//! largest share.
+//! A port gets half of what its switch could have, so that a flooding host leaves room for the other hosts of its
+//! switch. What was admitted counts until the ring is half empty again. Then all counts start at zero. There is no
+//! fixed rate, so a switch that is alone is as fast as its app.
 //!
-//! In: a packet-in's switch and port, its size, and how much is free. Out: yes or no. Never allocates once it is made.
+//! In: a packet-in's switch and port, its size, and the free space. Out: yes or no. It allocates only when it is
+//! created.
 
-/// Switches, and ports, that have a share of their own between two times at which the ring is half empty. A switch beyond that shares one
-/// with the others beyond it; a port beyond that has its switch's.
+/// Switches, and ports, with their own share in one round. A round lasts until the ring is half empty. Switches
+/// beyond the bound have one share together. Ports beyond it have their switch's share.
 const PLACES: usize = 256;
 
-/// Places that are looked at for one switch or port.
+/// How many places are tried for one switch or port.
 const PROBES: usize = 8;
 
-/// One part in so many of the ring takes control packets alone.
+/// Control packets alone may use this part of the ring: one in so many.
 const KEPT_FOR_CONTROL: usize = 16;
 
-/// Longer than the packet-ins of all networks but those of jumbo frames.
+/// Longer than most packet-ins in networks without jumbo frames, in bytes.
 const LONG_BYTES: usize = 2048;
 
-/// Who had how much in which round.
+/// How much a switch or port had in a round.
 #[derive(Clone, Copy, Default)]
 struct Place {
     datapath: u64,
@@ -34,7 +37,7 @@ struct Place {
     bytes: usize,
 }
 
-/// A few places that are found by whose they are.
+/// A small hash table, whose keys are switches or ports.
 struct Places(Box<[Place]>);
 
 impl Places {
@@ -42,9 +45,10 @@ impl Places {
         Places(vec![Place::default(); PLACES].into_boxed_slice())
     }
 
-    /// The place of a switch or port in this round; `None` if those that it could have are taken.
+    /// The place of a switch or port in this round. `None` if all places that it could have are taken.
     fn of(&mut self, round: u32, datapath: u64, port: u32) -> Option<&mut Place> {
-        // Whoever chooses ids that fall on one place takes places from switches that are as near to it and come later: they share then.
+        // A switch can choose ids that fall on one place. Then later switches whose ids fall near it find no place,
+        // and have one share together.
         let start = Places::start(datapath, port);
         let is_its = |place: &Place| (place.datapath, place.port, place.round) == (datapath, port, round);
         let at = (0..PROBES).map(|step| (start + step) % PLACES);
@@ -62,7 +66,7 @@ impl Places {
         Some(place)
     }
 
-    /// What a switch has had in this round; `None` if there is no place for it.
+    /// What a switch has had in this round, in bytes. `None` if it has no place.
     fn had(&self, round: u32, datapath: u64) -> Option<usize> {
         let start = Places::start(datapath, 0);
         let mut has_room = false;
@@ -81,14 +85,14 @@ impl Places {
     }
 }
 
-/// What a packet-in is to its ring.
+/// The properties of a packet-in that decide whether it is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub datapath: u64,
     pub port: u32,
-    /// What it takes of the ring.
+    /// Its bytes in the ring.
     pub bytes: usize,
-    /// Whether it is one by which links and addresses are found.
+    /// Whether it serves to find links and addresses.
     pub is_control: bool,
 }
 
@@ -103,45 +107,47 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Of a ring of this size.
+    /// For a ring of this size.
     pub(crate) fn new(ring_bytes: usize) -> Shares {
-        // Places are of round 0 at first, which is none.
+        // New places belong to round 0, which never occurs.
         let (switches, ports, others) = (Places::new(), Places::new(), Place::default());
         Shares { ring_bytes, switches, ports, others, round: 1, begun: false }
     }
 
-    /// What is left free for shares: below that nobody is asked whose packet it is.
+    /// The size of the upper half, in bytes. While more is free, all packet-ins are admitted.
     pub(crate) fn bytes(&self) -> usize {
         self.ring_bytes / 2
     }
 
-    /// The ring is half empty.
+    /// Starts a new round, because the ring is half empty.
     #[inline]
     pub(crate) fn end_round(&mut self) {
         if std::mem::take(&mut self.begun) {
-            // Not 0: no place is of that round.
+            // Never 0: that is the round of unused places.
             self.round = self.round.wrapping_add(1).max(1);
             self.others.bytes = 0;
         }
     }
 
-    /// How much of this switch's the ring takes for certain where so much is free: data alone, all of one port.
+    /// How many bytes of this switch the ring will certainly take if `free_bytes` are free. It assumes data packets
+    /// of one port only.
     pub(crate) fn room_of(&self, datapath: u64, free_bytes: usize) -> usize {
         let shared = free_bytes.min(self.bytes());
         let lower = free_bytes - shared;
-        // When something comes into the lower half, everybody begins anew. A packet that is longer than what is free of that half does not.
+        // A packet that enters the lower half starts a new round, unless it is longer than the free part of that
+        // half.
         let had = match lower {
             0..LONG_BYTES if self.begun => {
                 self.switches.had(self.round, datapath).unwrap_or(self.others.bytes)
             }
             _ => 0,
         };
-        // A port may have half of what is left when it has had it, and has had what its switch has at the most.
+        // A port may have half of what is left after its own share, and at most what its switch may have.
         let upper = shared.saturating_sub(self.ring_bytes / KEPT_FOR_CONTROL).saturating_sub(2 * had) / 3;
         lower + upper
     }
 
-    /// Whether one more packet-in is admitted where so much is free; it counts if it is.
+    /// Whether one more packet-in is admitted if `free_bytes` are free. If so, it is counted.
     pub(crate) fn admit(&mut self, it: Candidate, free_bytes: usize) -> bool {
         self.begun = true;
         let kept = if it.is_control { 0 } else { self.ring_bytes / KEPT_FOR_CONTROL };
@@ -171,7 +177,8 @@ mod tests {
         Candidate { datapath, port, bytes: 128, is_control: false }
     }
 
-    /// A ring whose app takes nothing, half full, into which these push in turn until none is admitted: how many of each are in.
+    /// Fills a half-full ring whose app reads nothing. The candidates push in turn until none is admitted. Returns
+    /// how many of each are in.
     fn fill(shares: &mut Shares, free: &mut usize, who: &[Candidate]) -> Vec<usize> {
         let mut admitted = vec![0; who.len()];
         loop {

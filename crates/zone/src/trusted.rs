@@ -1,12 +1,12 @@
-//! A trusted app: one that runs inside the kernel's process, at the operator's word, called through the C table.
+//! A trusted app. It runs inside the kernel process with the operator's approval, and is called through the C table.
 //!
 //! ```text
 //!   event frames ──> TrustedApp::on_events ──(C table)──> the app ──> command frames
 //! ```
 //!
-//! Nothing protects the kernel from a trusted app but the app's own manners. What can be done is done: a panic is caught on the app's
-//! side and reported here as a [`TrustedFault`], a table of another version is refused, and commands are taken through the same
-//! checks as anybody's. Never lets an app be called again after a fault.
+//! Nothing isolates the kernel from a trusted app. Some errors are still caught. A panic is caught on the app's side
+//! and reported here as a [`TrustedFault`]. A table of another version is refused. Commands get the same checks as
+//! those of other apps. After a fault the app is never called again.
 
 use abi::table::{AppTable, CommandSink, TABLE_SYMBOL, TABLE_VERSION, status};
 use std::ffi::c_void;
@@ -14,47 +14,47 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many bytes of commands one batch of events may give rise to. What is beyond is a fault of the app: the batch is at most
-/// what one read of a socket brings, so no honest app comes near.
+/// How many bytes of commands one batch of events may cause. More is a fault of the app. A batch is at most what one
+/// read of a socket returns, so a correct app never gets near this bound.
 pub const MAX_COMMAND_BYTES: usize = 16 << 20;
 
-/// An app's code, from which instances are made.
+/// An app's code, from which instances are created.
 #[derive(Clone)]
 pub struct TrustedCode {
     table: AppTable,
-    /// Keeps the code mapped while any instance lives.
+    /// Keeps the code mapped while an instance lives.
     library: Option<Arc<libloading::Library>>,
 }
 
-/// What a trusted app did, or could not do. The app's fault; it is not called again.
+/// A fault of a trusted app. The app is not called again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrustedFault {
     /// The shared object could not be loaded.
     NotLoaded {
         /// Its path.
         path: PathBuf,
-        /// What the loader said.
+        /// The loader's error.
         why: String,
     },
-    /// Its table is of another version.
+    /// Its table has another version.
     OtherVersion {
         /// The version of its table.
         version: u32,
     },
-    /// Its table is shorter than what is read of it.
+    /// Its table is shorter than this version requires.
     ShortTable {
-        /// What the table says of its size, in bytes.
+        /// The size in the table, in bytes.
         size: u32,
     },
-    /// It pushed commands that lie nowhere.
+    /// It pushed commands with a null address.
     NoFrames,
-    /// It did not come to be; what it said of it, if anything.
+    /// The instance was not created. The text is the app's reason, or empty.
     NotCreated(String),
     /// It panicked.
     Panicked,
-    /// It gave more commands than anybody honest.
+    /// It sent more than [`MAX_COMMAND_BYTES`] of commands.
     TooManyCommands,
-    /// It could not read its events, or returned a status that does not exist.
+    /// It could not read its events, or returned an unknown status.
     BadStatus(i32),
 }
 
@@ -97,32 +97,36 @@ impl TrustedCode {
         TrustedCode { table, library: None }
     }
 
-    /// Code in a shared object that exports its table. The operator vouches for the file: loading it runs its initialisers.
+    /// Code in a shared object that exports its table. The operator must trust the file: loading it runs its
+    /// initialisers.
     pub fn load(path: &Path) -> Result<TrustedCode, TrustedFault> {
         let not_loaded = |error: libloading::Error| TrustedFault::NotLoaded {
             path: path.to_owned(),
             why: error.to_string(),
         };
-        // SAFETY: running the object's initialisers is what the operator asked for by naming it as trusted.
+        // SAFETY: the operator trusts this object, and so allows its initialisers to run.
         let library = unsafe { libloading::Library::new(path) }.map_err(not_loaded)?;
-        // SAFETY: the symbol is by contract a static of type AppTable; its version and size are looked at before anything else of it.
+        // SAFETY: by contract the symbol is a static of type AppTable. Its version and size are checked before any
+        // other field.
         let table = unsafe { library.get::<*const AppTable>(TABLE_SYMBOL) }.map_err(not_loaded)?;
-        // SAFETY: the version is the first word of every table there ever was, and a static is aligned and lives as long as the library.
+        // SAFETY: the version is the first word of the table in every version. A static is aligned and lives as long
+        // as the library.
         let version = unsafe { (&raw const (**table).version).read() };
         if version != TABLE_VERSION {
             return Err(TrustedFault::OtherVersion { version });
         }
-        // SAFETY: its size is the second word of every table of this version, however short it is.
+        // SAFETY: the size is the second word of every table of this version, even if the table is too short.
         let size = unsafe { (&raw const (**table).size).read() };
         if usize::try_from(size).is_ok_and(|size| size < size_of::<AppTable>()) {
             return Err(TrustedFault::ShortTable { size });
         }
-        // SAFETY: a table of this version that is no shorter has this layout; what a longer one has behind it is not read.
+        // SAFETY: a table of this version and at least this size has this layout. Bytes behind it are not read.
         let table = unsafe { **table };
         Ok(TrustedCode { table, library: Some(Arc::new(library)) })
     }
 
-    /// Makes an instance from its settings, a JSON object. Its first commands are in [`TrustedApp::take_commands`].
+    /// Creates an instance from its settings, a JSON object. [`TrustedApp::take_commands`] returns its first
+    /// commands.
     pub fn start(&self, settings: &[u8]) -> Result<TrustedApp, TrustedFault> {
         let mut commands = Collected::default();
         let instance = (self.table.create)(settings.as_ptr(), settings.len(), commands.sink());
@@ -133,12 +137,12 @@ impl TrustedCode {
     }
 }
 
-/// What an app has pushed through its sink.
+/// The commands that an app has pushed through its sink.
 #[derive(Default)]
 struct Collected {
     frames: Vec<u8>,
     overflowed: bool,
-    /// Bytes were to be taken from the address 0.
+    /// The app passed the address 0 with a length.
     from_nowhere: bool,
 }
 
@@ -149,13 +153,13 @@ impl Collected {
 }
 
 extern "C" fn push(context: *mut c_void, frames: *const u8, length: usize) {
-    // SAFETY: `context` is the `Collected` of the call that is under way, which borrows it for as long as that call lasts.
+    // SAFETY: `context` is the `Collected` of the present call, which borrows it until that call returns.
     let collected = unsafe { &mut *context.cast::<Collected>() };
     if collected.frames.len().saturating_add(length) > MAX_COMMAND_BYTES {
         collected.overflowed = true;
         return;
     }
-    // In C an empty list is often no list at all.
+    // In C an empty list often has a null pointer.
     if length == 0 {
         return;
     }
@@ -163,7 +167,8 @@ extern "C" fn push(context: *mut c_void, frames: *const u8, length: usize) {
         collected.from_nowhere = true;
         return;
     }
-    // SAFETY: the table's contract: `length` readable bytes that stay as they are during this call. The address is not null.
+    // SAFETY: the table's contract: `length` readable bytes that do not change during this call. The address is not
+    // null.
     collected.frames.extend_from_slice(unsafe { std::slice::from_raw_parts(frames, length) });
 }
 
@@ -176,7 +181,7 @@ pub struct TrustedApp {
 }
 
 impl TrustedApp {
-    /// Hands it whole event frames, one after the other. Its commands are in [`TrustedApp::take_commands`].
+    /// Passes whole event frames to the app, one after the other. [`TrustedApp::take_commands`] returns its commands.
     pub fn on_events(&mut self, frames: &[u8]) -> Result<(), TrustedFault> {
         if self.faulty {
             return Err(TrustedFault::Panicked);
@@ -194,7 +199,8 @@ impl TrustedApp {
         Err(fault)
     }
 
-    /// Swaps what it has commanded since last asked into `frames`, whose old content is dropped and whose room is used again.
+    /// Swaps the commands since the last call into `frames`. The old content is dropped, and its memory is used
+    /// again.
     pub fn take_commands(&mut self, frames: &mut Vec<u8>) {
         frames.clear();
         std::mem::swap(frames, &mut self.commands.frames);
@@ -203,18 +209,18 @@ impl TrustedApp {
 
 impl Drop for TrustedApp {
     fn drop(&mut self) {
-        // After a panic the instance is in an unknown state: better leaked than run.
+        // After a panic the instance is in an unknown state, so it is leaked and not dropped.
         if !self.faulty {
             (self.code.table.destroy)(self.instance);
         }
         if self.faulty {
-            // Its code may still be referred to by what it leaked.
+            // The leaked instance may still refer to its code.
             std::mem::forget(self.code.library.take());
         }
     }
 }
 
-/// The first line that an app wrote into the log.
+/// The first line that an app wrote to the log.
 fn logged(frames: &[u8]) -> String {
     let Ok((frame, _)) = abi::Frame::split(frames) else { return String::new() };
     match abi::Command::read(&frame).map(|command| command.what) {
@@ -228,7 +234,7 @@ mod tests {
     use super::*;
     use crate::guest::{Guest, table};
 
-    /// Echoes its events as commands, and does what their first byte says.
+    /// Returns its events as commands, and acts as their first byte says.
     struct Echo;
 
     impl Guest for Echo {
@@ -296,7 +302,7 @@ mod tests {
         assert!(refused.to_string().starts_with("/etc/hostname could not be loaded"), "{refused}");
     }
 
-    /// What loading an object says whose table begins with this version and size, and has nothing behind them.
+    /// The error for an object whose table begins with this version and size, and has nothing behind them.
     fn refusal_of_table(version: u32, size: usize) -> Option<TrustedFault> {
         let folder =
             std::env::temp_dir().join(format!("burnet-table-{}-{version}-{size}", std::process::id()));
@@ -324,7 +330,7 @@ mod tests {
         assert_eq!(refusal_of_table(other, 8), Some(TrustedFault::OtherVersion { version: other }));
     }
 
-    /// An app as one in C might be: it pushes what its events say, an address and a length.
+    /// Imitates an app in C: it pushes the address and length that its events contain.
     extern "C" fn create_in_c(settings: *const u8, length: usize, _: CommandSink) -> *mut c_void {
         assert!(!settings.is_null() || length == 0);
         std::ptr::dangling_mut::<u8>().cast()
@@ -359,7 +365,7 @@ mod tests {
     fn a_guest_takes_nothing_at_the_address_0_as_an_empty_list() {
         let table = table::<Echo>();
         let mut kept = Collected::default();
-        // Empty settings are refused by it in a sentence.
+        // It refuses empty settings with a message.
         assert!((table.create)(std::ptr::null(), 0, kept.sink()).is_null());
         let instance = (table.create)(b"{}".as_ptr(), 2, kept.sink());
         assert_eq!((table.on_events)(instance, std::ptr::null(), 0, kept.sink()), status::OK);

@@ -1,7 +1,7 @@
-//! What a zone uses of the machine and of the node, at one moment and lately.
+//! What a zone uses of the machine and of the node, now and in the last half minute.
 //!
-//! In: numbers that somebody has measured. Out: [`Sample`], the soft and hard limit of each [`Resource`], and [`History`], of which the oldest
-//! goes when it is full. It never measures, and judges nothing ([`crate::judge`] does).
+//! In: measured numbers. Out: [`Sample`], the soft and hard limit of each [`Resource`], and [`History`]. It never
+//! measures, and does not compare with limits ([`crate::judge`] does).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,32 +11,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::Limits;
 
-/// Samples of a zone that are kept: half a minute's at two a second. The oldest goes for the newest.
+/// Samples of a zone that are kept: half a minute at two a second. A new sample replaces the oldest.
 pub const HISTORY_SAMPLES_MAX: usize = 60;
 
-/// Of a hard limit that has no soft one beside it, so many hundredths are the soft one.
+/// A soft limit that is not written is this percentage of the hard limit.
 const SOFT_PERCENT: u64 = 80;
 
-/// What has a soft and a hard limit.
+/// A resource with a soft and a hard limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
-    /// [`Limits::cpu_percent`].
+    /// Processor time: [`Limits::cpu_percent`].
     CpuPercent,
-    /// [`Limits::memory_bytes`].
+    /// Private memory: [`Limits::memory_bytes`].
     MemoryBytes,
-    /// [`Limits::open_files`].
+    /// Open file descriptors: [`Limits::open_files`].
     OpenFiles,
-    /// [`Limits::processes`].
+    /// Processes and threads: [`Limits::processes`].
     Processes,
-    /// [`Limits::lag_ms`].
+    /// Unread data in the ring: [`Limits::lag_ms`].
     LagMs,
-    /// [`Limits::store_bytes`].
+    /// Data in the store: [`Limits::store_bytes`].
     StoreBytes,
 }
 
 impl Resource {
-    /// All of them.
+    /// All resources.
     pub const ALL: [Resource; 6] = [
         Resource::CpuPercent,
         Resource::MemoryBytes,
@@ -46,7 +46,7 @@ impl Resource {
         Resource::StoreBytes,
     ];
 
-    /// Its key in `[app.NAME.limits]`; of the store, in `[app.NAME.quotas]`.
+    /// Its key in `[app.NAME.limits]`. For the store, the key is in `[app.NAME.quotas]`.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl Resource {
         }
     }
 
-    /// What of it may not be passed; `None`: there is no end.
+    /// The hard limit, in the unit of the resource. `None`: unlimited.
     #[must_use]
     pub fn hard(self, limits: &Limits) -> Option<u64> {
         match self {
@@ -72,7 +72,8 @@ impl Resource {
         }
     }
 
-    /// Beyond what app and operator are told: what was said, or four fifths of the hard limit.
+    /// The soft limit: the one that was written, or four fifths of the hard limit. Above it, the app and the operator
+    /// are notified.
     #[must_use]
     pub fn soft(self, limits: &Limits) -> Option<u64> {
         let said = match self {
@@ -87,7 +88,7 @@ impl Resource {
         Some(said.unwrap_or(hard / 100 * SOFT_PERCENT + hard % 100 * SOFT_PERCENT / 100))
     }
 
-    /// How much of it a sample shows. `None`: it is no app's own.
+    /// The usage in a sample. `None`: the sample has no value for this app alone.
     #[must_use]
     pub fn used(self, sample: &Sample) -> Option<u64> {
         match self {
@@ -100,7 +101,7 @@ impl Resource {
         }
     }
 
-    /// An amount of it for the operator: `61.2 MiB`, `120 %`, `17`, `2.5 s`.
+    /// An amount for the operator: `61.2 MiB`, `120 %`, `17`, `2.5 s`.
     #[must_use]
     pub fn amount(self, used: u64) -> String {
         match self {
@@ -127,36 +128,37 @@ fn bytes(number: u64) -> String {
     }
 }
 
-/// What a zone used at one moment; rates are those since the sample before. A trusted app has memory, descriptors and threads in common with the
-/// kernel process and no ring: of these nothing is said of it, and the kernel process has samples of its own.
+/// What a zone used at one moment. Rates are averages since the sample before. A trusted app has no ring, and shares
+/// memory, descriptors and threads with the kernel process. Its sample has no values for these. The kernel process
+/// has its own samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sample {
     /// When, in milliseconds since the Unix epoch.
     pub unix_ms: u64,
-    /// Which start of the app it is of.
+    /// Which start of the app the sample belongs to.
     pub generation: u64,
-    /// Processor time, in hundredths of one core; of a trusted app the time within its calls.
+    /// Processor time, in percent of one core. For a trusted app, the time within its calls.
     pub cpu_percent: u32,
-    /// Private memory of all its processes that is there, or was written out to swap.
+    /// Private memory of all its processes, in bytes, including what was swapped out.
     pub memory_bytes: Option<u64>,
-    /// Open descriptors of that of its processes that has the most.
+    /// The largest number of open descriptors of one of its processes.
     pub open_files: Option<u32>,
     /// Threads of all its processes.
     pub processes: Option<u32>,
-    /// How long something has waited in a ring of which the app has read nothing meanwhile.
+    /// How long data has waited in a ring without the app reading any, in milliseconds.
     pub lag_ms: Option<u32>,
-    /// Bytes that the app has in the store.
+    /// Bytes that the app keeps in the store.
     pub store_bytes: u64,
-    /// Events that were its to hear, in a second.
+    /// Events per second that the app was to receive.
     pub events_per_s: u32,
-    /// Packet-ins that it lost because its ring was full, in a second.
+    /// Packet-ins per second that were dropped because its ring was full.
     pub dropped_per_s: u32,
-    /// Commands in a second.
+    /// Commands per second.
     pub commands_per_s: u32,
-    /// Packet-outs in a second.
+    /// Packet-outs per second.
     pub packet_outs_per_s: u32,
-    /// Commands that were refused, in a second.
+    /// Refused commands per second.
     pub refusals_per_s: u32,
 }
 
@@ -167,7 +169,7 @@ pub struct History {
 }
 
 impl History {
-    /// Adds the newest; the oldest goes if there is no room.
+    /// Adds the newest sample. If there is no room, removes the oldest.
     pub fn push(&mut self, sample: Sample) {
         if self.samples.len() >= HISTORY_SAMPLES_MAX {
             self.samples.pop_front();
@@ -175,13 +177,13 @@ impl History {
         self.samples.push_back(sample);
     }
 
-    /// The newest.
+    /// The newest sample.
     #[must_use]
     pub fn last(&self) -> Option<&Sample> {
         self.samples.back()
     }
 
-    /// All, oldest first.
+    /// All samples, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Sample> + ExactSizeIterator {
         self.samples.iter()
     }

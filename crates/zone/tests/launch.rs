@@ -1,9 +1,9 @@
-//! Real child processes in a closed zone: each limit stops its own process and nothing else.
+//! Real child processes in a zone: each limit stops its own process and nothing else.
 //!
-//! The test starts itself again in a role (`launch ROLE`); the role closes its zone and then oversteps it, and says
-//! on standard output how far it came. There is no libtest harness, because a role must be alone in its process.
+//! The test starts itself again in a role (`launch ROLE`). The role confines its process, exceeds a limit, and writes
+//! its result to standard output. There is no libtest harness, because a role must be alone in its process.
 
-// Without the harness nothing here is `cfg(test)`, which is what lets tests unwrap elsewhere.
+// Without the harness nothing here is `cfg(test)`, which allows unwrap in other tests.
 #![allow(clippy::unwrap_used)]
 
 use std::ffi::OsString;
@@ -174,7 +174,7 @@ fn open_files() {
             Err(error) => break error,
         }
     };
-    // The highest number given out is what the limit is about: whoever runs the tests may have left some open.
+    // The limit applies to the highest descriptor number. Some descriptors may have been open when the test started.
     let highest = open.iter().map(AsRawFd::as_raw_fd).max();
     println!("highest {highest:?}, then {:?}", error.raw_os_error());
 }

@@ -228,7 +228,7 @@ fn a_worker_sleeps_only_when_there_is_no_command() {
     assert!(port.about_to_sleep());
 }
 
-/// What becomes of an app that sends these bytes as a command.
+/// The result for an app that sends these bytes as a command.
 fn check_command(bytes: &[u8], expected: &str) {
     let (mut port, mut app) = port();
     app.producer.push(&[bytes]).unwrap();

@@ -1,16 +1,18 @@
-//! The launcher's answers to what an app asks of Linux and may not simply have, and its word to the operator on what the app does not get.
-//!
+//! The launcher's broker: it answers the system calls that an app may not make by itself, and reports refusals to the
+//! operator.
 //! ```text
 //!   app ──connect(address)──▶ Linux ──it waits──▶ launcher: is the address granted?
 //!       ◀─a connected socket in place of its own─────┘   then it connects, outside of the zone
-//!   app ──open(path)────────▶ Linux ──it waits──▶ launcher: is the file in sight? it says so if not
-//!       ◀─what the walls let it have────go on───────┘
+//!   app ──open(path)────────▶ Linux ──it waits──▶ launcher: is the file visible? it reports if not
+//!       ◀─what root and Landlock allow──continue──┘
 //! ```
 //!
-//! In: calls that the filter does not let pass by itself. Out: answers; a line on standard error for what is refused, and for each file that the walls
-//! keep the app from, which the monitor logs and records with the app's name.
-//! The address is copied once and then judged and used, so an app cannot change it in between; the socket that connects is the
-//! launcher's own, so an app cannot prepare it. It never waits for a peer: a connection under way is polled.
+//! In: calls that the filter does not allow by itself. Out: answers. For each refusal, and for each file that the
+//! root or Landlock hides, it writes a line on standard error. The monitor logs and records the line with the app's
+//! name.
+//! The broker copies the address once, checks that copy and uses it. So an app cannot change it in between. The
+//! connecting socket is the launcher's own, so an app cannot prepare it. The broker never waits for a peer: it polls
+//! pending connections.
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -29,31 +31,33 @@ use super::opening::{Opening, Sight};
 use super::{filter, names, opening};
 use crate::sandbox::{Denied, Files, Sandbox};
 
-/// Connections under way; one more is refused with EAGAIN, as Linux does without room for another.
+/// Pending connections of one zone. One more is refused with EAGAIN, as Linux does when it has no free port.
 const UNDER_WAY_MAX: usize = 32;
 
-/// Most lines on refusals in a second; further ones are counted and said in the next.
+/// Lines about refusals in one second. Further refusals are counted, and the next line has their number.
 const LINES_PER_S_MAX: u32 = 5;
 
-/// After so many lines a second becomes a minute: an app that tries on and on must not push older records out of the audit log.
+/// After this many lines the limit applies to a minute instead of a second. An app that repeats its attempts must not
+/// push older records out of the audit log.
 const LINES_BY_SECOND_MAX: u32 = 100;
 
-/// Refusals of different kinds that are counted until they are said; those beyond are counted as one.
+/// Kinds of refusals that are counted separately until they are reported. Further kinds are counted as one.
 const UNSAID_MAX: usize = 16;
 
-/// PATH_MAX (limits.h): Linux itself takes no longer path.
+/// PATH_MAX (limits.h): Linux accepts no longer path.
 const PATH_BYTES_MAX: usize = 4096;
 
-/// struct sockaddr_storage (socket.h).
+/// Size of struct sockaddr_storage (socket.h).
 const ADDRESS_BYTES_MAX: u64 = 128;
 
-/// Answers for one zone.
+/// Answers the calls of one zone.
 pub(super) struct Broker {
     grants: Vec<SocketAddr>,
     files: Files,
-    /// Whence the listener comes, as soon as the app's process has made it.
+    /// Where the listener arrives, after the app's process has made it.
     handover: Option<OwnedFd>,
-    /// The app's program is still to be executed, by the process that closed the zone and before any code of the app ran.
+    /// The app's program is not executed yet. The process that confined the zone executes it, before any code of the
+    /// app runs.
     awaits_program: bool,
     listener: Option<Listener>,
     under_way: Vec<UnderWay>,
@@ -81,7 +85,7 @@ impl Broker {
         }
     }
 
-    /// What to wait for.
+    /// The descriptors to poll.
     pub(super) fn sources(&self) -> Vec<PollFd<'_>> {
         let of = |fd, flags| PollFd::from_borrowed_fd(fd, flags);
         let handover = self.handover.iter().map(|fd| of(fd.as_fd(), PollFlags::IN));
@@ -90,7 +94,7 @@ impl Broker {
         handover.chain(listener).chain(sockets).collect()
     }
 
-    /// Deals with the sources of which something is to be had: `ready` as [`Broker::sources`] had them.
+    /// Handles the sources that are ready. `ready` has the order of [`Broker::sources`].
     pub(super) fn on_ready(&mut self, ready: &[PollFlags]) {
         let mut ready = ready.iter().copied();
         let handed = self.handover.is_some() && ready.next().is_some_and(|flags| !flags.is_empty());
@@ -100,7 +104,7 @@ impl Broker {
         if called.contains(PollFlags::IN) {
             self.serve();
         } else if !called.is_empty() {
-            // Nobody of the zone is left to call.
+            // No process of the zone is left.
             self.listener = None;
         }
         if handed {
@@ -110,7 +114,7 @@ impl Broker {
 
     fn take_listener(&mut self) {
         let Some(handover) = self.handover.take() else { return };
-        // Without one, the app's process ended before it came so far.
+        // No listener means that the app's process ended before it could make one.
         self.listener = receive(handover.as_fd()).map(Listener::new);
     }
 
@@ -121,7 +125,7 @@ impl Broker {
                 libc::SYS_socket => Some(self.socket(&call)),
                 libc::SYS_connect => self.connect(&listener, call),
                 libc::SYS_execveat if self.awaits_program => {
-                    // One that a signal interrupted comes again.
+                    // If a signal interrupted the call, it comes again.
                     self.awaits_program = !listener.answer(&call, Answer::Continue);
                     None
                 }
@@ -140,7 +144,7 @@ impl Broker {
         self.listener = Some(listener);
     }
 
-    /// The arguments are numbers, so what is judged is what is done.
+    /// The arguments are numbers, so the app cannot change them after the check.
     fn socket(&mut self, call: &Call) -> Answer {
         match judge_socket(call.arguments, !self.grants.is_empty()) {
             Ok(()) => Answer::Continue,
@@ -148,7 +152,8 @@ impl Broker {
         }
     }
 
-    /// Root and Landlock stop what is not granted; here it is only said. What is judged by numbers alone is judged here.
+    /// The root and Landlock stop what is not granted. Here it is only reported, except for what numbers alone
+    /// decide.
     fn open(&mut self, listener: &Listener, call: &Call, opening: Opening) -> Answer {
         if opening.gives_identity {
             return self.refuse("making a file that others run as its owner is not granted");
@@ -162,7 +167,7 @@ impl Broker {
         Answer::Continue
     }
 
-    /// Nothing if it is under way.
+    /// Returns nothing while the connection is pending.
     fn connect(&mut self, listener: &Listener, call: Call) -> Option<Answer> {
         let address = match read_address(listener, &call) {
             Ok(address) => address,
@@ -204,12 +209,12 @@ impl Broker {
             pending.hand_over(listener)?;
             return Ok(Some(if connected { Answer::Done } else { Answer::Refused(libc::EINPROGRESS) }));
         }
-        // It is ready at once if it is connected already.
+        // It is ready at once if it is already connected.
         self.under_way.push(pending);
         Ok(None)
     }
 
-    /// Answers those whose connection was made or was not.
+    /// Answers the calls whose connection succeeded or failed.
     fn finish(&mut self, done: &[bool]) {
         let Some(listener) = &self.listener else { return self.under_way.clear() };
         let mut done = done.iter().copied();
@@ -231,7 +236,7 @@ impl Broker {
         Answer::Refused(libc::EPERM)
     }
 
-    /// The app has ended: what was not said yet.
+    /// The app has ended: reports the refusals that were not reported yet.
     pub(super) fn say_the_rest(&mut self) {
         say(self.complaints.rest());
     }
@@ -240,7 +245,7 @@ impl Broker {
 impl UnderWay {
     fn outcome(&self, listener: &Listener) -> Result<(), Errno> {
         rustix::net::sockopt::socket_error(&self.socket)??;
-        // The app's own would wait, so this one does from here on.
+        // The app's own socket would block here, so this one blocks from now on too.
         let flags = rustix::fs::fcntl_getfl(&self.socket)?;
         rustix::fs::fcntl_setfl(&self.socket, flags - rustix::fs::OFlags::NONBLOCK)?;
         self.hand_over(listener)
@@ -252,7 +257,7 @@ impl UnderWay {
     }
 }
 
-/// What is said of a call that no app may make, or not so.
+/// The message for a call that no app may make, or not with these arguments.
 fn not_let_through(number: i64, first: u64) -> String {
     let process = [
         libc::SYS_clone,
@@ -261,7 +266,7 @@ fn not_let_through(number: i64, first: u64) -> String {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_vfork,
     ];
-    // Of these the first argument has the flags of clone(2) only if it is that.
+    // Only for clone are these bits flags of clone(2).
     let namespace = number == libc::SYS_clone && first & filter::NAMESPACES != 0;
     match process.contains(&number) && !namespace {
         true => "starting a process is not granted: spawn is false".to_owned(),
@@ -269,7 +274,8 @@ fn not_let_through(number: i64, first: u64) -> String {
     }
 }
 
-/// The file that is opened, and where it is. Nothing if that cannot be said, which an app that is no more does not need either.
+/// The file that the app opens, and where it is. Nothing if that cannot be determined, for example because the app
+/// has ended.
 fn look(listener: &Listener, call: &Call, opening: Opening) -> Option<(PathBuf, Sight)> {
     let path = listener.read_text(call, opening.path, PATH_BYTES_MAX).ok()?;
     let path = PathBuf::from(OsString::from_vec(path));
@@ -277,7 +283,7 @@ fn look(listener: &Listener, call: &Call, opening: Opening) -> Option<(PathBuf, 
         true => PathBuf::new(),
         false => listener.folder(call, opening.folder).ok()?,
     };
-    // Linux finds its own way along it: what `..` leads to depends on links.
+    // Linux resolves the path itself: where `..` leads depends on links.
     let whole = folder.join(&path);
     let path = opening::absolute(&folder, &path);
     if OWN_PROCESS.iter().any(|own| path.starts_with(own)) {
@@ -288,13 +294,13 @@ fn look(listener: &Listener, call: &Call, opening: Opening) -> Option<(PathBuf, 
     Some((path, sight))
 }
 
-/// What is there for whoever asks about itself, and for nobody else: the launcher has no process in the zone.
+/// These exist only for the process that asks about itself. The launcher has no process in the zone.
 const OWN_PROCESS: [&str; 2] = ["/proc/self", "/proc/thread-self"];
 
-/// Linux is asked twice, beneath the app's root and beneath our own.
+/// Asks Linux twice: below the app's root and below the launcher's root.
 fn sight(root: &OwnedFd, path: &Path) -> Sight {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    // No link of Linux's own that leads out of the root is followed: what lies there is in nobody's sight.
+    // Linux's own links can lead out of the root. They are not followed, since no app may see what is there.
     let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     match rustix::fs::openat2(root, path, flags, Mode::empty(), within) {
         Ok(_) | Err(Errno::LOOP) => return Sight::Seen,
@@ -306,12 +312,12 @@ fn sight(root: &OwnedFd, path: &Path) -> Sight {
     }
 }
 
-/// A pair of sockets by which the listener goes from the app's process to the launcher.
+/// A pair of sockets that carries the listener from the app's process to the launcher.
 pub(super) fn handover() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
 }
 
-/// From the app's process.
+/// Sends the listener from the app's process.
 pub(super) fn hand_over(listener: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -336,9 +342,9 @@ fn receive(from: BorrowedFd<'_>) -> Option<OwnedFd> {
     })
 }
 
-/// TCP for whom it is granted, nothing for anybody else.
+/// TCP if a connection is granted, otherwise nothing.
 fn judge_socket([family, kind, protocol, ..]: [u64; 6], granted: bool) -> Result<(), String> {
-    /// The lower four bits of socket(2)'s type; above them are flags.
+    /// The lower four bits of the type in socket(2). The bits above are flags.
     const TYPE_BITS: u64 = 0xf;
     let is = |value: u64, constant: i32| value == u64::from(constant.unsigned_abs());
     let internet = is(family, libc::AF_INET) || is(family, libc::AF_INET6);
@@ -351,7 +357,7 @@ fn judge_socket([family, kind, protocol, ..]: [u64; 6], granted: bool) -> Result
     Err(format!("a socket of family {family}, type {} is not granted: {why}", kind & TYPE_BITS))
 }
 
-/// The address, `None` if it is none of the internet's; or an error for the app.
+/// The address. `None` if it is not an internet address, or an error for the app.
 fn read_address(listener: &Listener, call: &Call) -> Result<Option<SocketAddr>, i32> {
     let [_, at, length, ..] = call.arguments;
     if length > ADDRESS_BYTES_MAX {
@@ -362,7 +368,7 @@ fn read_address(listener: &Listener, call: &Call) -> Result<Option<SocketAddr>, 
     Ok(parse_address(&bytes))
 }
 
-/// struct sockaddr_in and sockaddr_in6 (ip(7), ipv6(7)). An address of IPv4 within IPv6 is one of IPv4.
+/// struct sockaddr_in and sockaddr_in6 (ip(7), ipv6(7)). An IPv4 address within IPv6 counts as IPv4.
 fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
     let (family, rest) = bytes.split_first_chunk::<2>()?;
     let (port, rest) = rest.split_first_chunk::<2>()?;
@@ -374,13 +380,13 @@ fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(host, u16::from_be_bytes(*port)))
 }
 
-/// Refusals as lines, not more of them than anybody reads: the launcher must not wait for the reader.
+/// Refusals as lines, at a limited rate: the launcher must not wait for the reader.
 struct Complaints {
     since: Instant,
     lines: u32,
-    /// In all.
+    /// Lines so far, in total.
     said: u32,
-    /// What was not said yet, at most [`UNSAID_MAX`] and one more.
+    /// What was not reported yet, at most [`UNSAID_MAX`] and one more.
     unsaid: Vec<Denied>,
 }
 
@@ -389,7 +395,7 @@ impl Complaints {
         Complaints { since: now, lines: 0, said: 0, unsaid: Vec::new() }
     }
 
-    /// The lines that one more refusal leads to.
+    /// The lines to write after one more refusal.
     fn on_refusal(&mut self, words: &str, now: Instant) -> Vec<Denied> {
         let mut lines = Vec::new();
         let window = Duration::from_secs(if self.said < LINES_BY_SECOND_MAX { 1 } else { 60 });
@@ -418,7 +424,7 @@ impl Complaints {
         }
     }
 
-    /// What is left to say when the app has ended.
+    /// The lines to write when the app has ended.
     fn rest(&mut self) -> Vec<Denied> {
         std::mem::take(&mut self.unsaid)
     }

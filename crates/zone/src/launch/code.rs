@@ -1,8 +1,8 @@
-//! What runs in a zone, and how a process becomes it when it may not execute anything any more.
+//! The code of a zone, and how a process that may not execute anything executes it.
 //!
 //! In: a path, in the root that the app will see. Out: an open file and its arguments.
-//! It executes nothing but that file, and only once: the file's descriptor has a number beyond those that the app may have, the filter
-//! of system calls allows to execute that number alone, and it is closed on the way.
+//! It executes only that file, and only once. The file's descriptor has a number above those that the app may have.
+//! The system call filter allows the execution of that number only, and the execution closes it.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -21,11 +21,11 @@ const SHEBANG_BYTES_MAX: usize = 256;
 /// The code of an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Code {
-    /// The launcher's own: it goes on in the same program.
+    /// The launcher's own code: the same program continues as the app.
     Here,
     /// A shared object that the launcher's program loads.
     Library(PathBuf),
-    /// A program of its own.
+    /// A separate program.
     Program {
         /// Its file: a binary, or a script with `#!`.
         path: PathBuf,
@@ -35,7 +35,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The file, if it is not the launcher's own.
+    /// The path of the file, unless it is the launcher's own.
     pub(super) fn path(&self) -> Option<PathBuf> {
         match self {
             Code::Here => None,
@@ -43,7 +43,7 @@ impl Code {
         }
     }
 
-    /// Opens a program at a number of at least `open_files`.
+    /// Opens a program. Its descriptor is at least `open_files`.
     pub(super) fn open(&self, open_files: u32) -> Result<Option<Executable>, LaunchError> {
         match self {
             Code::Here | Code::Library(_) => Ok(None),
@@ -57,7 +57,7 @@ impl Code {
 pub(super) struct Executable {
     file: OwnedFd,
     args: Vec<CString>,
-    /// What executes a script: that file is the one that `file` is open for.
+    /// The interpreter of a script. It is then the file that `file` has open.
     interpreter: Option<PathBuf>,
 }
 
@@ -85,8 +85,8 @@ impl Executable {
         Ok(Executable { file: beyond(&file, open_files)?, args: args.map_err(other(stage))?, interpreter })
     }
 
-    /// The file that is executed instead of a script. Landlock must allow it, though it is outside of what the app was granted; the
-    /// filter still allows one execution, of the open file.
+    /// The file that is executed instead of a script. Landlock must allow it, although it is outside of what the app
+    /// was granted. The filter still allows one execution only, of the open file.
     pub(super) fn interpreter(&self) -> Option<PathBuf> {
         self.interpreter.clone()
     }
@@ -95,13 +95,13 @@ impl Executable {
         self.file.as_raw_fd()
     }
 
-    /// Comes back only if it fails.
+    /// Returns only if it fails.
     pub(super) fn execute(self) -> io::Error {
         let environment: Vec<CString> =
             std::env::vars_os().filter_map(|(name, value)| variable(&name, &value)).collect();
         let (args, environment) = (pointers(&self.args), pointers(&environment));
-        // SAFETY: both lists are of C strings that live until the end of this function, and end with a null pointer; the path is a C
-        // string. Linux copies all of it before anything of this process is replaced.
+        // SAFETY: both lists hold C strings that live until the end of this function, and end with a null pointer.
+        // The path is a C string. Linux copies all of it before it replaces anything of this process.
         unsafe {
             libc::syscall(
                 libc::SYS_execveat,
@@ -142,7 +142,7 @@ fn beyond(file: &File, open_files: u32) -> Result<OwnedFd, LaunchError> {
 }
 
 fn variable(name: &OsStr, value: &OsStr) -> Option<CString> {
-    // A variable that came in as a C string goes out as one.
+    // A variable that arrived as a C string can be made one again.
     CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
 }
 

@@ -1,8 +1,9 @@
-//! Which files an app may open, and whom it may reach, by Landlock (landlock(7)).
+//! Landlock rules: which files an app may open, and what it may connect to (landlock(7)).
 //!
-//! In: what is granted, and what of the sandbox is in force already. Out: rules in force for the calling process and all that it
-//! becomes, or what this machine's Landlock does not know.
-//! It says the same as the empty root does, once more and by other means; where there is no empty root it is all there is.
+//! In: what is granted, and which parts of the sandbox are already in force. Out: rules in force for the calling
+//! process and everything it executes, or what this machine's Landlock does not support.
+//! The rules repeat the limits of the empty root by other means. Where no empty root can be built, they are the only
+//! limit on files.
 
 use std::path::{Path, PathBuf};
 
@@ -14,33 +15,34 @@ use landlock::{
 use crate::landlock::abi;
 use crate::sandbox::{NotEnforced, Sandbox};
 
-/// The newest rules that we ask for; an older Linux enforces those that it knows.
+/// The newest rules that we request. An older Linux enforces those that it supports.
 const NEWEST: ABI = ABI::V6;
 
-/// The first ABI that knows truncate(2) (Linux 6.2), connections (Linux 6.7), and signals and abstract sockets (Linux 6.12).
+/// The first ABI that supports truncate(2) (Linux 6.2), connections (Linux 6.7), and signals and abstract sockets
+/// (Linux 6.12).
 const KNOWS_TRUNCATING: u32 = 3;
 const KNOWS_CONNECTIONS: u32 = 4;
 const KNOWS_SIGNALS: u32 = 6;
 
-/// Where programs and their libraries are; read-only for every app, and without its data.
+/// Folders of programs and their libraries. They are read-only for every app, and do not hold its data.
 pub(super) const SYSTEM_FOLDERS: [&str; 7] = ["/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin"];
 
-/// Where of these no program is that an operator would start; the loader of programs is there.
+/// Those of them that hold no programs an operator would start. The program loader is there.
 const LIBRARY_FOLDERS: [&str; 7] =
     ["/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64"];
 
-/// What the loader looks libraries up in.
+/// The loader's cache of library paths.
 pub(super) const LOADER_CACHE: &str = "/etc/ld.so.cache";
 
-/// Devices behind which is nothing.
+/// Devices that give access to no hardware and no data.
 pub(super) const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// What else keeps an app in.
+/// Which other parts of the sandbox are in force.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Walls {
-    /// It has process ids, a network and names of its own.
+    /// The app has its own process ids, network and names.
     pub(super) namespaces: bool,
-    /// It has a root of its own.
+    /// The app has its own root.
     pub(super) root: bool,
 }
 
@@ -78,7 +80,7 @@ pub(super) fn restrict(
     Ok(unknown(known, walls))
 }
 
-/// What Landlock does not know here and nothing else stops.
+/// What this machine's Landlock does not support and no other part stops.
 fn unknown(known: u32, walls: Walls) -> Vec<NotEnforced> {
     let needs = |limit, abi| {
         NotEnforced::new(limit, format!("Landlock's ABI is {known} here; {abi} is the first to"))
@@ -109,13 +111,13 @@ fn system(mut rules: RulesetCreated, spawn: bool, walls: Walls) -> Result<Rulese
         rules = rule(rules, Path::new(device), AccessFs::ReadFile | AccessFs::WriteFile)?;
     }
     if walls.root {
-        // There are only its own processes.
+        // It shows only the zone's own processes.
         rules = rule(rules, Path::new("/proc"), reading())?;
     }
     Ok(rules)
 }
 
-/// What is not there needs no rule. Rights that only folders have are left out for a file.
+/// A missing path needs no rule. For a file, the rights that only folders have are left out.
 fn rule(
     rules: RulesetCreated,
     path: &Path,
@@ -130,7 +132,7 @@ fn reading() -> BitFlags<AccessFs> {
     AccessFs::ReadFile | AccessFs::ReadDir
 }
 
-/// Everything but to execute, and to make devices.
+/// All rights except to execute, and to create devices.
 fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_all(NEWEST) & !(AccessFs::Execute | AccessFs::MakeChar | AccessFs::MakeBlock)
 }

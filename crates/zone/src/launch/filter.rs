@@ -1,19 +1,20 @@
-//! Which system calls an app may make (seccomp(2)).
+//! The system call filter: which system calls an app may make (seccomp(2)).
 //!
-//! In: what is granted ([`Calls`]). Out: filters in force for the calling process and all that it becomes.
-//! It looks at numbers and arguments, never behind a pointer.
+//! In: what is granted ([`Calls`]). Out: filters in force for the calling process and everything it executes.
+//! It checks numbers and arguments, and never follows a pointer.
 //!
 //! Every call is one of five kinds:
 //!
 //! | kind | what happens | which |
 //! |---|---|---|
-//! | allowed | it goes to Linux | what native programs and Python live on |
-//! | judged | by its arguments: allowed or as the others | `clone`, `mmap`, `prctl`, `kill`, `socketpair`, `chmod`, `sendto` … |
+//! | allowed | Linux executes it | what native programs and Python need |
+//! | judged | allowed or treated as one of the others, by its arguments | `clone`, `mmap`, `prctl`, `kill`, `socketpair`, `chmod`, `sendto` … |
 //! | asked | the launcher answers ([`broker`]) | `socket`, `connect`, `open`, `openat`; `execve`, `execveat` and `clone` of a process where none is granted |
-//! | absent | `ENOSYS`, so that libraries take the older call, which can be judged | `clone3`, `openat2`, io_uring, what is newer than this list |
-//! | hostile | the process is killed | what no app has an innocent reason for: `ptrace`, `mount`, `bpf`, `init_module` … |
+//! | absent | `ENOSYS`, so that libraries use the older call, which the filter can judge | `clone3`, `openat2`, io_uring, calls newer than this list |
+//! | hostile | the process is killed | calls that no app needs for an honest purpose: `ptrace`, `mount`, `bpf`, `init_module` … |
 //!
-//! Everything else is `EPERM`, by the launcher's answer, so that it can say so to the operator; by the filter, where no launcher can be asked.
+//! All other calls get `EPERM`. The launcher answers them, so that it can report them to the operator. If no launcher
+//! can be asked, the filter answers.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -29,19 +30,20 @@ use super::{GOES_ON_WHEN_ASKED, broker, is_linux, notify};
 /// What the operator and the launcher decide about system calls.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Calls {
-    /// It may start processes and programs.
+    /// Whether the app may start processes and programs.
     pub(super) spawn: bool,
-    /// Something is granted that only the launcher can do.
+    /// Whether something is granted that only the launcher can do.
     pub(super) must_ask: bool,
-    /// The process id of the app, the only one that it may signal if it has no others.
+    /// The process id of the app. If the app has no other processes, it may signal only this one.
     pub(super) own_pid: i32,
-    /// The descriptor that is executed, a number beyond those that the app can ever have; it is looked at only where nobody can be asked.
+    /// The descriptor that is executed. Its number is above those that the app can have. The filter checks it only if
+    /// no launcher can be asked.
     pub(super) execute_fd: Option<i32>,
 }
 
-/// Allowed whatever their arguments are, on every kind of machine.
+/// Allowed with all arguments, on every processor architecture.
 const ALLOWED: &[i64] = &[
-    // Memory. Not memfd_create, shmget: memory that no limit of the process counts.
+    // Memory. Not memfd_create and shmget: no process limit counts their memory.
     libc::SYS_brk,
     libc::SYS_madvise,
     libc::SYS_membarrier,
@@ -51,7 +53,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_msync,
     libc::SYS_munlock,
     libc::SYS_munmap,
-    // Files and descriptors: the root, its mounts and Landlock say which.
+    // Files and descriptors: the root, its mounts and Landlock decide which.
     libc::SYS_chdir,
     libc::SYS_close,
     libc::SYS_close_range,
@@ -109,7 +111,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_timerfd_create,
     libc::SYS_timerfd_gettime,
     libc::SYS_timerfd_settime,
-    // Sockets that it was handed or made as a pair; a new one is judged.
+    // Sockets that the app was given, or made as a pair. A new socket is judged.
     libc::SYS_getpeername,
     libc::SYS_getsockname,
     libc::SYS_getsockopt,
@@ -117,7 +119,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_recvmmsg,
     libc::SYS_recvmsg,
     libc::SYS_shutdown,
-    // Threads and itself.
+    // Threads, and the process itself.
     libc::SYS_capget,
     libc::SYS_exit,
     libc::SYS_exit_group,
@@ -179,7 +181,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_timer_settime,
 ];
 
-/// The older forms of some of these, which newer machines were never given.
+/// Older forms of some of these calls. Newer architectures do not have them.
 #[cfg(target_arch = "x86_64")]
 const ALLOWED_OF_OLD: &[i64] = &[
     libc::SYS_access,
@@ -211,7 +213,7 @@ const ALLOWED_OF_OLD: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const ALLOWED_OF_OLD: &[i64] = &[];
 
-/// Whoever is allowed to spawn has these besides.
+/// Allowed in addition for an app that may spawn.
 const TO_SPAWN: &[i64] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -226,7 +228,8 @@ const TO_SPAWN: &[i64] = &[
     libc::SYS_vfork,
 ];
 
-/// There is no innocent reason for an app to make these; whoever does is killed, and the operator sees SIGSYS.
+/// No app needs these calls for an honest purpose. Linux kills the process that makes one, and the operator sees
+/// SIGSYS.
 const HOSTILE: &[i64] = &[
     // Other processes.
     libc::SYS_ptrace,
@@ -234,7 +237,7 @@ const HOSTILE: &[i64] = &[
     libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // The view of files, and namespaces.
+    // The view of the file system, and namespaces.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
@@ -274,7 +277,8 @@ const HOSTILE: &[i64] = &[
     libc::SYS_setdomainname,
 ];
 
-/// Answered as absent, so that libraries take the older call: these have their arguments where no filter looks.
+/// Answered as absent, so that libraries use the older call: their arguments are behind a pointer, where no filter
+/// can look.
 const ABSENT: [i64; 5] = [
     libc::SYS_clone3,
     libc::SYS_openat2,
@@ -283,11 +287,11 @@ const ABSENT: [i64; 5] = [
     libc::SYS_io_uring_register,
 ];
 
-/// The first number that was given out after this list was made, and how many of the next are answered as absent. From 424 on
-/// numbers are the same on every kind of machine.
+/// The first number that was assigned after this list was made, and how many of the next ones are answered as absent.
+/// From 424 on, numbers are the same on all architectures.
 const NEWER: std::ops::Range<i64> = 453..512;
 
-/// prctl(2) operations about the caller alone.
+/// prctl(2) operations that affect only the caller.
 const PRCTL: &[i32] = &[
     libc::PR_GET_DUMPABLE,
     libc::PR_GET_NAME,
@@ -302,20 +306,20 @@ const PRCTL: &[i32] = &[
     libc::PR_SET_VMA,
 ];
 
-/// ioctl(2) operations about a descriptor itself. TIOCSTI, which types for others, is not among them.
+/// ioctl(2) operations on a descriptor itself. TIOCSTI is not among them: it types into another user's terminal.
 const IOCTL: &[u64] =
     &[libc::FIOCLEX, libc::FIONBIO, libc::FIONCLEX, libc::FIONREAD, libc::TCGETS, libc::TIOCGWINSZ];
 
-/// fcntl(2) operations by which Linux would send signals to whom the app names.
+/// fcntl(2) operations that make Linux send signals to a process that the app names.
 const FCNTL_SIGNALS: [i32; 3] = [libc::F_SETOWN, F_SETSIG, F_SETOWN_EX];
 
-/// setsockopt(2) options by which a pair of sockets holds more of Linux's memory, which no limit of the process counts.
+/// setsockopt(2) options that let a pair of sockets hold more of Linux's memory. No process limit counts that memory.
 const BUFFERS: [i32; 4] = [libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE];
 
-/// resource.h of Linux: the same on all machines that a node runs on.
+/// From Linux's resource.h: the same on all architectures that a node supports.
 const RLIMIT_CORE: i32 = 4;
 
-// fcntl.h of Linux; libc has them not on every kind of machine.
+// From Linux's fcntl.h: libc does not have them on all architectures.
 const F_SETSIG: i32 = 10;
 const F_SETOWN_EX: i32 = 15;
 
@@ -327,37 +331,39 @@ const CLONE_NEW: i32 = libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET;
 
-/// `MSG_FASTOPEN`: send to an address, and connect to it on the way (tcp(7)).
+/// `MSG_FASTOPEN`: send to an address, and connect to it at the same time (tcp(7)).
 const FAST_OPEN: u64 = word(libc::MSG_FASTOPEN);
 
-/// The lower four bits of socket(2)'s type; above them are flags.
+/// The lower four bits of the type in socket(2). The bits above are flags.
 const SOCKET_TYPE_BITS: u64 = 0xf;
 
-/// The flags of clone(2) by which a process leaves the zone's namespaces.
+/// The flags of clone(2) that put a process into other namespaces.
 pub(super) const NAMESPACES: u64 = word(CLONE_NEW);
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Puts the filters for an app into force. The calling process must not gain privileges any more.
+/// Puts the filters for an app into force. The calling process must not be able to gain privileges any more.
 ///
-/// The listener for the calls that the launcher answers goes over the socket to the launcher; nobody here keeps it. Out: whether there is one.
+/// The listener for the calls that the launcher answers is sent over the socket. This process does not keep it.
+/// Returns whether a listener exists.
 pub(super) fn install(calls: &Calls, to_launcher: Option<OwnedFd>) -> Result<bool, seccompiler::Error> {
     let hostile = HOSTILE.iter().map(|number| (*number, Vec::new())).collect();
     install_one(hostile, SeccompAction::Allow, SeccompAction::KillProcess)?;
     let absent = absent().map(|number| (number, Vec::new())).collect();
     install_one(absent, SeccompAction::Allow, SeccompAction::Errno(errno(libc::ENOSYS)))?;
-    // Last, because it does not allow to install filters. Of several filters the strictest answer counts (seccomp(2)).
+    // Last, because it does not allow the installation of filters. Of several filters the strictest answer counts
+    // (seccomp(2)).
     match to_launcher.map(|socket| ask(calls, &socket)) {
         Some(Ok(())) => return Ok(true),
         Some(Err(error)) if calls.must_ask => return Err(error),
-        // Before Linux 5.5 nobody can be asked; then what would be asked is denied.
+        // Before Linux 5.5 a launcher cannot be asked. Then the calls that would be asked are denied.
         Some(Err(_)) | None => {}
     }
     install_one(allowed(calls, false)?, SeccompAction::Errno(errno(libc::EPERM)), SeccompAction::Allow)?;
     Ok(false)
 }
 
-/// Leaves to the calling process only what waiting for children takes; everything else fails.
+/// Allows the calling process only what it needs to wait for children. All other calls fail.
 pub(super) fn install_for_waiting() -> Result<(), seccompiler::Error> {
     install_only(&WAITING)
 }
@@ -440,7 +446,7 @@ fn errno(number: i32) -> u32 {
     number.unsigned_abs()
 }
 
-/// The launcher answers from here on for all that is not allowed.
+/// From here on the launcher answers all calls that are not allowed.
 fn ask(calls: &Calls, to_launcher: &OwnedFd) -> Result<(), seccompiler::Error> {
     if !is_linux(GOES_ON_WHEN_ASKED) {
         return Err(seccompiler::Error::Seccomp(std::io::ErrorKind::Unsupported.into()));
@@ -452,7 +458,7 @@ fn ask(calls: &Calls, to_launcher: &OwnedFd) -> Result<(), seccompiler::Error> {
 
 fn allowed(calls: &Calls, asks: bool) -> Result<Rules, seccompiler::Error> {
     let numbers = ALLOWED.iter().chain(ALLOWED_OF_OLD).copied();
-    // The filter before this one answers for what is absent.
+    // The filter installed before this one answers the absent calls.
     let mut rules: Rules = numbers.chain(absent()).map(|number| (number, Vec::new())).collect();
     rules.extend(judged(calls)?);
     if asks {
@@ -464,7 +470,7 @@ fn allowed(calls: &Calls, asks: bool) -> Result<Rules, seccompiler::Error> {
     Ok(rules)
 }
 
-/// Where the launcher can be asked, it is asked about these whatever their arguments are.
+/// If the launcher can be asked, it is asked about these calls with all arguments.
 const ASKED: &[i64] = &[
     libc::SYS_execveat,
     libc::SYS_openat,
@@ -474,14 +480,15 @@ const ASKED: &[i64] = &[
     libc::SYS_open,
 ];
 
-/// What is allowed with some arguments: any of the rules of a call.
+/// Calls that are allowed with some arguments. One matching rule of a call is enough.
 fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
     let (execute, write) = (word(libc::PROT_EXEC), word(libc::PROT_WRITE));
     let own_pid = word(calls.own_pid);
     let thread = word(libc::CLONE_THREAD);
     let cloned = if calls.spawn { (word(CLONE_NEW), 0) } else { (word(CLONE_NEW) | thread, thread) };
     let mut rules = Rules::from([
-        // A mapping is written or executed, never both, and never one after the other; nor does one execute what another writes to.
+        // A mapping is writable or executable, never both, and never first one and then the other. A process cannot
+        // execute what another process writes to.
         (
             libc::SYS_mmap,
             vec![
@@ -495,16 +502,18 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
         (libc::SYS_sendmsg, vec![all([without(2, FAST_OPEN)?])?]),
         (libc::SYS_sendmmsg, vec![all([without(3, FAST_OPEN)?])?]),
         (libc::SYS_setsockopt, options(calls)?),
-        // No file runs as whoever made it: others see what is written to `fs.write`, without the mount that takes it away here.
+        // No file may get a set-user-id or set-group-id bit: others see what is written to `fs.write`, without the
+        // mount option that disables the bit here.
         (libc::SYS_fchmod, vec![all([without(1, SET_ID)?])?]),
         (libc::SYS_fchmodat, vec![all([without(2, SET_ID)?])?]),
         (libc::SYS_fchmodat2, vec![all([without(2, SET_ID)?])?]),
         (libc::SYS_openat, opening(2)?),
-        // Threads, and processes for whom it is granted; never a namespace.
+        // Threads, and processes if they are granted. Never a namespace.
         (libc::SYS_clone, vec![all([masked(0, cloned.0, cloned.1)?])?]),
         (libc::SYS_kill, vec![all([is(0, own_pid)?])?]),
         (libc::SYS_tgkill, vec![all([is(0, own_pid)?])?]),
-        // Only its own limits; they cannot be raised. That of core dumps cannot be lowered either: less than this little is more (`NO_CORE`).
+        // Only its own limits, and they cannot be raised. The core dump limit cannot be lowered either: 0 would allow
+        // more than 1 (`NO_CORE`).
         (
             libc::SYS_prlimit64,
             vec![
@@ -520,7 +529,7 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
             libc::SYS_fcntl,
             vec![all(FCNTL_SIGNALS
                 .iter()
-                // A pipe holds memory of Linux's, which no limit of the process counts.
+                // A pipe holds Linux's memory, which no process limit counts.
                 .chain(&[libc::F_SETPIPE_SZ])
                 .map(|operation| is_not(1, word(*operation)))
                 .collect::<Result<Vec<_>, _>>()?)?],
@@ -538,7 +547,7 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
         (libc::SYS_creat, vec![all([without(1, SET_ID)?])?]),
         (libc::SYS_open, opening(1)?),
     ]);
-    // An app may tie itself to its parent, and not untie itself.
+    // An app may request to die with its parent, but not withdraw that.
     let tied = all([is(0, word(libc::PR_SET_PDEATHSIG))?, is(1, word(libc::SIGKILL))?])?;
     rules.entry(libc::SYS_prctl).or_default().push(tied);
     if let Some(fd) = calls.execute_fd {
@@ -547,7 +556,7 @@ fn judged(calls: &Calls) -> Result<Rules, seccompiler::Error> {
     Ok(rules)
 }
 
-/// Where an app connects to nobody, its sockets are pairs, and what they hold is bounded by their number.
+/// If no connection is granted, the app's sockets are pairs. Their number limits the memory that they hold.
 fn options(calls: &Calls) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let (of_tcp, of_sockets) = (word(libc::IPPROTO_TCP), word(libc::SOL_SOCKET));
     let buffers = BUFFERS.iter().filter(|_| !calls.must_ask).map(|option| is_not(2, word(*option)));
@@ -559,12 +568,12 @@ fn options(calls: &Calls) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     ])
 }
 
-/// The mode is the argument behind the flags, and means nothing unless a file is made.
+/// The mode is the argument after the flags. It has a meaning only if the call creates a file.
 fn opening(flags: u8) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     Ok(vec![all([without(flags, MAKES_A_FILE)?])?, all([without(flags + 1, SET_ID)?])?])
 }
 
-/// A pair of connected sockets of a type with which no other can be addressed.
+/// A pair of connected sockets, of a type that cannot send to another address.
 fn unix_pair(kind: i32) -> Result<SeccompRule, seccompiler::Error> {
     all([is(0, word(libc::AF_UNIX))?, masked(1, SOCKET_TYPE_BITS, word(kind))?])
 }
@@ -574,7 +583,7 @@ fn all(conditions: impl Into<Vec<SeccompCondition>>) -> Result<SeccompRule, secc
 }
 
 fn is(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::Error> {
-    // All of these are `int` for Linux, which does not look at what is above.
+    // All of these are `int` for Linux, which ignores the upper half.
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)?)
 }
 

@@ -1,8 +1,9 @@
-//! Names of the system calls that an app may try in vain, for the operator's eyes.
+//! Names of the system calls that an app may try and that are refused, for messages to the operator.
 //!
-//! In: a number. Out: its name, or the number. It decides nothing; a call without a name here is denied like the others.
+//! In: a number. Out: its name, or the number. It decides nothing. A call that has no name here is denied like the
+//! others.
 
-/// As the manual has it.
+/// The name in the manual, or the number.
 pub(super) fn name(number: i64) -> String {
     let known = NAMES.iter().find(|(known, _)| *known == number);
     known.map_or_else(|| format!("number {number}"), |(_, name)| (*name).to_owned())
@@ -12,7 +13,7 @@ macro_rules! names {
     ($($call:ident $name:literal,)*) => { [$((libc::$call, $name),)*] };
 }
 
-/// What is judged by its arguments, and what else is known to be tried.
+/// The calls that are judged by their arguments, and others that apps are known to try.
 const NAMES: [(i64, &str); 57] = names![
     SYS_accept "accept",
     SYS_accept4 "accept4",

@@ -1,12 +1,13 @@
-//! A zone's own processes, root, network, names and semaphores (namespaces(7)).
+//! Gives a zone its own processes, root, network, names and semaphores (namespaces(7)).
 //!
 //! ```text
 //!   the caller ──clone──▶ process 1 of the zone ──fork──▶ the app
 //!    waits for it          builds the root; waits          comes back from `enter`
 //! ```
 //!
-//! In: what is granted. Out: [`Walls`] that stand, and a return in another process than called; the callers in between
-//! stay in [`super::waiting`]. Where Linux refuses namespaces it comes back in the calling process and says why not.
+//! In: what is granted. Out: the [`Walls`] that are in force, and a return in another process than the calling one.
+//! The processes in between stay in [`super::waiting`]. If Linux refuses namespaces, it returns in the calling
+//! process with the reason.
 //! It never runs an app's code, and never writes outside of the new root.
 
 use std::os::fd::OwnedFd;
@@ -23,23 +24,23 @@ use super::waiting::{self, Signals};
 use super::{Confinement, LaunchError, failed, privileges, root};
 use crate::sandbox::NotEnforced;
 
-/// All of a zone but its user.
+/// All namespaces of a zone except that of users.
 const OWN: i32 =
     libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
-/// The name of the machine as an app sees it.
+/// The host name that an app sees.
 const HOST_NAME: &[u8] = b"zone";
 
-/// What was entered.
+/// The result of entering the namespaces.
 pub(super) struct Entered {
     pub(super) walls: Walls,
-    /// The user that the app can become.
+    /// The user id that the app can change to.
     pub(super) user: Option<u32>,
-    /// Where the launcher waits for the listener of this zone's calls.
+    /// The socket on which the launcher waits for the listener of this zone's calls.
     pub(super) to_launcher: Option<OwnedFd>,
 }
 
-/// Comes back in the app's process.
+/// Returns in the app's process.
 pub(super) fn enter(
     confinement: &Confinement,
     code: &[PathBuf],
@@ -75,7 +76,7 @@ pub(super) fn enter(
     }
 }
 
-/// What process 1 does before there is an app.
+/// What process 1 does before the app exists.
 fn as_first_process(
     confinement: &Confinement,
     code: &[PathBuf],
@@ -99,14 +100,14 @@ fn as_first_process(
         }
         Err(root::NotBuilt::Failed(error)) => return Err(error),
     };
-    // Before there is an app that could look.
+    // Before the app exists and could read this process.
     privileges::dumpable(false).map_err(failed("privileges"))?;
     if let Some(app) = fork()? {
         waiting::as_init(app, to_status, &signals, user);
     }
     drop(to_status);
     signals.release()?;
-    // It would take the launcher along otherwise when it signals its group.
+    // Otherwise it would signal the launcher too when it signals its group.
     rustix::process::setsid().map_err(failed("session"))?;
     Ok(Entered { walls: Walls { namespaces: true, root }, user, to_launcher: None })
 }
@@ -116,7 +117,7 @@ enum Cloned {
     Child { with_user: bool },
 }
 
-/// Root makes them without a user namespace, so that it can give the app any user; everybody else needs one.
+/// Root creates them without a user namespace, so that it can give the app any user. All other users need one.
 fn clone_into_namespaces(user: Uid) -> Result<Cloned, Errno> {
     if user.is_root()
         && let Ok(cloned) = clone(OWN, false)
@@ -126,11 +127,11 @@ fn clone_into_namespaces(user: Uid) -> Result<Cloned, Errno> {
     clone(OWN | libc::CLONE_NEWUSER, true)
 }
 
-/// A fork whose child is in namespaces of its own.
+/// A fork whose child is in new namespaces.
 fn clone(flags: i32, with_user: bool) -> Result<Cloned, Errno> {
     let flags = libc::c_long::from(flags | libc::SIGCHLD);
-    // SAFETY: without CLONE_VM this is a fork: the child has a copy of everything and goes on on its copy of this stack. The caller
-    // made sure that there is one thread, so no lock is held by a thread that the child lacks.
+    // SAFETY: without CLONE_VM this is a fork: the child has a copy of everything and continues on its copy of this
+    // stack. The caller ensured that only one thread exists. So no lock is held by a thread that the child lacks.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     match i32::try_from(pid) {
         Ok(0) => Ok(Cloned::Child { with_user }),
@@ -153,7 +154,7 @@ fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
 }
 
-/// In its user namespace the caller stays who it was (user_namespaces(7), "Defining user and group ID mappings").
+/// The caller keeps its ids in its user namespace (user_namespaces(7), "Defining user and group ID mappings").
 fn map_own_ids((user, group): (Uid, Gid)) -> Result<(), LaunchError> {
     let write = |file: &str, text: String| {
         std::fs::write(format!("/proc/self/{file}"), text)

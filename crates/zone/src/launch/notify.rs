@@ -1,7 +1,7 @@
-//! System calls that wait for another process to answer them (seccomp_unotify(2)).
+//! System calls that wait until another process answers them (seccomp_unotify(2)).
 //!
-//! In: numbers of calls, a listener. Out: each call as it was made, and answers. The arguments are a copy that Linux made; what they point to
-//! is not, so it is read once and never again ([`Listener::read`]).
+//! In: numbers of calls, a listener. Out: each call as it was made, and answers. The arguments are a copy that Linux
+//! made. The memory that they point to is not a copy, so it is read once and never again ([`Listener::read`]).
 //! It decides nothing.
 
 use std::collections::BTreeMap;
@@ -24,10 +24,11 @@ pub(super) struct Call {
     pub(super) arguments: [u64; 6],
 }
 
-/// What becomes of a call.
+/// The answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// Linux does it as it was made. Only for calls that point to nothing, those that no app can have made, and those that other walls stop.
+    /// Linux executes it unchanged. Only for calls without pointers, for calls that an app cannot have made, and for
+    /// calls that root or Landlock stop.
     Continue,
     /// It returns zero.
     Done,
@@ -35,20 +36,21 @@ pub(super) enum Answer {
     Refused(i32),
 }
 
-/// Where the calls of one zone arrive.
+/// Receives the calls of one zone.
 #[derive(Debug)]
 pub(super) struct Listener(OwnedFd);
 
-/// The data of SECCOMP_RET_TRACE by which the instruction is found that is to notify instead.
+/// The data of SECCOMP_RET_TRACE. It marks the instruction that is changed to one that notifies.
 const MARK: u32 = 0x2a;
 
-/// Most paths are shorter.
+/// How many bytes of a text are read first. Most paths are shorter.
 const TEXT_AT_ONCE: usize = 256;
 
 /// `BPF_RET | BPF_K` (linux/bpf_common.h).
 const RETURN: u16 = 0x06;
 
-/// From here on all calls but these, of the calling process and of all that it becomes, wait for the listener that is returned.
+/// From here on all calls but these wait for the returned listener. It applies to the calling process and to
+/// everything it executes.
 pub(super) fn install(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<OwnedFd, seccompiler::Error> {
     let machine = TargetArch::try_from(std::env::consts::ARCH)?;
     let filter = SeccompFilter::new(rules, SeccompAction::Trace(MARK), SeccompAction::Allow, machine)?;
@@ -86,9 +88,9 @@ impl Listener {
         Listener(fd)
     }
 
-    /// The next call; an error if it was given up meanwhile.
+    /// The next call. An error if the caller was interrupted meanwhile.
     pub(super) fn receive(&self) -> io::Result<Call> {
-        // SAFETY: a structure of integers, for which zero is a value; Linux asks for zeroes.
+        // SAFETY: a structure of integers, for which zero is a value. Linux requires zeroes.
         let mut call: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         // SAFETY: Linux writes one structure of the type that this operation is defined with.
         let done = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call) };
@@ -97,7 +99,7 @@ impl Listener {
         Ok(Call { id, thread, number, arguments: call.data.args })
     }
 
-    /// Whether somebody still waits for the answer; else the thread's id may be another's by now.
+    /// Whether the caller still waits for the answer. If not, another process may have its thread id by now.
     pub(super) fn is_waiting(&self, call: &Call) -> bool {
         // SAFETY: Linux reads one number.
         let done = unsafe {
@@ -106,23 +108,24 @@ impl Listener {
         done == 0
     }
 
-    /// Copies what the caller has at an address.
+    /// Copies the caller's memory at an address.
     pub(super) fn read(&self, call: &Call, address: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.memory(call)?.read_exact_at(bytes, address)
     }
 
     fn memory(&self, call: &Call) -> io::Result<File> {
         let memory = File::open(format!("/proc/{}/mem", call.thread))?;
-        // It is the caller's only if the caller waits after it was opened.
+        // It is the caller's memory only if the caller still waits after the memory was opened.
         if self.is_waiting(call) { Ok(memory) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    /// Copies what the caller has at an address until a byte of zero, which is left out; an error if there is none within `most` bytes.
+    /// Copies the caller's text at an address, up to a zero byte, which is left out. An error if the first `most`
+    /// bytes have no zero byte.
     pub(super) fn read_text(&self, call: &Call, address: u64, most: usize) -> io::Result<Vec<u8>> {
         let memory = self.memory(call)?;
         let (mut text, mut bytes) = (Vec::new(), [0; TEXT_AT_ONCE]);
         while text.len() < most {
-            // What lies behind the text may be nobody's; then fewer bytes come.
+            // The memory after the text may not be mapped. Then fewer bytes are read.
             let at = address.checked_add(text.len() as u64).ok_or(io::ErrorKind::InvalidInput)?;
             let some = match memory.read_at(&mut bytes, at)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -137,21 +140,21 @@ impl Listener {
         Err(io::ErrorKind::InvalidInput.into())
     }
 
-    /// Where the caller is: what Linux says of its working folder, or of this descriptor of its.
+    /// The folder at which the caller's relative paths start: its working folder, or the folder of this descriptor.
     pub(super) fn folder(&self, call: &Call, fd: Option<u64>) -> io::Result<PathBuf> {
         let process = format!("/proc/{}", call.thread);
         let link = fd.map_or_else(|| format!("{process}/cwd"), |fd| format!("{process}/fd/{fd}"));
         std::fs::read_link(link)
     }
 
-    /// The root of the caller's files.
+    /// The root folder of the caller.
     pub(super) fn root(&self, call: &Call) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::openat(CWD, format!("/proc/{}/root", call.thread), flags, Mode::empty())?;
         if self.is_waiting(call) { Ok(root) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    /// The flags of a caller's descriptor, as open(2) has them.
+    /// The flags of a caller's descriptor, in the form of open(2).
     pub(super) fn flags(&self, call: &Call, fd: u64) -> io::Result<u32> {
         let text = std::fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", call.thread))?;
         let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -160,7 +163,7 @@ impl Listener {
             .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// The caller's descriptor `fd` is `given` from here on.
+    /// Replaces the caller's descriptor `fd` by `given`.
     pub(super) fn replace(
         &self,
         call: &Call,
@@ -182,7 +185,7 @@ impl Listener {
         checked(done)
     }
 
-    /// A caller that has gone meanwhile needs no answer; then it is `false`.
+    /// Answers a call. Returns `false` if the caller has ended and needs no answer.
     pub(super) fn answer(&self, call: &Call, answer: Answer) -> bool {
         let (error, flags) = match answer {
             Answer::Continue => {

@@ -1,11 +1,10 @@
-//! What is said of a file that an app opens.
-//!
+//! Decides what to report about a file that an app opens.
 //! ```text
-//!   open, openat, creat ──> Opening ──judge(where it is to be seen, fs.write)──> words for the operator, or nothing
+//!   open, openat, creat ──> Opening ──judge(where it is visible, fs.write)──> a message for the operator, or nothing
 //! ```
 //!
-//! Pure. It refuses nothing: the root and Landlock do that, and the call goes to them whatever is said here. So an app that changes the path
-//! while it is looked at gets nothing by it, but that the words are about another file.
+//! Pure. It refuses nothing: the root and Landlock do that, and every such call reaches them. An app that changes the
+//! path during the check gains nothing. Only the message then names another file.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -16,18 +15,18 @@ use crate::sandbox::Files;
 /// An open(2), openat(2) or creat(2), by its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Opening {
-    /// Where the path begins if it is relative: the working folder, or this descriptor.
+    /// Where a relative path begins: the working folder, or this descriptor.
     pub(super) folder: Option<u64>,
-    /// The address of the path.
+    /// The address of the path in the caller's memory.
     pub(super) path: u64,
-    /// Whether the file is changed or made by it.
+    /// Whether the call writes or creates the file.
     pub(super) writes: bool,
-    /// Whether it is made so that others run as whoever made it.
+    /// Whether the call creates a set-user-id or set-group-id file.
     pub(super) gives_identity: bool,
 }
 
 impl Opening {
-    /// Nothing for any other call.
+    /// Returns nothing for all other calls.
     pub(super) fn of(call: &Call) -> Option<Opening> {
         let [first, second, third, fourth, ..] = call.arguments;
         #[cfg(target_arch = "x86_64")]
@@ -46,28 +45,29 @@ impl Opening {
     }
 }
 
-/// Where a file is that an app opens.
+/// Where the file is that an app opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
     /// In the zone.
     Seen,
-    /// Not in the zone, but this machine has it.
+    /// Not in the zone, but on this machine.
     Hidden,
-    /// Nowhere.
+    /// Neither in the zone nor on this machine.
     Nowhere,
 }
 
 /// `S_ISUID` and `S_ISGID`.
 pub(super) const SET_ID: u64 = 0o6000;
 
-/// With one of these open(2) makes a file. `O_TMPFILE` holds the bit of `O_DIRECTORY`, which makes none.
+/// With one of these flags open(2) creates a file. `O_TMPFILE` contains the bit of `O_DIRECTORY`, which creates none.
 pub(super) const MAKES_A_FILE: u64 = word(libc::O_CREAT) | word(libc::O_TMPFILE & !libc::O_DIRECTORY);
 
-/// What creat(2) stands for.
+/// The flags for which creat(2) stands.
 #[cfg(target_arch = "x86_64")]
 const CREATES: u64 = word(libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC);
 
-/// What libraries look for at every start, and do without: a word on each would only hide the others. An app that opens these learns nothing either.
+/// Files that libraries look for at each start and do not need. Reports on them would hide the others. They tell an
+/// app nothing if it opens them.
 const LOOKED_FOR: [&str; 13] = [
     "/etc/ld.so.preload",
     "/etc/localtime",
@@ -84,10 +84,10 @@ const LOOKED_FOR: [&str; 13] = [
     "/usr/share/locale",
 ];
 
-/// Longer paths are cut in words.
+/// Longer paths are cut in messages.
 const PATH_CHARS_MAX: usize = 200;
 
-/// What the operator is told of it, if anything.
+/// The message for the operator, if any.
 pub(super) fn judge(path: &Path, writes: bool, sight: Sight, granted: &Files) -> Option<String> {
     let within = |folder: &Path| path.starts_with(folder);
     let may_write = granted.write.iter().any(|folder| within(folder));
@@ -95,19 +95,19 @@ pub(super) fn judge(path: &Path, writes: bool, sight: Sight, granted: &Files) ->
         let allowed = may_write || within(Path::new("/dev"));
         return (!allowed).then(|| format!("writing to {} is not granted by fs.write", legible(path)));
     }
-    // What is not to be seen beneath a granted folder is not there, even if the launcher's user may not look.
+    // A file that is invisible below a granted folder does not exist, even if the launcher's user may not look there.
     let may_read = || may_write || granted.read.iter().any(|folder| within(folder));
     let looked_for = || LOOKED_FOR.iter().any(|quiet| within(Path::new(quiet)));
     (sight == Sight::Hidden && !may_read() && !looked_for())
         .then(|| format!("reading {} is not granted by fs.read", legible(path)))
 }
 
-/// The path from the root by its words alone; `..` of the root is the root.
+/// The path from the root, computed from its text alone. `..` of the root is the root.
 pub(super) fn absolute(folder: &Path, path: &Path) -> PathBuf {
     let mut absolute = PathBuf::from("/");
     for component in folder.components().chain(path.components()) {
         match component {
-            // A path that is absolute begins anew.
+            // An absolute path starts again at the root.
             Component::RootDir => absolute = PathBuf::from("/"),
             Component::ParentDir => drop(absolute.pop()),
             Component::Normal(name) => absolute.push(name),
@@ -121,7 +121,7 @@ fn legible(path: &Path) -> String {
     path.display().to_string().chars().take(PATH_CHARS_MAX).flat_map(char::escape_debug).collect()
 }
 
-/// `AT_FDCWD` is an int, of which Linux looks at the lower half.
+/// `AT_FDCWD` is an int, and Linux checks only the lower half.
 fn folder(argument: u64) -> Option<u64> {
     let low = argument & u64::from(u32::MAX);
     (low != u64::from(libc::AT_FDCWD.cast_unsigned())).then_some(low)

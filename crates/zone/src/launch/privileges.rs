@@ -1,14 +1,15 @@
-//! Giving up what a process may do beyond what every user may.
+//! Drops the privileges of a process.
 //!
-//! In: the user that the process is to be, if it may choose. Out: no capability, none to gain, and that user.
-//! It never keeps anything for later.
+//! In: the user that the process changes to, if it may choose. Out: a process of that user, without capabilities and
+//! unable to gain any.
+//! It keeps no privilege for later.
 
 use rustix::io::{Errno, Result};
 use rustix::process::{DumpableBehavior, Gid, Signal, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-/// The caller loses its groups, its user and its capabilities, for good, and dies with its parent again: Linux forgets
-/// that with a change of user (`PR_SET_PDEATHSIG`, prctl(2)).
+/// The caller drops its groups, its user and its capabilities for good. It then requests again to die with its
+/// parent, because Linux forgets that with a change of user (`PR_SET_PDEATHSIG`, prctl(2)).
 pub(super) fn drop_all(user: Option<u32>) -> Result<()> {
     empty_bounding_set()?;
     if let Some(user) = user {
@@ -23,7 +24,7 @@ pub(super) fn drop_all(user: Option<u32>) -> Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
 }
 
-/// Others of the same user may look at the caller's memory, or not.
+/// Whether processes of the same user may read the caller's memory.
 pub(super) fn dumpable(dumpable: bool) -> Result<()> {
     rustix::process::set_dumpable_behavior(if dumpable {
         DumpableBehavior::Dumpable
@@ -38,8 +39,8 @@ fn empty_bounding_set() -> Result<()> {
             1 << number,
         )) {
             Ok(()) => {}
-            // The last one that this Linux knows has gone, or the caller has no say; then it has no capability either, and
-            // without new privileges it gets none of these.
+            // Either this was the last capability that this Linux has, or the caller may not change the set. In the
+            // second case it has no capability, and without new privileges it cannot gain one.
             Err(Errno::INVAL | Errno::PERM) => return Ok(()),
             Err(errno) => return Err(errno),
         }
@@ -51,6 +52,6 @@ fn become_user(user: u32) -> Result<()> {
     let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
     rustix::thread::set_thread_groups(&[])?;
     rustix::thread::set_thread_res_gid(group, group, group)?;
-    // Linux empties the other sets with this, since nothing asked it to keep them.
+    // This empties the other sets too, since nothing requested to keep them.
     rustix::thread::set_thread_res_uid(user, user, user)
 }

@@ -1,18 +1,18 @@
-//! The empty root of a zone, and what is put into it.
+//! The empty root of a zone, and what is mounted into it.
 //!
-//! In: what is granted, and the files that the app runs from. Out: the calling process, in a mount namespace of its own, has a
-//! read-only root in which nothing is but:
+//! In: what is granted, and the files that the app runs from. Out: the calling process, in its own mount namespace,
+//! has a read-only root. The root contains only:
 //!
 //! | what | how |
 //! |---|---|
 //! | `/usr`, `/lib` …, the loader's cache | read-only |
 //! | the app's code, the node's own binary | read-only |
-//! | `/dev/null`, `zero`, `full`, `random`, `urandom` | as they are |
+//! | `/dev/null`, `zero`, `full`, `random`, `urandom` | as on the machine |
 //! | `/proc`, of the zone's own processes | read-only, without the rest of `/proc` |
 //! | `fs.read` | read-only |
 //! | `fs.write` | nothing in it can be executed |
 //!
-//! No mount gives privileges (`nosuid`), and but for the devices none has devices (`nodev`).
+//! No mount gives privileges (`nosuid`). Only the mounts of the devices allow devices (the others are `nodev`).
 //! It never changes anything that another process sees.
 
 use std::ffi::CString;
@@ -34,20 +34,21 @@ use super::LaunchError;
 use super::files::{DEVICES, LOADER_CACHE, SYSTEM_FOLDERS};
 use crate::sandbox::{NotEnforced, Sandbox};
 
-/// A folder that every system has. The new root is mounted over it for a moment, and hides nothing in the end.
+/// Folders that exist on every system. The new root is mounted over one of them for a moment, so nothing stays
+/// hidden.
 const PLACES: [&str; 2] = ["/tmp", "/usr"];
 
-/// Where the old root is for a moment.
+/// Where the old root is mounted for a moment.
 const OLD: &str = "/.old";
 
-/// The root holds empty files and folders to mount on, and no byte.
+/// The root holds empty files and folders as mount points, and no data.
 const ROOT_OPTIONS: &std::ffi::CStr = c"mode=0755,size=64k,nr_inodes=4096";
 
-/// Why there is no root.
+/// Why the root was not built.
 pub(super) enum NotBuilt {
-    /// Linux does not let the caller mount anything; nothing was changed.
+    /// Linux does not allow the caller to mount anything. Nothing was changed.
     Refused(Errno),
-    /// It failed half way.
+    /// A stage failed after the first change.
     Failed(LaunchError),
 }
 
@@ -57,20 +58,20 @@ impl From<LaunchError> for NotBuilt {
     }
 }
 
-/// Builds it and moves into it; says what in it could not be restricted.
+/// Builds the root and moves into it. Returns what in it could not be restricted.
 pub(super) fn build(
     sandbox: &Sandbox,
     code: &[PathBuf],
     others_write: &[PathBuf],
     app_user: Option<u32>,
 ) -> Result<Vec<NotEnforced>, NotBuilt> {
-    // Nothing that is mounted from here on is seen elsewhere.
+    // Later mounts must not be visible to other processes.
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(NotBuilt::Refused)?;
     let place = PLACES.into_iter().find(|place| Path::new(place).is_dir()).unwrap_or("/");
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("tmpfs", place, "tmpfs", flags, ROOT_OPTIONS).map_err(NotBuilt::Refused)?;
-    // What is made here is for the app's user too.
+    // The app's user must be able to use what is created here.
     let umask = rustix::process::umask(Mode::from_raw_mode(0o022));
     enter(place)?;
     let gaps = fill(sandbox, code, &Links { others_write, app_user })?;
@@ -90,7 +91,7 @@ fn enter(place: &str) -> Result<(), LaunchError> {
 fn leave_old() -> Result<(), LaunchError> {
     unmount(OLD, UnmountFlags::DETACH).map_err(on("root", OLD))?;
     fs::remove_dir(OLD).map_err(at("root", OLD))?;
-    // Not what is mounted beneath: some of that is to be written.
+    // Not the mounts below it: some of them must stay writable.
     match set_attributes(CWD, Path::new("/"), libc::MOUNT_ATTR_RDONLY, 0) {
         Err(Errno::NOSYS) => remount(Path::new("/"), libc::MOUNT_ATTR_RDONLY).map_err(on("root", "/")),
         done => done.map_err(on("root", "/")),
@@ -122,7 +123,7 @@ fn fill(sandbox: &Sandbox, code: &[PathBuf], links: &Links<'_>) -> Result<Vec<No
     Ok(gaps)
 }
 
-/// Most systems have `/lib` as a link to `/usr/lib`.
+/// On most systems `/lib` is a link to `/usr/lib`.
 fn system_folder(folder: &str, attributes: u64) -> Result<Vec<NotEnforced>, LaunchError> {
     match fs::read_link(old(Path::new(folder))) {
         Ok(target) => symlink(target, folder).map(|()| Vec::new()).map_err(at("root", folder)),
@@ -130,7 +131,7 @@ fn system_folder(folder: &str, attributes: u64) -> Result<Vec<NotEnforced>, Laun
     }
 }
 
-/// Without it an app lacks little, so where Linux refuses (an older one knows no `subset`) there is none.
+/// An app needs little of it. If Linux refuses (older versions do not know `subset`), the zone has no `/proc`.
 fn own_proc() {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     let _ = fs::create_dir("/proc")
@@ -141,22 +142,23 @@ fn show_if_there(path: &Path, attributes: u64) -> Result<Vec<NotEnforced>, Launc
     if old(path).exists() { show(path, attributes, &Links::SYSTEM) } else { Ok(Vec::new()) }
 }
 
-/// The users of a node's apps lie within so many numbers.
+/// The user ids of a node's apps are within a range of this size.
 const APP_USERS: u32 = 1 << 16;
 
 /// Which links are followed on the way to a file.
 struct Links<'a> {
-    /// Not those that lie in one of these folders, which other apps may change.
+    /// Links in these folders are not followed: other apps may change them.
     others_write: &'a [PathBuf],
-    /// Nor those that a user of the node's apps made, of whom this is one: root's node gives each app one of its own.
+    /// Links that a user of the node's apps made are not followed. This is one of these users: a node that runs as
+    /// root gives each app its own.
     app_user: Option<u32>,
 }
 
 impl Links<'_> {
-    /// Of the system's own folders: nobody but root changes them.
+    /// For the system's own folders: only root can change them.
     const SYSTEM: Links<'static> = Links { others_write: &[], app_user: None };
 
-    /// Why one is not followed, if it is not: `link` is its path beneath a root.
+    /// Why a link is not followed, if so. `link` is its path below a root.
     fn refusal(&self, root: &Path, link: &Path, owner: u32) -> Option<io::Error> {
         let path = Path::new("/").join(link.strip_prefix(root).unwrap_or(link));
         let why = match self.others_write.iter().find(|folder| path.starts_with(folder)) {
@@ -174,8 +176,8 @@ impl Links<'_> {
     }
 }
 
-/// Puts a file or folder of the old root to the same path of the new one. From the moment when it is found it is known by a descriptor, so that nobody can put another in
-/// its place.
+/// Mounts a file or folder of the old root at the same path of the new root. A descriptor identifies it as soon as it
+/// is found, so no process can put another one in its place.
 fn show(path: &Path, attributes: u64, links: &Links<'_>) -> Result<Vec<NotEnforced>, LaunchError> {
     let source = resolved(Path::new(OLD), path, links).map_err(at("root", path))?;
     let found = open_as_it_is(&source).map_err(on("root", path))?;
@@ -183,7 +185,7 @@ fn show(path: &Path, attributes: u64, links: &Links<'_>) -> Result<Vec<NotEnforc
     make_place(path, FileType::from_raw_mode(mode) == FileType::Directory).map_err(at("root", path))?;
     let place = resolved(Path::new("/"), path, links).map_err(at("root", path))?;
     match mount_found(&found, &place, attributes) {
-        // Before Linux 5.12 by their paths, and each mount is restricted by itself.
+        // Before Linux 5.12: by their paths, and each mount is restricted separately.
         Err(Errno::NOSYS) => {
             mount_bind_recursive(&source, path).map_err(on("root", path))?;
             restrict(path, attributes)
@@ -192,7 +194,7 @@ fn show(path: &Path, attributes: u64, links: &Links<'_>) -> Result<Vec<NotEnforc
     }
 }
 
-/// By a path without links; one that was put there since is an error.
+/// Opens a path without links. It is an error if a link was put there since.
 fn open_as_it_is(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
@@ -201,7 +203,8 @@ fn open_as_it_is(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Mounts what a descriptor stands for, restricted with all that is mounted beneath it before it is anywhere to be seen.
+/// Mounts what the descriptor stands for. The mount and all mounts below it are restricted before any process can see
+/// them.
 fn mount_found(found: &OwnedFd, place: &Path, attributes: u64) -> Result<(), Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let flags = flags | OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::AT_RECURSIVE;
@@ -212,7 +215,7 @@ fn mount_found(found: &OwnedFd, place: &Path, attributes: u64) -> Result<(), Err
     move_mount(&tree, c"", &place, c"", both)
 }
 
-/// Something to mount on, unless what is there already will do.
+/// Creates a mount point, unless a suitable one exists.
 fn make_place(path: &Path, is_folder: bool) -> io::Result<()> {
     if path.exists() {
         return Ok(());
@@ -230,7 +233,8 @@ fn old(path: &Path) -> PathBuf {
     Path::new(OLD).join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// The same file beneath this root without links in its path: an absolute link in the old root would lead into the new one.
+/// The same file below this root, by a path without links. An absolute link in the old root would lead into the new
+/// one.
 fn resolved(root: &Path, path: &Path, links: &Links<'_>) -> io::Result<PathBuf> {
     let mut done = root.to_owned();
     let mut left: Vec<_> = components(path);
@@ -260,10 +264,10 @@ fn resolved(root: &Path, path: &Path, links: &Links<'_>) -> io::Result<PathBuf> 
     Err(Errno::LOOP.into())
 }
 
-/// Names and links in one path, all in all; a path has 4096 bytes.
+/// Names and links in one path, in total. A path has 4096 bytes.
 const LINKS_MAX: usize = 4096;
 
-/// The last first.
+/// The components of a path, the last one first.
 fn components(path: &Path) -> Vec<std::ffi::OsString> {
     let kept = path
         .components()
@@ -271,10 +275,10 @@ fn components(path: &Path) -> Vec<std::ffi::OsString> {
     kept.map(|part| part.as_os_str().to_owned()).rev().collect()
 }
 
-/// Restricts a mount and all beneath it; says what beneath it stays as it was.
+/// Restricts a mount and all mounts below it. Returns what below it could not be restricted.
 fn restrict(path: &Path, attributes: u64) -> Result<Vec<NotEnforced>, LaunchError> {
     match set_attributes(CWD, path, attributes, libc::AT_RECURSIVE) {
-        // Before Linux 5.12 each mount is restricted by itself.
+        // Before Linux 5.12 each mount is restricted separately.
         Err(Errno::NOSYS) => {
             remount(path, attributes).map_err(on("root", path))?;
             Ok(restrict_beneath(path, attributes))
@@ -303,13 +307,13 @@ fn unrestricted(mount: &Path, why: &dyn std::fmt::Display) -> NotEnforced {
     )
 }
 
-/// From mountinfo (proc_pid_mountinfo(5)), whose fifth word is where something is mounted.
+/// Parses mountinfo (proc_pid_mountinfo(5)), whose fifth word is the mount point.
 fn mounts_beneath(mounts: &str, folder: &Path) -> Vec<PathBuf> {
     let place = |line: &str| line.split(' ').nth(4).map(unescaped);
     mounts.lines().filter_map(place).filter(|place| place != folder && place.starts_with(folder)).collect()
 }
 
-/// Blanks, line ends and backslashes are a backslash and three octal digits.
+/// Replaces escapes: blanks, line ends and backslashes are written as a backslash and three octal digits.
 fn unescaped(word: &str) -> PathBuf {
     let mut bytes = Vec::new();
     let mut rest = word.as_bytes();
@@ -346,7 +350,8 @@ fn set_attributes(
 ) -> Result<(), Errno> {
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
     let set = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
-    // SAFETY: the path is a C string and the attributes a structure of the size that is given; Linux reads both during the call only.
+    // SAFETY: the path is a C string, and the attributes are a structure of the given size. Linux reads both only
+    // during the call.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

@@ -1,13 +1,14 @@
-//! The two processes between monitor and app: they wait, pass signals down and the end up.
+//! The two processes between monitor and app. They wait, pass signals down, and pass the exit status up.
 //!
 //! ```text
-//!   monitor ──SIGTERM──▶ launcher ──SIGTERM──▶ init ──SIGTERM──▶ app ─▶ whom it started
+//!   monitor ──SIGTERM──▶ launcher ──SIGTERM──▶ init ──SIGTERM──▶ app ─▶ its children
 //!           ◀─how it ended────────◀─status pipe─────◀─wait───────
 //! ```
 //!
-//! The launcher is the monitor's child and outside of the namespaces; when it dies, so does init. Init is process 1 of the zone;
-//! when it dies Linux kills whoever is left in the zone, also those who left the app's session.
-//! Init reads no byte that an app wrote; the launcher reads the addresses to which one wants to connect ([`super::broker`]).
+//! The launcher is the monitor's child and outside of the namespaces. If it dies, init dies too. Init is process 1 of
+//! the zone. If it dies, Linux kills all processes that are left in the zone, also those that left the app's session.
+//! Init reads no byte that an app wrote. The launcher reads only the addresses that an app connects to
+//! ([`super::broker`]).
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,20 +23,21 @@ use rustix::process::{Resource, Rlimit, WaitOptions};
 use super::broker::Broker;
 use super::{LaunchError, failed, filter, privileges};
 
-/// What the monitor may send, and what is passed down.
+/// The signals that the monitor may send and that are passed down.
 const PASSED_DOWN: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
 
-/// After so long signals are sent again that could not be sent yet: processes give up their privileges within some milliseconds of their start.
+/// How long to wait before a failed signal is sent again. Processes drop their privileges within some milliseconds of
+/// their start.
 const OWED: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
-/// Signals that wait until somebody reads them here, so that none comes too early.
+/// Signals that wait until this process reads them, so that none arrives too early.
 pub(super) struct Signals {
     before: SigSet,
     arrived: SignalFd,
 }
 
 impl Signals {
-    /// From now on they wait; also in processes that are forked from here.
+    /// From now on signals wait, also in processes that are forked from here.
     pub(super) fn hold() -> Result<Signals, LaunchError> {
         let mut held = SigSet::from_iter(PASSED_DOWN);
         held.add(Signal::SIGCHLD);
@@ -44,12 +46,12 @@ impl Signals {
         Ok(Signals { before, arrived })
     }
 
-    /// They are delivered as before.
+    /// Signals are delivered as before.
     pub(super) fn release(self) -> Result<(), LaunchError> {
         self.before.thread_set_mask().map_err(failed("signals"))
     }
 
-    /// The next one; `None` for one that nobody here cares about.
+    /// The next signal, or `None` for a signal without a meaning here.
     fn next(&self) -> Option<Signal> {
         let info = self.arrived.read_signal().ok()??;
         i32::try_from(info.ssi_signo).ok().and_then(|number| Signal::try_from(number).ok())
@@ -66,11 +68,11 @@ pub(super) fn as_launcher(
 ) -> ! {
     let parent = rustix::process::getppid();
     let given_up = privileges::drop_all(user).is_ok();
-    // If the parent went while that was being done, nobody would end us any more.
+    // If the parent ended in the meantime, no process would end this one any more.
     if !given_up || rustix::process::getppid() != parent {
         end_with(1);
     }
-    // It is outside of the sandbox and reads of the app no more than an address: the filter only makes that certain.
+    // The launcher is outside of the sandbox and reads only addresses of the app. The filter is a second safeguard.
     let _ = filter::install_for_answering();
     let mut owed = Vec::new();
     loop {
@@ -92,20 +94,21 @@ pub(super) fn as_launcher(
     }
 }
 
-/// Passes a signal on, or owes it: each of [`PASSED_DOWN`] once at most, as Linux keeps them.
+/// Sends a signal on, or adds it to `owed`. Each of [`PASSED_DOWN`] is owed once at most, as in Linux.
 fn pass_down(to: Pid, signal: Signal, owed: &mut Vec<Signal>) {
     if !is_passed_down(to, signal) && !owed.contains(&signal) {
         owed.push(signal);
     }
 }
 
-/// Whether nothing is owed any more. Until the other process has given up its privileges too it is another user's, to whom nobody may send a signal;
-/// who has ended needs none, and SIGCHLD follows.
+/// Whether the signal needs no further attempt. Until the other process has dropped its privileges, it belongs to
+/// another user and cannot be signalled. If it has ended, it needs no signal, and SIGCHLD follows.
 fn is_passed_down(to: Pid, signal: Signal) -> bool {
     kill(to, signal) != Err(Errno::EPERM)
 }
 
-/// Lets the broker answer until something happens, or for [`OWED`] if signals are owed; `true` if there is a signal to read.
+/// The broker answers calls until an event, or for the time [`OWED`] if signals are owed. Returns `true` if a signal
+/// can be read.
 fn wait(signals: &Signals, broker: Option<&mut Broker>, owed: &[Signal]) -> bool {
     let mut sources = vec![PollFd::from_borrowed_fd(signals.arrived.as_fd(), PollFlags::IN)];
     sources.extend(broker.iter().flat_map(|broker| broker.sources()));
@@ -120,7 +123,8 @@ fn wait(signals: &Signals, broker: Option<&mut Broker>, owed: &[Signal]) -> bool
     !ready[0].is_empty()
 }
 
-/// Reaps whoever ends in the zone, until the app does; says how on `status` and ends, and all that is left with it.
+/// Reaps the processes that end in the zone until the app ends. Then writes the app's exit status to `status` and
+/// exits, which ends the rest of the zone.
 pub(super) fn as_init(app: Pid, status: OwnedFd, signals: &Signals, user: Option<u32>) -> ! {
     let hidden = privileges::drop_all(user).and_then(|()| privileges::dumpable(false));
     if hidden.is_err() || filter::install_for_waiting().is_err() {
@@ -138,7 +142,7 @@ pub(super) fn as_init(app: Pid, status: OwnedFd, signals: &Signals, user: Option
             Some(Signal::SIGCHLD) => {
                 while let Some((pid, how)) = ended(None) {
                     if pid == app {
-                        // A launcher that is gone needs no status.
+                        // If the launcher has ended, nobody needs the status.
                         let _ = status.write_all(&how.to_ne_bytes());
                         end_with(0);
                     }
@@ -161,32 +165,33 @@ fn ended(child: Option<Pid>) -> Option<(Pid, i32)> {
     Some((Pid::from_raw(pid.as_raw_nonzero().get()), status.as_raw()))
 }
 
-/// What init said of the app; nothing if init did not live to say it.
+/// Reads the app's status from init. Nothing if init died before it could write it.
 fn read_status(status: OwnedFd) -> Option<i32> {
     let mut bytes = [0; size_of::<i32>()];
     std::fs::File::from(status).read_exact(&mut bytes).ok()?;
     Some(i32::from_ne_bytes(bytes))
 }
 
-/// Ends the calling process as another ended, so that the monitor sees that.
+/// Ends the calling process in the same way as another, so that the monitor sees how the app ended.
 fn end_as(status: i32) -> ! {
     if libc::WIFEXITED(status) {
         end_with(libc::WEXITSTATUS(status));
     }
     let number = libc::WTERMSIG(status);
     if let Ok(named) = Signal::try_from(number) {
-        // The core of this process would tell nothing of the app.
+        // A core dump of this process would say nothing about the app.
         let _ = rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
-        // SAFETY: the default action is no handler, so no code of ours runs in a signal's context.
+        // SAFETY: the default action is not a handler, so none of our code runs in a signal's context.
         let _ = unsafe { signal(named, SigHandler::SigDfl) };
         let _ = SigSet::empty().thread_set_mask();
         let _ = kill(Pid::this(), named);
     }
-    // Only for a signal that nobody dies of, which no process can have died of. A shell says it so.
+    // Only for a signal that ends no process, so the app cannot have ended by it. 128 plus the number is what a shell
+    // reports.
     end_with(128 + number)
 }
 
 fn end_with(code: i32) -> ! {
-    // SAFETY: it ends the process at once; what other code registered for an exit belongs to the process that was forked.
+    // SAFETY: it ends the process at once. Exit handlers of other code belong to the process that was forked.
     unsafe { libc::_exit(code) }
 }

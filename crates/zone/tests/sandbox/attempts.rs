@@ -1,4 +1,4 @@
-//! Single system calls and small deeds, and what becomes of each in a zone where nothing is granted.
+//! Attempts with single system calls and small actions, and their results in a zone where nothing is granted.
 
 use std::fs::{self, File};
 use std::io;

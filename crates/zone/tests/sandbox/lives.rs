@@ -1,4 +1,4 @@
-//! Whole lives of zones: what they are made of, who else ends with them, what is granted to them.
+//! Zones from start to end: their processes, what ends together with them, and what can be granted to them.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -138,7 +138,7 @@ fn numbers(folder: &str) -> String {
 fn a_program_is_executed_once_and_no_other_after_it() {
     assert_eq!(said("become the probe"), "executed\n");
     assert_eq!(said("become the probe, and more"), "refused 1\n");
-    // What a shell says of itself when it can neither fork nor execute.
+    // A shell's exit status when it can neither fork nor execute.
     for (name, code) in [("a shell that forks", 2), ("a shell that executes", 126)] {
         let End { status, said, .. } = run("live", name);
         assert_eq!((ended_by(status), said.as_str()), ((Some(code), None), "it runs\n"), "{name}");
@@ -204,7 +204,7 @@ fn nobody_outlives_the_launcher() {
     let mut zone = start("wait with others");
     signal(&zone, Signal::KILL);
     assert_eq!(ended_by(zone.wait().unwrap()), (None, Some(SIGKILL)));
-    // Whoever lives in the zone has the other end.
+    // The processes in the zone have the other end.
     let mut rest = Vec::new();
     zone.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
     let sleeper = sleeper(zone.id());
@@ -320,7 +320,7 @@ fn deserted() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// An address at which nobody is accepted: whoever connects waits. It stays so for as long as the sockets are there.
+/// An address that accepts no connection, so that a client waits. It stays so while the sockets exist.
 fn crowded() -> (SocketAddr, Vec<OwnedFd>) {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     let socket =
@@ -531,7 +531,7 @@ fn signal(zone: &Child, signal: Signal) {
     kill_process(Pid::from_child(zone), signal).unwrap();
 }
 
-/// Ends a hang, not a test: Linux takes whoever is left in a zone along at once, if not in the same instant.
+/// The bound only ends a hang. Linux ends the processes left in a zone at once, but not in the same instant.
 fn wait_until(mut done: impl FnMut() -> bool) {
     for _ in 0..3_000 {
         if done() {

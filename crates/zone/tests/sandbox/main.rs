@@ -1,10 +1,12 @@
-//! What a closed zone keeps from an app, each thing tried in a process of its own.
+//! What a zone's sandbox denies to an app. Each attempt runs in a process of its own.
 //!
-//! The test starts itself again in a role: the role closes its zone and then tries, and says on standard output what Linux answered.
-//! As root everything is tried twice: as root's node, which gives the app a user of its own, and as another user's.
+//! The test starts itself again in a role. The role confines its process, makes the attempt, and writes Linux's
+//! answer to standard output.
+//! If the test runs as root, each attempt is made twice: as on a node that runs as root, which gives the app its own
+//! user, and as another user.
 //! There is no libtest harness, because a role must be alone in its process.
 
-// Without the harness nothing here is `cfg(test)`, which is what lets tests unwrap elsewhere.
+// Without the harness nothing here is `cfg(test)`, which allows unwrap in other tests.
 #![allow(clippy::unwrap_used)]
 #![allow(unsafe_code)]
 
