@@ -1,6 +1,7 @@
-//! The action set of a packet: what is done when the pipeline has no more to say (1.3.5, 5.10).
+//! The action set of a packet: the actions at the end of the pipeline (1.3.5, 5.10).
 //!
-//! Never carries an action out; it keeps at most one of each kind, and puts them in the specification's order.
+//! It keeps at most one action of each kind, and orders them as the specification says. It never carries an action
+//! out.
 
 use flow::{Action, Field};
 
@@ -28,7 +29,8 @@ fn rank(action: &Action) -> u8 {
     }
 }
 
-/// Two actions of which only the later can be in a set: of one kind, and of set-field for one field.
+/// Whether only the later of two actions can be in a set: both are of one kind, or are set-field actions for one
+/// field.
 fn same_kind(one: &Action, two: &Action) -> bool {
     let field = |action: &Action| -> Option<Field> {
         match action {
@@ -40,14 +42,14 @@ fn same_kind(one: &Action, two: &Action) -> bool {
 }
 
 impl ActionSet {
-    /// The set that these actions make.
+    /// The set with these actions.
     pub(crate) fn of(actions: &[Action]) -> Self {
         let mut set = ActionSet::default();
         set.write(actions);
         set
     }
 
-    /// Adds actions; each replaces the one of its kind.
+    /// Adds actions. Each replaces the action of its kind.
     pub(crate) fn write(&mut self, actions: &[Action]) {
         for action in actions {
             match self.actions.iter_mut().find(|there| same_kind(there, action)) {
@@ -67,7 +69,7 @@ impl ActionSet {
         self.actions.is_empty()
     }
 
-    /// The actions in the order in which they are carried out. With a group there is no output.
+    /// The actions in the order in which they are carried out. If there is a group, there is no output.
     pub(crate) fn in_order(&mut self) -> &[Action] {
         let has_group = self.actions.iter().any(|action| matches!(action, Action::Group(_)));
         if has_group {

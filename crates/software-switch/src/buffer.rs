@@ -1,17 +1,18 @@
-//! The packets that a switch keeps while the controller decides.
+//! The packets that a switch buffers while the controller decides.
 //!
-//! Never grows beyond `n_buffers`: when all are taken and none is old enough to be given up, the packet is not kept, and the
-//! controller gets all of it.
+//! It never exceeds `n_buffers`. When all slots are used and none is old enough to reuse, the packet is not buffered,
+//! and the controller gets the whole packet.
 
 use flow::PortNo;
 use std::time::Duration;
 
 use super::refusal::Refusal;
 
-/// How long a kept packet is safe from the next one. Open vSwitch gave a controller as long.
+/// How long a buffered packet is safe from being replaced, as in Open vSwitch.
 const KEPT_AT_LEAST: Duration = Duration::from_secs(5);
 
-/// The bits of a buffer id that name the slot; the rest counts how often it was used, so that an old id is not taken for a new one.
+/// The bits of a buffer id that name the slot. The other bits count the slot's uses, so that an old id is not taken
+/// for a new one.
 const SLOT_BITS: u32 = 16;
 
 /// A packet that waits for the controller.
@@ -32,28 +33,28 @@ struct Slot {
 #[derive(Debug)]
 pub(crate) struct PacketBuffers {
     count: usize,
-    /// Grows with need, up to `count`: a switch whose controller is quick uses few of them over and over.
+    /// Grows as needed, up to `count`. A switch with a quick controller reuses a few slots.
     slots: Vec<Slot>,
     next: usize,
 }
 
 impl PacketBuffers {
-    /// `count` buffers; more than a buffer id has room for are not made.
+    /// Makes `count` buffers, but not more than a buffer id can name.
     pub(crate) fn new(count: u32) -> Self {
         PacketBuffers { count: count.min(1 << SLOT_BITS) as usize, slots: Vec::new(), next: 0 }
     }
 
-    /// How many there are.
+    /// The number of buffers.
     pub(crate) fn count(&self) -> u32 {
         self.count as u32
     }
 
-    /// Keeps a packet and says under which id, if there is room.
+    /// Buffers a packet and returns its id, if there is room.
     pub(crate) fn keep(&mut self, frame: &[u8], in_port: PortNo, now: Duration) -> Option<u32> {
         let index = self.free_slot(now)?;
         self.next = (index + 1) % self.slots.len();
         let slot = &mut self.slots[index];
-        // One bit less than there is room for: an id of all ones says that there is no buffer.
+        // One bit less than there is room for: an id of all ones means "no buffer".
         slot.uses = (slot.uses + 1) % (1 << (31 - SLOT_BITS));
         slot.taken_at = now;
         slot.packet = Some(Buffered { frame: frame.to_vec(), in_port });
@@ -77,7 +78,7 @@ impl PacketBuffers {
         None
     }
 
-    /// Gives a kept packet back, once.
+    /// Returns a buffered packet. Each id works only once.
     pub(crate) fn take(&mut self, id: u32) -> Result<Buffered, Refusal> {
         let index = (id & ((1 << SLOT_BITS) - 1)) as usize;
         let slot = self.slots.get_mut(index).ok_or(Refusal::BufferUnknown)?;

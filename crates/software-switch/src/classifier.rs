@@ -1,39 +1,41 @@
-//! Which entry of a flow table speaks of a packet, by tuple-space search (Srinivasan, Suri and Varghese, SIGCOMM 1999), which
-//! Open vSwitch uses too.
+//! Finds the flow entry that matches a packet, by tuple-space search (Srinivasan, Suri and Varghese, SIGCOMM 1999).
+//! Open vSwitch uses it too.
 //!
 //! ```text
 //!   match, priority ──> Classifier ──> the slot of the very entry of this match and priority
 //!   packet's key ─────────────────────> the slot of the entry of the highest priority that speaks of it
 //! ```
 //!
-//! All matches that look at the same bits make one *tuple*: one hash table, in which one probe finds the entry. Tuples are
-//! asked in the order of their highest priorities, and asking ends when no later tuple can have a higher one. Adding, removing
-//! and finding an entry costs the same however many there are; a packet's search costs at most a probe for each mask in use.
-//! Of entries of one priority that speak of one packet any may be taken (1.3.5, 5.3); it is always the same one.
+//! All matches that test the same bits form one *tuple*: one hash table, in which one probe finds the entry. Tuples
+//! are searched in the order of their highest priorities. The search ends when no later tuple can have a higher one.
 //!
-//! Never holds the entries: it knows them by their slots. It is as large as its owner lets the table become.
+//! Adding, removing and finding an entry takes the same time for any number of entries. A search for a packet takes
+//! at most one probe for each mask in use. If several entries of one priority match a packet, any of them may be used
+//! (1.3.5, 5.3); the search always finds the same one.
+//!
+//! It never holds the entries, only the numbers of their slots. Its size follows the table, which its owner bounds.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use super::flow_key::{FlowKey, Mask, MaskedKey, WordHash};
 
-/// An entry as the classifier knows it.
+/// An entry in the classifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ranked {
     priority: u16,
     slot: u32,
 }
 
-/// The entries of one match, which differ in priority.
+/// The entries with one match and different priorities.
 #[derive(Clone, Debug)]
 struct Chain {
     highest: Ranked,
-    /// The highest first; almost always empty.
+    /// The other entries, the highest priority first. Almost always empty.
     others: Vec<Ranked>,
 }
 
-/// The entries whose matches look at the same bits.
+/// The entries whose matches test the same bits.
 #[derive(Clone, Debug)]
 struct Tuple {
     mask: Mask,
@@ -42,14 +44,14 @@ struct Tuple {
     priorities: BTreeMap<u16, u32>,
 }
 
-/// A tuple's place in the order of asking: the highest priority first, the older tuple's number first among equals.
+/// A tuple's place in the search order: the highest priority first, and for equal priorities the lower number.
 type Rank = (Reverse<u16>, u32);
 
-/// What asking has to know of a tuple before it looks into it.
+/// What the search must know of a tuple before it probes it.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     rank: Rank,
-    /// The fields that a packet has to have.
+    /// The fields that a packet must have.
     fields: u64,
 }
 
@@ -57,16 +59,16 @@ struct Asked {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Classifier {
     tuples: Vec<Option<Tuple>>,
-    /// The numbers of tuples that are not in use.
+    /// The numbers of unused tuples.
     free: Vec<u32>,
     by_mask: HashMap<Mask, u32, WordHash>,
     order: Vec<Asked>,
-    /// The bits that any match has looked at since the table was empty.
+    /// The bits that any match has tested since the table was empty.
     looked_at: Mask,
 }
 
 impl Classifier {
-    /// The entry of the highest priority that speaks of a packet.
+    /// The entry of the highest priority that matches a packet.
     pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
         let mut best: Option<Ranked> = None;
         for Asked { rank: (Reverse(priority), number), fields } in &self.order {
@@ -92,12 +94,12 @@ impl Classifier {
         chain.all().find(|ranked| ranked.priority == priority).map(|ranked| ranked.slot)
     }
 
-    /// The entries of a priority that may speak of a packet that `wanted` speaks of too: all that do are among them.
+    /// The entries of a priority that may overlap with `wanted`. All that overlap are among them.
     pub(crate) fn near<'a>(&'a self, wanted: &'a MaskedKey, priority: u16) -> impl Iterator<Item = u32> + 'a {
         let tuples =
             self.tuples.iter().flatten().filter(move |tuple| tuple.priorities.contains_key(&priority));
         let chains = tuples.flat_map(|tuple| {
-            // Where `wanted` fixes all that the tuple looks at, one probe finds all that agree with it.
+            // If `wanted` fixes all bits that the tuple tests, one probe finds all entries that agree with it.
             let probe = tuple.mask.narrowed(wanted);
             let probed = probe.as_ref().and_then(|probe| tuple.chains.get(probe.as_ref()));
             let rest = probe.is_none().then(|| tuple.chains.values());
@@ -107,12 +109,12 @@ impl Classifier {
         entries.filter(move |ranked| ranked.priority == priority).map(|ranked| ranked.slot)
     }
 
-    /// The bits that any match looks at, and perhaps some that one has looked at that is gone.
+    /// The bits that any match tests. May include bits that only a removed match tested.
     pub(crate) fn looked_at(&self) -> &Mask {
         &self.looked_at
     }
 
-    /// Adds an entry, which is not there yet.
+    /// Adds an entry that is not in it yet.
     pub(crate) fn insert(&mut self, key: MaskedKey, priority: u16, slot: u32) {
         let number = self.number_for(key.mask);
         self.ranked_anew(number, |tuple| {
@@ -126,7 +128,7 @@ impl Classifier {
         });
     }
 
-    /// Takes out the entry of exactly this match and priority, and its tuple if that was the last in it.
+    /// Removes the entry of exactly this match and priority, and its tuple if that is empty then.
     pub(crate) fn remove(&mut self, key: &MaskedKey, priority: u16) {
         let Some(number) = self.by_mask.get(&key.mask).copied() else { return };
         self.ranked_anew(number, |tuple| {
@@ -155,7 +157,7 @@ impl Classifier {
         self.tuples.get(number as usize)?.as_ref()
     }
 
-    /// The number of the tuple of a mask, which is made if it is not there.
+    /// The number of a mask's tuple. Makes the tuple if there is none.
     fn number_for(&mut self, mask: Mask) -> u32 {
         if let Some(number) = self.by_mask.get(&mask) {
             return *number;
@@ -172,7 +174,7 @@ impl Classifier {
         number
     }
 
-    /// Changes a tuple, and its place in the order if its highest priority is another one then.
+    /// Changes a tuple, and its place in the search order if its highest priority has changed.
     fn ranked_anew(&mut self, number: u32, change: impl FnOnce(&mut Tuple)) {
         let Some(tuple) = self.tuples[number as usize].as_mut() else { return };
         let before = tuple.highest();
@@ -215,7 +217,7 @@ impl Chain {
         self.others.insert(place, ranked);
     }
 
-    /// Takes out the entry of a priority, and says whether any is left.
+    /// Removes the entry of a priority. Returns whether any is left.
     fn remove(&mut self, priority: u16) -> bool {
         if self.highest.priority != priority {
             self.others.retain(|other| other.priority != priority);
@@ -237,7 +239,7 @@ mod tests {
     use flow::{Field, Match, PortNo};
     use proptest::prelude::*;
 
-    /// Matches on few values of few fields with few masks, so that they meet.
+    /// Matches on few values of few fields with few masks, so that many of them overlap.
     fn arbitrary_match() -> impl Strategy<Value = Match> {
         let byte = |field| {
             let mask = prop::sample::select(vec![0u8, 0x0f, 0xf0, 0xff]);

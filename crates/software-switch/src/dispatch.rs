@@ -1,6 +1,6 @@
-//! What each message of the controller does.
+//! Processes each message of a controller.
 //!
-//! In: a message. Out: the answer, whatever it sets in motion, or the error that says why not.
+//! In: a message. Out: the answer and the effects of the message, or the error with the reason.
 
 use flow::{ErrorCode, PortNo};
 use openflow::message::*;
@@ -16,8 +16,8 @@ use super::validate::Place;
 use super::{Effects, Switch};
 use crate::frame::ETHERNET_HEADER_BYTES;
 
-/// How much of a refused message is sent back with the error: all that fits into one message. The specification asks for at least 64
-/// bytes (1.3.5, 7.5.4), and Open vSwitch sends all of it too.
+/// How many bytes of a refused message the error repeats: as many as fit into one message. The specification requires
+/// at least 64 bytes (1.3.5, 7.5.4). Open vSwitch also sends as much as fits.
 const ERROR_DATA_BYTES: usize = MAX_MESSAGE_LEN - HEADER_LEN - 4;
 
 /// Bits of `ofp_capabilities` in 1.0: flow, table and port statistics, and matching on addresses in ARP.
@@ -27,7 +27,7 @@ const CAPABILITIES_V13: u32 = 0x0f;
 /// 1.0: every action from OUTPUT to ENQUEUE.
 const ACTIONS_V10: u32 = 0xfff;
 
-/// A message and, if it came over a wire, the bytes that it was.
+/// A message, and its original bytes if it was received as bytes.
 #[derive(Clone, Copy)]
 struct Heard<'a> {
     message: &'a Message,
@@ -35,7 +35,7 @@ struct Heard<'a> {
 }
 
 impl Switch {
-    /// A message has come from a controller, and not as bytes.
+    /// Processes a controller's message that is not given as bytes.
     pub fn on_message(
         &mut self,
         controller: ControllerId,
@@ -46,8 +46,8 @@ impl Switch {
         self.hear(controller, Heard { message, bytes: None }, now, effects);
     }
 
-    /// A message has come from a controller as these bytes. An error repeats them as they are, and in 1.0 they say whether a match is
-    /// exact.
+    /// Processes a controller's message with its original bytes. An error repeats these bytes. In 1.0, they also show
+    /// whether a match is exact.
     pub fn on_received(
         &mut self,
         controller: ControllerId,
@@ -82,8 +82,8 @@ impl Switch {
         }
     }
 
-    /// Bytes have come from a controller that are no message: answers with the error that reading them gave. `beginning`
-    /// is the first of the bytes.
+    /// Answers bytes that could not be decoded with the error that decoding returned. `beginning` is the start of the
+    /// bytes.
     pub fn on_bad_input(
         &mut self,
         controller: ControllerId,
@@ -98,7 +98,7 @@ impl Switch {
         self.send_error(Asker { controller, version, xid }, kind, code, data, effects);
     }
 
-    /// Before anything else both agree on a version (1.3.5, 6.3.1).
+    /// The first message must be a hello, with which both sides agree on a version (1.3.5, 6.3.1).
     fn first_message(&mut self, controller: ControllerId, message: &Message, effects: &mut Effects) {
         let Body::Hello(theirs) = &message.body else {
             effects.close.push((controller, Parting::NoHello));
@@ -118,7 +118,7 @@ impl Switch {
         }
     }
 
-    /// A controller is there: whatever the switch did alone, it does no more.
+    /// Opens a session with a controller. The switch ends what it did on its own.
     fn open(&mut self, controller: ControllerId, version: Version) {
         self.sessions[controller.0].state = State::Open(version);
         self.versions_spoken |= 1u32.checked_shl(version.0.into()).unwrap_or(0);
@@ -162,7 +162,7 @@ impl Switch {
             Body::TableMod(table_mod) => return self.table_mod(table_mod),
             Body::MeterMod(meter_mod) => return self.meter_mod(meter_mod, now, effects),
             Body::MultipartRequest(request) => return self.multipart(asker, request, now, effects),
-            // Messages are carried out one after the other, so all before it are done.
+            // The switch processes messages in order, so all earlier ones are done.
             Body::BarrierRequest => Body::BarrierReply,
             Body::QueueGetConfigRequest(request) => {
                 Body::QueueGetConfigReply(self.queues(request.port, version)?)
@@ -203,8 +203,8 @@ impl Switch {
         self.ports.values().map(|port| port.describe(version)).collect()
     }
 
-    /// What becomes of fragments is the switch's, how much of a packet is sent each controller's own. 1.0 has no error to
-    /// say that fragments are not put together here: they stay as they are.
+    /// The handling of fragments is a setting of the switch; the length of a packet-in is a setting of each
+    /// controller. 1.0 has no error for "fragments are not reassembled", so the setting then stays unchanged.
     fn set_config(&mut self, wanted: SwitchConfig, asker: Asker) -> Result<(), Refusal> {
         match wanted.flags {
             fragment::NORMAL | fragment::DROP => self.fragments = wanted.flags,
@@ -257,15 +257,15 @@ impl Switch {
         }
     }
 
-    /// No port has queues. In 1.0 one port is asked for (1.0, 5.3.4).
+    /// No port has queues. In 1.0 the request names one port (1.0, 5.3.4).
     fn queues(&self, port: PortNo, version: Version) -> Result<QueueGetConfigReply, Refusal> {
         let all = port == PortNo::ANY && version != Version::V1_0;
         let there = all || self.ports.contains_key(&port);
         if there { Ok(QueueGetConfigReply { port, queues: Vec::new() }) } else { Err(Refusal::QueuePort) }
     }
 
-    /// Roles and elections (1.3.5, 6.3.5): who comes with an older election than the latest is too late. A new master makes
-    /// the old one a slave, which hears nothing of it.
+    /// Changes a controller's role (1.3.5, 6.3.5). A request with an older generation id than the latest is stale. A
+    /// new master makes the old one a slave, without a message to it.
     fn change_role(&mut self, controller: ControllerId, wanted: Role) -> Result<Role, Refusal> {
         let mut role = self.sessions[controller.0].role;
         match wanted.role {
@@ -290,14 +290,15 @@ impl Switch {
     }
 }
 
-/// Where a packet-out may say that its packet came from: a port, even one that is not there, or the controller. 1.0's NONE and
-/// Open vSwitch's controllers of 1.3 say ANY, and some controllers 0, which is no port's number.
+/// Whether a packet-out may name this port as its ingress port: any port number, even of no port here, or the
+/// controller. OpenFlow 1.0's NONE is allowed too, and ANY, which Open vSwitch's 1.3 controllers send. Some
+/// controllers send 0, which is not a port number.
 fn can_come_from(port: PortNo) -> bool {
     let is_port = port.0 <= PortNo::MAX.0;
     is_port || matches!(port, PortNo::CONTROLLER | PortNo::LOCAL | PortNo::ANY)
 }
 
-/// What a slave may not send (1.3.5, 6.3.5).
+/// Whether a slave may not send this message (1.3.5, 6.3.5).
 fn changes_the_switch(body: &Body) -> bool {
     match body {
         Body::PacketOut(_)
@@ -314,7 +315,7 @@ fn changes_the_switch(body: &Body) -> bool {
 }
 
 impl Heard<'_> {
-    /// What an error repeats of it: what its sender wrote, or would have written.
+    /// The bytes that an error repeats: what the sender wrote, or would have written.
     fn beginning(self) -> Vec<u8> {
         let mut written = Vec::new();
         let bytes = match self.bytes {
@@ -325,8 +326,8 @@ impl Heard<'_> {
         bytes[..bytes.len().min(ERROR_DATA_BYTES)].to_vec()
     }
 
-    /// The flow mod with the highest priority, if it is of 1.0 and its match is exact (1.0, 3.4 and 5.3.3). As with Open vSwitch, what
-    /// the wildcards say decides, also where the kind of packet has no such field.
+    /// The flow mod with the highest priority, if it is of 1.0 and its match is exact (1.0, 3.4 and 5.3.3). As with
+    /// Open vSwitch, only the wildcards decide, even if the kind of packet has no such field.
     fn ranked(self, wanted: &FlowMod) -> Option<FlowMod> {
         let is_exact = || match self.bytes {
             Some(bytes) => openflow::v10::has_no_wildcards(bytes),

@@ -1,17 +1,17 @@
-//! A packet's fields, packed into words that are hashed and compared as they stand.
+//! A packet's fields, packed into words that are hashed and compared directly.
 //!
-//! In: the fields of a packet, or a match. Out: words; each bit of each field has one place in them, and the first word says
-//! which fields are there. What a match says is then two such keys, a mask and a value, and "does it speak of this packet?" is
+//! In: the fields of a packet, or a match. Out: words. Each bit of each field has one place in them, and the first
+//! word says which fields are present. A match then is two such keys, a mask and a value. It matches a packet if
 //! `packet & mask == value`.
 //!
-//! Never knows what a field means; what the fields of a frame are is for `flow::frame` alone to say.
+//! It does not know what a field means. Only `flow::frame` reads the fields of a frame.
 
 use flow::frame::FrameFields;
 use flow::{Field, Match, MatchEntry};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The fields in the words behind the first, each at most 64 bits together; a field of 128 bits has two words. What rules
-/// often name together stands together, so that a mask has few words.
+/// The fields of each word after the first, at most 64 bits together. A field of 128 bits has two words. Fields that
+/// rules often name together share a word, so that a mask has few words.
 const LAYOUT: [&[Field]; 18] = {
     use Field::*;
     [
@@ -36,19 +36,19 @@ const LAYOUT: [&[Field]; 18] = {
     ]
 };
 
-/// The word whose bit n says that the field with the number n is there.
+/// The word in which bit n says that the field with number n is present.
 const PRESENCE: usize = 0;
-/// The words of a key: the presence, those of the layout, and three more for the three fields of 128 bits.
+/// The number of words in a key: the presence, those of the layout, and three more for the three fields of 128 bits.
 pub(crate) const WORDS: usize = 1 + LAYOUT.len() + 3;
 
-/// Where a field's lowest bit is.
+/// The position of a field's lowest bit.
 #[derive(Clone, Copy)]
 struct Place {
     word: usize,
     shift: u32,
 }
 
-/// The place of each field, by its number.
+/// The place of each field, indexed by its number.
 const PLACES: [Place; 40] = {
     let mut places = [Place { word: 0, shift: 0 }; 40];
     let (mut group, mut word) = (0, PRESENCE + 1);
@@ -67,7 +67,7 @@ const PLACES: [Place; 40] = {
     places
 };
 
-/// The fields of a packet, or one half of what a match says.
+/// The fields of a packet, or the mask or the value of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowKey {
     words: [u64; WORDS],
@@ -83,12 +83,12 @@ impl FlowKey {
         key
     }
 
-    /// What the match says, or `None` if it names a field of another class: no packet has such fields.
+    /// The mask and value of a match, or `None` if it names a field of another class, which no packet has.
     pub(crate) fn of_match(matching: &Match) -> Option<MaskedKey> {
         let (mut mask, mut value) = (FlowKey::NOTHING, FlowKey::NOTHING);
         for entry in matching.entries() {
             match entry {
-                // A field of which no bit counts is as if it were not named (1.3.5, 7.2.3.5).
+                // A field with a mask of all zeros is the same as an omitted field (1.3.5, 7.2.3.5).
                 MatchEntry::Field { mask: Some(0), .. } => {}
                 MatchEntry::Field { field, value: wanted, mask: counts } => {
                     let counts = counts.unwrap_or(field.full_mask());
@@ -115,19 +115,19 @@ impl FlowKey {
         }
     }
 
-    /// Whether the packet has an EtherType. What ends within its VLAN tags can be matched and not changed, so that what becomes
-    /// of it does not follow from its fields.
+    /// Whether the packet has an EtherType. A frame that ends within its VLAN tags can be matched but not changed, so
+    /// its fields do not determine the result of an action.
     pub(crate) fn is_whole(&self) -> bool {
         self.has_all(1 << Field::EthType.number())
     }
 
-    /// Whether all fields are there that a mask looks at.
+    /// Whether all fields of a mask are present.
     pub(crate) fn has_all(&self, fields: u64) -> bool {
         self.words[PRESENCE] & fields == fields
     }
 }
 
-/// What a match says: the bits that count, and how they have to be.
+/// A match as a key: the bits that count, and their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MaskedKey {
     pub(crate) mask: Mask,
@@ -135,7 +135,7 @@ pub(crate) struct MaskedKey {
     pub(crate) value: Box<[u64]>,
 }
 
-/// Which bits of a key count: the words that have such bits, in their order.
+/// Which bits of a key count: the words with such bits, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Mask {
     words: Box<[(u8, u64)]>,
@@ -147,7 +147,7 @@ impl Mask {
         Mask { words: numbered.filter(|(_, bits)| **bits != 0).map(|(at, bits)| (at as u8, *bits)).collect() }
     }
 
-    /// The fields that it looks at, by the bits of their numbers.
+    /// The fields that it tests, one bit for each field number.
     pub(crate) fn fields(&self) -> u64 {
         self.words.first().filter(|(at, _)| usize::from(*at) == PRESENCE).map_or(0, |(_, bits)| *bits)
     }
@@ -161,8 +161,8 @@ impl Mask {
         masked
     }
 
-    /// The bits of `value` that count here, where `value` is what this or a wider mask leaves of a key. `None` if this looks
-    /// at bits that `of` does not.
+    /// The bits of `value` that count here, where `value` is a key under this mask or a wider one. `None` if this
+    /// mask tests bits that `of` does not.
     pub(crate) fn narrowed(&self, of: &MaskedKey) -> Option<Masked> {
         let mut key = FlowKey::NOTHING;
         let mut counts = FlowKey::NOTHING;
@@ -174,7 +174,7 @@ impl Mask {
         within.then(|| self.applied_to(&key))
     }
 
-    /// The bits that count for either.
+    /// The bits that count in either mask.
     pub(crate) fn or(&self, other: &Mask) -> Mask {
         let mut both = FlowKey::NOTHING;
         self.words.iter().chain(&*other.words).for_each(|(at, bits)| both.words[usize::from(*at)] |= bits);
@@ -182,7 +182,7 @@ impl Mask {
     }
 }
 
-/// The bits of a key that count for a mask: a word for each of the mask's.
+/// The bits of a key that count for a mask: one word for each word of the mask.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Masked {
     words: [u64; WORDS],
@@ -195,12 +195,12 @@ impl AsRef<[u64]> for Masked {
     }
 }
 
-/// Hashes words by a multiplication of twice their width, whose halves are folded. It has no secret: who makes rules or
-/// packets that collide slows down an emulated switch of their own.
+/// Hashes words by a multiplication to twice their width, and folds the halves. It has no secret: a user who makes
+/// colliding rules or packets only slows down an emulated switch of their own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WordHasher(u64);
 
-/// For maps whose keys are words.
+/// For maps with words as keys.
 pub(crate) type WordHash = BuildHasherDefault<WordHasher>;
 
 impl WordHasher {
@@ -275,7 +275,7 @@ mod tests {
             present in any::<u64>(),
         ) {
             let mut fields = FrameFields::read(&frame).from_port(PortNo(1));
-            // So that a good part of the packets have what the match names.
+            // Makes sure that a good part of the packets have the fields that the match names.
             for entry in matching.entries() {
                 if let MatchEntry::Field { field, value, .. } = entry
                     && present >> field.number() & 1 == 1

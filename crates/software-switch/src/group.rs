@@ -1,7 +1,7 @@
-//! Groups: several ways to go on with a packet, and which of them are taken.
+//! Groups: several ways for a packet, and the choice among them.
 //!
-//! In: group mods, and packets that a rule hands over. Out: the actions of the buckets that are chosen.
-//! Never carries actions out.
+//! In: group mods, and packets that a rule sends to a group. Out: the actions of the chosen buckets. It never carries
+//! actions out.
 
 use flow::{Action, PortNo};
 use openflow::message::*;
@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use super::refusal::Refusal;
 
-/// How many groups a switch holds; one more is refused with OFPGMFC_OUT_OF_GROUPS.
+/// How many groups a switch holds. More are refused with OFPGMFC_OUT_OF_GROUPS.
 pub(crate) const GROUPS_MAX: u32 = 4096;
-/// How many buckets a group may have; more are refused with OFPGMFC_OUT_OF_BUCKETS.
+/// How many buckets a group may have. More are refused with OFPGMFC_OUT_OF_BUCKETS.
 const BUCKETS_MAX: usize = 256;
-/// OFPG_MAX: the highest number of a group.
+/// OFPG_MAX: the highest group number.
 const GROUP_MAX: u32 = 0xffff_ff00;
 
 const GROUP_ADD: u16 = 0;
@@ -26,7 +26,7 @@ const GROUP_DELETE: u16 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct BucketEntry {
     pub(crate) bucket: Bucket,
-    /// The bucket's actions in the order in which an action set is carried out.
+    /// The bucket's actions, in the order of an action set.
     pub(crate) actions: Arc<[Action]>,
     packet_count: u64,
     byte_count: u64,
@@ -48,12 +48,12 @@ pub(crate) struct Groups {
     entries: BTreeMap<u32, GroupEntry>,
 }
 
-/// What a group mod did beyond changing the group.
+/// What a group mod did.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Nothing.
+    /// It added or changed a group.
     Changed,
-    /// These groups are gone, and the rules that refer to them go too.
+    /// It deleted these groups. The caller deletes the rules that refer to them.
     Gone(Vec<u32>),
 }
 
@@ -62,7 +62,7 @@ impl Groups {
         self.entries.contains_key(&id)
     }
 
-    /// Carries a group mod out, whose actions have been checked.
+    /// Carries out a group mod whose actions have been checked.
     pub(crate) fn modify(&mut self, wanted: &GroupMod, now: Duration) -> Result<Outcome, Refusal> {
         match wanted.command {
             GROUP_ADD if self.contains(wanted.group_id) => return Err(Refusal::GroupExists),
@@ -102,13 +102,13 @@ impl Groups {
         if self.leads_to(&wanted.buckets, wanted.group_id) { Err(Refusal::GroupLoop) } else { Ok(()) }
     }
 
-    /// Whether what a bucket watches can be there: a number of a port, a group that is.
+    /// Whether the port or group that a bucket watches is valid: a port number, or an existing group.
     fn can_watch(&self, bucket: &Bucket) -> bool {
         let port = bucket.watch_port == PortNo::ANY || (1..=PortNo::MAX.0).contains(&bucket.watch_port.0);
         port && (bucket.watch_group == GROUP_ANY || self.contains(bucket.watch_group))
     }
 
-    /// Whether a packet in these buckets can come to group `to`.
+    /// Whether a packet in these buckets can reach group `to`.
     fn leads_to(&self, buckets: &[Bucket], to: u32) -> bool {
         let mut seen = BTreeSet::new();
         let mut ahead: Vec<u32> = referred(buckets).collect();
@@ -140,12 +140,12 @@ impl Groups {
         if chained {
             return Err(Refusal::GroupChained);
         }
-        // Deleting what is not there is no error (1.3.5, 6.5).
+        // Deleting a group that does not exist is not an error (1.3.5, 6.5).
         Ok(Outcome::Gone(self.entries.remove(&id).map(|_| id).into_iter().collect()))
     }
 
-    /// The actions of the buckets that this packet goes through, counted. `hash` chooses in a select group; `port_is_live`
-    /// says so of a port.
+    /// Counts the packet, and returns the actions of the buckets that it goes through. `hash` chooses in a select
+    /// group; `port_is_live` says whether a port is live.
     pub(crate) fn choose(
         &mut self,
         id: u32,
@@ -184,8 +184,8 @@ impl Groups {
         group.buckets.iter().position(|entry| self.is_live(&entry.bucket, port_is_live, seen))
     }
 
-    /// A bucket is live if what it watches is. The first group that is found live ends the search, so a group seen before
-    /// is not live, or is watched in a circle, which gives nobody life.
+    /// A bucket is live if what it watches is. One live group ends the search. So a group that was seen before is not
+    /// live, or it is part of a circle of watched groups, which makes no group live.
     fn is_live(
         &self,
         bucket: &Bucket,
@@ -261,7 +261,7 @@ impl Groups {
     }
 }
 
-/// Only the buckets of a select group have a weight (1.3.5, 7.3.4.2). Whatever else is wrong, Open vSwitch looks at this first.
+/// Only buckets of a select group have a weight (1.3.5, 7.3.4.2). Open vSwitch checks this before anything else.
 pub(crate) fn check_weights(wanted: &GroupMod) -> Result<(), Refusal> {
     let is_weighed = wanted.buckets.iter().any(|bucket| bucket.weight != 0);
     match wanted.group_type {
@@ -279,7 +279,7 @@ impl BucketEntry {
     }
 }
 
-/// The groups that buckets hand packets to.
+/// The groups to which buckets send packets.
 fn referred(buckets: &[Bucket]) -> impl Iterator<Item = u32> {
     buckets.iter().flat_map(|bucket| &bucket.actions).filter_map(|action| match action {
         Action::Group(id) => Some(*id),

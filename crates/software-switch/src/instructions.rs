@@ -1,24 +1,24 @@
 //! The instructions of one rule, in the order in which they are carried out.
 //!
-//! In: instructions that have been checked. Out: the same, and what a look-up behind them has to know.
-//! Never carries one out.
+//! In: checked instructions. Out: the same, and how they change what a later look-up sees. It never carries one out.
 
 use flow::{Action, Field, Instruction};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What instructions do to the fields that later tables see.
+/// How instructions change the fields that later tables see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FieldChange {
-    /// Nothing.
+    /// Not at all.
     Unchanged,
-    /// They are others then, but follow from what they were.
+    /// The fields change, and the new values follow from the old ones.
     Derived,
-    /// They are read from bytes that were no fields before: what a popped tag covered, what another type makes of a header.
+    /// New fields are read from bytes that were no fields before: behind a popped tag, or in a header that now has
+    /// another type.
     Revealed,
 }
 
-/// The instructions of a rule. Rules that were made of one flow mod share them.
+/// The instructions of a rule. All rules of one flow mod share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Instructions {
     in_order: Arc<[Instruction]>,
@@ -26,13 +26,13 @@ pub(crate) struct Instructions {
 }
 
 impl Instructions {
-    /// Instructions that already stand in their order.
+    /// Takes instructions that are already in order.
     pub(crate) fn new(in_order: Vec<Instruction>) -> Self {
         let field_change = in_order.iter().map(of_instruction).max().unwrap_or(FieldChange::Unchanged);
         Instructions { in_order: in_order.into(), field_change }
     }
 
-    /// What they do to the fields that later tables see.
+    /// How they change the fields that later tables see.
     pub(crate) fn field_change(&self) -> FieldChange {
         self.field_change
     }
@@ -52,7 +52,7 @@ fn of_instruction(instruction: &Instruction) -> FieldChange {
             actions.iter().map(of_action).max().unwrap_or(FieldChange::Unchanged)
         }
         Instruction::WriteMetadata { .. } => FieldChange::Derived,
-        // It may change the DSCP, as the time and no field decides.
+        // A meter may change the DSCP. That depends on the time and not on a field.
         Instruction::Meter(_) => FieldChange::Revealed,
         _ => FieldChange::Unchanged,
     }
@@ -65,7 +65,7 @@ fn of_action(action: &Action) -> FieldChange {
         SetField {
             field: Field::EthType | Field::IpProto | Field::Icmpv6Type | Field::Icmpv6Code, ..
         } => FieldChange::Revealed,
-        // No field holds a time-to-live, and what goes out of the pipeline is a copy.
+        // No field holds a time-to-live. A packet that leaves the pipeline is a copy.
         Output { .. } | Enqueue { .. } | Group(_) | SetQueue(_) => FieldChange::Unchanged,
         CopyTtlOut | CopyTtlIn | SetMplsTtl(_) | DecMplsTtl | SetNwTtl(_) | DecNwTtl => {
             FieldChange::Unchanged

@@ -6,12 +6,14 @@
 //!   the time, a link's state  ─┘              └─> frames, each with the port that it leaves by
 //! ```
 //!
-//! It speaks OpenFlow 1.0 and 1.3, as it agrees with each of its controllers: flow tables, groups, meters, packet buffers,
-//! time-outs, roles, statistics. Without a controller it goes on by its rules or as a learning switch, as it is made
-//! ([`FailMode`]). It models no queues: a packet for a queue leaves by the queue's port. It has no local port, and NORMAL is a
-//! bridge that learns addresses and knows no spanning tree.
+//! It speaks OpenFlow 1.0 and 1.3, and agrees on a version with each of its controllers. It has flow tables, groups,
+//! meters, packet buffers, time-outs, roles and statistics. Without a controller it keeps using its rules, or acts as
+//! a learning switch: its owner chooses ([`FailMode`]).
 //!
-//! It never does I/O and never asks for the time: `now` is the time since whatever beginning its owner has chosen.
+//! It models no queues: a packet for a queue leaves by the queue's port. It has no local port. NORMAL is a bridge
+//! that learns addresses and has no spanning-tree protocol.
+//!
+//! It never does I/O and never reads a clock. `now` is the time since a start that the owner chooses.
 
 mod action_set;
 mod buffer;
@@ -62,16 +64,16 @@ use table::FlowTable;
 use table_features::Pipeline;
 use tables::FlowTables;
 
-/// What a switch is made with.
+/// How a switch is made.
 #[derive(Clone, Debug)]
 pub struct SwitchOptions {
-    /// The versions that it offers.
+    /// The OpenFlow versions that it offers.
     pub versions: Versions,
-    /// How many packets it keeps for the controller; 0: none, every packet-in holds the whole packet.
+    /// How many packets it buffers for the controller. With 0, every packet-in holds the whole packet.
     pub n_buffers: u32,
-    /// How many flow tables it has in 1.3 (1 to 254); 1.0 sees the first alone.
+    /// How many flow tables it has in 1.3 (1 to 254). A 1.0 controller sees only the first.
     pub n_tables: u8,
-    /// How many flow entries a table holds; one more is refused as "table full".
+    /// How many flow entries a table holds. The switch refuses more with a "table full" error.
     pub max_entries: u32,
     /// What it does while no controller is connected.
     pub fail_mode: FailMode,
@@ -90,42 +92,42 @@ impl Default for SwitchOptions {
     }
 }
 
-/// What is to be done after something happened to a switch. Collected by the caller, who may use it many times over.
+/// What the caller must do after an event of a switch. The caller owns it and may reuse it.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// For controllers, in order.
+    /// Messages for controllers, in order.
     pub messages: Vec<(ControllerId, Message)>,
-    /// Out of ports, in order.
+    /// Frames that leave by ports, in order.
     pub frames: Vec<(PortNo, Vec<u8>)>,
-    /// Controllers whose connection is to be closed once the messages are sent, and why.
+    /// Controllers whose connection the caller closes after it has sent the messages, with the reason.
     pub close: Vec<(ControllerId, Parting)>,
 }
 
-/// What a switch has counted of its packets and messages since it was made.
+/// What a switch has counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchCounters {
-    /// Frames that came in.
+    /// Frames that it received.
     pub frames_in: u64,
-    /// Packet-ins that it sent; one for each controller that heard of a packet.
+    /// Packet-ins that it sent. A packet counts once for each controller that received it.
     pub packet_ins: u64,
-    /// Packets that were for the controller while there was none that hears them.
+    /// Packets for the controller that no controller received.
     pub packet_ins_unheard: u64,
-    /// Flow mods that came.
+    /// Flow mods that it received.
     pub flow_mods: u64,
-    /// Packet-outs that came.
+    /// Packet-outs that it received.
     pub packet_outs: u64,
-    /// Errors that it sent.
+    /// Error messages that it sent.
     pub errors: u64,
 }
 
-/// How a switch is, for somebody who looks at all of them.
+/// The state of a switch, for an overview of all switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchView {
-    /// Its name.
+    /// The switch's name.
     pub name: String,
     /// Whether it has agreed on a version with a controller.
     pub connected: bool,
-    /// Its flow entries, in all tables.
+    /// The number of flow entries in all tables.
     pub flow_entries: usize,
     /// Its ports, and whether each is live.
     pub ports: Vec<(PortNo, bool)>,
@@ -139,25 +141,26 @@ pub struct Switch {
     options: SwitchOptions,
     ports: BTreeMap<PortNo, SwitchPort>,
     tables: FlowTables,
-    /// Which of the tables packets pass, and how large they are.
+    /// Which tables are in the pipeline, and their sizes.
     pipeline: Pipeline,
     groups: Groups,
     meters: Meters,
     buffers: PacketBuffers,
-    /// By [`ControllerId`].
+    /// Indexed by [`ControllerId`].
     sessions: Vec<Session>,
-    /// The versions that controllers have spoken, a bit each: what one has added another may not be able to say.
+    /// The versions that controllers have spoken, one bit each. A rule of one version may not be expressible in
+    /// another.
     versions_spoken: u32,
-    /// Where addresses are, while the switch stands alone.
+    /// The addresses that it has learned while it stands alone.
     addresses: AddressTable,
-    /// What becomes of fragments (OFPC_FRAG_).
+    /// How it handles fragments (OFPC_FRAG_).
     fragments: u16,
-    /// The latest election that a controller spoke of (1.3.5, 6.3.5), whatever connection that was.
+    /// The latest generation id that any controller has sent (1.3.5, 6.3.5).
     generation_id: Option<u64>,
     counters: SwitchCounters,
-    /// How many more copies the packet in hand may become.
+    /// How many more copies may be made of the current packet.
     copies_left: u32,
-    /// The action set of the last packet, for its memory alone.
+    /// An empty action set, kept only to reuse its memory.
     spare_set: ActionSet,
 }
 
@@ -191,17 +194,17 @@ impl Switch {
         self.datapath_id
     }
 
-    /// Its name, which its ports' names begin with.
+    /// Its name. The names of its ports begin with it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The version agreed on with a controller, if it is connected.
+    /// The version agreed on with a controller, or `None` if that controller is not connected.
     pub fn version(&self, controller: ControllerId) -> Option<Version> {
         self.sessions.get(controller.0)?.version()
     }
 
-    /// Whether a controller has asked what the switch is, which every controller does first.
+    /// Whether a controller has sent a features request, which every controller does first.
     pub fn is_known(&self, controller: ControllerId) -> bool {
         self.sessions.get(controller.0).is_some_and(|session| session.features_asked)
     }
@@ -211,17 +214,18 @@ impl Switch {
         self.sessions.iter().any(|session| session.version().is_some())
     }
 
-    /// What it has counted.
+    /// What it has counted since it was made.
     pub fn counters(&self) -> SwitchCounters {
         self.counters
     }
 
-    /// How many flow entries it has, in all tables.
+    /// The number of flow entries in all tables.
     pub fn flow_count(&self) -> usize {
         self.tables.iter().map(|table| table.len()).sum()
     }
 
-    /// Adds a port with a link and tells the controller. Its Ethernet address is made from the datapath id and the number.
+    /// Adds a port with a link and sends a port status. The port's Ethernet address is made from the datapath id and
+    /// the port number.
     pub fn add_port(&mut self, number: PortNo, now: Duration, effects: &mut Effects) {
         let address = MacAddr::from_u64(
             0x0200_0000_0000 | (self.datapath_id.0 & 0xff_ffff) << 16 | u64::from(number.0 & 0xffff),
@@ -229,7 +233,7 @@ impl Switch {
         self.add_named_port(number, address, format!("{}-eth{number}", self.name), now, effects);
     }
 
-    /// The same with an address and a name that the port has already.
+    /// Adds a port that already has an address and a name.
     pub fn add_named_port(
         &mut self,
         number: PortNo,
@@ -242,27 +246,27 @@ impl Switch {
         self.tell_port_status(PORT_ADDED, number, effects);
     }
 
-    /// Takes a port's link up or down and tells the controller, if that changed anything.
+    /// Sets the state of a port's link. If it changed, sends a port status.
     pub fn set_link(&mut self, number: PortNo, up: bool, effects: &mut Effects) {
         if self.ports.get_mut(&number).is_some_and(|port| port.set_link(up)) {
             self.tell_port_status(PORT_MODIFIED, number, effects);
         }
     }
 
-    /// Takes a port off the spanning tree, so that nothing is flooded out of it, or puts it on; tells the controllers if that changed
-    /// anything.
+    /// Removes a port from the spanning tree, so that nothing is flooded out of it, or adds it again. If the port's
+    /// state changed, sends a port status.
     pub fn set_blocked(&mut self, number: PortNo, blocked: bool, effects: &mut Effects) {
         if self.ports.get_mut(&number).is_some_and(|port| port.set_blocked(blocked)) {
             self.tell_port_status(PORT_MODIFIED, number, effects);
         }
     }
 
-    /// Whether a port is off the spanning tree.
+    /// Whether a port is not on the spanning tree.
     pub fn is_blocked(&self, number: PortNo) -> bool {
         self.ports.get(&number).is_some_and(SwitchPort::is_blocked)
     }
 
-    /// How it is, for somebody who looks at all switches.
+    /// Its state, for an overview of all switches.
     pub fn view(&self) -> SwitchView {
         SwitchView {
             name: self.name.clone(),
@@ -280,7 +284,7 @@ impl Switch {
         });
     }
 
-    /// Tells each controller what concerns it of something that happened, in its own version.
+    /// Sends each controller a message about an event, in the controller's own version, if the controller wants it.
     fn tell(&self, effects: &mut Effects, what: impl Fn(&Session, Version) -> Option<Body>) {
         for (index, session) in self.sessions.iter().enumerate() {
             if let Some(version) = session.version()
@@ -291,7 +295,7 @@ impl Switch {
         }
     }
 
-    /// The connection to a controller is there: says hello.
+    /// A connection to a controller is open: sends a hello.
     pub fn on_connected(&mut self, controller: ControllerId, effects: &mut Effects) {
         if self.sessions.len() <= controller.0 {
             self.sessions.resize(controller.0 + 1, Session::closed());
@@ -302,8 +306,9 @@ impl Switch {
         effects.messages.push((controller, Message { version: versions.highest(), xid: 0, body }));
     }
 
-    /// The connection to a controller is gone. Groups and kept packets stay. Once the last is gone a fail-secure switch
-    /// keeps its rules and drops what has none; a fail-standalone one takes them out (1.3.5, 6.3.2).
+    /// A connection to a controller has ended. Groups and buffered packets stay. After the last connection, a
+    /// fail-secure switch keeps its rules and drops packets that match none. A fail-standalone switch deletes its
+    /// rules (1.3.5, 6.3.2).
     pub fn on_disconnected(&mut self, controller: ControllerId) {
         let Some(session) = self.sessions.get_mut(controller.0) else { return };
         let was_connected = std::mem::replace(session, Session::closed()).version().is_some();
@@ -312,7 +317,7 @@ impl Switch {
         }
     }
 
-    /// A frame has come in by a port.
+    /// Processes a frame that a port received.
     pub fn on_frame(&mut self, in_port: PortNo, frame: Vec<u8>, now: Duration, effects: &mut Effects) {
         self.counters.frames_in += 1;
         let Some(port) = self.ports.get_mut(&in_port) else { return };
@@ -332,12 +337,13 @@ impl Switch {
         }
     }
 
-    /// When a rule may come to its end, if any may. A packet that uses it until then gives it longer.
+    /// The earliest time at which a rule may expire, if any can. A packet that matches the rule until then may extend
+    /// it.
     pub fn next_due(&self) -> Option<Duration> {
         self.tables.iter().filter_map(FlowTable::next_due).min()
     }
 
-    /// Time has passed: removes the rules whose time is over.
+    /// Time has passed: removes the expired rules.
     pub fn on_tick(&mut self, now: Duration, effects: &mut Effects) {
         for table_id in 0..self.tables.len() {
             if !self.tables[table_id].has_due(now) {
@@ -350,7 +356,7 @@ impl Switch {
     }
 }
 
-/// Seconds as the wire has room for them.
+/// Whole seconds, limited to what the wire format can hold.
 pub(crate) fn whole_seconds(age: Duration) -> u32 {
     u32::try_from(age.as_secs()).unwrap_or(u32::MAX)
 }

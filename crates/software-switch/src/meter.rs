@@ -1,12 +1,13 @@
-//! Meters: how fast the packets of a rule may come (1.3.5, 5.7).
+//! Meters: the limit of a rule's packet rate (1.3.5, 5.7).
 //!
 //! ```text
 //!   meter mods ──> Meters <── a packet's length, the time
 //!                    └──> pass, drop, or raise the drop precedence
 //! ```
 //!
-//! Each band is a token bucket that runs dry when packets come faster than its rate for longer than its burst. Of the bands
-//! that are dry for a packet the one with the highest rate has its way. Never sees a packet, and never asks for the time.
+//! Each band is a token bucket. It is empty when packets come faster than its rate for longer than its burst. If
+//! several bands are empty for a packet, the one with the highest rate applies. This file never sees a packet's
+//! bytes, and never reads a clock.
 
 use openflow::message::*;
 use std::collections::BTreeMap;
@@ -14,44 +15,45 @@ use std::time::Duration;
 
 use super::refusal::Refusal;
 
-/// How many meters a switch holds; one more is refused with OFPMMFC_OUT_OF_METERS.
+/// How many meters a switch holds. More are refused with OFPMMFC_OUT_OF_METERS.
 pub(crate) const METERS_MAX: u32 = 4096;
-/// How many bands a meter may have; more are refused with OFPMMFC_OUT_OF_BANDS.
+/// How many bands a meter may have. More are refused with OFPMMFC_OUT_OF_BANDS.
 const BANDS_MAX: u8 = 8;
-/// OFPM_MAX: the highest number of a meter that rules can name.
+/// OFPM_MAX: the highest meter number that rules can name.
 const METER_MAX: u32 = 0xffff_0000;
-/// OFPM_CONTROLLER: the meter of packets for the controllers.
+/// OFPM_CONTROLLER: the meter of packet-ins.
 pub(crate) const CONTROLLER_METER: u32 = 0xffff_fffe;
-/// The drop precedences that a class of assured forwarding has beyond its lowest (RFC 2597).
+/// How many drop precedences a class of assured forwarding has above its lowest (RFC 2597).
 const PRECEDENCE_STEPS_MAX: u8 = 2;
 
 const METER_ADD: u16 = 0;
 const METER_MODIFY: u16 = 1;
 const METER_DELETE: u16 = 2;
 
-/// OFPMF_KBPS: rates are kbit/s, which they are too if nothing is said.
+/// OFPMF_KBPS: rates are in kbit/s. This is also the default.
 const KBPS: u16 = 1;
-/// OFPMF_PKTPS: rates are packets a second.
+/// OFPMF_PKTPS: rates are in packets a second.
 const PKTPS: u16 = 1 << 1;
-/// OFPMF_BURST: the bands say how much they let through at once.
+/// OFPMF_BURST: the bands have a burst size.
 const BURST: u16 = 1 << 2;
 /// OFPMF_STATS: the bands count.
 const STATS: u16 = 1 << 3;
-/// The units of a bucket in one kbit or one packet. A rate is then the units of a nanosecond.
+/// How many units of a bucket one kbit or one packet takes. A rate per second is then the number of units per
+/// nanosecond.
 const UNITS: u64 = 1_000_000_000;
 
-/// What becomes of a packet.
+/// The result for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It goes on.
+    /// The packet goes on.
     Pass,
-    /// It ends here.
+    /// The packet is dropped.
     Drop,
-    /// It goes on with a drop precedence higher by so much.
+    /// The packet goes on, with its drop precedence raised by this many steps.
     Remark(u8),
 }
 
-/// A band, how much it lets through at this moment, and what it has counted.
+/// A band, its current tokens, and its counters.
 #[derive(Clone, Debug)]
 struct Band {
     band: MeterBand,
@@ -82,7 +84,7 @@ impl Meters {
         self.entries.contains_key(&id)
     }
 
-    /// Carries a meter mod out. Gives the meters that are gone, whose rules go too.
+    /// Carries out a meter mod. Returns the deleted meters, whose rules the caller deletes too.
     pub(crate) fn modify(&mut self, wanted: &MeterMod, now: Duration) -> Result<Vec<u32>, Refusal> {
         let id = wanted.meter_id;
         match wanted.command {
@@ -96,7 +98,8 @@ impl Meters {
         check(wanted)?;
         let mut meter = Meter::new(wanted, now);
         if let Some(before) = self.entries.get(&id) {
-            // Other rates are no other meter: it goes on counting (1.3.5, 6.6 speaks of counters at its creation alone).
+            // A meter with new rates is still the same meter: its counters go on (1.3.5, 6.6 sets counters only when
+            // a meter is added).
             meter.added_at = before.added_at;
             (meter.packet_count, meter.byte_count) = (before.packet_count, before.byte_count);
         }
@@ -111,11 +114,11 @@ impl Meters {
         if !is_valid(id) {
             return Err(Refusal::MeterInvalid);
         }
-        // Deleting what is not there is no error (1.3.5, 6.6).
+        // Deleting a meter that does not exist is not an error (1.3.5, 6.6).
         Ok(self.entries.remove(&id).map(|_| id).into_iter().collect())
     }
 
-    /// A packet of so many bytes has come to a meter. Where there is none it passes.
+    /// Meters a packet of this many bytes. If the meter does not exist, the packet passes.
     pub(crate) fn meter(&mut self, id: u32, bytes: usize, now: Duration) -> Verdict {
         self.entries.get_mut(&id).map_or(Verdict::Pass, |meter| meter.measure(bytes, now))
     }
@@ -211,24 +214,24 @@ impl Band {
     }
 }
 
-/// What a band lets through at once. Where no burst is said it is what the rate gives in a second.
+/// The size of a band's bucket. Without a burst size, it is what the rate gives in one second.
 fn capacity(band: &MeterBand, flags: u16) -> u64 {
     let size = if flags & BURST != 0 { band.burst_size } else { band.rate };
     u64::from(size) * UNITS
 }
 
-/// What a packet takes out of the buckets.
+/// How many units a packet takes from the buckets.
 fn price(flags: u16, bytes: usize) -> u64 {
     const BITS_IN_KBIT: u64 = 1000;
     if flags & PKTPS != 0 { UNITS } else { bytes as u64 * 8 * (UNITS / BITS_IN_KBIT) }
 }
 
-/// Whether a meter can have this number. The slow path's meter is for switches that have one.
+/// Whether a meter can have this number. OFPM_SLOWPATH is not one: this switch has no slow path.
 fn is_valid(id: u32) -> bool {
     id == CONTROLLER_METER || (1..=METER_MAX).contains(&id)
 }
 
-/// Whether a meter can be as it is wanted.
+/// Whether a meter mod is valid.
 fn check(wanted: &MeterMod) -> Result<(), Refusal> {
     let known = KBPS | PKTPS | BURST | STATS;
     if !is_valid(wanted.meter_id) {
@@ -254,7 +257,7 @@ fn check_band(band: &MeterBand, flags: u16) -> Result<(), Refusal> {
     if band.rate == 0 {
         return Err(Refusal::MeterRate);
     }
-    // A bucket without room would let nothing through ever.
+    // A bucket of size zero would never let a packet pass.
     if flags & BURST != 0 && band.burst_size == 0 { Err(Refusal::MeterBurst) } else { Ok(()) }
 }
 
@@ -271,8 +274,8 @@ pub(crate) fn features() -> MeterFeatures {
     }
 }
 
-/// A DSCP with a drop precedence higher by so much, up to the highest of its class. Only the classes of assured forwarding
-/// have one (RFC 2597); any other DSCP stays as it is.
+/// A DSCP whose drop precedence is raised by `steps`, up to the highest of its class. Only classes of assured
+/// forwarding have one (RFC 2597). Any other DSCP stays as it is.
 pub(crate) fn remark(dscp: u8, steps: u8) -> u8 {
     let (class, precedence, low) = (dscp >> 3, dscp >> 1 & 3, dscp & 1);
     if !(1..=4).contains(&class) || precedence == 0 || low != 0 {
@@ -299,7 +302,7 @@ mod tests {
         meters
     }
 
-    /// How many of `count` packets that come together pass.
+    /// How many of `count` packets at one moment pass.
     fn passed(meters: &mut Meters, count: usize, bytes: usize, now: Duration) -> usize {
         (0..count).filter(|_| meters.meter(1, bytes, now) == Verdict::Pass).count()
     }
@@ -352,7 +355,8 @@ mod tests {
 
     #[test]
     fn only_assured_forwarding_has_a_precedence_to_raise() {
-        // AF11 to AF12 and AF13, AF43 has no more; expedited forwarding, best effort and class selectors stay.
+        // AF11 becomes AF12 and AF13; AF43 has no higher one. Expedited forwarding, best effort and class selectors
+        // do not change.
         for (dscp, steps, expected) in [
             (10, 1, 12),
             (10, 2, 14),

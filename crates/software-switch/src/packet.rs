@@ -7,24 +7,24 @@ use super::flow_key::FlowKey;
 use super::meter;
 use crate::frame::actions;
 
-/// A frame and what the pipeline knows of it beside its bytes (1.3.5, 5.1).
+/// A frame, and the pipeline's data about it (1.3.5, 5.1).
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     /// The frame.
     pub(crate) frame: Vec<u8>,
-    /// The port by which it came in, or is taken to have come in.
+    /// The port that received it, or that a packet-out names as its ingress port.
     pub(crate) in_port: PortNo,
-    /// What tables write for later tables.
+    /// The metadata that a table writes for later tables.
     pub(crate) metadata: u64,
 }
 
 impl Packet {
-    /// A packet that has just come in.
+    /// A packet that has just been received.
     pub(crate) fn new(frame: Vec<u8>, in_port: PortNo) -> Self {
         Packet { frame, in_port, metadata: 0 }
     }
 
-    /// Its fields as they are now.
+    /// Its current fields.
     pub(crate) fn fields(&self) -> FrameFields {
         let mut fields = FrameFields::read(&self.frame);
         fields.set(Field::InPort, self.in_port);
@@ -32,22 +32,22 @@ impl Packet {
         fields
     }
 
-    /// The same as a key to the flow tables.
+    /// Its current fields as a key to the flow tables.
     pub(crate) fn key(&self) -> FlowKey {
         FlowKey::of(&self.fields())
     }
 
-    /// Raises the drop precedence of its DSCP, as a meter's band wants it.
+    /// Raises the drop precedence of its DSCP, as a meter band requires.
     pub(crate) fn raise_drop_precedence(&mut self, steps: u8) {
         let dscp = self.fields().get(Field::IpDscp).and_then(|dscp| u8::try_from(dscp).ok());
         if let Some(dscp) = dscp {
             let set = Action::SetField { field: Field::IpDscp, value: meter::remark(dscp, steps).into() };
-            // Only a time-to-live can make an action fail.
+            // Only an action on a time-to-live can fail.
             let _ = actions::apply(&set, &mut self.frame);
         }
     }
 
-    /// The packet; what stays behind has no frame.
+    /// Takes the packet out, and leaves an empty frame behind.
     pub(crate) fn take(&mut self) -> Packet {
         Packet { frame: std::mem::take(&mut self.frame), ..*self }
     }

@@ -1,6 +1,6 @@
-//! Packets for the controllers.
+//! Packet-ins: packets that the switch sends to its controllers.
 //!
-//! In: a packet and why it is theirs. Out: a packet-in for each controller that hears of it, in its own version.
+//! In: a packet and the reason. Out: a packet-in for each controller that wants it, in the controller's version.
 
 use flow::{Field, Match};
 use openflow::message::{NO_BUFFER, PacketIn};
@@ -19,23 +19,23 @@ const REASON_NO_MATCH: u8 = 0;
 const REASON_ACTION: u8 = 1;
 /// OFPR_INVALID_TTL.
 const REASON_INVALID_TTL: u8 = 2;
-/// What 1.0 has no room to say.
+/// The cookie in 1.0, whose packet-in has none.
 const NO_COOKIE: u64 = u64::MAX;
-/// OFPCML_NO_BUFFER: all of the packet, and no copy is kept.
+/// OFPCML_NO_BUFFER: send the whole packet, and do not buffer it.
 const WHOLE_PACKET: u16 = 0xffff;
 
-/// Why a packet is for the controllers.
+/// Why a packet is sent to the controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// No rule speaks of it.
+    /// No rule matches it.
     NoRule,
-    /// An action sends it there, with so much of it.
+    /// An action sends it, with at most `max_len` bytes of it.
     Action { max_len: u16 },
-    /// Its time-to-live is over.
+    /// Its time-to-live has ended.
     InvalidTtl,
 }
 
-/// What one controller is to hear of a packet.
+/// What one controller receives of a packet.
 struct Share {
     version: Version,
     reason: u8,
@@ -43,15 +43,15 @@ struct Share {
 }
 
 impl Session {
-    /// What this controller hears of a packet, if anything.
+    /// What this controller receives of a packet, if it wants the packet.
     fn share(&self, cause: Cause, origin: Origin) -> Option<Share> {
         let version = self.version()?;
         let v10 = version == Version::V1_0;
         let (reason, max_len) = match cause {
-            // 1.0 asks the controller (1.0, 3.4); 1.3 drops it (1.3.5, 5.4).
+            // 1.0 sends it to the controller (1.0, 3.4); 1.3 drops it (1.3.5, 5.4).
             Cause::NoRule if v10 => (REASON_NO_MATCH, self.miss_send_len),
             Cause::NoRule => return None,
-            // 1.3 tells a packet that no rule spoke of by the table-miss entry (1.3.5, 7.4.1).
+            // In 1.3, a packet that only the table-miss entry matches has its own reason (1.3.5, 7.4.1).
             Cause::Action { max_len } if origin.is_table_miss && !v10 => (REASON_NO_MATCH, max_len),
             Cause::Action { max_len } => (REASON_ACTION, max_len),
             Cause::InvalidTtl => (REASON_INVALID_TTL, self.miss_send_len),
@@ -61,8 +61,9 @@ impl Session {
 }
 
 impl Switch {
-    /// Sends a packet to the controllers: as much of it as each asks for if the switch can keep the rest, all of it
-    /// otherwise. All of them hear of the same kept packet, and the first who says what becomes of it has it.
+    /// Sends a packet to the controllers. If the switch can buffer it, each gets as many bytes as it asked for;
+    /// otherwise each gets the whole packet. All controllers get the same buffer id, and the first one that uses it
+    /// gets the packet.
     pub(super) fn packet_in(
         &mut self,
         packet: &Packet,
@@ -111,7 +112,7 @@ fn describe(packet: &Packet, share: &Share, origin: Origin, buffer_id: Option<u3
     }
 }
 
-/// What a packet-in tells of a packet beside its bytes (1.3.5, 7.4.1).
+/// What a packet-in says about a packet beside its bytes (1.3.5, 7.4.1).
 fn context(packet: &Packet, version: Version) -> Match {
     let mut context = Match::any().with(Field::InPort, packet.in_port);
     if version != Version::V1_0 && packet.metadata != 0 {

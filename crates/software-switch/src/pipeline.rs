@@ -1,6 +1,6 @@
-//! A packet through the tables and out of the ports.
+//! Takes a packet through the tables and out of the ports.
 //!
-//! In: a packet. Out: frames, packet-ins, counters. Never changes a rule or a group beyond what it counts.
+//! In: a packet. Out: frames, packet-ins, counters. It changes only the counters of rules and groups.
 
 use flow::{Action, Field, Instruction, PortNo};
 use std::ops::ControlFlow;
@@ -16,20 +16,20 @@ use super::path_cache::{Path, Step};
 use super::{Effects, Switch};
 use crate::frame::actions;
 
-/// How many copies of one packet groups may make. Groups that copy into groups that copy could fill the memory otherwise;
-/// what would be more is not sent.
+/// How many copies groups may make of one packet. Without a bound, groups that copy into other groups could fill the
+/// memory. Copies above the bound are not sent.
 pub(crate) const COPIES_MAX: u32 = 4096;
 
-/// What belongs to no rule: Open vSwitch's "unknown cookie".
+/// The cookie of packet-ins that no rule caused, as in Open vSwitch.
 const NO_COOKIE: u64 = u64::MAX;
 
-/// Where the actions in hand stand, which a packet-in tells.
+/// Where the current actions come from, for a packet-in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub(crate) table_id: u8,
     pub(crate) cookie: u64,
     pub(crate) is_table_miss: bool,
-    /// Whether they came in a packet-out, which alone may send to TABLE.
+    /// Whether they came in a packet-out. Only a packet-out may send to TABLE.
     pub(crate) from_packet_out: bool,
 }
 
@@ -37,20 +37,20 @@ impl Origin {
     /// The actions of a packet-out.
     pub(crate) const PACKET_OUT: Origin =
         Origin { table_id: 0, cookie: NO_COOKIE, is_table_miss: false, from_packet_out: true };
-    /// A packet of which no rule speaks.
+    /// A packet that no rule matches.
     pub(crate) const NO_RULE: Origin = Origin { from_packet_out: false, ..Origin::PACKET_OUT };
 }
 
-/// What a rule that hit says.
+/// The parts of a matching rule.
 struct Hit {
     instructions: Instructions,
     origin: Origin,
 }
 
 impl Switch {
-    /// Takes a packet through the tables from the first on (1.3.5, 5.1).
+    /// Takes a packet through the tables, from the first one on (1.3.5, 5.1).
     pub(super) fn forward(&mut self, packet: Packet, now: Duration, effects: &mut Effects) {
-        // The set's memory is used for packet after packet. A packet that TABLE sends here finds none and gets its own.
+        // The set's memory is reused for each packet. A packet that TABLE sends here finds none and gets its own.
         let mut set = std::mem::take(&mut self.spare_set);
         set.clear();
         let key = packet.key();
@@ -62,7 +62,7 @@ impl Switch {
         self.spare_set = set;
     }
 
-    /// Takes a packet the way that its like took before.
+    /// Takes a packet along a cached path.
     fn follow_path(
         &mut self,
         path: &Path,
@@ -85,7 +85,7 @@ impl Switch {
         }
     }
 
-    /// Takes a packet from table to table, and keeps the path for its like.
+    /// Takes a packet from table to table, and caches the path.
     fn find_path(
         &mut self,
         key: FlowKey,
@@ -108,13 +108,13 @@ impl Switch {
             origin = hit.origin;
             match self.follow(&hit, &mut packet, set, now, effects) {
                 ControlFlow::Continue(goto) => next = goto,
-                // Its like may get further: a time-to-live ends at one packet and not at the next.
+                // The next packet of the flow may get further: a time-to-live can end here only for this packet.
                 ControlFlow::Break(()) => return,
             }
             let change = hit.instructions.field_change();
             if next.is_some() && change != FieldChange::Unchanged {
                 seen = packet.key();
-                // What comes to light here is not in the key that the path would be found by.
+                // Revealed fields are not in the key by which the path would be found.
                 is_whole &= change != FieldChange::Revealed;
             }
         }
@@ -127,7 +127,7 @@ impl Switch {
         }
     }
 
-    /// Counts a packet that hit a rule.
+    /// Counts a packet that matched a rule.
     fn hit(&mut self, step: Step, packet: &Packet, now: Duration) -> Option<Hit> {
         let entry = self.tables.hit(step, packet.frame.len(), now)?;
         let (table_id, cookie, is_table_miss) = (step.table_id, entry.cookie, entry.is_table_miss());
@@ -135,13 +135,14 @@ impl Switch {
         Some(Hit { instructions: entry.instructions.clone(), origin })
     }
 
-    /// No rule speaks of the packet: 1.0 asks the controller (1.0, 3.4), 1.3 drops it (1.3.5, 5.4).
+    /// No rule matches the packet: 1.0 sends it to the controller (1.0, 3.4), 1.3 drops it (1.3.5, 5.4).
     fn miss(&mut self, table_id: u8, packet: &Packet, now: Duration, effects: &mut Effects) {
         self.tables.miss(table_id);
         self.packet_in(packet, Cause::NoRule, Origin::NO_RULE, now, effects);
     }
 
-    /// Carries out a rule's instructions, which are in their order. Gives the table to go on in, if there is one.
+    /// Carries out a rule's instructions, which are in order. Returns the table of a goto instruction, if there is
+    /// one.
     fn follow(
         &mut self,
         hit: &Hit,
@@ -154,7 +155,7 @@ impl Switch {
         for (index, instruction) in hit.instructions.iter().enumerate() {
             match instruction {
                 Instruction::ApplyActions(list) if index + 1 == hit.instructions.len() && set.is_empty() => {
-                    // Nothing comes after it, so the packet is not needed any more.
+                    // Nothing follows, so the packet is not needed any more.
                     self.carry_out_last(list, packet.take(), hit.origin, now, effects);
                 }
                 Instruction::ApplyActions(list) => self.carry_out(list, packet, hit.origin, now, effects)?,
@@ -165,14 +166,14 @@ impl Switch {
                 }
                 Instruction::GotoTable(table_id) => next = Some(*table_id),
                 Instruction::Meter(id) => self.measure(*id, packet, now)?,
-                // Refused when the rule was added.
+                // Such a rule was refused when it was added.
                 Instruction::Experimenter { .. } => {}
             }
         }
         ControlFlow::Continue(next)
     }
 
-    /// Takes a packet through a meter. Breaks off if it ends there.
+    /// Takes a packet through a meter. Breaks if the meter drops it.
     fn measure(&mut self, meter: u32, packet: &mut Packet, now: Duration) -> ControlFlow<()> {
         match self.meters.meter(meter, packet.frame.len(), now) {
             Verdict::Pass => ControlFlow::Continue(()),
@@ -184,7 +185,7 @@ impl Switch {
         }
     }
 
-    /// Carries out actions in order. Breaks off if the packet is not to go on.
+    /// Carries out actions in order. Breaks if the packet is dropped.
     pub(super) fn carry_out(
         &mut self,
         list: &[Action],
@@ -211,7 +212,7 @@ impl Switch {
         ControlFlow::Continue(())
     }
 
-    /// Carries out the actions that are a packet's last: an output at their end takes the frame and copies nothing.
+    /// Carries out a packet's last actions. An output at their end takes the frame instead of a copy.
     pub(super) fn carry_out_last(
         &mut self,
         list: &[Action],
@@ -233,7 +234,7 @@ impl Switch {
         }
     }
 
-    /// Each chosen bucket gets a copy of its own (1.3.5, 5.6.1).
+    /// Sends a packet to a group. Each chosen bucket gets its own copy (1.3.5, 5.6.1).
     fn hand_to_group(
         &mut self,
         id: u32,
@@ -268,7 +269,7 @@ impl Switch {
             PortNo::NORMAL => self.switch_by_address(packet.in_port, packet.frame.clone(), now, effects),
             PortNo::CONTROLLER => self.packet_in(packet, Cause::Action { max_len }, origin, now, effects),
             PortNo::TABLE if origin.from_packet_out => self.forward(packet.clone(), now, effects),
-            // A packet goes back by the port of its arrival only where a rule says IN_PORT.
+            // A packet leaves by its ingress port only if a rule says IN_PORT.
             port if port != packet.in_port => self.send(port, packet, effects),
             _ => {}
         }
@@ -280,7 +281,7 @@ impl Switch {
         }
     }
 
-    /// Counts a packet that is to leave by a port, and says whether it does.
+    /// Counts a packet that should leave by a port. Returns whether the port sends it.
     fn sends(&mut self, number: PortNo, packet: &Packet) -> bool {
         self.ports.get_mut(&number).is_some_and(|port| port.send(packet.frame.len()))
     }
@@ -299,7 +300,7 @@ impl Switch {
     }
 }
 
-/// A number that all packets of one conversation share, for select groups (FNV-1a over addresses and ports).
+/// A number that all packets of one connection share, for select groups (FNV-1a over addresses and ports).
 fn flow_hash(packet: &Packet) -> u64 {
     use Field::*;
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;

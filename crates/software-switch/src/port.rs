@@ -1,6 +1,6 @@
-//! A switch's ports: whether they carry packets, and what they have counted.
+//! A switch's ports: whether they carry packets, and their counters.
 //!
-//! Never sends anything: it says whether a port would.
+//! It never sends anything. It only says whether a port would.
 
 use flow::{MacAddr, PortNo};
 use openflow::Version;
@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use super::refusal::Refusal;
 
-/// 1.0's OFPPC_NO_STP and OFPPC_NO_RECV_STP, kept and without effect: there is no spanning tree here.
+/// 1.0's OFPPC_NO_STP and OFPPC_NO_RECV_STP. They are stored without effect, because there is no spanning-tree
+/// protocol here.
 const NO_STP: u32 = 1 << 1;
 const NO_RECV_STP: u32 = 1 << 3;
-/// OFPPC_NO_RECV: drop all that comes in.
+/// OFPPC_NO_RECV: drop all received packets.
 const NO_RECV: u32 = 1 << 2;
 /// 1.0's OFPPC_NO_FLOOD.
 const NO_FLOOD: u32 = 1 << 4;
-/// OFPPC_NO_FWD: send nothing.
+/// OFPPC_NO_FWD: send no packets.
 const NO_FWD: u32 = 1 << 5;
 /// OFPPC_NO_PACKET_IN.
 const NO_PACKET_IN: u32 = 1 << 6;
@@ -53,7 +54,7 @@ pub(crate) struct SwitchPort {
 }
 
 impl SwitchPort {
-    /// A port with a link.
+    /// A port with a link that is up.
     pub(crate) fn new(number: PortNo, hw_addr: MacAddr, name: String, now: Duration) -> Self {
         SwitchPort {
             number,
@@ -73,7 +74,7 @@ impl SwitchPort {
         }
     }
 
-    /// Whether it is neither taken down nor without a link.
+    /// Whether the port is not administratively down and has a link.
     pub(crate) fn is_live(&self) -> bool {
         !self.link_down && self.config & PORT_CONFIG_DOWN == 0
     }
@@ -82,7 +83,7 @@ impl SwitchPort {
         self.is_live() && self.config & NO_RECV == 0
     }
 
-    /// Whether neither a controller of 1.0 nor the spanning tree has taken it out of floods.
+    /// Whether the port takes part in floods: neither a 1.0 controller nor the spanning tree has excluded it.
     pub(crate) fn floods(&self) -> bool {
         !self.blocked && self.config & NO_FLOOD == 0
     }
@@ -91,7 +92,7 @@ impl SwitchPort {
         self.blocked
     }
 
-    /// Takes it off the spanning tree or puts it on, and says whether that changed anything.
+    /// Sets whether the port is off the spanning tree. Returns whether that changed anything.
     pub(crate) fn set_blocked(&mut self, blocked: bool) -> bool {
         std::mem::replace(&mut self.blocked, blocked) != blocked
     }
@@ -100,7 +101,7 @@ impl SwitchPort {
         self.config & NO_PACKET_IN == 0
     }
 
-    /// Counts a frame that is to leave by this port, and says whether it does.
+    /// Counts a frame that should leave by this port. Returns whether the port sends it.
     pub(crate) fn send(&mut self, bytes: usize) -> bool {
         let sends = self.is_live() && self.config & NO_FWD == 0;
         if sends {
@@ -112,12 +113,12 @@ impl SwitchPort {
         sends
     }
 
-    /// Takes the link up or down, and says whether that changed anything.
+    /// Sets the state of the link. Returns whether that changed anything.
     pub(crate) fn set_link(&mut self, up: bool) -> bool {
         std::mem::replace(&mut self.link_down, !up) == up
     }
 
-    /// Changes the configuration, and says whether that changed anything.
+    /// Changes the configuration. Returns whether that changed anything.
     pub(crate) fn modify(&mut self, wanted: &PortMod, version: Version) -> Result<bool, Refusal> {
         if wanted.hw_addr != self.hw_addr {
             return Err(Refusal::PortModHwAddr);
@@ -133,7 +134,7 @@ impl SwitchPort {
         Ok(self.config != before)
     }
 
-    /// As the messages of a version describe it.
+    /// Its description in the format of a version.
     pub(crate) fn describe(&self, version: Version) -> Port {
         let live = if version != Version::V1_0 && self.is_live() { STATE_LIVE } else { 0 };
         let rate = if version == Version::V1_0 { 0 } else { RATE_10GB_KBPS };
@@ -154,7 +155,7 @@ impl SwitchPort {
         }
     }
 
-    /// What it has counted.
+    /// Its counters in the format of a version.
     pub(crate) fn statistics(&self, version: Version, now: Duration) -> PortStats {
         let age = if version == Version::V1_0 { Duration::ZERO } else { now.saturating_sub(self.since) };
         PortStats {
@@ -177,14 +178,14 @@ impl SwitchPort {
     }
 }
 
-/// The bits of `ofp_port_config` that a version has.
+/// The bits of `ofp_port_config` that a version defines.
 fn config_bits(version: Version) -> u32 {
     let spanning_tree = NO_STP | NO_RECV_STP;
     let only_v10 = if version == Version::V1_0 { NO_FLOOD | spanning_tree } else { 0 };
     PORT_CONFIG_DOWN | NO_RECV | NO_FWD | NO_PACKET_IN | only_v10
 }
 
-/// How a version says that a port is off the spanning tree.
+/// The bits by which a version reports that a port is off the spanning tree.
 fn blocked_bits(version: Version) -> u32 {
     if version == Version::V1_0 { STATE_STP_BLOCK } else { STATE_BLOCKED }
 }

@@ -1,6 +1,6 @@
-//! What a switch refuses, in the numbers of each version.
+//! The reasons for an error, and their numbers in each version.
 //!
-//! Never decides what is refused; it only knows what each refusal is called on the wire.
+//! It never decides what is refused. It only knows the error codes.
 
 use flow::ErrorCode;
 use openflow::Version;
@@ -36,7 +36,7 @@ pub(crate) enum Refusal {
     Overlap,
     FlowModCommand,
     FlowModFlags,
-    /// 1.0: an emergency rule that would end by time.
+    /// 1.0: an emergency rule with a time-out.
     EmergencyTimeout,
     GroupExists,
     GroupInvalid,
@@ -76,7 +76,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// Error type and code in a version's own numbers. What 1.0 has no word for gets its nearest.
+    /// Error type and code in the numbers of a version. If 1.0 has no such error, it gets the nearest one.
     pub(crate) const fn codes(self, version: Version) -> (u16, u16) {
         if matches!(self, Refusal::EmergencyTimeout) {
             return (3, 3);

@@ -1,6 +1,7 @@
-//! Changes to the rules: flow mods, group mods, and what they leave behind.
+//! Changes of rules: flow mods, group mods, meter mods, and their consequences.
 //!
-//! In: a message that changes rules. Out: the changed tables, flow removeds, the packet that waited for the rule.
+//! In: a message that changes rules. Out: changed tables, flow removeds, and the buffered packet that waited for the
+//! rule.
 
 use flow::{Instruction, PortNo};
 use openflow::message::*;
@@ -18,7 +19,7 @@ use super::validate::Place;
 use super::{Effects, Switch};
 
 impl Switch {
-    /// Carries a flow mod out (1.3.5, 6.4; 1.0, 4.6).
+    /// Carries out a flow mod (1.3.5, 6.4; 1.0, 4.6).
     pub(super) fn flow_mod(
         &mut self,
         wanted: &FlowMod,
@@ -74,7 +75,7 @@ impl Switch {
         let index = self.one_table(wanted.table_id)?;
         self.check_match(&wanted.matching)?;
         let instructions = self.check_instructions(wanted.table_id, wanted, version)?;
-        // A modify takes no notice of where the old rules send (1.3.5, 6.4).
+        // A modify ignores the output port (1.3.5, 6.4).
         let anywhere = Selection { out_port: PortNo::ANY, out_group: GROUP_ANY, ..selection(wanted) };
         let v10 = version == Version::V1_0;
         let resets = !v10 && wanted.flags & FLOW_MOD_RESET_COUNTS != 0;
@@ -87,7 +88,7 @@ impl Switch {
                 (entry.packet_count, entry.byte_count) = (0, 0);
             }
         });
-        // What there is nothing to modify of is added in 1.0 (1.0, 4.6) and left alone in 1.3.
+        // If a modify finds no rule, 1.0 adds it (1.0, 4.6) and 1.3 does nothing.
         if changed == 0 && v10 {
             return self.add(wanted, version, now, effects);
         }
@@ -108,8 +109,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Lets the packet go that waited for this rule: in 1.3 through the tables (1.3.5, 7.3.4.1), in 1.0 by the rule's own
-    /// actions (1.0, 5.3.3).
+    /// Releases the packet that waited for this rule. 1.3 sends it through the tables (1.3.5, 7.3.4.1); 1.0 applies
+    /// the rule's own actions (1.0, 5.3.3).
     fn release(
         &mut self,
         wanted: &FlowMod,
@@ -136,7 +137,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Tells the controllers that a rule went, if whoever added it asked for that.
+    /// Sends a flow removed to the controllers, if the flow mod that added the rule asked for it.
     pub(super) fn tell_removed(
         &mut self,
         table_id: usize,
@@ -157,14 +158,14 @@ impl Switch {
         });
     }
 
-    /// Whether a version can say this. Only where controllers of both versions have been at work it is asked: what a
-    /// controller has added it can be told in its own version.
+    /// Whether a rule can be expressed in a version. Checked only if controllers of both versions have been
+    /// connected: a controller's own rule can always be expressed in its version.
     pub(super) fn can_be_said(&self, version: Version, body: impl FnOnce() -> Body) -> bool {
         let mixed = self.versions_spoken.count_ones() > 1;
         !mixed || Message { version, xid: 0, body: body() }.encode(&mut Vec::new()).is_ok()
     }
 
-    /// Carries a meter mod out; the rules of a meter that is gone go too (1.3.5, 6.6).
+    /// Carries out a meter mod. Also deletes the rules of a deleted meter (1.3.5, 6.6).
     pub(super) fn meter_mod(
         &mut self,
         wanted: &MeterMod,
@@ -181,7 +182,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Carries a group mod out; the rules of a group that is gone go too (1.3.5, 6.5).
+    /// Carries out a group mod. Also deletes the rules of a deleted group (1.3.5, 6.5).
     pub(super) fn group_mod(
         &mut self,
         wanted: &GroupMod,
@@ -217,7 +218,7 @@ fn describe_removed(
         matching: entry.matching.clone(),
         cookie: entry.cookie,
         priority: entry.priority,
-        // 1.0 does not know that a group can go.
+        // 1.0 has no reason for a deleted group.
         reason: if v10 && reason == Reason::GroupDelete { Reason::Delete as u8 } else { reason as u8 },
         table_id: if v10 { 0 } else { table_id as u8 },
         duration_s: super::whole_seconds(age),
@@ -229,8 +230,9 @@ fn describe_removed(
     }
 }
 
-/// Whether all flags can be kept. 1.0's OFPFF_EMERG cannot: there is no emergency table here, so that, as Open vSwitch says too, all are
-/// full. One with a time-out could be in none (1.0, 5.4.4).
+/// Whether the switch supports all flags. It does not support 1.0's OFPFF_EMERG: there is no emergency table, so, as
+/// in Open vSwitch, the error is "all tables full". An emergency rule with a time-out has an error of its own (1.0,
+/// 5.4.4).
 fn check_flags(wanted: &FlowMod, version: Version) -> Result<(), Refusal> {
     /// From OFPFF_SEND_FLOW_REM to OFPFF_NO_BYT_COUNTS.
     const ALL_FLAGS: u16 = 0b1_1111;
@@ -245,7 +247,7 @@ fn check_flags(wanted: &FlowMod, version: Version) -> Result<(), Refusal> {
     }
 }
 
-/// The rules that a modify or delete means.
+/// The rules to which a modify or delete applies.
 fn selection(wanted: &FlowMod) -> Selection<'_> {
     let strict = matches!(wanted.command, FLOW_MODIFY_STRICT | FLOW_DELETE_STRICT);
     Selection {

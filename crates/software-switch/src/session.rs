@@ -1,24 +1,24 @@
-//! What a switch knows of its connection to a controller: the version agreed on, the role, what it wants to hear.
+//! The state of a switch's connection to one controller: version, role, and which messages the controller wants.
 //!
-//! Each controller has a session of its own (1.3.5, 6.3.4): what one sets or asks changes nothing for another, but for the
-//! roles, where a new master makes the old one a slave. Never holds bytes or a socket.
+//! Each controller has its own session (1.3.5, 6.3.4). A controller's settings do not affect the others. The
+//! exception is the role: a new master makes the old one a slave. It never holds bytes or a socket.
 
 use openflow::message::*;
 use openflow::{Body, Message, Version};
 use std::fmt;
 
-/// Which of a switch's controllers: its place in the list that the switch has been given.
+/// The number of a controller: its index in the switch's list of controllers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ControllerId(pub usize);
 
 /// Why a switch ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parting {
-    /// The controller began with something else than a hello.
+    /// The controller's first message was not a hello.
     NoHello,
     /// The controller's hello has no version that the switch speaks.
     NoVersion,
-    /// The switch has lost its power.
+    /// The switch was switched off.
     SwitchedOff,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Parting {
     }
 }
 
-/// Who asked, and in which version and under which transaction id it is answered.
+/// Which controller sent a request, and the version and transaction id of the answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {
     pub(crate) controller: ControllerId,
@@ -41,20 +41,20 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// An answer, with whom it is for.
+    /// An answer, with the controller that it is for.
     pub(crate) fn answer(self, body: Body) -> (ControllerId, Message) {
         (self.controller, Message { version: self.version, xid: self.xid, body })
     }
 }
 
-/// How far the connection has come.
+/// The state of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// There is none.
+    /// No connection.
     Closed,
-    /// Our hello is sent, theirs has not come.
+    /// The switch has sent its hello and waits for the controller's.
     AwaitsHello,
-    /// Both agree on a version.
+    /// Both have agreed on a version.
     Open(Version),
 }
 
@@ -62,21 +62,21 @@ pub(crate) enum State {
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) state: State,
-    /// Whether the controller has asked what the switch is.
+    /// Whether the controller has sent a features request.
     pub(crate) features_asked: bool,
     pub(crate) role: u32,
     pub(crate) asynchronous: AsyncConfig,
-    /// How much of a kept packet this controller wants to see.
+    /// How many bytes of a buffered packet this controller wants.
     pub(crate) miss_send_len: u16,
-    /// The parts that have come of table features to be set, and the transaction they belong to.
+    /// The parts of a table-features request that have arrived, and their transaction id.
     pub(crate) parts: Option<(u32, Vec<TableFeatures>)>,
 }
 
 /// OFP_DEFAULT_MISS_SEND_LEN.
 const MISS_SEND_BYTES: u16 = 128;
 
-/// What a controller hears unless it says otherwise (1.3.5, 7.3.10): a slave only port statuses; nobody invalid times to live,
-/// which a switch reports on request alone.
+/// Which messages a controller gets by default (1.3.5, 7.3.10). A slave gets only port statuses. No controller gets
+/// packets with an invalid time-to-live, which a switch reports only on request.
 const HEARD_BY_DEFAULT: AsyncConfig = AsyncConfig {
     packet_in_mask: [0b011, 0],
     port_status_mask: [0b111, 0b111],
@@ -96,7 +96,7 @@ impl Session {
         }
     }
 
-    /// The version agreed on, if the connection has come so far.
+    /// The version agreed on, or `None` before that.
     pub(crate) fn version(&self) -> Option<Version> {
         match self.state {
             State::Open(version) => Some(version),
@@ -122,19 +122,19 @@ impl Session {
     }
 }
 
-/// The versions that a switch may speak, as a set that is never empty.
+/// The set of versions that a switch may speak. It is never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Versions {
     /// Only OpenFlow 1.0.
     Only10,
     /// Only OpenFlow 1.3.
     Only13,
-    /// Both; the highest that the controller speaks too is taken.
+    /// Both. The highest version that the controller also speaks is used.
     Both,
 }
 
 impl Versions {
-    /// The highest, which our hello carries.
+    /// The highest version, which the header of the switch's hello carries.
     pub(crate) const fn highest(self) -> Version {
         match self {
             Versions::Only10 => Version::V1_0,
@@ -150,7 +150,7 @@ impl Versions {
         }
     }
 
-    /// Our hello. 1.0 knows no elements in it.
+    /// The switch's hello. A 1.0 hello has no elements.
     pub(crate) fn hello(self) -> Hello {
         match self {
             Versions::Only10 => Hello::default(),
@@ -158,8 +158,8 @@ impl Versions {
         }
     }
 
-    /// The version that both speak (1.3.5, 6.3.1): the highest in both bitmaps; where a side has none, the lower of the two
-    /// headers' versions, if we speak it.
+    /// The version that both sides speak (1.3.5, 6.3.1): the highest in both bitmaps. If a side has no bitmap, it is
+    /// the lower of the two headers' versions, if the switch speaks that one.
     pub(crate) fn agree(self, header: Version, theirs: &Hello) -> Option<Version> {
         let bitmap = theirs.elements.iter().find_map(|element| match element {
             HelloElement::VersionBitmap(words) => words.first().copied(),

@@ -1,6 +1,6 @@
-//! What a switch does while no controller is connected (1.3.5, 6.3.2), and for rules that say NORMAL.
+//! What a switch does without a controller (1.3.5, 6.3.2), and for the output NORMAL.
 //!
-//! In: a frame. Out: the ports that it leaves by. Never asks a flow table.
+//! In: a frame. Out: the ports by which it leaves. It never reads a flow table.
 
 use flow::{MacAddr, PortNo};
 use std::collections::HashMap;
@@ -11,34 +11,35 @@ use super::{Effects, Switch};
 /// What a switch does while no controller is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailMode {
-    /// It goes on by the rules that it has, which go on timing out, and drops what has none.
+    /// It keeps its rules, which still time out, and drops packets that match none.
     #[default]
     Secure,
-    /// It takes its rules out and is a learning switch until a controller is there. A loop among such switches is a storm.
+    /// It deletes its rules and acts as a learning switch until a controller is connected. A loop among such switches
+    /// causes a broadcast storm.
     Standalone,
 }
 
-/// How many addresses a switch remembers, as many as Open vSwitch; frames to one more are flooded.
+/// How many addresses a switch remembers, as in Open vSwitch. Frames to further addresses are flooded.
 const ADDRESSES_MAX: usize = 8192;
-/// How long an address is remembered that is not heard from (IEEE 802.1Q, 8.8.3 has this default).
+/// After this time without a frame from it, an address is forgotten (the default of IEEE 802.1Q, 8.8.3).
 const AGEING: Duration = Duration::from_secs(300);
 /// Frames to 01:80:c2:00:00:00 to :0f are for the bridge itself and go no further (IEEE 802.1Q, 8.6.3).
 const FOR_BRIDGES: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
 
-/// Where addresses were last heard from, for each VLAN.
+/// The port and time of the last frame from each address, for each VLAN.
 #[derive(Debug, Default)]
 pub(crate) struct AddressTable {
     heard: HashMap<(u16, MacAddr), (PortNo, Duration)>,
 }
 
 impl AddressTable {
-    /// Forgets all.
+    /// Forgets all addresses.
     pub(crate) fn clear(&mut self) {
         self.heard = HashMap::new();
     }
 
-    /// Takes note of a sender. At the bound those who have not been heard for long are forgotten; if there are none, this
-    /// one is not remembered.
+    /// Learns the sender's port. At the bound it first forgets addresses that are too old. If there are none, it does
+    /// not remember this one.
     fn learn(&mut self, vlan: u16, from: MacAddr, port: PortNo, now: Duration) {
         if from.is_multicast() {
             return;
@@ -59,12 +60,12 @@ impl AddressTable {
 }
 
 impl Switch {
-    /// Whether it is a learning switch now.
+    /// Whether it acts as a learning switch now.
     pub fn stands_alone(&self) -> bool {
         self.options.fail_mode == FailMode::Standalone && !self.is_connected()
     }
 
-    /// Sends a frame to where its destination was heard from, or by all other ports.
+    /// Sends a frame to the port of its destination, or by all other ports if that is unknown.
     pub(super) fn switch_by_address(
         &mut self,
         in_port: PortNo,
@@ -76,7 +77,7 @@ impl Switch {
         if to.0[..5] == FOR_BRIDGES && to.0[5] < 0x10 {
             return;
         }
-        // The packet of a packet-out need not have come by a port.
+        // The packet of a packet-out may have no ingress port.
         if self.ports.contains_key(&in_port) {
             self.addresses.learn(vlan, from, in_port, now);
         }
@@ -90,7 +91,7 @@ impl Switch {
     }
 }
 
-/// Destination, source, and the VLAN of the outer tag; 0 if there is none.
+/// Destination, source, and the VLAN id of the outer tag; 0 if there is no tag.
 fn addresses(frame: &[u8]) -> Option<(MacAddr, MacAddr, u16)> {
     let (to, rest) = frame.split_first_chunk::<6>()?;
     let (from, rest) = rest.split_first_chunk::<6>()?;

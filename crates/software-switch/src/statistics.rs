@@ -1,6 +1,6 @@
 //! Answers to multipart requests (1.0: statistics).
 //!
-//! In: a request. Out: one reply, or as many as its answer needs. Never counts anything.
+//! In: a request. Out: one reply, or as many as the answer needs. It never counts anything.
 
 use flow::{Action, Field, Instruction, MatchEntry, PortNo};
 use openflow::message::*;
@@ -12,7 +12,7 @@ use super::session::Asker;
 use super::table::{FlowEntry, Selection};
 use super::{Effects, Switch, group, meter};
 
-/// How much is put into one reply. A message's length has 16 bits, and its headers need some of that.
+/// The most bytes in one reply. A message's length has 16 bits, and its headers need some of them.
 const REPLY_BYTES: usize = 60_000;
 
 impl Switch {
@@ -29,7 +29,7 @@ impl Switch {
             let Some(whole) = self.put_together(asker, wanted, more)? else { return Ok(()) };
             self.set_table_features(&whole, now, effects)?;
         } else if request.flags & MULTIPART_MORE != 0 {
-            // Nothing else that is asked needs more than one part.
+            // No other request needs more than one part.
             return Err(Refusal::MultipartOverflow);
         }
         let version = asker.version;
@@ -73,7 +73,7 @@ impl Switch {
         Ok(())
     }
 
-    /// The answers that fit into one reply whatever the switch holds.
+    /// The answers that fit into one reply, for any state of the switch.
     fn short_answer(&self, request: &RequestBody, version: Version) -> Result<ReplyBody, Refusal> {
         Ok(match request {
             RequestBody::Desc => ReplyBody::Desc(self.describe()),
@@ -87,7 +87,7 @@ impl Switch {
         })
     }
 
-    /// No port has queues, so only all of them can be asked for.
+    /// No port has queues, so only a request for all of them is valid.
     fn queue_statistics(&self, port: PortNo, queue_id: u32) -> Result<ReplyBody, Refusal> {
         /// OFPQ_ALL.
         const ALL_QUEUES: u32 = 0xffff_ffff;
@@ -108,7 +108,7 @@ impl Switch {
         }
     }
 
-    /// The tables that a request speaks of, and the entries that it means in them.
+    /// The tables that a request names, and its entries in them.
     fn selected<'a>(
         &'a self,
         wanted: &'a FlowStatsRequest,
@@ -193,7 +193,7 @@ impl Switch {
         version: Version,
         now: Duration,
     ) -> Result<Vec<PortStats>, Refusal> {
-        // 1.0 has no error for it; there, nothing is told of a port that is not.
+        // 1.0 has no error for an unknown port: the reply then is empty.
         if version != Version::V1_0 && wanted != PortNo::ANY && !self.ports.contains_key(&wanted) {
             return Err(Refusal::BadPort);
         }
@@ -238,8 +238,8 @@ fn group_features() -> GroupFeatures {
     }
 }
 
-/// Cuts a list into replies, none of which is too long for its length field. `length` is at least what an item takes on the
-/// wire. An empty list makes one empty reply.
+/// Splits a list into replies whose length fits into the length field. `length` must be at least an item's length on
+/// the wire. An empty list gives one empty reply.
 pub(super) fn in_parts<T>(
     items: Vec<T>,
     length: impl Fn(&T) -> usize,
@@ -260,7 +260,7 @@ pub(super) fn in_parts<T>(
     parts
 }
 
-/// At least as many bytes as a flow entry takes in a reply of either version.
+/// An upper bound for the bytes of a flow entry in a reply of either version.
 fn flow_length(flow: &FlowStats) -> usize {
     let matches: usize = flow.matching.entries().iter().map(entry_length).sum();
     let instructions: usize = flow
@@ -273,7 +273,7 @@ fn flow_length(flow: &FlowStats) -> usize {
             _ => 24,
         })
         .sum();
-    // 1.0 has a match of a fixed 40 bytes; OXM is padded to eight.
+    // A 1.0 match has a fixed length of 40 bytes. OXM is padded to eight.
     48 + 48 + matches + instructions
 }
 

@@ -1,10 +1,10 @@
-//! One flow table: its entries, when they end, and what they count.
+//! One flow table: its entries, their time-outs and their counters.
 //!
-//! In: a packet's key, or changes to the entries. Out: the entry that speaks of the packet, and the entries that went.
-//! Never carries an entry out, and never says that it went: that is the switch's.
+//! In: a packet's key, or changes to the entries. Out: the entry that matches the packet, and the removed entries. It
+//! never carries an entry out, and never reports a removal: the switch does that.
 //!
-//! Finding, adding and deleting one entry, and a tick of the clock, cost the same however many there are. A modify, delete or
-//! request that is not strict looks at every entry.
+//! Finding, adding and deleting one entry, and a clock tick, take the same time for any number of entries. A
+//! non-strict modify, delete or request visits every entry.
 
 use flow::relation::{covers, overlaps};
 use flow::{Action, Instruction, Match, PortNo};
@@ -34,7 +34,7 @@ pub(crate) struct FlowEntry {
     pub(crate) byte_count: u64,
 }
 
-/// Why an entry went (OFPRR_).
+/// Why an entry was removed (OFPRR_).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     IdleTimeout = 0,
@@ -44,7 +44,7 @@ pub(crate) enum Reason {
 }
 
 impl FlowEntry {
-    /// The entry that a flow mod asks for.
+    /// The entry that a flow mod adds.
     pub(crate) fn new(wanted: &FlowMod, instructions: Instructions, now: Duration) -> Self {
         FlowEntry {
             priority: wanted.priority,
@@ -61,17 +61,17 @@ impl FlowEntry {
         }
     }
 
-    /// Whether it is 1.3's table-miss entry: it speaks of every packet, and only if no other does (1.3.5, 5.4).
+    /// Whether it is 1.3's table-miss entry: it has priority 0 and matches every packet (1.3.5, 5.4).
     pub(crate) fn is_table_miss(&self) -> bool {
         self.priority == 0 && self.matching.is_any()
     }
 
-    /// Whether the controller wants to know when it goes.
+    /// Whether the controller wants a flow removed for it.
     pub(crate) fn tells_when_removed(&self) -> bool {
         self.flags & FLOW_MOD_SEND_FLOW_REMOVED != 0
     }
 
-    /// Every action that it names, in the instructions that carry actions.
+    /// All actions in its instructions.
     pub(crate) fn actions(&self) -> impl Iterator<Item = &Action> {
         self.instructions.iter().flat_map(|instruction| match instruction {
             Instruction::WriteActions(actions) | Instruction::ApplyActions(actions) => actions.as_slice(),
@@ -87,17 +87,17 @@ impl FlowEntry {
             })
     }
 
-    /// Whether it hands packets to a group.
+    /// Whether it sends packets to a group.
     pub(crate) fn refers_to_group(&self, group: u32) -> bool {
         self.actions().any(|action| *action == Action::Group(group))
     }
 
-    /// Whether its packets are measured by a meter.
+    /// Whether it sends packets through a meter.
     pub(crate) fn refers_to_meter(&self, meter: u32) -> bool {
         self.instructions.contains(&Instruction::Meter(meter))
     }
 
-    /// When it is to go if no packet comes, if it is.
+    /// When it expires without a further packet, and why. `None` if it has no time-out.
     fn deadline(&self) -> Option<(Duration, Reason)> {
         let after = |start: Duration, seconds: u16, reason| {
             (seconds > 0).then(|| (start + Duration::from_secs(seconds.into()), reason))
@@ -111,11 +111,11 @@ impl FlowEntry {
     }
 }
 
-/// Which entries a modify, delete or statistics request means.
+/// Which entries a modify, delete or statistics request selects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selection<'a> {
     pub(crate) matching: &'a Match,
-    /// `Some`: only the very entry of this priority and match.
+    /// `Some`: only the entry of exactly this priority and match.
     pub(crate) strict_priority: Option<u16>,
     pub(crate) cookie: u64,
     pub(crate) cookie_mask: u64,
@@ -124,7 +124,7 @@ pub(crate) struct Selection<'a> {
 }
 
 impl Selection<'_> {
-    /// Whether it means an entry of whose match it speaks.
+    /// Whether it selects an entry whose match is within the request's.
     fn allows(&self, entry: &FlowEntry) -> bool {
         (entry.cookie ^ self.cookie) & self.cookie_mask == 0
             && entry.sends_to(self.out_port)
@@ -136,9 +136,9 @@ impl Selection<'_> {
 #[derive(Clone, Debug)]
 struct Filed {
     entry: FlowEntry,
-    /// Counts up from entry to entry of a table.
+    /// Increases from entry to entry of a table.
     number: u64,
-    /// When it is to be looked at, as [`FlowTable::due`] has it.
+    /// When its time-outs are checked next, as in [`FlowTable::due`].
     due: Option<Duration>,
 }
 
@@ -149,7 +149,7 @@ pub(crate) struct FlowTable {
     /// Slots without an entry.
     free: Vec<u32>,
     classifier: Classifier,
-    /// No entry ends by time before it is due here. What has been used since then is due again later.
+    /// No entry expires before its time here. If it was used in the meantime, it gets a later time.
     due: BTreeSet<(Duration, u32)>,
     added: u64,
     pub(crate) lookup_count: u64,
@@ -162,12 +162,12 @@ impl FlowTable {
         self.slots.len() - self.free.len()
     }
 
-    /// The entries, in no order.
+    /// The entries, in no particular order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &FlowEntry> {
         self.slots.iter().flatten().map(|filed| &filed.entry)
     }
 
-    /// How matches are found.
+    /// The classifier of the entries' matches.
     pub(crate) fn classifier(&self) -> &Classifier {
         &self.classifier
     }
@@ -176,12 +176,12 @@ impl FlowTable {
         Some(&self.slots.get(slot as usize)?.as_ref()?.entry)
     }
 
-    /// The slot of the entry that speaks of a packet. Nothing is counted yet.
+    /// The slot of the entry that matches a packet. Counts nothing.
     pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
         self.classifier.find(key)
     }
 
-    /// Counts a packet that the entry in this slot speaks of, and gives the entry.
+    /// Counts a packet for the entry in this slot, and returns the entry.
     pub(crate) fn hit(&mut self, slot: u32, bytes: usize, now: Duration) -> Option<&FlowEntry> {
         let entry = &mut self.slots.get_mut(slot as usize)?.as_mut()?.entry;
         self.lookup_count += 1;
@@ -192,7 +192,7 @@ impl FlowTable {
         Some(entry)
     }
 
-    /// Whether an entry of this priority speaks of a packet that this match speaks of too.
+    /// Whether an entry of this priority overlaps with this match.
     pub(crate) fn has_overlap(&self, priority: u16, matching: &Match) -> bool {
         let Some(key) = FlowKey::of_match(matching) else { return false };
         let mut near = self.classifier.near(&key, priority).filter_map(|slot| self.entry(slot));
@@ -204,14 +204,14 @@ impl FlowTable {
         self.exactly(priority, matching).is_some()
     }
 
-    /// Two matches are one and the same if they name the same bits of the same fields, in whatever order and however a mask
-    /// is written (1.3.5, 6.4).
+    /// Two matches are the same if they name the same bits of the same fields. The order of fields and the form of a
+    /// mask do not matter (1.3.5, 6.4).
     fn exactly(&self, priority: u16, matching: &Match) -> Option<u32> {
         self.classifier.exactly(&FlowKey::of_match(matching)?, priority)
     }
 
-    /// Adds an entry, or puts it where the same one was. 1.3 lets it go on counting from there unless it says otherwise
-    /// (1.3.5, 6.4). A match that no packet can have is not kept.
+    /// Adds an entry, or replaces the one with the same identity. In 1.3 the counters of the old one go on, unless
+    /// the flow mod resets them (1.3.5, 6.4). An entry that no packet can match is not stored.
     pub(crate) fn add(&mut self, mut entry: FlowEntry, version: Version) {
         let Some(key) = FlowKey::of_match(&entry.matching) else { return };
         if let Some(slot) = self.classifier.exactly(&key, entry.priority)
@@ -230,7 +230,7 @@ impl FlowTable {
     fn file(&mut self, entry: FlowEntry, key: MaskedKey) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
-            // The bound of a table is a number of 32 bits.
+            // The bound of a table has 32 bits.
             (self.slots.len() - 1) as u32
         });
         self.classifier.insert(key, entry.priority, slot);
@@ -239,7 +239,7 @@ impl FlowTable {
         self.look_again(slot);
     }
 
-    /// Notes when the entry in this slot may end.
+    /// Sets when the time-outs of the entry in this slot are checked next.
     fn look_again(&mut self, slot: u32) {
         let Some(filed) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else { return };
         let due = filed.entry.deadline().map(|(deadline, _)| deadline);
@@ -264,7 +264,7 @@ impl FlowTable {
         Some(entry)
     }
 
-    /// The slots of the entries that are meant: the highest priority first, and of one priority the oldest.
+    /// The slots of the selected entries: the highest priority first, and the oldest first within a priority.
     fn slots_of(&self, selection: &Selection<'_>) -> Vec<u32> {
         if let Some(priority) = selection.strict_priority {
             let slot = self.exactly(priority, selection.matching);
@@ -284,7 +284,7 @@ impl FlowTable {
         found.into_iter().map(|(_, _, slot)| slot).collect()
     }
 
-    /// Hands the entries that are meant to `change`, and says how many there were.
+    /// Calls `change` for the selected entries, and returns their number.
     pub(crate) fn modify(&mut self, selection: &Selection<'_>, change: impl Fn(&mut FlowEntry)) -> usize {
         let meant = self.slots_of(selection);
         for slot in &meant {
@@ -295,39 +295,39 @@ impl FlowTable {
         meant.len()
     }
 
-    /// The entries that are meant, the highest priority first.
+    /// The selected entries, the highest priority first.
     pub(crate) fn select(&self, selection: &Selection<'_>) -> impl Iterator<Item = &FlowEntry> {
         self.slots_of(selection).into_iter().filter_map(|slot| self.entry(slot))
     }
 
-    /// Takes out the entries that are meant.
+    /// Removes and returns the selected entries.
     pub(crate) fn delete(&mut self, selection: &Selection<'_>) -> Vec<FlowEntry> {
         self.slots_of(selection).into_iter().filter_map(|slot| self.take(slot)).collect()
     }
 
-    /// Takes out the entries that hand packets to a group.
+    /// Removes and returns the entries that send packets to a group.
     pub(crate) fn delete_for_group(&mut self, group: u32) -> Vec<FlowEntry> {
         let meant = self.slots_where(|entry| entry.refers_to_group(group));
         meant.into_iter().filter_map(|slot| self.take(slot)).collect()
     }
 
-    /// Takes out the entries whose packets a meter measures.
+    /// Removes and returns the entries that send packets through a meter.
     pub(crate) fn delete_for_meter(&mut self, meter: u32) -> Vec<FlowEntry> {
         let meant = self.slots_where(|entry| entry.refers_to_meter(meter));
         meant.into_iter().filter_map(|slot| self.take(slot)).collect()
     }
 
-    /// When an entry may be over, if any may.
+    /// The earliest time at which an entry may expire, if any can.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Whether any entry may be over.
+    /// Whether any entry may have expired.
     pub(crate) fn has_due(&self, now: Duration) -> bool {
         self.due.first().is_some_and(|(due, _)| *due <= now)
     }
 
-    /// Takes out the entries whose time is over.
+    /// Removes and returns the expired entries, with the reason.
     pub(crate) fn expire(&mut self, now: Duration) -> Vec<(FlowEntry, Reason)> {
         let mut expired = Vec::new();
         while let Some((due, slot)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
@@ -335,7 +335,7 @@ impl FlowTable {
                 self.entry(slot).and_then(FlowEntry::deadline).filter(|(deadline, _)| *deadline <= now);
             match over {
                 Some((_, reason)) => expired.extend(self.take(slot).map(|entry| (entry, reason))),
-                // A packet has used it since.
+                // A packet has used it in the meantime.
                 None => self.look_again(slot),
             }
             self.due.remove(&(due, slot));

@@ -1,7 +1,8 @@
-//! What the tables of the switch can do, as OFPMP_TABLE_FEATURES tells and sets it (1.3.5, 7.3.5.5).
+//! The features of the switch's tables, as OFPMP_TABLE_FEATURES reports and sets them (1.3.5, 7.3.5.5).
 //!
-//! In: a request. Out: a description of each table, or a pipeline of the tables that are asked for. A table can always do all
-//! that any can, which the specification allows: what is set is which tables there are, their names and their sizes.
+//! In: a request. Out: a description of each table, or a new pipeline of the requested tables. Every table supports
+//! everything that any table supports, which the specification allows. So a request sets only which tables there are,
+//! their names and their sizes.
 
 use flow::field::CLASS_BASIC;
 use flow::{Field, Match, PortNo};
@@ -17,34 +18,34 @@ use super::{Effects, Switch};
 
 /// Goto-table, write-metadata, write-, apply- and clear-actions, meter (1.3.5, 7.2.4).
 const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
-/// Output; copying times to live; those of MPLS; VLAN and MPLS tags; queue; group; IP's time-to-live; set-field (1.3.5, 7.2.5).
+/// Output; copy TTL; MPLS TTL; VLAN and MPLS tags; queue; group; IP TTL; set-field (1.3.5, 7.2.5).
 const ACTIONS: [u16; 15] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, SET_FIELD];
 /// OFPAT_SET_FIELD.
 const SET_FIELD: u16 = 25;
 
-/// The actions as the bits of a group's features.
+/// The actions as bits of the group features.
 pub(super) fn action_bits() -> u32 {
     ACTIONS.iter().fold(0, |bits, kind| bits | 1 << kind)
 }
 
-/// A table that packets pass.
+/// A table of the pipeline.
 #[derive(Clone, Debug)]
 struct Stage {
     name: String,
     max_entries: u32,
 }
 
-/// Which of a switch's tables packets pass.
+/// The tables that packets pass.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipeline {
-    /// By the table's id; `None`: it is not in the pipeline.
+    /// Indexed by table id. `None`: the table is not in the pipeline.
     stages: Vec<Option<Stage>>,
-    /// The size that a table can have.
+    /// The largest size of a table.
     max_entries: u32,
 }
 
 impl Pipeline {
-    /// All tables, each as large as it can be.
+    /// A pipeline of all tables, each with the largest size.
     pub(crate) fn new(tables: usize, max_entries: u32) -> Self {
         let stage = |id| Some(Stage { name: format!("table{id}"), max_entries });
         Pipeline { stages: (0..tables).map(stage).collect(), max_entries }
@@ -54,27 +55,27 @@ impl Pipeline {
         self.stages.get(usize::from(table_id))?.as_ref()
     }
 
-    /// Whether packets pass a table.
+    /// Whether a table is in the pipeline.
     pub(crate) fn has(&self, table_id: u8) -> bool {
         self.stage(table_id).is_some()
     }
 
-    /// How many entries a table holds; none if packets do not pass it.
+    /// How many entries a table may hold; 0 if it is not in the pipeline.
     pub(crate) fn max_entries(&self, table_id: u8) -> u32 {
         self.stage(table_id).map_or(0, |stage| stage.max_entries)
     }
 
-    /// A table's name; empty if packets do not pass it.
+    /// A table's name; empty if it is not in the pipeline.
     pub(crate) fn name(&self, table_id: u8) -> String {
         self.stage(table_id).map_or_else(String::new, |stage| stage.name.clone())
     }
 
-    /// The ids of the tables in it.
+    /// The ids of its tables.
     fn ids(&self) -> impl Iterator<Item = u8> {
         (0..=u8::MAX).filter(|id| self.has(*id))
     }
 
-    /// The pipeline that is wanted, if the tables can be like that.
+    /// The requested pipeline, or the refusal if the tables cannot be set so.
     fn with(&self, wanted: &[TableFeatures]) -> Result<Pipeline, Refusal> {
         let mut next = Pipeline { stages: vec![None; self.stages.len()], ..*self };
         for table in wanted {
@@ -88,7 +89,7 @@ impl Pipeline {
             }
             *stage = Some(Stage { name: table.name.clone(), max_entries: table.max_entries });
         }
-        // A packet's way begins at the first table.
+        // A packet's path begins at the first table.
         if !next.has(0) {
             return Err(Refusal::TableFeaturesTable);
         }
@@ -139,7 +140,7 @@ fn is_among(id: &FeatureId, supported: &[u16]) -> bool {
     supported.contains(&id.kind)
 }
 
-/// Whether a field, named by its OXM header, can be matched or set here.
+/// Whether a field, given by its OXM header, can be matched or set here.
 fn can_be(header: u32, is_match: bool) -> bool {
     let has_mask = header & 1 << 8 != 0;
     let number = u8::try_from(header >> 9 & 0x7f).ok();
@@ -150,7 +151,7 @@ fn can_be(header: u32, is_match: bool) -> bool {
 }
 
 impl Switch {
-    /// Takes a part of table features that are to be set. Gives all of them once the last part is there.
+    /// Takes one part of a table-features request. Returns all tables after the last part.
     pub(super) fn put_together(
         &mut self,
         asker: Asker,
@@ -161,7 +162,7 @@ impl Switch {
         let before = parts.take().filter(|(xid, _)| *xid == asker.xid);
         let mut whole = before.map_or_else(Vec::new, |(_, tables)| tables);
         whole.extend_from_slice(part);
-        // More tables than there can be are not kept.
+        // A request for more tables than can exist is not stored.
         if whole.len() > usize::from(u8::MAX) {
             return Err(Refusal::MultipartOverflow);
         }
@@ -172,8 +173,8 @@ impl Switch {
         Ok(Some(whole))
     }
 
-    /// Makes the pipeline what is wanted, all of it or nothing; without tables nothing is wanted. The rules of a table that is
-    /// not in it any more go.
+    /// Sets the requested pipeline, completely or not at all. A request without tables changes nothing. The rules of
+    /// tables that are no longer in the pipeline are deleted.
     pub(super) fn set_table_features(
         &mut self,
         wanted: &[TableFeatures],
@@ -203,18 +204,19 @@ impl Switch {
         Ok(())
     }
 
-    /// One description for each table.
+    /// The description of each table.
     pub(super) fn table_features(&self) -> Vec<ReplyBody> {
         let tables = self.pipeline.ids().map(|id| self.features_of_table(id)).collect();
-        /// More than a description takes: forty fields in each of six properties, and the tables that can be gone to.
+        /// An upper bound for the bytes of a description: forty fields in each of six properties, and the next
+        /// tables.
         const DESCRIPTION_BYTES: usize = 2048;
         in_parts(tables, |_| DESCRIPTION_BYTES, ReplyBody::TableFeatures)
     }
 
     fn features_of_table(&self, id: u8) -> TableFeatures {
         let later: Vec<u8> = self.pipeline.ids().filter(|later| *later > id).collect();
-        // A table-miss entry can do all that others can, so its properties, which would be the same, are left out
-        // (1.3.5, 7.3.5.5.2).
+        // A table-miss entry supports all that others do. Its properties would be the same and are omitted (1.3.5,
+        // 7.3.5.5.2).
         let properties = vec![
             TableProperty::Instructions {
                 kind: 0,
@@ -244,7 +246,8 @@ fn feature_ids(kinds: &[u16]) -> Vec<FeatureId> {
     kinds.iter().map(|kind| FeatureId { kind: *kind, experimenter: None }).collect()
 }
 
-/// OXM headers of the fields for which `wanted` holds: class, field, whether it takes a mask, length of the payload.
+/// OXM headers of the fields for which `wanted` is true: class, field, whether it takes a mask, length of the
+/// payload.
 fn headers(wanted: impl Fn(Field) -> bool, masked: impl Fn(Field) -> bool) -> Vec<u32> {
     let header = |field: Field| {
         let has_mask = masked(field);

@@ -1,7 +1,7 @@
-//! The flow tables of a switch, and the paths that packets took through them.
+//! The flow tables of a switch, and the cache of paths through them.
 //!
-//! In: a packet's key. Out: which entry speaks of it in a table, or the whole path that is known of its like.
-//! Never carries an entry out. Whoever changes a table does it through [`FlowTables::change`], which makes known paths void.
+//! In: a packet's key. Out: the entry that matches it in a table, or the whole cached path of such packets. It never
+//! carries an entry out. Tables are changed only through [`FlowTables::change`], which invalidates all cached paths.
 
 use std::ops::Index;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::flow_key::{FlowKey, Mask};
 use super::path_cache::{Path, PathCache, Step};
 use super::table::{FlowEntry, FlowTable};
 
-/// The tables, from the first on.
+/// The tables in order.
 #[derive(Debug)]
 pub(crate) struct FlowTables {
     tables: Vec<FlowTable>,
@@ -18,7 +18,7 @@ pub(crate) struct FlowTables {
 }
 
 impl FlowTables {
-    /// Empty tables.
+    /// Makes `count` empty tables.
     pub(crate) fn new(count: usize) -> Self {
         FlowTables { tables: vec![FlowTable::default(); count], paths: PathCache::default() }
     }
@@ -33,13 +33,13 @@ impl FlowTables {
         self.tables.iter()
     }
 
-    /// A table to change.
+    /// A table to change. Invalidates all cached paths.
     pub(crate) fn change(&mut self, index: usize) -> &mut FlowTable {
         self.paths.forget();
         &mut self.tables[index]
     }
 
-    /// The path that packets with this key take, if it is known.
+    /// The path of packets with this key, if it is cached.
     pub(crate) fn known_path(&mut self, key: &FlowKey) -> Option<Path> {
         if self.paths.awaits_mask() {
             let masks = self.tables.iter().map(|table| table.classifier().looked_at());
@@ -49,23 +49,24 @@ impl FlowTables {
         self.paths.find(key)
     }
 
-    /// Keeps the path that packets with this key take. No table has changed since [`FlowTables::known_path`] was asked.
+    /// Caches the path of packets with this key. No table may have changed since the call of
+    /// [`FlowTables::known_path`].
     pub(crate) fn keep_path(&mut self, key: &FlowKey, path: Path) {
         self.paths.keep(key, path);
     }
 
-    /// The entry of a table that speaks of a packet. Nothing is counted.
+    /// The entry of a table that matches a packet. Counts nothing.
     pub(crate) fn find(&self, table_id: u8, key: &FlowKey) -> Option<Step> {
         let slot = self.tables.get(usize::from(table_id))?.find(key)?;
         Some(Step { table_id, slot })
     }
 
-    /// Counts a packet that hit an entry, and gives the entry.
+    /// Counts a packet that matched an entry, and returns the entry.
     pub(crate) fn hit(&mut self, step: Step, bytes: usize, now: Duration) -> Option<&FlowEntry> {
         self.tables.get_mut(usize::from(step.table_id))?.hit(step.slot, bytes, now)
     }
 
-    /// Counts a packet that no entry of a table speaks of.
+    /// Counts a packet that matched no entry of a table.
     pub(crate) fn miss(&mut self, table_id: u8) {
         if let Some(table) = self.tables.get_mut(usize::from(table_id)) {
             table.lookup_count += 1;

@@ -1,7 +1,7 @@
-//! Whether a switch can do what it is told: instructions, actions, matches.
+//! Checks whether the switch supports a request: its instructions, actions and matches.
 //!
-//! In: what a flow mod, group mod or packet-out asks. Out: the same in the order in which it is carried out, or the refusal.
-//! Never changes anything.
+//! In: the content of a flow mod, group mod or packet-out. Out: the same in the order in which it is carried out, or
+//! the refusal. It never changes anything.
 
 use flow::canonical::check_prerequisites;
 use flow::{Action, Field, Instruction, Match, MatchEntry, PortNo};
@@ -14,7 +14,7 @@ use super::instructions::Instructions;
 use super::refusal::Refusal;
 use crate::frame::ether_type;
 
-/// Where actions stand, which decides where they may send.
+/// Where actions are used, which decides where they may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Rule,
@@ -50,7 +50,7 @@ impl Switch {
                 }
                 Instruction::ApplyActions(actions) => self.check_actions(actions, Place::Rule)?,
                 Instruction::WriteActions(actions) => self.check_actions(actions, Place::Rule)?,
-                // As Open vSwitch says it; the specification names no error for it.
+                // As in Open vSwitch; the specification names no error for it.
                 Instruction::Meter(id) if !self.meters.contains(*id) => return Err(Refusal::MeterInvalid),
                 Instruction::Experimenter { .. } => return Err(Refusal::InstructionExperimenter),
                 Instruction::Meter(_)
@@ -65,14 +65,14 @@ impl Switch {
         if twice {
             return Err(Refusal::InstructionUnsupported);
         }
-        // 1.0 lets an action be for packets that do not have what it changes.
+        // 1.0 allows an action on packets that do not have the field that it changes.
         if version != Version::V1_0 {
             check_consistency(&wanted.matching, &ordered)?;
         }
         Ok(Instructions::new(ordered))
     }
 
-    /// Whether all of these actions can be carried out here.
+    /// Whether the switch supports all of these actions.
     pub(super) fn check_actions(&self, actions: &[Action], place: Place) -> Result<(), Refusal> {
         actions.iter().try_for_each(|action| self.check_action(action, place))
     }
@@ -85,7 +85,7 @@ impl Switch {
                 let queues_there = port.0 <= PortNo::MAX.0 || *port == PortNo::IN_PORT;
                 allowed(queues_there && can_send_to(*port, place), Refusal::ActionOutPort)
             }
-            // A bucket's chain is followed when the group is changed.
+            // A chain of buckets is checked when the group is changed.
             Action::Group(id) => allowed(self.groups.contains(*id), Refusal::ActionOutGroup),
             Action::PushVlan(kind) => allowed(ether_type::is_vlan(*kind), Refusal::ActionArgument),
             Action::PushMpls(kind) => allowed(ether_type::is_mpls(*kind), Refusal::ActionArgument),
@@ -99,7 +99,7 @@ impl Switch {
         }
     }
 
-    /// Whether packets can be told apart by all that a match names.
+    /// Whether the switch can test all fields of a match.
     pub(super) fn check_match(&self, matching: &Match) -> Result<(), Refusal> {
         let known =
             |entry: &MatchEntry| matches!(entry, MatchEntry::Field { field, .. } if can_match(*field));
@@ -110,8 +110,8 @@ impl Switch {
     }
 }
 
-/// Whether each field that is set is there in the packets that come to it: those of the match, as the actions before it have
-/// changed them (OFPBAC_MATCH_INCONSISTENT).
+/// Whether the packets that reach each set-field have its field. The match decides that, with the changes of the
+/// actions before it (OFPBAC_MATCH_INCONSISTENT).
 fn check_consistency(matching: &Match, in_order: &[Instruction]) -> Result<(), Refusal> {
     let mut known = Known::of(matching);
     for instruction in in_order {
@@ -126,12 +126,12 @@ fn check_consistency(matching: &Match, in_order: &[Instruction]) -> Result<(), R
     Ok(())
 }
 
-/// What kind of packets there are, as far as it is known.
+/// What is known about the kind of packets.
 #[derive(Clone)]
 struct Known(Match);
 
 impl Known {
-    /// The fields that others need.
+    /// The fields on which other fields depend.
     fn of(matching: &Match) -> Self {
         let needed = [Field::EthType, Field::VlanVid, Field::IpProto, Field::Icmpv6Type];
         let known = |field: &Field| Some((*field, matching.get(*field)?.0));
@@ -168,7 +168,7 @@ impl Known {
 /// OFPVID_PRESENT.
 const VLAN_PRESENT: u128 = 0x1000;
 
-/// A number that no port has yet is accepted: the port may come.
+/// Accepts a number that no port has yet, because the port may be added later.
 fn can_send_to(port: PortNo, place: Place) -> bool {
     match port {
         PortNo::TABLE => place == Place::PacketOut,
@@ -182,13 +182,14 @@ fn can_send_to(port: PortNo, place: Place) -> bool {
     }
 }
 
-/// What set-field changes here.
+/// The fields that set-field supports.
 pub(crate) fn can_set(field: Field) -> bool {
     use Field::*;
     !matches!(field, InPort | InPhyPort | Metadata | PbbIsid | TunnelId | Ipv6Exthdr)
 }
 
-/// What a match can name here. Ports have nothing below them that a packet could come in by.
+/// The fields that a match supports. There are no physical ports below the logical ones, so IN_PHY_PORT is not one of
+/// them.
 pub(super) fn can_match(field: Field) -> bool {
     field != Field::InPhyPort
 }

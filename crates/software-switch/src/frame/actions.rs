@@ -1,7 +1,7 @@
-//! What an action does to a frame's bytes: set-field with its checksums, tags pushed and popped, times to live.
+//! Applies an action to a frame's bytes: set-field with checksums, push and pop of tags, times to live.
 //!
-//! In: an action and a frame. Out: the frame, changed. An action on a header that is not there changes nothing, as
-//! OpenFlow has it. Never sends a frame: output, groups and queues are the pipeline's.
+//! In: an action and a frame. Out: the changed frame. As in OpenFlow, an action on a missing header changes nothing.
+//! It never sends a frame: output, groups and queues belong to the pipeline.
 
 use flow::{Action, Field, MacAddr};
 
@@ -9,14 +9,14 @@ use super::checksum::{self, of_pseudo_header, of_transport, replace};
 use super::layout::{Layout, Network, Transport};
 use super::{ether_type, protocol, u16_at, u32_at};
 
-/// The bit of the field `vlan_vid` that says that there is a tag (OFPVID_PRESENT).
+/// The bit of the field `vlan_vid` that means that the frame has a tag (OFPVID_PRESENT).
 const VLAN_PRESENT: u16 = 0x1000;
 
-/// A time-to-live that would go below one (OFPR_INVALID_TTL): the packet is not to be forwarded.
+/// A time-to-live would fall below one (OFPR_INVALID_TTL). The packet must not be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidTtl;
 
-/// Carries out an action that changes the frame; one that does not is none of its business.
+/// Applies an action that changes the frame. Other actions have no effect here.
 pub(crate) fn apply(action: &Action, frame: &mut Vec<u8>) -> Result<(), InvalidTtl> {
     let Some(layout) = Layout::of(frame) else { return Ok(()) };
     match action {
@@ -83,11 +83,11 @@ fn set_field(frame: &mut [u8], layout: &Layout, field: Field, value: u128) {
     }
 }
 
-/// The fields behind the network header: ports, ICMP types and codes, neighbour discovery.
+/// Sets a field behind the network header: ports, ICMP types and codes, neighbour discovery.
 fn set_transport_field(frame: &mut [u8], layout: &Layout, field: Field, new: &[u8]) {
     use Field::*;
     let Some(transport) = layout.transport else { return };
-    // Both or neither can be seen of an ICMPv6 message, and what follows depends on both.
+    // An ICMPv6 message has both type and code, or neither. The fields behind them depend on both.
     let packet = frame.get(..transport.end).unwrap_or(frame);
     let (of, offset) = match field {
         Icmpv6Type | Icmpv6Code if transport.at + 2 > transport.end => return,
@@ -123,15 +123,15 @@ fn is_neighbour_message(packet: &[u8], icmp_at: usize) -> bool {
     matches!(kind, Some(&SOLICITATION | &ADVERTISEMENT))
 }
 
-/// Where the link-layer address of a neighbour solicitation or advertisement is, from the ICMPv6 header on (RFC 4861, 4.6.1):
-/// in the option that a match on the same field reads. Behind an option that is damaged there is none.
+/// Where the link-layer address of a neighbour solicitation or advertisement is, from the ICMPv6 header on (RFC 4861,
+/// 4.6.1). It is in the option that a match on the same field reads. After a malformed option there is none.
 fn neighbour_option(packet: &[u8], icmp_at: usize, field: Field) -> Option<usize> {
     let (message, wanted) = if field == Field::Ipv6NdSll { (SOLICITATION, 1) } else { (ADVERTISEMENT, 2) };
     if packet.get(icmp_at..)?.first_chunk() != Some(&message) {
         return None;
     }
     let (mut at, mut found) = (icmp_at + 24, None);
-    // The length counts eight bytes; a length of zero ends what can be read.
+    // The length is in units of eight bytes. A length of zero ends the options.
     while let Some([kind, length @ 1..=u8::MAX]) = packet.get(at..).and_then(|rest| rest.first_chunk()) {
         let after = at + 8 * usize::from(*length);
         if after > packet.len() {
@@ -145,7 +145,7 @@ fn neighbour_option(packet: &[u8], icmp_at: usize, field: Field) -> Option<usize
     found
 }
 
-/// Changes bytes of the transport header at `offset` and whatever checksum it has.
+/// Changes bytes of the transport header at `offset`, and updates its checksum.
 fn change_transport(frame: &mut [u8], layout: &Layout, offset: usize, new: &[u8]) {
     let Some(transport) = layout.transport else { return };
     let sum = of_transport(frame, layout.transport);
@@ -154,7 +154,7 @@ fn change_transport(frame: &mut [u8], layout: &Layout, offset: usize, new: &[u8]
     checksum::recompute_sctp(frame, layout);
 }
 
-/// 1.0 does not say of which protocol the port is: of the one that is there.
+/// 1.0 does not say to which protocol the port belongs, so it is the frame's.
 fn set_transport_port(frame: &mut [u8], layout: &Layout, offset: usize, port: u16) {
     let has_ports = |protocol| matches!(protocol, protocol::TCP | protocol::UDP | protocol::SCTP);
     let there =
@@ -176,7 +176,7 @@ fn set_or_push_vlan(frame: &mut Vec<u8>, layout: &Layout, mask: u16, bits: u16) 
     change_tag(frame, mask, bits);
 }
 
-/// A new outer tag takes over id and priority of the one that it encloses (1.3.5, 5.12.1).
+/// A new outer tag copies id and priority of the tag that it encloses (1.3.5, 5.12.1).
 fn push_vlan(frame: &mut Vec<u8>, layout: &Layout, kind: u16) {
     let control = if layout.vlan_tags > 0 { u16_at(frame, 14).unwrap_or(0) } else { 0 };
     let [a, b] = kind.to_be_bytes();
@@ -190,7 +190,8 @@ fn pop_vlan(frame: &mut Vec<u8>, layout: &Layout) {
     }
 }
 
-/// A new label goes behind the VLAN tags, and takes label, class and time-to-live from what it encloses (1.3.5, 5.12.1).
+/// A new label goes behind the VLAN tags. It copies label, class and time-to-live from the header that it encloses
+/// (1.3.5, 5.12.1).
 fn push_mpls(frame: &mut Vec<u8>, layout: &Layout, kind: u16) {
     let at = layout.after_tags();
     let label = match u32_at(frame, at) {
@@ -237,7 +238,7 @@ enum Direction {
     Inwards,
 }
 
-/// Copies between the outermost and the next header that have a time-to-live: MPLS to MPLS, or MPLS to IP.
+/// Copies the time-to-live between the outermost and the next header that have one: MPLS to MPLS, or MPLS to IP.
 fn copy_ttl(frame: &mut [u8], layout: &Layout, direction: Direction) {
     let outer = layout.after_tags() + 3;
     match (layout.mpls_labels, direction) {
@@ -258,7 +259,7 @@ fn copy_ttl(frame: &mut [u8], layout: &Layout, direction: Direction) {
     }
 }
 
-/// Under MPLS nothing says what follows; the version in its first four bits is what there is to go by.
+/// MPLS does not name the next protocol. Only the IP version in the first four bits indicates it.
 fn inner_network(frame: &[u8], at: usize) -> Option<Network> {
     let kind = match frame.get(at)? >> 4 {
         4 => ether_type::IPV4,
@@ -284,7 +285,8 @@ fn change_traffic_class(frame: &mut [u8], network: Option<Network>, mask: u8, bi
     }
 }
 
-/// The protocol is in the pseudo-header too, but what follows is then another protocol's header: only IPv4's own checksum.
+/// Sets the protocol. It is also in the pseudo-header, but the next header then belongs to another protocol. So only
+/// IPv4's own checksum is updated.
 fn set_protocol(frame: &mut [u8], layout: &Layout, value: u8) {
     match layout.network {
         Some(Network::Ipv4 { at, .. }) => replace(frame, at, at + 9, &[value], &[Some(at + 10)]),
@@ -367,7 +369,7 @@ mod tests {
         frame
     }
 
-    /// The frame's checksums agree with what etherparse computes from its headers and payload.
+    /// Asserts that the frame's checksums equal those that etherparse computes from its headers and payload.
     fn assert_checksums_hold(frame: &[u8]) {
         let headers = PacketHeaders::from_ethernet_slice(frame).unwrap();
         let payload = headers.payload.slice();
@@ -460,7 +462,7 @@ mod tests {
         assert_ne!(checksum(&applied(routed(0), &set(Field::Ipv6Dst))), before);
     }
 
-    /// Frames whose headers name one another, cut off somewhere or damaged in a byte.
+    /// Frames of consistent headers, cut off at some place or damaged in one byte.
     fn arbitrary_frame() -> impl Strategy<Value = Vec<u8>> {
         let ethernet = prop::sample::select(vec![
             vec![],
@@ -514,15 +516,15 @@ mod tests {
             v6 in any::<bool>(),
         ) {
             let field = Field::from_number(number).unwrap();
-            // Another EtherType or protocol makes it another packet: there is nothing left to compare.
+            // Another EtherType or protocol makes it another packet, and there is nothing to compare.
             prop_assume!(field != Field::EthType && field != Field::IpProto);
             let frame = if v6 { tcp6_frame() } else { udp_frame() };
             let value = value & field.full_mask();
             assert_checksums_hold(&applied(frame, &[Action::SetField { field, value }]));
         }
 
-        /// So a rule of a later table sees what a rule of an earlier one has set, and nothing else has changed: this is what a
-        /// remembered path builds on.
+        /// A rule of a later table sees the value that an earlier table's rule has set, and no other change. Cached
+        /// paths rely on this.
         #[test]
         fn a_field_that_can_be_seen_is_set_and_no_other_is_changed(
             mut frame in arbitrary_frame(),
@@ -531,11 +533,11 @@ mod tests {
         ) {
             let field = Field::from_number(number).unwrap();
             prop_assume!(crate::can_set(field));
-            // Another type or protocol makes other fields of what follows.
+            // Another type or protocol changes which fields follow.
             prop_assume!(!matches!(field, Field::EthType | Field::IpProto | Field::Icmpv6Type | Field::Icmpv6Code));
             let value = value & field.full_mask();
             let before = FrameFields::read(&frame);
-            // Frames that end within a VLAN tag: no path is remembered for them.
+            // Frames that end within a VLAN tag. Their paths are not cached.
             prop_assume!(before.has(Field::EthType));
             apply(&Action::SetField { field, value }, &mut frame).unwrap();
             let mut expected = before;

@@ -1,7 +1,7 @@
-//! The Internet checksum, kept true while bytes change, and SCTP's CRC32c.
+//! The Internet checksum, updated when bytes change, and SCTP's CRC32c.
 //!
-//! Changes are made to the old checksum and not by adding up the packet anew (RFC 1624): a fragment does not hold all that
-//! its checksum covers, and a checksum that was wrong must stay wrong.
+//! It updates the old checksum instead of a sum over the whole packet (RFC 1624). A fragment does not hold all bytes
+//! that its checksum covers, and a wrong checksum must stay wrong.
 
 use super::layout::{Layout, Network, Transport};
 use super::{protocol, u16_at};
@@ -23,8 +23,8 @@ pub fn with_pseudo_header<const N: usize>(
     complement(sum(source) + sum(destination) + sum(rest.as_flattened()) + sum(body))
 }
 
-/// The sum in the machine's byte order, in which it is as good as in the network's (RFC 1071, 2). Four bytes at a time: folding
-/// can wait until the end.
+/// The sum in the machine's byte order, which gives the same result as the network's (RFC 1071, 2). It takes four
+/// bytes at a time and folds only at the end.
 fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     let mut last = [0; 4];
@@ -36,7 +36,7 @@ fn sum(bytes: &[u8]) -> u64 {
 fn complement(sum: u64) -> u16 {
     let once = (sum & 0xffff_ffff) + (sum >> 32);
     let sum = (once & 0xffff) + (once >> 16 & 0xffff) + (once >> 32);
-    // Three numbers of 16 bits: two folds leave one.
+    // The sum of three 16-bit numbers: two folds leave one.
     !u16::from_be_bytes((fold(fold(sum as u32)) as u16).to_ne_bytes())
 }
 
@@ -44,8 +44,8 @@ fn fold(sum: u32) -> u32 {
     (sum & 0xffff) + (sum >> 16)
 }
 
-/// Writes `new` at `at` and corrects the checksums that cover those bytes. `aligned_to` is where a covering header
-/// begins: the words that are summed begin at even distances from there.
+/// Writes `new` at `at` and updates the checksums that cover those bytes. `aligned_to` is where a covered header
+/// begins: its 16-bit words begin at even distances from there.
 pub(crate) fn replace(
     frame: &mut [u8],
     aligned_to: usize,
@@ -67,7 +67,7 @@ pub(crate) fn replace(
     }
 }
 
-/// The word at `at`, padded with zero behind the frame's end.
+/// The 16-bit word at `at`, padded with zero after the frame's end.
 fn word(frame: &[u8], at: usize) -> u16 {
     u16_at(frame, at).unwrap_or_else(|| frame.get(at).map_or(0, |byte| u16::from(*byte) << 8))
 }
@@ -80,7 +80,7 @@ fn correct(frame: &mut [u8], checksum_at: usize, was: u16, is: u16) {
     frame[checksum_at..checksum_at + 2].copy_from_slice(&corrected.to_be_bytes());
 }
 
-/// Where the transport header's Internet checksum is, if it has one that is in use.
+/// Where the transport header's Internet checksum is, if the header has one in use.
 pub(crate) fn of_transport(frame: &[u8], transport: Option<Transport>) -> Option<usize> {
     let transport = transport?;
     let at = transport.at
@@ -90,17 +90,18 @@ pub(crate) fn of_transport(frame: &[u8], transport: Option<Transport>) -> Option
             protocol::ICMP | protocol::ICMPV6 => 2,
             _ => return None,
         };
-    // A UDP checksum of zero says that there is none (RFC 768).
+    // A UDP checksum of zero means that the packet has none (RFC 768).
     let unused = transport.protocol == protocol::UDP && u16_at(frame, at)? == 0;
     (!unused && at + 2 <= transport.end).then_some(at)
 }
 
-/// Where the checksum is that covers the pseudo-header, which holds the IP addresses. ICMP for IPv4 covers none.
+/// Where the checksum is that covers the pseudo-header, which holds the IP addresses. ICMP for IPv4 has no
+/// pseudo-header.
 pub(crate) fn of_pseudo_header(frame: &[u8], transport: Option<Transport>) -> Option<usize> {
     of_transport(frame, transport.filter(|transport| transport.protocol != protocol::ICMP))
 }
 
-/// A UDP checksum that comes out as zero is sent as all ones (RFC 768).
+/// If a UDP checksum becomes zero, it is sent as all ones (RFC 768).
 pub(crate) fn keep_udp_checksum_in_use(
     frame: &mut [u8],
     checksum_at: Option<usize>,
@@ -114,7 +115,8 @@ pub(crate) fn keep_udp_checksum_in_use(
     }
 }
 
-/// Computes SCTP's checksum anew, which has no cheaper way; a fragment is left as it is.
+/// Computes SCTP's checksum over the whole packet, because CRC32c has no cheaper update. A fragment is left
+/// unchanged.
 pub(crate) fn recompute_sctp(frame: &mut [u8], layout: &Layout) {
     let Some(transport) = layout.transport.filter(|transport| transport.protocol == protocol::SCTP) else {
         return;
@@ -133,7 +135,7 @@ pub(crate) fn recompute_sctp(frame: &mut [u8], layout: &Layout) {
     packet[8..12].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// CRC32c (RFC 9260, appendix A). Bit by bit: only a set-field on an SCTP port comes here.
+/// CRC32c (RFC 9260, appendix A). It works bit by bit, because only a set-field on an SCTP port needs it.
 fn crc32c(bytes: &[u8]) -> u32 {
     const REFLECTED_POLYNOMIAL: u32 = 0x82f6_3b78;
     let remainder = bytes.iter().fold(u32::MAX, |remainder, byte| {

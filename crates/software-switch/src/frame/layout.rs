@@ -1,37 +1,37 @@
 //! Where the headers of a frame begin.
 //!
-//! In: a frame's bytes. Out: offsets, each of which lies within the frame. A header is there if a match can see a field of it,
-//! as `flow::frame` reads them; of a damaged frame that is less than a whole header.
+//! In: a frame's bytes. Out: offsets, each within the frame. A header is present if a match can read a field of it,
+//! as `flow::frame` does. In a truncated frame that can be less than a whole header.
 //! Never reads a field's value beyond what it needs to find the next header.
 
 use super::{ETHERNET_HEADER_BYTES, ether_type, protocol, u16_at, u32_at};
 
-/// Labels of an MPLS stack that are looked through.
+/// The most labels of an MPLS stack that are read.
 const MPLS_LABELS_MAX: usize = 16;
 
 /// The headers of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// How many VLAN tags there are; the outer one is at 12, its tag control information at 14.
+    /// The number of VLAN tags. The outer one is at byte 12, its tag control information at 14.
     pub(crate) vlan_tags: usize,
-    /// Where the EtherType is that says what follows the tags.
+    /// The offset of the EtherType that names the header after the tags.
     pub(crate) ether_type_at: usize,
     /// That EtherType.
     pub(crate) ether_type: u16,
-    /// How many MPLS labels there are.
+    /// The number of MPLS labels.
     pub(crate) mpls_labels: usize,
-    /// The header that follows Ethernet and its tags. Under MPLS there is none: nothing says what it would be.
+    /// The header after Ethernet and its tags. Under MPLS there is none, because MPLS does not name it.
     pub(crate) network: Option<Network>,
-    /// The header that follows that one. A later fragment has none.
+    /// The header after that one. A later fragment has none.
     pub(crate) transport: Option<Transport>,
 }
 
 /// The network-layer header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
-    /// ARP or reverse ARP for IPv4 on Ethernet, of which at least the first six bytes are there.
+    /// ARP or reverse ARP for IPv4 on Ethernet, with at least the first six bytes.
     Arp { at: usize },
-    /// IPv4, of which at least the first 20 bytes are there.
+    /// IPv4, with at least the first 20 bytes.
     Ipv4 { at: usize, header_bytes: usize },
     /// IPv6 with its fixed header.
     Ipv6 { at: usize },
@@ -42,17 +42,17 @@ pub(crate) enum Network {
 pub(crate) struct Transport {
     /// The IP protocol number.
     pub(crate) protocol: u8,
-    /// Where it begins.
+    /// The offset of its first byte.
     pub(crate) at: usize,
-    /// Where the IP packet ends, or the frame if that is shorter. Nothing says how much of the header is before it.
+    /// Where the IP packet ends, or the frame if that is shorter. The header may be incomplete before it.
     pub(crate) end: usize,
-    /// Whether an IPv6 routing header names further destinations: a checksum covers the last of them and not the one in the
-    /// IPv6 header (RFC 8200, 8.1).
+    /// Whether an IPv6 routing header names further destinations. A checksum covers the last of them and not the one
+    /// in the IPv6 header (RFC 8200, 8.1).
     pub(crate) is_routed: bool,
 }
 
 impl Layout {
-    /// The headers of a frame, or `None` if it is too short to be one.
+    /// Finds the headers of a frame. `None` if it is too short for Ethernet.
     pub(crate) fn of(frame: &[u8]) -> Option<Layout> {
         if frame.len() < ETHERNET_HEADER_BYTES {
             return None;
@@ -81,7 +81,7 @@ impl Layout {
             self.ether_type_at += 4;
             self.ether_type = inner;
         }
-        // What is no type is the length of an 802.3 frame, which may have its type behind a SNAP header.
+        // A value below this is the length of an 802.3 frame, whose type may be in a SNAP header.
         const SMALLEST: u16 = 0x0600;
         const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
         let snap = frame.get(self.after_tags()..).and_then(|rest| rest.first_chunk::<8>());
@@ -95,12 +95,12 @@ impl Layout {
         }
     }
 
-    /// Where the bytes behind Ethernet and its tags begin.
+    /// The offset of the bytes after Ethernet and its tags.
     pub(crate) const fn after_tags(&self) -> usize {
         self.ether_type_at + 2
     }
 
-    /// Where the bytes behind the MPLS labels begin.
+    /// The offset of the bytes after the MPLS labels.
     pub(crate) const fn after_labels(&self) -> usize {
         self.after_tags() + 4 * self.mpls_labels
     }
@@ -118,7 +118,7 @@ fn labels(frame: &[u8], at: usize) -> usize {
     count
 }
 
-/// The network-layer header that begins at `at`, if the EtherType names one.
+/// The network-layer header at `at`, if the EtherType names one.
 pub(crate) fn network(frame: &[u8], kind: u16, at: usize) -> Option<Network> {
     const ARP_FOR_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
     let bytes = frame.get(at..)?;
@@ -160,7 +160,7 @@ fn transport(frame: &[u8], network: Network) -> Option<Transport> {
     (is_known && found.at <= found.end).then_some(found)
 }
 
-/// The header behind IPv6's extension headers (RFC 8200, 4). `None` in a later fragment.
+/// The header after IPv6's extension headers (RFC 8200, 4). `None` in a later fragment.
 fn upper_layer(frame: &[u8], at: usize) -> Option<Transport> {
     let end = match u16_at(frame, at + 4)? {
         // A jumbogram's.

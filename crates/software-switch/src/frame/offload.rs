@@ -1,22 +1,22 @@
-//! What Linux leaves to a network card: the outer VLAN tag beside the frame and not in it, and a checksum that is not there yet.
+//! Undoes offloads of Linux: the outer VLAN tag is beside the frame, and a checksum may not be computed yet.
 //!
-//! In: a frame as a packet socket gives it, and what the kernel says of it (packet(7), PACKET_AUXDATA). Out: the frame as it
-//! would be on a wire. Never sees a frame that came over a wire without such help.
+//! In: a frame from a packet socket, and the kernel's data about it (packet(7), PACKET_AUXDATA). Out: the frame as it
+//! would be on a wire. Frames that were really on a wire do not need it.
 
 use super::layout::{Layout, Network};
 use super::{checksum, protocol, u16_at};
 
-/// What the kernel has kept back of a frame.
+/// What the kernel removed from a frame or did not compute yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// EtherType and the rest of the outer tag.
+    /// EtherType and tag control information of the outer tag.
     pub tag: Option<(u16, u16)>,
-    /// Whether the checksum of TCP or UDP covers the pseudo-header alone.
+    /// Whether the checksum of TCP or UDP covers only the pseudo-header.
     pub checksum_is_partial: bool,
 }
 
 impl Offload {
-    /// Reads `struct tpacket_auxdata`; of one that is cut short nothing is known.
+    /// Reads `struct tpacket_auxdata`. If it is too short, the result is the default.
     pub fn read(auxdata: &[u8]) -> Self {
         /// TP_STATUS_CSUMNOTREADY, TP_STATUS_VLAN_VALID and TP_STATUS_VLAN_TPID_VALID.
         const CHECKSUM_NOT_READY: u32 = 1 << 3;
@@ -30,7 +30,7 @@ impl Offload {
         Offload { tag, checksum_is_partial: status & CHECKSUM_NOT_READY != 0 }
     }
 
-    /// Puts into a frame what was kept back.
+    /// Restores a frame.
     pub fn restore(self, frame: &mut Vec<u8>) {
         if self.checksum_is_partial {
             complete_checksum(frame);
@@ -44,7 +44,7 @@ impl Offload {
     }
 }
 
-/// Computes the checksum of TCP or UDP anew.
+/// Computes the checksum of TCP or UDP over the whole packet.
 fn complete_checksum(frame: &mut [u8]) -> Option<()> {
     let layout = Layout::of(frame)?;
     let transport = layout.transport?;
@@ -68,7 +68,7 @@ fn complete_checksum(frame: &mut [u8]) -> Option<()> {
     covered.extend_from_slice(segment);
     covered[header + place - transport.at..][..2].fill(0);
     let sum = match checksum::internet(&covered) {
-        // A UDP checksum of zero would say that there is none (RFC 768).
+        // A UDP checksum of zero would mean "no checksum" (RFC 768).
         0 if transport.protocol == protocol::UDP => 0xffff,
         sum => sum,
     };
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(frame[10..20], [10, 11, 0x88, 0xa8, 0x60, 0x05, 12, 13, 14, 15]);
     }
 
-    /// A checksum that is not ready is completed to what a builder of packets says.
+    /// Checks that an incomplete checksum is completed to the one that a packet builder computes.
     fn check(expected: &[u8], place: usize) {
         let mut frame = expected.to_vec();
         frame[place..place + 2].copy_from_slice(&[0x12, 0x34]);

@@ -1,4 +1,4 @@
-//! The switch's configuration, fragments, what a controller hears, tables (1.3.5, 7.3.2, 7.3.3, 7.3.10; 1.0, 5.3.2).
+//! Configuration of the switch: fragments, asynchronous messages, tables (1.3.5, 7.3.2, 7.3.3, 7.3.10; 1.0, 5.3.2).
 
 use super::dsl::*;
 use flow::{Field, PortNo};

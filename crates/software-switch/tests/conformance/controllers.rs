@@ -236,7 +236,7 @@ fn each_hears_in_its_own_version() {
     let mut bench = of_both_versions();
     let told = rule(3).timeouts(0, 5).flags(FLOW_MOD_SEND_FLOW_REMOVED).on(Field::InPort, PortNo(1));
     bench.say_as(0, told.output("CONTROLLER").body());
-    // `heard` checks that each message is of its hearer's version and can be written in it.
+    // `heard` checks that each message has its receiver's version and can be encoded in it.
     assert_eq!(who(&bench.arrive_for_all(1, &ping())), [0, 1]);
     assert_eq!(who(&bench.link_for_all(3, false)), [0, 1]);
     assert_eq!(who(&bench.pass_for_all(5)), [0, 1]);

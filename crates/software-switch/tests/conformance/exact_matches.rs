@@ -1,16 +1,16 @@
-//! In 1.0 a match that leaves no field open has a priority above all others, whatever its flow mod says (1.0, 3.4 and 5.3.3).
+//! In 1.0, an exact match has a higher priority than all others, whatever its flow mod says (1.0, 3.4 and 5.3.3).
 //!
-//! The wildcards on the wire decide, as with Open vSwitch, which gives such a rule 65535 and shows that.
+//! The wildcards on the wire decide, as in Open vSwitch. It gives such a rule the priority 65535 and reports that.
 
 use super::dsl::*;
 use flow::{Field, PortNo};
 use openflow::Body;
 use openflow::message::*;
 
-/// Where the wildcards of a flow mod of 1.0 are, behind its header.
+/// Where the wildcards of a 1.0 flow mod are, after its header.
 const WILDCARDS: std::ops::Range<usize> = 8..12;
 
-/// A rule of untagged TCP with all that 1.0 can say of it; [`tcp`] has such a packet.
+/// A rule for untagged TCP with every field of 1.0. [`tcp`] makes such a packet.
 fn exact(priority: u16) -> Rule {
     rule(priority)
         .on(Field::InPort, PortNo(1))
@@ -116,7 +116,7 @@ fn it_is_told_and_goes_as_it_was_installed() {
     assert_eq!(bench.hear(&installed), Vec::<Vec<u8>>::new());
     let request = bench.written(multipart(RequestBody::Flow(every_rule())));
     let [statistics] = &bench.hear(&request)[..] else { panic!() };
-    // Behind the headers of message, statistics and entry.
+    // After the headers of message, statistics and entry.
     assert_eq!(statistics[16..56], installed[8..48], "in statistics");
     let delete = bench.written(rule(0).command(FLOW_DELETE).body());
     let [removed] = &bench.hear(&delete)[..] else { panic!() };

@@ -1,4 +1,4 @@
-//! Rules that cannot be (1.3.5, 7.5.4.4 to 7.5.4.7; 1.0, 5.4.4).
+//! Flow mods that the switch must refuse (1.3.5, 7.5.4.4 to 7.5.4.7; 1.0, 5.4.4).
 
 use super::dsl::*;
 use flow::{Action, Field, Instruction, Match, PortNo};

@@ -1,4 +1,4 @@
-//! Group mods and what groups tell (1.3.5, 5.6, 6.5, 7.3.4.2). 1.0 has none.
+//! Group mods and group statistics (1.3.5, 5.6, 6.5, 7.3.4.2). 1.0 has no groups.
 
 use super::dsl::*;
 use flow::{Action, PortNo};

@@ -1,4 +1,4 @@
-//! Hello, features, echo, barrier and what is no request (1.3.5, 6.3.1, 7.3.1, 7.5; 1.0, 5.3.1, 5.5).
+//! Hello, features, echo, barrier, and messages that are not requests (1.3.5, 6.3.1, 7.3.1, 7.5; 1.0, 5.3.1, 5.5).
 
 use super::dsl::*;
 use flow::DatapathId;
@@ -7,7 +7,7 @@ use openflow::{Body, Message, Version};
 use software_switch::{Effects, Switch, SwitchOptions, Versions};
 use std::time::Duration;
 
-/// What a fresh switch answers to a first message, and whether it ends the connection.
+/// The answers of a new switch to a first message, and whether it ends the connection.
 fn first(versions: Versions, version: Version, body: Body) -> (Vec<Body>, bool) {
     let mut switch = Switch::new(DatapathId(1), "s1", SwitchOptions { versions, ..Default::default() });
     let mut effects = Effects::default();
@@ -162,7 +162,7 @@ fn ports_are_told_in_features_by_1_0_and_apart_by_1_3() {
     assert!(matches!(&answers[..], [Body::FeaturesReply(features)] if features.ports.is_empty()));
 }
 
-/// What an error says of the message that it answers.
+/// The bytes of the message that an error repeats.
 fn repeated(answers: &[Vec<u8>]) -> &[u8] {
     let [error] = answers else { panic!("{answers:?}") };
     assert_eq!((error[1], &error[4..8]), (1, &42u32.to_be_bytes()[..]), "an error, with the request's xid");
@@ -191,7 +191,8 @@ fn an_error_repeats_what_was_sent_and_not_what_it_means() {
     for versions in [V10, V13] {
         let mut bench = Bench::new(versions);
         let mut bytes = bench.written(rule(1).output("TABLE").body());
-        // A value below a wildcard in 1.0, padding in 1.3: neither means anything, and neither is written as it is here.
+        // In 1.0 a value under a wildcard, in 1.3 padding. Neither has a meaning, and the encoder would not write
+        // either one.
         let unused = if versions == V10 { 20 } else { 46 };
         bytes[unused] = 0xa5;
         let again = bench.written(Message::decode(&bytes).unwrap().body);

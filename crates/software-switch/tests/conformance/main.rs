@@ -1,5 +1,5 @@
-//! Does the switch do what the specification says? One file for each area, one sentence for each case, both versions where
-//! both have it.
+//! Conformance to the specification. One file for each area, one test for each statement, in both versions if both
+//! have it.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 

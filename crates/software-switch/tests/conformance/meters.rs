@@ -26,7 +26,7 @@ fn meter(command: u16, flags: u16, meter_id: u32, bands: &[MeterBand]) -> Body {
     Body::MeterMod(MeterMod { command, flags, meter_id, bands: bands.to_vec() })
 }
 
-/// A switch with meter 1, which measures everything that comes in, and sends it out of port 2.
+/// A switch that sends all packets through meter 1 and out of port 2.
 fn bench_with(flags: u16, bands: &[MeterBand]) -> Bench {
     let mut bench = Bench::new(V13);
     assert_eq!(bench.refusal(meter(ADD, flags, 1, bands)), None);
@@ -44,12 +44,12 @@ fn refused(body: Body) -> Option<(u16, u16)> {
     bench.refusal(body)
 }
 
-/// How many of so many packets get through.
+/// How many of `count` packets pass.
 fn through(bench: &mut Bench, count: usize) -> usize {
     (0..count).filter(|_| bench.arrive(1, &ping()).0 == "2").count()
 }
 
-/// A ping whose type of service says this DSCP.
+/// A ping with this DSCP in its type of service.
 fn ping_with(dscp: u8) -> Vec<u8> {
     let mut bench = Bench::new(V13);
     let ip = rule(1).on(Field::EthType, 0x800u16);

@@ -1,4 +1,4 @@
-//! Packets for the controller (1.3.5, 7.4.1; 1.0, 5.4.1).
+//! Packet-ins (1.3.5, 7.4.1; 1.0, 5.4.1).
 
 use super::dsl::*;
 use flow::{Action, Field, PortNo};

@@ -1,4 +1,4 @@
-//! Packets that the controller sends (1.3.5, 7.3.7; 1.0, 5.3.6).
+//! Packet-outs (1.3.5, 7.3.7; 1.0, 5.3.6).
 
 use super::dsl::*;
 use flow::{Action, Field, PortNo};
@@ -6,7 +6,7 @@ use openflow::Body;
 use openflow::message::*;
 use software_switch::SwitchOptions;
 
-/// Where a ping of the controller comes out that is taken to have come in by this port.
+/// Checks where a ping of a packet-out leaves, with `in_port` as its ingress port.
 fn check_out(in_port: PortNo, to: &str, expected: &str) {
     for versions in [V10, V13] {
         let mut bench = Bench::new(versions);

@@ -1,4 +1,4 @@
-//! Ports: what they tell, and what setting them does (1.3.5, 7.2.1, 7.3.4.3, 7.4.3; 1.0, 5.2.1, 5.3.3).
+//! Ports: how they are described, and the effect of port mods (1.3.5, 7.2.1, 7.3.4.3, 7.4.3; 1.0, 5.2.1, 5.3.3).
 
 use super::dsl::*;
 use flow::{MacAddr, PortNo};

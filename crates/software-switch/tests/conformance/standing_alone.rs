@@ -89,7 +89,7 @@ fn a_standalone_switch_keeps_vlans_apart_and_leaves_alone_what_is_for_bridges() 
     assert_eq!(bench.arrive(1, &for_bridges).0, "");
 }
 
-/// From the second host to the first.
+/// A packet from the second host to the first.
 fn answer() -> Vec<u8> {
     let mut frame = ping();
     frame[..6].copy_from_slice(&H1.0);

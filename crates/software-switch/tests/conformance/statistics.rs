@@ -1,4 +1,4 @@
-//! What the switch tells of itself, its rules and its tables (1.3.5, 7.3.5; 1.0, 5.3.5).
+//! Statistics of the switch, its rules and its tables (1.3.5, 7.3.5; 1.0, 5.3.5).
 
 use super::dsl::*;
 use flow::{Field, Match, PortNo};
@@ -10,7 +10,7 @@ fn in_both(case: impl Fn(Bench)) {
     }
 }
 
-/// Three rules: out of 2 with cookie 0x11, out of 3 with cookie 0x21, nowhere with cookie 0x22.
+/// Three rules: output to 2 with cookie 0x11, output to 3 with cookie 0x21, drop with cookie 0x22.
 fn with_rules(versions: software_switch::Versions) -> Bench {
     let mut bench = Bench::new(versions);
     bench.add(&[

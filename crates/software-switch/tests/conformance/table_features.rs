@@ -1,4 +1,4 @@
-//! What tables can do, and setting which tables there are (1.3.5, 7.3.5.5). 1.0 has none of it.
+//! Table features: what tables support, and setting which tables there are (1.3.5, 7.3.5.5). 1.0 does not have them.
 
 use super::dsl::*;
 use flow::{Field, PortNo};

@@ -1,4 +1,4 @@
-//! The words in which the tests speak: a switch on the bench, rules, packets, and where they come out.
+//! The vocabulary of the tests: a switch on a test bench, rules, packets, and where they leave.
 
 #![allow(dead_code, reason = "two test programs speak in these words, and neither needs all of them")]
 
@@ -15,10 +15,10 @@ pub const H2: MacAddr = MacAddr([0, 0, 0, 0, 0, 2]);
 pub const V10: Versions = Versions::Only10;
 pub const V13: Versions = Versions::Only13;
 
-/// The controller of a bench that has one.
+/// The only controller of most benches.
 pub const C0: ControllerId = ControllerId(0);
 
-/// A switch with the ports 1 to 4, and a controller that has said hello.
+/// A switch with the ports 1 to 4, and a controller that has sent its hello.
 pub struct Bench {
     pub switch: Switch,
     pub now: Duration,
@@ -46,7 +46,7 @@ impl Bench {
         Bench { switch, now, version, frames: Vec::new() }
     }
 
-    /// The answers to a message. Frames that it set free are kept for [`Bench::came_out`].
+    /// Sends a message and returns the answers. Frames that leave because of it are kept for [`Bench::came_out`].
     pub fn say(&mut self, body: Body) -> Vec<Body> {
         let mut effects = Effects::default();
         let message = Message { version: self.version, xid: 42, body };
@@ -55,7 +55,7 @@ impl Bench {
         self.bodies(effects)
     }
 
-    /// The answers, as the bytes that they are, to a message that comes as bytes.
+    /// Sends a message as bytes and returns the answers as bytes.
     pub fn hear(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut effects = Effects::default();
         let message = Message::decode(bytes).unwrap();
@@ -68,14 +68,14 @@ impl Bench {
         effects.messages.iter().map(written).collect()
     }
 
-    /// A message of the bench's version, as bytes.
+    /// A message as bytes, in the bench's version.
     pub fn written(&self, body: Body) -> Vec<u8> {
         let mut bytes = Vec::new();
         Message { version: self.version, xid: 42, body }.encode(&mut bytes).unwrap();
         bytes
     }
 
-    /// One more controller says hello in a version.
+    /// One more controller sends its hello in a version.
     pub fn join(&mut self, controller: usize, version: Version) {
         let mut effects = Effects::default();
         let controller = ControllerId(controller);
@@ -86,7 +86,7 @@ impl Bench {
         assert_eq!(self.switch.version(controller), Some(version));
     }
 
-    /// What all controllers hear when one of them says something.
+    /// What all controllers receive when one of them sends a message.
     pub fn say_as(&mut self, controller: usize, body: Body) -> Vec<(usize, Body)> {
         let mut effects = Effects::default();
         let controller = ControllerId(controller);
@@ -96,14 +96,14 @@ impl Bench {
         self.heard(effects)
     }
 
-    /// What all controllers hear when a frame comes in.
+    /// What all controllers receive when a frame arrives.
     pub fn arrive_for_all(&mut self, in_port: u32, frame: &[u8]) -> Vec<(usize, Body)> {
         let mut effects = Effects::default();
         self.switch.on_frame(PortNo(in_port), frame.to_vec(), self.now, &mut effects);
         self.heard(effects)
     }
 
-    /// What all controllers hear when time passes.
+    /// What all controllers receive when time passes.
     pub fn pass_for_all(&mut self, seconds: u64) -> Vec<(usize, Body)> {
         self.now += Duration::from_secs(seconds);
         let mut effects = Effects::default();
@@ -111,7 +111,7 @@ impl Bench {
         self.heard(effects)
     }
 
-    /// What all controllers hear when a link goes down or comes up.
+    /// What all controllers receive when a link goes down or up.
     pub fn link_for_all(&mut self, port: u32, up: bool) -> Vec<(usize, Body)> {
         let mut effects = Effects::default();
         self.switch.set_link(PortNo(port), up, &mut effects);
@@ -129,7 +129,7 @@ impl Bench {
         heard
     }
 
-    /// Every message can be written: what a switch says, a controller can read.
+    /// Asserts that every message of the switch can be encoded.
     fn bodies(&self, effects: Effects) -> Vec<Body> {
         for (_, message) in &effects.messages {
             message.encode(&mut Vec::new()).unwrap();
@@ -137,7 +137,7 @@ impl Bench {
         effects.messages.into_iter().map(|(_, message)| message.body).collect()
     }
 
-    /// The error type and code that a message is answered with.
+    /// The error type and code of the answer to a message.
     pub fn refusal(&mut self, body: Body) -> Option<(u16, u16)> {
         self.say(body).into_iter().find_map(|answer| match answer {
             Body::Error(error) => Some((error.kind, error.code)),
@@ -154,7 +154,7 @@ impl Bench {
         }
     }
 
-    /// What a rule's switch says of the rules that this request means.
+    /// The flow entries in the switch's answer to this request.
     pub fn flows(&mut self, wanted: FlowStatsRequest) -> Vec<FlowStats> {
         match self.ask(RequestBody::Flow(wanted)) {
             ReplyBody::Flow(flows) => flows,
@@ -162,7 +162,7 @@ impl Bench {
         }
     }
 
-    /// Its ports, as it describes them in its version.
+    /// The switch's ports, as it describes them in its version.
     pub fn ports(&mut self) -> Vec<Port> {
         if self.version == Version::V1_0 {
             match &self.say(Body::FeaturesRequest)[..] {
@@ -176,7 +176,7 @@ impl Bench {
         }
     }
 
-    /// Sets bits of a port's configuration and gives what the switch says of it.
+    /// Sets bits of a port's configuration and returns the messages of the switch.
     pub fn set_port(&mut self, port: u32, bits: u32) -> Vec<Body> {
         let hw_addr =
             self.ports().iter().find(|described| described.port_no == PortNo(port)).unwrap().hw_addr;
@@ -184,14 +184,14 @@ impl Bench {
         self.say(Body::PortMod(PortMod { port_no, hw_addr, config: bits, mask: bits, advertise: 0 }))
     }
 
-    /// Adds rules, each of which must be accepted.
+    /// Adds rules. The switch must accept each of them.
     pub fn add(&mut self, rules: &[Rule]) {
         for rule in rules {
             assert_eq!(self.refusal(rule.body()), None, "{rule:?}");
         }
     }
 
-    /// Where a packet comes out: ports in order, `controller` last. What the controller got is given too.
+    /// Where a packet leaves: ports in order, `controller` last. Also returns the packet-ins.
     pub fn arrive(&mut self, in_port: u32, frame: &[u8]) -> (String, Vec<PacketIn>) {
         let mut effects = Effects::default();
         self.switch.on_frame(PortNo(in_port), frame.to_vec(), self.now, &mut effects);
@@ -213,7 +213,7 @@ impl Bench {
         self.frames.drain(..).map(|(port, _)| port.to_string()).collect()
     }
 
-    /// The ports by which frames have left since this was last asked.
+    /// The ports by which frames have left since the last call.
     pub fn left_by(&mut self) -> String {
         self.came_out().join(" ")
     }
@@ -225,7 +225,7 @@ impl Bench {
         left.join(" ")
     }
 
-    /// Everything that the switch sends when this frame comes in.
+    /// Everything that the switch sends when this frame arrives.
     pub fn emits(&mut self, in_port: u32, frame: &[u8]) -> (Vec<(PortNo, Vec<u8>)>, Vec<Message>) {
         let mut effects = Effects::default();
         self.switch.on_frame(PortNo(in_port), frame.to_vec(), self.now, &mut effects);
@@ -233,7 +233,7 @@ impl Bench {
         (effects.frames, messages)
     }
 
-    /// The one frame that leaves when this one comes in by port 1.
+    /// The one frame that leaves when this one arrives at port 1.
     pub fn becomes(&mut self, frame: &[u8]) -> Vec<u8> {
         let mut effects = Effects::default();
         self.switch.on_frame(PortNo(1), frame.to_vec(), self.now, &mut effects);
@@ -241,7 +241,7 @@ impl Bench {
         out
     }
 
-    /// Lets time pass and gives what the switch says of it.
+    /// Lets time pass and returns the messages of the switch.
     pub fn pass(&mut self, seconds: u64) -> Vec<Body> {
         self.now += Duration::from_secs(seconds);
         let mut effects = Effects::default();
@@ -249,7 +249,7 @@ impl Bench {
         self.bodies(effects)
     }
 
-    /// Takes a link up or down and gives what the switch says of it.
+    /// Sets a link's state and returns the messages of the switch.
     pub fn link(&mut self, port: u32, up: bool) -> Vec<Body> {
         let mut effects = Effects::default();
         self.switch.set_link(PortNo(port), up, &mut effects);
@@ -257,7 +257,8 @@ impl Bench {
     }
 }
 
-/// Where does this packet come out, given these rules? Asked of both versions if no rule needs 1.3, with and without buffers.
+/// Checks where a packet leaves under these rules. It tries both versions if no rule needs 1.3, with and without
+/// buffers.
 pub fn check(rules: &[Rule], (in_port, frame): (u32, Vec<u8>), expected: &str) {
     let versions = if rules.iter().any(|rule| rule.needs_v13()) { &[V13][..] } else { &[V10, V13] };
     for versions in versions {
@@ -271,7 +272,7 @@ pub fn check(rules: &[Rule], (in_port, frame): (u32, Vec<u8>), expected: &str) {
     }
 }
 
-/// A flow mod in the making.
+/// A builder of a flow mod.
 #[derive(Clone, Debug)]
 pub struct Rule(pub FlowMod);
 
@@ -303,7 +304,7 @@ impl Rule {
         self.then(Instruction::WriteActions(actions.to_vec()))
     }
 
-    /// Out of a port, a number or a reserved one's name.
+    /// An output to a port, by number or by the name of a reserved port.
     pub fn output(self, port: &str) -> Self {
         self.apply(&[output(port)])
     }
@@ -361,7 +362,7 @@ pub fn multipart(body: RequestBody) -> Body {
     Body::MultipartRequest(MultipartRequest { flags: 0, body })
 }
 
-/// Every rule in every table.
+/// A request for every rule in every table.
 pub fn every_rule() -> FlowStatsRequest {
     FlowStatsRequest {
         table_id: TABLE_ALL,

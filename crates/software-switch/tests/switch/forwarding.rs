@@ -1,4 +1,4 @@
-//! Does this packet come out there?
+//! Where a packet leaves, for given rules.
 
 use super::dsl::*;
 use flow::{Action, Field, Instruction, PortNo};
@@ -115,7 +115,7 @@ fn the_tables_hand_a_packet_on() {
     let first = rule(1).goto(3);
     let third = rule(1).table(3).output("2");
     check(&[first.clone(), third], (1, ping()), "2");
-    // Table 3 has no rule for it, and no rule of its own sends it.
+    // Table 3 has no rule for the packet, so no rule sends it.
     check(&[first], (1, ping()), "");
 }
 

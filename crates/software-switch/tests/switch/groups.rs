@@ -1,4 +1,4 @@
-//! Groups: which way a packet goes.
+//! Groups: the ports by which a packet leaves.
 
 use super::dsl::*;
 use flow::{Action, Field, PortNo};

@@ -1,4 +1,4 @@
-//! What the switch does, asked of it from outside: messages and frames in, messages and frames out.
+//! Tests of the switch from outside: messages and frames in, messages and frames out.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 

@@ -1,4 +1,4 @@
-//! The conversation with the controller: hello, features, roles, statistics, errors.
+//! The session with a controller: hello, features, roles, statistics, errors.
 
 use super::dsl::*;
 use flow::{DatapathId, MacAddr, PortNo};
@@ -105,7 +105,7 @@ fn a_slave_may_only_look() {
     assert_eq!(bench.refusal(role(9, 5)), Some((11, 2)));
     assert_eq!(bench.say(role(ROLE_MASTER, 6)), is(ROLE_MASTER, 6));
     bench.add(&[rule(1)]);
-    // An election's number may run over.
+    // The generation id may wrap around.
     assert_eq!(bench.say(role(ROLE_MASTER, 1 << 62)), is(ROLE_MASTER, 1 << 62));
     assert_eq!(bench.say(role(ROLE_MASTER, 1 << 63)), is(ROLE_MASTER, 1 << 63));
     assert_eq!(bench.say(role(ROLE_MASTER, u64::MAX)), is(ROLE_MASTER, u64::MAX));

@@ -1,4 +1,4 @@
-//! A flow that the switch has seen before is treated as if it had not.
+//! A switch with cached paths behaves as a switch without them.
 
 use super::dsl::*;
 use flow::{Action, Field, Instruction, PortNo};
@@ -6,7 +6,7 @@ use openflow::Body;
 use openflow::message::*;
 use proptest::prelude::*;
 
-/// Packets that differ in every layer that the rules look at.
+/// Packets that differ in every layer that the rules test.
 fn packets() -> Vec<(u32, Vec<u8>)> {
     let doubly = |inner| {
         let mut frame = tagged(tagged(ping(), inner), 5);
@@ -103,13 +103,13 @@ proptest! {
     ) {
         let (mut remembers, mut forgets) = (Bench::new(V13), Bench::new(V13));
         for rule in &rules {
-            // A rule that sets what its packets may not have is refused.
+            // A rule that sets a field which its packets may not have is refused.
             prop_assert_eq!(remembers.refusal(rule.body()), forgets.refusal(rule.body()));
         }
         let packets = packets();
         for index in order {
             let (in_port, frame) = index.get(&packets);
-            // A change of the tables, though it changes nothing.
+            // A change of the tables that has no effect on the rules.
             forgets.add(&[rule(9).command(FLOW_DELETE_STRICT)]);
             let expected = forgets.emits(*in_port, frame);
             prop_assert_eq!(remembers.emits(*in_port, frame), expected);
@@ -118,7 +118,7 @@ proptest! {
     }
 }
 
-/// What rules and tables have counted.
+/// The counters of rules and tables.
 fn counted(bench: &mut Bench) -> Vec<Body> {
     let every_rule = FlowStatsRequest {
         table_id: TABLE_ALL,

@@ -1,4 +1,4 @@
-//! Rules come, change, go, and are refused.
+//! Adding, changing, removing and refusing rules.
 
 use super::dsl::*;
 use flow::{Action, Field, Instruction, Match, PortNo};
