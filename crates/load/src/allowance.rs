@@ -1,11 +1,12 @@
-//! What a link of a certain capacity would still let through: packet-ins that may be sent now.
+//! The packet-ins that may be sent now on a link of a certain capacity.
 //!
-//! In: the time. Out: a number. What was not used is kept for a few milliseconds, as a network card's queue keeps it, and no longer.
-//! Pure: time comes in.
+//! In: the time. Out: a number. Unused capacity is kept for a few milliseconds, like the queue of a network card.
+//! Pure: the time is an argument.
 
 use std::time::Duration;
 
-/// What is kept: the generator sleeps whole milliseconds, and must find enough for them when it wakes.
+/// How many seconds of capacity are kept. The generator sleeps whole milliseconds, and must have enough to send when
+/// it wakes.
 const KEPT_S: f64 = 0.004;
 
 /// How many packet-ins may be sent.
@@ -17,16 +18,16 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// So many a second from `now` on.
+    /// Allows `per_s` packet-ins a second from `now` on.
     pub(crate) fn new(per_s: f64, now: Duration) -> Self {
         Allowance { per_s, left: 0.0, at: now }
     }
 
-    /// Adds what time has brought. How many may be sent now.
+    /// Adds the capacity since the last call. Returns how many packet-ins may be sent now.
     pub(crate) fn at(&mut self, now: Duration) -> usize {
         let passed_s = now.saturating_sub(self.at).as_secs_f64();
         self.at = self.at.max(now);
-        // At least one, or a rate of a few a second would never let one through.
+        // At least one. Otherwise a rate of a few a second would never allow any.
         self.left = (self.left + passed_s * self.per_s).min((self.per_s * KEPT_S).max(1.0));
         self.left as usize
     }
@@ -36,7 +37,7 @@ impl Allowance {
         self.left >= 1.0
     }
 
-    /// So many were sent.
+    /// Subtracts packet-ins that were sent.
     pub(crate) fn take(&mut self, sent: u64) {
         self.left = (self.left - sent as f64).max(0.0);
     }

@@ -1,28 +1,31 @@
-//! What counts as an answer to a packet-in, told from a few bytes of a message.
+//! Decides which messages answer a packet-in, from a few of their bytes.
 //!
-//! A flow mod or packet-out answers the packet-in whose buffer it names. Where a controller names no buffers, every one of them is
-//! counted, as cbench does. Never decodes a message: only its type, its length and the bytes that are counted by.
+//! A flow mod or packet-out answers the packet-in whose buffer it names. For controllers that name no buffers, every
+//! flow mod and packet-out counts, as in cbench. It never decodes a message: it reads only the type, the length and
+//! the bytes that decide.
 
 use openflow::Version;
 use openflow::message::NO_BUFFER;
 
-/// What is counted.
+/// Which messages count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
-    /// Flow mods and packet-outs that name a buffer: one for each packet-in, whatever else a controller sends with it.
+    /// Flow mods and packet-outs that name a buffer. Each packet-in counts once, whatever else the controller sends
+    /// for it.
     Buffers,
-    /// cbench's: every flow mod that adds a rule or modifies one strictly, and every packet-out that carries no LLDP.
+    /// As in cbench: every flow mod that adds or strictly modifies a rule, and every packet-out whose frame is not
+    /// LLDP.
     Messages,
 }
 
-/// What a message of the controller is to a generator.
+/// What a controller's message means to the generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// A flow mod, and the buffer it names if it is an answer ([`NO_BUFFER`] if it is one without).
+    /// A flow mod. If it is an answer, the buffer that it names ([`NO_BUFFER`] if it names none).
     FlowMod(Option<u32>),
-    /// A packet-out, likewise.
+    /// A packet-out, with the same content.
     PacketOut(Option<u32>),
-    /// To be decoded and replied to.
+    /// Any other message, which is decoded and replied to.
     Other,
 }
 
@@ -32,7 +35,7 @@ const ETHERTYPE_VLAN: [u8; 2] = [0x81, 0x00];
 const ETHERTYPE_LLDP: [u8; 2] = [0x88, 0xcc];
 
 impl Counting {
-    /// What a whole message is.
+    /// Classifies a whole message.
     #[inline]
     pub(crate) fn look_at(self, version: Version, message: &[u8]) -> Said {
         match message.get(1) {
@@ -44,12 +47,12 @@ impl Counting {
 
     #[inline]
     fn flow_mod(self, version: Version, message: &[u8]) -> Option<u32> {
-        // 1.0, 5.3.3: behind the match of 40 bytes. 1.3.5, 7.3.4.1: in front of it.
+        // 1.0, 5.3.3: after the match of 40 bytes. 1.3.5, 7.3.4.1: before it.
         let (command_at, buffer_at) = if version == Version::V1_0 { (57, 64) } else { (25, 32) };
         let buffer_id = number(message, buffer_at)?;
         match self {
             Counting::Buffers => (buffer_id != NO_BUFFER).then_some(buffer_id),
-            // Add and modify strictly, in both versions.
+            // Add and strict modify, in both versions.
             Counting::Messages => matches!(message.get(command_at)?, 0 | 2).then_some(buffer_id),
         }
     }
@@ -69,7 +72,7 @@ fn number(message: &[u8], at: usize) -> Option<u32> {
     message.get(at..at + 4)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// Whether the frame that a packet-out carries is LLDP, within a VLAN tag or not.
+/// Whether the frame of a packet-out is LLDP, with or without a VLAN tag.
 fn is_lldp(version: Version, message: &[u8]) -> bool {
     // 1.0, 5.3.6: 16 bytes and the actions. 1.3.5, 7.3.7: 24 bytes and the actions.
     let (length_at, actions_at) = if version == Version::V1_0 { (14, 16) } else { (16, 24) };
@@ -127,7 +130,7 @@ mod tests {
                 assert_eq!(counting.look_at(version, &[]), Said::Other);
             }
         }
-        // Actions that claim to be longer than the message.
+        // Actions whose length exceeds the message.
         let mut lying = encoded(Version::V1_0, packet_out(5, &[1; 60]));
         lying[14..16].fill(0xff);
         assert_eq!(Counting::Messages.look_at(Version::V1_0, &lying), Said::PacketOut(Some(5)));

@@ -1,6 +1,7 @@
-//! The first contact with a controller that is being started: how long until it takes a switch.
+//! Measures how long a starting controller takes until its first handshake with a switch.
 //!
-//! In: where it will listen. Out: when the first switch that connected there was asked what it is. It sends no packet-in.
+//! In: the address where it will listen. Out: when the first connected switch got a features request. It sends no
+//! packet-in.
 
 use flow::DatapathId;
 use openflow::Version;
@@ -11,11 +12,11 @@ use std::time::{Duration, Instant};
 use crate::greeting::Greeting;
 use crate::stream::{Inbound, Room};
 
-/// Between attempts; short against what is measured.
+/// The time between attempts: short compared with what is measured.
 const BETWEEN: Duration = Duration::from_millis(1);
 
-/// Connects as soon as somebody listens, greets in OpenFlow 1.0, and waits until the controller has asked for the switch's features and got
-/// them. The time of that, or nothing if the patience ends.
+/// Connects as soon as a server listens, sends a 1.0 hello, and answers the controller's features request. Returns
+/// the time of that, or `None` if the patience ends.
 pub fn first_contact(address: SocketAddr, patience: Duration) -> Option<Instant> {
     let end = Instant::now() + patience;
     while Instant::now() < end {
@@ -71,7 +72,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let controller = std::thread::spawn(move || {
-            // The first hangs up, as a controller does that is not ready.
+            // The server closes the first connection, like a controller that is not ready.
             drop(listener.accept().unwrap());
             let (mut stream, _) = listener.accept().unwrap();
             stream.write_all(&[1, 0, 0, 8, 0, 0, 0, 1, 1, 5, 0, 8, 0, 0, 0, 2]).unwrap();

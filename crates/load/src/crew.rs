@@ -1,6 +1,6 @@
-//! The threads of a load: all are told the same, and what they report is added up.
+//! The threads of a load. All of them get the same orders, and their reports are added up.
 //!
-//! Never touches a socket.
+//! It never touches a socket.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -12,10 +12,10 @@ use crate::progress::Progress;
 use crate::report::{Faults, Learned, RoundReport};
 use crate::{LoadOptions, Mode, NotBegun};
 
-/// How long a thread that has nothing to do waits before it looks whether it was told something.
+/// How often an idle thread checks whether it has an order.
 const IDLE: Duration = Duration::from_millis(5);
 
-/// What a thread is told.
+/// An order to a thread.
 #[derive(Clone, Copy, Debug)]
 enum Order {
     Connect(Duration),
@@ -24,7 +24,7 @@ enum Order {
     TellFaults,
 }
 
-/// What it says when it has done it.
+/// A thread's report after an order.
 #[derive(Debug)]
 enum Report {
     Connected(usize),
@@ -33,19 +33,19 @@ enum Report {
     Faults(Faults),
 }
 
-/// How connecting went.
+/// The result of connecting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connected {
-    /// Switches that the controller knows.
+    /// How many switches the controller knows. It knows a switch after the handshake.
     pub switches: usize,
-    /// How long it took until it knew the last of them, or until the patience was over.
+    /// The time until it knew the last one, or until the patience ended.
     pub took: Duration,
 }
 
-/// A load on a controller. Its connections end with it.
+/// A load on a controller. Dropping it ends its connections.
 #[derive(Debug)]
 pub struct Load {
-    // Dropped before the threads are waited for, so that they end.
+    // Dropped before the threads are joined, so that they end.
     orders: Vec<Sender<Order>>,
     reports: Vec<Receiver<Report>>,
     threads: Vec<JoinHandle<()>>,
@@ -53,10 +53,11 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts the threads. Nothing is connected yet.
+    /// Starts the threads. They connect nothing yet.
     ///
     /// # Errors
-    /// That there are no descriptors or threads left, or that the version is none that can be spoken.
+    ///
+    /// The system has no descriptors or threads left, or the version is not supported.
     pub fn start(options: &LoadOptions) -> Result<Load, NotBegun> {
         let progress = Arc::new(Progress::default());
         let mut load = Load { orders: vec![], reports: vec![], threads: vec![], progress };
@@ -76,12 +77,12 @@ impl Load {
         Ok(load)
     }
 
-    /// What can be seen while it lasts.
+    /// The counters that can be read while the load runs.
     pub fn progress(&self) -> Arc<Progress> {
         self.progress.clone()
     }
 
-    /// Connects the switches and waits until the controller knows them all, or the patience is over.
+    /// Connects the switches and waits until the controller knows them all, or until the patience ends.
     pub fn connect(&mut self, patience: Duration) -> Connected {
         let began = Instant::now();
         let switches = self.ask(Order::Connect(patience)).into_iter().map(|report| match report {
@@ -91,7 +92,7 @@ impl Load {
         Connected { switches: switches.sum(), took: began.elapsed() }
     }
 
-    /// Makes the hosts known to the controller.
+    /// Announces the hosts to the controller.
     pub fn learn(&mut self, patience: Duration) -> Learned {
         let mut learned = Learned::default();
         for report in self.ask(Order::Learn(patience)) {
@@ -115,7 +116,7 @@ impl Load {
         round
     }
 
-    /// What went wrong since this was last asked.
+    /// The faults since the last call.
     pub fn take_faults(&mut self) -> Faults {
         let told = self.ask(Order::TellFaults);
         let mut faults = Faults { ended_threads: self.reports.len() - told.len(), ..Faults::default() };
@@ -127,10 +128,11 @@ impl Load {
         faults
     }
 
-    /// Tells all threads the same and waits for what they say to it. A thread that is gone says nothing, and is a fault.
+    /// Gives all threads the same order and collects their reports. A thread that has ended reports nothing, and
+    /// counts as a fault.
     fn ask(&mut self, order: Order) -> Vec<Report> {
         for orders in &self.orders {
-            // Whoever is gone reports nothing either.
+            // A thread that has ended does not report either.
             let _ = orders.send(order);
         }
         self.reports.iter().filter_map(|reports| reports.recv().ok()).collect()
@@ -142,7 +144,7 @@ impl Drop for Load {
         self.progress.stop();
         self.orders.clear();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so.
+            // A thread that panicked has already reported it.
             let _ = thread.join();
         }
     }

@@ -1,19 +1,19 @@
-//! What is made of many measurements: percentiles, medians, ratios pair by pair.
+//! Statistics of many measurements: percentiles, medians, pairwise ratios.
 //!
-//! Pure; it measures nothing.
+//! Pure. It measures nothing.
 
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
-/// Latencies above this are counted as this; a round is shorter.
+/// Longer latencies are counted as this one. A round is shorter.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-/// Every latency is kept with so many digits: a percentile is right within 0.1 %.
+/// The significant digits of each latency: a percentile is right within 0.1 %.
 const DIGITS: u8 = 3;
 
 /// Latencies, in a histogram of constant size.
 #[derive(Clone, Debug)]
 pub struct Latencies {
-    // Nothing if the bounds above were refused, which their test excludes.
+    // `None` if the histogram refused the bounds above. A test excludes that.
     histogram: Option<Histogram<u64>>,
 }
 
@@ -23,25 +23,25 @@ impl Default for Latencies {
     }
 }
 
-/// Where latencies lie, in microseconds.
+/// The distribution of latencies, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Percentiles {
-    /// How many there are.
+    /// The number of latencies.
     pub count: u64,
-    /// Half of them are at most this.
+    /// The median.
     pub p50_us: f64,
-    /// 90 % of them.
+    /// The 90th percentile.
     pub p90_us: f64,
-    /// 99 % of them.
+    /// The 99th percentile.
     pub p99_us: f64,
-    /// 99.9 % of them.
+    /// The 99.9th percentile.
     pub p99_9_us: f64,
-    /// The longest.
+    /// The longest latency.
     pub max_us: f64,
 }
 
 impl Latencies {
-    /// One more.
+    /// Adds one latency.
     #[inline]
     pub fn record(&mut self, latency: Duration) {
         if let Some(histogram) = &mut self.histogram {
@@ -49,15 +49,15 @@ impl Latencies {
         }
     }
 
-    /// Those of another as well.
+    /// Adds the latencies of another measurement.
     pub fn add(&mut self, other: &Latencies) {
         if let (Some(histogram), Some(other)) = (&mut self.histogram, &other.histogram) {
-            // Both have the same bounds, so nothing is refused.
+            // Both have the same bounds, so it cannot fail.
             let _ = histogram.add(other);
         }
     }
 
-    /// Where they lie; nothing if there are none.
+    /// Their distribution, or `None` if there are no latencies.
     pub fn percentiles(&self) -> Option<Percentiles> {
         let histogram = self.histogram.as_ref().filter(|histogram| !histogram.is_empty())?;
         let us = |ns: u64| ns as f64 / 1000.0;
@@ -73,7 +73,7 @@ impl Latencies {
     }
 }
 
-/// The middle one, or the mean of the two in the middle; nothing of nothing.
+/// The median: the middle value, or the mean of the two in the middle. `None` for an empty list.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -81,20 +81,20 @@ pub fn median(values: &[f64]) -> Option<f64> {
     if sorted.len() % 2 == 1 { Some(upper) } else { Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0) }
 }
 
-/// How two rows of rounds, taken in turn, compare.
+/// The comparison of two series of rounds that were measured in turns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ratio {
-    /// Of each pair, the first divided by the second.
+    /// For each pair, the first value divided by the second.
     pub pairs: Vec<f64>,
-    /// The pairs' median.
+    /// The median of the pairs' ratios.
     pub median: f64,
-    /// The smallest of them.
+    /// The smallest ratio.
     pub min: f64,
-    /// The largest of them.
+    /// The largest ratio.
     pub max: f64,
 }
 
-/// Pair by pair; nothing if there is no pair whose second is above zero.
+/// Compares two series pair by pair. `None` if no pair has a second value above zero.
 pub fn ratio(first: &[f64], second: &[f64]) -> Option<Ratio> {
     let pairs: Vec<f64> = first
         .iter()

@@ -1,11 +1,12 @@
-//! One thread of the generator: its switches, one loop over their sockets, and what is counted.
+//! One thread of the generator: its switches, one loop over their sockets, and the counters.
 //!
 //! ```text
 //!   poll ──> queue of switches that have something to do ──> each in turn: flush, read and count, send
 //! ```
 //!
-//! What is sent depends on the activity: announcements, as much as goes, one at a time, or what is due. A switch in the queue gets one
-//! read and one write before the others get theirs. It never waits for a single switch, and never allocates for a packet-in.
+//! The activity decides what is sent: announcements, as much as possible, one at a time, or what is due. A switch in
+//! the queue gets one read and one write before the next one. It never waits for a single switch, and never allocates
+//! for a packet-in.
 
 use flow::DatapathId;
 use mio::{Events, Poll, Token};
@@ -27,56 +28,57 @@ use crate::template::{BUFFER_IDS, Batch, Template};
 use crate::traffic::TrafficPlan;
 use crate::{Mode, NotBegun};
 
-/// How often connections and time-outs are looked at.
+/// How often connections and time-outs are checked.
 const HOUSEKEEPING: Duration = Duration::from_millis(20);
-/// In latency mode, a packet-in that was not answered for so long counts as lost, and the next one is sent.
+/// In latency mode, a packet-in without an answer for so long counts as lost, and the switch sends the next one.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
-/// Announcements of a switch that may wait for their answers: few, so that no controller's queue overflows while it learns.
+/// How many unanswered announcements a switch may have: few, so that no controller's queue overflows while it learns.
 const ANNOUNCEMENTS_AT_ONCE: u32 = 32;
-/// If nothing was answered for so long while learning, what waits is taken for lost.
+/// If no answer arrives for so long while learning, all unanswered announcements count as lost.
 const LEARNING_SILENCE: Duration = Duration::from_millis(300);
-/// After a round, what is still answered is waited for until it is silent for so long …
+/// After a round, late answers are awaited until none has arrived for so long …
 const DRAIN_SILENCE: Duration = Duration::from_millis(200);
-/// … or until this.
+/// … but no longer than this.
 const DRAIN_LONGEST: Duration = Duration::from_secs(10);
-/// Readiness events of one poll. More wait for the next, which follows at once.
+/// Readiness events of one poll. The next poll, which follows at once, returns the others.
 const EVENTS_PER_POLL: usize = 1024;
-/// At a fixed rate, the thread sleeps only if the next packet-in is due later than this; what the poll can wait is whole milliseconds.
+/// At a fixed rate, the thread sleeps only if the next packet-in is due later than this. A poll can wait only whole
+/// milliseconds.
 const WORTH_SLEEPING: Duration = Duration::from_millis(3);
 
-/// Behind a link that carries no more, the poll waits so long: half of what the link's allowance keeps.
+/// How long the poll waits when the link's capacity is used up: half of what the allowance keeps.
 const LINK_PATIENCE: Duration = Duration::from_millis(2);
-/// A switch's turn at such a link is at least so many packet-ins, so that a write to its socket is worth its while.
+/// The fewest packet-ins of a switch's turn on such a link, so that a write to its socket is worth its cost.
 const LINK_SHARE_LEAST: usize = 16;
 
-/// In throughput mode, packet-ins are sent for so long before answers count: until the controller has its queues full and works as it does
-/// from then on.
+/// In throughput mode, packet-ins are sent for so long before answers count. By then the controller's queues are
+/// full, and its work is steady.
 const RAMP: Duration = Duration::from_millis(500);
-/// What all sockets together keep for the controller, in bytes: enough that it never waits for packet-ins, and little against the machine's
-/// memory. Each switch has its part, within bounds.
+/// The send buffers of all sockets together, in bytes. The controller never has to wait for packet-ins, and the size
+/// is small compared with the machine's memory. Each switch has its part, within bounds.
 const SEND_BUFFERS_BYTES: usize = 2 << 20;
 const SEND_BUFFER_BYTES: std::ops::RangeInclusive<usize> = (16 << 10)..=(256 << 10);
-/// Switches of one thread that the controller gets to know at a time. Controllers bound who has not finished the handshake.
+/// How many switches of one thread may be in their handshake at a time. Controllers bound unfinished handshakes.
 const HALF_OPEN_MAX: usize = 128;
 
 /// What the switches do now.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
-    /// Nothing but reply.
+    /// Only reply.
     Idle,
-    /// Make the hosts known.
+    /// Announce the hosts.
     Learn,
-    /// Send as much as goes.
+    /// Send as much as the sockets take.
     Throughput,
-    /// Send as much as goes, and no more than this lets through.
+    /// Send as much as the sockets take, within this allowance.
     AtMost(Allowance),
-    /// Send one, and the next when it is answered.
+    /// Send one packet-in, and the next after its answer.
     Latency,
     /// Send what is due.
     Rate(Pace),
 }
 
-/// What is counted in a round.
+/// The counters of a round.
 #[derive(Debug, Default)]
 struct Tally {
     sent: u64,
@@ -86,7 +88,7 @@ struct Tally {
     latencies: Latencies,
 }
 
-/// A thread's part of the switches.
+/// A thread with its part of the switches.
 #[derive(Debug)]
 pub(crate) struct Generator {
     options: LoadOptions,
@@ -103,17 +105,18 @@ pub(crate) struct Generator {
     faults: Faults,
     /// While learning: how many announcements of each switch were sent and answered.
     learning: Vec<(u32, u32)>,
-    /// When something was last answered.
+    /// When the last answer arrived.
     heard_at: Duration,
-    /// At a fixed rate: the place of each switch in the turn; nothing if it is left out because it was not connected when it began.
+    /// At a fixed rate: the place of each switch in the turns. `None` for a switch that was not connected at the
+    /// start.
     places: Vec<Option<u64>>,
-    /// The round's time is over: nothing is sent any more, and late answers are timed as those before.
+    /// The round's time is over. Nothing more is sent. Late answers are still timed.
     draining: bool,
     progress: Arc<Progress>,
 }
 
 impl Generator {
-    /// Switches that have not begun to connect: of all switches of the options, each `threads`-th from `thread` on.
+    /// Switches that have not begun to connect: every `threads`-th switch of the options, from `thread` on.
     pub(crate) fn new(
         options: &LoadOptions,
         thread: usize,
@@ -154,7 +157,7 @@ impl Generator {
         })
     }
 
-    /// Connects until the controller knows all switches, or the patience ends. How many it knows.
+    /// Connects until the controller knows all switches, or until the patience ends. Returns how many it knows.
     pub(crate) fn connect(&mut self, patience: Duration) -> usize {
         let end = self.now() + patience;
         self.activity = Activity::Idle;
@@ -164,7 +167,7 @@ impl Generator {
         self.known()
     }
 
-    /// Makes the hosts known to the controller. If it answers nothing at all, it is begun again until the patience ends.
+    /// Announces the hosts to the controller. If no answer arrives at all, it starts again until the patience ends.
     pub(crate) fn learn(&mut self, patience: Duration) -> Learned {
         let begin = self.now();
         let mut learned = Learned::default();
@@ -197,7 +200,7 @@ impl Generator {
         self.activity = Activity::Idle;
     }
 
-    /// One round: sends and counts for so long, and then waits until what was sent is answered or lost.
+    /// Runs one round: sends and counts for `length`, then waits until everything that was sent is answered or lost.
     pub(crate) fn round(&mut self, mode: Mode, length: Duration) -> RoundReport {
         self.tally = Tally::default();
         for switch in &mut self.switches {
@@ -234,13 +237,13 @@ impl Generator {
         }
     }
 
-    /// Serves echoes while nothing is measured.
+    /// Answers echo requests while nothing is measured.
     pub(crate) fn idle(&mut self, length: Duration) {
         self.activity = Activity::Idle;
         self.turn(length);
     }
 
-    /// What went wrong since this was last asked.
+    /// The faults since the last call.
     pub(crate) fn take_faults(&mut self) -> Faults {
         std::mem::take(&mut self.faults)
     }
@@ -254,7 +257,7 @@ impl Generator {
 
     fn drain(&mut self) {
         self.draining = true;
-        // At a fixed rate, what comes late counts with its latency.
+        // At a fixed rate, late answers count with their latency.
         if !matches!(self.activity, Activity::Rate(_)) {
             self.activity = Activity::Idle;
         }
@@ -308,10 +311,10 @@ impl Generator {
         if wait < WORTH_SLEEPING { Duration::ZERO } else { wait - WORTH_SLEEPING / 2 }
     }
 
-    /// One look at the sockets, and a turn for each switch that has something to do.
+    /// Polls the sockets once, and serves each switch that has something to do.
     fn turn(&mut self, patience: Duration) {
         let patience = if self.queue.is_empty() { patience } else { Duration::ZERO };
-        // Interrupted by a signal, it found nothing; what else fails is seen again at each socket.
+        // A poll that a signal interrupted has no events. Other errors show up at the sockets.
         let polled = self.poll.poll(&mut self.events, Some(patience));
         let now = self.now();
         if polled.is_ok() {
@@ -366,7 +369,7 @@ impl Generator {
         switch.close(self.poll.registry(), now);
     }
 
-    /// Connections that are due, switches that are known by now, answers that do not come.
+    /// Starts connections that are due, notes switches that are known now, and gives up missing answers.
     fn keep_house(&mut self, now: Duration) {
         let mut half_open = self.switches.iter().filter(|switch| switch.is_half_open()).count();
         for index in 0..self.switches.len() {
@@ -392,7 +395,7 @@ impl Generator {
         }
     }
 
-    /// A switch's turn.
+    /// Serves one switch.
     fn serve(&mut self, index: usize) -> io::Result<()> {
         let now = self.now();
         self.switches[index].flush()?;
@@ -441,7 +444,7 @@ impl Generator {
                         tally.latencies.record(now.saturating_sub(sent_at));
                         outstanding = None;
                     }
-                    // It answers what was given up, or what has been answered already.
+                    // It answers a packet-in that was given up or has been answered already.
                     _ => return,
                 },
                 Activity::Rate(pace) => {
@@ -500,7 +503,7 @@ impl Generator {
         }
     }
 
-    /// What one switch may take of the link in its turn, so that those behind it in the queue find something too.
+    /// How many packet-ins one switch may send in its turn, so that capacity is left for the switches behind it.
     fn link_share(&self) -> usize {
         (self.batch.capacity() / self.switches.len().max(1)).max(LINK_SHARE_LEAST)
     }
@@ -528,7 +531,7 @@ impl Generator {
     }
 }
 
-/// The number within the round of the packet-in that a buffer id names: ids count on from the round's first.
+/// The number within the round of the packet-in that a buffer id names. Ids count on from the first one of the round.
 fn number_of(buffer_id: u32, first_of_round: u64) -> u64 {
     let first = (first_of_round % u64::from(BUFFER_IDS)) as u32;
     u64::from(buffer_id.wrapping_sub(first) % BUFFER_IDS)
@@ -552,7 +555,7 @@ mod tests {
         let mut generator = Generator::new(&options, 0, Arc::default()).unwrap();
         generator.activity = Activity::Rate(Pace::new(1000.0, 2, Duration::ZERO));
         generator.places = vec![Some(0), Some(1)];
-        // One packet-in waits for its answer, so that it is waited for.
+        // One packet-in is unanswered, so that the drain waits for it.
         generator.tally.sent = 1;
         generator.drain();
         assert_eq!(generator.places, [Some(0), Some(1)], "late answers are timed by them");

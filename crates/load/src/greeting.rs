@@ -1,10 +1,11 @@
-//! What a load switch replies to a controller that asks what it is.
+//! The replies of a load switch in its handshake with a controller.
 //!
 //! ```text
 //!   hello, features, configuration, ports, roles, statistics, barriers, echoes ──> the reply; "the controller knows me"
 //! ```
 //!
-//! The switch is a shell: it has ports and no rules, and every statistic of it is empty. Never counts an answer and never sends a packet-in.
+//! A load switch has ports but no rules, and all its statistics are empty. This file never counts an answer and never
+//! sends a packet-in.
 
 use flow::{DatapathId, ErrorCode, MacAddr, PortNo};
 use openflow::message::*;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use crate::traffic::PORTS;
 
-/// A 1.3 controller that has asked for the features but not for the ports is taken to know the switch after so long.
+/// A 1.3 controller that has requested the features but not the ports is assumed to know the switch after this time.
 const PORTS_PATIENCE: Duration = Duration::from_millis(500);
 
 /// OFPBRC_BAD_EXPERIMENTER.
@@ -24,12 +25,12 @@ const BAD_MULTIPART: ErrorCode = ErrorCode { kind: 1, code: 2 };
 const HELLO_FAILED: u16 = 0;
 /// OFPPF_10GB_FD, the same bit in both versions.
 const TEN_GIGABIT: u32 = 1 << 6;
-/// Actions 0 to 11, all that 1.0 has.
+/// Actions 0 to 11: all actions of 1.0.
 const ACTIONS_1_0: u32 = 0xfff;
-/// A table's size that no learning switch fills.
+/// A table size that no learning switch fills.
 const TABLE_ENTRIES: u32 = 1_000_000;
 
-/// A load switch, as the controller is told of it.
+/// A load switch, as it describes itself to the controller.
 #[derive(Debug)]
 pub(crate) struct Greeting {
     version: Version,
@@ -52,12 +53,12 @@ impl Greeting {
         }
     }
 
-    /// Our hello.
+    /// Appends the switch's hello.
     pub(crate) fn hello(&self, out: &mut Vec<u8>) {
         write::hello(self.version, 1, Some(1 << self.version.0), out);
     }
 
-    /// Whether the controller knows all that it wants to know before it hears packet-ins.
+    /// Whether the controller has asked for everything that it needs before it accepts packet-ins.
     pub(crate) fn is_known(&self, now: Duration) -> bool {
         self.features_asked_at.is_some_and(|asked_at| {
             self.version == Version::V1_0
@@ -66,10 +67,11 @@ impl Greeting {
         })
     }
 
-    /// Replies to a message that is no answer to a packet-in.
+    /// Replies to a message that does not answer a packet-in.
     ///
     /// # Errors
-    /// Why the connection is of no use any more.
+    ///
+    /// The reason why the connection cannot be used any more.
     pub(crate) fn on_message(
         &mut self,
         bytes: &[u8],
@@ -78,7 +80,7 @@ impl Greeting {
     ) -> Result<(), String> {
         let message = match Message::decode(bytes) {
             Ok(message) => message,
-            // A hello of a version that we do not know says all by its header.
+            // A hello of an unknown version is valid: its header has all that is needed.
             Err(_) if bytes.get(1) == Some(&0) => return Ok(()),
             Err(bad) => return Err(format!("a message makes no sense: {bad}")),
         };
@@ -126,7 +128,7 @@ impl Greeting {
             Body::Error(error) if error.kind == HELLO_FAILED => {
                 return Err(format!("the controller does not speak OpenFlow {}", self.version));
             }
-            // What changes a switch changes nothing here, and what only switches say is of no consequence.
+            // Changes of the switch's state have no effect here. Messages that only switches send are ignored.
             _ => Reply::Nothing,
         })
     }
@@ -163,7 +165,7 @@ impl Greeting {
         (1..=PORTS).map(port).collect()
     }
 
-    /// Nothing for what a shell of a switch does not have.
+    /// The reply to a request for statistics. Parts that a load switch does not have are empty.
     fn statistics(&mut self, asked: RequestBody) -> Option<ReplyBody> {
         Some(match asked {
             RequestBody::Desc => ReplyBody::Desc(description()),
@@ -201,7 +203,7 @@ impl Greeting {
     }
 }
 
-/// What is sent back.
+/// The reply to a message.
 enum Reply {
     Nothing,
     Error(ErrorCode),
@@ -254,7 +256,7 @@ mod tests {
 
     const VERSIONS: [Version; 2] = [Version::V1_0, Version::V1_3];
 
-    /// What a switch replies to a message, if anything.
+    /// The body of the reply to a message, if there is one.
     fn said_to(greeting: &mut Greeting, body: Body) -> Result<Option<Body>, String> {
         let mut bytes = Vec::new();
         Message { version: greeting.version, xid: 42, body }.encode(&mut bytes).unwrap();

@@ -5,12 +5,22 @@
 //!        <─report──     (its switches) <──flow mods──
 //! ```
 //!
-//! A [`Load`] connects its switches, makes their hosts known to the controller, and then runs rounds: as many packet-ins as go
-//! ([`Mode::Throughput`], or no more than a link would carry: [`Mode::AtMost`]), one at a time from each switch ([`Mode::Latency`]), or a fixed
-//! rate ([`Mode::Rate`]). A [`Sink`] is the peer that does least: it answers each packet-in with a ready flow mod, so that what generator and machine can do is known.
+//! A [`Load`] connects its switches and announces their hosts to the controller. Then it runs rounds in one of these
+//! modes:
 //!
-//! The switches are shells with no tables: nothing is forwarded here, and no message is decoded that is only counted. Never started by a
-//! node, and never privileged.
+//! * [`Mode::Throughput`]: as many packet-ins as the controller takes,
+//!
+//! * [`Mode::AtMost`]: the same, but no more than a link would carry,
+//!
+//! * [`Mode::Latency`]: one packet-in at a time from each switch,
+//!
+//! * [`Mode::Rate`]: a fixed rate.
+//!
+//! A [`Sink`] is the fastest possible peer: it answers each packet-in with a prepared flow mod. It shows the limit of
+//! generator and machine.
+//!
+//! The switches have no tables and forward nothing. Messages that are only counted are not decoded. A node never
+//! starts this code, and it needs no privilege.
 
 mod allowance;
 mod answers;
@@ -40,42 +50,43 @@ use openflow::Version;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// The most switches: their number is two octets of an Ethernet address.
+/// The most switches of a load: a switch's number is two octets of an Ethernet address.
 pub const SWITCHES_MAX: u16 = u16::MAX;
 
-/// What the load is.
+/// The parameters of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadOptions {
-    /// The controller.
+    /// The controller's address.
     pub target: SocketAddr,
     /// How many switches connect to it.
     pub switches: u16,
-    /// The datapath id of the first; the others' follow.
+    /// The datapath id of the first switch. The others have the following ids.
     pub first_datapath: u64,
-    /// The version that they speak: 1.0 or 1.3.
+    /// The OpenFlow version of the switches: 1.0 or 1.3.
     pub version: Version,
-    /// What is in front of each.
+    /// The hosts of each switch.
     pub hosts: Hosts,
-    /// What counts as an answer.
+    /// Which messages count as an answer.
     pub counting: Counting,
-    /// Threads that share the switches.
+    /// How many threads share the switches.
     pub threads: usize,
 }
 
-/// How a round measures.
+/// What a round sends and measures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
-    /// Each switch sends as much as its socket takes; answers are counted.
+    /// Each switch sends as much as its socket takes. Answers are counted.
     Throughput,
-    /// The same, but all together send no more than so many a second, as behind a link that carries no more.
+    /// The same, but all switches together send at most this many a second, as behind a link of that capacity.
     AtMost(f64),
-    /// Each switch has one packet-in under way; answers are counted and timed.
+    /// Each switch has one unanswered packet-in at a time. Answers are counted and timed.
     Latency,
-    /// All together send so many a second, whether answers come or not; they are timed from when the packet-in was due.
+    /// All switches together send this many a second, whether answers arrive or not. Latency is measured from the
+    /// time when a packet-in was due.
     Rate(f64),
 }
 
-/// Why a load did not begin: the system's reason, or that a message cannot be written.
+/// Why a load did not start: the system's error, or a message that cannot be encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotBegun(pub String);
 

@@ -1,13 +1,13 @@
-//! A fixed rate, shared among switches in turn: when each packet-in is due, and which are due by now.
+//! A fixed rate, shared among switches in turn: when each packet-in is due, and which ones are due now.
 //!
-//! Latency is counted from when a packet-in was due and not from when it was sent, so that a controller that stalls does not stop the
-//! clock by it (coordinated omission). Pure: time comes in.
+//! Latency is measured from when a packet-in was due, not from when it was sent. So a controller that stalls cannot
+//! stop the measurement (coordinated omission). Pure: the time is an argument.
 
 use std::time::Duration;
 
 const NS_PER_S: f64 = 1e9;
 
-/// A rate over so many switches from a moment on.
+/// A rate, shared by a number of switches, from a moment on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     per_s: f64,
@@ -21,15 +21,15 @@ impl Pace {
         Pace { per_s, switches: switches.max(1), begin }
     }
 
-    /// How many packet-ins the switch in this place of the turn (from 0) is to have sent by now.
+    /// How many packet-ins the switch at this place (from 0) must have sent by now.
     pub(crate) fn due(&self, place: u64, now: Duration) -> u64 {
         let elapsed_s = now.saturating_sub(self.begin).as_secs_f64();
-        // The first of all is due at once, so what is due is one more than has gone by.
+        // The first packet-in is due at once, so one more is due than intervals have passed.
         let of_all = (elapsed_s * self.per_s) as u64 + 1;
         of_all.saturating_sub(place).div_ceil(self.switches)
     }
 
-    /// When that switch's packet-in of this number (from 0) is due.
+    /// When this switch's packet-in with this number (from 0) is due.
     pub(crate) fn due_at(&self, place: u64, number: u64) -> Duration {
         let of_all = number.saturating_mul(self.switches).saturating_add(place) as f64;
         self.begin + Duration::from_nanos((of_all / self.per_s * NS_PER_S) as u64)
@@ -67,7 +67,7 @@ mod tests {
             let (place, now) = (place % switches, BEGIN + Duration::from_nanos(elapsed_ns));
             let pace = Pace::new(per_s, switches, BEGIN);
             let due = pace.due(place, now);
-            // Half a microsecond is what adding up in floating point costs after a hundred seconds.
+            // The rounding error of floating-point sums after a hundred seconds is below half a microsecond.
             let slack = Duration::from_nanos(500);
             if due > 0 {
                 prop_assert!(pace.due_at(place, due - 1) <= now + slack);

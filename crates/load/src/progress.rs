@@ -1,10 +1,11 @@
-//! What others may see of a run while it lasts, and how they end it early.
+//! Progress of a run while it lasts, and a way to end it early.
 //!
-//! Counters that the generator's threads write and others read; they are never what a result is made of.
+//! The generator's threads write the counters and others read them. No result is computed from them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Shared between the threads of a load and whoever shows how it goes. Not exact: it is looked at while it changes.
+/// Shared between the threads of a load and the code that shows its progress. The values are not exact, because they
+/// change while they are read.
 #[derive(Debug, Default)]
 pub struct Progress {
     known: AtomicU64,
@@ -13,22 +14,22 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Switches that the controller knows.
+    /// How many switches the controller knows.
     pub fn known(&self) -> u64 {
         self.known.load(Ordering::Relaxed)
     }
 
-    /// Answers since the load began.
+    /// How many answers have arrived since the load began.
     pub fn answered(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Ends what lasts: whatever is measured now ends at once with what it has.
+    /// Ends the present measurement at once. It reports what it has so far.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was ended.
+    /// Whether [`Progress::stop`] was called.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }

@@ -1,59 +1,59 @@
-//! What a run of the generator found: learned hosts, rounds, faults.
+//! The results of a generator's run: announced hosts, rounds, faults.
 //!
-//! Plain values, that add up over threads. It prints nothing.
+//! Plain values, which are added up over threads. It prints nothing.
 
 use std::time::Duration;
 
 use crate::figures::Latencies;
 
-/// Faults that are told in full; of further ones only the number.
+/// How many reasons of faults are kept. The others are only counted.
 const FAULTS_TOLD: usize = 8;
 
-/// How making the hosts known went.
+/// The result of announcing the hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Learned {
     /// Announcements sent.
     pub announced: u64,
-    /// How many of them were answered.
+    /// Announcements that were answered.
     pub answered: u64,
     /// How long it took.
     pub took: Duration,
 }
 
-/// One round.
+/// The result of one round.
 #[derive(Clone, Debug, Default)]
 pub struct RoundReport {
-    /// How long it was counted.
+    /// The length of the measurement.
     pub took: Duration,
-    /// Packet-ins sent.
+    /// Packet-ins that were sent.
     pub sent: u64,
-    /// Answers that came within the round.
+    /// Answers that arrived within the round.
     pub answered: u64,
-    /// Answers before it was counted, and after its end while they were waited for.
+    /// Answers before the measurement began, and after its end while the generator waited for them.
     pub outside: u64,
-    /// Flow mods, whatever they answer, those outside included.
+    /// All flow mods, including those outside the round.
     pub flow_mods: u64,
-    /// Packet-outs, likewise.
+    /// All packet-outs, including those outside the round.
     pub packet_outs: u64,
-    /// How long answers took, in the modes that measure it.
+    /// The latencies of the answers, in the modes that measure them.
     pub latencies: Latencies,
-    /// Answers within the round for each switch.
+    /// Answers of each switch within the round.
     pub answered_by_switch: Vec<u64>,
 }
 
 impl RoundReport {
-    /// The rate of answers.
+    /// Answers a second.
     pub fn responses_per_s(&self) -> f64 {
         let seconds = self.took.as_secs_f64();
         if seconds > 0.0 { self.answered as f64 / seconds } else { 0.0 }
     }
 
-    /// Packet-ins that nobody answered at any time.
+    /// Packet-ins that were never answered.
     pub fn unanswered(&self) -> u64 {
         self.sent.saturating_sub(self.answered + self.outside)
     }
 
-    /// The round of another thread at the same time as well.
+    /// Adds another thread's report of the same round.
     pub(crate) fn add(&mut self, other: &RoundReport) {
         self.took = self.took.max(other.took);
         self.sent += other.sent;
@@ -66,14 +66,14 @@ impl RoundReport {
     }
 }
 
-/// What went wrong with connections, and with the generator itself.
+/// Faults of connections, and of the generator itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Connections that came to nothing.
+    /// Connections that failed before the controller knew the switch.
     pub not_connected: u64,
     /// Connections that were lost after the controller knew the switch.
     pub lost: u64,
-    /// Threads of the generator that have ended by a fault of their own. What their switches sent and were answered is in no report.
+    /// Generator threads that have panicked. The reports do not contain what their switches sent and received.
     pub ended_threads: usize,
     /// The first few reasons, each once.
     pub reasons: Vec<String>,
@@ -91,7 +91,7 @@ impl Faults {
         }
     }
 
-    /// Those of another as well.
+    /// Adds the faults of another report.
     pub fn add(&mut self, other: Faults) {
         self.not_connected += other.not_connected;
         self.lost += other.lost;
@@ -99,7 +99,7 @@ impl Faults {
         other.reasons.into_iter().for_each(|reason| self.tell(reason));
     }
 
-    /// Whether nothing went wrong.
+    /// Whether there was no fault.
     pub fn is_empty(&self) -> bool {
         self.not_connected == 0 && self.lost == 0 && self.ended_threads == 0
     }

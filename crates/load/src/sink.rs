@@ -1,11 +1,12 @@
-//! The peer that does least: it answers each packet-in with a ready flow mod for its buffer, and reads nothing of it but that.
+//! The fastest possible peer: it answers each packet-in with a prepared flow mod for its buffer, and reads nothing
+//! else of it.
 //!
 //! ```text
 //!   packet-ins ──one large read──> count by lengths ──buffer ids──> flow mods made before ──one large write──>
 //! ```
 //!
-//! What a generator measures against it is the limit of generator and machine: no controller can be faster. It learns nothing, and
-//! reads from nobody who does not take its answers.
+//! A generator that measures the sink measures the limit of generator and machine: no controller can be faster. The
+//! sink learns no addresses. It does not read from a connection that does not take its answers.
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
@@ -21,11 +22,11 @@ use std::time::Duration;
 use crate::stream::{Inbound, Outbound, Room};
 use crate::template::FlowModBatch;
 
-/// How long it may sleep before it looks whether it is to end.
+/// The longest sleep before it checks whether it must end.
 const NAP: Duration = Duration::from_millis(50);
-/// Readiness events of one poll. More wait for the next, which follows at once.
+/// Readiness events of one poll. The next poll, which follows at once, returns the others.
 const EVENTS_PER_POLL: usize = 1024;
-/// The listener's token; connections have those from 0 on.
+/// The listener's token. Connections have tokens from 0 on.
 const LISTENER: Token = Token(usize::MAX - 1);
 
 const TYPE_HELLO: u8 = 0;
@@ -35,15 +36,15 @@ const TYPE_PACKET_IN: u8 = 10;
 /// What a sink has done so far.
 #[derive(Debug, Default)]
 pub struct SinkCounters {
-    /// Packet-ins answered.
+    /// Packet-ins that it answered.
     pub packet_ins: AtomicU64,
-    /// Connections accepted.
+    /// Connections that it accepted.
     pub accepted: AtomicU64,
-    /// Connections that are open.
+    /// Connections that are open now.
     pub open: AtomicU64,
 }
 
-/// A peer that answers everything at once.
+/// A peer that answers every packet-in at once.
 #[derive(Debug)]
 pub struct Sink {
     poll: Poll,
@@ -56,7 +57,7 @@ pub struct Sink {
     counters: Arc<SinkCounters>,
 }
 
-/// Flow mods that are ready, in either version.
+/// Prepared flow mods, for each version.
 #[derive(Debug)]
 struct Answers {
     of_1_0: FlowModBatch,
@@ -76,10 +77,11 @@ struct Peer {
 }
 
 impl Sink {
-    /// Listens. Port 0: one that is free.
+    /// Opens a listening socket. Port 0 chooses a free one.
     ///
     /// # Errors
-    /// The system's.
+    ///
+    /// The system's error.
     pub fn listen(address: SocketAddr) -> io::Result<Sink> {
         let unwritable = |error: Unwritable| io::Error::other(error.to_string());
         let (poll, mut listener) = (Poll::new()?, TcpListener::bind(address)?);
@@ -99,23 +101,25 @@ impl Sink {
         })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     ///
     /// # Errors
-    /// The system's.
+    ///
+    /// The system's error.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// What it has done, to look at while it runs.
+    /// Its counters, which may be read while it runs.
     pub fn counters(&self) -> Arc<SinkCounters> {
         self.counters.clone()
     }
 
-    /// Answers until it is told to stop.
+    /// Answers packet-ins until `stop` is set.
     ///
     /// # Errors
-    /// If it cannot wait for sockets any more.
+    ///
+    /// It cannot wait for sockets any more.
     pub fn run(&mut self, stop: &AtomicBool) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_PER_POLL);
         while !stop.load(Ordering::Relaxed) {
@@ -141,10 +145,10 @@ impl Sink {
     fn accept(&mut self) {
         loop {
             match self.listener.accept() {
-                // Who cannot be registered is closed by that.
+                // A connection that cannot be registered is closed by the drop.
                 Ok((stream, _)) => drop(self.adopt(stream)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Nobody waits any more, or there are no descriptors: those that are here are served on.
+                // No connection waits, or there are no descriptors left. The open connections are still served.
                 Err(_) => return,
             }
         }
@@ -204,7 +208,7 @@ impl Sink {
             }
             Err(_) => {
                 if let Some(mut peer) = connections[index].take() {
-                    // A socket that is closed leaves the poll by itself.
+                    // Closing a socket removes it from the poll.
                     let _ = self.poll.registry().deregister(&mut peer.stream);
                 }
                 counters.open.fetch_sub(1, Ordering::Relaxed);
@@ -215,7 +219,7 @@ impl Sink {
 }
 
 impl Peer {
-    /// Sends what waits, and if nothing waits any more reads once and answers. How many packet-ins were answered.
+    /// Sends what waits. If nothing is left, reads once and answers. Returns how many packet-ins were answered.
     fn serve(&mut self, room: &mut Room, answers: &mut Answers) -> io::Result<u64> {
         let Peer { stream, inbound, outbound, readable, writable, version, .. } = self;
         if *writable && outbound.len() > 0 {
@@ -244,7 +248,7 @@ impl Peer {
             (Some(&TYPE_ECHO_REQUEST), _) => echo(message, outbound.end()),
             _ => {}
         });
-        // Before anything can fail: the batch is shared, and what this peer is not told must not be told to the next.
+        // Before anything can fail: the batch is shared, and this peer's answers must not go to the next one.
         let rest = version.map(|version| answers.of(version).take());
         result?;
         cut.map_err(|nonsense| io::Error::new(ErrorKind::InvalidData, nonsense.to_string()))?;
@@ -264,7 +268,8 @@ impl Answers {
     }
 }
 
-/// Sends answers, or keeps them behind what waits: a reply to an echo in the same read does not mean that the peer takes nothing.
+/// Sends answers, or puts them behind the bytes that wait. An echo reply in the same read does not mean that the peer
+/// takes no bytes.
 fn tell(
     outbound: &mut Outbound,
     stream: &mut TcpStream,
@@ -279,7 +284,7 @@ fn tell(
     Ok(())
 }
 
-/// The version that both speak, and what a controller asks first.
+/// The version that both speak, and the first request of a controller.
 fn greet(hello: &[u8], out: &mut Vec<u8>) -> io::Result<Version> {
     let version = match hello.first().copied().map(Version) {
         Some(Version::V1_0) => Version::V1_0,
@@ -296,7 +301,7 @@ fn greet(hello: &[u8], out: &mut Vec<u8>) -> io::Result<Version> {
     Ok(version)
 }
 
-/// The same bytes, as a reply.
+/// The same bytes as a reply.
 fn echo(request: &[u8], out: &mut Vec<u8>) {
     const TYPE_ECHO_REPLY: u8 = 3;
     let at = out.len();

@@ -1,10 +1,11 @@
-//! Two ends of a stream without allocating: bytes read into one room for all connections, bytes that the peer has not taken yet.
+//! Reading from and writing to a stream without allocation. All connections read into one buffer. Unsent bytes are
+//! kept for each connection.
 //!
 //! ```text
 //!   room: [ what was left over | what is read now ] ──> message, message, … , the beginning of one (left over)
 //! ```
 //!
-//! Never looks behind a message's header.
+//! It reads only the header of a message.
 
 use flow::BadInput;
 use openflow::{Version, stream};
@@ -14,16 +15,16 @@ use std::io::{self, ErrorKind, Read, Write};
 /// The longest message: its length is 16 bits wide (1.3.5, 7.1).
 const MESSAGE_BYTES_MAX: usize = u16::MAX as usize;
 
-/// How much is read at once: some thousand answers, and little enough to stay in a core's own cache.
+/// How many bytes are read at once: some thousand answers, but few enough bytes to stay in a core's own cache.
 const READ_BYTES: usize = 128 << 10;
 
-/// Beyond this much that the peer does not take, it is taken for dead.
+/// If more bytes than this are unsent, the peer is considered dead.
 const UNSENT_BYTES_MAX: usize = 4 << 20;
 
-/// OFPT_HELLO and OFPT_ERROR may be of any version; the rest is of the one that was agreed on.
+/// OFPT_HELLO and OFPT_ERROR may have any version. Other messages must have the agreed one.
 const TYPE_ERROR: u8 = 1;
 
-/// Where all connections of a thread read to.
+/// The read buffer of all connections of a thread.
 #[derive(Debug)]
 pub(crate) struct Room {
     bytes: Box<[u8]>,
@@ -35,19 +36,19 @@ impl Room {
     }
 }
 
-/// What one read brought.
+/// The result of one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// Bytes in the room, what was left over included.
+    /// Bytes in the buffer, including those left over from the read before.
     pub(crate) filled: usize,
-    /// Whether there is nothing more now: the poll says when there is.
+    /// Whether the socket has no more bytes now. The poll reports when it has.
     pub(crate) drained: bool,
 }
 
-/// Why a stream cannot be cut into messages any more.
+/// Why a stream cannot be split into messages any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Nonsense {
-    /// A length that lies.
+    /// A malformed length.
     Length(BadInput),
     /// A version that was not agreed on.
     Version(Version),
@@ -64,14 +65,14 @@ impl fmt::Display for Nonsense {
     }
 }
 
-/// What a connection has of a message that is not whole yet.
+/// The start of an incomplete message of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Inbound {
     partial: Vec<u8>,
 }
 
 impl Inbound {
-    /// Reads once, behind what was left over. An end of the stream is an error.
+    /// Reads once, behind the left-over bytes. The end of the stream is an error.
     pub(crate) fn read(&mut self, stream: &mut impl Read, room: &mut Room) -> io::Result<Taken> {
         let left = self.partial.len();
         room.bytes[..left].copy_from_slice(&self.partial);
@@ -79,7 +80,7 @@ impl Inbound {
         loop {
             return match stream.read(space) {
                 Ok(0) => Err(io::Error::new(ErrorKind::UnexpectedEof, "the peer closed the connection")),
-                // A short read has taken all that there was (epoll(7), questions 9).
+                // A short read has emptied the socket (epoll(7), questions 9).
                 Ok(count) => Ok(Taken { filled: left + count, drained: count < READ_BYTES }),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     Ok(Taken { filled: left, drained: true })
@@ -90,11 +91,12 @@ impl Inbound {
         }
     }
 
-    /// Hands over each whole message of what is in the room, and keeps the beginning of the last. If a version was agreed on, all
-    /// have to be of it.
+    /// Passes on each whole message in the buffer, and keeps the start of an incomplete one. If a version was agreed
+    /// on, all messages must have it.
     ///
     /// # Errors
-    /// What makes no sense; what came before has been handed over.
+    ///
+    /// The malformed part of the stream. The messages before it have been passed on.
     #[inline]
     pub(crate) fn cut(
         &mut self,
@@ -114,7 +116,8 @@ impl Inbound {
             foreign.is_none()
         });
         let rest = &bytes[gone.map_err(Nonsense::Length)?..];
-        // Also of what is not whole: what speaks another language may promise much, and would be waited for.
+        // An incomplete message is checked too. A peer of another protocol may announce a great length, which would
+        // be awaited.
         if let Some(version) = foreign.or_else(|| foreign_version(rest, version)) {
             return Err(Nonsense::Version(version));
         }
@@ -123,7 +126,7 @@ impl Inbound {
     }
 }
 
-/// The version of this message, or of its beginning, if it is not the one that was agreed on.
+/// The version of this message or of its start, if it is not the agreed one.
 #[inline]
 fn foreign_version(message: &[u8], agreed: Option<Version>) -> Option<Version> {
     let [spoken, kind, ..] = *message else { return None };
@@ -131,7 +134,7 @@ fn foreign_version(message: &[u8], agreed: Option<Version>) -> Option<Version> {
     is_foreign.then_some(Version(spoken))
 }
 
-/// What the peer has not taken yet.
+/// Bytes that the peer has not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outbound {
     bytes: Vec<u8>,
@@ -139,7 +142,7 @@ pub(crate) struct Outbound {
 }
 
 impl Outbound {
-    /// Where a message is put behind what waits.
+    /// The buffer to append a message to.
     pub(crate) fn end(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -149,7 +152,7 @@ impl Outbound {
         self.bytes.len() - self.gone
     }
 
-    /// Sends what waits. Says whether nothing waits any more.
+    /// Sends the bytes that wait. Returns whether all are sent.
     pub(crate) fn flush(&mut self, stream: &mut impl Write) -> io::Result<bool> {
         while self.len() > 0 {
             let count = write_once(stream, &self.bytes[self.gone..])?;
@@ -164,7 +167,7 @@ impl Outbound {
         Ok(true)
     }
 
-    /// Writes straight from `bytes` and keeps what does not go. For when nothing waits. Says whether all went.
+    /// Writes directly from `bytes` and keeps the rest. Only valid if no bytes wait. Returns whether all are sent.
     pub(crate) fn write_or_keep(&mut self, stream: &mut impl Write, bytes: &[u8]) -> io::Result<bool> {
         let mut gone = 0;
         if self.len() == 0 {
@@ -179,7 +182,7 @@ fn takes_nothing() -> io::Error {
     io::Error::new(ErrorKind::TimedOut, "the peer does not take what it asked for")
 }
 
-/// One write; 0 if the peer takes nothing now.
+/// Writes once. Returns 0 if the peer takes no bytes now.
 pub(crate) fn write_once(stream: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
     loop {
         return match stream.write(bytes) {
@@ -198,7 +201,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Cuts a stream that comes in pieces: the messages' lengths.
+    /// Splits a stream that arrives in pieces. Returns the messages' lengths.
     fn cut(pieces: &[&[u8]]) -> Result<Vec<usize>, Nonsense> {
         let (mut inbound, mut room, mut lengths) = (Inbound::default(), Room::new(), Vec::new());
         for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
@@ -258,7 +261,7 @@ mod tests {
         }
     }
 
-    /// Takes so many bytes, and then none.
+    /// Takes this many bytes, and then no more.
     struct Slow {
         room: usize,
         taken: Vec<u8>,

@@ -1,6 +1,7 @@
-//! One switch of the generator: its connection, how far it has come, and how many of its packet-ins were answered.
+//! One switch of the generator: its connection, its state, and the number of its answered packet-ins.
 //!
-//! In: readiness and the time. Out: bytes, and what was said. Never decides how much is sent: that is the generator's.
+//! In: readiness and the time. Out: bytes and received messages. It never decides how much to send: the generator
+//! does.
 
 use flow::DatapathId;
 use mio::net::TcpStream;
@@ -17,19 +18,19 @@ use crate::stream::{Inbound, Outbound, Room, write_once};
 use crate::template::Batch;
 use crate::traffic::TrafficPlan;
 
-/// The wait after the first connection that came to nothing; it doubles with each, up to the longest.
+/// The wait after the first failed connection. It doubles with each failure, up to the longest one.
 const RETRY_SHORTEST: Duration = Duration::from_millis(100);
 const RETRY_LONGEST: Duration = Duration::from_secs(5);
-/// How long connecting may take, and how long until the controller has asked what the switch is.
+/// How long connecting may take, and then how long the controller may take to request the features.
 const GREETING_PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 enum Link {
-    /// It is tried again then.
+    /// The next attempt is at `until`.
     Waiting { until: Duration },
-    /// The operating system has not said yet whether it gets through.
+    /// The operating system has not reported yet whether the connection succeeds.
     Connecting { stream: TcpStream, since: Duration },
-    /// Bytes pass.
+    /// The connection is open.
     Open { stream: TcpStream, since: Duration },
 }
 
@@ -47,7 +48,7 @@ pub(crate) struct LoadSwitch {
     writable: bool,
     failures: u32,
     known: bool,
-    /// Bytes that the socket keeps for the controller.
+    /// The size of the socket's send buffer in bytes.
     send_buffer_bytes: usize,
     /// Whether it is in the generator's queue.
     pub(crate) queued: bool,
@@ -57,12 +58,12 @@ pub(crate) struct LoadSwitch {
     pub(crate) first_of_round: u64,
     /// Answers of this round.
     pub(crate) answered: u64,
-    /// In latency mode: the buffer id of the packet-in that waits for its answer, and when it was sent.
+    /// In latency mode: the buffer id of the unanswered packet-in, and when it was sent.
     pub(crate) outstanding: Option<(u32, Duration)>,
 }
 
 impl LoadSwitch {
-    /// A switch that is to be connected at once.
+    /// A switch that connects as soon as it may.
     pub(crate) fn new(
         version: Version,
         datapath_id: DatapathId,
@@ -90,27 +91,27 @@ impl LoadSwitch {
         }
     }
 
-    /// Whether the controller knows the switch, and packet-ins make sense.
+    /// Whether the controller knows the switch, so that packet-ins can be sent.
     pub(crate) fn is_known(&self) -> bool {
         self.known
     }
 
-    /// Whether it is being connected: the controller has something to do with it, and does not know it yet.
+    /// Whether it is in its handshake: the controller works on it, but does not know it yet.
     pub(crate) fn is_half_open(&self) -> bool {
         !self.known && !matches!(self.link, Link::Waiting { .. })
     }
 
-    /// Whether a packet-in can be written now: nothing waits before it.
+    /// Whether a packet-in can be written now: nothing waits to be sent before it.
     pub(crate) fn can_send(&self) -> bool {
         self.known && self.writable && self.outbound.len() == 0
     }
 
-    /// Whether it has something to do without further readiness.
+    /// Whether it can read more without another readiness event.
     pub(crate) fn has_more_to_read(&self) -> bool {
         self.readable
     }
 
-    /// Begins to connect, if it is time and `may_begin`. Gives up who has waited too long for the controller.
+    /// Begins to connect if it is time and `may_begin` allows it. Gives up a handshake that takes too long.
     pub(crate) fn connect_if_due(
         &mut self,
         may_begin: bool,
@@ -136,7 +137,7 @@ impl LoadSwitch {
         }
     }
 
-    /// The poll has said something of the socket.
+    /// The poll has reported readiness of the socket.
     pub(crate) fn on_ready(&mut self, readable: bool, writable: bool, now: Duration) -> io::Result<()> {
         self.readable |= readable;
         self.writable |= writable;
@@ -157,12 +158,12 @@ impl LoadSwitch {
         Ok(())
     }
 
-    /// Closes the connection; it is tried again after a while.
+    /// Closes the connection. The next attempt is after a wait.
     pub(crate) fn close(&mut self, registry: &Registry, now: Duration) {
         let wait = RETRY_SHORTEST.saturating_mul(1 << self.failures.min(16)).min(RETRY_LONGEST);
         let before = std::mem::replace(&mut self.link, Link::Waiting { until: now + wait });
         if let Link::Connecting { mut stream, .. } | Link::Open { mut stream, .. } = before {
-            // A socket that is closed leaves the poll by itself.
+            // Closing a socket removes it from the poll.
             let _ = registry.deregister(&mut stream);
         }
         self.greeting = Greeting::new(self.version, self.datapath_id);
@@ -172,7 +173,7 @@ impl LoadSwitch {
         self.failures += 1;
     }
 
-    /// Looks whether the controller knows the switch by now. Says whether that is new.
+    /// Checks whether the controller knows the switch. Returns whether that is new.
     pub(crate) fn look_if_known(&mut self, now: Duration) -> bool {
         let is_new = !self.known && self.greeting.is_known(now);
         if is_new {
@@ -181,7 +182,7 @@ impl LoadSwitch {
         is_new
     }
 
-    /// Sends what waits.
+    /// Sends what waits to be sent.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let Link::Open { stream, .. } = &mut self.link else { return Ok(()) };
         if self.writable && self.outbound.len() > 0 {
@@ -190,10 +191,11 @@ impl LoadSwitch {
         Ok(())
     }
 
-    /// Reads once, tells what was said, and replies to what is to be replied to.
+    /// Reads once, passes on the answers, and replies to other messages.
     ///
     /// # Errors
-    /// Why the connection is of no use any more.
+    ///
+    /// The reason why the connection cannot be used any more.
     #[inline]
     pub(crate) fn read(
         &mut self,
@@ -226,7 +228,8 @@ impl LoadSwitch {
         }
     }
 
-    /// Writes up to `count` packet-ins; how many went, the last one perhaps only in part: its rest goes before all else.
+    /// Writes up to `count` packet-ins and returns how many. The last one may be written in part; its rest is sent
+    /// before anything else.
     pub(crate) fn send(&mut self, batch: &mut Batch, sources: u32, count: usize) -> io::Result<u64> {
         let Link::Open { stream, .. } = &mut self.link else { return Ok(0) };
         let length = batch.message_len();
@@ -234,13 +237,13 @@ impl LoadSwitch {
         let written = write_once(stream, bytes)?;
         let begun = written.div_ceil(length);
         self.outbound.end().extend_from_slice(&bytes[written..begun * length]);
-        // A short write has filled the socket: the poll says when there is room again.
+        // A short write has filled the socket. The poll reports when there is room again.
         self.writable = written == bytes.len();
         self.next += begun as u64;
         Ok(begun as u64)
     }
 
-    /// Sends an announcement, or keeps what does not go.
+    /// Sends an announcement, or keeps the part that the socket does not take.
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Link::Open { stream, .. } = &mut self.link else { return Ok(()) };
         self.writable = self.outbound.write_or_keep(stream, bytes)?;

@@ -1,10 +1,11 @@
-//! Messages made once and patched in place: the packet-ins of the generator, the flow mods of the sink.
+//! Messages that are built once and patched in place: the generator's packet-ins and the sink's flow mods.
 //!
 //! ```text
 //!   Template ──repeated──> Batch [ packet-in | packet-in | packet-in … ] ──fill──> the bytes of one large write
 //! ```
 //!
-//! Only what differs from one message to the next is written again: transaction id, buffer id, port, addresses. Never sends anything.
+//! Only the parts that differ between messages are written again: transaction id, buffer id, port, addresses. It
+//! never sends anything.
 
 use flow::{Action, Field, Instruction, Match, PortNo};
 use openflow::message::{FlowMod, FlowModFields, NO_BUFFER, PacketIn};
@@ -12,16 +13,16 @@ use openflow::{Body, Message, Unwritable, Version};
 
 use crate::traffic::TrafficPlan;
 
-/// How much is written at once: many messages, and little enough to stay in a core's own cache.
+/// How many bytes are written at once: many messages, but few enough bytes to stay in a core's own cache.
 const BATCH_BYTES: usize = 64 << 10;
 
-/// Buffer ids count up and begin anew here; all bits set is no buffer at all.
+/// Buffer ids count up and start again at 0 after this many. All bits set would mean "no buffer".
 pub(crate) const BUFFER_IDS: u32 = 1 << 31;
 
-/// Bytes of a frame: the shortest that Ethernet has, with its checksum; cbench's are as long.
+/// The length of a frame: Ethernet's minimum with its checksum, as in cbench.
 const FRAME_BYTES: usize = 64;
 
-/// What differs between packet-ins.
+/// The parts that differ between packet-ins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketFields {
     pub(crate) xid: u32,
@@ -31,27 +32,28 @@ pub(crate) struct PacketFields {
     pub(crate) source: [u8; 6],
 }
 
-/// By what a host makes itself known: an ARP reply that nobody asked for.
+/// The announcement of a host: a gratuitous ARP reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Announcement {
     pub(crate) in_port: u16,
     pub(crate) host: [u8; 6],
     pub(crate) ip: [u8; 4],
-    /// Whether the switch claims to keep the packet; otherwise the whole packet is to come back.
+    /// Whether the switch reports that it has buffered the packet. Otherwise the controller must return the whole
+    /// packet.
     pub(crate) buffered: bool,
 }
 
-/// A packet-in, and where in it lies what differs.
+/// A packet-in, and the offsets of the parts that differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Template {
     bytes: Vec<u8>,
-    /// The lower sixteen bits of the port.
+    /// The offset of the lower sixteen bits of the port.
     port_at: usize,
     frame_at: usize,
 }
 
 impl Template {
-    /// A packet-in with an IPv4 packet, 64 bytes long.
+    /// A packet-in with an IPv4 packet of 64 bytes.
     pub(crate) fn packet(version: Version) -> Result<Self, Unwritable> {
         Template::of(version, &ipv4_frame())
     }
@@ -62,7 +64,7 @@ impl Template {
             total_len: frame.len() as u16,
             reason: 0,
             table_id: 0,
-            // 1.0 does not say it; in 1.3 it is that of the rule that sends up what no other matches.
+            // 1.0 has no cookie in a packet-in. In 1.3 it is the cookie of the table-miss rule.
             cookie: if version == Version::V1_0 { u64::MAX } else { 0 },
             matching: Match::default().with(Field::InPort, PortNo(1)),
             data: frame.to_vec(),
@@ -75,12 +77,12 @@ impl Template {
         Ok(Template { bytes, port_at, frame_at })
     }
 
-    /// Bytes of the message.
+    /// The length of the message in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Writes what differs into a copy of this message.
+    /// Writes the parts that differ into a copy of this message.
     #[inline]
     fn patch(&self, message: &mut [u8], fields: &PacketFields) {
         let (port, frame) = (self.port_at, self.frame_at);
@@ -91,7 +93,7 @@ impl Template {
         message[frame + 6..frame + 12].copy_from_slice(&fields.source);
     }
 
-    /// Appends the packet-in by which a host makes itself known.
+    /// Appends the packet-in that announces a host.
     pub(crate) fn announce(
         version: Version,
         announcement: &Announcement,
@@ -121,23 +123,23 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Of at most so many bytes, and at least one message.
+    /// A batch of at most this many bytes, but at least one message.
     pub(crate) fn new(template: Template, bytes: usize) -> Self {
         let count = (bytes.min(BATCH_BYTES) / template.len()).max(1);
         Batch { bytes: template.bytes.repeat(count), template }
     }
 
-    /// How many it holds.
+    /// How many messages it holds.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.len() / self.template.len()
     }
 
-    /// Bytes of one message.
+    /// The length of one message in bytes.
     pub(crate) fn message_len(&self) -> usize {
         self.template.len()
     }
 
-    /// The next `count` packet-ins of a switch (at most the capacity), of which the first is its `from`-th.
+    /// The next `count` packet-ins of a switch (at most the capacity), starting with its packet-in number `from`.
     pub(crate) fn fill(&mut self, plan: &TrafficPlan, sources: u32, from: u64, count: usize) -> &[u8] {
         let mut host = (from % u64::from(sources)) as u32;
         let mut number = from as u32;
@@ -152,7 +154,7 @@ impl Batch {
     }
 }
 
-/// Many flow mods in a row, of which each still lacks the buffer whose packet it is for.
+/// Many flow mods in a row. Each still needs the id of the buffer that it is for.
 #[derive(Debug)]
 pub(crate) struct FlowModBatch {
     bytes: Vec<u8>,
@@ -162,7 +164,7 @@ pub(crate) struct FlowModBatch {
 }
 
 impl FlowModBatch {
-    /// What a learning switch would send: a match of port and addresses, one output, a minute's idle time-out.
+    /// The flow mod of a learning switch: a match of port and addresses, one output, an idle time-out of a minute.
     pub(crate) fn new(version: Version) -> Result<Self, Unwritable> {
         let matching = Match::default()
             .with(Field::InPort, PortNo(1))
@@ -175,12 +177,12 @@ impl FlowModBatch {
         let mut one = Vec::new();
         Message { version, xid: 0, body: Body::FlowMod(flow_mod) }.encode(&mut one)?;
         let count = BATCH_BYTES / one.len();
-        // 1.0, 5.3.3: behind match, cookie and priority. 1.3.5, 7.3.4.1: behind the priority.
+        // 1.0, 5.3.3: after match, cookie and priority. 1.3.5, 7.3.4.1: after the priority.
         let buffer_at = if version == Version::V1_0 { 64 } else { 32 };
         Ok(FlowModBatch { bytes: one.repeat(count), message_len: one.len(), buffer_at, filled: 0 })
     }
 
-    /// One more, for the packet in this buffer. Says whether it is full by it.
+    /// Adds a flow mod for the packet in this buffer. Returns whether the batch is full now.
     #[inline]
     pub(crate) fn push(&mut self, buffer_id: [u8; 4]) -> bool {
         let at = self.filled * self.message_len + self.buffer_at;
@@ -189,15 +191,15 @@ impl FlowModBatch {
         (self.filled + 1) * self.message_len > self.bytes.len()
     }
 
-    /// What is filled; afterwards it is empty.
+    /// The bytes of the added flow mods. The batch is empty afterwards.
     pub(crate) fn take(&mut self) -> &[u8] {
         let end = std::mem::take(&mut self.filled) * self.message_len;
         &self.bytes[..end]
     }
 }
 
-/// An IPv4 packet of an experimental protocol, 192.168.0.40 to 192.168.1.40, as long and with the same addresses as cbench's. What is in it
-/// is of no consequence; the Ethernet addresses are patched.
+/// An IPv4 packet of an experimental protocol, from 192.168.0.40 to 192.168.1.40. Its length and IP addresses are
+/// cbench's. Its payload does not matter. The Ethernet addresses are patched in.
 fn ipv4_frame() -> [u8; FRAME_BYTES] {
     /// Version 4, five words, 50 bytes in all, time-to-live 64, protocol 255 (RFC 3692: for experiments).
     const HEADER: [u8; 20] = [0x45, 0, 0, 50, 0, 0, 0, 0, 64, 255, 0, 0, 192, 168, 0, 40, 192, 168, 1, 40];
@@ -211,7 +213,7 @@ fn ipv4_frame() -> [u8; FRAME_BYTES] {
     frame
 }
 
-/// An ARP reply to everybody: "this address is mine".
+/// A gratuitous ARP reply to everybody: "this address is mine".
 fn arp_frame(announcement: &Announcement) -> [u8; FRAME_BYTES] {
     let mut frame = [0; FRAME_BYTES];
     frame[..6].fill(0xff);
@@ -225,7 +227,7 @@ fn arp_frame(announcement: &Announcement) -> [u8; FRAME_BYTES] {
     frame
 }
 
-/// RFC 1071, of a header whose checksum is zero.
+/// The checksum of RFC 1071, over a header whose checksum field is zero.
 fn internet_checksum(header: &[u8]) -> u16 {
     let words = header.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
     let sum: u32 = words.sum();

@@ -1,4 +1,4 @@
-//! Whole runs of generator and sink over sockets, with tiny numbers; and peers that are no controllers.
+//! Whole runs of generator and sink over sockets, with tiny numbers. Also peers that are not controllers.
 
 use super::*;
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ fn options(target: SocketAddr, version: Version) -> LoadOptions {
     }
 }
 
-/// A sink on a thread of its own; ends with this value.
+/// A sink in a thread of its own, which ends when this value is dropped.
 struct RunningSink {
     address: SocketAddr,
     counters: Arc<SinkCounters>,
@@ -53,7 +53,7 @@ impl Drop for RunningSink {
     }
 }
 
-/// Connects, learns, and runs a round: everything that was sent is answered at last.
+/// Connects, learns, and runs a round. In the end everything that was sent is answered.
 fn check(mode: Mode, options: &LoadOptions, sink: &RunningSink) -> RoundReport {
     let mut load = Load::start(options).unwrap();
     assert_eq!(load.connect(PATIENCE).switches, usize::from(options.switches));
@@ -87,7 +87,7 @@ fn all_that_is_sent_is_answered_in_both_versions_and_all_modes() {
     }
 }
 
-/// A hello of 1.0, and packet-ins with these buffer ids.
+/// A 1.0 hello, and packet-ins with these buffer ids.
 fn hello_and_packet_ins(buffer_ids: &[u8]) -> Vec<u8> {
     let mut bytes = vec![1, 0, 0, 8, 0, 0, 0, 1];
     for buffer_id in buffer_ids {
@@ -103,7 +103,7 @@ fn what_a_peer_that_broke_was_to_be_told_is_told_to_nobody_else() {
     let mut nonsense = hello_and_packet_ins(&[7]);
     nonsense.extend([1, 10, 0, 3, 0, 0, 0, 0]);
     broken.write_all(&nonsense).unwrap();
-    // The sink has closed it when this ends, in whichever way.
+    // When this returns, the sink has closed the connection.
     let _ = broken.read_to_end(&mut Vec::new());
 
     let mut sound = std::net::TcpStream::connect(sink.address).unwrap();
@@ -141,7 +141,7 @@ fn cbenchs_traffic_is_answered_too() {
     check(Mode::Throughput, &options, &sink);
 }
 
-/// What went wrong until so many connections have come to nothing. No switch is ever connected.
+/// The faults until so many connections have failed. No switch ever connects.
 fn faults_of(load: &mut Load, not_connected: u64) -> Faults {
     let (began, mut faults) = (std::time::Instant::now(), Faults::default());
     while faults.not_connected < not_connected {
@@ -156,12 +156,12 @@ fn faults_of(load: &mut Load, not_connected: u64) -> Faults {
 fn where_nobody_listens_it_is_tried_again_and_counted() {
     let port = TcpListener::bind(local(0)).unwrap().local_addr().unwrap().port();
     let mut load = Load::start(&options(local(port), Version::V1_0)).unwrap();
-    // Each of three at least once more.
+    // Each of the three fails at least once more.
     let faults = faults_of(&mut load, 6);
     assert!(faults.reasons[0].contains("refused"), "{faults:?}");
 }
 
-/// A peer that says this to each who connects, and then is silent.
+/// A peer that sends these bytes to each connection and then nothing more.
 fn says(words: &'static [u8]) -> SocketAddr {
     let listener = TcpListener::bind(local(0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -169,7 +169,7 @@ fn says(words: &'static [u8]) -> SocketAddr {
         let mut kept = Vec::new();
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            // Whoever has gone away need not hear it.
+            // A peer that has closed its connection does not need them.
             let _ = stream.write_all(words);
             kept.push(stream);
         }
@@ -194,7 +194,7 @@ fn nonsense_is_counted_as_a_connection_that_came_to_nothing() {
 
 #[test]
 fn who_answers_nothing_leaves_all_unanswered() {
-    // A hello and a request for features, in 1.0.
+    // A hello and a features request, in 1.0.
     let mute = says(&[1, 0, 0, 8, 0, 0, 0, 1, 1, 5, 0, 8, 0, 0, 0, 2]);
     let mut load = Load::start(&options(mute, Version::V1_0)).unwrap();
     assert_eq!(load.connect(PATIENCE).switches, 3);
@@ -215,7 +215,7 @@ fn who_vanishes_is_counted_and_connected_again() {
         for _ in 0..2 {
             let (mut stream, _) = listener.accept().unwrap();
             stream.write_all(&[1, 0, 0, 8, 0, 0, 0, 1, 1, 5, 0, 8, 0, 0, 0, 2]).unwrap();
-            // Hello and features came, and then this end is closed.
+            // Hello and features arrive, and then the test closes its end.
             let mut heard = [0; 8 + 32 + 4 * 48];
             stream.read_exact(&mut heard).unwrap();
         }

@@ -1,39 +1,41 @@
-//! Which packets the generator's switches send up: whose, to whom, in by which port.
+//! The frames in the generator's packet-ins: source, destination and ingress port.
 //!
 //! ```text
 //!   Hosts::Ring            h1 -> h2 -> h3 … -> h1: every host sends and is sent to; neighbours are behind different ports
 //!   Hosts::OneDestination  h1 -> d, h2 -> d …: cbench's
 //! ```
 //!
-//! So a learning switch that has heard of all hosts answers each packet-in with a flow mod. Never holds a packet: a host is a number.
+//! A learning switch that has learned all hosts thus answers each packet-in with a flow mod. It never holds a packet:
+//! a host is a number.
 
 use crate::template::{Announcement, PacketFields};
 
-/// The most hosts of a switch: their number is the lower half of an Ethernet address.
+/// The most hosts of a switch: the host's number is the lower half of its Ethernet address.
 pub const HOSTS_MAX: u32 = 1 << 24;
 
-/// What is in front of a load switch.
+/// The hosts of a load switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hosts {
-    /// So many hosts (at least two), each of which sends to the next one. No two switches have an address in common.
+    /// This many hosts (at least two), each of which sends to the next one. No two switches share an address.
     Ring(u32),
-    /// cbench's: so many sources, and one destination behind another port. The last octet of each address is the switch's number.
+    /// As in cbench: this many sources, and one destination at another port. The last octet of each address is the
+    /// switch's number.
     OneDestination(u32),
 }
 
-/// What one switch sends.
+/// The traffic of one switch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrafficPlan {
     hosts: Hosts,
-    /// From 0.
+    /// The switch's number, from 0.
     switch: u16,
 }
 
-/// The number of ports that a load switch says it has.
+/// How many ports a load switch reports.
 pub(crate) const PORTS: u16 = 4;
 
 impl Hosts {
-    /// How many addresses send.
+    /// How many addresses are sources.
     pub const fn sources(self) -> u32 {
         match self {
             Hosts::Ring(count) | Hosts::OneDestination(count) => count,
@@ -46,7 +48,7 @@ impl TrafficPlan {
         TrafficPlan { hosts, switch }
     }
 
-    /// How many announcements it takes until all that is sent to is known.
+    /// How many announcements the controller needs to learn all destinations.
     pub(crate) const fn announcements(&self) -> u32 {
         match self.hosts {
             Hosts::Ring(count) => count,
@@ -54,7 +56,7 @@ impl TrafficPlan {
         }
     }
 
-    /// The announcement of a host that is sent to.
+    /// The announcement of a destination.
     pub(crate) fn announcement(&self, number: u32) -> Announcement {
         match self.hosts {
             Hosts::Ring(_) => {
@@ -75,7 +77,7 @@ impl TrafficPlan {
         }
     }
 
-    /// The packet with which `host` sends to whom it sends to.
+    /// The packet from `host` to its destination.
     #[inline]
     pub(crate) fn packet(&self, host: u32, xid: u32, buffer_id: u32) -> PacketFields {
         match self.hosts {
@@ -92,14 +94,16 @@ impl TrafficPlan {
         }
     }
 
-    /// Behind which port a host of the ring is: never behind that of the next one, or the packet need not pass the switch.
+    /// The port of a host of the ring. It is never the port of the next host, because then the packet would not need
+    /// the switch.
     const fn port(&self, host: u32) -> u16 {
         let last = host + 1 == self.hosts.sources();
-        // The last one's neighbours are the first and the one before, which may be behind any of the three.
+        // The neighbours of the last host are the first one and the one before it. They may be at any of the other
+        // three ports.
         if last { PORTS } else { 1 + (host % 3) as u16 }
     }
 
-    /// Locally administered; the switch's number, and the host's.
+    /// A locally administered address with the switch's number and the host's number.
     const fn address(&self, host: u32) -> [u8; 6] {
         let [high, low] = self.switch.to_be_bytes();
         let [_, a, b, c] = host.to_be_bytes();
@@ -110,7 +114,7 @@ impl TrafficPlan {
         [0x80, 0, 0, 0, 0, self.octet()]
     }
 
-    /// cbench's number of the switch, counted from 1, as far as an octet goes.
+    /// cbench's number of the switch: counted from 1, as far as an octet allows.
     const fn octet(&self) -> u8 {
         self.switch.wrapping_add(1).to_be_bytes()[1]
     }
