@@ -78,6 +78,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "openflow",
         ],
     ),
+    // For tests of whole nodes, which it starts and asks as an operator does.
+    ("test-bed", &["emulator", "monitor-channel", "operator"]),
     // These look at Burnet from outside, as an operator does; the experiments with emulated switches around it.
     ("experiments", &["emulator"]),
     ("xtask", &[]),

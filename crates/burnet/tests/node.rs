@@ -3,173 +3,32 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use emulator::{Emulation, FlowSpec, Handle, SwitchOptions, Topology, Versions};
-use operator::client;
-use operator::contract::{Answer, AppView, FlowsView, MeterView, Question};
+use operator::contract::MeterView;
+use rustix::process::Signal;
 use std::fs;
 use std::io::{ErrorKind, Write};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
+use test_bed::{Bed, Node, PATIENCE, kill};
 
-/// How long anything may take that a test waits for. It never passes by waiting.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A folder of a test's own, gone when the test is.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("burnet-test-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, text).unwrap();
-        path
-    }
+fn bed() -> Bed {
+    Bed::new(env!("CARGO_BIN_EXE_burnet"))
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A node with apps that are granted everything.
+fn start(arguments: &[&str]) -> Node {
+    bed().node().args(["--grant-all"]).args(arguments).start_ready()
 }
 
-/// Something of this crate's examples, which `cargo test` builds beside the binary.
-fn example(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples").join(name)
+/// Three switches as a tree, with four hosts.
+fn tree(node: &Node, versions: Versions, n_buffers: u32) -> Handle {
+    node.network("tree,2", &SwitchOptions { versions, n_buffers, ..SwitchOptions::default() })
 }
 
-fn burnet() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_burnet"));
-    command.env_remove("BURNET_SOCKET").env_remove("BURNET_LOG").stdin(Stdio::null());
-    command
-}
-
-/// A running node.
-struct Node {
-    child: Child,
-    socket: PathBuf,
-    _folder: Folder,
-}
-
-impl Node {
-    fn start(arguments: &[&str]) -> Node {
-        Node::start_in(Folder::new(), arguments)
-    }
-
-    fn start_in(folder: Folder, arguments: &[&str]) -> Node {
-        let socket = folder.0.join("node.sock");
-        let mut command = burnet();
-        command.args([
-            "run",
-            "--grant-all",
-            "--listen",
-            "127.0.0.1:0",
-            "--log",
-            "error",
-            "--die-with-parent",
-            "--socket",
-        ]);
-        // What it keeps is no concern of the node of this machine, nor of another test's.
-        command.env("BURNET_STATE", folder.0.join("state"));
-        let child = command.arg(&socket).args(arguments).spawn().unwrap();
-        let node = Node { child, socket, _folder: folder };
-        node.wait("every app runs and has subscribed", |node| {
-            let apps = node.apps();
-            !apps.is_empty() && apps.iter().all(|app| app.commands > 0 || app.status.restarts > 0)
-        });
-        node
-    }
-
-    fn ask(&self, question: &Question) -> Option<Answer> {
-        client::ask(&self.socket, question).ok()
-    }
-
-    fn apps(&self) -> Vec<AppView> {
-        match self.ask(&Question::Apps) {
-            Some(Answer::Apps(apps)) => apps,
-            _ => Vec::new(),
-        }
-    }
-
-    /// As soon as the node answers.
-    fn app(&self, name: &str) -> AppView {
-        self.wait("the node says how the app is", |node| !node.apps().is_empty());
-        self.apps().into_iter().find(|app| app.status.app == name).unwrap()
-    }
-
-    fn flows(&self) -> Vec<FlowsView> {
-        match self.ask(&Question::Flows { datapath: None }) {
-            Some(Answer::Flows(flows)) => flows,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// The node's meter at each switch.
-    fn meters(&self) -> Vec<Option<MeterView>> {
-        match self.ask(&Question::Switches) {
-            Some(Answer::Switches(switches)) => switches.into_iter().map(|switch| switch.meter).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn address(&self) -> SocketAddr {
-        match self.ask(&Question::Node) {
-            Some(Answer::Node(node)) => node.listen[0].parse().unwrap(),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn kernel_pid(&self) -> u32 {
-        match self.ask(&Question::Node) {
-            Some(Answer::Node(node)) => node.pid,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn wait(&self, what: &str, mut until: impl FnMut(&Node) -> bool) {
-        let began = Instant::now();
-        while !until(self) {
-            assert!(began.elapsed() < PATIENCE, "not so in time: {what}; {:?}", self.apps());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Three switches as a tree, with four hosts.
-    fn network(&self, versions: Versions, n_buffers: u32) -> Handle {
-        let options = SwitchOptions { versions, n_buffers, ..SwitchOptions::default() };
-        let topology: Topology = "tree,2".parse().unwrap();
-        let network = Emulation::start(&topology, self.address(), &options).unwrap();
-        network.wait_connected(PATIENCE).unwrap();
-        network
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        terminate(self.child.id());
-        let _ = self.child.wait();
-    }
-}
-
-fn terminate(pid: u32) {
-    signal(pid, rustix::process::Signal::TERM);
-}
-
-fn kill(pid: u32) {
-    signal(pid, rustix::process::Signal::KILL);
-}
-
-fn signal(pid: u32, signal: rustix::process::Signal) {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    rustix::process::kill_process(pid, signal).unwrap();
+/// The node's meter at each switch.
+fn meters(node: &Node) -> Vec<Option<MeterView>> {
+    node.switches().into_iter().map(|switch| switch.meter).collect()
 }
 
 fn all_reach_all(network: &Handle) {
@@ -178,8 +37,8 @@ fn all_reach_all(network: &Handle) {
 }
 
 fn check_forwards(app: &str, versions: Versions, n_buffers: u32) {
-    let node = Node::start(&["--app", app]);
-    let network = node.network(versions, n_buffers);
+    let node = start(&["--app", app]);
+    let network = tree(&node, versions, n_buffers);
     all_reach_all(&network);
     assert_eq!(network.counters().errors, 0, "the switches refused something");
 }
@@ -206,7 +65,7 @@ fn the_hub_forwards_in_both_zones() {
 
 #[test]
 fn an_app_in_a_shared_object_forwards_in_both_zones() {
-    let object = example("libshared_hub.so");
+    let object = bed().example("libshared_hub.so");
     let object = object.to_str().unwrap();
     check_forwards(&format!("{object}=trusted"), Versions::Only13, 0);
     check_forwards(object, Versions::Only13, 0);
@@ -214,8 +73,8 @@ fn an_app_in_a_shared_object_forwards_in_both_zones() {
 
 #[test]
 fn two_workers_forward_as_one_does() {
-    let node = Node::start(&["--app", "learning-switch", "--workers", "2"]);
-    let network = node.network(Versions::Both, 0);
+    let node = start(&["--app", "learning-switch", "--workers", "2"]);
+    let network = tree(&node, Versions::Both, 0);
     all_reach_all(&network);
     let pid = node.app("learning-switch").status.pid.unwrap();
     assert!(threads(pid).contains(&"worker-1".to_owned()), "{:?}", threads(pid));
@@ -223,8 +82,8 @@ fn two_workers_forward_as_one_does() {
 
 #[test]
 fn an_app_that_fails_in_one_of_its_threads_ends_as_a_whole() {
-    let apart = example("apart");
-    let node = Node::start(&["--app", apart.to_str().unwrap(), "--workers", "2"]);
+    let apart = bed().example("apart");
+    let node = start(&["--app", apart.to_str().unwrap(), "--workers", "2"]);
     node.wait("it has ended", |node| node.app("apart").status.restarts > 0);
     assert_eq!(node.app("apart").status.last_end.unwrap().reason, "exit code 101 (a panic)");
 }
@@ -241,8 +100,8 @@ fn threads(pid: u32) -> Vec<String> {
 
 #[test]
 fn rules_show_whose_they_are() {
-    let node = Node::start(&["--app", "learning-switch"]);
-    let network = node.network(Versions::Only13, 0);
+    let node = start(&["--app", "learning-switch"]);
+    let network = tree(&node, Versions::Only13, 0);
     all_reach_all(&network);
     for switch in node.flows() {
         assert_eq!(switch.trouble, None);
@@ -253,8 +112,8 @@ fn rules_show_whose_they_are() {
 
 #[test]
 fn an_app_that_is_killed_comes_back_and_nobody_else_notices() {
-    let node = Node::start(&["--app", "learning-switch", "--app", "hub"]);
-    let network = node.network(Versions::Only13, 0);
+    let node = start(&["--app", "learning-switch", "--app", "hub"]);
+    let network = tree(&node, Versions::Only13, 0);
     all_reach_all(&network);
     kill(node.app("learning-switch").status.pid.unwrap());
     node.wait("it is back", |node| {
@@ -270,8 +129,8 @@ fn an_app_that_is_killed_comes_back_and_nobody_else_notices() {
 
 #[test]
 fn a_kernel_that_is_killed_comes_back_and_trusts_no_more() {
-    let node = Node::start(&["--app", "learning-switch=trusted"]);
-    let network = node.network(Versions::Only13, 0);
+    let node = start(&["--app", "learning-switch=trusted"]);
+    let network = tree(&node, Versions::Only13, 0);
     all_reach_all(&network);
     let (killed, address) = (node.kernel_pid(), node.address());
     kill(killed);
@@ -282,25 +141,23 @@ fn a_kernel_that_is_killed_comes_back_and_trusts_no_more() {
     assert_ne!(node.kernel_pid(), killed);
     // The system chose the port, and chooses another one for the new kernel; the network is pointed at that one.
     assert_ne!(address, node.address());
-    let network_again = node.network(Versions::Only13, 0);
+    let network_again = tree(&node, Versions::Only13, 0);
     all_reach_all(&network_again);
 }
 
 #[test]
 fn a_monolithic_node_ends_with_its_kernel() {
-    let mut node = Node::start(&["--app", "hub", "--monolithic"]);
+    let mut node = start(&["--app", "hub", "--monolithic"]);
     assert_eq!(node.app("hub").status.pid, None, "it has no process of its own");
     kill(node.kernel_pid());
-    assert_eq!(node.child.wait().unwrap().code(), Some(1));
-    // What is dropped below has ended already.
-    node.child = Command::new("sleep").arg("60").spawn().unwrap();
+    assert_eq!(node.wait_for_end().code(), Some(1));
 }
 
 #[test]
 fn an_app_whose_commands_mean_nothing_is_refused_and_hurts_nobody() {
-    let program = example("unruly").to_str().unwrap().to_owned();
-    let node = Node::start(&["--app", &program, "--app", "learning-switch"]);
-    let network = node.network(Versions::Only13, 0);
+    let program = bed().example("unruly").to_str().unwrap().to_owned();
+    let node = start(&["--app", &program, "--app", "learning-switch"]);
+    let network = tree(&node, Versions::Only13, 0);
     node.wait("something was refused", |node| node.app("unruly").refusals > 0);
     all_reach_all(&network);
     assert_eq!(node.app("unruly").status.restarts, 0);
@@ -308,36 +165,26 @@ fn an_app_whose_commands_mean_nothing_is_refused_and_hurts_nobody() {
 
 #[test]
 fn what_an_app_lacks_is_said_by_the_node_once_for_each_kind_with_the_remedy() {
-    let folder = Folder::new();
     let text = "[app.learning-switch.capabilities]\n'packet.in' = true\n'packet.out' = true\n";
-    let config = folder.file("burnet.toml", text);
-    let log = folder.0.join("node.log");
-    let socket = folder.0.join("node.sock");
-    let mut command = burnet();
-    command.args(["run", "--listen", "127.0.0.1:0", "--die-with-parent", "--config"]).arg(&config);
-    command.arg("--socket").arg(&socket).env("BURNET_STATE", folder.0.join("state"));
-    let child = command.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
-    let node = Node { child, socket, _folder: folder };
+    let node = bed().node().config(text).log("info").start();
     node.wait("its subscription is refused", |node| node.apps().iter().any(|app| !app.shortfalls.is_empty()));
     let shortfalls = node.app("learning-switch").shortfalls;
     assert_eq!(shortfalls[0].capability.as_deref(), Some("view.read"), "{shortfalls:?}");
     let line = "WARN node::control: the app learning-switch is refused: the app does not hold the capability view.read; to allow it: \
                 \"view.read\" in its manifest, or in [app.learning-switch.capabilities] of burnet.toml";
-    node.wait("the log says so", |_| fs::read_to_string(&log).unwrap().contains(line));
-    assert_eq!(fs::read_to_string(&log).unwrap().matches("is refused: ").count(), 1);
+    node.wait_for_line(line);
+    assert_eq!(node.log().matches("is refused: ").count(), 1);
     let granted = "the app learning-switch is granted, by the configuration: packet.in, packet.out";
-    assert!(fs::read_to_string(&log).unwrap().contains(granted));
+    assert!(node.log().contains(granted));
 }
 
 /// The firewall logs what is refused of it: here its rules, which it was not granted.
 #[test]
 fn what_an_app_writes_into_the_log_is_in_its_own_log_too() {
-    let folder = Folder::new();
     let text = "[app.firewall.capabilities]\n'view.read' = true\n[app.firewall.settings]\nblock = ['ip']\n";
-    let config = folder.file("burnet.toml", text);
-    let state = folder.0.join("state");
-    let node = Node::start_in(folder, &["--config", config.to_str().unwrap()]);
-    let network = node.network(Versions::Only13, 0);
+    let node = bed().node().args(["--grant-all"]).config(text).start_ready();
+    let state = node.bed().state();
+    let network = tree(&node, Versions::Only13, 0);
     node.wait("it is there", |_| {
         let logged = fs::read_to_string(state.join("logs/firewall.log")).unwrap_or_default();
         logged.contains(" 1 error: of:0000000000000001 lets through what is to be blocked: ")
@@ -347,29 +194,21 @@ fn what_an_app_writes_into_the_log_is_in_its_own_log_too() {
 
 #[test]
 fn a_network_with_a_loop_and_no_spanning_tree_is_warned_about_with_the_reason() {
-    let folder = Folder::new();
-    let (log, socket) = (folder.0.join("node.log"), folder.0.join("node.sock"));
-    let mut command = burnet();
-    command
-        .args(["run", "--app", "hub", "--listen", "127.0.0.1:0", "--die-with-parent", "--socket"])
-        .arg(&socket);
-    command.env("BURNET_STATE", folder.0.join("state")).stderr(fs::File::create(&log).unwrap());
-    let node = Node { child: command.spawn().unwrap(), socket, _folder: folder };
-    node.wait("the hub has subscribed", |node| node.apps().iter().any(|app| app.commands > 0));
+    let node = bed().node().args(["--grant-all"]).app("hub").log("warn").start_ready();
     let topology: Topology = "ring,3".parse().unwrap();
     let network = Emulation::start(&topology, node.address(), &SwitchOptions::default()).unwrap();
     network.wait_connected(PATIENCE).unwrap();
     // One frame that is flooded is enough: it goes round for ever. Whether pings come back is not the point.
     let _ = network.ping_all(Duration::from_secs(3));
     let said = "The network has a loop and no spanning tree: take a link away";
-    node.wait("the log says so", |_| fs::read_to_string(&log).unwrap().contains(said));
+    node.wait_for_line(said);
     drop(node);
     drop(network);
 }
 
 #[test]
 fn a_demo_that_goes_well_warns_of_nothing() {
-    let Output { status, stderr, .. } = burnet().args(["demo", "--once"]).output().unwrap();
+    let Output { status, stderr, .. } = bed().run(&["demo", "--once"]);
     let complained = String::from_utf8(stderr).unwrap();
     assert!(status.success(), "{complained}");
     let of_switches = complained.lines().filter(|line| !line.contains("is not enforced"));
@@ -378,8 +217,8 @@ fn a_demo_that_goes_well_warns_of_nothing() {
 
 #[test]
 fn what_an_app_was_refused_is_not_forgotten_when_it_ends() {
-    let program = example("unruly").to_str().unwrap().to_owned();
-    let node = Node::start(&["--app", &program]);
+    let program = bed().example("unruly").to_str().unwrap().to_owned();
+    let node = start(&["--app", &program]);
     node.wait("some commands were refused", |node| node.app("unruly").refusals >= 3);
     kill(node.app("unruly").status.pid.unwrap());
     node.wait("it ended", |node| node.app("unruly").status.last_end.is_some());
@@ -390,9 +229,7 @@ fn what_an_app_was_refused_is_not_forgotten_when_it_ends() {
 
 /// A node with a hub and these limits.
 fn limited(limits: &str) -> Node {
-    let folder = Folder::new();
-    let config = folder.file("burnet.toml", &format!("[limits]\n{limits}\n"));
-    Node::start_in(folder, &["--app", "hub", "--config", config.to_str().unwrap()])
+    bed().node().args(["--grant-all", "--app", "hub"]).config(&format!("[limits]\n{limits}\n")).start_ready()
 }
 
 /// Packet-ins that a switch sends of a host's flood of 500 packets a second in two seconds of the network's own time.
@@ -402,7 +239,7 @@ fn flooded(limits: &str, meter: Option<&MeterView>) -> u64 {
     let topology: Topology = "single,2".parse().unwrap();
     let (network, _) = Emulation::start_in_virtual_time(&topology, &[node.address()], &options).unwrap();
     network.wait_connected(PATIENCE).unwrap();
-    node.wait("it is known whether the switch meters", |node| node.meters() == [meter.cloned()]);
+    node.wait("it is known whether the switch meters", |node| meters(node) == [meter.cloned()]);
     // The network's time does not wait for the rule by which packets are sent up.
     let sends_up = if meter.is_some() { "meter:4096,CONTROLLER:65535" } else { "CONTROLLER:65535" };
     node.wait("the switch has the rule that sends packets up", |node| {
@@ -419,7 +256,7 @@ fn flooded(limits: &str, meter: Option<&MeterView>) -> u64 {
     assert!(network.pass_to(began_at + Duration::from_secs(2)));
     if meter.is_some() {
         node.wait("the node hears what its meter dropped", |node| {
-            matches!(node.meters()[..], [Some(MeterView::On { dropped: 500.., .. })])
+            matches!(meters(node)[..], [Some(MeterView::On { dropped: 500.., .. })])
         });
     }
     network.counters().packet_ins - before
@@ -438,9 +275,9 @@ fn a_switch_with_meters_sends_no_more_of_a_flood_up_than_its_meter_lets_through(
 #[test]
 fn the_punting_rule_shows_its_meter_and_a_1_0_switch_has_none() {
     let node = limited("packet_in_meter_per_s = 1000");
-    let network = node.network(Versions::Only13, 0);
+    let network = tree(&node, Versions::Only13, 0);
     let on = Some(MeterView::On { meter_id: 4096, per_s: 1_000, dropped: 0 });
-    node.wait("all three meter", |node| node.meters() == [on.clone(), on.clone(), on.clone()]);
+    node.wait("all three meter", |node| meters(node) == [on.clone(), on.clone(), on.clone()]);
     for switch in node.flows() {
         let actions: Vec<_> = switch.flows.iter().map(|flow| flow.actions.as_str()).collect();
         assert_eq!(actions, ["meter:4096,CONTROLLER:65535"]);
@@ -448,11 +285,11 @@ fn the_punting_rule_shows_its_meter_and_a_1_0_switch_has_none() {
     all_reach_all(&network);
     assert_eq!(network.counters().errors, 0);
     drop(network);
-    node.wait("they are gone", |node| node.meters().is_empty());
-    let network = node.network(Versions::Only10, 0);
+    node.wait("they are gone", |node| meters(node).is_empty());
+    let network = tree(&node, Versions::Only10, 0);
     all_reach_all(&network);
     let without = |meter: &Option<MeterView>| matches!(meter, Some(MeterView::Without { reason }) if reason.contains("OFPMP_METER_FEATURES"));
-    node.wait("the reason is told", |node| node.meters().len() == 3 && node.meters().iter().all(without));
+    node.wait("the reason is told", |node| meters(node).len() == 3 && meters(node).iter().all(without));
 }
 
 /// The exit code and what was said on standard error.
@@ -464,13 +301,7 @@ fn refused(output: &Output) -> (Option<i32>, String) {
 fn a_port_in_use_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let folder = Folder::new();
-    let output = burnet()
-        .args(["run", "--listen", &address, "--socket"])
-        .arg(folder.0.join("n.sock"))
-        .env("BURNET_STATE", folder.0.join("state"))
-        .output()
-        .unwrap();
+    let output = bed().run(&["run", "--listen", &address]);
     let (code, said) = refused(&output);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains(&format!("port {} is in use", taken.local_addr().unwrap().port())), "{said}");
@@ -478,9 +309,9 @@ fn a_port_in_use_is_named() {
 
 #[test]
 fn a_bad_key_in_the_configuration_is_named() {
-    let folder = Folder::new();
-    let config = folder.file("burnet.toml", "[southbound]\nlissen = [\":6653\"]\n");
-    let (code, said) = refused(&burnet().args(["run", "--config"]).arg(&config).output().unwrap());
+    let bed = bed();
+    let config = bed.file("burnet.toml", "[southbound]\nlissen = [\":6653\"]\n");
+    let (code, said) = refused(&bed.run(&["run", "--config", config.to_str().unwrap()]));
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("line 2") && said.contains("lissen"), "{said}");
 }
@@ -489,18 +320,15 @@ fn a_bad_key_in_the_configuration_is_named() {
 fn a_missing_certificate_is_named() {
     let arguments =
         ["run", "--tls-cert", "/nowhere/c.pem", "--tls-key", "/nowhere/k.pem", "--tls-ca", "/nowhere/a.pem"];
-    let (code, said) = refused(&burnet().args(arguments).output().unwrap());
+    let (code, said) = refused(&bed().run(&arguments));
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("/nowhere/c.pem"), "{said}");
 }
 
 #[test]
 fn a_second_node_at_the_same_socket_is_refused_and_the_first_lives_on() {
-    let node = Node::start(&["--app", "hub"]);
-    let folder = Folder::new();
-    let mut second = burnet();
-    second.args(["run", "--listen", "127.0.0.1:0", "--socket"]).arg(&node.socket);
-    let (code, said) = refused(&second.env("BURNET_STATE", folder.0.join("state")).output().unwrap());
+    let node = start(&["--app", "hub"]);
+    let (code, said) = refused(&node.bed().run(&["run", "--listen", "127.0.0.1:0"]));
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("a node listens at"), "{said}");
     assert_eq!(node.app("hub").status.restarts, 0);
@@ -508,21 +336,19 @@ fn a_second_node_at_the_same_socket_is_refused_and_the_first_lives_on() {
 
 #[test]
 fn a_node_that_is_terminated_ends_with_all_its_processes() {
-    let mut node = Node::start(&["--app", "learning-switch"]);
+    let mut node = start(&["--app", "learning-switch"]);
     let processes = [node.kernel_pid(), node.app("learning-switch").status.pid.unwrap()];
-    terminate(node.child.id());
-    assert_eq!(node.child.wait().unwrap().code(), Some(0));
+    node.signal(Signal::TERM);
+    assert_eq!(node.wait_for_end().code(), Some(0));
     for pid in processes {
         assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} is still there");
     }
-    assert!(!node.socket.exists(), "the socket is still there");
-    // What is dropped below has ended already.
-    node.child = Command::new("sleep").arg("60").spawn().unwrap();
+    assert!(!node.bed().socket().exists(), "the socket is still there");
 }
 
 #[test]
 fn a_node_that_is_not_there_is_said_to_be() {
-    let output = burnet().args(["switches", "--socket", "/nowhere/n.sock"]).output().unwrap();
+    let output = bed().run(&["switches", "--socket", "/nowhere/n.sock"]);
     let (code, said) = refused(&output);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("no node answers at /nowhere/n.sock"), "{said}");
@@ -554,22 +380,22 @@ fn ask_without_reading(socket: &Path, watched: u32) -> (bool, u64) {
 #[test]
 fn an_operator_who_asks_and_never_reads_is_parted_with_and_costs_the_node_nothing() {
     const MAY_GROW_BYTES: u64 = 32 << 20;
-    let node = Node::start(&["--app", "hub"]);
+    let node = start(&["--app", "hub"]);
     let kernel = node.kernel_pid();
     let before = resident_bytes(kernel);
-    let (parted, most) = ask_without_reading(&node.socket, kernel);
+    let (parted, most) = ask_without_reading(&node.bed().socket(), kernel);
     assert!(parted, "the connection is still there");
     assert_eq!(node.kernel_pid(), kernel, "the kernel process was started anew");
     assert!(most < before + MAY_GROW_BYTES, "{before} bytes before, and {most} at the most");
 }
 
 /// A shared object whose constructor takes longer than the node waits for a sign of life.
-fn slow_object(folder: &Folder) -> PathBuf {
-    let source = folder.file(
+fn slow_object(bed: &Bed) -> PathBuf {
+    let source = bed.file(
         "slow.c",
         "#include <unistd.h>\n__attribute__((constructor)) static void slow(void) { sleep(5); }\n",
     );
-    let object = folder.0.join("slow.so");
+    let object = bed.path("slow.so");
     let status =
         Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&object).arg(&source).status().unwrap();
     assert!(status.success(), "cc makes what rustc links with it");
@@ -578,18 +404,13 @@ fn slow_object(folder: &Folder) -> PathBuf {
 
 #[test]
 fn a_trusted_app_that_loads_slowly_does_not_have_the_kernel_taken_for_hanging() {
-    let folder = Folder::new();
-    let object = slow_object(&folder);
+    let bed = bed();
+    let object = slow_object(&bed);
     let text = format!(
         "[app.hub]\n[app.slow]\npath = '{}'\nzone = 'trusted'\n[app.slow.capabilities]\n'view.read' = true\n",
         object.display()
     );
-    let config = folder.file("burnet.toml", &text);
-    let socket = folder.0.join("node.sock");
-    let mut command = burnet();
-    command.args(["run", "--listen", "127.0.0.1:0", "--log", "error", "--die-with-parent", "--config"]);
-    command.arg(config).arg("--socket").arg(&socket).env("BURNET_STATE", folder.0.join("state"));
-    let node = Node { child: command.spawn().unwrap(), socket, _folder: folder };
+    let node = bed.node().config(&text).start();
     node.wait("the node answers", |node| !node.apps().is_empty());
     let kernel = node.kernel_pid();
     // It has no table, which is found out when it is loaded.

@@ -13,14 +13,14 @@
 //!
 //! 1. Die with the parent: if a later stage fails, no process is left without a monitor.
 //! 2. Close all descriptors except the standard streams, join the monitor's control groups, start a new session, and
-//! set a closed umask. So the app has no terminal, gets no Ctrl-C meant for the node, and makes no file that others
-//! can read.
+//!    set a closed umask. So the app has no terminal, gets no Ctrl-C meant for the node, and makes no file that others
+//!    can read.
 //! 3. Namespaces and the root (`namespaces`, `root`): before stage 6, which drops the privileges that they need. From
-//! here on there are three processes. The next stages happen in the third.
+//!    here on there are three processes. The next stages happen in the third.
 //! 4. Open the code, by its path in the new root.
 //! 5. Resource limits and cores.
 //! 6. No capability, no new privileges, a separate user (`privileges`): from here on no set-user-id binary gives any
-//! privilege.
+//!    privilege.
 //! 7. Landlock (`files`): after everything has been opened.
 //! 8. seccomp (`filter`): last, because it forbids system calls that the other stages make.
 //!
