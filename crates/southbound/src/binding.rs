@@ -1,13 +1,13 @@
-//! Which certificate may speak for which datapath id.
+//! Which certificate may authenticate which datapath id.
 //!
 //! ```text
-//!   the operator's table  ── has the id: only the certificates that stand there
-//!   the certificate       ── names ids: only those
-//!   the pins              ── the first certificate that spoke for the id, and no other
+//!   the operator's table  ── if it lists the id: only the certificates listed for it
+//!   the certificate       ── if it names ids: only those ids
+//!   the pins              ── the first certificate that was used for the id, and no other
 //! ```
 //!
-//! In this order: what says more of the id goes before. In: claims. Out: whether they are good, and pins. Pure; keeps no file, and never looks whether
-//! a certificate is to be believed.
+//! The rules apply in this order, the most explicit first. In: claims. Out: whether they are valid, and pins. Pure:
+//! it keeps no file, and does not verify certificates.
 
 use crate::certificate::{Certificate, Fingerprint};
 use flow::DatapathId;
@@ -15,82 +15,84 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-/// Ids that can be pinned, four times as many as there can be sessions by default. Beyond it a certificate must name its id, or the table must have it.
+/// Ids that can be pinned: four times the default number of sessions. At the bound, an id is accepted only if its
+/// certificate names it or the table lists it.
 pub const PINS_MAX: usize = 16_384;
 
-/// Ids that can be pinned to one certificate, so that whoever has one cannot have all: Open vSwitch shows the same for all its bridges.
+/// Ids that can be pinned to one certificate, so that the owner of one certificate cannot take all. Open vSwitch
+/// shows the same certificate for all its bridges. At the bound, further ids are refused.
 pub const PINS_OF_ONE_MAX: usize = 1_024;
 
-/// How ids are bound to certificates.
+/// How datapath ids are bound to certificates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Binding {
-    /// By the table, by what the certificate names, else by the first certificate that speaks for the id.
+    /// By the table, then by the names in the certificate, then by the first certificate that is used for the id.
     #[default]
     Pin,
-    /// By the table or by what the certificate names; one that is in neither speaks for no id.
+    /// By the table or by the names in the certificate. A certificate that is in neither is valid for no id.
     Named,
-    /// Not at all.
+    /// No id is bound.
     None,
 }
 
-/// The certificates that may speak for an id, by the operator's word.
+/// The operator's table: the certificates that may be used for an id.
 pub type Table = Arc<BTreeMap<DatapathId, Vec<Fingerprint>>>;
 
-/// Why a claim is good.
+/// Why a claim is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Nothing binds the id.
     Free,
-    /// The operator's table has the certificate.
+    /// The operator's table lists the certificate for the id.
     ByTable,
     /// The certificate names the id.
     ByName,
-    /// The certificate is the one that spoke for the id first.
+    /// The id is pinned to this certificate.
     ByPin,
-    /// It is the first that speaks for the id.
+    /// The certificate is the first that is used for the id, and is pinned now.
     Pinned,
 }
 
-/// Why a claim is not good.
+/// Why a claim is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotBound {
-    /// Without a certificate, an id that is bound to one, or to several.
+    /// The switch showed no certificate, but the id is bound to one or more.
     Plain(DatapathId, Fingerprint),
-    /// The table has others.
+    /// The table lists other certificates for the id.
     OtherInTable(DatapathId, Fingerprint, Fingerprint),
-    /// The id is pinned to another.
+    /// The id is pinned to another certificate.
     OtherPinned(DatapathId, Fingerprint, Fingerprint),
-    /// The certificate names other ids, of which this is the first.
+    /// The certificate names other ids. The last field is the first of them.
     NamesOther(DatapathId, Fingerprint, DatapathId),
-    /// The certificate names no id, and is not in the table, and one of both is demanded.
+    /// The certificate names no id and is not in the table, but the configuration requires one of the two.
     Unnamed(DatapathId, Fingerprint),
-    /// So many ids are pinned.
+    /// The maximum number of ids is pinned.
     TooMany(DatapathId, Fingerprint, usize),
-    /// So many ids are pinned to this certificate.
+    /// The maximum number of ids is pinned to this certificate.
     TooManyOfOne(DatapathId, Fingerprint, usize),
 }
 
-/// Which certificate may speak for which id.
+/// The binding rules, the operator's table and the pins.
 #[derive(Debug, Default)]
 pub struct Bindings {
     binding: Binding,
     table: Table,
     /// At most [`PINS_MAX`].
     pins: BTreeMap<DatapathId, Fingerprint>,
-    /// How many ids are pinned to each.
+    /// How many ids are pinned to each certificate.
     of: HashMap<Fingerprint, usize>,
 }
 
 impl Bindings {
-    /// How ids are bound from now on. Pins stay.
+    /// Sets how ids are bound from now on. Pins stay.
     pub fn set(&mut self, binding: Binding, table: Table) {
         (self.binding, self.table) = (binding, table);
     }
 
-    /// Whether who showed this may speak for the id.
+    /// Whether a switch that showed this certificate may use the id.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not.
     pub fn judge(&self, id: DatapathId, shown: Option<&Certificate>) -> Result<Bound, NotBound> {
         if self.binding == Binding::None {
             return Ok(Bound::Free);
@@ -128,9 +130,11 @@ impl Bindings {
         Ok(())
     }
 
-    /// Who showed this speaks for the id from now on, as [`Bindings::judge`] allowed: whether a pin is another.
+    /// Records that a switch uses the id with this certificate, as [`Bindings::judge`] allowed. Returns whether a pin
+    /// changed.
     ///
-    /// What a certificate names is pinned too, so that none without names, nor a switch without a certificate, speaks for that id while it is away.
+    /// An id that the certificate names is pinned too. So while its switch is away, no switch without a certificate,
+    /// and none whose certificate names no id, can take the id.
     pub fn note(&mut self, id: DatapathId, shown: Option<&Certificate>, bound: Bound) -> bool {
         let (Bound::ByName | Bound::Pinned, Some(shown)) = (bound, shown) else { return false };
         let print = shown.fingerprint;
@@ -142,14 +146,14 @@ impl Bindings {
         true
     }
 
-    /// Pins an id, as it was before the node was started. What is beyond the bound is left out.
+    /// Restores a pin from an earlier run of the node. Pins beyond the bound are left out.
     pub fn pin(&mut self, id: DatapathId, print: Fingerprint) {
         if self.pins.len() < PINS_MAX && self.pins.insert(id, print).is_none() {
             *self.of.entry(print).or_default() += 1;
         }
     }
 
-    /// The next certificate that speaks for the id is its first: what it was pinned to, if it was.
+    /// Deletes the pin of an id, and returns it. The next certificate that is used for the id is pinned.
     pub fn forget(&mut self, id: DatapathId) -> Option<Fingerprint> {
         let print = self.pins.remove(&id)?;
         if let Some(count) = self.of.get_mut(&print) {
@@ -161,7 +165,7 @@ impl Bindings {
         Some(print)
     }
 
-    /// All pins, by id.
+    /// All pins, sorted by id.
     pub fn pins(&self) -> Vec<(DatapathId, Fingerprint)> {
         self.pins.iter().map(|(id, print)| (*id, *print)).collect()
     }
@@ -238,7 +242,7 @@ mod tests {
         Certificate { fingerprint: print(number), names: names.to_vec() }
     }
 
-    /// As when a switch comes up: judged, and noted if that is good.
+    /// Like a switch that connects: checks the claim, and records it if it is valid.
     fn claim(
         bindings: &mut Bindings,
         id: DatapathId,
@@ -269,7 +273,7 @@ mod tests {
         let named = shown(2, &[A]);
         assert_eq!(claim(&mut bindings, B, Some(&named)), Err(NotBound::NamesOther(B, print(2), A)));
         assert_eq!(claim(&mut bindings, A, Some(&named)), Ok(Bound::ByName));
-        // The authority has named whose it is: the other was first by chance.
+        // The authority has named the owner of the id. The earlier certificate was only the first by chance.
         assert_eq!(
             claim(&mut bindings, A, Some(&shown(1, &[]))),
             Err(NotBound::OtherPinned(A, print(1), print(2)))

@@ -1,6 +1,6 @@
-//! What a switch's certificate says of it: its fingerprint, and the datapath ids that it names.
+//! What a switch's certificate contains: its fingerprint, and the datapath ids that it names.
 //!
-//! Pure: DER goes in. Never looks whether the certificate is to be believed: the TLS handshake has done that.
+//! Pure: DER goes in. It does not verify the certificate, because the TLS handshake has done that.
 
 use flow::DatapathId;
 use rustls::pki_types::CertificateDer;
@@ -9,7 +9,8 @@ use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use webpki::EndEntityCert;
 
-/// Ids that one certificate may name; further ones are not looked at. A rack of bridges behind one certificate has tens.
+/// How many ids of one certificate are read. Further ids are ignored. A rack of bridges behind one certificate has
+/// tens.
 const NAMED_MAX: usize = 256;
 
 /// SHA-256 over a certificate, as `openssl x509 -noout -fingerprint -sha256` prints it.
@@ -17,7 +18,7 @@ const NAMED_MAX: usize = 256;
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// Of a certificate.
+    /// The fingerprint of a certificate in DER.
     pub fn of(der: &[u8]) -> Fingerprint {
         Fingerprint(Sha256::digest(der).into())
     }
@@ -41,7 +42,7 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// A text that is no fingerprint.
+/// The text is not a fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAFingerprint(String);
 
@@ -83,17 +84,17 @@ impl fmt::Display for NotAFingerprint {
 
 impl std::error::Error for NotAFingerprint {}
 
-/// What a switch showed.
+/// The certificate that a switch showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// Which certificate.
+    /// The certificate's SHA-256 fingerprint.
     pub fingerprint: Fingerprint,
-    /// The datapath ids that it names; of one that names none, nothing is known by itself.
+    /// The datapath ids that it names. Empty if it names none; then other rules bind the id.
     pub names: Vec<DatapathId>,
 }
 
 impl Certificate {
-    /// Reads what the TLS handshake accepted.
+    /// Reads a certificate that the TLS handshake accepted.
     pub fn read(der: &CertificateDer<'_>) -> Certificate {
         let names = EndEntityCert::try_from(der).map(|parsed| names(&parsed)).unwrap_or_default();
         Certificate { fingerprint: Fingerprint::of(der), names }
@@ -106,7 +107,8 @@ fn names(certificate: &EndEntityCert<'_>) -> Vec<DatapathId> {
     uris.chain(names).take(NAMED_MAX).collect()
 }
 
-/// `of:0000000000000001`, as the id prints here and elsewhere; or `of-0000000000000001` for tools that make names of hosts alone.
+/// A datapath id in a name: `of:0000000000000001`, as it is printed elsewhere, or `of-0000000000000001` for tools
+/// that accept host names only.
 fn named(name: &str, prefix: &str) -> Option<DatapathId> {
     let lower = name.to_ascii_lowercase();
     let digits = lower.strip_prefix(prefix)?;
@@ -138,7 +140,7 @@ mod tests {
     fn what_names_no_datapath_id_is_passed_over() {
         for name in [
             dns("switch.example"),
-            // What ovs-pki makes of a name that it is not told to keep.
+            // The name that ovs-pki makes by default.
             dns("s1 id:5a0a2b1c-0000-0000-0000-000000000000"),
             dns("of-01"),
             dns("*.of-00000000000000a1"),

@@ -1,6 +1,6 @@
-//! What the operator can set of the switch sessions, with the value that holds where nothing is said.
+//! The settings of switch sessions, with their defaults.
 //!
-//! Never reads a file: the binary maps its own configuration to this.
+//! It never reads a file: the node maps its own configuration to this.
 
 use crate::binding::{Binding, Table};
 use crate::roster::Roster;
@@ -9,47 +9,51 @@ use openflow::message::{ROLE_EQUAL, ROLE_MASTER, ROLE_NOCHANGE, ROLE_SLAVE, Role
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// How switch sessions are held. Every bound says what happens at it.
+/// The settings of switch sessions. The comment of each bound says what happens at it.
 #[derive(Clone, Debug)]
 pub struct SouthboundConfig {
-    /// Which versions are offered.
+    /// The OpenFlow versions that the node offers.
     pub versions: Versions,
-    /// The role that a 1.3 switch is asked for when it comes up. If it says no, the role that it gave stays.
+    /// The role that the node requests when a 1.3 switch connects. If the switch refuses, its present role stays.
     pub role: RoleWanted,
-    /// A switch that was silent for so long is asked for an echo.
+    /// After this silence of a switch, the node sends an echo request.
     pub echo_interval_ms: u64,
-    /// A switch that was silent for so long is given up; any byte counts as life. So is one that took nothing for so long of what waits for it.
+    /// After this silence, the session is ended. Any byte from the switch counts. The session also ends if the switch
+    /// has accepted none of the waiting bytes for this long.
     pub echo_timeout_ms: u64,
-    /// Each step of the handshake must be done after so long, or the connection is ended.
+    /// The time limit for each step of the handshake. After it the connection is closed.
     pub handshake_timeout_ms: u64,
-    /// A barrier that is not answered for so long leaves its commands `unknown`.
+    /// The time limit for a barrier reply. After it the receipts of its commands are `unknown`.
     pub receipt_timeout_ms: u64,
-    /// A statistics request whose next part, or a role request whose reply, does not come for so long is given up.
+    /// The time limit for the next part of a statistics reply, and for a role reply. After it the request fails.
     pub request_timeout_ms: u64,
-    /// Connections of all workers together; one more is closed as soon as it is accepted.
+    /// Connections of all workers together. A further connection is closed as soon as it is accepted.
     pub max_connections: usize,
-    /// Connections from one address, or from one /64 of IPv6; one more is closed as soon as it is accepted. This machine may have three quarters of
-    /// all, and nobody more than that.
+    /// Connections from one IPv4 address, or from one IPv6 /64. A further connection is closed as soon as it is
+    /// accepted. Loopback addresses may have three quarters of [`SouthboundConfig::max_connections`] instead, and no
+    /// address more than that.
     pub max_connections_per_address: usize,
-    /// Connections from one address that have not finished their handshake; one more is closed as soon as it is accepted.
+    /// Connections from one address that have not finished their handshake. A further connection is closed as soon as
+    /// it is accepted.
     pub max_half_open_per_address: usize,
-    /// Bytes waiting to be taken by one switch. From half of it on, packet-outs are refused, and from three quarters on whatever apps command;
-    /// beyond it the session is ended.
+    /// Bytes that wait for one switch to accept them. Above half of it, packet-outs are refused. Above three
+    /// quarters, all commands of apps are refused. Above all of it, the session is ended.
     pub max_output_bytes: usize,
-    /// Commands of one session that wait for their barrier. One zone has at most as many as are left for the others; one more is refused.
+    /// Commands of one session that wait for their barrier. One zone may have at most as many as are left for the
+    /// others. A further command is refused.
     pub max_outstanding: usize,
-    /// Statistics requests of one session that wait for their answer. One zone has at most as many as are left for the others; one more is
-    /// refused.
+    /// Statistics requests of one session that wait for their reply. One zone may have at most as many as are left
+    /// for the others. A further request is refused.
     pub max_requests: usize,
-    /// Bytes read from one connection before the others get their turn.
+    /// How many bytes are read from one connection before the others get their turn.
     pub read_bytes_per_turn: usize,
-    /// TLS, if it is set up: then the same port speaks both TLS and plain OpenFlow.
+    /// The TLS configuration, if any. With it, each port accepts both TLS and plain OpenFlow.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// Who may connect without TLS where it is set up.
+    /// Who may connect without TLS if TLS is configured.
     pub plain: Plain,
-    /// How datapath ids are bound to the certificates that switches show; without TLS nothing is bound.
+    /// How datapath ids are bound to the certificates of switches. Without TLS nothing is bound.
     pub binding: Binding,
-    /// The certificates that may speak for an id, by the operator's word.
+    /// The operator's table: the certificates that may be used for an id.
     pub datapaths: Table,
 }
 
@@ -64,9 +68,10 @@ impl Default for SouthboundConfig {
             receipt_timeout_ms: 30_000,
             request_timeout_ms: 10_000,
             max_connections: 4_096,
-            // A network emulator beside the node has all its switches at one address; more than these are in few of them.
+            // A network emulator on this machine connects all its switches from one address. Few emulated networks
+            // have more switches than this.
             max_connections_per_address: 1_024,
-            // A test bed of a few hundred switches on one machine comes up at once, from one address.
+            // A test bed of a few hundred switches on one machine connects at once, from one address.
             max_half_open_per_address: 256,
             max_output_bytes: 4 << 20,
             max_outstanding: 2_048,
@@ -80,26 +85,26 @@ impl Default for SouthboundConfig {
     }
 }
 
-/// How many connections there may be.
+/// The maximum numbers of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionCaps {
-    /// Of all workers together.
+    /// For all workers together.
     pub all: usize,
-    /// From one address.
+    /// For one address.
     pub per_address: usize,
-    /// From one address, that have not finished their handshake.
+    /// For one address, before the handshake is finished.
     pub half_open_per_address: usize,
 }
 
 impl SouthboundConfig {
-    /// Has a roster count and bind as this says.
+    /// Sets the limits and the binding of a roster to these settings.
     pub fn apply_to(&self, roster: &Roster) {
         roster.limit(self.caps());
         let binding = if self.tls.is_some() { self.binding } else { Binding::None };
         roster.bind(binding, self.datapaths.clone());
     }
 
-    /// How many connections there may be.
+    /// The maximum numbers of connections.
     pub const fn caps(&self) -> ConnectionCaps {
         ConnectionCaps {
             all: self.max_connections,
@@ -109,20 +114,22 @@ impl SouthboundConfig {
     }
 }
 
-/// Who may connect without TLS to a node that has TLS set up. Where it is not set up, everybody connects without.
+/// Who may connect without TLS if the node has TLS configured. Without a TLS configuration, every switch connects
+/// without it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Plain {
-    /// Nobody.
+    /// No address.
     Nobody,
-    /// Who connects from this machine: whoever could listen or speak there could as well read the node's key, or is kept from it by Linux.
+    /// Loopback addresses. A local user who could listen or send there could also read the node's key, unless Linux
+    /// prevents both.
     #[default]
     Loopback,
-    /// Everybody.
+    /// All addresses.
     Everybody,
 }
 
 impl Plain {
-    /// Whether somebody at this address may.
+    /// Whether a switch at this address may connect without TLS.
     pub const fn is_let_in(self, address: IpAddr) -> bool {
         match self {
             Plain::Nobody => false,
@@ -132,20 +139,20 @@ impl Plain {
     }
 }
 
-/// The role that is asked for when a switch comes up (1.3.5, 6.3.4). 1.0 has no roles.
+/// The role that the node requests when a switch connects (1.3.5, 6.3.4). OpenFlow 1.0 has no roles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RoleWanted {
-    /// None: the one that the switch gives, which for a new session is equal.
+    /// No request. The switch's default stays, which is equal for a new session.
     #[default]
     NoChange,
-    /// Equal.
+    /// The role equal.
     Equal,
-    /// Master. A switch that has seen a higher generation id refuses it.
+    /// The role master. A switch that has seen a higher generation id refuses it.
     Master {
-        /// The number of the election that this controller won; whoever elects counts it up.
+        /// The number of the election that this controller won. Each election increments it.
         generation_id: u64,
     },
-    /// Slave. A switch that has seen a higher generation id refuses it.
+    /// The role slave. A switch that has seen a higher generation id refuses it.
     Slave {
         /// The number of the last election.
         generation_id: u64,
@@ -153,11 +160,11 @@ pub enum RoleWanted {
 }
 
 impl RoleWanted {
-    /// The request for it.
+    /// The role request message for it.
     pub const fn request(self) -> Role {
         match self {
             RoleWanted::NoChange => Role { role: ROLE_NOCHANGE, generation_id: 0 },
-            // The switch does not look at the generation id of these two (1.3.5, 7.3.9).
+            // The switch ignores the generation id of these two (1.3.5, 7.3.9).
             RoleWanted::Equal => Role { role: ROLE_EQUAL, generation_id: 0 },
             RoleWanted::Master { generation_id } => Role { role: ROLE_MASTER, generation_id },
             RoleWanted::Slave { generation_id } => Role { role: ROLE_SLAVE, generation_id },
@@ -165,12 +172,12 @@ impl RoleWanted {
     }
 }
 
-/// Which versions of OpenFlow are spoken.
+/// The OpenFlow versions that the node offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// 1.0, wire 0x01.
+    /// OpenFlow 1.0, wire version 0x01.
     pub v1_0: bool,
-    /// 1.3, wire 0x04.
+    /// OpenFlow 1.3, wire version 0x04.
     pub v1_3: bool,
 }
 
@@ -181,7 +188,7 @@ impl Default for Versions {
 }
 
 impl Versions {
-    /// Whether this one is spoken.
+    /// Whether this version is enabled.
     pub const fn contains(self, version: Version) -> bool {
         match version.0 {
             0x01 => self.v1_0,
@@ -190,17 +197,18 @@ impl Versions {
         }
     }
 
-    /// The highest, which goes into the header of our hello. With none enabled, 1.3: nothing can be negotiated then.
+    /// The highest version, for the header of our hello. If none is enabled, 1.3, and then no version can be
+    /// negotiated.
     pub const fn highest(self) -> Version {
         if self.v1_0 && !self.v1_3 { Version::V1_0 } else { Version::V1_3 }
     }
 
-    /// Bit n is set if wire version n is spoken (1.3.5, 7.5.1).
+    /// Bit n is set if wire version n is enabled (1.3.5, 7.5.1).
     pub const fn bitmap(self) -> u32 {
         (self.v1_0 as u32) << Version::V1_0.0 | (self.v1_3 as u32) << Version::V1_3.0
     }
 
-    /// The highest that is also in `theirs`, a bitmap.
+    /// The highest version that is also in `theirs`, a bitmap.
     pub const fn highest_common(self, theirs: u32) -> Option<Version> {
         match (self.bitmap() & theirs).checked_ilog2() {
             // A bitmap has 32 bits, so the number fits.

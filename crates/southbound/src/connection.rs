@@ -1,7 +1,7 @@
-//! One socket with its session: what is read goes to the session, what the session says goes into the output, and leaves when it is
-//! flushed.
+//! One socket with its session. The bytes that are read go to the session. The session's messages go into the output
+//! buffer and are sent by a flush.
 //!
-//! Never decides what a message means, and never waits.
+//! It does not interpret messages, and never blocks.
 
 use crate::binding::Bound;
 use crate::certificate::{Certificate, Fingerprint};
@@ -18,14 +18,15 @@ use mio::net::TcpStream;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
-/// Where TLS is set up, the controller waits so long for a first byte that tells TLS from plain OpenFlow, and then says hello in
-/// plain: a peer that waits for our hello is not left waiting, and a TLS client speaks at once.
+/// With TLS configured, the first byte of a peer tells TLS from plain OpenFlow. A TLS client sends at once. After
+/// this time without a byte, the controller sends its hello in plain, because the peer may wait for it.
 const UNDECIDED_MS: u64 = 2_000;
 
-/// How long an ended connection is kept so that its last words arrive: closing it with bytes unread would take them back.
+/// How long an ended connection is kept so that its last messages arrive. If a socket is closed with unread bytes,
+/// Linux discards what it still has to send.
 const LINGER_MS: u64 = 1_000;
 
-/// What a worker lends its connections for a turn.
+/// The worker's resources that a connection uses during a turn.
 pub struct Lent<'a> {
     pub config: &'a SouthboundConfig,
     pub roster: &'a Roster,
@@ -36,12 +37,12 @@ pub struct Lent<'a> {
     pub sink: &'a mut dyn FnMut(Effect<'_>),
 }
 
-/// Whether more may be there to read.
+/// Whether more data may be available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadTurn {
-    /// All is read.
+    /// All data was read.
     Drained,
-    /// The turn was over first.
+    /// The turn ended before all data was read.
     More,
 }
 
@@ -55,29 +56,31 @@ pub struct Connection {
     transport: Transport,
     inbox: Inbox,
     accepted_ms: u64,
-    /// When nothing waited for the peer, or it last took something.
+    /// When the peer last accepted bytes, or when no bytes waited.
     took_ms: u64,
-    /// Whether our hello is out.
+    /// Whether our hello was sent.
     opened: bool,
     /// Whether it is in the worker's list of connections to flush.
     pub dirty: bool,
-    /// Whether it is in one of the worker's lists of connections with more to read: those whose turn comes, or those that are held.
+    /// Whether it is in one of the worker's lists of connections with unread data: those that wait for their turn, or
+    /// those that are held back.
     pub backlogged: bool,
     /// How fast it is read.
     pub pace: Pace,
-    /// Whether a poll said that the peer sends no more.
+    /// Whether a poll reported that the peer sends no more.
     pub peer_closed: bool,
-    /// The end that was decided on outside a turn.
+    /// Why the session must end, if that was decided outside of a turn.
     pub ending: Option<SessionEnd>,
-    /// Since when it claims a datapath id that another session has, if it does: it waits until that one has yielded, or is found to live.
+    /// Since when it claims a datapath id that another session has. It waits until the other session has ended or has
+    /// proved to be alive.
     pub claimed_ms: Option<u64>,
-    /// What it showed, once it was asked for.
+    /// The certificate that the switch showed. The outer `None`: not requested yet.
     shown: Option<Option<Certificate>>,
-    /// What binds its datapath id, once it is up.
+    /// What binds its datapath id, once the switch is up.
     pub bound: Option<Bound>,
-    /// Whether it is in the worker's list of those that wait so.
+    /// Whether it is in the worker's list of connections that wait for their id.
     pub is_claiming: bool,
-    /// Set once the session has ended: until then the peer may take its last words.
+    /// Set once the session has ended. Until then the peer may receive its last messages.
     pub lingers_until_ms: Option<u64>,
 }
 
@@ -110,7 +113,7 @@ impl Connection {
         self.transport.is_tls()
     }
 
-    /// Says hello, as soon as it is clear in which transport.
+    /// Sends the hello, as soon as the transport is known.
     pub fn open(&mut self, lent: &mut Lent<'_>) {
         if self.opened || matches!(self.transport, Transport::Undecided) {
             return;
@@ -119,7 +122,7 @@ impl Connection {
         self.with_turn(lent, |session, turn| session.open(turn));
     }
 
-    /// Lets the session act, with this connection's output.
+    /// Calls the session with this connection's output.
     pub fn with_turn<T>(
         &mut self,
         lent: &mut Lent<'_>,
@@ -129,10 +132,10 @@ impl Connection {
         act(&mut self.session, &mut Turn { now_ms: *now_ms, out: self.outbox.end(), frame, sink: *sink })
     }
 
-    /// Reads and acts until there is nothing more to read, or its turn is over: that is, so many bytes were read.
+    /// Reads and handles data until no more is available, or until `bytes` bytes were read.
     ///
     /// # Errors
-    /// The end of the session.
+    /// Why the session ends.
     pub fn read(&mut self, bytes: usize, lent: &mut Lent<'_>) -> Result<ReadTurn, SessionEnd> {
         self.decide(lent)?;
         let mut left = bytes;
@@ -160,9 +163,10 @@ impl Connection {
         }
     }
 
-    /// A stream socket that gave less than was asked for has no more, and the poll tells of what comes later (epoll(7), on edges): asking
-    /// again would be a system call for nothing, and with one packet-in at a time that is every second one. Not so for an end that was
-    /// told of already, nor for TLS, which may hold more than the socket.
+    /// A stream socket that returned less than requested has no more data, and the edge-triggered poll reports later
+    /// data (epoll(7)). Another read would waste a system call. With one packet-in at a time that is every second
+    /// call. This does not hold after the end of the stream was reported, nor for TLS, which may hold more data than
+    /// the socket.
     fn is_drained_by_a_short_read(&self) -> bool {
         matches!(self.transport, Transport::Plain) && !self.peer_closed
     }
@@ -182,7 +186,7 @@ impl Connection {
         lent.config.plain.is_let_in(self.peer.ip())
     }
 
-    /// Takes the bytes that were just read.
+    /// Handles the bytes that were just read.
     fn take(&mut self, count: usize, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
         self.session.heard(count, lent.now_ms);
         let Connection { session, inbox, outbox, transport, peer, claimed_ms, shown, bound, .. } = self;
@@ -204,7 +208,7 @@ impl Connection {
     /// Claims its datapath id again, if it waits for one.
     ///
     /// # Errors
-    /// The end of the session, whose id another has who lives.
+    /// Why the session ends: another session has the id and is alive.
     pub fn claim_again(&mut self, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
         if self.session.state() != State::Identified {
             return Ok(());
@@ -218,26 +222,26 @@ impl Connection {
         Ok(())
     }
 
-    /// What it showed, if that was looked at.
+    /// The fingerprint of its certificate, if it was read.
     pub fn fingerprint(&self) -> Option<Fingerprint> {
         self.shown.as_ref()?.as_ref().map(|shown| shown.fingerprint)
     }
 
-    /// Whether it claims an id that another has, and is not in the worker's list of those that do.
+    /// Whether it must be added to the worker's list of connections that wait for their id.
     pub fn is_to_wait_for_its_id(&self) -> bool {
         let claims = self.claimed_ms.is_some() && self.session.state() == State::Identified;
         claims && !self.is_claiming && self.lingers_until_ms.is_none()
     }
 
-    /// Whether it has sent what was not read yet, since it had to wait for its turn.
+    /// Whether the switch has sent data that was not read yet, because the connection waited for its turn.
     pub fn has_unread(&self) -> bool {
         self.backlogged && !self.peer_closed
     }
 
-    /// Sends what waits, with a barrier behind commands that want receipts.
+    /// Sends the waiting bytes, with a barrier after commands that need receipts.
     ///
     /// # Errors
-    /// The end of the session.
+    /// Why the session ends.
     pub fn flush(&mut self, lent: &mut Lent<'_>) -> Result<Flushed, SessionEnd> {
         if self.lingers_until_ms.is_none() {
             self.with_turn(lent, |session, turn| session.on_turn_end(turn));
@@ -254,10 +258,10 @@ impl Connection {
         flushed
     }
 
-    /// Time went by.
+    /// Handles the timeouts.
     ///
     /// # Errors
-    /// The end of the session.
+    /// Why the session ends.
     pub fn tick(&mut self, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
         let waited_ms = lent.now_ms.saturating_sub(self.accepted_ms);
         if matches!(self.transport, Transport::Undecided)
@@ -272,7 +276,8 @@ impl Connection {
         check_output(self.outbox.len(), lent.config)
     }
 
-    /// Apps' commands are refused long before there are too many bytes for a switch that takes none, and what it sends keeps it alive.
+    /// Ends the session of a switch that accepts no bytes. Apps' commands are refused long before the output is full,
+    /// and what the switch sends keeps the session alive. So neither of the two would detect it.
     fn check_that_it_takes(&mut self, lent: &Lent<'_>) -> Result<(), SessionEnd> {
         if self.outbox.is_empty() {
             self.took_ms = lent.now_ms;
@@ -287,7 +292,8 @@ impl Connection {
         Err(SessionEnd::new(Fault::Switch, reason))
     }
 
-    /// The session has ended: the last words are sent. Whether the connection is to be kept for a while so that they arrive.
+    /// The session has ended: sends the last messages. Returns whether to keep the connection for a while so that
+    /// they arrive.
     pub fn linger(&mut self, end: &SessionEnd, lent: &mut Lent<'_>) -> bool {
         self.lingers_until_ms = Some(lent.now_ms + LINGER_MS);
         let said = self.flush(lent) == Ok(Flushed::Empty);
@@ -295,7 +301,7 @@ impl Connection {
         said && end.fault != Fault::Network
     }
 
-    /// Reads and forgets what the peer of an ended session still sends. `false` if it has closed too.
+    /// Reads and discards what the peer of an ended session still sends. Returns `false` if the peer has closed too.
     pub fn drain(&mut self, lent: &mut Lent<'_>) -> bool {
         let mut left = lent.config.read_bytes_per_turn;
         while left > 0 {
@@ -306,12 +312,12 @@ impl Connection {
                 Err(error) => return error.kind() == ErrorKind::WouldBlock,
             }
         }
-        // Whoever goes on sending this much does not listen.
+        // A peer that continues to send this much does not read our messages.
         false
     }
 }
 
-/// Where a session is that is to come up.
+/// The circumstances of a session that claims its datapath id.
 struct Place<'a> {
     peer: SocketAddr,
     tls: bool,
@@ -319,8 +325,8 @@ struct Place<'a> {
     worker: usize,
 }
 
-/// The handshake is over: the switch comes up, unless its datapath id is taken or bound to another certificate: what binds it. While whoever has it
-/// is asked whether he lives, it waits.
+/// The handshake is over. The switch goes up, unless its datapath id is taken or bound to another certificate.
+/// Returns what binds the id. While the node probes the session that has the id, this one waits.
 fn admit(
     session: &mut Session,
     claimed_ms: &mut Option<u64>,
@@ -342,7 +348,7 @@ fn admit(
         }
         Claim::Free => {
             let bound = at.roster.join(record(session, at, turn.now_ms), shown);
-            // Where another was quicker, it claims again.
+            // If another session was faster, it claims again.
             if bound.is_some() {
                 *claimed_ms = None;
                 session.admit(turn);
@@ -368,7 +374,7 @@ fn record(session: &Session, at: &Place<'_>, now_ms: u64) -> SwitchRecord {
     }
 }
 
-/// What the operator is told of somebody who speaks without TLS and may not.
+/// The message to the operator about a peer that may not connect without TLS.
 const fn why_not_plain(plain: Plain) -> &'static str {
     match plain {
         Plain::Nobody => {
@@ -383,7 +389,7 @@ const fn why_not_plain(plain: Plain) -> &'static str {
     }
 }
 
-/// Whether the peer takes its bytes.
+/// Whether the peer accepts its bytes fast enough.
 pub fn check_output(waiting: usize, config: &SouthboundConfig) -> Result<(), SessionEnd> {
     if waiting <= config.max_output_bytes {
         return Ok(());
@@ -402,7 +408,7 @@ fn broken(error: &io::Error) -> SessionEnd {
     }
 }
 
-/// Whether the handshake of a session is not over.
+/// Whether the handshake of a session is not finished.
 pub fn is_half_open(session: &Session) -> bool {
     session.state() != State::Up
 }

@@ -1,31 +1,32 @@
-//! What one session has counted. Plain numbers: a session belongs to one thread.
+//! The counts of one session. Plain numbers, because a session belongs to one thread.
 //!
-//! Never resets: who wants a rate takes two snapshots.
+//! They are never reset. For a rate, take two snapshots.
 
 /// Counts since the connection was accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Messages that came.
+    /// Messages received.
     pub messages_in: u64,
-    /// Bytes that came.
+    /// Bytes received.
     pub bytes_in: u64,
     /// Packet-ins that became events.
     pub packet_ins: u64,
-    /// Packet-ins that came before the switch was up, and were dropped.
+    /// Packet-ins that arrived before the switch was up. They were dropped.
     pub early_packet_ins: u64,
-    /// Packet-ins of a switch that had closed its end already; they were dropped: nobody can answer them.
+    /// Packet-ins of a switch that had already closed its side. They were dropped, because the switch would not
+    /// receive an answer.
     pub late_packet_ins: u64,
-    /// Port statuses.
+    /// Port status messages received.
     pub port_statuses: u64,
-    /// Flow removeds.
+    /// Flow removed messages received.
     pub flow_removeds: u64,
     /// Errors that the switch sent.
     pub errors_in: u64,
-    /// Parts of statistics replies.
+    /// Parts of statistics replies received.
     pub stats_replies: u64,
-    /// Messages that could not be read or that a switch may not send; they were dropped.
+    /// Messages that are malformed or that a switch may not send. They were dropped.
     pub damaged: u64,
-    /// Answers that nobody had asked for; they were dropped.
+    /// Replies without a request. They were dropped.
     pub unasked: u64,
     /// Messages written.
     pub messages_out: u64,
@@ -37,6 +38,6 @@ pub struct Counters {
     pub flow_mods: u64,
     /// Errors that we sent.
     pub errors_out: u64,
-    /// Commands refused here, for want of room or because the version cannot say them.
+    /// Commands that were refused here: no room, or the OpenFlow version cannot express them.
     pub refused: u64,
 }

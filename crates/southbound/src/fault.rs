@@ -1,34 +1,35 @@
-//! Why a session ended, and whose fault it is.
+//! Why a session ended, and who is at fault.
 //!
-//! Never decides that a session ends.
+//! It does not decide when a session ends.
 
 use flow::BadInput;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Whose fault the end of a session is.
+/// Who is at fault for the end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The switch broke the protocol, or somebody who is no switch connected.
+    /// The switch violated the protocol, or the peer is not a switch.
     Switch,
-    /// The connection broke or fell silent.
+    /// The connection broke, or the peer is silent.
     Network,
-    /// Somebody here asked for it, or set it up so.
+    /// The operator requested it or configured it.
     Operator,
-    /// Burnet's own.
+    /// Burnet has a bug.
     Ours,
 }
 
-/// The end of a session.
+/// The reason why a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionEnd {
-    /// Whose fault.
+    /// Who is at fault.
     pub fault: Fault,
-    /// One sentence.
+    /// The reason, in one sentence.
     pub reason: Cow<'static, str>,
-    /// Where in the message, if a message was at fault: the field's name and the offset from the message's beginning.
+    /// Where in the message, if a message was the cause: the field's name and its offset from the start of the
+    /// message, in bytes.
     pub place: Option<(&'static str, usize)>,
-    /// Whether somebody was turned away who did nothing that the protocol forbids: the datapath id is in use, or TLS is required.
+    /// Whether the peer was refused although it followed the protocol: its datapath id is in use, or TLS is required.
     pub is_refusal: bool,
 }
 
@@ -37,12 +38,12 @@ impl SessionEnd {
         SessionEnd { fault, reason: reason.into(), place: None, is_refusal: false }
     }
 
-    /// Somebody is turned away.
+    /// The peer is refused.
     pub(crate) fn refusal(fault: Fault, reason: impl Into<Cow<'static, str>>) -> Self {
         SessionEnd { is_refusal: true, ..SessionEnd::new(fault, reason) }
     }
 
-    /// The switch's fault, by a message that it sent.
+    /// The switch is at fault, because of a message that it sent.
     pub(crate) fn by_input(bad: BadInput) -> Self {
         SessionEnd { place: Some((bad.field, bad.offset)), ..SessionEnd::new(Fault::Switch, bad.message) }
     }
@@ -70,24 +71,24 @@ impl fmt::Display for SessionEnd {
 
 impl std::error::Error for SessionEnd {}
 
-/// A command that did not go out. It says nothing of the session, which goes on.
+/// A command that was not sent, and why. The session continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// No switch of this id has a session with this worker.
+    /// No switch with this datapath id has a session with this worker.
     NoSuchSwitch(flow::DatapathId),
-    /// The version that the switch speaks cannot say it, or it says something that nobody can.
+    /// The switch's OpenFlow version cannot express it, or no version can.
     Unwritable(openflow::Unwritable),
-    /// The bytes that the app gave are damaged.
+    /// The app's bytes are malformed.
     Malformed(BadInput),
-    /// The switch does not take its bytes as fast as apps command.
+    /// The switch does not accept its bytes as fast as apps send commands.
     SlowReader,
-    /// So many commands wait for their barrier already.
+    /// This many commands already wait for their barrier, which is the maximum.
     TooManyOutstanding(usize),
-    /// So many statistics requests wait for their answer already.
+    /// This many statistics requests already wait for their reply, which is the maximum.
     TooManyRequests(usize),
-    /// So many role requests wait for their reply already.
+    /// This many role requests already wait for their reply, which is the maximum.
     TooManyRoleRequests(usize),
-    /// It is no command for a switch.
+    /// It is not a command for a switch.
     NotForSwitches,
 }
 

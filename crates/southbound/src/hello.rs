@@ -1,12 +1,12 @@
-//! The hello: which version both sides speak (1.3.5, 6.3.1).
+//! The hello: negotiates the OpenFlow version (1.3.5, 6.3.1).
 //!
-//! Never sends anything: it makes our hello and judges theirs.
+//! It sends nothing: it builds our hello and evaluates the peer's.
 
 use crate::config::Versions;
 use openflow::message::{Hello, HelloElement};
 use openflow::{Body, Message, Version};
 
-/// Our hello: the highest version that is enabled in the header and, from 1.3 on, the bitmap of all.
+/// Our hello. Its header has the highest enabled version. From 1.3 on, it also has the bitmap of all.
 pub fn ours(versions: Versions, xid: u32) -> Message {
     let version = versions.highest();
     let elements = match version {
@@ -16,9 +16,9 @@ pub fn ours(versions: Versions, xid: u32) -> Message {
     Message { version, xid, body: Body::Hello(Hello { elements }) }
 }
 
-/// The version to speak with a peer whose hello had `version` in its header; or why there is none, in words for the peer.
+/// The version to use with a peer whose hello had `version` in its header. The error is a text for the peer.
 ///
-/// If both sides sent a bitmap, the highest in both; otherwise the lower of the two headers.
+/// If both sides sent a bitmap, it is the highest version in both. Otherwise it is the lower of the two headers.
 pub fn negotiate(ours: Versions, version: Version, hello: &Hello) -> Result<Version, String> {
     let common = match bitmap(hello) {
         Some(theirs) if ours.v1_3 => ours.highest_common(theirs),
@@ -29,7 +29,7 @@ pub fn negotiate(ours: Versions, version: Version, hello: &Hello) -> Result<Vers
     })
 }
 
-/// Versions 0 to 31; there are none beyond.
+/// Versions 0 to 31. No higher ones exist.
 fn bitmap(hello: &Hello) -> Option<u32> {
     hello.elements.iter().find_map(|element| match element {
         HelloElement::VersionBitmap(words) => Some(words.first().copied().unwrap_or(0)),
@@ -68,7 +68,7 @@ mod tests {
         Hello { elements: bitmap.map(|word| HelloElement::VersionBitmap(vec![word])).into_iter().collect() }
     }
 
-    /// A peer that says `version`, and perhaps a bitmap of wire versions.
+    /// A peer that sends `version`, and perhaps a bitmap of wire versions.
     fn check(ours: Versions, version: u8, bitmap: Option<u32>, expected: Option<Version>) {
         let found = negotiate(ours, Version(version), &hello(bitmap)).ok();
         assert_eq!(found, expected, "{ours:?} with 0x{version:02x} and {bitmap:?}");

@@ -1,18 +1,19 @@
-//! Cutting what was read into messages, in place.
+//! Splits received bytes into messages, in place.
 //!
 //! ```text
-//!   worker's buffer: [ what was left over | what is read now ] ──> message, message, … , the beginning of one
+//!   worker's buffer: [ rest of the last read | what is read now ] ──> message, message, … , an incomplete message
 //! ```
 //!
-//! One buffer serves all sessions of a worker; a session keeps only the beginning of the message that is not whole yet, which is
-//! shorter than the longest message (65,535 bytes). Never looks behind a message's header.
+//! One buffer serves all sessions of a worker. A session keeps only the start of an incomplete message, which is
+//! shorter than the longest message (65,535 bytes). It reads only the header of a message.
 
 use openflow::HEADER_LEN;
 
-/// The longest message: its length is 16 bits wide (1.3.5, 7.1).
+/// The longest message in bytes: its length field has 16 bits (1.3.5, 7.1).
 const MAX_MESSAGE_LEN: usize = u16::MAX as usize;
 
-/// How much is read at once: enough for some hundred packet-ins, little enough for the processor's cache.
+/// How many bytes are read at once. It is enough for some hundred packet-ins, and small enough for the processor's
+/// cache.
 const READ_LEN: usize = 64 << 10;
 
 /// The buffer of a worker.
@@ -22,7 +23,7 @@ pub struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// Room for the longest message that is not whole yet, and for what is read at once.
+    /// With room for the longest incomplete message, and for what is read at once.
     pub fn new() -> Self {
         ReadBuffer { bytes: vec![0; MAX_MESSAGE_LEN + READ_LEN].into_boxed_slice() }
     }
@@ -34,14 +35,15 @@ impl Default for ReadBuffer {
     }
 }
 
-/// What a session has of a message that is not whole yet.
+/// The start of a session's incomplete message.
 #[derive(Debug, Default)]
 pub struct Inbox {
     partial: Vec<u8>,
 }
 
 impl Inbox {
-    /// Puts what was left over at the front of the buffer, and gives back the room behind it for what is read now.
+    /// Copies the start of the incomplete message to the front of the buffer. Returns the room behind it for the next
+    /// read.
     pub fn room<'a>(&self, buffer: &'a mut ReadBuffer) -> &'a mut [u8] {
         let (front, room) = buffer.bytes.split_at_mut(self.partial.len());
         front.copy_from_slice(&self.partial);
@@ -49,13 +51,14 @@ impl Inbox {
         &mut room[..read]
     }
 
-    /// Cuts what was left over and the `read` bytes that now follow it into messages, hands each to `take`, and keeps the rest.
+    /// Splits the kept start and the `read` bytes that follow it into messages. Passes each to `take`, and keeps the
+    /// rest.
     ///
-    /// From a length below eight on, the stream cannot be cut any more: the bytes of that header are handed over as they
-    /// are, for the session to judge, and the rest is dropped.
+    /// If a header has a length below eight, the stream cannot be split any more. Then `take` gets the bytes of that
+    /// header unchanged, for the session to report, and the rest is dropped.
     ///
     /// # Errors
-    /// What `take` says.
+    /// The error that `take` returned.
     pub fn cut<E>(
         &mut self,
         buffer: &ReadBuffer,
@@ -76,7 +79,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// The beginning of the message that is not whole yet.
+    /// The start of the incomplete message.
     pub fn partial(&self) -> &[u8] {
         &self.partial
     }
@@ -88,7 +91,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Cuts a stream that comes in pieces: the messages' lengths.
+    /// Splits a stream that arrives in pieces, and compares the messages' lengths.
     fn check(pieces: &[&[u8]], expected: &[usize]) {
         let (mut inbox, mut buffer, mut lengths) = (Inbox::default(), ReadBuffer::new(), Vec::new());
         for piece in pieces {

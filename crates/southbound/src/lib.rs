@@ -1,4 +1,4 @@
-//! The sessions with switches: OpenFlow bytes to events, commands to OpenFlow bytes.
+//! The sessions with switches: OpenFlow bytes become events, and commands become OpenFlow bytes.
 //!
 //! ```text
 //!              Listeners ──accept──> adopt
@@ -9,15 +9,15 @@
 //!                                        Roster: which switch is up, on which worker
 //! ```
 //!
-//! Each worker thread has one [`Southbound`], which the worker's own loop drives: `on_ready`, `resume`, `on_tick`, `send`, `flush`. A
-//! session's decisions are pure ([`session::Session`]); [`Southbound`] is the one place that acts on them.
+//! Each worker thread has one [`Southbound`], which the worker's loop drives: `on_ready`, `resume`, `on_tick`,
+//! `send`, `flush`. A session's decisions are pure ([`session::Session`]). [`Southbound`] alone acts on them.
 //!
-//! In: bytes of switches, whatever they are, and commands. Out: events, receipts, statistics, and OpenFlow 1.0 or 1.3. A packet-in
+//! In: any bytes from switches, and commands. Out: events, receipts, statistics, and OpenFlow 1.0 or 1.3. A packet-in
 //! or a flow mod costs no allocation, no lock and no system call of its own.
 //!
-//! This crate never starts a thread, never asks for the time, never decides who hears an event or whether a command may pass, and never
-//! lets one session cost another anything but its turn. Auxiliary connections (1.3.5, 6.3.5) are refused: one session is one
-//! order of messages.
+//! This crate starts no thread and never reads the clock. It does not decide who receives an event or whether a
+//! command is allowed. A session can cost another nothing but waiting time until its turn. Auxiliary connections
+//! (1.3.5, 6.3.5) are refused, because one session keeps one order of messages.
 
 mod binding;
 mod certificate;

@@ -1,24 +1,27 @@
-//! How many lines one address, or one datapath id, may cause in the log.
+//! Limits how many log lines one address, or one datapath id, may cause.
 //!
-//! Never writes a line itself. How many it kept back is in the next line that goes through, unless so many addresses came meanwhile
-//! that all were forgotten.
+//! It writes no line itself. The next line that passes has the number of suppressed lines. That number is lost if too
+//! many addresses arrive in between and all are forgotten.
 
 use crate::origin::Origin;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Lines of one address in [`SPAN_MS`]: a test bed of a hundred switches can come and go; rubbish without end cannot fill a disk.
+/// Lines of one address in [`SPAN_MS`]. A test bed of a hundred switches can connect and disconnect, but endless
+/// garbage cannot fill a disk.
 const LINES: u32 = 256;
 
-/// Lines about connections that were refused at once: each says the same.
+/// Lines about connections that were refused at once. All have the same text.
 const LINES_OF_REFUSALS: u32 = 8;
 const SPAN_MS: u64 = 10_000;
 
-/// Lines about who is turned away and tries again and again, and for how long: once, then how often.
+/// Lines about a peer that is refused and tries again and again. The first line says why. A later line says how
+/// often.
 const LINES_OF_TURNED_AWAY: u32 = 1;
 const SPAN_OF_TURNED_AWAY_MS: u64 = 300_000;
 
-/// Addresses or ids that are counted at once. At one more, all are forgotten and counted anew, which lets a few more lines through.
+/// Addresses or ids that are counted at the same time. At one more, all counts are deleted, which lets a few more
+/// lines pass.
 const MAX_COUNTED: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +30,7 @@ struct Counted {
     lines: u32,
 }
 
-/// The lines that each address has caused of late; or each datapath id.
+/// The recent lines of each address, or of each datapath id.
 #[derive(Debug)]
 pub struct LineLimit<K = Origin> {
     lines: u32,
@@ -49,12 +52,14 @@ impl LineLimit {
 }
 
 impl<K: Copy + Eq + Hash> LineLimit<K> {
-    /// For who is turned away for what he is, and not for want of room: switches whose id may not be theirs, and those without TLS.
+    /// For peers that are refused for another reason than lack of room: switches that may not use their id, and those
+    /// without TLS.
     pub fn of_turned_away() -> Self {
         LineLimit { lines: LINES_OF_TURNED_AWAY, span_ms: SPAN_OF_TURNED_AWAY_MS, counted: HashMap::new() }
     }
 
-    /// Whether a line about this one may be written: `Some`, with how many were kept back before it.
+    /// Whether a line about this address or id may be written. `Some` has the number of lines that were suppressed
+    /// before it.
     pub fn pass(&mut self, key: K, now_ms: u64) -> Option<u32> {
         if self.counted.len() >= MAX_COUNTED && !self.counted.contains_key(&key) {
             self.counted.clear();

@@ -1,6 +1,6 @@
 //! The sockets on which switches connect.
 //!
-//! Never speaks to a switch: an accepted connection goes to a worker.
+//! It exchanges no data with a switch: an accepted connection goes to a worker.
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
@@ -9,25 +9,26 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-/// The port that IANA gave OpenFlow.
+/// The port that IANA assigned to OpenFlow.
 pub const PORT: u16 = 6653;
-/// The port that was used before, and that old switches still call.
+/// The port that was used before. Old switches still connect to it.
 pub const OLD_PORT: u16 = 6633;
 
-/// Connections taken from one socket in a turn, so that a storm of them does not starve the sessions that live.
+/// Connections accepted from one socket in a turn, so that a storm of connections does not starve the existing
+/// sessions.
 const ACCEPTS_PER_TURN: usize = 64;
 
-/// Where to listen: `ADDR:PORT`, `[v6]:PORT` or `:PORT`, which is every address of both families.
+/// Where to listen: `ADDR:PORT`, `[v6]:PORT` or `:PORT`. The last form means all addresses of both families.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenSpec {
     /// One address, or `None` for all.
     pub address: Option<IpAddr>,
-    /// The port; 0 lets the system choose.
+    /// The TCP port. With 0, the system chooses one.
     pub port: u16,
 }
 
 impl ListenSpec {
-    /// Where a node listens if nothing else is said.
+    /// Where a node listens by default.
     pub const DEFAULTS: [ListenSpec; 2] =
         [ListenSpec { address: None, port: PORT }, ListenSpec { address: None, port: OLD_PORT }];
 
@@ -40,7 +41,7 @@ impl ListenSpec {
     }
 }
 
-/// A text that says no place to listen.
+/// The text is not a valid address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAListenSpec(String);
 
@@ -80,12 +81,12 @@ impl fmt::Display for ListenSpec {
     }
 }
 
-/// A place at which one cannot listen. It is the operator's to change.
+/// An address on which the node cannot listen. The operator must change it.
 #[derive(Debug)]
 pub struct BindError {
-    /// Where.
+    /// The address that failed.
     pub address: SocketAddr,
-    /// What the system says.
+    /// The system's error.
     pub error: io::Error,
 }
 
@@ -120,17 +121,17 @@ impl std::error::Error for BindError {
     }
 }
 
-/// The sockets of a node.
+/// The listening sockets of a node.
 #[derive(Debug)]
 pub struct Listeners {
     sockets: Vec<TcpListener>,
 }
 
 impl Listeners {
-    /// Listens at every place of the list, with SO_REUSEADDR so that a node can be restarted at once.
+    /// Listens on all addresses of the list, with SO_REUSEADDR so that a node can be restarted at once.
     ///
     /// # Errors
-    /// The first place that cannot be had; nothing listens then.
+    /// The first address that fails. Then it listens on none.
     pub fn bind(specs: &[ListenSpec]) -> Result<Self, BindError> {
         let mut sockets = Vec::new();
         for spec in specs {
@@ -142,15 +143,15 @@ impl Listeners {
         Ok(Listeners { sockets })
     }
 
-    /// Where it listens, with the ports that the system chose.
+    /// The addresses on which it listens, with the ports that the system chose.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.sockets.iter().filter_map(|socket| socket.local_addr().ok()).collect()
     }
 
-    /// Has the worker's poll watch them, with one token each from `first` on.
+    /// Registers the sockets with the worker's poll. They get consecutive tokens, starting with `first`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn register(&mut self, registry: &Registry, first: usize) -> io::Result<()> {
         let numbered = self.sockets.iter_mut().enumerate();
         numbered.into_iter().try_for_each(|(index, socket)| {
@@ -158,21 +159,21 @@ impl Listeners {
         })
     }
 
-    /// How many tokens it took.
+    /// The number of sockets, and so of tokens.
     pub fn len(&self) -> usize {
         self.sockets.len()
     }
 
-    /// Whether there are none.
+    /// Whether it has no sockets.
     pub fn is_empty(&self) -> bool {
         self.sockets.is_empty()
     }
 
-    /// Takes the connections that wait at one socket (by its number from 0), at most a turn's worth. `true` if more may wait: call it
-    /// again in the next turn, and poll without waiting.
+    /// Accepts the waiting connections of one socket (numbered from 0), up to the maximum of a turn. Returns `true`
+    /// if more may wait: call it again in the next turn, and poll without waiting.
     ///
-    /// Call it about once a second as well: where the system has run out of file descriptors, connections wait that the poll has
-    /// told of already.
+    /// Also call it about once a second. If the system has no free file descriptors, connections stay in the queue
+    /// although the poll has already reported them.
     pub fn accept(&mut self, index: usize, mut take: impl FnMut(TcpStream, SocketAddr)) -> bool {
         let Some(socket) = self.sockets.get(index) else { return false };
         for _ in 0..ACCEPTS_PER_TURN {
@@ -194,8 +195,8 @@ fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     TcpListener::bind(address).map_err(|error| BindError { address, error })
 }
 
-/// An IPv6 socket takes IPv4 too unless the machine is set up otherwise, in which case there is a second one. A machine without IPv6 has
-/// the IPv4 one alone.
+/// An IPv6 socket accepts IPv4 too, unless the machine is configured otherwise. In that case there is a second
+/// socket. A machine without IPv6 has only the IPv4 socket.
 fn bind_both_families(port: u16) -> Result<Vec<TcpListener>, BindError> {
     let v6 = match bind(ListenSpec::wildcard(port, true)) {
         Ok(v6) => v6,
@@ -203,23 +204,23 @@ fn bind_both_families(port: u16) -> Result<Vec<TcpListener>, BindError> {
         Err(error) => return Err(error),
     };
     let port = v6.local_addr().map_or(port, |address| address.port());
-    // Where the first takes both families, there is nothing left for a second: that is no error.
+    // If the first socket accepts both families, the second one cannot be bound. That is no error.
     let v4 = bind(ListenSpec::wildcard(port, false)).ok();
     Ok(std::iter::once(v6).chain(v4).collect())
 }
 
-/// No IPv6 in this kernel, or switched off.
+/// Linux has no IPv6, or it is disabled.
 fn has_no_ipv6(error: &BindError) -> bool {
     const EAFNOSUPPORT: i32 = 97;
     error.error.raw_os_error() == Some(EAFNOSUPPORT) || error.error.kind() == ErrorKind::AddrNotAvailable
 }
 
-/// The peer went away again before it was accepted: the socket is as good as before.
+/// The peer disconnected before it was accepted. The socket still works.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted)
 }
 
-/// A peer of IPv4 that came by an IPv6 socket, as the IPv4 address that people know.
+/// An IPv4 peer that connected over an IPv6 socket, as the plain IPv4 address.
 fn canonical(peer: SocketAddr) -> SocketAddr {
     SocketAddr::new(peer.ip().to_canonical(), peer.port())
 }

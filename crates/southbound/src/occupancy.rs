@@ -1,59 +1,60 @@
-//! How many connections are open, and whose they are.
+//! Counts the open connections, in total and by address.
 //!
-//! In: connections that come, finish their handshake and go. Out: whether there is room for one more. Pure; holds no connection.
+//! In: connections that open, finish their handshake and close. Out: whether there is room for one more. Pure: it
+//! holds no connection.
 
 use crate::config::ConnectionCaps;
 use crate::origin::Origin;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Of `max_connections`, what one address leaves for all others, whatever it is allowed: a quarter.
+/// The part of `max_connections` that one address leaves for all others, whatever its own limit is: a quarter.
 const LEFT_FOR_OTHERS: usize = 4;
 
 /// Why a connection is closed as soon as it is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoom {
-    /// So many connections are open, which is the cap.
+    /// The maximum number of connections is open, which is this.
     Connections(usize),
-    /// So many connections from this address are open, which is the cap.
+    /// This address has its maximum number of connections, which is this.
     OfOneAddress(Origin, usize),
-    /// So many are, which is what one address may have of all that may be.
+    /// This address has the largest part of all connections that one address may have, which is this.
     Share(Origin, usize),
-    /// So many connections from this address have not finished their handshake, which is the cap.
+    /// This address has its maximum number of unfinished handshakes, which is this.
     HalfOpen(Origin, usize),
 }
 
-/// What one address has open.
+/// The connections of one address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     connections: usize,
     half_open: usize,
 }
 
-/// All connections, counted.
+/// The counts of all connections.
 #[derive(Debug)]
 pub struct Occupancy {
     caps: ConnectionCaps,
     connections: usize,
-    /// No larger than `connections`.
+    /// It has at most `connections` entries.
     of: HashMap<Origin, Held>,
 }
 
 impl Occupancy {
-    /// None is open.
+    /// Starts without connections.
     pub fn new(caps: ConnectionCaps) -> Self {
         Occupancy { caps, connections: 0, of: HashMap::new() }
     }
 
-    /// Other caps, for connections from now on. Those that are there stay, however many.
+    /// Sets other limits for new connections. Existing connections stay, even above the limits.
     pub fn limit(&mut self, caps: ConnectionCaps) {
         self.caps = caps;
     }
 
-    /// A connection was accepted: counts it, as half-open.
+    /// Counts an accepted connection, as one with an unfinished handshake.
     ///
     /// # Errors
-    /// That there is no room for it; it is not counted then.
+    /// There is no room for it. It is not counted.
     pub fn connect(&mut self, origin: Origin) -> Result<(), NoRoom> {
         if self.connections >= self.caps.all {
             return Err(NoRoom::Connections(self.caps.all));
@@ -65,7 +66,8 @@ impl Occupancy {
         Ok(())
     }
 
-    /// Test beds have all their switches on this machine: it may have whatever it leaves for others.
+    /// Test beds have all their switches on this machine. So a loopback address may have all connections that it need
+    /// not leave for others.
     fn room_for(&self, origin: Origin, held: Held) -> Result<(), NoRoom> {
         let ConnectionCaps { all, per_address, half_open_per_address } = self.caps;
         let share = all - all / LEFT_FOR_OTHERS;
@@ -81,14 +83,14 @@ impl Occupancy {
         Ok(())
     }
 
-    /// A connection's handshake is over, well or badly.
+    /// The handshake of a connection is finished, with or without success.
     pub fn finish_handshake(&mut self, origin: Origin) {
         if let Some(held) = self.of.get_mut(&origin) {
             held.half_open = held.half_open.saturating_sub(1);
         }
     }
 
-    /// A connection is closed, and its handshake was over.
+    /// A connection closed whose handshake was finished.
     pub fn disconnect(&mut self, origin: Origin) {
         let Some(held) = self.of.get_mut(&origin) else { return };
         self.connections = self.connections.saturating_sub(1);
@@ -98,7 +100,7 @@ impl Occupancy {
         }
     }
 
-    /// Connections that are open, switches that are not up yet included.
+    /// Open connections, including those of switches that are not up yet.
     pub fn connections(&self) -> usize {
         self.connections
     }
@@ -143,7 +145,7 @@ mod tests {
         Origin::of(address.parse().unwrap())
     }
 
-    /// Connects until there is no room: how many came in, and why no more.
+    /// Connects until there is no room. Returns how many connected, and why no more could.
     fn fill(occupancy: &mut Occupancy, address: &str) -> (usize, NoRoom) {
         let before = occupancy.connections();
         loop {

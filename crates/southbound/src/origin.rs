@@ -1,19 +1,19 @@
-//! Whom a limit for each address counts as one.
+//! What a limit per address counts as one address.
 //!
-//! Pure: an address goes in, what is counted comes out.
+//! Pure: an address goes in, the counted unit comes out.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The bits of an IPv6 address that say where, and not who there: one machine has all the addresses below them (RFC 4291, 2.5.4).
+/// The bits of an IPv6 address that name the subnet. One machine can use all addresses in it (RFC 4291, 2.5.4).
 const PREFIX_BITS: u32 = 64;
 
-/// An IPv4 address, the /64 of an IPv6 address, or this machine by whichever of its loopback addresses.
+/// An IPv4 address, the /64 of an IPv6 address, or this machine for all its loopback addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin(IpAddr);
 
 impl Origin {
-    /// Where a peer connects from. An IPv4 address that was mapped into IPv6 is the IPv4 address.
+    /// The origin of a peer. An IPv4 address that is mapped into IPv6 counts as the IPv4 address.
     pub fn of(address: IpAddr) -> Origin {
         match address.to_canonical() {
             loopback if loopback.is_loopback() => Origin(Ipv4Addr::LOCALHOST.into()),

@@ -1,15 +1,15 @@
-//! Bytes that wait to be taken by one switch.
+//! Bytes that wait until a switch accepts them.
 //!
-//! Never writes by itself: many messages are gathered in a turn and leave together at its end.
+//! It never writes by itself: the messages of a turn are collected and sent together at its end.
 
 use std::io::{self, ErrorKind};
 
-/// What a write led to.
+/// The result of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flushed {
-    /// All is gone.
+    /// All bytes were sent.
     Empty,
-    /// The peer does not take more now.
+    /// The peer accepts no more bytes now.
     Waiting,
 }
 
@@ -17,15 +17,15 @@ pub enum Flushed {
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    /// How many of them are gone already.
+    /// How many of them were sent already.
     gone: usize,
 }
 
-/// A buffer that once grew past this is given back when it is empty, so that one burst is not paid for for ever.
+/// When the buffer is empty and larger than this, its memory is freed, so that one burst does not use memory forever.
 const KEPT: usize = 256 << 10;
 
 impl Outbox {
-    /// Where messages are appended.
+    /// The buffer to append messages to.
     pub fn end(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -35,15 +35,15 @@ impl Outbox {
         self.bytes.len() - self.gone
     }
 
-    /// Whether nothing waits.
+    /// Whether no bytes wait.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Hands over what waits until the peer takes no more; `write` is like [`io::Write::write`].
+    /// Writes the waiting bytes until the peer accepts no more. `write` works like [`io::Write::write`].
     ///
     /// # Errors
-    /// What `write` says, but for [`ErrorKind::WouldBlock`] and [`ErrorKind::Interrupted`].
+    /// The errors of `write`, except [`ErrorKind::WouldBlock`] and [`ErrorKind::Interrupted`].
     pub fn flush(&mut self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<Flushed> {
         while !self.is_empty() {
             match write(&self.bytes[self.gone..]) {
@@ -69,7 +69,8 @@ impl Outbox {
         }
     }
 
-    /// Moves what waits to the front once more is gone than waits, so that moving costs no more than writing did.
+    /// Moves the waiting bytes to the front when more bytes were sent than wait. So moving costs no more than writing
+    /// did.
     fn compact(&mut self) {
         if self.gone > self.len() {
             self.bytes.drain(..self.gone);

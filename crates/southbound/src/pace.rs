@@ -1,19 +1,23 @@
-//! How fast a switch is read whose events the apps cannot take as fast as it sends them.
+//! Slows the reading of a switch that sends events faster than the apps read them.
 //!
-//! In: how many of its events had to wait for an app, and the time. Out: until when what it sends waits in its socket, so that TCP slows
-//! down the one who floods. Never holds back a switch whose events the apps take, and never one for its packet-ins, which may be dropped.
+//! In: how many of its events had to wait for an app, and the time. Out: until when the switch is not read, so that
+//! TCP slows it down. It never holds back a switch whose events the apps read in time. It never does so because of
+//! packet-ins, which may be dropped.
 //!
-//! Without it a switch that floods with what may not be dropped, port statuses say, fills what is kept for an app within milliseconds,
-//! and it looks as if the app had stopped reading, although it reads as fast as it can.
+//! Without it a switch that floods with events that must not be dropped, such as port statuses, fills an app's buffer
+//! within milliseconds. Then it looks as if the app had stopped reading, although it reads as fast as it can.
 
-/// How long a switch waits that floods, and in what time its events are counted, in milliseconds. Four reads a second bring some three
-/// thousand events: an app takes more than that on a busy machine, and one that takes none at all has five seconds until it is found out.
+/// How long a flooding switch waits, and the window in which its events are counted, in milliseconds. Four reads a
+/// second bring about three thousand events. An app reads more than that even on a busy machine. If an app reads
+/// nothing at all, the node detects that within five seconds.
 const HOLD_MS: u64 = 250;
 
-/// So many events may wait in that time without anything being done: what a switch says when a line card is pulled out.
+/// How many waiting events in that window have no consequence. A switch sends about this many when a line card is
+/// removed.
 const FREE_EVENTS: usize = 64;
 
-/// Those that are held at the same time wait one after the other, up to this, in milliseconds: far less than any patience with an echo.
+/// Connections that are held at the same time wait one after the other, up to this time in milliseconds. It is far
+/// below the echo timeout.
 const LONGEST_HOLD_MS: u64 = 2_000;
 
 /// The pace of one connection.
@@ -25,7 +29,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// So many events of what it sent had to wait for an app. `held` is how many other connections are held now.
+    /// `waited` events of this connection had to wait for an app. `held` is how many other connections are held now.
     pub fn on_waited(&mut self, waited: usize, held: usize, now_ms: u64) {
         if now_ms.saturating_sub(self.counted_since_ms) >= HOLD_MS {
             *self = Pace { counted_since_ms: now_ms, ..Pace::default() };
@@ -38,7 +42,7 @@ impl Pace {
         }
     }
 
-    /// Whether it is not read now.
+    /// Whether the connection is not read now.
     pub fn is_held(&self, now_ms: u64) -> bool {
         now_ms < self.held_until_ms
     }
@@ -48,7 +52,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Events as `(when, how many waited)`, with so many others held; when it is read again.
+    /// Events are `(when, how many waited)`, while `others` connections are held. Checks when the connection is read
+    /// again.
     fn check(events: &[(u64, usize)], others: usize, read_again_ms: u64) {
         let mut pace = Pace::default();
         events.iter().for_each(|(now_ms, waited)| pace.on_waited(*waited, others, *now_ms));

@@ -1,50 +1,51 @@
-//! Whether the switch that has a datapath id still lives, when somebody else claims that id.
-//!
+//! Finds out whether the switch that has a datapath id is alive, when another connection claims that id.
 //! ```text
-//!            a claim               something came
+//!            a claim            a message arrived
 //!   Unasked ─────────> Asked ────────────────────> Answered ──(REST_MS later, another claim)──> Asked
 //! ```
 //!
-//! In: claims and signs of life, with the time. Out: who is asked, who waits, who is refused. Pure: whoever holds the switch's session
-//! asks it, and ends it if nothing comes.
+//! In: claims and received messages, with the time. Out: which switch to probe, which claim waits, which claim is
+//! refused. Pure: the worker that has the switch's session sends the probe, and ends the session if no message
+//! arrives.
 
-/// A switch that says nothing for so long after it was asked is taken for dead if another claims its id. A living one answers an echo request out of
-/// turn within one round trip, and those of control networks are far below this; anything else that it says counts too. It is no setting, because a claim
-/// must be decided on within [`CLAIM_MS`].
+/// If a probed switch sends nothing for this long, it counts as dead and loses its id, in milliseconds. A live switch
+/// answers an echo request within one round trip, which is far shorter in control networks. Any other message counts
+/// too. It is not configurable, because a claim must be decided within [`CLAIM_MS`].
 pub const PROBE_MS: u64 = 500;
 
-/// A switch that has just answered is not asked again for so long: whoever claims its id without end makes it answer three times a second, and no more.
+/// How long a switch that has just answered is not probed again, in milliseconds. So endless claims of its id make it
+/// answer at most three times a second.
 pub const REST_MS: u64 = 300;
 
-/// A claim is decided on within this: a rest, a probe, the 50 ms that the other worker may sleep before it hears of it, and what turns take. Beyond it
-/// the claim is refused.
+/// A claim is decided within this time, in milliseconds. It is the sum of a rest, a probe, the 50 ms that the other
+/// worker may sleep, and time for turns. After it the claim is refused.
 pub const CLAIM_MS: u64 = 950;
 
-/// What becomes of a claim for now.
+/// The present result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The switch that has the id is to be asked, and the claim waits.
+    /// The claim waits, and the switch that has the id must be probed.
     Ask,
     /// The claim waits.
     Wait,
-    /// The switch that has the id lives.
+    /// The switch that has the id is alive, so the claim is refused.
     Lives,
 }
 
-/// What is known of the switch that has an id.
+/// The state of the switch that has an id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Probe {
-    /// It was not asked.
+    /// It was not probed.
     #[default]
     Unasked,
-    /// It was asked, and nothing came yet.
+    /// It was probed, and has sent nothing since.
     Asked,
-    /// It was asked, and something came then.
+    /// It was probed, and sent a message at this time.
     Answered(u64),
 }
 
 impl Probe {
-    /// Somebody has claimed its id at `claimed_ms`, and still does.
+    /// A connection claims the id since `claimed_ms`, and still does.
     pub fn on_claim(&mut self, claimed_ms: u64, now_ms: u64) -> Verdict {
         match *self {
             Probe::Answered(at_ms) if at_ms > claimed_ms => Verdict::Lives,
@@ -58,7 +59,7 @@ impl Probe {
         }
     }
 
-    /// It said something after it was asked.
+    /// The switch sent a message after it was probed.
     pub fn on_answer(&mut self, now_ms: u64) {
         *self = Probe::Answered(now_ms);
     }
@@ -106,7 +107,7 @@ mod tests {
         assert_eq!(probe.on_claim(11, 11), Wait);
         assert_eq!(probe.on_claim(11, 10 + REST_MS - 1), Wait);
         assert_eq!(probe.on_claim(11, 10 + REST_MS), Ask);
-        // It does not answer: whoever holds it ends it after PROBE_MS, and there are 100 ms left for two turns.
+        // If it does not answer, its worker ends it after PROBE_MS. 100 ms are left for two turns.
         const { assert!(REST_MS + PROBE_MS + 100 <= CLAIM_MS && CLAIM_MS < 1_000) };
     }
 

@@ -1,7 +1,7 @@
-//! The lines that switch sessions leave in the log: one for each session that came up, ended or was refused, one for each message that
-//! was wrong.
+//! The log lines of switch sessions: one for each session that went up, ended or was refused, and one for each bad
+//! message.
 //!
-//! Never a line for a packet, and never more of one peer than [`LineLimit`] lets through.
+//! It writes no line for a packet, and no more lines of one peer than [`LineLimit`] allows.
 
 use crate::connection::Connection;
 use crate::fault::{Fault, SessionEnd};
@@ -13,7 +13,7 @@ use crate::turn::Line;
 use flow::DatapathId;
 use std::net::SocketAddr;
 
-/// A switch came up.
+/// A switch is up.
 pub fn up(limit: &mut LineLimit, now_ms: u64, connection: &Connection) {
     let Some(kept_back) = pass(limit, now_ms, connection.peer) else { return };
     let session = &connection.session;
@@ -33,7 +33,8 @@ pub fn up(limit: &mut LineLimit, now_ms: u64, connection: &Connection) {
     );
 }
 
-/// The limits of lines about ends of sessions. Who is turned away tries again and again, and has limits of its own.
+/// The limits of lines about the end of sessions. A refused peer tries again and again, so lines about it have
+/// separate limits.
 #[derive(Debug)]
 pub struct EndLimits {
     turned_away: LineLimit,
@@ -101,14 +102,14 @@ pub fn held(limit: &mut LineLimit, now_ms: u64, connection: &Connection) {
     );
 }
 
-/// Something that a session has to say of a message.
+/// A line that a session reports about a message.
 pub fn line(limit: &mut LineLimit, now_ms: u64, peer: SocketAddr, line: &Line<'_>) {
     let Some(kept_back) = pass(limit, now_ms, peer) else { return };
     let (field, offset) = line.place.unzip();
     tracing::warn!(%peer, openflow = line.message, field, offset, kept_back, "{}", line.text);
 }
 
-/// Whether a line may be written, with how many were kept back before it if any were.
+/// Whether a line may be written, with the number of lines that were suppressed before it, if any.
 fn pass(limit: &mut LineLimit, now_ms: u64, peer: SocketAddr) -> Option<Option<u32>> {
     limit.pass(Origin::of(peer.ip()), now_ms).map(|kept_back| Some(kept_back).filter(|count| *count > 0))
 }

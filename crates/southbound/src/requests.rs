@@ -1,51 +1,53 @@
-//! Statistics requests that wait for their answer, which comes in parts.
+//! Statistics requests that wait for their reply, which arrives in parts.
 //!
-//! Never keeps a part: each is handed on as it comes. Bounded in number, in parts, in bytes and in time.
+//! It stores no part: each is passed on as it arrives. The number of requests, parts and bytes is bounded, and so is
+//! the time.
 
 use crate::receipts::{Shares, Tag};
 use abi::ZoneId;
 
-/// Parts of one answer. A full table of a million entries comes in fewer; whoever sends more does not mean to end.
+/// Maximum number of parts of one reply. A full table of a million entries needs fewer. At the bound the request is
+/// given up.
 pub const MAX_PARTS: u32 = 16_384;
 
-/// Bytes of one answer: a million flow entries of 128 bytes.
+/// Maximum number of bytes of one reply: a million flow entries of 128 bytes. At the bound the request is given up.
 pub const MAX_BYTES: u64 = 128 << 20;
 
-/// A request that went out.
+/// A request that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     xid: u32,
     tag: Tag,
     wants_receipt: bool,
     multipart: u16,
-    /// The type by which the switch was asked and will answer.
+    /// The type in the message to the switch and in its reply.
     on_the_wire: u16,
     last_ms: u64,
     parts: u32,
     bytes: u64,
 }
 
-/// A request as its asker knows it.
+/// A request, as the kernel knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Who asked.
+    /// Identifies the asker and its request.
     pub tag: Tag,
-    /// Whether a receipt is owed besides the answer.
+    /// Whether the asker gets a receipt in addition to the reply.
     pub wants_receipt: bool,
-    /// `ofp_multipart_type` as it was asked.
+    /// The `ofp_multipart_type` that was requested.
     pub multipart: u16,
 }
 
-/// What a part of an answer is.
+/// What to do with a part of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// An answer to nothing.
+    /// It belongs to no request: drop it.
     Unasked,
-    /// An answer of another type than was asked; the request is given up.
+    /// It has another type than was requested. The request is given up.
     WrongType(Asked),
-    /// More than an answer can be; the request is given up.
+    /// The reply exceeds a bound. The request is given up.
     TooMuch(Asked),
-    /// A part to be handed on.
+    /// Pass it on.
     Wanted(Asked),
 }
 
@@ -57,22 +59,22 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Nothing asked yet.
+    /// Starts without requests. `max` is their maximum number.
     pub fn new(max: usize) -> Self {
         Requests { waiting: Vec::new(), shares: Shares::new(max) }
     }
 
-    /// Whether this zone may ask one more.
+    /// Whether this zone may make one more request.
     pub fn has_room(&self, zone: ZoneId) -> bool {
         self.shares.has_room(zone)
     }
 
-    /// How many wait for their answer.
+    /// How many requests wait for their reply.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// A request went out, by this type.
+    /// A request was sent, with this type.
     pub fn sent(&mut self, xid: u32, asked: Asked, on_the_wire: u16, now_ms: u64) {
         let Asked { tag, wants_receipt, multipart } = asked;
         self.shares.take(tag.zone);
@@ -88,7 +90,7 @@ impl Requests {
         });
     }
 
-    /// A part came: `more` says that it is not the last, `bytes` how long it is.
+    /// A part arrived. `more`: it is not the last. `bytes`: its length.
     pub fn on_part(&mut self, xid: u32, multipart: u16, more: bool, bytes: usize, now_ms: u64) -> Part {
         let Some(index) = self.waiting.iter().position(|request| request.xid == xid) else {
             return Part::Unasked;
@@ -112,14 +114,14 @@ impl Requests {
         part
     }
 
-    /// Gives up what this asker waits for under this ticket.
+    /// Deletes the request with this tag.
     pub fn forget(&mut self, tag: Tag) {
         let before = self.waiting.len();
         self.waiting.retain(|request| request.tag != tag);
         (self.waiting.len()..before).for_each(|_| self.shares.give_back(tag.zone));
     }
 
-    /// An error of the switch answers a request, if one has this id.
+    /// The switch sent an error with this id. Returns the request that it answers, if any.
     pub fn on_error(&mut self, xid: u32) -> Option<Asked> {
         let index = self.waiting.iter().position(|request| request.xid == xid)?;
         let asked = self.waiting.swap_remove(index).asked();
@@ -127,7 +129,7 @@ impl Requests {
         Some(asked)
     }
 
-    /// Hands over the requests to which nothing has come for `timeout_ms`.
+    /// Removes the requests that received nothing for `timeout_ms`, and passes each to `lost`.
     pub fn on_tick(&mut self, now_ms: u64, timeout_ms: u64, mut lost: impl FnMut(Tag)) {
         self.waiting.retain(|request| {
             let late = now_ms.saturating_sub(request.last_ms) >= timeout_ms;
@@ -139,7 +141,7 @@ impl Requests {
         });
     }
 
-    /// Hands over everything that is not answered: the session has ended.
+    /// The session has ended: removes all requests, and passes each to `lost`.
     pub fn on_end(&mut self, mut lost: impl FnMut(Tag)) {
         self.shares.clear();
         self.waiting.drain(..).for_each(|request| lost(request.tag));

@@ -1,33 +1,33 @@
 //! Role requests that wait for their reply, and the role that the switch last confirmed (1.3.5, 6.3.4 and 7.3.9).
 //!
 //! ```text
-//!   role request ──xid──> [ waiting ] ──role reply(xid)──> whose it was, and the role that is confirmed
-//!                                     ──error(xid)───────> whose it was; the role stays
+//!   role request ──xid──> [ waiting ] ──role reply(xid)──> the request, and the confirmed role
+//!                                     ──error(xid)───────> the request; the role does not change
 //! ```
 //!
-//! Never elects anybody: the generation id is the asker's. Bounded in number and in time.
+//! It runs no election: the asker provides the generation id. The number of requests and their time are bounded.
 
 use crate::receipts::Tag;
 use openflow::message::{ROLE_EQUAL, ROLE_MASTER, ROLE_SLAVE};
 use std::fmt;
 
-/// Role requests of one session that may wait at once; one more is refused. An election ends in one request, so that whoever has
-/// this many on their way does not wait for what becomes of them.
+/// Role requests of one session that may wait at the same time. A further one is refused. An election needs one
+/// request, so an asker with this many is not waiting for their results.
 pub const MAX_ROLE_REQUESTS: usize = 8;
 
-/// What a switch lets a controller do (1.3.5, 6.3.4).
+/// What a switch allows a controller to do (1.3.5, 6.3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControllerRole {
-    /// OFPCR_ROLE_EQUAL: everything, as every other equal. What each session begins with.
+    /// OFPCR_ROLE_EQUAL: everything, like every other equal controller. Each session starts with it.
     Equal,
-    /// OFPCR_ROLE_MASTER: everything; the switch makes the master before it a slave.
+    /// OFPCR_ROLE_MASTER: everything. The switch makes the previous master a slave.
     Master,
-    /// OFPCR_ROLE_SLAVE: only to read; no packet-in and no flow removed comes.
+    /// OFPCR_ROLE_SLAVE: read only. The switch sends no packet-ins and no flow removed messages.
     Slave,
 }
 
 impl ControllerRole {
-    /// The role with this number. OFPCR_ROLE_NOCHANGE is no role that anybody can have.
+    /// The role with this number in messages. `None` for OFPCR_ROLE_NOCHANGE, which only asks.
     pub const fn from_number(number: u32) -> Option<ControllerRole> {
         match number {
             ROLE_EQUAL => Some(ControllerRole::Equal),
@@ -37,7 +37,7 @@ impl ControllerRole {
         }
     }
 
-    /// Its number in messages.
+    /// The role's number in messages.
     pub const fn number(self) -> u32 {
         match self {
             ControllerRole::Equal => ROLE_EQUAL,
@@ -57,16 +57,16 @@ impl fmt::Display for ControllerRole {
     }
 }
 
-/// A request as its asker knows it.
+/// A request, as the kernel knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoleAsked {
-    /// Who asked; `None` for the session itself, as the configuration has it.
+    /// Identifies the asker. `None`: the session itself, because of the configuration.
     pub by: Option<Tag>,
-    /// For which role; `None` if the question was only which one holds (OFPCR_ROLE_NOCHANGE).
+    /// The requested role. `None`: the request only asks for the present role (OFPCR_ROLE_NOCHANGE).
     pub role: Option<ControllerRole>,
 }
 
-/// A request that went out.
+/// A request that was sent.
 #[derive(Clone, Copy, Debug)]
 struct RoleRequest {
     xid: u32,
@@ -82,38 +82,38 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// The role that the switch last said that this controller has; `None` if it never did.
+    /// The role that the switch last confirmed for this controller. `None`: none was confirmed yet.
     pub fn confirmed(&self) -> Option<ControllerRole> {
         self.confirmed
     }
 
-    /// The switch said so.
+    /// The switch confirmed this role.
     pub fn confirm(&mut self, role: ControllerRole) {
         self.confirmed = Some(role);
     }
 
-    /// Whether one more can be asked.
+    /// Whether one more request is allowed.
     pub fn has_room(&self) -> bool {
         self.waiting.len() < MAX_ROLE_REQUESTS
     }
 
-    /// How many wait for their reply.
+    /// How many requests wait for their reply.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// A request went out.
+    /// A request was sent.
     pub fn sent(&mut self, xid: u32, asked: RoleAsked, now_ms: u64) {
         self.waiting.push(RoleRequest { xid, asked, sent_ms: now_ms });
     }
 
-    /// A reply or an error came: the request that it answers, which waits no more. `None` if nobody asked.
+    /// A reply or an error arrived. Removes and returns the request that it answers. `None` if it answers none.
     pub fn on_answer(&mut self, xid: u32) -> Option<RoleAsked> {
         let index = self.waiting.iter().position(|request| request.xid == xid)?;
         Some(self.waiting.swap_remove(index).asked)
     }
 
-    /// Hands over the requests that have waited for `timeout_ms`.
+    /// Removes the requests that have waited for `timeout_ms`, and passes each to `lost`.
     pub fn on_tick(&mut self, now_ms: u64, timeout_ms: u64, mut lost: impl FnMut(RoleAsked)) {
         self.waiting.retain(|request| {
             let late = now_ms.saturating_sub(request.sent_ms) >= timeout_ms;
@@ -124,7 +124,7 @@ impl Roles {
         });
     }
 
-    /// Hands over whom an answer is still owed: the session has ended.
+    /// The session has ended: passes the askers of all waiting requests to `lost`.
     pub fn on_end(&mut self, lost: impl FnMut(Tag)) {
         self.waiting.drain(..).filter_map(|request| request.asked.by).for_each(lost);
     }

@@ -1,10 +1,12 @@
-//! Which switches are up, on all workers: one session for a datapath id, and how many connections there may be.
+//! The switches that are up on all workers. It allows one session for each datapath id, and limits the number of
+//! connections.
 //!
-//! Who claims an id that another session has waits while that one is asked whether it lives ([`crate::probe`]).
+//! If a connection claims an id that another session has, the claim waits while that session is probed
+//! ([`crate::probe`]).
 //!
-//! Workers share it. It is locked when a connection comes or goes, when a switch comes up, goes or changes its ports, when the operator
-//! asks, and when an app commands a switch that another worker has, to learn which. Never for a packet of a worker's own switches. Never holds a
-//! connection.
+//! Workers share it. It is locked when a connection opens or closes, and when a switch goes up, goes down or changes
+//! its ports. It is also locked when the operator asks, and when an app commands a switch of another worker. It is
+//! never locked for a packet of a worker's own switches. It holds no connection.
 
 use crate::binding::{Binding, Bindings, Bound, NotBound, Table};
 use crate::certificate::{Certificate, Fingerprint};
@@ -25,57 +27,57 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A switch that is up.
 #[derive(Clone, Debug)]
 pub struct SwitchRecord {
-    /// Which.
+    /// The datapath id.
     pub datapath: DatapathId,
     /// The worker that holds its session.
     pub worker: usize,
-    /// Where it connected from.
+    /// The address that it connected from.
     pub peer: SocketAddr,
-    /// Whether by TLS.
+    /// Whether it uses TLS.
     pub tls: bool,
-    /// The version that was agreed on.
+    /// The OpenFlow version of the session.
     pub version: Version,
-    /// How many tables it has.
+    /// The number of its flow tables.
     pub n_tables: u8,
-    /// How many packets it can keep.
+    /// How many packets it can buffer.
     pub n_buffers: u32,
-    /// What it says that it is, if it did.
+    /// Its description, if it sent one.
     pub desc: Option<SwitchDesc>,
-    /// Its ports, by number.
+    /// Its ports, sorted by number.
     pub ports: Vec<PortRecord>,
-    /// When it came up, by the workers' clock.
+    /// When it went up, by the workers' clock in milliseconds.
     pub since_ms: u64,
 }
 
-/// The session that already has a datapath id.
+/// The session that already has a claimed datapath id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Where that session connected from.
+    /// The address that it connected from.
     pub by: SocketAddr,
-    /// When it came up.
+    /// When it went up, in milliseconds.
     pub since_ms: u64,
 }
 
-/// All switches that are up, and all connections counted.
+/// All switches that are up, and the counts of all connections.
 #[derive(Debug)]
 pub struct Roster {
     inner: Mutex<Inner>,
-    /// Counts what a claim may wait for, so that a worker sees without the lock that there is nothing new.
+    /// Increases with each change that a claim may wait for. So a worker can check without the lock.
     stirred: AtomicU64,
-    /// Counts what changes in the pins, for whoever keeps them.
+    /// Increases with each change of the pins, for the code that stores them.
     pinned: AtomicU64,
 }
 
-/// What becomes of a claim for now.
+/// The present result of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Nobody has the id.
+    /// No session has the id.
     Free,
-    /// Somebody has it, and is asked whether he lives.
+    /// Another session has the id and is being probed. The claim waits.
     Waits,
-    /// Somebody has it, and lives.
+    /// Another session has the id and is alive.
     Taken(Taken),
-    /// It is bound to another certificate.
+    /// The id is bound to another certificate.
     NotBound(NotBound),
 }
 
@@ -84,11 +86,11 @@ struct Inner {
     switches: HashMap<DatapathId, Holder>,
     occupancy: Occupancy,
     bindings: Bindings,
-    /// Switches that are to be asked whether they live, with their workers: each at most once.
+    /// Switches to probe, with their workers. Each is in the list at most once.
     challenged: Vec<(usize, DatapathId)>,
 }
 
-/// Whose a datapath id is.
+/// The session that has a datapath id.
 #[derive(Debug)]
 struct Holder {
     record: SwitchRecord,
@@ -96,7 +98,7 @@ struct Holder {
 }
 
 impl Roster {
-    /// Nobody is here yet. The caps are the configuration's.
+    /// Starts without switches. The limits come from the configuration.
     pub fn new(caps: ConnectionCaps) -> Self {
         let inner = Inner {
             switches: HashMap::new(),
@@ -107,59 +109,60 @@ impl Roster {
         Roster { inner: Mutex::new(inner), stirred: AtomicU64::new(0), pinned: AtomicU64::new(0) }
     }
 
-    /// Other caps, for connections from now on. Those that are there stay, however many.
+    /// Sets other limits for new connections. Existing connections stay, even above the limits.
     pub fn limit(&self, caps: ConnectionCaps) {
         self.lock().occupancy.limit(caps);
     }
 
-    /// A connection was accepted: counts it, as half-open.
+    /// Counts an accepted connection, as one with an unfinished handshake.
     ///
     /// # Errors
-    /// That there is no room for it; it is not counted then.
+    /// There is no room for it. It is not counted.
     pub fn connect(&self, address: IpAddr) -> Result<(), NoRoom> {
         self.lock().occupancy.connect(Origin::of(address))
     }
 
-    /// A connection's handshake is over without a switch coming up.
+    /// The handshake of a connection ended without a switch going up.
     pub fn finish_handshake(&self, address: IpAddr) {
         self.lock().occupancy.finish_handshake(Origin::of(address));
     }
 
-    /// A connection is closed whose handshake was over.
+    /// A connection closed whose handshake was finished.
     pub fn disconnect(&self, address: IpAddr) {
         self.lock().occupancy.disconnect(Origin::of(address));
     }
 
-    /// How ids are bound to certificates, for sessions from now on.
+    /// Sets how ids are bound to certificates, for new sessions.
     pub fn bind(&self, binding: Binding, table: Table) {
         self.lock().bindings.set(binding, table);
     }
 
-    /// Pins that were kept from before.
+    /// Restores the pins of an earlier run.
     pub fn restore_pins(&self, pins: &[(DatapathId, Fingerprint)]) {
         let mut inner = self.lock();
         pins.iter().for_each(|(datapath, print)| inner.bindings.pin(*datapath, *print));
     }
 
-    /// All pins, by datapath id.
+    /// All pins, sorted by datapath id.
     pub fn pins(&self) -> Vec<(DatapathId, Fingerprint)> {
         self.lock().bindings.pins()
     }
 
-    /// Another number each time when a pin was made, changed or forgotten. Without the lock.
+    /// A number that changes when a pin is made, changed or deleted. It needs no lock.
     pub fn pinned(&self) -> u64 {
         self.pinned.load(Ordering::Acquire)
     }
 
-    /// The next certificate that speaks for the id is its first: what it was pinned to, if it was.
+    /// Deletes the pin of an id, and returns it. The next certificate that is used for the id is pinned.
     pub fn forget_pin(&self, datapath: DatapathId) -> Option<Fingerprint> {
         let forgotten = self.lock().bindings.forget(datapath);
         self.pinned.fetch_add(u64::from(forgotten.is_some()), Ordering::Release);
         forgotten
     }
 
-    /// A switch that has finished its handshake claims its id since `claimed_ms`, and showed this certificate. If it may, and somebody has it, that one is to be asked whether he lives, and
-    /// the claim is made again when [`Roster::stirred`] has changed or time went by.
+    /// A switch that has finished its handshake claims its id since `claimed_ms`, with this certificate. If the claim
+    /// is valid and another session has the id, that session is probed. The claim is repeated when
+    /// [`Roster::stirred`] has changed or time has passed.
     pub fn claim(
         &self,
         datapath: DatapathId,
@@ -169,7 +172,7 @@ impl Roster {
     ) -> Claim {
         let mut inner = self.lock();
         let Inner { switches, challenged, bindings, .. } = &mut *inner;
-        // Who may not have the id does not have anybody asked for it.
+        // An invalid claim must not cause a probe.
         if let Err(not_bound) = bindings.judge(datapath, shown) {
             return Claim::NotBound(not_bound);
         }
@@ -185,13 +188,13 @@ impl Roster {
         Claim::Waits
     }
 
-    /// The switches of a worker that are to be asked now whether they live.
+    /// The switches of a worker that must be probed now.
     pub fn take_challenged(&self, worker: usize) -> Vec<DatapathId> {
         let mut inner = self.lock();
         inner.challenged.extract_if(.., |(of, _)| *of == worker).map(|(_, datapath)| datapath).collect()
     }
 
-    /// A switch that was asked whether it lives has said something.
+    /// A probed switch has sent a message.
     pub fn prove(&self, datapath: DatapathId, now_ms: u64) {
         if let Some(holder) = self.lock().switches.get_mut(&datapath) {
             holder.probe.on_answer(now_ms);
@@ -199,7 +202,7 @@ impl Roster {
         self.stir();
     }
 
-    /// Another number each time when a claim may be decided on, or a switch is to be asked whether it lives. Without the lock.
+    /// A number that changes when a claim may be decided or a switch must be probed. It needs no lock.
     pub fn stirred(&self) -> u64 {
         self.stirred.load(Ordering::Acquire)
     }
@@ -208,9 +211,10 @@ impl Roster {
         self.stirred.fetch_add(1, Ordering::Release);
     }
 
-    /// A switch whose claim is good comes up, and its id is pinned to what it showed unless something else binds it: what does.
+    /// A switch with a valid claim goes up. Its id is pinned to its certificate, unless another rule binds it.
+    /// Returns what binds it.
     ///
-    /// `None` if another was quicker, with its session or with its pin. Then it is to claim again.
+    /// `None` if another connection was faster, with its session or its pin. Then the switch must claim again.
     pub fn join(&self, record: SwitchRecord, shown: Option<&Certificate>) -> Option<Bound> {
         let mut inner = self.lock();
         let datapath = record.datapath;
@@ -225,7 +229,7 @@ impl Roster {
         Some(bound)
     }
 
-    /// A switch that was up is gone.
+    /// A switch is down.
     pub fn leave(&self, datapath: DatapathId) {
         let mut inner = self.lock();
         inner.switches.remove(&datapath);
@@ -234,7 +238,7 @@ impl Roster {
         self.stir();
     }
 
-    /// A switch that is up has other ports now, or said what it is.
+    /// A switch that is up has changed its ports, or sent its description.
     pub fn update(&self, datapath: DatapathId, ports: Vec<PortRecord>, desc: Option<SwitchDesc>) {
         if let Some(Holder { record, .. }) = self.lock().switches.get_mut(&datapath) {
             record.ports = ports;
@@ -242,12 +246,12 @@ impl Roster {
         }
     }
 
-    /// The worker that holds a switch's session.
+    /// The worker that has a switch's session.
     pub fn worker_of(&self, datapath: DatapathId) -> Option<usize> {
         self.lock().switches.get(&datapath).map(|holder| holder.record.worker)
     }
 
-    /// Every switch that is up, by datapath id.
+    /// Every switch that is up, sorted by datapath id.
     pub fn switches(&self) -> Vec<SwitchRecord> {
         let mut switches: Vec<_> =
             self.lock().switches.values().map(|holder| holder.record.clone()).collect();
@@ -255,12 +259,12 @@ impl Roster {
         switches
     }
 
-    /// Connections that are open, switches that are not up yet included.
+    /// Open connections, including those of switches that are not up yet.
     pub fn connections(&self) -> usize {
         self.lock().occupancy.connections()
     }
 
-    /// Each change below is whole before anything can panic, so a poisoned lock guards nothing broken.
+    /// Each change below is complete before anything can panic, so the data behind a poisoned lock is consistent.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
-//! One session as the operator is shown it.
+//! One session, as the operator sees it.
 //!
-//! A copy: never changes when the session does.
+//! A copy: it does not change when the session does.
 
 use crate::connection::Connection;
 use crate::counters::Counters;
@@ -11,30 +11,31 @@ use openflow::Version;
 use openflow::message::SwitchDesc;
 use std::net::SocketAddr;
 
-/// A session as it was when it was asked for.
+/// The state of a session at the time of the question.
 #[derive(Clone, Debug)]
 pub struct SessionSnapshot {
-    /// Where it connected from.
+    /// The address that it connected from.
     pub peer: SocketAddr,
-    /// Whether by TLS.
+    /// Whether it uses TLS.
     pub tls: bool,
-    /// How far it is.
+    /// The stage of the session.
     pub state: State,
-    /// The version that is spoken; before the hello, the highest that we offer.
+    /// The OpenFlow version of the session. Before the hello, the highest version that we offer.
     pub version: Version,
-    /// What the switch said of itself; zeros before it did.
+    /// What the switch reported in its features reply. Zeros before that.
     pub identity: Identity,
-    /// The role that the switch last said that this controller has, if it was asked. 1.3 does not say when another controller takes it.
+    /// The role that the switch last confirmed for this controller, if requested. OpenFlow 1.3 does not report when
+    /// another controller takes it.
     pub role: Option<ControllerRole>,
-    /// What the switch says that it is, if it did.
+    /// The switch's description, if it sent one.
     pub desc: Option<SwitchDesc>,
-    /// Its ports, by number.
+    /// Its ports, sorted by number.
     pub ports: Vec<PortRecord>,
-    /// What was counted.
+    /// The session's counts.
     pub counters: Counters,
     /// Commands that wait for their receipt.
     pub outstanding: usize,
-    /// Bytes that the switch has not taken yet.
+    /// Bytes that the switch has not accepted yet.
     pub output_bytes: usize,
 }
 

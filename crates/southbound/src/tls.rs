@@ -1,7 +1,7 @@
 //! Certificates and keys for TLS with switches, from PEM files.
 //!
-//! Switches must show a certificate of the operator's authority, and are shown ours: TLS here is always mutual. Never speaks TLS itself
-//! and never keeps a key but inside rustls's configuration.
+//! TLS is always mutual here. Switches must show a certificate of the operator's authority, and we show ours. This
+//! module does not run the TLS protocol. It keeps keys only inside rustls's configuration.
 
 use rustls::RootCertStore;
 use rustls::ServerConfig;
@@ -13,21 +13,22 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the PEM files are.
+/// The paths of the PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The controller's certificate, with whatever leads from it to an authority that the switches believe.
+    /// The controller's certificate, followed by the intermediate certificates up to an authority that the switches
+    /// trust.
     pub certificate: PathBuf,
     /// The certificate's private key (PKCS #8, PKCS #1 or SEC 1).
     pub private_key: PathBuf,
-    /// The authority, or authorities, whose certificates the switches show.
+    /// The certificates of the authorities that issue the switches' certificates.
     pub client_ca: PathBuf,
 }
 
-/// TLS that cannot be set up. It is the operator's to mend.
+/// TLS cannot be configured. The operator must fix the cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsError {
-    /// The file that is to be mended.
+    /// The file with the error.
     pub file: PathBuf,
     /// What is wrong with it and what to do, in one sentence.
     pub reason: String,
@@ -41,10 +42,10 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// Reads the files and sets TLS 1.2 and 1.3 up.
+/// Reads the files and configures TLS 1.2 and 1.3.
 ///
 /// # Errors
-/// The file that is missing, cannot be read, is not what it should be or does not fit the others.
+/// A file is missing, cannot be read, has the wrong content, or does not match the others.
 pub fn load(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let chain = certificates(&files.certificate)?;
     let key = private_key(&files.private_key)?;

@@ -1,6 +1,7 @@
-//! The bytes of one connection, plain or by TLS.
+//! The bytes of one connection, plain or with TLS.
 //!
-//! The first byte tells which: a TLS record begins with 0x16, and no OpenFlow version has that number. Never looks at what the bytes mean.
+//! The first byte decides: a TLS record starts with 0x16, and no OpenFlow version has that number. It does not
+//! interpret the bytes.
 
 use crate::certificate::Certificate;
 use mio::net::TcpStream;
@@ -12,33 +13,33 @@ use std::sync::Arc;
 /// The type of a TLS handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// How a connection carries its bytes.
+/// How a connection transports its bytes.
 #[derive(Debug)]
 pub enum Transport {
-    /// TLS is set up, and no byte has come yet.
+    /// TLS is configured, and no byte has arrived yet.
     Undecided,
-    /// As they are.
+    /// Without TLS.
     Plain,
-    /// By TLS.
+    /// With TLS.
     Tls(Box<ServerConnection>),
 }
 
 impl Transport {
-    /// Whether by TLS.
+    /// Whether the connection uses TLS.
     pub fn is_tls(&self) -> bool {
         matches!(self, Transport::Tls(_))
     }
 
-    /// What the peer showed, once the handshake of TLS is over.
+    /// The peer's certificate, once the TLS handshake is finished.
     pub fn certificate(&self) -> Option<Certificate> {
         let Transport::Tls(tls) = self else { return None };
         tls.peer_certificates()?.first().map(Certificate::read)
     }
 
-    /// Looks at the first byte. Stays undecided while there is none.
+    /// Decides by the first byte. Stays undecided until a byte has arrived.
     ///
     /// # Errors
-    /// What the system or rustls says, and a connection that is closed already.
+    /// The error of the system or of rustls, or that the connection is closed already.
     pub fn decide(&mut self, stream: &TcpStream, tls: &Arc<ServerConfig>) -> io::Result<()> {
         let mut first = [0];
         match stream.peek(&mut first) {
@@ -57,11 +58,11 @@ impl Transport {
         }
     }
 
-    /// Reads what there is; 0 at the end of the stream.
+    /// Reads the available bytes. Returns 0 at the end of the stream.
     ///
     /// # Errors
-    /// As [`Read::read`]; [`ErrorKind::InvalidData`] if it is not the TLS that was set up, for example without the right
-    /// certificate. The alert for it has been sent.
+    /// As for [`Read::read`]. [`ErrorKind::InvalidData`] if the TLS handshake fails, for example because the
+    /// certificate is wrong. The TLS alert has been sent.
     pub fn read(&mut self, stream: &mut TcpStream, room: &mut [u8]) -> io::Result<usize> {
         match self {
             Transport::Undecided => Err(ErrorKind::WouldBlock.into()),
@@ -70,10 +71,10 @@ impl Transport {
         }
     }
 
-    /// Writes what the peer takes.
+    /// Writes as many bytes as the peer accepts.
     ///
     /// # Errors
-    /// As [`Write::write`].
+    /// As for [`Write::write`].
     pub fn write(&mut self, stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Transport::Undecided => Err(ErrorKind::WouldBlock.into()),
@@ -90,10 +91,10 @@ impl Transport {
         }
     }
 
-    /// Sends what TLS itself has to say.
+    /// Sends the waiting messages of TLS itself.
     ///
     /// # Errors
-    /// As [`Write::write`], but for [`ErrorKind::WouldBlock`].
+    /// As for [`Write::write`], except [`ErrorKind::WouldBlock`].
     pub fn push(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         let Transport::Tls(tls) = self else { return Ok(()) };
         match send_records(tls, stream) {
@@ -102,12 +103,12 @@ impl Transport {
         }
     }
 
-    /// Says that nothing more will be written. What the peer still sends can be read.
+    /// Announces that no more will be written. What the peer still sends can be read.
     pub fn close(&mut self, stream: &mut TcpStream) {
         if let Transport::Tls(tls) = self {
             tls.send_close_notify();
         }
-        // The connection is given up: if it is broken already, so much the better.
+        // The connection is being closed, so an error does not matter.
         drop(self.push(stream));
         drop(stream.shutdown(Shutdown::Write));
     }
@@ -117,7 +118,7 @@ fn read_tls(tls: &mut ServerConnection, stream: &mut TcpStream, room: &mut [u8])
     loop {
         match tls.reader().read(room) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            // Many switches close the socket without TLS's own goodbye; what came before it was whole records all the same.
+            // Many switches close the socket without a TLS close message. The records before it were complete.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
             read => return read,
         }
