@@ -1,14 +1,14 @@
-//! Which app, as `--app` says it.
+//! An app as `--app` names it.
 //!
 //! ```text
-//!   hub                     built in, in a process zone
-//!   hub=trusted             built in, inside the kernel
-//!   ./target/release/mine   a program of its own
-//!   ./mine.py               a program in Python, in a process zone
-//!   ./libmine.so=trusted    a shared object, inside the kernel
+//!   hub                     built-in app, in a process zone
+//!   hub=trusted             built-in app, inside the kernel process
+//!   ./target/release/mine   a separate program
+//!   ./mine.py               a Python program, in a process zone
+//!   ./libmine.so=trusted    a shared object, inside the kernel process
 //! ```
 //!
-//! It looks at no file.
+//! It does not access files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,34 +16,34 @@ use std::str::FromStr;
 
 use monitor_channel::{AppSource, ZoneKind};
 
-/// An app within the binary, as a configuration knows it.
+/// A built-in app, as the configuration knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltInApp {
     /// Its name.
     pub name: &'static str,
-    /// Its `app.toml`.
+    /// The text of its `app.toml`.
     pub manifest: &'static str,
 }
 
-/// An `--app`.
+/// The parsed value of an `--app` option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppArgument {
-    /// What is before `=`.
+    /// The part before `=`.
     pub which: AppReference,
-    /// What is behind `=`, if it is there.
+    /// The part after `=`, if present.
     pub zone: Option<ZoneKind>,
 }
 
-/// How an app is referred to.
+/// How `--app` identifies the app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AppReference {
-    /// By the name of a built-in app, or of an `[app.NAME]` in the configuration.
+    /// By name: a built-in app, or an `[app.NAME]` in the configuration.
     Name(String),
     /// By the path of its program or shared object.
     Path(PathBuf),
 }
 
-/// An `--app` that names none.
+/// The `--app` option names no app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAnApp(String);
 
@@ -59,7 +59,7 @@ impl FromStr for AppArgument {
     type Err = NotAnApp;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // A path may hold a `=` of its own; a zone's name holds no `/`.
+        // A path may contain `=`. A zone's name contains no `/`.
         let (which, zone) = match text.rsplit_once('=') {
             Some((which, zone)) if !zone.contains('/') => (which, Some(zone_kind(zone)?)),
             _ => (text, None),
@@ -91,7 +91,7 @@ fn reference(text: &str) -> AppReference {
 }
 
 impl AppReference {
-    /// What the app is called on the node: its name, or the name of its file without `lib` and the ending.
+    /// The app's name on the node: its name, or the name of its file without `lib` and the extension.
     pub fn name(&self) -> String {
         match self {
             AppReference::Name(name) => name.clone(),
@@ -100,14 +100,14 @@ impl AppReference {
     }
 }
 
-/// The name of a program's file, without `lib` and the ending.
+/// The name of a program's file, without `lib` and the extension.
 pub(super) fn name_of_file(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let stem = if is_shared_object(path) { stem.strip_prefix("lib").unwrap_or(&stem) } else { &stem };
     stem.to_owned()
 }
 
-/// What kind of code a file holds, by its name.
+/// The kind of code in a file, judged by its name.
 pub(super) fn source(path: PathBuf) -> AppSource {
     if is_shared_object(&path) {
         AppSource::SharedObject(path)

@@ -1,6 +1,8 @@
-//! `binding` and `[southbound.tls.datapaths]`: which certificate may speak for which datapath id, as the operator writes it.
+//! `binding` and `[southbound.tls.datapaths]`: which certificate may be used for which datapath id, as the operator
+//! writes it.
 //!
-//! In: words, datapath ids and fingerprints. Out: the same in the terms of southbound, or what to write instead. Reads no certificate.
+//! In: words, datapath ids and fingerprints. Out: the types of `southbound`, or a message that says what to write. It
+//! reads no certificate.
 
 use flow::DatapathId;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
@@ -13,17 +15,17 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TlsBinding {
-    /// By the table, by what the certificate names, else by the first certificate that speaks for the id.
+    /// By the table, then by the names in the certificate, then by the first certificate that is used for the id.
     #[default]
     Pin,
-    /// By the table or by what the certificate names.
+    /// By the table or by the names in the certificate.
     Named,
-    /// Not at all.
+    /// No id is bound.
     None,
 }
 
 impl TlsBinding {
-    /// In southbound's terms.
+    /// The same as a type of `southbound`.
     pub fn to_southbound(self) -> Binding {
         match self {
             TlsBinding::Pin => Binding::Pin,
@@ -33,7 +35,7 @@ impl TlsBinding {
     }
 }
 
-/// A certificate's fingerprint that can be written into a file.
+/// A certificate's fingerprint that can be read from and written to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct WrittenFingerprint(pub Fingerprint);
@@ -52,15 +54,15 @@ impl From<WrittenFingerprint> for String {
     }
 }
 
-/// The certificates that may speak for one id: one, or a list, since a switch has two while its certificate is renewed.
+/// The certificates for one id: one, or a list, since a switch has two while its certificate is renewed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Fingerprints(pub Vec<WrittenFingerprint>);
 
-/// `[southbound.tls.datapaths]`.
+/// The table `[southbound.tls.datapaths]`.
 pub type Datapaths = BTreeMap<DatapathId, Fingerprints>;
 
-/// In southbound's terms.
+/// The same as a type of `southbound`.
 pub fn to_southbound(datapaths: &Datapaths) -> BTreeMap<DatapathId, Vec<Fingerprint>> {
     let plain = |prints: &Fingerprints| prints.0.iter().map(|print| print.0).collect();
     datapaths.iter().map(|(datapath, prints)| (*datapath, plain(prints))).collect()

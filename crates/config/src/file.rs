@@ -1,11 +1,11 @@
-//! `burnet.toml`: what may be written in it, and what is said of what may not.
+//! `burnet.toml`: its keys and values, and the errors for invalid ones.
 //!
 //! ```text
-//!   text ──> ConfigFile, where all that is not written is None
-//!        └─> the line, the key or value at fault, and what to write instead
+//!   text ──> ConfigFile, in which a missing key is None
+//!        └─> an error with the line, the invalid key or value, and what to write instead
 //! ```
 //!
-//! It knows no defaults (`Config::merge` does) and looks at no other file.
+//! It applies no defaults (`Config::merge` does) and reads no other file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,14 +26,14 @@ use super::binding::{Datapaths, TlsBinding};
 use super::manifests::GrantedBy;
 use super::{AppsTable, ConfigError, LimitsTable, ListenAddress, LogLevel, OpenFlowVersion, Role, users};
 
-/// Longest interval or time-out, in milliseconds: an hour. A switch that may be silent for longer might as well never be
-/// asked.
+/// The longest interval or timeout: an hour, in milliseconds. Probing a switch less often has no use.
 pub const DURATION_MS_MAX: u64 = 3_600_000;
 
-/// Most connections that can be allowed: a machine has no more descriptors to give (`fs.nr_open` is 1048576).
+/// The highest number of connections that can be configured. A process can have no more descriptors (`fs.nr_open` is
+/// 1048576).
 pub const CONNECTIONS_MAX: usize = 1 << 20;
 
-/// A whole `burnet.toml`.
+/// A whole `burnet.toml`. A key that is not written is `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConfigFile {
@@ -60,59 +60,59 @@ pub struct ConfigFile {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SouthboundTable {
-    /// Where to listen.
+    /// Addresses to listen on.
     #[serde(deserialize_with = "one_or_more")]
     pub listen: Option<Vec<ListenAddress>>,
-    /// Worker threads.
+    /// The number of worker threads.
     #[serde(deserialize_with = "workers")]
     pub workers: Option<u16>,
-    /// Versions that are offered.
+    /// OpenFlow versions to offer.
     #[serde(deserialize_with = "one_or_more")]
     pub versions: Option<Vec<OpenFlowVersion>>,
-    /// The role that a switch is asked for.
+    /// The role to request from a switch.
     pub role: Option<Role>,
     /// The number of the election that gave the role.
     #[serde(deserialize_with = "generation_id")]
     pub role_generation_id: Option<u64>,
-    /// Silence after which a switch is asked for an echo.
+    /// Silence of a switch before an echo request, in milliseconds.
     #[serde(deserialize_with = "duration_ms")]
     pub echo_interval_ms: Option<u64>,
-    /// Silence after which a switch is given up.
+    /// Silence of a switch before its session is ended, in milliseconds.
     #[serde(deserialize_with = "duration_ms")]
     pub echo_timeout_ms: Option<u64>,
-    /// How long each step of the handshake may take.
+    /// Time limit for each step of the handshake, in milliseconds.
     #[serde(deserialize_with = "duration_ms")]
     pub handshake_timeout_ms: Option<u64>,
-    /// Connections at once.
+    /// Maximum number of connections.
     #[serde(deserialize_with = "connections")]
     pub max_connections: Option<usize>,
-    /// Connections at once from one address.
+    /// Maximum number of connections from one address.
     #[serde(deserialize_with = "connections")]
     pub max_connections_per_address: Option<usize>,
-    /// Connections from one address that have not finished their handshake.
+    /// Maximum number of unfinished handshakes from one address.
     #[serde(deserialize_with = "connections")]
     pub max_half_open_per_address: Option<usize>,
     /// `[southbound.tls]`.
     pub tls: TlsTable,
 }
 
-/// `[southbound.tls]`: PEM files, and whether there is a way around them.
+/// `[southbound.tls]`: PEM files, and who may connect without TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsTable {
-    /// The controller's certificate.
+    /// The path of the controller's certificate.
     pub certificate: Option<PathBuf>,
-    /// Its private key.
+    /// The path of its private key.
     pub private_key: Option<PathBuf>,
-    /// The authority of the switches' certificates.
+    /// The path of the certificates of the switches' authority.
     pub ca_certificate: Option<PathBuf>,
-    /// Whether a connection without TLS is taken from other machines too.
+    /// Whether other machines may connect without TLS too.
     pub allow_plain: Option<bool>,
-    /// Whether a connection without TLS is refused, also from this machine.
+    /// Whether connections without TLS are refused even from this machine.
     pub required: Option<bool>,
     /// How datapath ids are bound to certificates.
     pub binding: Option<TlsBinding>,
-    /// `[southbound.tls.datapaths]`: the certificates that may speak for an id.
+    /// `[southbound.tls.datapaths]`: the certificates that may be used for a datapath id.
     pub datapaths: Datapaths,
 }
 
@@ -120,40 +120,40 @@ pub struct TlsTable {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeTable {
-    /// The operator's socket.
+    /// The path of the operator's socket.
     pub socket: Option<PathBuf>,
-    /// How much is logged.
+    /// The log level.
     pub log: Option<LogLevel>,
-    /// The first of the users that apps become where the node runs as root.
+    /// The first of the user ids for apps, if the node runs as root.
     #[serde(deserialize_with = "user_base")]
     pub app_user_base: Option<u32>,
     /// The state folder.
     pub state: Option<PathBuf>,
-    /// Whether it is kept who did what; unless it is said, a node does that has a state folder.
+    /// Whether to keep an audit log. Default: yes if the node has a state folder.
     pub audit: Option<bool>,
 }
 
-/// `[packages]`: which packages are installed and started.
+/// `[packages]`: which packages may be installed and started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PackagesTable {
-    /// Whose signature they need.
+    /// Whose signature a package needs.
     pub require: Require,
 }
 
-/// `[python]`: what runs apps in Python.
+/// `[python]`: the interpreter for Python apps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PythonTable {
-    /// The interpreter of all of them.
+    /// The path of the interpreter for all Python apps.
     pub interpreter: Option<PathBuf>,
 }
 
-/// `[safe_mode]`: what runs when the node keeps to what it must.
+/// `[safe_mode]`: what runs in safe mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SafeModeTable {
-    /// The apps, in the order in which they are started.
+    /// The apps that run, in the order in which they start.
     pub apps: Vec<String>,
 }
 
@@ -163,17 +163,17 @@ pub struct SafeModeTable {
 pub struct AppTable {
     /// The kind of zone.
     pub zone: Option<ZoneKind>,
-    /// Its program or shared object; a built-in app has none.
+    /// The path of its program or shared object. A built-in app has none.
     pub path: Option<PathBuf>,
-    /// What its package says that it is; the ending of a path says it of any other.
+    /// The kind of code, from the app's package. For other apps, the file name tells it.
     #[serde(skip)]
     pub packaged: Option<AppSource>,
     /// `[app.NAME.limits]`.
     #[serde(deserialize_with = "limits")]
     pub limits: Limits,
-    /// `[app.NAME.capabilities]`; without it the app gets what its manifest asks for.
+    /// `[app.NAME.capabilities]`. Without it the app gets what its manifest requests.
     pub capabilities: Option<Capabilities>,
-    /// Who has said them.
+    /// Where the capabilities come from.
     #[serde(skip)]
     pub granted_by: GrantedBy,
     /// `[app.NAME.quotas]`.
@@ -181,16 +181,16 @@ pub struct AppTable {
     /// `[app.NAME.sandbox]`.
     #[serde(deserialize_with = "sandbox")]
     pub sandbox: Sandbox,
-    /// `[app.NAME.settings]`, as the JSON object that the app is handed.
+    /// `[app.NAME.settings]`, as the JSON object that the app receives.
     #[serde(deserialize_with = "settings")]
     pub settings: Map<String, Value>,
 }
 
 impl ConfigFile {
-    /// Reads a file. Paths in it are taken as relative to its folder.
+    /// Reads a file. Relative paths in it start at its folder.
     ///
     /// # Errors
-    /// It cannot be read, or holds what may not be there.
+    /// The file cannot be read, or its content is not valid.
     pub fn read(path: &Path) -> Result<ConfigFile, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error: error.to_string() })?;
@@ -202,10 +202,10 @@ impl ConfigFile {
         Ok(file)
     }
 
-    /// Parses the text of a file; `path` is what errors call it.
+    /// Parses the text of a file. Errors call it by `path`.
     ///
     /// # Errors
-    /// The first thing in it that may not be there, with its line.
+    /// The first invalid part, with its line.
     pub fn parse(text: &str, path: &Path) -> Result<ConfigFile, ConfigError> {
         toml_text::parse(text).map_err(|Fault { line, reason }| ConfigError::InFile {
             path: path.to_owned(),
@@ -221,12 +221,12 @@ impl ConfigFile {
         apps.into_iter().map(|(name, table)| (name.into_inner(), table)).collect()
     }
 
-    /// The names of the apps that have no path.
+    /// The names of the apps without a path.
     pub(super) fn without_path(&self) -> impl Iterator<Item = &str> {
         self.apps.iter().filter(|(_, table)| table.path.is_none()).map(|(name, _)| name.get_ref().as_str())
     }
 
-    /// The apps that have a path, and it.
+    /// The apps that have a path, with the path.
     pub(super) fn paths(&self) -> Vec<(String, PathBuf)> {
         let path = |(name, table): (&Spanned<String>, &AppTable)| {
             Some((name.get_ref().clone(), table.path.clone()?))
@@ -234,12 +234,12 @@ impl ConfigFile {
         self.apps.iter().filter_map(path).collect()
     }
 
-    /// Whether the file says where this app is.
+    /// Whether the file gives a path for this app.
     pub(super) fn has_path(&self, name: &str) -> bool {
         self.apps.get(name).is_some_and(|table| table.path.is_some())
     }
 
-    /// The table of an app; one that is not in the file is put behind all that are.
+    /// The table of an app. If the file has none, adds one at the end.
     pub(super) fn app_table(&mut self, name: &str) -> &mut AppTable {
         let behind = usize::MAX / 2 + self.apps.len();
         let place = match self.apps.get_key_value(name) {
@@ -249,7 +249,7 @@ impl ConfigFile {
         self.apps.entry(place).or_default()
     }
 
-    /// As if this app were not in it.
+    /// Removes this app.
     pub(super) fn leave_out(&mut self, name: &str) {
         self.apps.retain(|other, _| other.get_ref() != name);
         self.safe_mode.apps.retain(|other| other != name);

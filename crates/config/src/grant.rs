@@ -1,10 +1,10 @@
-//! What an app is granted, on its way from the operator's words to the kernel's grant.
+//! An app's grant, on its way from the configuration to the kernel.
 //!
 //! ```text
 //!   [app.NAME.capabilities], a package ──> AppGrant ──JSON, by the monitor──> kernel process ──> kernel::Grant
 //! ```
 //!
-//! In: what was written. Out: the same in the kernel's terms. It widens nothing: what is not written is not granted.
+//! In: what was written. Out: the same in the kernel's types. It adds nothing: what is not written is not granted.
 
 use crate::services;
 use flow::{DatapathId, PortNo};
@@ -18,36 +18,36 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use zone::Sandbox;
 
-/// Of a hard limit that has no soft one beside it, so many hundredths are the soft one.
+/// A soft limit that is not written is this percentage of the hard limit.
 const SOFT_PERCENT: u64 = 80;
 
-/// What an app is granted, in the words of manifest and configuration.
+/// An app's grant, with the words of manifest and configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AppGrant {
-    /// What it may do.
+    /// What the app may do.
     pub capabilities: Capabilities,
-    /// How much of it.
+    /// How much the app may do.
     pub quotas: Quotas,
     /// What services alone hold, by name. Written by the node itself, and never read from a file or a package.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub system: Vec<String>,
-    /// Its place in the operator's order; `None`: behind all that have one.
+    /// The app's place in the operator's order. `None`: after all apps that have a place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<u16>,
 }
 
 impl AppGrant {
-    /// As `monitor_channel::AppSpec` carries it.
+    /// The form in which `monitor_channel::AppSpec` carries it.
     pub fn to_json(&self) -> Value {
-        // A map with keys that are text, and numbers: what JSON can always say.
+        // A map of text keys and numbers, which JSON can always represent.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Reads what [`Self::to_json`] made; null is an app that may do nothing.
+    /// Reads the result of [`Self::to_json`]. Null means an app that may do nothing.
     ///
     /// # Errors
-    /// A sentence for the log: our own two ends differ.
+    /// A sentence for the log. It means that both ends of this node differ.
     pub fn read(json: Value) -> Result<AppGrant, String> {
         if json.is_null() {
             return Ok(AppGrant::default());
@@ -55,7 +55,7 @@ impl AppGrant {
         serde_json::from_value(json).map_err(|error| format!("its grant cannot be read: {error}"))
     }
 
-    /// As JSON in the words of a manifest: for people who read the records.
+    /// As JSON with the words of a manifest, for people who read the records.
     pub fn in_words(&self) -> String {
         let said = |value: Result<String, serde_json::Error>| value.unwrap_or_default();
         let capabilities = said(serde_json::to_string(&self.capabilities));
@@ -68,7 +68,7 @@ impl AppGrant {
         format!("{capabilities}{system}{quotas}")
     }
 
-    /// All of it in one line, with what the sandbox grants of the machine.
+    /// The whole grant in one line, with the sandbox's grants.
     pub fn summary(&self, sandbox: &Sandbox) -> String {
         let needs = Needs {
             capabilities: self.capabilities.clone(),
@@ -89,7 +89,7 @@ impl AppGrant {
         machine.into_iter().flatten().fold(needs.summary(), |all, one| all + &one)
     }
 
-    /// In the kernel's terms.
+    /// The same in the kernel's types.
     pub fn to_kernel(&self) -> Grant {
         let grant = granted(&self.capabilities);
         let system = self.system.iter().filter_map(|name| Capability::from_name(name));
@@ -113,7 +113,7 @@ impl AppGrant {
         parts.fold(grant, |grant, (service, part)| grant.with_service(service, part))
     }
 
-    /// What it may have in the store, if it may write there.
+    /// How many bytes the app may have in the store, if it may write there.
     pub fn store_bytes(&self) -> Option<Quota> {
         let hard = store_contract::BYTES_DEFAULT.into();
         let amount = self.quotas.store_bytes.unwrap_or(Amount { soft: None, hard });
@@ -127,18 +127,18 @@ fn rules_per_datapath(capabilities: &Capabilities) -> Option<Quota> {
 }
 
 fn quota(amount: Amount) -> Quota {
-    // Four thousand million of anything is no limit.
+    // A larger number is cut to the largest `u32`: as a limit it has the same effect.
     let limit = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     let soft =
         amount.soft.unwrap_or(amount.hard / 100 * SOFT_PERCENT + amount.hard % 100 * SOFT_PERCENT / 100);
     Quota { soft: limit(soft), hard: limit(amount.hard) }
 }
 
-/// What `--grant-all` gives, in the words of a manifest.
+/// What `--grant-all` grants, with the words of a manifest.
 pub fn all_of_grant_all() -> Capabilities {
     let whole = |capability: &Capability| (capability.name().to_owned(), Value::Bool(true));
     let written: serde_json::Map<_, _> = Capability::GRANT_ALL.iter().map(whole).collect();
-    // Each name of the list is a key, as a test shows; what is not read is not granted.
+    // A test shows that each name in the list is a valid key. An unknown key would grant nothing.
     serde_json::from_value(Value::Object(written)).unwrap_or_default()
 }
 
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use flow::vendor::{NICIRA, PartKind, VendorPart};
 
-    /// What an `[app.x]` with these lines says.
+    /// The grant that an `[app.x]` with these lines gives.
     fn said(text: &str) -> AppGrant {
         let file = super::super::ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
         let (_, table) = file.apps().remove(0);
@@ -224,7 +224,7 @@ mod tests {
         AppGrant { capabilities, quotas: table.quotas, system: Vec::new(), rank: None }
     }
 
-    /// Its grant, after its way to the kernel process.
+    /// Its grant as the kernel process reads it.
     fn granted_by(text: &str) -> Grant {
         let said = said(text);
         let heard = AppGrant::read(said.to_json()).unwrap();

@@ -1,12 +1,13 @@
-//! Apps that are installed as packages, as a node is told to run them.
+//! The installed packages among a node's apps.
 //!
 //! ```text
-//!   names that no path and no binary answers to ──> state folder ──> checked, vouched for, granted ──> tables of the file
-//!                                                                                             └──> Installed, for the kernel
+//!   apps without path that are not built in ──> state folder ──> verified, granted ──> tables of the file
+//!                                                                              └──> Installed, for the kernel process
 //! ```
 //!
-//! In: the file's tables, the state folder, whose signature is required, the time. Out: the same tables with path, grants, limits and
-//! settings of the package where the file says nothing else. It changes nothing in the state folder.
+//! In: the file's tables, the state folder, whose signature is required, the time. Out: the same tables, with the
+//! package's path, grants, limits and settings where the file does not set them. It changes nothing in the state
+//! folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,22 +24,23 @@ use serde::{Deserialize, Serialize};
 use super::manifests::{self, GrantedBy};
 use super::{AppTable, ConfigError, ConfigFile, contradiction};
 
-/// Commands a second of an app from a package for which neither it nor the operator says a number, or whose ask was not
-/// granted: that it does not ask must not mean that nothing holds it. More than any app of one network needs.
+/// Commands per second for an app from a package, if neither the app nor the operator sets a number, or its request
+/// was not granted. An app that requests no number must still have a limit. No app of one network needs more.
 const COMMANDS_PER_S: u64 = 100_000;
 
-/// And packets that its packet-outs become, of which each costs a switch as well: floods count each port, at each of many switches.
+/// The packets per second that its packet-outs may become. Each also costs a switch. A flood counts once per port, at
+/// each of many switches.
 const PACKET_OUTS_PER_S: u64 = 1_000_000;
 
-/// The packages of a node's apps. Handed to the kernel process.
+/// The packages of a node's apps. The kernel process gets them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Packages {
-    /// The state folder; `None` if no app comes from there.
+    /// The state folder. `None` if no app is installed from it.
     pub state: Option<PathBuf>,
     /// Whose signature a package needs.
     pub require: Require,
-    /// By the app's name.
+    /// The packages, by the app's name.
     pub apps: BTreeMap<String, Installed>,
 }
 
@@ -46,51 +48,51 @@ pub struct Packages {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Installed {
-    /// Its version.
+    /// The package's version.
     pub version: String,
-    /// What names it.
+    /// Its digest, which identifies it.
     pub digest: Digest,
-    /// Where its files are.
+    /// The folder of its files.
     pub folder: PathBuf,
-    /// Whose signatures counted when the node started.
+    /// Whose signatures were valid when the node started.
     pub signed: String,
-    /// What was granted when the node started, by the names of the asks.
+    /// What was granted when the node started, by the names of the requests.
     pub granted: BTreeSet<String>,
-    /// Why it does not run trusted although the operator asked for that.
+    /// Why it does not run trusted, although the operator configured that.
     pub demoted: Option<String>,
 }
 
 impl Installed {
-    /// Looks at every file again.
+    /// Verifies every file again.
     ///
     /// # Errors
-    /// What is not as it was signed: a sentence.
+    /// A sentence that names the file that differs from what was signed.
     pub fn check(&self) -> Result<(), String> {
         read_unpacked(&self.folder, &self.digest).map(drop).map_err(|why| format!("its package {why}"))
     }
 }
 
-/// What is read of one app before the configuration is merged.
+/// What is read about one app before the configuration is merged.
 #[derive(Debug)]
 pub struct Found {
     installed: Installed,
     record: Record,
 }
 
-/// What is installed of the apps that are neither built in nor have a path.
+/// The installed packages of the apps that are neither built in nor have a path.
 #[derive(Debug, Default)]
 pub struct Resolved {
-    /// By name.
+    /// By the app's name.
     pub found: BTreeMap<String, Found>,
-    /// Those that may not start, where only another one is asked for.
+    /// Apps that may not start, if only another app was requested.
     pub left_out: Vec<String>,
 }
 
-/// Fills the tables of those apps that are neither built in nor have a path, and are installed. Where only one of them is asked for, others that
-/// may not start are left out.
+/// Fills the tables of apps that are installed, are not built in, and have no path. If only one of them is requested,
+/// others that may not start are left out.
 ///
 /// # Errors
-/// One is installed and may not start: unsigned, altered, expired or revoked.
+/// An installed app may not start: its package is unsigned, altered, expired or revoked.
 pub fn resolve(
     file: &mut ConfigFile,
     wanted: &[String],
@@ -118,7 +120,7 @@ fn find(
     policy: Require,
     now: Moment,
 ) -> Result<Option<Found>, ConfigError> {
-    // What cannot be a name is refused by the monitor, with the rule.
+    // The monitor refuses an invalid name, with the rule for names.
     let Ok(app) = AppName::try_from(name.to_owned()) else { return Ok(None) };
     let trouble = |error: package::state::StateError| ConfigError::Contradiction(error.to_string());
     let Some(record) = state.record(&app).map_err(trouble)? else { return Ok(None) };
@@ -133,7 +135,7 @@ fn find(
     let table = file.app_table(name);
     table.packaged = Some(source(manifest.kind, unpacked.folder.join(entry.as_str())));
     fill(table, manifest, &record);
-    // Its files, beside its program.
+    // The package's files are beside its program.
     table.sandbox.fs.read.push(unpacked.folder.clone());
     if let Some(flaw) = table.sandbox.flaw() {
         return contradiction(format!("the app {app} cannot be granted what it asks for: {flaw}"));
@@ -149,7 +151,8 @@ fn find(
     Ok(Some(Found { installed, record }))
 }
 
-/// The manifest says what the entry is, and its file's name says nothing: a name cannot have the file run by what it was not meant for.
+/// The manifest decides what the entry is, not the file's name. So a name cannot make the file run in another way
+/// than intended.
 fn source(kind: Kind, entry: PathBuf) -> AppSource {
     match kind {
         Kind::Native => AppSource::Executable(entry),
@@ -158,7 +161,7 @@ fn source(kind: Kind, entry: PathBuf) -> AppSource {
     }
 }
 
-/// Whose signatures count.
+/// Whose signatures are valid.
 fn signed(opinions: &[Opinion]) -> String {
     let counts = opinions.iter().filter(|opinion| opinion.standing == Standing::Counts);
     let who = counts.filter_map(|opinion| Some(format!("{} {}", opinion.role, opinion.name.as_ref()?)));
@@ -166,7 +169,7 @@ fn signed(opinions: &[Opinion]) -> String {
     if all.is_empty() { "unsigned".to_owned() } else { all.join(", ") }
 }
 
-/// What the operator wrote stays; the rest comes from the manifest, of its asks those that were granted.
+/// The operator's values stay. The rest comes from the manifest: of its requests, those that were granted.
 fn fill(table: &mut AppTable, manifest: &Manifest, record: &Record) {
     let granted = Needs::from(manifest).only(|name| record.granted.contains(name));
     manifests::fill(table, granted, GrantedBy::Package);
@@ -175,11 +178,11 @@ fn fill(table: &mut AppTable, manifest: &Manifest, record: &Record) {
     table.quotas.packet_outs_per_s = table.quotas.packet_outs_per_s.or(of_every_app(PACKET_OUTS_PER_S));
 }
 
-/// Takes those that ask to run trusted without the operator's word: one that lost it runs in a process zone, one that never had it
-/// is refused.
+/// Handles apps that request to run trusted without the operator's trust. An app that lost it runs in a process zone.
+/// An app that never had it is refused.
 ///
 /// # Errors
-/// There is no word for what is installed.
+/// The operator never trusted the installed digest.
 pub fn settle(
     specs: &mut [AppSpec],
     found: BTreeMap<String, Found>,

@@ -1,4 +1,4 @@
-//! The configuration of a node: defaults, then `burnet.toml`, then the command line.
+//! The configuration of a node: defaults, then `burnet.toml`, then the command line. Each overrides the one before.
 //!
 //! ```text
 //!   burnet.toml ──> ConfigFile ──┐
@@ -6,7 +6,7 @@
 //!   environment ──> Surroundings ┘                        └─> ConfigError: one sentence, exit code 2
 //! ```
 //!
-//! It opens no socket, reads no certificate and starts nothing.
+//! It opens no socket, reads no certificate and starts no process.
 
 mod app;
 mod arguments;
@@ -52,14 +52,14 @@ pub use operator::place::shared_folder;
 pub use order::AppsTable;
 pub use surroundings::Surroundings;
 
-/// The time. A clock before 1970 counts as 1970.
+/// The present time. A clock before 1970 counts as 1970.
 fn now() -> package::moment::Moment {
     package::moment::Moment::from_unix_s(
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs(),
     )
 }
 
-/// All that a node is told. Handed to the kernel process as JSON.
+/// The whole configuration of a node. The kernel process gets it as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -67,10 +67,10 @@ pub struct Config {
     pub southbound: Southbound,
     /// The node itself.
     pub node: Node,
-    /// What switches and apps may have of it.
+    /// Limits of what switches and apps may use.
     #[serde(default)]
     pub limits: NodeLimits,
-    /// What of it runs in safe mode.
+    /// What runs in safe mode.
     #[serde(default)]
     pub safe_mode: SafeMode,
     /// The apps, in the order in which they are started.
@@ -80,17 +80,17 @@ pub struct Config {
     /// What runs apps in Python.
     #[serde(default)]
     pub python: Python,
-    /// Who has said what each app may do; for the operator, and not handed on.
+    /// Where each app's capabilities come from. For the operator only: the kernel process does not get it.
     #[serde(skip)]
     pub granted_by: BTreeMap<String, GrantedBy>,
 }
 
-/// What the binary itself holds.
+/// What the binary contains.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltIn {
-    /// Its apps, with their manifests.
+    /// Its built-in apps, with their manifests.
     pub apps: &'static [BuiltInApp],
-    /// Which of its services a node of this configuration needs.
+    /// Returns which of its services a node with this configuration needs.
     pub services: fn(&Config) -> Vec<AppSpec>,
 }
 
@@ -98,29 +98,30 @@ pub struct BuiltIn {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Southbound {
-    /// Where to listen; never empty.
+    /// Where to listen. Never empty.
     pub listen: Vec<ListenAddress>,
     /// Worker threads: 1 to [`monitor_channel::protocol::WORKERS_MAX`].
     pub workers: u16,
-    /// Versions that are offered; never empty.
+    /// The OpenFlow versions that the node offers. Never empty.
     pub versions: Vec<OpenFlowVersion>,
-    /// The role that a 1.3 switch is asked for when it comes up.
+    /// The role that the node requests when a 1.3 switch connects.
     pub role: Role,
-    /// The number of the election that gave the role; 0 unless the role is master or slave.
+    /// The number of the election that gave the role. 0 unless the role is master or slave.
     pub role_generation_id: u64,
-    /// Silence after which a switch is asked for an echo; shorter than the time-out.
+    /// After this silence of a switch, in milliseconds, the node sends an echo request. It is shorter than the
+    /// timeout.
     pub echo_interval_ms: u64,
-    /// Silence after which a switch is given up.
+    /// After this silence of a switch, in milliseconds, the session is ended.
     pub echo_timeout_ms: u64,
-    /// How long each step of the handshake may take.
+    /// The time limit for each step of the handshake, in milliseconds.
     pub handshake_timeout_ms: u64,
-    /// Connections at once; one more is closed when it comes.
+    /// Maximum number of connections. A further one is closed at once.
     pub max_connections: usize,
-    /// Connections at once from one address, or one /64 of IPv6; one more is closed when it comes.
+    /// Maximum number of connections from one IPv4 address, or one IPv6 /64. A further one is closed at once.
     pub max_connections_per_address: usize,
-    /// Connections from one address that have not finished their handshake; one more is closed when it comes.
+    /// Maximum number of unfinished handshakes from one address. A further connection is closed at once.
     pub max_half_open_per_address: usize,
-    /// TLS, if it is set up.
+    /// The TLS settings, if TLS is configured.
     pub tls: Option<Tls>,
 }
 
@@ -128,12 +129,12 @@ impl Default for Southbound {
     fn default() -> Southbound {
         Southbound {
             listen: ListenAddress::DEFAULTS.to_vec(),
-            // One core serves more packet-ins than most networks send; the operator with more says so.
+            // One core serves more packet-ins than most networks send. An operator who needs more sets the number.
             workers: 1,
             versions: vec![OpenFlowVersion::V1_0, OpenFlowVersion::V1_3],
             role: Role::NoChange,
             role_generation_id: 0,
-            // A switch is lost after three echoes that it did not answer.
+            // A switch is lost after three unanswered echo requests.
             echo_interval_ms: 5_000,
             echo_timeout_ms: 15_000,
             handshake_timeout_ms: 10_000,
@@ -145,24 +146,24 @@ impl Default for Southbound {
     }
 }
 
-/// TLS with switches: always mutual.
+/// TLS with switches. It is always mutual.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// The controller's certificate, PEM.
+    /// The path of the controller's certificate, PEM.
     pub certificate: PathBuf,
-    /// Its private key, PEM.
+    /// The path of its private key, PEM.
     pub private_key: PathBuf,
-    /// The authority of the switches' certificates, PEM.
+    /// The path of the certificates of the switches' authority, PEM.
     pub ca_certificate: PathBuf,
-    /// Whether a connection without TLS is taken from other machines too.
+    /// Whether other machines may connect without TLS too.
     pub allow_plain: bool,
-    /// Whether a connection without TLS is refused, also from this machine; never with `allow_plain`.
+    /// Whether connections without TLS are refused even from this machine. Never together with `allow_plain`.
     pub required: bool,
     /// How datapath ids are bound to certificates.
     #[serde(default)]
     pub binding: TlsBinding,
-    /// The certificates that may speak for an id; empty if nothing is bound.
+    /// The certificates that may be used for a datapath id. Empty if the table is not used.
     #[serde(default)]
     pub datapaths: Datapaths,
 }
@@ -171,45 +172,46 @@ pub struct Tls {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
-    /// The operator's socket; absolute.
+    /// The path of the operator's socket. Absolute.
     pub socket: PathBuf,
-    /// How much is logged.
+    /// The log level.
     pub log: LogLevel,
-    /// The first of the users that apps become where the node runs as root.
+    /// The first of the user ids for apps, if the node runs as root.
     pub app_user_base: u32,
-    /// Where incidents, what apps print and the numbers of zones are kept; nowhere if there is no state folder.
+    /// The folder for incidents, the output of apps, and zone numbers. `None` without a state folder.
     #[serde(default)]
     pub records: Option<PathBuf>,
-    /// The state folder, if this user has one and the node may use it; it need not be there.
+    /// The state folder, if this user has one and the node may use it. It need not exist.
     #[serde(default)]
     pub state: Option<PathBuf>,
-    /// Whether somebody has named the state folder, or demanded what is kept there. One that nobody has asked for can be done without.
+    /// Whether the operator named the state folder, or requires what is stored there. If not, the node can run
+    /// without it.
     #[serde(default)]
     pub state_is_asked_for: bool,
-    /// Where it is kept who did what; `None` if the node keeps no such log.
+    /// The folder of the audit log. `None` if the node writes none.
     #[serde(default)]
     pub audit: Option<PathBuf>,
 }
 
-/// Safe mode.
+/// The settings of safe mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SafeMode {
-    /// The apps that run in it, in the order in which they are started; each is one of the node's.
+    /// The apps that run in safe mode, in the order in which they start. Each is an app of this node.
     pub apps: Vec<String>,
-    /// The node begins in it.
+    /// Whether the node starts in safe mode.
     pub from_start: bool,
 }
 
-/// What runs apps in Python.
+/// The interpreter for Python apps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Python {
-    /// The interpreter of all of them, if the operator names one.
+    /// The path of the interpreter for all Python apps, if the operator sets one.
     pub interpreter: Option<PathBuf>,
 }
 
-/// A version of OpenFlow that is spoken.
+/// An OpenFlow version that the node can offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 pub enum OpenFlowVersion {
     /// Wire version 0x01.
@@ -222,40 +224,40 @@ pub enum OpenFlowVersion {
     V1_3,
 }
 
-/// The role that a switch is asked for (OpenFlow 1.3.5, 6.3.4).
+/// The role that the node requests from a switch (OpenFlow 1.3.5, 6.3.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// None: the one that the switch gives.
+    /// No request: the switch's default stays.
     #[default]
     NoChange,
-    /// One of several that may do everything.
+    /// Equal: one of several controllers with full access.
     Equal,
-    /// The one that may do everything.
+    /// Master: the only controller that may change the switch.
     Master,
-    /// Only to read.
+    /// Slave: read only.
     Slave,
 }
 
-/// How much is logged: each level holds those before it.
+/// The log level. Each level includes the ones before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// What stays broken until the operator acts.
+    /// Failures that stay until the operator acts.
     Error,
-    /// What failed and is being put right.
+    /// Failures that the node is correcting.
     Warn,
-    /// The course of things: switches and apps that come and go.
+    /// Normal events: switches and apps that start and stop.
     #[default]
     Info,
-    /// Each decision.
+    /// Each decision of the node.
     Debug,
     /// Each message.
     Trace,
 }
 
 impl LogLevel {
-    /// The level as it is written.
+    /// The level's name in the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             LogLevel::Error => "error",
@@ -267,26 +269,27 @@ impl LogLevel {
     }
 }
 
-/// What the operator wants cannot be. Prints as one sentence that names it and says what to do; the exit code is 2.
+/// A usage or configuration error. It prints as one sentence that names the fault and says what to do. The exit code
+/// is 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// A file that cannot be read.
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: String,
     },
-    /// Something in `burnet.toml` that may not be there.
+    /// An invalid part of `burnet.toml`.
     InFile {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line, starting with 1.
         line: usize,
         /// What is wrong with it.
         reason: String,
     },
-    /// Values that do not go together, or not with this machine: the whole sentence.
+    /// Values that contradict each other, or that this machine cannot provide. The text is the whole sentence.
     Contradiction(String),
 }
 
@@ -306,7 +309,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The folder of the log of who did what, in the state folder.
+/// The folder of the audit log, within the state folder.
 pub const AUDIT_FOLDER: &str = "audit";
 
 fn contradiction<T>(sentence: impl Into<String>) -> Result<T, ConfigError> {
@@ -314,18 +317,19 @@ fn contradiction<T>(sentence: impl Into<String>) -> Result<T, ConfigError> {
 }
 
 impl Config {
-    /// What `burnet run` was asked for: reads the file if one is named, merges, and looks whether the files exist.
+    /// The configuration for `burnet run`: reads the file, if one is named, merges, and checks that the named files
+    /// exist.
     ///
     /// # Errors
-    /// The first thing that cannot be.
+    /// The first usage or configuration error.
     pub fn load(args: &RunArgs, around: &Surroundings, built_in: &BuiltIn) -> Result<Config, ConfigError> {
         Config::load_for(None, args.clone(), around, built_in)
     }
 
-    /// The same for a node that runs, which is to start this app: others that may not start any more are left out.
+    /// The same for a running node that is to start this app. Other apps that may not start any more are left out.
     ///
     /// # Errors
-    /// The first thing that cannot be.
+    /// The first usage or configuration error.
     pub fn load_for(
         only: Option<&str>,
         mut args: RunArgs,
@@ -369,13 +373,13 @@ impl Config {
         Ok(config)
     }
 
-    /// Defaults, then the file, then the command line. `built_in` are the names of the apps within the binary.
+    /// Merges defaults, file and command line, in this order. `built_in` are the names of the built-in apps.
     ///
-    /// A list on the command line takes the place of the file's, except that apps are added to the file's: an app
-    /// named in both keeps its settings and limits, and runs where the command line says.
+    /// A list on the command line replaces the file's list, except for apps: these are added. An app that is in both
+    /// keeps the file's settings and limits. The command line decides how it runs.
     ///
     /// # Errors
-    /// Values that do not go together.
+    /// Values that contradict each other.
     pub fn merge(
         file: ConfigFile,
         args: &RunArgs,
@@ -386,12 +390,12 @@ impl Config {
         let app_user_base = file.node.app_user_base.unwrap_or(users::BASE);
         let records = match &args.records {
             Some(folder) => Some(around.current_dir.join(folder)),
-            // Only without a state folder for this user is nothing kept, which a node can do without.
+            // Only if this user has no state folder does the node store nothing. It can run without that.
             None => around.state(args.state.as_deref(), file.node.state.as_deref()).ok(),
         };
         let log = args.log.or(file.node.log).unwrap_or_default();
         let said = args.state.is_some() || file.node.state.is_some();
-        // A node that a program starts for itself leaves the operator's alone.
+        // A node that a program starts for its own use leaves the operator's state folder alone.
         let state = (said || args.records.is_none())
             .then(|| around.state(args.state.as_deref(), file.node.state.as_deref()).ok())
             .flatten();
@@ -409,15 +413,15 @@ impl Config {
         Ok(Config { southbound, node, limits, safe_mode, apps, packages, python, granted_by })
     }
 
-    /// Whether the node runs the service of this name.
+    /// Whether the node runs the service with this name.
     pub fn has_service(&self, name: &str) -> bool {
         self.apps.iter().any(|app| app.role == AppRole::Service && app.name == name)
     }
 
-    /// Looks whether the files that are named can be used, so that a node does not start only to fail.
+    /// Checks that the named files can be used, so that the node does not start and then fail.
     ///
     /// # Errors
-    /// The first that is missing, or that this user may not read or execute.
+    /// The first file that is missing, or that this user may not read or execute.
     pub fn check_files(&self) -> Result<(), ConfigError> {
         if let Some(tls) = &self.southbound.tls {
             usable("the certificate", &tls.certificate, Access::READ_OK)?;
@@ -485,7 +489,7 @@ impl Southbound {
 }
 
 impl Tls {
-    /// The PEM files: the certificate, its key and the switches' authority.
+    /// Checks the PEM files: the certificate, its key and the switches' authority.
     pub fn files(&self) -> [&Path; 3] {
         [&self.certificate, &self.private_key, &self.ca_certificate]
     }
@@ -540,7 +544,7 @@ fn tls_lacks(option: &str, key: &str) -> String {
     )
 }
 
-/// The names of the apps that neither a path nor the binary answers to: installed ones, if they are anything.
+/// The names of apps that have no path and are not built in. They must be installed.
 fn elsewhere(file: &ConfigFile, arguments: &[AppArgument], built_in: &[BuiltInApp]) -> Vec<String> {
     let said = arguments.iter().filter_map(|argument| match &argument.which {
         AppReference::Name(name) => Some(name.as_str()),
@@ -562,7 +566,8 @@ fn elsewhere(file: &ConfigFile, arguments: &[AppArgument], built_in: &[BuiltInAp
     names
 }
 
-/// Files that one app may use and another may change, a sentence for each pair of apps: what the one reads there is the other's word.
+/// Files that one app may use and another may change, as a sentence for each pair of apps. The reading app should
+/// know that the other app can change its input.
 pub fn shared_folders(apps: &[AppSpec]) -> Vec<String> {
     let other =
         |one: &AppSpec| apps.iter().filter(|other| other.name != one.name).cloned().collect::<Vec<_>>();
@@ -581,7 +586,7 @@ pub fn shared_folders(apps: &[AppSpec]) -> Vec<String> {
         .collect()
 }
 
-/// A name that is misspelt would be missed in the hour of need.
+/// A misspelt name would be noticed only in an emergency, when the app does not start.
 fn check_safe_mode(listed: Vec<String>, apps: &[AppSpec]) -> Result<Vec<String>, ConfigError> {
     for (index, name) in listed.iter().enumerate() {
         if !apps.iter().any(|app| app.name == *name) {
@@ -635,7 +640,7 @@ fn built_in_app<'b>(built_in: &'b [BuiltInApp], name: &str) -> Option<&'b BuiltI
     built_in.iter().find(|app| app.name == name)
 }
 
-/// The app, and who has said what it may do.
+/// The app, and where its capabilities come from.
 fn app_spec(
     name: String,
     mut table: AppTable,
@@ -685,8 +690,9 @@ fn no_such_app(name: &str, built_in: &[BuiltInApp]) -> String {
     )
 }
 
-/// Where a node keeps who did what: in its state folder, if that was named or the node is root's; the operator may demand it, or do without.
-/// What is in the folder already decides nothing: a second start is as the first.
+/// The folder of the audit log: in the state folder, if the operator named that or the node runs as root. The
+/// operator can require or disable the log. Existing files in the folder do not matter, so a second start works like
+/// the first.
 fn audit_folder(
     file: &ConfigFile,
     args: &RunArgs,
@@ -698,7 +704,7 @@ fn audit_folder(
     match (file.node.audit.or_else(|| said.then_some(true)), state) {
         (Some(false), _) => Ok(None),
         (Some(true), state) => Ok(Some(state?.join(AUDIT_FOLDER))),
-        // A node that a program starts for itself is none of the operator's.
+        // A node that a program starts for its own use is not the operator's.
         (None, _) if args.die_with_parent => Ok(None),
         (None, state) => Ok(state.ok().filter(|_| is_wanted).map(|state| state.join(AUDIT_FOLDER))),
     }

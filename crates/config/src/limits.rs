@@ -1,6 +1,7 @@
-//! `[limits]`: what all switches and apps together may have of the node and of each switch.
+//! `[limits]`: what all switches and apps together may use of the node and of each switch.
 //!
-//! In: what was written. Out: the same with defaults, in the kernel's terms. What one app may have is its own table's.
+//! In: what was written. Out: the same with defaults, in the kernel's types. The limits of one app are in its own
+//! table.
 
 use super::order::RuleOverlap;
 use kernel::PuntLimits;
@@ -8,12 +9,13 @@ use kernel::budget::TableRoom;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 
-/// How much of a table is used where the operator does not say: the rest is left for a day when it is needed.
+/// Default percentage of a table that apps may use. The rest is a reserve.
 const TABLE_FILL_PERCENT: u8 = 90;
 
-/// The meter's rate where the operator does not say, in budgets of a switch, and what it is at least. A meter knows no ports and no classes, so
-/// of what comes up the kernel chooses: the more, the better, as long as control channel and worker carry it. A worker drops ten thousand in a
-/// second with a hundredth of its time, and they are 120 Mbit/s of the largest frames.
+/// The default rate of the punt meter, as a multiple of a switch's punt budget, and its minimum in packets per
+/// second. A meter does not tell ports or kinds of packets apart, so the kernel chooses among the packets that
+/// arrive. More is better while control channel and worker can carry it. A worker drops ten thousand a second with
+/// one percent of its time. They are 120 Mbit/s with the largest frames.
 const BUDGETS_METERED: u32 = 2;
 const METERED_AT_LEAST_PER_S: u32 = 10_000;
 
@@ -21,52 +23,52 @@ const METERED_AT_LEAST_PER_S: u32 = 10_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsTable {
-    /// Hundredths of a table's entries that apps may use.
+    /// Percentage of a table's entries that apps may use.
     #[serde(deserialize_with = "percent")]
     pub table_fill_percent: Option<u8>,
-    /// Entries of a table of a switch that does not say.
+    /// Assumed size of a table, in entries, if the switch does not report it.
     #[serde(deserialize_with = "at_least_one")]
     pub table_entries_if_unknown: Option<u32>,
-    /// Rules of one switch of which the owners are known.
+    /// Number of rules of one switch whose owners are stored.
     #[serde(deserialize_with = "rules")]
     pub rules_per_switch: Option<u32>,
-    /// Packet-ins of one switch in a second.
+    /// Packet-ins per second from one switch.
     #[serde(deserialize_with = "at_least_one")]
     pub packet_ins_per_switch_per_s: Option<u32>,
-    /// Packet-ins of one port in a second.
+    /// Packet-ins per second from one port.
     #[serde(deserialize_with = "at_least_one")]
     pub packet_ins_per_port_per_s: Option<u32>,
-    /// Packets in a second that a switch sends up for want of a rule, by a meter of its own.
+    /// Packets per second that the table-miss rule of a switch sends, limited by the punt meter.
     pub packet_in_meter_per_s: Option<MeterRate>,
 }
 
-/// What is written of a meter.
+/// The two forms of the meter's setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterRate {
-    /// `false`: there is to be none.
+    /// `false`: no meter.
     Off,
-    /// Packets in a second.
+    /// The rate, in packets per second.
     PerSecond(u32),
 }
 
-/// `[limits]`, with what it does not say.
+/// `[limits]`, with defaults applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeLimits {
-    /// Hundredths of a table's entries that apps may use.
+    /// Percentage of a table's entries that apps may use.
     pub table_fill_percent: u8,
-    /// How many entries a table is taken to hold of a switch that does not say; `None`: as many as are added.
+    /// Assumed size of a table, in entries, if the switch does not report it. `None`: unlimited.
     #[serde(default)]
     pub table_entries_if_unknown: Option<u32>,
-    /// Rules of one switch of which the owners are known. Beyond it no rule is added.
+    /// Number of rules of one switch whose owners are stored. Beyond it no rule is added.
     pub rules_per_switch: u32,
-    /// Packet-ins of one switch in a second; `None`: as many as come.
+    /// Packet-ins per second from one switch. `None`: unlimited.
     pub packet_ins_per_switch_per_s: Option<u32>,
-    /// Packet-ins of one port in a second; `None`: as many as come.
+    /// Packet-ins per second from one port. `None`: unlimited.
     pub packet_ins_per_port_per_s: Option<u32>,
-    /// Packets in a second that a switch with meters sends up for want of a rule; `None`: as many as come.
+    /// Packets per second that the table-miss rule of a switch with meters sends. `None`: unlimited.
     pub packet_in_meter_per_s: Option<u32>,
-    /// What becomes of a rule that would shadow one of an app before its own.
+    /// What happens to a rule that would shadow a rule of an app earlier in the order.
     #[serde(default)]
     pub on_overlap: RuleOverlap,
 }
@@ -78,7 +80,7 @@ impl Default for NodeLimits {
 }
 
 impl NodeLimits {
-    /// What was written, and the defaults.
+    /// The written values, and defaults for the others.
     pub fn of(table: &LimitsTable) -> NodeLimits {
         NodeLimits {
             table_fill_percent: table.table_fill_percent.unwrap_or(TABLE_FILL_PERCENT),
@@ -97,12 +99,12 @@ impl NodeLimits {
         }
     }
 
-    /// Those of tables.
+    /// The limits of tables, for the kernel.
     pub fn table_room(&self) -> TableRoom {
         TableRoom { percent: self.table_fill_percent, entries_if_unknown: self.table_entries_if_unknown }
     }
 
-    /// Those of packet-ins.
+    /// The limits of packet-ins, for the kernel.
     pub fn punts(&self) -> PuntLimits {
         PuntLimits {
             per_switch_per_s: self.packet_ins_per_switch_per_s,
@@ -119,7 +121,7 @@ fn percent<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u8>, D::Error> 
     }
 }
 
-/// A table of 2^24 rules is 256 MiB.
+/// For comparison: a table of 2^24 rules takes 256 MiB.
 const RULES_PER_SWITCH_MAX: u32 = 1 << 24;
 
 fn rules<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {

@@ -1,7 +1,7 @@
-//! Where a node listens for switches, as the operator writes it.
+//! The addresses on which a node listens for switches, as the operator writes them.
 //!
-//! In: `ADDRESS:PORT`, `[IPV6-ADDRESS]:PORT`, `HOST:PORT` or `:PORT`. Out: [`ListenAddress`], or what to write instead. The name of a host is looked
-//! up; nothing is bound.
+//! In: `ADDRESS:PORT`, `[IPV6-ADDRESS]:PORT`, `HOST:PORT` or `:PORT`. Out: [`ListenAddress`], or a message that says
+//! what to write. It looks up a host name, but binds no socket.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -10,17 +10,17 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use southbound::{ListenSpec, NotAListenSpec, OLD_PORT, PORT};
 
-/// A place to listen that can be written into a file. Prints as it is written.
+/// An address to listen on. It prints as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ListenAddress(pub ListenSpec);
 
 impl ListenAddress {
-    /// Where a node listens if nothing is said.
+    /// Where a node listens by default.
     pub const DEFAULTS: [ListenAddress; 2] = [everywhere(PORT), everywhere(OLD_PORT)];
 }
 
-/// Every address of IPv4, as controllers have always listened; who wants IPv6 as well writes `:PORT`.
+/// All IPv4 addresses, as is usual for controllers. To listen on IPv6 too, write `:PORT`.
 const fn everywhere(port: u16) -> ListenAddress {
     ListenAddress(ListenSpec { address: Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port })
 }
@@ -33,15 +33,15 @@ impl FromStr for ListenAddress {
     }
 }
 
-/// The first address of a host, of IPv4 before IPv6.
+/// The first address of a host, IPv4 before IPv6.
 fn named(text: &str) -> Option<ListenSpec> {
     let address = first_address(text)?;
     Some(ListenSpec { address: Some(address.ip()), port: address.port() })
 }
 
-/// Looks up `HOST:PORT`: the first address, of IPv4 before IPv6, since that is where most controllers listen.
+/// Looks up `HOST:PORT`. Returns the first address, IPv4 before IPv6, because most controllers listen on IPv4.
 pub fn first_address(text: &str) -> Option<SocketAddr> {
-    // Only a name is looked up: numbers that are no address would be taken for a strange one.
+    // Only names are looked up. A malformed number could otherwise be taken for an unusual address.
     let (host, _) = text.rsplit_once(':')?;
     host.bytes().find(u8::is_ascii_alphabetic)?;
     text.to_socket_addrs().ok()?.min_by_key(SocketAddr::is_ipv6)

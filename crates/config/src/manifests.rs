@@ -1,13 +1,14 @@
-//! The manifests of apps that are no packages: in the binary, beside a program, or in its own comments.
+//! Finds the manifests of apps that are not packages: in the binary, beside a program, or in its own comments.
 //!
 //! ```text
-//!   --app ./folder        folder/app.toml, which says where its program is
+//!   --app ./folder        folder/app.toml, which names its program
 //!   --app ./mine.py       the block `# /// burnet` at the top of the file, else as any program
 //!   --app ./mine          mine.toml beside it, app.toml beside it, or app.toml of the Cargo package that it was built in
 //! ```
 //!
-//! In: the file's tables, what the command line says. Out: the same tables with what the manifests ask for, where the operator has not said
-//! what an app may do; or the apps of which nobody has. It reads manifests and the tops of Python files, and writes nothing.
+//! In: the file's tables, and the command line. Out: the same tables with what the manifests request, where the
+//! operator did not set capabilities. Also the apps that have no capabilities from any source. It reads manifests and
+//! the tops of Python files, and writes nothing.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,27 +30,28 @@ use super::app::{self, AppReference, name_of_file};
 use super::grant::all_of_grant_all;
 use super::{AppTable, ConfigError, ConfigFile, Surroundings, contradiction};
 
-/// How much of a Python file is searched for its block: the largest manifest, and as much again for what may stand above it.
+/// How many bytes of a Python file are searched for its block: the largest manifest, and as much again for text above
+/// it.
 const TOP_BYTES_MAX: u64 = 2 * MANIFEST_BYTES_MAX as u64;
 
-/// How far above a program the folder `target` of Cargo may be: `target/TRIPLE/PROFILE/PROGRAM`.
+/// How many levels above a program Cargo's folder `target` may be: `target/TRIPLE/PROFILE/PROGRAM`.
 const CARGO_DEPTH: usize = 3;
 
-/// Who has said what an app may do.
+/// Where an app's capabilities come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum GrantedBy {
-    /// `[app.NAME.capabilities]`.
+    /// The operator's `[app.NAME.capabilities]`.
     #[default]
     Configuration,
-    /// The manifest in the binary.
+    /// The manifest in the binary, of a built-in app.
     BuiltIn,
-    /// The package, of whose asks the operator has granted some.
+    /// The package. The operator granted some or all of its requests.
     Package,
-    /// This manifest.
+    /// The manifest with this path.
     Manifest(PathBuf),
     /// The block in the comments of this program.
     Comments(PathBuf),
-    /// `--grant-all`, since nobody else has.
+    /// `--grant-all`, because no other source exists.
     GrantAll,
 }
 
@@ -66,17 +68,17 @@ impl fmt::Display for GrantedBy {
     }
 }
 
-/// An app of which nobody has said what it may do.
+/// An app without capabilities from any source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unsaid {
     name: String,
     program: PathBuf,
-    /// The `app.toml` beside it, and whose that is.
+    /// The path of the `app.toml` beside it, and the app that this file belongs to.
     anothers: Option<(PathBuf, String)>,
 }
 
 impl Unsaid {
-    /// Why it does not start, and how to go on.
+    /// Why the app does not start, and what to do.
     pub(super) fn refusal(&self) -> String {
         let Unsaid { name, program, anothers } = self;
         let file = program.with_file_name(format!("{}.toml", name_of_file(program)));
@@ -93,10 +95,10 @@ impl Unsaid {
     }
 }
 
-/// Where an app is named by its folder, names it by its program instead.
+/// Replaces an app's folder by the path of its program.
 ///
 /// # Errors
-/// A folder without a manifest, or whose manifest has no program for this machine.
+/// The folder has no manifest, or the manifest has no program for this machine.
 pub(super) fn enter_folders(
     file: &mut ConfigFile,
     args: &mut RunArgs,
@@ -126,22 +128,23 @@ pub(super) fn enter_folders(
     Ok(())
 }
 
-/// Where a file of the package is before it is built, from the manifest's folder.
+/// The path of a package's file before the package is built, relative to the manifest's folder.
 fn place_of(entry: &PackagePath, manifest: &Manifest) -> PathBuf {
     let within = |folder: &PackagePath| Path::new(entry.as_str()).strip_prefix(folder.as_str()).ok();
     let named = manifest.files.iter().find_map(|(path, source)| Some((source, within(path)?)));
     match named {
-        // Joined with nothing it would end with a slash.
+        // Joined with an empty path, it would end with a slash.
         Some((source, rest)) if rest.as_os_str().is_empty() => PathBuf::from(source),
         Some((source, rest)) => Path::new(source).join(rest),
         None => PathBuf::from(entry.as_str()),
     }
 }
 
-/// Fills the tables of apps that have a path with what their manifests ask for. Out: those of which nobody has said what they may do.
+/// Fills the tables of apps that have a path with what their manifests request. Returns the apps that have no
+/// capabilities from any source.
 ///
 /// # Errors
-/// A manifest that cannot be read, or that asks for what cannot be.
+/// A manifest cannot be read, or requests something invalid.
 pub(super) fn look(
     file: &mut ConfigFile,
     args: &RunArgs,
@@ -158,7 +161,7 @@ pub(super) fn look(
     let mut unsaid = Vec::new();
     for (name, program) in programs {
         let table = file.app_table(&name);
-        // One that is no file is refused by its name, later.
+        // If the path is not a file, a later check refuses it by name.
         if !program.is_file() || table.granted_by != GrantedBy::Configuration {
             continue;
         }
@@ -178,7 +181,7 @@ pub(super) fn look(
     Ok(unsaid)
 }
 
-/// What its manifest asks for; or the `app.toml` beside it, if that is another app's.
+/// What the app's manifest requests. Or the `app.toml` beside it, if that belongs to another app.
 type Search = Result<(Needs, GrantedBy), Option<(PathBuf, String)>>;
 
 fn of_program(program: &Path) -> Result<Search, ConfigError> {
@@ -200,7 +203,8 @@ fn of_program(program: &Path) -> Result<Search, ConfigError> {
     Ok(Err(anothers))
 }
 
-/// Whether this is the program's manifest: by its name, as Cargo spells it for a library, or since it is what the package runs.
+/// Whether this manifest belongs to the program. Either its name matches, in Cargo's spelling for libraries, or the
+/// program is the manifest's entry.
 fn is_of(manifest: &Manifest, program: &Path) -> bool {
     let file = program.file_name().and_then(|name| name.to_str());
     let runs =
@@ -209,26 +213,26 @@ fn is_of(manifest: &Manifest, program: &Path) -> bool {
         || manifest.entry.values().any(runs)
 }
 
-/// The manifest beside the `Cargo.toml` of what was built into `target`.
+/// The manifest beside the `Cargo.toml` of a program that was built into `target`.
 fn of_cargo(program: &Path) -> Option<PathBuf> {
     let mut above = program.ancestors().skip(2).take(CARGO_DEPTH);
     let target = above.find(|folder| folder.file_name().is_some_and(|name| name == "target"))?;
     Some(target.with_file_name(MANIFEST_PATH))
 }
 
-/// The block of a Python file.
+/// The manifest block of a Python file.
 fn in_comments(program: &Path) -> Result<Option<Needs>, ConfigError> {
     if !app::is_python(program) {
         return Ok(None);
     }
-    // One that may not be read is refused by its name, later.
+    // If the file cannot be read, a later check refuses it by name.
     let Some(text) = text_of(program, TOP_BYTES_MAX).unwrap_or_default() else { return Ok(None) };
     Needs::in_comments(&text).map_err(|fault| in_file(program, fault))
 }
 
-/// A manifest, if there is one.
+/// Reads a manifest, if it exists.
 fn read(path: &Path) -> Result<Option<Manifest>, ConfigError> {
-    // One byte more shows that there is more.
+    // One byte more shows whether the file is too long.
     let Some(text) = text_of(path, MANIFEST_BYTES_MAX as u64 + 1)? else { return Ok(None) };
     Manifest::parse(&text).map(Some).map_err(|fault| in_file(path, fault))
 }
@@ -237,7 +241,7 @@ fn in_file(path: &Path, Fault { line, reason }: Fault) -> ConfigError {
     ConfigError::InFile { path: path.to_owned(), line, reason }
 }
 
-/// The text of a file, as far as it goes; `None` if there is no such file.
+/// The text of a file, up to a maximum. `None` if the file does not exist.
 fn text_of(path: &Path, bytes_max: u64) -> Result<Option<String>, ConfigError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(bytes_max).read_to_end(&mut bytes));
@@ -248,7 +252,7 @@ fn text_of(path: &Path, bytes_max: u64) -> Result<Option<String>, ConfigError> {
     }
 }
 
-/// What the operator wrote stays; the rest comes from the manifest.
+/// The operator's values stay. The rest comes from the manifest.
 pub(super) fn fill(table: &mut AppTable, needs: Needs, by: GrantedBy) {
     if table.capabilities.is_none() {
         table.capabilities = Some(needs.capabilities);
@@ -262,7 +266,7 @@ pub(super) fn fill(table: &mut AppTable, needs: Needs, by: GrantedBy) {
     table.settings = settings;
 }
 
-/// A limit that has its default was not written by the operator, or might as well not have been.
+/// A limit that equals its default counts as not written. The result is the same.
 fn fill_limits(limits: &mut zone::Limits, asked: &AskedLimits) {
     let default = zone::Limits::default();
     let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
@@ -295,7 +299,7 @@ pub fn files(system: &System) -> Files {
     Files { read: paths(&system.fs_read), write: paths(&system.fs_write) }
 }
 
-/// A grant of the operator's takes the place of the package's of the same name.
+/// An operator's grant replaces the manifest's grant of the same name.
 fn fill_sandbox(sandbox: &mut Sandbox, granted: &System) {
     let files = files(granted);
     if sandbox.fs.read.is_empty() {

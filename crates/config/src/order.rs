@@ -1,9 +1,11 @@
-//! `[apps]`: which apps come before which, and what becomes of a rule that would shadow one of an app before it.
+//! `[apps]`: the app order, and what happens to a rule that would shadow a rule of an app earlier in the order.
 //!
-//! Apps that `order` does not name come behind those that it names. Of these, an app whose lowest granted priority is higher comes first: the
-//! operator gave it priorities above the others' for that. An app whose priorities are not bounded comes last. Equal ones stand as they are named.
+//! Apps that `order` does not name come after those that it names. Among them, the app whose lowest granted priority
+//! is higher comes first, because the operator placed its priorities above the others'. An app without a bound on
+//! priorities comes last. Equal apps keep the order in which they are named.
 //!
-//! In: what was written, and the apps with their grants. Out: the rank of each. It decides about no rule: the kernel does.
+//! In: what was written, and the apps with their grants. Out: the rank of each. It decides about no rule: the kernel
+//! does.
 
 use super::{AppGrant, ConfigError, contradiction};
 use monitor_channel::AppSpec;
@@ -11,29 +13,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cmp::Reverse;
 
-/// `[apps]`.
+/// The table `[apps]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AppsTable {
-    /// Names of apps; the first comes before all others. Those that are not named come behind, in the order in which they are named elsewhere.
+    /// Names of apps. The first has precedence over all others. Apps that are not listed follow, in the order in
+    /// which they are named elsewhere.
     pub order: Vec<String>,
-    /// What becomes of a rule that would shadow one of an app before its own.
+    /// What happens to a rule that would shadow a rule of an app earlier in the order.
     pub on_overlap: RuleOverlap,
 }
 
-/// What becomes of a rule that would shadow one of an app before its own.
+/// What happens to a rule that would shadow a rule of an app earlier in the order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleOverlap {
-    /// It is refused, or deleted if it is in the switch already.
+    /// It is refused, or deleted if it is already in the switch.
     #[default]
     Refuse,
-    /// It passes, and the audit log says so.
+    /// It is allowed, and the audit log records it.
     Report,
 }
 
 impl RuleOverlap {
-    /// In the kernel's terms.
+    /// The same in the kernel's types.
     pub fn to_kernel(self) -> kernel::OnOverlap {
         match self {
             RuleOverlap::Refuse => kernel::OnOverlap::Refuse,
@@ -42,7 +45,7 @@ impl RuleOverlap {
     }
 }
 
-/// Writes each app's rank into its grant. A name in the order may be of an app that is not here: it can be installed later.
+/// Writes each app's rank into its grant. The order may name apps that do not exist yet: they can be installed later.
 pub(super) fn rank(order: &[String], specs: &mut [AppSpec]) -> Result<(), ConfigError> {
     for (index, name) in order.iter().enumerate() {
         monitor_channel::check_app_name(name)
@@ -55,7 +58,7 @@ pub(super) fn rank(order: &[String], specs: &mut [AppSpec]) -> Result<(), Config
     let mut places: Vec<usize> = (0..specs.len()).collect();
     places.sort_by_key(|index| specs.get(*index).map(|it| (place(&it.name), Reverse(lowest_priority(it)))));
     for (rank, index) in places.into_iter().enumerate() {
-        // A node has far fewer apps.
+        // A node has far fewer apps than this number can count.
         let rank = u16::try_from(rank).unwrap_or(u16::MAX);
         if let Some(Value::Object(grant)) = specs.get_mut(index).map(|spec| &mut spec.grant) {
             grant.insert("rank".to_owned(), rank.into());
@@ -64,9 +67,9 @@ pub(super) fn rank(order: &[String], specs: &mut [AppSpec]) -> Result<(), Config
     Ok(())
 }
 
-/// The lowest priority that its rules may have; 0 if nobody bounds them, or it writes none.
+/// The lowest priority that its rules may have. 0 if it is not bounded, or if the app writes no rules.
 fn lowest_priority(spec: &AppSpec) -> u16 {
-    // What cannot be read here is refused by whoever needs it.
+    // If it cannot be read here, the code that needs it reports the error.
     let grant = AppGrant::read(spec.grant.clone()).unwrap_or_default();
     grant.capabilities.rule_write.and_then(|rules| rules.priority).map_or(0, |range| range.low)
 }
@@ -77,7 +80,7 @@ mod tests {
     use package::manifest::Capabilities;
     use std::path::Path;
 
-    /// The names of the apps of a file, the first in the order first.
+    /// The names of the apps of a file, in the app order.
     fn in_order(text: &str) -> Result<Vec<String>, String> {
         let file =
             super::super::ConfigFile::parse(text, Path::new("t")).map_err(|error| error.to_string())?;

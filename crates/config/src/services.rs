@@ -1,6 +1,7 @@
-//! What each service is told of an app's grant, by the service's own contract.
+//! The part of an app's grant that each service receives, encoded by the service's own contract.
 //!
-//! In: a grant in the words of the manifest. Out: bytes for the kernel, which hands them to the service with each call. One line for each service; what
+//! In: a grant with the words of the manifest. Out: bytes for the kernel, which passes them to the service with each
+//! call. There is one line for each service. Only the contract knows what the bytes mean.
 //! the bytes mean is the contract's.
 
 use crate::Config;
@@ -9,20 +10,20 @@ use package::manifest::bounds::Names;
 use package::manifest::capabilities::StorePrefixes;
 use store_contract::Prefixes;
 
-/// The part of a grant that concerns one service; `None` if the app may not call it by that grant.
+/// The part of a grant that concerns one service. `None` if this grant does not allow calls to the service.
 type Part = fn(&AppGrant) -> Option<Vec<u8>>;
 
-/// The services that have capabilities of their own.
+/// The services that have their own capabilities.
 pub const PARTS: &[(&str, Part)] = &[(store_contract::SERVICE, store)];
 
-/// Services that a node may not run, and what an operator does to run them.
+/// Services that a node may not run, and how an operator enables them.
 const WHY_MISSING: &[(&str, &str)] = &[(
     store_contract::SERVICE,
     "this node keeps no store: name a state folder (--state DIR, or node.state in burnet.toml) and start the node again",
 )];
 
 impl Config {
-    /// The services that the node does not run, with the reason, for whoever calls them.
+    /// The services that the node does not run, with the reason for apps that call them.
     pub fn missing_services(&self) -> Vec<(String, String)> {
         let missing = WHY_MISSING.iter().filter(|(name, _)| !self.has_service(name));
         missing.map(|(name, why)| ((*name).to_owned(), (*why).to_owned())).collect()

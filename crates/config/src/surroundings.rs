@@ -1,7 +1,7 @@
-//! What the surroundings of a command say where neither the command line nor a file does: the operator's socket and the
-//! state folder.
+//! The environment of a command. It provides the operator's socket and the state folder where the command line does
+//! not name them.
 //!
-//! In: environment variables, the user, the current directory. Out: paths. It opens nothing.
+//! In: environment variables, the user, the current directory. Out: paths. It opens no file.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use super::ConfigError;
 use operator::place::shared_folder;
 
-/// Longest path of a Unix socket in bytes: Linux keeps it in 108 with a zero at the end (unix(7)).
+/// Longest path of a Unix socket in bytes: Linux stores it in 108 bytes, with a zero at the end (unix(7)).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// What a process finds around itself.
+/// The parts of a process's environment that matter here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// `$BURNET_SOCKET`.
@@ -28,15 +28,15 @@ pub struct Surroundings {
     pub home: Option<OsString>,
     /// The effective user; 0 is root.
     pub uid: u32,
-    /// What relative paths of the command line are relative to.
+    /// The folder at which relative paths of the command line start.
     pub current_dir: PathBuf,
 }
 
 impl Surroundings {
-    /// Those of this process.
+    /// The environment of this process.
     ///
     /// # Errors
-    /// The current directory is gone.
+    /// The current directory no longer exists.
     pub fn of_this_process() -> Result<Surroundings, ConfigError> {
         let current_dir = std::env::current_dir().map_err(|error| {
             ConfigError::Contradiction(format!(
@@ -54,12 +54,12 @@ impl Surroundings {
         })
     }
 
-    /// The operator's socket: as the command line says, else `$BURNET_SOCKET`, else as the file says, else
-    /// `/run/burnet/burnet.sock` for root, `$XDG_RUNTIME_DIR/burnet.sock` for a user who has one, and
-    /// `/tmp/burnet-UID/burnet.sock` for everybody else. A variable that is empty counts as not set.
+    /// The path of the operator's socket. The first of these that is set: the command line, `$BURNET_SOCKET`, the
+    /// file. The default is `/run/burnet/burnet.sock` for root, `$XDG_RUNTIME_DIR/burnet.sock` for a user who has
+    /// that, and `/tmp/burnet-UID/burnet.sock` for all others. An empty variable counts as not set.
     ///
     /// # Errors
-    /// The path is longer than Linux takes for a socket.
+    /// The path is longer than Linux allows for a socket.
     pub fn socket(&self, command_line: Option<&Path>, file: Option<&Path>) -> Result<PathBuf, ConfigError> {
         let variable = self.burnet_socket.as_deref().filter(|path| !path.is_empty()).map(Path::new);
         let chosen = command_line.or(variable).or(file).map_or_else(|| self.default_socket(), Path::to_owned);
@@ -80,12 +80,13 @@ impl Surroundings {
         Ok(path)
     }
 
-    /// The state folder: as the command line says, else `$BURNET_STATE`, else as the file says, else `/var/lib/burnet` for root and
-    /// `burnet` in `$XDG_STATE_HOME`, or in `.local/state` of the home, for everybody else. A variable that is empty counts as not set,
-    /// and so does a relative `$XDG_STATE_HOME` (XDG Base Directory Specification 0.8).
+    /// The state folder. The first of these that is set: the command line, `$BURNET_STATE`, the file. The default for
+    /// root is `/var/lib/burnet`. For all others it is `burnet` in `$XDG_STATE_HOME`, or in `.local/state` of the
+    /// home folder. An empty variable counts as not set, and so does a relative `$XDG_STATE_HOME` (XDG Base Directory
+    /// Specification 0.8).
     ///
     /// # Errors
-    /// The user has no home, or the path is not UTF-8.
+    /// The user has no home folder, or the path is not UTF-8.
     pub fn state(&self, command_line: Option<&Path>, file: Option<&Path>) -> Result<PathBuf, ConfigError> {
         let set =
             |variable: &Option<OsString>| variable.clone().filter(|path| !path.is_empty()).map(PathBuf::from);

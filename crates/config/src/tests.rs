@@ -1,4 +1,4 @@
-//! What the parts of a configuration come to together.
+//! Tests of a whole configuration, merged from its parts.
 
 use super::*;
 use crate::built_in::{APPS, WITHIN};

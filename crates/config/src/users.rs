@@ -1,25 +1,25 @@
-//! Which user each app becomes where the node runs as root.
+//! The user id of each app, if the node runs as root.
 //!
-//! In: the first number of a range, what earlier nodes gave, and the apps' names. Out: a user and group id for each name. An app has the same
-//! one for as long as the state folder keeps it, whatever is installed beside it, because files that it wrote belong to that user.
-//! It looks up no user: the range is meant to be nobody else's.
+//! In: the first number of a range, the ids of earlier nodes, and the apps' names. Out: a user and group id for each
+//! name. An app keeps its id while the state folder stores it, whatever else is installed, because the app's files
+//! belong to that user.
+//! It looks up no user. The range must belong to no other program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The first id of the range, if the operator says no other: systemd and its containers give out none of these
-/// (systemd.io/UIDS-GIDS).
+/// The default first id of the range. systemd and its containers assign none of these ids (systemd.io/UIDS-GIDS).
 pub const BASE: u32 = 1_900_000_000;
 
-/// How many ids the range has: names of 63 apps fall onto one id in three of a hundred nodes, and then the second has the next that is free.
+/// How many ids the range has. With 63 apps, two names collide in 3 of 100 nodes. Then the second app gets the next free id.
 pub const IDS: u32 = 1 << 16;
 
-/// Names that are kept; beyond them those of apps that the node has no more are forgotten.
+/// How many names are stored. Beyond that, the names of apps that the node no longer has are deleted.
 const KEPT_MAX: usize = 4_096;
 
-/// The highest first id with which the whole range is there; the last id of all means none.
+/// The highest first id with which the whole range fits. The highest id of all means no user.
 pub const BASE_MAX: u32 = u32::MAX - IDS;
 
-/// The id of each app: the one that is kept for it, else one that nobody has.
+/// The id of each app: the stored one, or else a free one.
 #[must_use]
 pub fn of_apps<'n>(
     base: u32,
@@ -30,7 +30,7 @@ pub fn of_apps<'n>(
     let mut taken: BTreeSet<u32> = kept.values().copied().collect();
     let mut given: BTreeMap<String, u32> = BTreeMap::new();
     for name in names {
-        // What was edited by hand may be anything; two apps of a node share none.
+        // The stored ids may have been edited by hand, but two apps of a node never share one.
         let is_own = |id: &u32| range.contains(id) && !given.values().any(|other| other == id);
         let id = kept.get(name).copied().filter(is_own).unwrap_or_else(|| free(base, &taken, name));
         taken.insert(id);
@@ -42,11 +42,11 @@ pub fn of_apps<'n>(
 fn free(base: u32, taken: &BTreeSet<u32>, name: &str) -> u32 {
     let wanted = hash(name) % IDS;
     let ids = (0..IDS).map(|step| base.saturating_add((wanted + step) % IDS));
-    // Fewer are kept than there are ids, so one is free.
+    // Fewer ids are stored than exist, so one is free.
     ids.into_iter().find(|id| !taken.contains(id)).unwrap_or(base)
 }
 
-/// What is to be kept from now on; `None` if it is what is kept already.
+/// What to store from now on. `None` if it has not changed.
 #[must_use]
 pub fn to_keep(kept: &BTreeMap<String, u32>, given: &BTreeMap<String, u32>) -> Option<BTreeMap<String, u32>> {
     let mut all = kept.clone();
@@ -57,7 +57,8 @@ pub fn to_keep(kept: &BTreeMap<String, u32>, given: &BTreeMap<String, u32>) -> O
     (all != *kept).then_some(all)
 }
 
-/// FNV-1a in 32 bits: it must stay the same from release to release, which the standard library's does not promise.
+/// FNV-1a with 32 bits. It must stay the same in all releases, which the standard library does not promise for its
+/// hash.
 fn hash(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
@@ -88,7 +89,7 @@ mod tests {
     fn an_app_keeps_its_user_whoever_else_is_there() {
         let alone = fresh(["hub"]);
         assert_eq!(fresh(["learning-switch", "firewall", "hub"])["hub"], alone["hub"]);
-        // Files in the field belong to it.
+        // Existing files belong to this id.
         assert_eq!(alone["hub"], 1_900_025_836);
     }
 

@@ -1,4 +1,4 @@
-//! Which manifest is an app's, and what becomes of an app that has none.
+//! Which manifest belongs to an app, and the result for an app that has none.
 
 use super::super::{AppArgument, Config};
 use super::*;
