@@ -1,24 +1,24 @@
-//! A number that stands for a history: two histories of one number are the same to the byte, as good as certainly.
+//! A digest of a history: two histories with the same number are almost certainly the same to the byte.
 //!
-//! In: bytes and numbers, one after the other. Out: the number. Good against chance and not against malice.
+//! In: bytes and numbers, in order. Out: the number. It detects accidental differences, but is not cryptographic.
 
-/// An odd number whose bits look random (the golden ratio's), so that a product mixes all bits upwards.
+/// An odd number whose bits look random (from the golden ratio), so that a product mixes all bits upwards.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A digest in the making.
+/// The state of a digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Digest {
     state: u64,
 }
 
 impl Digest {
-    /// Takes in a number.
+    /// Adds a number.
     pub(crate) fn number(&mut self, number: u64) {
         self.state = (self.state.rotate_left(23) ^ number).wrapping_add(1).wrapping_mul(FACTOR);
         self.state ^= self.state >> 29;
     }
 
-    /// Takes in bytes, and how many there are.
+    /// Adds bytes and their count.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         let (words, rest) = bytes.as_chunks::<8>();
@@ -28,7 +28,7 @@ impl Digest {
         self.number(u64::from_le_bytes(last));
     }
 
-    /// The number so far.
+    /// The digest so far.
     pub(crate) fn value(&self) -> u64 {
         self.state
     }

@@ -1,4 +1,4 @@
-//! Switches, links and hosts in user space: a network to try a controller on, without privileges.
+//! Switches, links and hosts in user space: a network to test a controller with, without privileges.
 //!
 //! ```text
 //!   controller ──bytes──> run ──messages──> Switch ──frames──> Network ──frames──> Host
@@ -7,12 +7,16 @@
 //!                                                                └────frames─────────┘
 //! ```
 //!
-//! A [`Switch`] (the crate `software-switch`) speaks OpenFlow 1.0 and 1.3; a [`Host`] has addresses, answers and sends pings, and sends and receives flows; a
-//! [`Network`] has them wired as a [`Topology`] says, by links that delay, queue and lose as their [`LinkQuality`] says. All
-//! three are pure: a message, a frame or the time goes in, what is to be sent comes out, and time is a `Duration` since the
-//! emulation began. Two things turn the clock: an [`Emulation`] holds the TCP connections of all switches of a network in one loop
-//! on one thread, in real time; a [`Simulation`] jumps from event to event, with a controller that is a function or none, does
-//! no I/O, and repeats to the byte.
+//! A [`Switch`] (from the crate `software-switch`) speaks OpenFlow 1.0 and 1.3. A [`Host`] has addresses, answers and
+//! sends pings, and sends and receives flows. A [`Network`] connects them as a [`Topology`] says. Its links delay,
+//! queue and lose frames as their [`LinkQuality`] says.
+//!
+//! All three are pure: a message, a frame or the time goes in, and messages and frames come out. Time is a `Duration`
+//! since the emulation began.
+//!
+//! Two types advance the clock. An [`Emulation`] runs in real time: one loop in one thread holds the TCP connections
+//! of all switches. A [`Simulation`] jumps from event to event. It does no I/O, and its controller is a function or
+//! none. With the same input it repeats to the byte.
 //!
 //! ```no_run
 //! use emulator::{Emulation, SwitchOptions};
@@ -24,11 +28,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A topology is named by a shape, or read from a file: the Topology Zoo's, topohub's, or Mininet's `--custom` in Python, which is run.
+//! A topology is given by the name of a shape, or read from a file: GraphML of the Topology Zoo, JSON of topohub, or
+//! a Python file for Mininet's `--custom`, which is executed.
 //!
-//! Of the machine's own network this crate touches TCP to the controller and no more, and needs no privilege for it. The one exception is
-//! [`Emulation::bind`], which is told of interfaces and opens packet sockets on them: that takes CAP_NET_RAW. It never decides anything
-//! about the network that it emulates: that is the controller's part.
+//! This crate opens TCP connections to the controller, without any privilege. The one exception is
+//! [`Emulation::bind`], which opens packet sockets on the given interfaces and needs CAP_NET_RAW. The crate never
+//! decides anything about the emulated network: the controller does.
 
 mod digest;
 pub mod host;

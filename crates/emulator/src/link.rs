@@ -1,37 +1,40 @@
-//! How good a link is: its delay, its rate, the queue before it and what it loses; and the words for that.
+//! The quality of a link: delay, rate, queue length and loss; and its text form.
 //!
-//! In: words as Mininet's `TCLink` has them, `delay=5ms,rate=10M,queue=100k,loss=1%`. Out: a [`LinkQuality`], or what is wrong with
-//! them. Never carries a frame: that is the network's.
+//! In: text in the form of Mininet's `TCLink`, `delay=5ms,rate=10M,queue=100k,loss=1%`. Out: a [`LinkQuality`], or
+//! what is wrong with the text. It never carries a frame: the network does.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The queue of a link that names none: a hundred frames of full length, about what switches of one gigabit have for a port.
+/// The queue of a link without a given one: a hundred frames of full length, about what 1 Gbit/s switches have for a
+/// port.
 pub const QUEUE_DEFAULT_BYTES: usize = 150_000;
-/// The most that one link may hold back in each direction. A network of many slow links could fill the memory otherwise.
+/// The longest queue of a link in each direction. Without a bound, a network of many slow links could fill the
+/// memory.
 pub const QUEUE_MAX_BYTES: usize = 64 * 1024 * 1024;
-/// The longest delay. To Mars and back is less; what is longer is a slip of the pen.
+/// The longest delay. A longer one is a typing error.
 pub const DELAY_MAX: Duration = Duration::from_secs(3600);
-/// All frames are lost: a million of a million.
+/// A loss of all frames: a million of a million.
 pub const LOSS_ALL_PPM: u32 = 1_000_000;
 
-/// What a link does to the frames that cross it; the same in both directions, each of which has a queue of its own.
+/// How a link treats frames. Both directions have the same quality, but each has its own queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkQuality {
-    /// From the last bit's leaving to its arrival.
+    /// The time from when the last bit leaves to when it arrives.
     pub delay: Duration,
-    /// Bits of Ethernet frames, without preamble and check sequence, that leave in a second; `None`: all at once.
+    /// How many bits a second leave, counted over Ethernet frames without preamble and check sequence. `None`:
+    /// without limit.
     pub rate_bits_per_s: Option<u64>,
-    /// How much may wait for the link, in bytes, the frame that is leaving included. A frame that would be more is dropped (drop-tail);
-    /// a link where nothing waits takes one frame of any length.
+    /// How many bytes may wait for the link, including the frame that is leaving. A frame beyond that is dropped
+    /// (drop-tail). A link with an empty queue takes one frame of any length.
     pub queue_bytes: usize,
     /// How many of a million frames are lost, at random.
     pub loss_ppm: u32,
 }
 
 impl Default for LinkQuality {
-    /// A link that delays nothing, holds nothing back and loses nothing.
+    /// A link without delay, rate limit and loss.
     fn default() -> Self {
         LinkQuality {
             delay: Duration::ZERO,
@@ -43,12 +46,12 @@ impl Default for LinkQuality {
 }
 
 impl LinkQuality {
-    /// Whether a frame is at the other end at once and for certain.
+    /// Whether every frame arrives at once.
     pub fn is_ideal(&self) -> bool {
         self.delay.is_zero() && self.rate_bits_per_s.is_none() && self.loss_ppm == 0
     }
 
-    /// How long a frame of this length keeps the link busy.
+    /// How long a frame of this length occupies the link.
     pub fn serialisation(&self, frame_bytes: usize) -> Duration {
         let Some(rate) = self.rate_bits_per_s else { return Duration::ZERO };
         let nanoseconds = (frame_bytes as u128 * 8 * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
@@ -56,7 +59,7 @@ impl LinkQuality {
     }
 }
 
-/// Words that say no quality of a link. They are the operator's to put right.
+/// The error for a text that is not a link quality. The operator must correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotALinkQuality {
     word: String,
@@ -75,9 +78,14 @@ impl fmt::Display for NotALinkQuality {
 
 impl std::error::Error for NotALinkQuality {}
 
-/// Words between commas, each at most once: `delay=` in `ns`, `us`, `ms` or `s`; `rate=` in bits a second with `k`, `M` or `G` behind
-/// it, or Mininet's `bw=` in millions of them; `queue=` in bytes with `k` or `M`; `loss=` in per cent. `ideal` is a link that
-/// does nothing.
+/// Settings between commas, each at most once.
+///
+/// * `delay=` in `ns`, `us`, `ms` or `s`
+/// * `rate=` in bits a second, with `k`, `M` or `G` after it, or Mininet's `bw=` in Mbit/s
+/// * `queue=` in bytes, with `k` or `M` after it
+/// * `loss=` in per cent
+///
+/// `ideal` is a link without any limit.
 impl FromStr for LinkQuality {
     type Err = NotALinkQuality;
 
@@ -102,7 +110,7 @@ impl FromStr for LinkQuality {
 }
 
 impl LinkQuality {
-    /// Takes one word, and says what it was about.
+    /// Parses one setting, and returns which one it was.
     fn take(&mut self, name: &str, value: &str) -> Result<&'static str, String> {
         match name {
             "delay" => {
@@ -144,14 +152,14 @@ impl LinkQuality {
     }
 }
 
-/// What a unit stands for; powers of ten, the longer names first.
+/// The units of a value, as powers of ten. The longer names come first.
 const DELAY_UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 const RATE_UNITS: [(&str, u64); 4] = [("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("", 1)];
 const BYTE_UNITS: [(&str, u64); 3] = [("k", 1_000), ("M", 1_000_000), ("", 1)];
-/// A per cent is ten thousand of a million. Mininet leaves the sign out.
+/// One per cent is ten thousand of a million. Mininet omits the sign.
 const LOSS_UNITS: [(&str, u64); 2] = [("%", 10_000), ("", 10_000)];
 
-/// A number with a unit, in the smallest of the units.
+/// A number with a unit, converted to the smallest unit.
 fn parse(value: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     let unit = units.iter().find_map(|(unit, scale)| Some((value.strip_suffix(unit)?, *scale)));
     let Some((number, scale)) = unit else {
@@ -161,7 +169,7 @@ fn parse(value: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     scaled(number, scale)
 }
 
-/// A decimal number times a power of ten, exactly.
+/// A decimal number times a power of ten, without rounding.
 fn scaled(number: &str, scale: u64) -> Result<u64, String> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -182,7 +190,7 @@ fn scaled(number: &str, scale: u64) -> Result<u64, String> {
     Ok(value)
 }
 
-/// The words that it is read from again; what is as in a link that does nothing is left out.
+/// The text form, which parses to the same quality. Settings of an ideal link are omitted.
 impl fmt::Display for LinkQuality {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ideal = LinkQuality::default();
@@ -206,7 +214,7 @@ impl fmt::Display for LinkQuality {
     }
 }
 
-/// A number in the largest unit in which it is whole.
+/// A number in the largest unit in which it is an integer.
 fn print(value: u64, units: &[(&str, u64)]) -> String {
     let whole = units.iter().filter(|(_, scale)| *scale <= value.max(1) && value.is_multiple_of(*scale));
     let (unit, scale) = whole.max_by_key(|(_, scale)| *scale).copied().unwrap_or(("", 1));

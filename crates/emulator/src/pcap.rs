@@ -1,33 +1,34 @@
-//! Frames as a file that Wireshark opens: classic pcap with nanoseconds, and control channels as TCP that was never on a wire.
+//! Writes frames to a file for Wireshark: classic pcap with nanoseconds. Control channels are written as TCP that was
+//! never on a wire.
 //!
 //! ```text
 //!   frame, its time ──> PcapWriter ──> bytes of a file
 //!   bytes of a control channel ──> Conversation ──> Ethernet frames with IP and TCP: handshake, sequence numbers, end
 //! ```
 //!
-//! Never opens a file or a socket: whoever writes has one.
+//! It never opens a file or a socket: the caller provides a writer.
 
 use etherparse::PacketBuilder;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// What a file begins with: nanosecond stamps, version 2.4, whole frames up to this length, Ethernet.
+/// The start of a file: nanosecond timestamps, version 2.4, whole frames up to this length, Ethernet.
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const SNAPLEN: u32 = 262_144;
 const LINKTYPE_ETHERNET: u32 = 1;
 
-/// The most that one segment holds. A longer message is several, as it would be on Ethernet.
+/// The most bytes of one segment. A longer message takes several segments, as on Ethernet.
 const SEGMENT_BYTES: usize = 1448;
-/// What each side says that it takes; nobody looks at it.
+/// The receive window of each side. It has no effect.
 const WINDOW: u16 = 65_535;
 const TIME_TO_LIVE: u8 = 64;
-/// Stands for a controller that is reached over IPv6.
+/// Used for a controller that is reached over IPv6.
 const CONTROLLER: Ipv4Addr = Ipv4Addr::new(10, 255, 255, 254);
-/// Ports of the switches' ends count up from here, so that each connection is a conversation of its own.
+/// The first port of the switches' ends. It counts up, so that each connection has its own conversation.
 const FIRST_PORT: u16 = 32_768;
 
-/// A pcap file that is written.
+/// A writer of a pcap file.
 #[derive(Debug)]
 pub struct PcapWriter<W: Write> {
     to: W,
@@ -37,7 +38,8 @@ impl<W: Write> PcapWriter<W> {
     /// Writes the file's header.
     ///
     /// # Errors
-    /// It cannot be written.
+    ///
+    /// The writer's error.
     pub fn new(mut to: W) -> io::Result<Self> {
         let mut header = Vec::with_capacity(24);
         header.extend(MAGIC_NANOSECONDS.to_le_bytes());
@@ -51,13 +53,14 @@ impl<W: Write> PcapWriter<W> {
         Ok(PcapWriter { to })
     }
 
-    /// Writes a frame that was seen so long after the beginning of 1970.
+    /// Writes a frame with the time at which it was seen, since the start of 1970.
     ///
     /// # Errors
-    /// It cannot be written.
+    ///
+    /// The writer's error.
     pub fn write(&mut self, at: Duration, frame: &[u8]) -> io::Result<()> {
         let kept = frame.get(..SNAPLEN as usize).unwrap_or(frame);
-        // The format has room for seconds until 2106.
+        // The format can hold seconds until 2106.
         let seconds = u32::try_from(at.as_secs()).unwrap_or(u32::MAX);
         let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
         for word in [seconds, at.subsec_nanos(), kept.len() as u32, length] {
@@ -66,10 +69,11 @@ impl<W: Write> PcapWriter<W> {
         self.to.write_all(kept)
     }
 
-    /// Hands on what is still in a buffer.
+    /// Flushes the writer's buffer.
     ///
     /// # Errors
-    /// It cannot be written.
+    ///
+    /// The writer's error.
     pub fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
@@ -87,7 +91,7 @@ struct Side {
     mac: [u8; 6],
     address: Ipv4Addr,
     port: u16,
-    /// The number of the next byte that it sends.
+    /// The sequence number of the next byte that it sends.
     next: u32,
 }
 
@@ -100,7 +104,8 @@ enum Flag {
 }
 
 impl Conversation {
-    /// The so-manieth connection of a switch. The switch's address is made up from its index: 10.254.0.0/15.
+    /// A connection of a switch; `connections` counts the earlier ones. The switch's address is made from its index:
+    /// 10.254.0.0/15.
     pub(crate) fn new(switch: usize, controller: SocketAddr, connection: u16) -> Self {
         let number = u32::try_from(switch).unwrap_or(u32::MAX) & 0xffff;
         let [high, low] = [(number >> 8) as u8, number as u8];
@@ -119,18 +124,18 @@ impl Conversation {
         }
     }
 
-    /// The three frames with which it begins.
+    /// The three frames of the TCP handshake.
     pub(crate) fn open(&mut self) -> Vec<Vec<u8>> {
         let frames = [(true, Flag::Syn), (false, Flag::Syn), (true, Flag::Ack)];
         frames.into_iter().map(|(of_switch, flag)| self.frame(of_switch, flag, &[])).collect()
     }
 
-    /// Bytes that one side sends.
+    /// The frames for bytes that one side sends.
     pub(crate) fn send(&mut self, of_switch: bool, bytes: &[u8]) -> Vec<Vec<u8>> {
         bytes.chunks(SEGMENT_BYTES).map(|part| self.frame(of_switch, Flag::Push, part)).collect()
     }
 
-    /// The frames with which it ends, whoever ended it.
+    /// The frames that close the connection, in the same form for both sides.
     pub(crate) fn close(&mut self) -> Vec<Vec<u8>> {
         let frames = [(true, Flag::Fin), (false, Flag::Fin), (true, Flag::Ack)];
         frames.into_iter().map(|(of_switch, flag)| self.frame(of_switch, flag, &[])).collect()
@@ -141,13 +146,13 @@ impl Conversation {
             true => (&mut self.switch, self.controller),
             false => (&mut self.controller, self.switch),
         };
-        // A SYN is the byte before the first.
+        // A SYN counts as the byte before the first one.
         let sequence = if flag == Flag::Syn { from.next.wrapping_sub(1) } else { from.next };
         let packet = PacketBuilder::ethernet2(from.mac, to.mac)
             .ipv4(from.address.octets(), to.address.octets(), TIME_TO_LIVE)
             .tcp(from.port, to.port, sequence, WINDOW);
         let packet = match flag {
-            // The first of all has nothing to acknowledge.
+            // The very first segment has nothing to acknowledge.
             Flag::Syn if of_switch => packet.syn(),
             Flag::Syn => packet.syn().ack(to.next),
             Flag::Push => packet.psh().ack(to.next),
@@ -157,7 +162,7 @@ impl Conversation {
         let sent = payload.len() as u32 + u32::from(flag == Flag::Fin);
         from.next = from.next.wrapping_add(sent);
         let mut frame = Vec::with_capacity(packet.size(payload.len()));
-        // It fails only if the payload were too long for IP, and a segment is not.
+        // This fails only if the payload is too long for IP, and a segment is not.
         let _ = packet.write(&mut frame, payload);
         frame
     }
@@ -168,7 +173,7 @@ mod tests {
     use super::*;
     use etherparse::{PacketHeaders, TransportHeader};
 
-    /// Ports, flags, numbers and payload of a frame, whose checksums are right.
+    /// Ports, flags, sequence numbers and payload of a frame whose checksums are right.
     fn tcp(frame: &[u8]) -> (u16, &'static str, u32, u32, usize) {
         let headers = PacketHeaders::from_ethernet_slice(frame).unwrap();
         let Some(TransportHeader::Tcp(tcp)) = headers.transport else { panic!("no TCP") };

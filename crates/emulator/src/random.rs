@@ -1,6 +1,7 @@
-//! Numbers that look random and are the same for the same seed.
+//! Pseudorandom numbers that are the same for the same seed.
 //!
-//! In: a seed. Out: numbers, one after the other. Never asks the machine for anything, and is no secret: not for keys.
+//! In: a seed. Out: a sequence of numbers. It never reads the machine's randomness, and it is not secret: do not use
+//! it for keys.
 
 /// A generator: SplitMix64 (Steele, Lea and Flood, 2014), which takes any seed and has one word of state.
 #[derive(Clone, Debug)]
@@ -14,7 +15,7 @@ impl Random {
         Random { state: seed }
     }
 
-    /// The next number.
+    /// The next 64-bit number.
     pub(crate) fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,10 +23,10 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, each as likely as the others to within one of 2^32.
+    /// A number below `end`. All are equally likely to within 2^-32.
     pub(crate) fn below(&mut self, end: u32) -> u32 {
         let upper = self.next() >> 32;
-        // The product of two numbers of 32 bits, so its upper half has 32.
+        // The product of two 32-bit numbers, so its upper half has 32 bits.
         ((upper * u64::from(end)) >> 32) as u32
     }
 }

@@ -1,4 +1,4 @@
-//! A network in virtual time: the clock jumps from one thing that happens to the next, so that hours take seconds.
+//! A network in virtual time: the clock jumps from one event to the next, so that hours take seconds.
 //!
 //! ```text
 //!   "until then", changes, flows, pings ──> Simulation ──> reports, replies, a digest of all that happened
@@ -6,8 +6,8 @@
 //!                                    messages └─> controller, a function in this process
 //! ```
 //!
-//! A controller answers at the moment at which it is asked. Nothing depends on the machine: the same calls with the same seed and a
-//! controller that does the same give the same digest. Never does I/O and never asks for the time.
+//! A controller answers at the moment at which it gets a message. Nothing depends on the machine. The same calls, the
+//! same seed and a deterministic controller give the same digest. It never does I/O and never reads a clock.
 
 use openflow::Message;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use crate::network::{CannotChange, Change, Channel, FlowId, Network, NetworkEffe
 use crate::topology::Topology;
 use software_switch::{ControllerId, SwitchOptions};
 
-/// How much happens in one moment: frames and time-outs. A storm on links that take no time would never end otherwise; beyond this the
-/// clock goes on by [`STORM_STEP`], as if a machine had carried so much meanwhile.
+/// How many frames and time-outs are processed at one moment. A storm on links without delay would never end
+/// otherwise. Above this, the clock advances by [`STORM_STEP`], as if a machine had needed that time.
 const MOMENT_MAX: usize = 65_536;
-/// How often switches and controller answer each other in one moment; beyond this the clock goes on too.
+/// How many rounds of messages and answers are processed at one moment. Above this, the clock advances too.
 const ANSWERS_MAX: usize = 10_000;
 const STORM_STEP: Duration = Duration::from_millis(1);
 
-/// A controller: a message of a switch and the time go in, and what it says to that switch is put into the last argument.
+/// A controller. It gets a switch's message and the time, and appends its answers to the last argument.
 pub type Conduct = Box<dyn FnMut(Channel, &Message, Duration, &mut Vec<Message>) + Send>;
 
 /// A network in virtual time.
@@ -42,7 +42,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A network without a controller: its switches do what they do alone.
+    /// A network without a controller. Its switches act as their fail mode says.
     pub fn new(topology: &Topology, options: &SwitchOptions, seed: u64) -> Self {
         let mut network = Network::with_seed(topology, options, seed, Duration::ZERO);
         network.keep_digest();
@@ -58,7 +58,7 @@ impl Simulation {
         }
     }
 
-    /// A network whose switches are connected to this controller from the first moment on.
+    /// A network whose switches are connected to this controller from the start.
     pub fn with_controller(
         topology: &Topology,
         options: &SwitchOptions,
@@ -74,7 +74,7 @@ impl Simulation {
         simulation
     }
 
-    /// The controller meets a switch (again). Nothing happens without a controller, or if the switch is off.
+    /// Connects a switch to the controller. Does nothing if there is no controller or the switch is off.
     fn connect(&mut self, switch: usize) {
         if self.conduct.is_some() && self.network.is_switch_up(switch) {
             let at = Channel { switch, controller: ControllerId(0) };
@@ -82,17 +82,17 @@ impl Simulation {
         }
     }
 
-    /// The network as it is now.
+    /// The network in its present state.
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// When something happens next by itself.
+    /// The time of the next event in the network.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.network.next_due()
     }
 
-    /// Does something in the network now.
+    /// Changes the network now.
     pub(crate) fn act<T>(
         &mut self,
         what: impl FnOnce(&mut Network, Duration, &mut NetworkEffects) -> T,
@@ -100,12 +100,12 @@ impl Simulation {
         what(&mut self.network, self.now, &mut self.effects)
     }
 
-    /// The time since the beginning.
+    /// The time since the start.
     pub fn now(&self) -> Duration {
         self.now
     }
 
-    /// Stands for all that has happened: which bytes arrived where and when, and what was said on control channels.
+    /// A digest of all that has happened: which bytes arrived where and when, and all messages on control channels.
     pub fn digest(&self) -> u64 {
         let mut digest = self.digest;
         digest.number(self.network.digest());
@@ -113,12 +113,13 @@ impl Simulation {
         digest.value()
     }
 
-    /// How often so much happened in one moment that the clock had to go on: more than zero says that frames go in circles.
+    /// How often [`MOMENT_MAX`] or [`ANSWERS_MAX`] forced the clock to advance. More than zero means that frames
+    /// circulate.
     pub fn storms(&self) -> u64 {
         self.storms
     }
 
-    /// Lets everything happen until then.
+    /// Processes all events until `end`.
     pub fn run_until(&mut self, end: Duration) {
         self.converse();
         while let Some(due) = self.network.next_due().filter(|due| *due <= end) {
@@ -134,15 +135,16 @@ impl Simulation {
         self.network.carry(0, self.now, &mut self.effects);
     }
 
-    /// Lets this much time pass.
+    /// Processes all events in the next `time`.
     pub fn run_for(&mut self, time: Duration) {
         self.run_until(self.now + time);
     }
 
-    /// Does something to the network now. A switch that is switched on meets the controller again.
+    /// Changes the network now. A switch that is switched on connects to the controller again.
     ///
     /// # Errors
-    /// A name that nothing has, or a port that is taken: then nothing is changed.
+    ///
+    /// The name is unknown, or the port is in use. Then nothing is changed.
     pub fn change(&mut self, change: &Change) -> Result<(), CannotChange> {
         self.network.change(change, self.now, &mut self.effects)?;
         if let Change::Switch { switch, up: true } = change {
@@ -152,10 +154,11 @@ impl Simulation {
         Ok(())
     }
 
-    /// One host pings another over IPv4, by their names.
+    /// Lets one host ping another over IPv4. Both are given by name.
     ///
     /// # Errors
-    /// A host that is not there.
+    ///
+    /// One of the hosts does not exist.
     pub fn ping(&mut self, from: &str, to: &str, sequence: u16) -> Result<(), CannotChange> {
         let (from, to) = (self.network.host_named(from)?, self.network.host_named(to)?);
         let address = self.network.hosts()[to].address();
@@ -163,19 +166,19 @@ impl Simulation {
         Ok(())
     }
 
-    /// The replies that have come since last asked, each with the index of the host that pinged.
+    /// The ping replies since the last call, each with the index of the host that pinged.
     pub fn take_replies(&mut self) -> Vec<(usize, PingReply)> {
         self.gather();
         std::mem::take(&mut self.replies)
     }
 
-    /// From now on only the links of a spanning tree carry what is flooded; see [`Network::keep_spanning_tree`].
+    /// From now on, floods use only the links of a spanning tree: see [`Network::keep_spanning_tree`].
     pub fn keep_spanning_tree(&mut self) {
         self.network.keep_spanning_tree(&mut self.effects);
         self.converse();
     }
 
-    /// Begins a flow now.
+    /// Starts a flow now.
     ///
     /// # Errors
     /// As [`Network::start_flow`].
@@ -183,12 +186,12 @@ impl Simulation {
         self.network.start_flow(spec, self.now, &mut self.effects)
     }
 
-    /// Ends a flow now. Says whether there is such a flow.
+    /// Ends a flow now. Returns whether it exists.
     pub fn stop_flow(&mut self, id: FlowId) -> bool {
         self.network.stop_flow(id, self.now, &mut self.effects)
     }
 
-    /// What became of a flow so far, if there is such a flow.
+    /// The result of a flow so far, or `None` if it does not exist.
     pub fn flow_report(&self, id: FlowId) -> Option<FlowReport> {
         self.network.flow_report(id)
     }
@@ -197,7 +200,7 @@ impl Simulation {
         self.replies.append(&mut self.effects.replies);
     }
 
-    /// Switches and controller talk until neither has anything to say. Says whether they came to an end.
+    /// Exchanges messages between switches and controller until neither has any. Returns whether that ended.
     fn converse(&mut self) -> bool {
         self.gather();
         for _ in 0..ANSWERS_MAX {
@@ -223,7 +226,7 @@ impl Simulation {
     fn note(&mut self, at: Channel, message: &Message) {
         let mut bytes = Vec::new();
         self.digest.number(at.switch as u64);
-        // What cannot be written is not on the wire either.
+        // A message that cannot be encoded is not sent.
         if message.encode(&mut bytes).is_ok() {
             self.digest.bytes(&bytes);
         }

@@ -9,11 +9,8 @@
 //! modes:
 //!
 //! * [`Mode::Throughput`]: as many packet-ins as the controller takes,
-//!
 //! * [`Mode::AtMost`]: the same, but no more than a link would carry,
-//!
 //! * [`Mode::Latency`]: one packet-in at a time from each switch,
-//!
 //! * [`Mode::Rate`]: a fixed rate.
 //!
 //! A [`Sink`] is the fastest possible peer: it answers each packet-in with a prepared flow mod. It shows the limit of

@@ -1,6 +1,6 @@
-//! What a flow between two hosts is to be, and what became of it.
+//! The parameters of a flow between two hosts, and its result.
 //!
-//! In: an operator's wish. Out: plain data. Never sends anything.
+//! In: an operator's request. Out: plain data. It never sends anything.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,19 +9,19 @@ pub use super::pace::FlowRate;
 use super::packet::MTU_BYTES;
 use super::udp::PAYLOAD_MIN_BYTES;
 
-/// The payload of a datagram that is given none, as iperf has it: it fits into a frame in either version of IP.
+/// The default payload of a datagram, as in iperf. It fits into a frame over IPv4 and IPv6.
 const UDP_PAYLOAD_BYTES: usize = 1448;
-/// The payload of a segment that is given none, which fits in either version too.
+/// The default payload of a segment. It also fits over both.
 const TCP_PAYLOAD_BYTES: usize = 1440;
-/// The port that is sent to if none is given: iperf's.
+/// The default destination port: iperf's.
 const PORT: u16 = 5001;
 
-/// How a flow is carried.
+/// The transport protocol of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlowKind {
-    /// Datagrams, without regard to what is lost.
+    /// Datagrams. Losses are ignored.
     Udp,
-    /// A TCP connection: what is lost is sent again, and the rate follows what the network takes (NewReno).
+    /// A TCP connection. Losses are sent again, and the rate adapts to the network (NewReno).
     Tcp,
 }
 
@@ -35,31 +35,31 @@ pub enum IpVersion {
     V6,
 }
 
-/// A flow to be.
+/// The parameters of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowSpec {
     /// Name of the host that sends.
     pub from: String,
     /// Name of the host that receives.
     pub to: String,
-    /// How it is carried.
+    /// The transport protocol.
     pub kind: FlowKind,
-    /// Over which version of IP.
+    /// The version of IP.
     pub ip: IpVersion,
     /// How fast its application sends. A greedy UDP flow sends as fast as the host's link.
     pub rate: FlowRate,
     /// Payload bytes of a packet.
     pub payload_bytes: usize,
-    /// How much payload it sends altogether; `None`: until its time is over or it is stopped.
+    /// How many payload bytes it sends in all. `None`: until its duration is over or it is stopped.
     pub limit_bytes: Option<u64>,
-    /// How long it sends; `None`: until it has sent its bytes or is stopped.
+    /// How long it sends. `None`: until all bytes are sent or it is stopped.
     pub duration: Option<Duration>,
     /// The receiver's port.
     pub port: u16,
 }
 
 impl FlowSpec {
-    /// A greedy TCP flow that ends when it is stopped.
+    /// A greedy TCP flow that runs until it is stopped.
     pub fn tcp(from: impl Into<String>, to: impl Into<String>) -> Self {
         FlowSpec {
             from: from.into(),
@@ -74,7 +74,7 @@ impl FlowSpec {
         }
     }
 
-    /// A UDP flow of so many bits of payload a second that ends when it is stopped.
+    /// A UDP flow with this rate in payload bits a second, which runs until it is stopped.
     pub fn udp(from: impl Into<String>, to: impl Into<String>, bits_per_s: u64) -> Self {
         FlowSpec {
             kind: FlowKind::Udp,
@@ -84,7 +84,7 @@ impl FlowSpec {
         }
     }
 
-    /// What is wrong with its numbers, if anything is.
+    /// What is wrong with its numbers, if anything.
     pub(crate) fn fault(&self) -> Option<FlowRefused> {
         let headers = match (self.ip, self.kind) {
             (IpVersion::V4, FlowKind::Udp) => 28,
@@ -100,23 +100,23 @@ impl FlowSpec {
     }
 }
 
-/// Why a flow cannot be.
+/// Why a flow is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlowRefused {
-    /// A host is not there.
+    /// A host does not exist.
     Host(crate::network::CannotChange),
-    /// Sender and receiver are one host.
+    /// Sender and receiver are the same host.
     ToItself,
-    /// A packet would hold too little or too much.
+    /// The payload of a packet is too small or too large.
     Payload {
-        /// The least, in bytes.
+        /// The smallest payload, in bytes.
         least: usize,
-        /// The most, in bytes.
+        /// The largest payload, in bytes.
         most: usize,
     },
-    /// It would send nothing.
+    /// The rate is zero.
     NoRate,
-    /// There are as many flows as there may be, and none of them has ended.
+    /// The number of flows is at its bound, and none of them has ended.
     TooMany,
     /// The emulation has ended.
     Ended,
@@ -139,54 +139,54 @@ impl fmt::Display for FlowRefused {
 
 impl std::error::Error for FlowRefused {}
 
-/// How far a flow has come.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowState {
     /// Its TCP connection is not open yet.
     Opening,
     /// It sends.
     Running,
-    /// It has sent what it was to send; all of it is delivered, if it is TCP.
+    /// It has sent all its data. If it is TCP, all of it is delivered.
     Ended,
-    /// The receiver did not know its connection (any more).
+    /// The receiver does not know its connection (any more).
     Refused,
-    /// The receiver did not answer for long.
+    /// The receiver has not answered for a long time.
     NoAnswer,
 }
 
-/// What became of a flow until a moment. All are totals since its beginning.
+/// The result of a flow up to a moment. All numbers are totals since its start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowReport {
-    /// What it was to be.
+    /// Its parameters.
     pub spec: FlowSpec,
-    /// How far it has come.
+    /// Its state.
     pub state: FlowState,
     /// When it began.
     pub began_at: Duration,
-    /// When this was written.
+    /// The moment of this report.
     pub at: Duration,
     /// Payload bytes that were sent, each counted once.
     pub sent_bytes: u64,
     /// Payload bytes that were delivered, in order if it is TCP.
     pub delivered_bytes: u64,
-    /// Packets with payload that were sent, those sent again included.
+    /// Packets with payload that were sent, including retransmissions.
     pub sent_packets: u64,
     /// Packets with payload that were delivered.
     pub delivered_packets: u64,
-    /// TCP: segments that were sent again.
+    /// TCP: segments that were retransmitted.
     pub retransmissions: u64,
-    /// TCP: how often nothing was answered in time.
+    /// TCP: how often the retransmission timer ran out.
     pub timeouts: u64,
-    /// UDP: datagrams that did not come though a later one did.
+    /// UDP: datagrams that did not arrive although a later one did.
     pub lost_packets: u64,
-    /// TCP: the round trip, smoothed; UDP: the way there.
+    /// TCP: the smoothed round trip. UDP: the one-way delay.
     pub round_trip: Option<Duration>,
     /// TCP: the shortest round trip.
     pub shortest_round_trip: Option<Duration>,
 }
 
 impl FlowReport {
-    /// Payload bits that were delivered in a second, from its beginning on.
+    /// Delivered payload bits a second since its start.
     pub fn rate_bits_per_s(&self) -> f64 {
         rate(self.delivered_bytes, self.at.saturating_sub(self.began_at))
     }
@@ -202,8 +202,8 @@ fn rate(bytes: u64, time: Duration) -> f64 {
     if time.is_zero() { 0.0 } else { bytes as f64 * 8.0 / time.as_secs_f64() }
 }
 
-/// How equally rates are shared: 1 if all are the same, one part of their number if one has all (Jain, Chiu and Hawe, 1984). No rates,
-/// or all zero: 0.
+/// How equally rates are shared: 1 if all are the same, 1/n if one of n has everything (Jain, Chiu and Hawe, 1984). 0
+/// if there are no rates or all are zero.
 pub fn jain_index(rates: &[f64]) -> f64 {
     let sum: f64 = rates.iter().sum();
     let squares: f64 = rates.iter().map(|rate| rate * rate).sum();

@@ -1,6 +1,6 @@
-//! The flows that a host sends and receives: which packet is for which, and who has something to do when.
+//! The flows that a host sends and receives: which packet belongs to which, and when each must act.
 //!
-//! In: packets, the time. Out: packets to be sent, by the connection that sends them. Never makes a frame.
+//! In: packets, the time. Out: packets to send, each with its connection. It never makes a frame.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,10 +12,11 @@ use super::tcp_receiver::TcpReceiver;
 use super::tcp_sender::{Plan, State, TcpSender};
 use super::udp::{UdpReceiver, UdpSender};
 
-/// How many flows one host sends or receives; more are not begun. Whoever keeps flows on behalf of operators has a bound of its own.
+/// How many flows one host sends or receives. More are not started. The network bounds the operator's flows by a
+/// bound of its own.
 const FLOWS_MAX: usize = 8192;
 
-/// One end's view of a flow.
+/// The key of a flow as one end sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FlowKey {
     pub(crate) kind: FlowKind,
@@ -26,7 +27,7 @@ pub(crate) struct FlowKey {
 }
 
 impl FlowKey {
-    /// The other end's view.
+    /// The key as the other end sees it.
     pub(crate) fn reverse(self) -> Self {
         FlowKey {
             kind: self.kind,
@@ -38,7 +39,7 @@ impl FlowKey {
     }
 }
 
-/// A flow's end.
+/// One end of a flow.
 #[derive(Debug)]
 pub(super) enum End {
     TcpSender(Box<TcpSender>),
@@ -47,7 +48,7 @@ pub(super) enum End {
     UdpReceiver(UdpReceiver),
 }
 
-/// Something that is to be sent.
+/// A packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outgoing {
     Segment(Segment),
@@ -58,14 +59,14 @@ pub(super) enum Outgoing {
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     ends: BTreeMap<FlowKey, End>,
-    /// No end has anything to do before this.
+    /// No end has to act before this time.
     due: Option<Duration>,
     outgoing: Vec<(FlowKey, Outgoing)>,
     segments: Vec<Segment>,
 }
 
 impl Flows {
-    /// Begins to send.
+    /// Starts to send a flow.
     pub(super) fn send(&mut self, key: FlowKey, plan: Plan, now: Duration) {
         if self.ends.len() >= FLOWS_MAX {
             return;
@@ -78,7 +79,7 @@ impl Flows {
         self.ends.insert(key, end);
     }
 
-    /// Begins to wait for a sender.
+    /// Starts to expect a sender.
     pub(super) fn expect(&mut self, key: FlowKey, isn: u32) {
         if self.ends.len() >= FLOWS_MAX {
             return;
@@ -90,17 +91,17 @@ impl Flows {
         self.ends.insert(key, end);
     }
 
-    /// An end.
+    /// The end with this key.
     pub(super) fn get(&self, key: &FlowKey) -> Option<&End> {
         self.ends.get(key)
     }
 
-    /// Knows a flow no longer.
+    /// Forgets a flow.
     pub(super) fn forget(&mut self, key: &FlowKey) {
         self.ends.remove(key);
     }
 
-    /// A sender is to end.
+    /// Stops a sender.
     pub(super) fn stop(&mut self, key: &FlowKey, now: Duration) {
         self.at(key, now, |end, now, out| match end {
             End::TcpSender(sender) => sender.stop(now, out),
@@ -109,7 +110,7 @@ impl Flows {
         });
     }
 
-    /// The host is switched off: what it sends ends, and what it receives is unknown to it from now on.
+    /// The host is switched off: the flows that it sends end, and it forgets those that it receives.
     pub(super) fn fail(&mut self) {
         for end in self.ends.values_mut() {
             match end {
@@ -124,7 +125,7 @@ impl Flows {
         self.due = None;
     }
 
-    /// The rate of the host's line has changed.
+    /// The rate of the host's link has changed.
     pub(super) fn set_line_rate(&mut self, bits_per_s: u64) {
         for end in self.ends.values_mut() {
             match end {
@@ -135,7 +136,7 @@ impl Flows {
         }
     }
 
-    /// A segment has come. Says whether anybody knows it.
+    /// Processes a segment. Returns whether its flow is known.
     pub(super) fn on_segment(&mut self, key: &FlowKey, segment: &Segment, now: Duration) -> bool {
         self.at(key, now, |end, now, out| match end {
             End::TcpSender(sender) => sender.on_segment(segment, now, out),
@@ -144,14 +145,14 @@ impl Flows {
         })
     }
 
-    /// A datagram has come.
+    /// Processes a datagram.
     pub(super) fn on_datagram(&mut self, key: &FlowKey, payload: &[u8], now: Duration) {
         if let Some(End::UdpReceiver(receiver)) = self.ends.get_mut(key) {
             receiver.on_datagram(payload, now);
         }
     }
 
-    /// Lets something happen at an end. Says whether there is such an end.
+    /// Runs code on an end. Returns whether the end exists.
     fn at(
         &mut self,
         key: &FlowKey,
@@ -175,7 +176,7 @@ impl Flows {
         self.outgoing.extend(segments);
     }
 
-    /// When an end may have something to do.
+    /// When an end may have to act.
     pub(super) fn next_due(&self) -> Option<Duration> {
         self.due
     }
@@ -196,12 +197,12 @@ impl Flows {
         }
     }
 
-    /// Takes out what is to be sent; its room is to be given back.
+    /// Takes the packets to send. The caller returns the buffer.
     pub(super) fn take_outgoing(&mut self) -> Vec<(FlowKey, Outgoing)> {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Gives back the room of what has been sent.
+    /// Returns the buffer of packets that were sent.
     pub(super) fn give_back(&mut self, mut outgoing: Vec<(FlowKey, Outgoing)>) {
         outgoing.clear();
         self.outgoing = outgoing;
@@ -234,7 +235,7 @@ impl End {
 }
 
 impl End {
-    /// Adds what this end knows to a report.
+    /// Adds this end's data to a report.
     pub(super) fn report(&self, report: &mut FlowReport) {
         match self {
             End::TcpSender(sender) => {

@@ -1,11 +1,11 @@
-//! An end station: it finds its neighbours, answers and sends pings, and sends and receives flows of UDP and TCP.
+//! A host: it finds its neighbours, answers and sends pings, and sends and receives UDP and TCP flows.
 //!
 //! ```text
 //!   frame, the time, "ping that address", "send this flow" ──> Host ──> frames, "this reply, after so long"
 //! ```
 //!
-//! All hosts of a network are on one subnet in IPv4 and in IPv6: there is no router and no gateway. Never waits: a ping that nobody
-//! answers is given up by whoever asked for it, a TCP flow by itself after a while.
+//! All hosts of a network are on one IPv4 subnet and one IPv6 subnet, without router or gateway. A host never waits.
+//! The code that asked for a ping gives it up; a TCP flow gives up by itself after some time.
 
 mod congestion;
 mod discovery;
@@ -34,30 +34,30 @@ use tcp::Segment;
 pub(crate) use flows::FlowKey;
 pub use pace::LINE_BITS_PER_S;
 
-/// How many pings may wait for an address or a reply; more are not sent, and so are lost.
+/// How many pings may wait for an address or a reply. More are not sent, and count as lost.
 const PINGS_MAX: usize = 65_536;
-/// How many used frames are kept for their room, and how much room one may have: a little over a frame of full length.
+/// How many used frames are kept for reuse, and the capacity that one may have: a little over a full frame.
 const SPARE_MAX: usize = 4096;
 const SPARE_BYTES_MAX: usize = 2048;
-/// Payload of a ping, as the ping program sends it.
+/// The payload of a ping, as the program ping sends it.
 const PING_PAYLOAD_BYTES: usize = 56;
 /// ICMP's and ICMPv6's echo: request, reply (RFC 792, RFC 4443).
 const ECHO_V4: [u8; 2] = [8, 0];
 const ECHO_V6: [u8; 2] = [128, 129];
 
-/// What is to be done after something happened to a host. Collected by the caller, who may use it many times over.
+/// What the caller must do after an event of a host. The caller owns it and may reuse it.
 #[derive(Debug, Default)]
 pub struct HostEffects {
-    /// Onto the wire, in order.
+    /// Frames to send, in order.
     pub frames: Vec<Vec<u8>>,
-    /// Replies that have come to this host's pings.
+    /// Replies to this host's pings.
     pub replies: Vec<PingReply>,
-    /// Room for frames to come, so that a flow needs no new memory.
+    /// Buffers for new frames, so that a flow needs no new memory.
     spare: Vec<Vec<u8>>,
 }
 
 impl HostEffects {
-    /// Takes a frame that nobody needs any more for the room that it has.
+    /// Takes a frame that is no longer needed, in order to reuse its buffer.
     pub fn recycle(&mut self, mut frame: Vec<u8>) {
         if self.spare.len() < SPARE_MAX && frame.capacity() <= SPARE_BYTES_MAX {
             frame.clear();
@@ -65,7 +65,7 @@ impl HostEffects {
         }
     }
 
-    /// Room for a frame.
+    /// An empty buffer for a frame.
     fn blank(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
@@ -74,32 +74,32 @@ impl HostEffects {
 /// A reply to a ping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PingReply {
-    /// Who answered.
+    /// The host that answered.
     pub from: IpAddr,
-    /// The ping's number.
+    /// The ping's sequence number.
     pub sequence: u16,
-    /// From the call of [`Host::ping`] on, finding the address included.
+    /// The time since the call of [`Host::ping`], including address resolution.
     pub round_trip: Duration,
 }
 
 /// What a host has counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
-    /// Frames that came.
+    /// Frames that it received.
     pub frames_in: u64,
-    /// Their bytes.
+    /// The bytes of these frames.
     pub bytes_in: u64,
     /// Frames that it sent.
     pub frames_out: u64,
-    /// Their bytes.
+    /// The bytes of these frames.
     pub bytes_out: u64,
-    /// Frames that were for another, of no kind that it knows, or damaged.
+    /// Received frames for another host, of an unknown kind, or damaged.
     pub frames_ignored: u64,
     /// Packets that were not sent because too many waited for addresses.
     pub packets_dropped: u64,
 }
 
-/// An end station.
+/// A host.
 #[derive(Debug)]
 pub struct Host {
     name: String,
@@ -108,7 +108,7 @@ pub struct Host {
     link_local: Ipv6Addr,
     global: Ipv6Addr,
     neighbours: Neighbours,
-    /// When each ping was asked for, by address and number.
+    /// When each ping was requested, by address and sequence number.
     pings: BTreeMap<(IpAddr, u16), Duration>,
     flows: Flows,
     line_bits_per_s: u64,
@@ -116,7 +116,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host that knows nobody.
+    /// A host that knows no neighbours.
     pub fn new(name: impl Into<String>, mac: MacAddr, address: Ipv4Addr) -> Self {
         Host {
             name: name.into(),
@@ -147,12 +147,12 @@ impl Host {
         self.address
     }
 
-    /// Its IPv6 address that is good everywhere: `fd00::5` for 10.0.0.5.
+    /// Its global IPv6 address: `fd00::5` for 10.0.0.5.
     pub fn global_v6(&self) -> Ipv6Addr {
         self.global
     }
 
-    /// Its IPv6 address that is good on its link alone, made of its Ethernet address (RFC 4291, appendix A).
+    /// Its link-local IPv6 address, made from its Ethernet address (RFC 4291, appendix A).
     pub fn link_local_v6(&self) -> Ipv6Addr {
         self.link_local
     }
@@ -162,7 +162,7 @@ impl Host {
         self.counters
     }
 
-    /// The Ethernet address that it has heard for an address.
+    /// The Ethernet address that it has learned for an address.
     pub fn neighbour(&self, address: impl Into<IpAddr>) -> Option<MacAddr> {
         self.neighbours.mac(address.into())
     }
@@ -175,7 +175,7 @@ impl Host {
         }
     }
 
-    /// The own address from which to send to an address.
+    /// Its own address from which it sends to an address.
     fn source_for(&self, to: IpAddr) -> IpAddr {
         match to {
             IpAddr::V4(_) => self.address.into(),
@@ -184,7 +184,7 @@ impl Host {
         }
     }
 
-    /// Sends a ping, or asks for the address first.
+    /// Sends a ping, or first asks for the address.
     pub fn ping(&mut self, to: impl Into<IpAddr>, sequence: u16, now: Duration, effects: &mut HostEffects) {
         let to = to.into();
         if self.pings.len() >= PINGS_MAX {
@@ -196,13 +196,13 @@ impl Host {
         echo[..2].copy_from_slice(&self.echo_id().to_be_bytes());
         echo[2..4].copy_from_slice(&sequence.to_be_bytes());
         for (index, byte) in echo[4..].iter_mut().enumerate() {
-            // As many as fit into a byte.
+            // The low byte of the index.
             *byte = index as u8;
         }
         self.send_echo(0, self.source_for(to), to, &echo, now, effects);
     }
 
-    /// Sends an echo: a request (0) or a reply (1), with what follows the checksum.
+    /// Sends an echo request (0) or reply (1), with the bytes after the checksum.
     fn send_echo(
         &mut self,
         which: usize,
@@ -223,12 +223,12 @@ impl Host {
         self.send_to(to, frame, now, effects);
     }
 
-    /// Waits for this ping no longer. Says whether it was still without a reply.
+    /// No longer waits for this ping. Returns whether it had no reply yet.
     pub fn give_up(&mut self, to: impl Into<IpAddr>, sequence: u16) -> bool {
         self.pings.remove(&(to.into(), sequence)).is_some()
     }
 
-    /// Sends a frame that lacks its Ethernet address, now or when the address is known.
+    /// Sends a frame without a destination address, now or when the address is known.
     fn send_to(&mut self, to: IpAddr, mut frame: Vec<u8>, now: Duration, effects: &mut HostEffects) {
         match self.neighbours.mac(to) {
             Some(mac) => {
@@ -255,20 +255,19 @@ impl Host {
         }
     }
 
-    /// It is switched off: it forgets whom it knew and what it waited for, and its flows end.
+    /// The host is switched off: it forgets its neighbours and pings, and its flows end.
     pub fn fail(&mut self) {
         self.neighbours.forget();
         self.pings.clear();
         self.flows.fail();
     }
 
-    /// When it has something to do though nothing comes.
+    /// When it must act although no frame arrives.
     pub fn next_due(&self) -> Option<Duration> {
         self.neighbours.next_due().into_iter().chain(self.flows.next_due()).min()
     }
 
-    /// Time has passed: asks again for addresses that nobody has told, stops asking after a while, and sends what
-    /// flows have to send.
+    /// Time has passed: repeats address requests, gives them up after some time, and sends what flows have to send.
     pub fn on_tick(&mut self, now: Duration, effects: &mut HostEffects) {
         if self.neighbours.next_due().is_some_and(|due| due <= now) {
             for address in self.neighbours.on_tick(now) {
@@ -279,7 +278,7 @@ impl Host {
         self.send_outgoing(now, effects);
     }
 
-    /// A frame has come. What is not for this host, or not whole, is left alone.
+    /// Processes a frame. Ignores it if it is not for this host or damaged.
     pub fn on_frame(&mut self, frame: &[u8], now: Duration, effects: &mut HostEffects) {
         self.counters.frames_in += 1;
         self.counters.bytes_in += frame.len() as u64;
@@ -328,7 +327,7 @@ impl Host {
         Some(())
     }
 
-    /// The identifier in this host's pings, by which it knows the replies as its own.
+    /// The identifier in this host's pings, by which it recognises their replies.
     fn echo_id(&self) -> u16 {
         let [_, _, high, low] = self.address.octets();
         u16::from_be_bytes([high, low])
@@ -389,13 +388,13 @@ impl Host {
         self.send_to(destination, frame, now, effects);
     }
 
-    /// The rate of its line, at which its flows send at most.
+    /// Sets the rate of its link. Its flows send no faster.
     pub(crate) fn set_line_rate(&mut self, bits_per_s: Option<u64>) {
         self.line_bits_per_s = bits_per_s.unwrap_or(LINE_BITS_PER_S);
         self.flows.set_line_rate(self.line_bits_per_s);
     }
 
-    /// Begins to send a flow.
+    /// Starts to send a flow.
     pub(crate) fn send_flow(
         &mut self,
         key: FlowKey,
@@ -416,28 +415,28 @@ impl Host {
         self.send_outgoing(now, effects);
     }
 
-    /// Begins to wait for a flow.
+    /// Starts to expect a flow.
     pub(crate) fn expect_flow(&mut self, key: FlowKey, isn: u32) {
         self.flows.expect(key, isn);
     }
 
-    /// Sends nothing new of a flow.
+    /// Stops a flow: it sends no new data.
     pub(crate) fn stop_flow(&mut self, key: &FlowKey, now: Duration, effects: &mut HostEffects) {
         self.flows.stop(key, now);
         self.send_outgoing(now, effects);
     }
 
-    /// Knows a flow no longer.
+    /// Forgets a flow.
     pub(crate) fn forget_flow(&mut self, key: &FlowKey) {
         self.flows.forget(key);
     }
 
-    /// Whether it has a flow of this key.
+    /// Whether it has a flow with this key.
     pub(crate) fn has_flow(&self, key: &FlowKey) -> bool {
         self.flows.get(key).is_some()
     }
 
-    /// Adds what this end knows of a flow to a report.
+    /// Adds this end's data to a flow's report.
     pub(crate) fn report_flow(&self, key: &FlowKey, report: &mut flow::FlowReport) {
         if let Some(end) = self.flows.get(key) {
             end.report(report);
@@ -464,7 +463,7 @@ mod tests {
         effects
     }
 
-    /// Hands frames to and fro until neither host has anything to say, and gives the replies that `one` got.
+    /// Exchanges frames until neither host has any, and returns the replies to `one`.
     fn converse(one: &mut Host, two: &mut Host, first: Vec<Vec<u8>>, now: Duration) -> Vec<PingReply> {
         let mut replies = Vec::new();
         let mut to_two = first;

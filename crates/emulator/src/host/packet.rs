@@ -1,29 +1,29 @@
-//! The frames that hosts send and read: Ethernet, ARP, and IPv4 or IPv6 around ICMP, UDP and TCP.
+//! Encodes and decodes the frames of hosts: Ethernet, ARP, and IPv4 or IPv6 with ICMP, UDP and TCP.
 //!
-//! In: who sends what to whom, or a frame. Out: the frame with its lengths and checksums, or what is in it. Writes into room that
-//! is there already. Never reads past what a packet says that it holds, and takes nothing whose checksum is wrong.
+//! In: sender, receiver and content, or a frame. Out: the frame with its lengths and checksums, or its content. It
+//! writes into an existing buffer. It never reads beyond a packet's own length, and rejects a wrong checksum.
 
 use flow::MacAddr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use software_switch::frame::{checksum, ether_type, protocol, u16_at};
 
-/// Time-to-live of what a host sends, as Linux has it.
+/// The time-to-live of a host's packets, as in Linux.
 pub(super) const HOP_LIMIT: u8 = 64;
-/// Neighbour discovery crosses no router, and this proves it (RFC 4861, 7.1).
+/// Neighbour discovery never crosses a router, which this hop limit proves (RFC 4861, 7.1).
 pub(super) const HOP_LIMIT_OF_NEIGHBOURS: u8 = 255;
-/// The most that a packet of hosts has behind its Ethernet header.
+/// The most bytes of a packet after its Ethernet header.
 pub(super) const MTU_BYTES: usize = 1500;
 /// Ethernet, IPv4.
 const IP_AT: usize = 14;
 const IPV4_HEADER_BYTES: usize = 20;
 const IPV6_HEADER_BYTES: usize = 40;
-/// "Don't fragment"; such a packet needs no identification (RFC 6864).
+/// "Don't fragment". Such a packet needs no identification (RFC 6864).
 const DONT_FRAGMENT: u16 = 0x4000;
-/// "More fragments" and the offset: a host puts no fragments together.
+/// "More fragments" and the offset. A host does not reassemble fragments.
 const FRAGMENT: u16 = 0x3fff;
 
-/// Who sends a packet of which kind to whom.
+/// Source, destination and protocol of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Envelope {
     pub(super) mac: MacAddr,
@@ -33,18 +33,18 @@ pub(super) struct Envelope {
     pub(super) hop_limit: u8,
 }
 
-/// A packet that came in whole.
+/// A complete packet that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Incoming<'a> {
     pub(super) source: IpAddr,
     pub(super) destination: IpAddr,
     pub(super) protocol: u8,
     pub(super) hop_limit: u8,
-    /// What is behind the IP header.
+    /// The bytes after the IP header.
     pub(super) body: &'a [u8],
 }
 
-/// Where each kind's checksum is, behind the IP header.
+/// The offset of each protocol's checksum, after the IP header.
 fn checksum_at(protocol: u8) -> Option<usize> {
     match protocol {
         protocol::TCP => Some(16),
@@ -54,8 +54,8 @@ fn checksum_at(protocol: u8) -> Option<usize> {
     }
 }
 
-/// Makes a frame in the room that there is. `body` puts behind the IP header what belongs there, its checksum as zero. The destination's
-/// Ethernet address is left zero, for [`address`].
+/// Writes a frame into an existing buffer. `body` appends the bytes after the IP header, with a checksum of zero. The
+/// destination's Ethernet address stays zero until [`address`].
 pub(super) fn write(frame: &mut Vec<u8>, envelope: &Envelope, body: impl FnOnce(&mut Vec<u8>)) {
     frame.clear();
     frame.extend_from_slice(&[0; 6]);
@@ -82,7 +82,7 @@ pub(super) fn write(frame: &mut Vec<u8>, envelope: &Envelope, body: impl FnOnce(
     complete(frame, envelope, body_at);
 }
 
-/// The addresses of one packet are of one kind; what is not would be a mistake here, and is sent from nowhere.
+/// Both addresses of a packet are of one version. Otherwise it is a bug here, and the packet is sent from 0.0.0.0.
 fn octets_v4(address: IpAddr) -> [u8; 4] {
     match address {
         IpAddr::V4(address) => address.octets(),
@@ -90,7 +90,7 @@ fn octets_v4(address: IpAddr) -> [u8; 4] {
     }
 }
 
-/// Fills in lengths and checksums.
+/// Writes lengths and checksums.
 fn complete(frame: &mut [u8], envelope: &Envelope, body_at: usize) {
     let length = |from: usize| u16::try_from(frame.len() - from).unwrap_or(u16::MAX).to_be_bytes();
     if body_at == IP_AT + IPV6_HEADER_BYTES {
@@ -114,7 +114,7 @@ fn complete(frame: &mut [u8], envelope: &Envelope, body_at: usize) {
     }
 }
 
-/// The checksum over a body, and over the addresses where they are covered: everywhere but in ICMP for IPv4.
+/// The checksum over the body. It also covers the addresses, except in ICMP for IPv4.
 fn body_checksum(source: IpAddr, destination: IpAddr, protocol: u8, body: &[u8]) -> u16 {
     if protocol == protocol::ICMP {
         return checksum::internet(body);
@@ -130,7 +130,7 @@ fn body_checksum(source: IpAddr, destination: IpAddr, protocol: u8, body: &[u8])
     }
 }
 
-/// Says to which Ethernet address a frame goes.
+/// Sets the destination's Ethernet address of a frame.
 pub(super) fn address(frame: &mut [u8], to: MacAddr) {
     if let Some(place) = frame.get_mut(..6) {
         place.copy_from_slice(&to.0);
@@ -143,7 +143,7 @@ pub(super) fn multicast_mac(group: Ipv6Addr) -> MacAddr {
     MacAddr([0x33, 0x33, a, b, c, d])
 }
 
-/// What is in a frame, if it is an IP packet, whole and right.
+/// The content of a frame, if it is a complete IP packet with a correct checksum.
 pub(super) fn read(frame: &[u8]) -> Option<Incoming<'_>> {
     let packet = match u16_at(frame, 12)? {
         ether_type::IPV4 => read_v4(frame.get(IP_AT..)?)?,
@@ -259,7 +259,7 @@ mod tests {
             let sent = envelope(v6, protocol::UDP);
             prop_assert_eq!((packet.source, packet.destination), (sent.source, sent.destination));
             prop_assert_eq!((packet.protocol, packet.hop_limit, &packet.body[8..]), (protocol::UDP, 9, &payload[..]));
-            // From the addresses on every bit is covered, but for the checksum that says that there is none.
+            // From the addresses on, every bit is covered. The only exception is a UDP checksum of zero.
             let first = if v6 { IP_AT + 8 } else { IP_AT + 12 };
             let damaged = first + at.index(frame.len() - first);
             frame[damaged] ^= 1 << bit;

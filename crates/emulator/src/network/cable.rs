@@ -1,6 +1,7 @@
-//! One link as it is in use: what becomes of a frame that is put on it, and what it has counted.
+//! One link in use: what happens to a frame on it, and its counters.
 //!
-//! In: a frame's length, the time, chance. Out: when it arrives, or that it does not. Never holds a frame.
+//! In: a frame's length, the time, random numbers. Out: when the frame arrives, or that it is lost. It never holds a
+//! frame.
 
 use std::time::Duration;
 
@@ -8,22 +9,22 @@ use crate::link::{LOSS_ALL_PPM, LinkQuality};
 use crate::random::Random;
 use crate::topology::Link;
 
-/// What one direction of a link has counted. A frame is in one of the counts.
+/// The counters of one direction of a link. Each frame is in one of the counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionCounters {
-    /// Frames that were put on the link and were not lost in one of the ways below.
+    /// Frames that were put on the link and not lost for one of the reasons below.
     pub sent: u64,
-    /// Their bytes.
+    /// The bytes of these frames.
     pub sent_bytes: u64,
-    /// Frames for which the queue had no room.
+    /// Frames that were dropped because the queue was full.
     pub dropped_by_queue: u64,
-    /// Frames that chance took.
+    /// Frames that were lost at random.
     pub dropped_by_loss: u64,
-    /// Frames that were to be sent while the link was down, or were on it when it went down.
+    /// Frames that were lost because the link was down, or went down while they were on it.
     pub dropped_by_being_down: u64,
 }
 
-/// What a link has counted, in each direction.
+/// The counters of a link in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// From the link's `one` to its `two`.
@@ -32,7 +33,7 @@ pub struct LinkCounters {
     pub back: DirectionCounters,
 }
 
-/// Which way along a link.
+/// The direction along a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Forth,
@@ -40,7 +41,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The other way.
+    /// The opposite direction.
     pub(super) fn reverse(self) -> Way {
         match self {
             Way::Forth => Way::Back,
@@ -49,12 +50,12 @@ impl Way {
     }
 }
 
-/// What becomes of a frame.
+/// The result for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It is at the other end.
+    /// It arrives at once.
     AtOnce,
-    /// It will be at the other end then.
+    /// It arrives at this time.
     At(Duration),
     /// It is lost, and counted.
     Lost,
@@ -64,20 +65,20 @@ pub(super) enum Fate {
 #[derive(Clone, Debug)]
 pub(super) struct Cable {
     pub(super) link: Link,
-    /// Whether somebody has taken the link itself down, whatever is at its ends.
+    /// Whether the link itself was taken down, independent of the nodes at its ends.
     pub(super) is_cut: bool,
     /// Whether frames pass: it is not cut, and both ends are up.
     up: bool,
-    /// Goes up each time that the link goes down; what was on it then is known by its older number.
+    /// Increases each time the link goes down. Frames that were on it then carry an older number.
     pub(super) period: u32,
     directions: [Direction; 2],
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Direction {
-    /// When the last bit of what was accepted will have left.
+    /// When the last bit of all accepted frames will have left.
     busy_until: Duration,
-    /// When the last frame arrives. A link keeps the order of its frames, also when its delay is made shorter.
+    /// When the last frame arrives. A link keeps the order of its frames, even if its delay becomes shorter.
     last_arrival: Duration,
     counters: DirectionCounters,
 }
@@ -93,13 +94,13 @@ impl Cable {
         self.up
     }
 
-    /// Lets frames pass or not, and says whether that changed anything.
+    /// Sets whether frames pass. Returns whether that changed anything.
     pub(super) fn set_up(&mut self, up: bool) -> bool {
         let changes = self.up != up;
         self.up = up;
         if changes && !up {
             self.period = self.period.wrapping_add(1);
-            // What waited is gone, so a link that comes back is free.
+            // The frames that waited are lost, so a link that comes up is free.
             for direction in &mut self.directions {
                 (direction.busy_until, direction.last_arrival) = Default::default();
             }
@@ -107,12 +108,12 @@ impl Cable {
         changes
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub(super) fn counters(&self) -> LinkCounters {
         LinkCounters { forth: self.directions[0].counters, back: self.directions[1].counters }
     }
 
-    /// A frame was on the link when it went down.
+    /// Counts a frame as lost that was on the link when it went down.
     pub(super) fn lose_what_was_sent(&mut self, way: Way, bytes: usize) {
         let counters = &mut self.directions[way as usize].counters;
         counters.sent -= 1;
@@ -120,7 +121,7 @@ impl Cable {
         counters.dropped_by_being_down += 1;
     }
 
-    /// A frame of this length is put on the link.
+    /// Puts a frame of this length on the link.
     pub(super) fn offer(&mut self, way: Way, bytes: usize, now: Duration, random: &mut Random) -> Fate {
         let quality = self.link.quality;
         let direction = &mut self.directions[way as usize];
@@ -174,7 +175,7 @@ mod tests {
         Cable::new(Link { one: Endpoint::Host { index: 0 }, two: Endpoint::Host { index: 1 }, quality })
     }
 
-    /// What becomes of frames of these lengths that come at these milliseconds: milliseconds of arrival, or `-`.
+    /// Checks frames of these lengths at these milliseconds. Expected is the millisecond of each arrival, or `-`.
     fn check(words: &str, frames: &[(u64, usize)], expected: &str) {
         let (mut cable, mut random) = (cable(words), Random::new(1));
         let mut fates = Vec::new();

@@ -1,29 +1,30 @@
-//! Copies of the frames that pass an end of a link, for whoever writes them to a file or adds them up.
+//! Copies of the frames that pass an end of a link, for files and statistics.
 //!
-//! In: where a tap is, and the frames that pass. Out: copies. Without taps it costs one comparison for each frame.
+//! In: the places of taps, and the frames that pass. Out: copies. Without taps it costs one comparison for each
+//! frame.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::topology::Endpoint;
 
-/// How many frames may wait to be taken out; what would be more is not copied and counted as dropped.
+/// How many copies may wait. More frames are not copied, and are counted as dropped.
 pub const CAPTURED_MAX: usize = 65_536;
 
 /// A frame that passed a tap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
-    /// When.
+    /// When it passed.
     pub at: Duration,
-    /// Where.
+    /// Where it passed.
     pub place: Endpoint,
-    /// Whether the node there sent it; it came in there otherwise.
+    /// Whether the node there sent it. Otherwise the node received it.
     pub outgoing: bool,
     /// The frame.
     pub frame: Vec<u8>,
 }
 
-/// Where taps are.
+/// The places of the taps, and the copies.
 #[derive(Debug, Default)]
 pub(super) struct Taps {
     places: BTreeSet<Endpoint>,
@@ -58,7 +59,7 @@ impl Taps {
         captured.push(Capture { at, place, outgoing, frame: frame.to_vec() });
     }
 
-    /// How many frames were not copied because the copies before were not taken out.
+    /// How many frames were not copied because too many copies waited.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped
     }

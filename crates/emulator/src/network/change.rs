@@ -1,7 +1,7 @@
-//! What is done to a network while it runs: links, switches and hosts fail, come back and move.
+//! Changes of a running network: links, switches and hosts fail, recover and move.
 //!
-//! In: a [`Change`], which names things as the topology does. Out: it is done, or why not; what switches tell their controllers of
-//! it is among the effects. Never changes anything if it refuses.
+//! In: a [`Change`], with the names of the topology. Out: success, or the reason why not. The switches' messages to
+//! their controllers are among the effects. If it refuses a change, it changes nothing.
 
 use flow::PortNo;
 use std::fmt;
@@ -13,52 +13,53 @@ use crate::link::LinkQuality;
 use crate::topology::Endpoint;
 use software_switch::{Effects, Switch};
 
-/// The highest number that a port may have (OFPP_MAX of 1.0, which is the lower one).
+/// The highest port number (OFPP_MAX of 1.0, which is lower than 1.3's).
 const PORT_MAX: u32 = 0xff00;
 
-/// Something that is done to a network.
+/// A change of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A link is taken down or up again.
+    /// A link goes down or up.
     Link {
-        /// The nodes at its ends, `s1-s2`; where several links are between them, with ports: `s1.3-s2.1`.
+        /// The nodes at its ends, `s1-s2`. If there are several links between them, with ports: `s1.3-s2.1`.
         link: String,
-        /// Up or down.
+        /// Whether it goes up.
         up: bool,
     },
-    /// A link becomes better or worse.
+    /// A link gets another quality.
     Quality {
         /// The link, as above.
         link: String,
-        /// What it is from now on. Frames that are on it arrive as they would have.
+        /// The new quality. Frames that are on the link arrive as before.
         quality: LinkQuality,
     },
-    /// A switch is switched off or on again. Its connections end, its rules are gone, and its links are down meanwhile.
+    /// A switch is switched off or on. When it goes off, its connections end, its rules are deleted, and its links
+    /// are down until it is on again.
     Switch {
         /// Its name, `s1`.
         switch: String,
-        /// Up or down.
+        /// Whether it is switched on.
         up: bool,
     },
-    /// A host is switched off or on again. It forgets whom it knew, and its flows end.
+    /// A host is switched off or on. When it goes off, it forgets its neighbours, and its flows end.
     Host {
         /// Its name, `h1`.
         host: String,
-        /// Up or down.
+        /// Whether it is switched on.
         up: bool,
     },
-    /// A host is unplugged and plugged in elsewhere, and announces itself there as a migrated virtual machine does.
+    /// A host is unplugged and connected elsewhere. It announces itself there, as a migrated virtual machine does.
     Move {
         /// The host's name.
         host: String,
-        /// Name of the switch to which it goes.
+        /// The name of the new switch.
         switch: String,
-        /// By which port; `None`: the one behind the highest that is in use.
+        /// The new port. `None`: the one after the highest used port.
         port: Option<PortNo>,
     },
 }
 
-/// In words, as what happens: `link s1.3-s2.1 goes down`.
+/// The change as text, `link s1.3-s2.1 goes down`.
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let goes = |up: &bool| if *up { "comes back" } else { "goes down" };
@@ -75,28 +76,28 @@ impl fmt::Display for Change {
     }
 }
 
-/// Why something cannot be done. It is the operator's to put right.
+/// Why a change is refused. The operator must correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CannotChange {
-    /// There is no such thing.
+    /// The name is unknown.
     Unknown {
         /// `switch`, `host` or `link`.
         kind: &'static str,
-        /// What it was called.
+        /// The unknown name.
         name: String,
-        /// Names that there are.
+        /// Some known names.
         known: String,
     },
-    /// Another link is plugged in there.
+    /// Another link uses the port.
     PortInUse {
         /// The switch's name.
         switch: String,
-        /// Its port.
+        /// The port in use.
         port: PortNo,
     },
-    /// No port has such a number.
+    /// The port number is invalid.
     NoSuchPort {
-        /// The number.
+        /// The invalid number.
         port: PortNo,
     },
     /// A host without a link cannot be moved.
@@ -133,10 +134,11 @@ impl std::error::Error for CannotChange {}
 const NAMES_SHOWN: usize = 4;
 
 impl Network {
-    /// Does it, or refuses it.
+    /// Makes a change, or refuses it.
     ///
     /// # Errors
-    /// A name that nothing has, or a port that is taken: then nothing is changed.
+    ///
+    /// The name is unknown, or the port is in use. Then nothing is changed.
     pub fn change(
         &mut self,
         change: &Change,
@@ -157,10 +159,11 @@ impl Network {
         Ok(())
     }
 
-    /// The index of the switch of this name.
+    /// The index of the switch with this name.
     ///
     /// # Errors
-    /// There is none.
+    ///
+    /// It does not exist.
     pub fn switch_named(&self, name: &str) -> Result<usize, CannotChange> {
         let place = self.switches.iter().position(|switch| switch.name() == name);
         place.ok_or_else(|| {
@@ -168,22 +171,24 @@ impl Network {
         })
     }
 
-    /// The index of the host of this name.
+    /// The index of the host with this name.
     ///
     /// # Errors
-    /// There is none.
+    ///
+    /// It does not exist.
     pub fn host_named(&self, name: &str) -> Result<usize, CannotChange> {
         let place = self.hosts.iter().position(|host| host.name() == name);
         place.ok_or_else(|| unknown("host", name, self.hosts.iter().map(|host| host.name().to_owned())))
     }
 
-    /// The index of the link between two nodes, in either order: `s1-s2`, or `s1.3-s2` where the port matters.
+    /// The index of the link between two nodes, in either order: `s1-s2`, or `s1.3-s2` to name a port.
     ///
     /// # Errors
-    /// There is none.
+    ///
+    /// It does not exist.
     pub fn link_named(&self, name: &str) -> Result<usize, CannotChange> {
         let is_end = |end: Endpoint, word: &str| self.end_names(end).iter().any(|known| known == word);
-        // A name may have a '-' of its own, so each is tried.
+        // A name may contain a '-', so every split is tried.
         let splits = name.match_indices('-').map(|(at, _)| (&name[..at], &name[at + 1..]));
         let found = splits.into_iter().find_map(|(one, two)| {
             self.cables.iter().position(|cable| {
@@ -194,7 +199,7 @@ impl Network {
         found.ok_or_else(|| unknown("link", name, (0..self.cables.len()).map(|link| self.link_name(link))))
     }
 
-    /// A link's name, with ports: `s1.3-h2`. No such link: empty.
+    /// A link's name with ports: `s1.3-h2`. Empty if the link does not exist.
     pub fn link_name(&self, link: usize) -> String {
         let full = |end| self.end_names(end).pop().unwrap_or_default();
         self.cables
@@ -203,7 +208,7 @@ impl Network {
             .unwrap_or_default()
     }
 
-    /// What an end of a link is called, the exact name last.
+    /// The names of an end of a link. The exact one is last.
     fn end_names(&self, end: Endpoint) -> Vec<String> {
         match end {
             Endpoint::Host { index } => {
@@ -216,23 +221,23 @@ impl Network {
         }
     }
 
-    /// Takes a link down or up again. The switches at its ends tell their controllers. A link stays down as long as what
-    /// is at one of its ends is down.
+    /// Takes a link down or up. The switches at its ends send port statuses. A link stays down while a node at one of
+    /// its ends is down.
     pub fn set_link(&mut self, link: usize, up: bool, effects: &mut NetworkEffects) {
         let Some(cable) = self.cables.get_mut(link) else { return };
         cable.is_cut = !up;
         self.look_at_link(link, effects);
     }
 
-    /// Makes a link better or worse. Frames that are on it arrive as they would have.
+    /// Sets a link's quality. Frames that are on the link arrive as before.
     pub fn set_link_quality(&mut self, link: usize, quality: LinkQuality) {
         let Some(cable) = self.cables.get_mut(link) else { return };
         cable.link.quality = quality;
         self.tell_hosts_of_rate(link);
     }
 
-    /// Switches a switch off or on again. It loses its connections, rules, groups and kept packets; its links are down
-    /// until it is on again.
+    /// Switches a switch off or on. When it goes off, it loses its connections, rules, groups and buffered packets.
+    /// Its links are down until it is on again.
     pub fn set_switch(&mut self, index: usize, up: bool, effects: &mut NetworkEffects) {
         let Some(is_up) = self.switches_up.get_mut(index).filter(|is_up| **is_up != up) else { return };
         *is_up = up;
@@ -246,7 +251,7 @@ impl Network {
         self.prune(effects);
     }
 
-    /// The same switch as it comes from the factory, with its ports.
+    /// The same switch without rules and connections, with its ports.
     fn blank_switch(&self, index: usize) -> Switch {
         let old = &self.switches[index];
         let mut switch = Switch::new(old.datapath_id(), old.name(), self.options.clone());
@@ -267,7 +272,7 @@ impl Network {
         self.hosts_up.get(index).copied().unwrap_or(false)
     }
 
-    /// Switches a host off or on again. It forgets its neighbours, and its flows and pings end.
+    /// Switches a host off or on. When it goes off, it forgets its neighbours, and its flows and pings end.
     pub fn set_host(&mut self, index: usize, up: bool, effects: &mut NetworkEffects) {
         let Some(is_up) = self.hosts_up.get_mut(index).filter(|is_up| **is_up != up) else { return };
         *is_up = up;
@@ -279,11 +284,12 @@ impl Network {
         }
     }
 
-    /// Plugs a host in elsewhere: the old port loses its link, the new one is added or gets one, and the host announces itself.
-    /// A link that was cut is whole again.
+    /// Connects a host elsewhere. The old port loses its link. The new port is added or gets a link. The host
+    /// announces itself. A link that was cut works again.
     ///
     /// # Errors
-    /// The new port is in use or no port, or the host has no link.
+    ///
+    /// The new port is in use or invalid, or the host has no link.
     pub fn move_host(
         &mut self,
         host: usize,
@@ -322,13 +328,14 @@ impl Network {
         Ok(port)
     }
 
-    /// Whether a link passes frames follows from itself and from what is at its ends. Tells the switches if that changed.
+    /// Updates whether a link passes frames, which depends on the link and the nodes at its ends. Informs the
+    /// switches if it changed.
     fn look_at_link(&mut self, link: usize, effects: &mut NetworkEffects) {
         self.follow_link(link, effects);
         self.prune(effects);
     }
 
-    /// The same without looking after the spanning tree, for who has several links.
+    /// The same without an update of the spanning tree, for callers with several links.
     fn follow_link(&mut self, link: usize, effects: &mut NetworkEffects) {
         let Some(cable) = self.cables.get(link) else { return };
         let ends = [cable.link.one, cable.link.two];

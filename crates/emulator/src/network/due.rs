@@ -1,6 +1,7 @@
-//! Which switch or host has to be looked at when, though nothing has come for it.
+//! When each switch or host must act although nothing arrives for it.
 //!
-//! In: when one is due. Out: who is due next. Each is in it once at most, so there are never more than switches and hosts.
+//! In: the time for a node. Out: the next node. Each node is in it at most once, so its size is bounded by the
+//! network's.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +13,7 @@ pub(super) enum Node {
     Host(usize),
 }
 
-/// Who is due when.
+/// The nodes with their times.
 #[derive(Debug, Default)]
 pub(super) struct DueQueue {
     queue: BTreeSet<(Duration, Node)>,
@@ -21,12 +22,12 @@ pub(super) struct DueQueue {
 }
 
 impl DueQueue {
-    /// Nobody of so many is due.
+    /// An empty schedule for this many switches and hosts.
     pub(super) fn new(switches: usize, hosts: usize) -> Self {
         DueQueue { queue: BTreeSet::new(), switches: vec![None; switches], hosts: vec![None; hosts] }
     }
 
-    /// A node is due then, and not when it was due before.
+    /// Sets a node's time and replaces its earlier one.
     pub(super) fn set(&mut self, node: Node, due: Option<Duration>) {
         let slot = match node {
             Node::Switch(index) => self.switches.get_mut(index),
@@ -39,12 +40,12 @@ impl DueQueue {
         self.queue.extend(due.map(|due| (due, node)));
     }
 
-    /// When somebody is due next.
+    /// The earliest time.
     pub(super) fn next(&self) -> Option<Duration> {
         self.queue.first().map(|(due, _)| *due)
     }
 
-    /// Who is due by now; due no longer then.
+    /// Removes and returns a node whose time has come.
     pub(super) fn take(&mut self, now: Duration) -> Option<Node> {
         let (_, node) = *self.queue.first().filter(|(due, _)| *due <= now)?;
         self.set(node, None);

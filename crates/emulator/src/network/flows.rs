@@ -1,6 +1,6 @@
-//! Flows between hosts: which there are, and what is known of both their ends.
+//! The flows between hosts, and the reports of both their ends.
 //!
-//! In: a wish for a flow. Out: its number, and reports. Never sends a packet: that is the hosts'.
+//! In: a flow's parameters. Out: its number, and reports. It never sends a packet: the hosts do.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,13 +11,13 @@ use super::{Network, NetworkEffects};
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec, FlowState, IpVersion};
 use crate::host::{FlowKey, Host};
 
-/// How many flows are known, also after their end. At the bound the one that ended and began first is forgotten.
+/// How many flows are stored, including ended ones. At the bound, the ended flow that began first is forgotten.
 pub const FLOWS_MAX: usize = 4096;
-/// Ports from which flows are sent, as Linux chooses them (`ip_local_port_range`).
+/// The range of source ports of flows, as in Linux (`ip_local_port_range`).
 const FIRST_PORT: u16 = 32_768;
 const PORTS: u32 = 28_232;
 
-/// The number of a flow. None is used twice.
+/// The number of a flow. It is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u64);
 
@@ -27,13 +27,13 @@ impl fmt::Display for FlowId {
     }
 }
 
-/// A flow and where its ends are.
+/// A flow and its ends.
 #[derive(Debug)]
 struct Flow {
     spec: FlowSpec,
     from: usize,
     to: usize,
-    /// As the sender sees it.
+    /// The key as the sender sees it.
     key: FlowKey,
     began_at: Duration,
 }
@@ -46,10 +46,11 @@ pub(super) struct FlowList {
 }
 
 impl Network {
-    /// Begins a flow.
+    /// Starts a flow.
     ///
     /// # Errors
-    /// A host that is not there, numbers that no flow can have, or too many flows: then nothing is begun.
+    ///
+    /// A host does not exist, the parameters are invalid, or there are too many flows. Then nothing is started.
     pub fn start_flow(
         &mut self,
         spec: &FlowSpec,
@@ -79,7 +80,7 @@ impl Network {
         Ok(id)
     }
 
-    /// A key that no other flow of the two has.
+    /// A key that no other flow between the two hosts has.
     fn free_key(&self, spec: &FlowSpec, from: usize, to: usize, id: FlowId) -> FlowKey {
         let address = |host: usize| -> IpAddr {
             let host = &self.hosts[host];
@@ -118,7 +119,7 @@ impl Network {
         Ok(())
     }
 
-    /// Ends a flow: what is sent already is delivered if it is TCP. Says whether there is such a flow.
+    /// Ends a flow. TCP still delivers what was already sent. Returns whether the flow exists.
     pub fn stop_flow(&mut self, id: FlowId, now: Duration, effects: &mut NetworkEffects) -> bool {
         self.pass_to(now);
         let Some((from, key)) = self.flow_list.flows.get(&id).map(|flow| (flow.from, flow.key)) else {
@@ -129,12 +130,12 @@ impl Network {
         true
     }
 
-    /// What became of a flow so far, if there is such a flow.
+    /// The result of a flow so far, or `None` if it does not exist.
     pub fn flow_report(&self, id: FlowId) -> Option<FlowReport> {
         let flow = self.flow_list.flows.get(&id)?;
         let mut report = FlowReport {
             spec: flow.spec.clone(),
-            // What a host that is off was to send.
+            // A flow whose sender is off.
             state: FlowState::NoAnswer,
             began_at: flow.began_at,
             at: self.clock,
@@ -154,7 +155,7 @@ impl Network {
         Some(report)
     }
 
-    /// The flows that are known, in the order in which they began.
+    /// The stored flows, in the order in which they began.
     pub fn flows(&self) -> impl Iterator<Item = FlowId> {
         self.flow_list.flows.keys().copied()
     }

@@ -1,7 +1,7 @@
-//! Frames on their way, in the order in which they arrive.
+//! Frames on links, in the order of their arrival.
 //!
-//! In: a frame and when it arrives. Out: the next one. Frames that arrive at once are in a queue of their own, which costs
-//! nothing but a move of the frame. Never looks into a frame.
+//! In: a frame and its arrival time. Out: the next frame. Frames that arrive at once have their own queue, which only
+//! moves the frame. It never looks into a frame.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -10,20 +10,20 @@ use std::time::Duration;
 use super::cable::Way;
 use crate::topology::Endpoint;
 
-/// How many frames may be about to arrive; what would be more is lost and counted. Only a broadcast storm comes here.
+/// How many frames may be about to arrive at once. More are lost and counted. Only a broadcast storm reaches this.
 pub(super) const AT_ONCE_MAX: usize = 65_536;
-/// How many frames may be on links that take time; what would be more is lost and counted. 300 MB of frames of full length: the
-/// content of a link of ten gigabits a second and a quarter of a second.
+/// How many frames may be on links with a delay. More are lost and counted. At full length they take 300 MB: what is
+/// on a link of 10 Gbit/s with a delay of a quarter of a second.
 pub(super) const LATER_MAX: usize = 200_000;
 
-/// A frame on its way.
+/// A frame on a link.
 #[derive(Debug)]
 pub(super) struct Passage {
     pub(super) to: Endpoint,
-    /// By which link it comes.
+    /// The link that it is on.
     pub(super) link: usize,
     pub(super) way: Way,
-    /// The link's number when the frame was put on it.
+    /// The link's period when the frame was put on it.
     pub(super) period: u32,
     pub(super) frame: Vec<u8>,
 }
@@ -31,12 +31,12 @@ pub(super) struct Passage {
 #[derive(Debug)]
 struct Later {
     at: Duration,
-    /// What is to arrive at the same time does so in the order in which it was sent.
+    /// Orders frames with the same arrival time by when they were sent.
     sequence: u64,
     passage: Passage,
 }
 
-/// All frames on their way.
+/// All frames on links.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     at_once: VecDeque<Passage>,
@@ -45,17 +45,17 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// Whether there are frames that arrive now.
+    /// Whether any frame arrives at once.
     pub(super) fn is_urgent(&self) -> bool {
         !self.at_once.is_empty()
     }
 
-    /// When the next frame arrives that takes time.
+    /// When the next delayed frame arrives.
     pub(super) fn next_later(&self) -> Option<Duration> {
         self.later.peek().map(|later| later.at)
     }
 
-    /// A frame that arrives at once. Gives it back if there is no room.
+    /// Adds a frame that arrives at once. Returns it if there is no room.
     pub(super) fn push_at_once(&mut self, passage: Passage) -> Result<(), Passage> {
         if self.at_once.len() >= AT_ONCE_MAX {
             return Err(passage);
@@ -64,7 +64,7 @@ impl InFlight {
         Ok(())
     }
 
-    /// A frame that arrives then. Gives it back if there is no room.
+    /// Adds a frame that arrives at this time. Returns it if there is no room.
     pub(super) fn push_later(&mut self, at: Duration, passage: Passage) -> Result<(), Passage> {
         if self.later.len() >= LATER_MAX {
             return Err(passage);
@@ -74,18 +74,18 @@ impl InFlight {
         Ok(())
     }
 
-    /// The next frame that arrives at once.
+    /// Removes the next frame that arrives at once.
     pub(super) fn pop_at_once(&mut self) -> Option<Passage> {
         self.at_once.pop_front()
     }
 
-    /// The next frame that takes time.
+    /// Removes the next delayed frame.
     pub(super) fn pop_later(&mut self) -> Option<Passage> {
         self.later.pop().map(|later| later.passage)
     }
 }
 
-/// The heap has its greatest on top, which is to be what arrives first.
+/// The heap has its greatest element on top, which must be the frame that arrives first.
 impl Ord for Later {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))

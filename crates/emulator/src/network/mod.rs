@@ -4,11 +4,11 @@
 //!   message for a switch, ping, change, the time ──> Network ──> messages of switches, replies of hosts
 //! ```
 //!
-//! A frame that leaves a port arrives at the other end of the link when the link's quality says: at once, later, or never.
-//! Everything happens at a time of its own and in the order of those times, however late the caller is; what happens at the
-//! same time does so in the order in which it came about. So the same calls with the same seed have the same outcome.
+//! The quality of a link decides when a frame from one end arrives at the other: at once, later, or never. Events are
+//! processed in the order of their times, even if the caller is late. Events of the same time are processed in the
+//! order in which they were caused. So the same calls with the same seed have the same result.
 //!
-//! Never does I/O and never loops for ever: a caller says how many frames it carries before it looks at something else.
+//! It never does I/O and never loops for ever: the caller says how many frames it processes before it returns.
 
 mod cable;
 mod capture;
@@ -42,33 +42,33 @@ use in_flight::{InFlight, Passage};
 use plugs::{Plug, Plugs};
 use software_switch::{ControllerId, Effects, Parting, Switch, SwitchOptions};
 
-/// How far a network may be behind its caller's time when the budget is used up. Within this it catches up, beyond it the machine is too
-/// slow for what goes on.
+/// How far a network may be behind its caller's time when the budget is used up. Within this it catches up. Above it,
+/// the machine is too slow for the network.
 const BEHIND_MAX: Duration = Duration::from_millis(20);
-/// The seed of a network that is given none.
+/// The seed of a network if none is given.
 pub const SEED_DEFAULT: u64 = 1;
 
-/// The way between a switch, named by its index, and one of its controllers.
+/// The connection between a switch, given by its index, and one of its controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Channel {
     /// The switch.
     pub switch: usize,
-    /// Which of its controllers.
+    /// Which of the switch's controllers.
     pub controller: ControllerId,
 }
 
-/// What is to be done after something happened in a network. Collected by the caller, who may use it many times over.
+/// What the caller must do after an event in a network. The caller owns it and may reuse it.
 #[derive(Debug, Default)]
 pub struct NetworkEffects {
-    /// What switches send to controllers; in order.
+    /// Messages of switches for controllers, in order.
     pub messages: Vec<(Channel, Message)>,
-    /// Connections that are to be closed once their messages are sent, and why.
+    /// Connections that the caller closes after their messages are sent, with the reason.
     pub close: Vec<(Channel, Parting)>,
-    /// Replies to the pings of a host, named by its index.
+    /// Replies to the pings of a host, given by its index.
     pub replies: Vec<(usize, PingReply)>,
-    /// Frames that leave by a port that goes outside, each with its switch and port.
+    /// Frames that leave by an outside port, each with its switch and port.
     pub outside: Vec<(usize, PortNo, Vec<u8>)>,
-    /// Frames that passed where a tap is. Whoever set the tap takes them out.
+    /// Frames that passed a tap. The code that set the tap removes them.
     pub captured: Vec<Capture>,
 }
 
@@ -77,11 +77,11 @@ pub struct NetworkEffects {
 pub struct Network {
     switches: Vec<Switch>,
     switches_up: Vec<bool>,
-    /// The ports that each switch has, also those without a link.
+    /// The ports of each switch, including those without a link.
     ports_made: Vec<BTreeSet<PortNo>>,
-    /// Ports whose other end is no part of this network.
+    /// Ports whose other end is not part of this network.
     outside: BTreeSet<(usize, PortNo)>,
-    /// The connections that there are.
+    /// The open connections.
     channels: BTreeSet<Channel>,
     options: SwitchOptions,
     hosts: Vec<Host>,
@@ -94,22 +94,22 @@ pub struct Network {
     keeps_tree: bool,
     flow_list: FlowList,
     random: Random,
-    /// The latest time that it has heard of or come to. It never goes back.
+    /// The latest time that it was given or has reached. It never goes back.
     clock: Duration,
     frames_lost: u64,
-    /// Of all frames that arrived, if it is kept.
+    /// The digest of all frames that arrived, if it is kept.
     digest: Option<Digest>,
     of_switch: Effects,
     of_host: HostEffects,
 }
 
 impl Network {
-    /// A network of this shape, all of whose links are up. All switches are made alike.
+    /// A network with this topology. All links are up, and all switches have the same options.
     pub fn new(topology: &Topology, options: &SwitchOptions, now: Duration) -> Self {
         Self::with_seed(topology, options, SEED_DEFAULT, now)
     }
 
-    /// The same, with a seed for all that chance decides in it.
+    /// The same, with a seed for all random decisions.
     pub fn with_seed(topology: &Topology, options: &SwitchOptions, seed: u64, now: Duration) -> Self {
         let switch = |plan: &SwitchPlan| Switch::new(plan.datapath_id, plan.name.clone(), options.clone());
         let host = |plan: &HostPlan| Host::new(plan.name.clone(), plan.mac, plan.address);
@@ -147,14 +147,14 @@ impl Network {
         for (end, way) in [(link.one, Way::Forth), (link.two, Way::Back)] {
             self.plugs.set(end, Some(Plug { link: number, way }));
             if let Endpoint::Switch { index, port } = end {
-                // Nobody is connected yet who would have to be told.
+                // No controller is connected yet that would need a message.
                 self.make_port(index, port, &mut NetworkEffects::default());
             }
         }
         self.tell_hosts_of_rate(number);
     }
 
-    /// Tells the hosts at a link how fast it is.
+    /// Sets the line rate of the hosts at a link.
     fn tell_hosts_of_rate(&mut self, link: usize) {
         let Some(Link { one, two, quality }) = self.cables.get(link).map(|cable| cable.link) else { return };
         for end in [one, two] {
@@ -166,7 +166,7 @@ impl Network {
         }
     }
 
-    /// Gives a switch a port, unless it has it.
+    /// Adds a port to a switch, unless it has that port.
     fn make_port(&mut self, index: usize, port: PortNo, effects: &mut NetworkEffects) {
         let now = self.clock;
         if self.ports_made.get_mut(index).is_some_and(|ports| ports.insert(port)) {
@@ -174,7 +174,7 @@ impl Network {
         }
     }
 
-    /// Gives a switch a port whose other end is no part of this network: what leaves by it comes out of the effects.
+    /// Adds an outside port to a switch. Frames that leave by it are among the effects.
     pub fn add_outside_port(
         &mut self,
         switch: usize,
@@ -192,7 +192,7 @@ impl Network {
         }
     }
 
-    /// A frame has come from outside.
+    /// Processes a frame that arrived at an outside port.
     pub fn on_frame_from_outside(
         &mut self,
         switch: usize,
@@ -206,7 +206,7 @@ impl Network {
         self.at_switch(switch, effects, |switch, out| switch.on_frame(port, frame, now, out));
     }
 
-    /// The link of a port that goes outside is down or up.
+    /// Sets the link state of an outside port.
     pub fn set_outside_link(&mut self, switch: usize, port: PortNo, up: bool, effects: &mut NetworkEffects) {
         self.at_switch(switch, effects, |switch, out| switch.set_link(port, up, out));
     }
@@ -226,28 +226,28 @@ impl Network {
         self.cables.iter().map(|cable| (cable.link, cable.is_up()))
     }
 
-    /// What a link has counted, if there is such a link.
+    /// The counters of a link, or `None` if it does not exist.
     pub fn link_counters(&self, link: usize) -> Option<LinkCounters> {
         self.cables.get(link).map(Cable::counters)
     }
 
-    /// Each host's name and what it has counted.
+    /// Each host's name and counters.
     pub fn counters_of_hosts(&self) -> Vec<(String, HostCounters)> {
         self.hosts.iter().map(|host| (host.name().to_owned(), host.counters())).collect()
     }
 
-    /// Each link's name and what it has counted.
+    /// Each link's name and counters.
     pub fn counters_of_links(&self) -> Vec<(String, LinkCounters)> {
         let counters = self.cables.iter().map(Cable::counters).enumerate();
         counters.map(|(link, counters)| (self.link_name(link), counters)).collect()
     }
 
-    /// Frames that were lost on links, by whatever reason, or because too many were on their way.
+    /// How many frames were lost on links for any reason, or because too many were on links.
     pub fn frames_lost(&self) -> u64 {
         self.frames_lost
     }
 
-    /// A connection of a switch to a controller is there.
+    /// A switch's connection to a controller is open.
     pub fn on_connected(&mut self, at: Channel, effects: &mut NetworkEffects) {
         if !self.is_switch_up(at.switch) {
             return effects.close.push((at, Parting::SwitchedOff));
@@ -256,7 +256,7 @@ impl Network {
         self.at_switch(at.switch, effects, |switch, out| switch.on_connected(at.controller, out));
     }
 
-    /// A connection of a switch is gone.
+    /// A switch's connection to a controller has ended.
     pub fn on_disconnected(&mut self, at: Channel) {
         self.channels.remove(&at);
         if let Some(switch) = self.switches.get_mut(at.switch) {
@@ -272,7 +272,7 @@ impl Network {
         effects.close.extend(all.map(|at| (*at, Parting::SwitchedOff)));
     }
 
-    /// A message for a switch has come.
+    /// A message for a switch has arrived.
     pub fn on_message(
         &mut self,
         at: Channel,
@@ -287,7 +287,7 @@ impl Network {
         self.rules_may_be_due(at.switch, message);
     }
 
-    /// The same of a message that came as these bytes.
+    /// The same, with the message's original bytes.
     pub fn on_received(
         &mut self,
         at: Channel,
@@ -303,14 +303,14 @@ impl Network {
         self.rules_may_be_due(at.switch, message);
     }
 
-    /// What a flow mod added may end by time.
+    /// Schedules the switch, because a flow mod may have added a rule with a time-out.
     fn rules_may_be_due(&mut self, switch: usize, message: &Message) {
         if matches!(message.body, Body::FlowMod(_)) {
             self.set_due_of_switch(switch);
         }
     }
 
-    /// Bytes for a switch have come that are no message: `beginning` is the first of them.
+    /// Bytes for a switch have arrived that cannot be decoded. `beginning` is their start.
     pub fn on_bad_input(
         &mut self,
         at: Channel,
@@ -324,7 +324,7 @@ impl Network {
         });
     }
 
-    /// A host pings an address.
+    /// Lets a host ping an address.
     pub fn ping(
         &mut self,
         host: usize,
@@ -337,32 +337,32 @@ impl Network {
         self.at_host(host, effects, |host, out| host.ping(to, sequence, now, out));
     }
 
-    /// A host waits for a ping no longer. Says whether it was still without a reply.
+    /// A host no longer waits for a ping. Returns whether it had no reply yet.
     pub fn give_up(&mut self, host: usize, to: impl Into<IpAddr>, sequence: u16) -> bool {
         self.hosts.get_mut(host).is_some_and(|host| host.give_up(to, sequence))
     }
 
-    /// Takes a copy of every frame that comes out of or goes into this end of a link from now on, or no longer.
+    /// Starts or stops copying every frame that leaves or enters this end of a link.
     pub fn set_tap(&mut self, at: Endpoint, on: bool) {
         self.taps.set(at, on);
     }
 
-    /// Keeps a number from now on that stands for every frame that arrives, and when and where.
+    /// Keeps a digest from now on, of every frame that arrives and its time and place.
     pub fn keep_digest(&mut self) {
         self.digest.get_or_insert_default();
     }
 
-    /// That number; 0 if it is not kept.
+    /// The digest; 0 if it is not kept.
     pub fn digest(&self) -> u64 {
         self.digest.map_or(0, |digest| digest.value())
     }
 
-    /// How many frames were not copied because nobody took the copies out.
+    /// How many frames were not copied because too many copies waited.
     pub fn captures_dropped(&self) -> u64 {
         self.taps.dropped()
     }
 
-    /// When something happens next if nothing comes from outside; `None`: nothing will.
+    /// The time of the next event without outside input. `None`: there is none.
     pub fn next_due(&self) -> Option<Duration> {
         if self.in_flight.is_urgent() {
             return Some(self.clock);
@@ -375,9 +375,9 @@ impl Network {
         due.into_iter().chain(arrival).min()
     }
 
-    /// Lets everything happen that is to happen by now, up to a budget of frames and time-outs. Says whether there is
-    /// more. Frames of a storm take the budget and not the time: what is due by the clock happens all the same. So it does where a
-    /// network has more going on than its caller can carry: the clock goes on, and what was due before is late.
+    /// Processes all events until `now`, up to a budget of frames and time-outs. Returns whether there are more. A
+    /// storm of frames uses up the budget, but does not stop the clock: due time-outs are still processed. If the
+    /// network has more events than its caller can process, the clock goes on and old events are late.
     pub fn carry(&mut self, budget: usize, now: Duration, effects: &mut NetworkEffects) -> bool {
         let began = self.clock;
         for _ in 0..budget {
@@ -404,7 +404,7 @@ impl Network {
             return true;
         }
         self.pass_to(now);
-        // Each is due once at most, so this comes to an end.
+        // Each node is due at most once, so this loop ends.
         for _ in 0..self.switches.len() + self.hosts.len() {
             let Some(node) = self.due.take(now) else { break };
             self.on_due(node, effects);
@@ -412,7 +412,7 @@ impl Network {
         self.next_due().is_some_and(|due| due <= now)
     }
 
-    /// Time has come to this, unless it was further already.
+    /// Advances the clock to this time. It never goes back.
     fn pass_to(&mut self, time: Duration) {
         self.clock = self.clock.max(time);
     }
@@ -434,7 +434,7 @@ impl Network {
         }
     }
 
-    /// A frame has come to the end of its link.
+    /// A frame has arrived at the end of its link.
     fn arrive(&mut self, passage: Passage, effects: &mut NetworkEffects) {
         let Passage { to, link, way, period, frame } = passage;
         let now = self.clock;
@@ -497,7 +497,7 @@ impl Network {
         self.of_host.frames = frames;
     }
 
-    /// Puts a frame on the link that is plugged in there.
+    /// Puts a frame on the link at this end.
     fn send(&mut self, from: Endpoint, frame: Vec<u8>, effects: &mut NetworkEffects) {
         self.taps.note(from, true, self.clock, &frame, &mut effects.captured);
         let Some(Plug { link, way }) = self.plugs.get(from) else {
@@ -542,7 +542,7 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(1);
 
-    /// A network whose switches flood whatever comes.
+    /// A network whose switches flood every packet.
     fn flooding(topology: &str) -> Network {
         let topology: Topology = topology.parse().unwrap();
         let mut network = Network::new(&topology, &SwitchOptions::default(), NOW);
@@ -606,7 +606,7 @@ mod tests {
     #[test]
     fn a_storm_fills_the_queue_and_no_more() {
         let mut network = flooding("single,2");
-        // A cable from the switch into itself: every broadcast goes round and grows.
+        // A cable from the switch to itself: every broadcast circulates and multiplies.
         for (one, two) in [(3, 4), (5, 6)] {
             let port = |port| Endpoint::Switch { index: 0, port: PortNo(port) };
             let quality = LinkQuality::default();

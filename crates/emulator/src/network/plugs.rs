@@ -1,34 +1,34 @@
-//! What is plugged in where: from a port of a switch, or from a host, to the link there.
+//! Which link is connected to a port of a switch or to a host.
 //!
-//! In: an end of a link. Out: the link and the way along it. Every frame is looked up here.
+//! In: an end of a link. Out: the link and the direction along it. Every frame is looked up here.
 
 use super::cable::Way;
 use crate::topology::Endpoint;
 
-/// The end of a link that is plugged in somewhere.
+/// The end of a link at a port or host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plug {
     /// The link.
     pub(super) link: usize,
-    /// The way of a frame that leaves by this end.
+    /// The direction of a frame that leaves by this end.
     pub(super) way: Way,
 }
 
-/// All plugs.
+/// All ends of links.
 #[derive(Debug, Default)]
 pub(super) struct Plugs {
-    /// Of each switch, in the order of its ports.
+    /// For each switch, sorted by port.
     switches: Vec<Vec<(u32, Plug)>>,
     hosts: Vec<Option<Plug>>,
 }
 
 impl Plugs {
-    /// None at so many switches and hosts.
+    /// For this many switches and hosts, without links.
     pub(super) fn new(switches: usize, hosts: usize) -> Self {
         Plugs { switches: vec![Vec::new(); switches], hosts: vec![None; hosts] }
     }
 
-    /// What is plugged in there.
+    /// The link at this end.
     pub(super) fn get(&self, at: Endpoint) -> Option<Plug> {
         match at {
             Endpoint::Host { index } => *self.hosts.get(index)?,
@@ -40,7 +40,7 @@ impl Plugs {
         }
     }
 
-    /// Plugs in there, or unplugs.
+    /// Connects a link at this end, or disconnects it.
     pub(super) fn set(&mut self, at: Endpoint, plug: Option<Plug>) {
         match at {
             Endpoint::Host { index } => {
@@ -65,7 +65,7 @@ impl Plugs {
         self.switches.get(index).into_iter().flatten().map(|(_, plug)| plug.link)
     }
 
-    /// The highest port of a switch that a link has ever been plugged into and still is.
+    /// The highest port of a switch that has a link now.
     pub(super) fn highest_port(&self, index: usize) -> u32 {
         self.switches.get(index).and_then(|ports| ports.last()).map_or(0, |(port, _)| *port)
     }

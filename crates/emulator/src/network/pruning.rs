@@ -1,19 +1,21 @@
-//! Links off the spanning tree are blocked for floods, as bridges with the spanning-tree protocol leave them.
+//! Blocks the links off the spanning tree for floods, as bridges with the spanning-tree protocol do.
 //!
-//! In: which links are up. Out: ports of switches that are blocked or not any more. Never blocks what a rule sends to a port by its number.
+//! In: which links are up. Out: ports of switches that are blocked or unblocked. Output to a port by its number is
+//! never blocked.
 
 use super::{Network, NetworkEffects};
 use crate::topology::{Endpoint, spanning_tree};
 
 impl Network {
-    /// From now on only the links of a spanning tree carry what is flooded, and the tree follows the links that are up. It is there at
-    /// once: no protocol runs between the switches. What floods by naming all ports (`ALL`, or each by its number) is not held back.
+    /// From now on, floods use only the links of a spanning tree, which follows the links that are up. No protocol
+    /// runs between the switches: the tree is complete at once. Output to `ALL`, or to each port by its number, is
+    /// not blocked.
     pub fn keep_spanning_tree(&mut self, effects: &mut NetworkEffects) {
         self.keeps_tree = true;
         self.prune(effects);
     }
 
-    /// Blocks and unblocks ports as the links are now.
+    /// Blocks and unblocks ports for the present state of the links.
     pub(super) fn prune(&mut self, effects: &mut NetworkEffects) {
         if !self.keeps_tree {
             return;
@@ -41,7 +43,7 @@ mod tests {
         (network, NetworkEffects::default())
     }
 
-    /// Links with a blocked end.
+    /// The links with a blocked end.
     fn blocked(network: &Network) -> Vec<String> {
         let is_blocked = |end| match end {
             Endpoint::Switch { index, port } => network.switches()[index].is_blocked(port),
