@@ -1,6 +1,6 @@
-//! How fast a switch forwards and how fast its tables change, and a packet's whole way from host to host.
+//! How fast a switch forwards, how fast its tables change, and how fast packets pass from host to host.
 //!
-//! `cargo bench -p emulator`. Each figure is of one thread; the packets are of 60 bytes, where nothing else is said.
+//! `cargo bench -p emulator`. Each figure is of one thread. Packets have 60 bytes unless stated otherwise.
 
 #![allow(clippy::unwrap_used, reason = "a bench ends where something is not as it should be")]
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const NOW: Duration = Duration::from_secs(1);
 
-/// Flows that are asked for in turn so that none is known when its turn comes: many times what the cache holds.
+/// The number of flows that are sent in turn, so that the cache never has the next one: many times its size.
 const FLOWS: u32 = 200_000;
 
 fn message(body: Body) -> Message {
@@ -54,7 +54,7 @@ fn frame(to: u32) -> Vec<u8> {
     frame
 }
 
-/// Hands the switch a frame and takes back the one that leaves.
+/// Passes a frame to the switch and returns the frame that leaves.
 fn through(switch: &mut Switch, frame: Vec<u8>, effects: &mut Effects) -> Vec<u8> {
     switch.on_frame(PortNo(1), frame, NOW, effects);
     effects.frames.pop().unwrap().1
@@ -99,7 +99,8 @@ fn known_flow(criterion: &mut Criterion) {
     });
 }
 
-/// A table of as many masks: prefixes of source and destination. Each has 100 rules, and the table-miss rule is the one that hits.
+/// A table with many masks: prefixes of source and destination. Each mask has 100 rules. Only the table-miss rule
+/// matches.
 fn unknown_flow(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("unknown_flow");
     group.throughput(Throughput::Elements(1));
@@ -107,7 +108,7 @@ fn unknown_flow(criterion: &mut Criterion) {
         let rules = (0..masks).flat_map(|mask| {
             let (field, length) =
                 if mask < 30 { (Field::Ipv4Src, 32 - mask) } else { (Field::Ipv4Dst, 32 - (mask - 30) % 30) };
-            // Beyond the sixty prefixes the transport ports tell masks apart.
+            // After the sixty prefixes, transport ports make further masks.
             let more = (mask / 60) as u16;
             (0..100u32).map(move |number| {
                 let bits = u32::MAX << (32 - length);
@@ -184,7 +185,8 @@ fn two_hosts() -> Network {
     network
 }
 
-/// From host to host: made, put on a link, switched, put on a link, received and counted.
+/// The whole path from host to host: make a packet, put it on a link, switch it, put it on a link, receive and count
+/// it.
 fn host_to_host(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("host_to_host");
     let mut network = two_hosts();

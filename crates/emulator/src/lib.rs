@@ -28,8 +28,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A topology is given by the name of a shape, or read from a file: GraphML of the Topology Zoo, JSON of topohub, or
-//! a Python file for Mininet's `--custom`, which is executed.
+//! A topology is given by the name of a shape, or read from a file. Files are GraphML of the Topology Zoo, JSON of
+//! topohub, or Python for Mininet's `--custom`, which is executed.
 //!
 //! This crate opens TCP connections to the controller, without any privilege. The one exception is
 //! [`Emulation::bind`], which opens packet sockets on the given interfaces and needs CAP_NET_RAW. The crate never

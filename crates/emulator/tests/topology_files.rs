@@ -1,11 +1,12 @@
-//! Every topology file of a folder, for whoever has a collection: topohub's JSON, the Internet Topology Zoo's GraphML.
+//! Reads every topology file in a folder, for users with a collection: topohub's JSON, the Internet Topology Zoo's
+//! GraphML.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
 use emulator::Topology;
 use std::path::{Path, PathBuf};
 
-/// All files below a folder that are named as topologies.
+/// All files below a folder whose names are those of topologies.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

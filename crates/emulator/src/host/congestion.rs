@@ -1,38 +1,39 @@
-//! How much a connection may have on its way: slow start, congestion avoidance and fast recovery as NewReno has them (RFC 5681,
-//! RFC 6582), and an end of slow start when the queue begins to grow (as HyStart++ does, RFC 9406).
+//! The congestion window of a connection: slow start, congestion avoidance and fast recovery as in NewReno (RFC 5681,
+//! RFC 6582). Slow start also ends when the queue begins to grow, as in HyStart++ (RFC 9406).
 //!
-//! In: what was acknowledged, how long it took, what was lost. Out: the congestion window, and whether to send something again.
-//! Offsets count the bytes of the stream from 0 on.
+//! In: acknowledgements, round trips, losses. Out: the window, and whether to retransmit a segment. Offsets count the
+//! bytes of the stream from 0.
 
 use std::time::Duration;
 
 /// The window at the beginning, in segments (RFC 6928).
 const FIRST_WINDOW_SEGMENTS: u64 = 10;
-/// So many duplicate acknowledgements say that a segment is lost.
+/// This many duplicate acknowledgements mean that a segment is lost.
 const DUPLICATES: u32 = 3;
-/// Slow start ends when a round trip is longer than the shortest by an eighth of that, but no less and no more than this.
+/// Slow start ends when a round trip exceeds the shortest one by an eighth, but by no less and no more than these
+/// bounds.
 const GROWTH_SHORTEST: Duration = Duration::from_millis(4);
 const GROWTH_LONGEST: Duration = Duration::from_millis(16);
-/// The window is no larger: the receiver's is no larger either.
+/// The largest window. The receiver's is no larger either.
 const WINDOW_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The state of one connection.
+/// The congestion state of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Congestion {
     segment_bytes: u64,
     pub(super) window_bytes: u64,
     threshold_bytes: u64,
-    /// Acknowledged bytes that have not made the window grow yet.
+    /// Acknowledged bytes that have not increased the window yet.
     credit_bytes: u64,
     duplicates: u32,
-    /// Until everything up to here is acknowledged, losses belong to the same event.
+    /// Until everything up to this offset is acknowledged, losses belong to the same event.
     recovers_at: Option<u64>,
-    /// What was sent before the last loss; duplicates of it say nothing new.
+    /// Everything up to here was sent before the last loss. Its duplicates carry no new information.
     heard_of: u64,
 }
 
 impl Congestion {
-    /// A connection that begins.
+    /// A new connection.
     pub(super) fn new(segment_bytes: u64) -> Self {
         Congestion {
             segment_bytes,
@@ -45,8 +46,8 @@ impl Congestion {
         }
     }
 
-    /// So many bytes were acknowledged for the first time, and all up to an offset are now. Says whether the segment there is to be
-    /// sent again: another one of the same event is lost.
+    /// New bytes were acknowledged, up to an offset. Returns whether to retransmit the segment there, because the
+    /// same event lost it too.
     pub(super) fn on_acknowledged(&mut self, bytes: u64, up_to: u64) -> bool {
         self.duplicates = 0;
         match self.recovers_at {
@@ -82,7 +83,7 @@ impl Congestion {
         self.window_bytes = self.window_bytes.min(WINDOW_MAX_BYTES);
     }
 
-    /// A round trip took so long, and the shortest ever so long.
+    /// Takes a round trip, and the shortest one so far.
     pub(super) fn on_round_trip(&mut self, sample: Duration, shortest: Duration) {
         let growth = (shortest / 8).clamp(GROWTH_SHORTEST, GROWTH_LONGEST);
         if self.window_bytes < self.threshold_bytes && sample > shortest + growth {
@@ -90,11 +91,11 @@ impl Congestion {
         }
     }
 
-    /// The same acknowledgement came again, while bytes up to `sent` had been sent and `in_flight` of them were not acknowledged. Says
-    /// whether the first of them is to be sent again.
+    /// A duplicate acknowledgement has arrived. Bytes up to `sent` were sent, and `in_flight` of them are not
+    /// acknowledged. Returns whether to retransmit the first of these.
     pub(super) fn on_duplicate(&mut self, acknowledged: u64, sent: u64, in_flight: u64) -> bool {
         if self.recovers_at.is_some() {
-            // Each says that a segment has left the network.
+            // Each duplicate means that a segment has left the network.
             self.window_bytes += self.segment_bytes;
             return false;
         }
@@ -108,7 +109,7 @@ impl Congestion {
         true
     }
 
-    /// Nothing was acknowledged in time.
+    /// The retransmission timer has run out.
     pub(super) fn on_timeout(&mut self, sent: u64, in_flight: u64) {
         self.threshold_bytes = (in_flight / 2).max(2 * self.segment_bytes);
         self.window_bytes = self.segment_bytes;

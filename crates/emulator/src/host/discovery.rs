@@ -1,7 +1,6 @@
-//! How a host finds who has an address, and says which are its own: ARP (RFC 826) for IPv4, neighbour discovery (RFC 4861)
-//! for IPv6.
+//! Address resolution of a host: ARP (RFC 826) for IPv4, neighbour discovery (RFC 4861) for IPv6.
 //!
-//! In: questions and answers of others. Out: those of this host.
+//! In: the requests and answers of others. Out: those of this host.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -18,37 +17,37 @@ const ARP_KIND: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
 /// ICMPv6 types (RFC 4861, 4.3 and 4.4).
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
-/// Options: the sender's Ethernet address, that of the target.
+/// Options: the sender's Ethernet address, the target's Ethernet address.
 const SOURCE_OPTION: u8 = 1;
 const TARGET_OPTION: u8 = 2;
-/// Flags of an advertisement: it answers a question; it is to replace what was known.
+/// Flags of an advertisement: solicited, override.
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
-/// Hosts of IPv4 are on 10.0.0.0/8; of an address there the last three bytes are enough.
+/// IPv4 hosts are in 10.0.0.0/8, so the last three bytes of an address are enough.
 const NETWORK_V4: u8 = 10;
 
-/// The address on the link, made of the Ethernet address (RFC 4291, appendix A).
+/// The link-local address, made from the Ethernet address (RFC 4291, appendix A).
 pub(super) fn link_local(mac: MacAddr) -> Ipv6Addr {
     let [a, b, c, d, e, f] = mac.0;
     Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])
 }
 
-/// The address that is good everywhere, numbered as the one of IPv4 is.
+/// The global address, with the same number as the IPv4 address.
 pub(super) fn global(address: Ipv4Addr) -> Ipv6Addr {
     let [a, b, c, d] = address.octets();
     let first = if a == NETWORK_V4 { 0 } else { a };
     Ipv6Addr::from([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, first, b, c, d])
 }
 
-/// The group in which whoever has an address hears that it is asked for (RFC 4291, 2.7.1).
+/// The solicited-node multicast address: the group of all hosts with such an address (RFC 4291, 2.7.1).
 fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = address.octets();
     Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])
 }
 
 impl Host {
-    /// Asks who has an address.
+    /// Requests the Ethernet address of an address.
     pub(super) fn ask_for(&mut self, address: IpAddr, effects: &mut HostEffects) {
         match address {
             IpAddr::V4(address) => {
@@ -70,8 +69,8 @@ impl Host {
         }
     }
 
-    /// Tells everybody where it is, as a virtual machine does that has been moved: an ARP request for its own address, and
-    /// an advertisement that nobody asked for.
+    /// Announces its place, as a virtual machine does after a migration: an ARP request for its own address, and an
+    /// unsolicited advertisement.
     pub fn announce(&mut self, effects: &mut HostEffects) {
         self.send_arp(ARP_REQUEST, MacAddr::BROADCAST, MacAddr::default(), self.address, effects);
         let (own, to) = (self.global, multicast_mac(ALL_NODES));
@@ -99,7 +98,7 @@ impl Host {
         self.transmit(frame, effects);
     }
 
-    /// RFC 826: who asks for us tells us of itself, and whoever we know already is kept up to date.
+    /// RFC 826: a host that asks for us is learned. A host that is already known is updated.
     pub(super) fn on_arp(&mut self, arp: &[u8], now: Duration, effects: &mut HostEffects) -> Option<()> {
         let operation = u16_at(arp, 6).filter(|_| arp.starts_with(&ARP_KIND))?;
         let mac = MacAddr(*arp.get(8..)?.first_chunk()?);
@@ -115,7 +114,7 @@ impl Host {
         Some(())
     }
 
-    /// Sends a solicitation or an advertisement about an address, with the own Ethernet address.
+    /// Sends a solicitation or an advertisement for an address, with its own Ethernet address.
     #[allow(clippy::too_many_arguments, reason = "the fields of the message, each once")]
     fn send_discovery(
         &mut self,
@@ -142,7 +141,7 @@ impl Host {
         self.transmit(frame, effects);
     }
 
-    /// Whether it hears what is sent to an address: its own, the group of one of them, or all.
+    /// Whether packets to an address are for it: its own addresses, their groups, or all nodes.
     pub(super) fn is_for_all_or_us(&self, to: IpAddr) -> bool {
         let IpAddr::V6(to) = to else { return false };
         let groups = [ALL_NODES, solicited_node(self.global), solicited_node(self.link_local)];
@@ -157,7 +156,7 @@ impl Host {
     ) -> Option<()> {
         let kind = *packet.body.first()?;
         if kind != SOLICITATION && kind != ADVERTISEMENT {
-            // Only what is sent to this host alone is answered.
+            // It answers only packets to its own address.
             return self.owns(packet.destination).then(|| self.on_echo(packet, ECHO_V6, now, effects))?;
         }
         if packet.hop_limit != HOP_LIMIT_OF_NEIGHBOURS || packet.body.get(1) != Some(&0) {
@@ -168,7 +167,7 @@ impl Host {
             return self.on_solicitation(packet, target, now, effects);
         }
         let mac = option(packet.body, TARGET_OPTION)?;
-        // Who was not asked for is not remembered, but kept up to date.
+        // An address that was not requested is not learned, but a known one is updated.
         if self.neighbours.is_wanted(target.into()) {
             self.learn(target.into(), mac, now, effects);
         }
@@ -192,7 +191,7 @@ impl Host {
                 let flags = SOLICITED | OVERRIDE;
                 self.send_discovery(ADVERTISEMENT, flags, target, source, packet.source, mac, effects);
             }
-            // Somebody wants to know whether the address is free.
+            // A host checks whether the address is free.
             _ => {
                 let to = multicast_mac(ALL_NODES);
                 self.send_discovery(ADVERTISEMENT, OVERRIDE, target, source, ALL_NODES.into(), to, effects);
@@ -209,7 +208,7 @@ fn option(body: &[u8], wanted: u8) -> Option<MacAddr> {
         if *kind == wanted && *length == 1 {
             return content.first_chunk().map(|octets| MacAddr(*octets));
         }
-        // A length of zero would never end (RFC 4861, 4.6).
+        // A length of zero would loop for ever (RFC 4861, 4.6).
         rest = rest.get(usize::from(*length).max(1) * 8..)?;
     }
     None
@@ -226,7 +225,7 @@ mod tests {
         Host::new(format!("h{number}"), MacAddr([0, 0, 0, 0, 0, number]), Ipv4Addr::new(10, 0, 0, number))
     }
 
-    /// Hands frames to and fro until neither has anything to say, and gives the first host's replies.
+    /// Exchanges frames until neither host has any, and returns the first host's replies.
     fn converse(one: &mut Host, two: &mut Host, mut effects: HostEffects) -> usize {
         while !effects.frames.is_empty() {
             let mut answers = HostEffects::default();

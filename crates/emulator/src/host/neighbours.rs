@@ -1,7 +1,7 @@
-//! Whom a host knows by Ethernet address, whom it asks for, and what waits for the answer.
+//! The Ethernet addresses that a host knows, its address requests, and the frames that wait for an answer.
 //!
-//! In: what was heard, what is to be sent, the time. Out: an address, frames that may go, addresses to ask for. Never makes a
-//! request: that is the host's.
+//! In: received addresses, frames to send, the time. Out: an address, frames that can be sent, addresses to request.
+//! It never makes a request: the host does.
 
 use flow::MacAddr;
 use std::collections::BTreeMap;
@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use super::packet;
 
-/// How many addresses a host remembers; at the bound the one that was heard from longest ago is forgotten.
+/// How many addresses a host remembers. At the bound, the one that was seen longest ago is forgotten.
 const KNOWN_MAX: usize = 65_536;
-/// How many addresses are asked for at once, and how many frames wait for one; what would be more is dropped.
+/// How many addresses are requested at once, and how many frames wait for one. More are dropped.
 const SEARCHES_MAX: usize = 4096;
 const WAITING_MAX: usize = 1024;
-/// How long a host waits for an answer before it asks again, and how often it asks: as Linux does (`retrans_time_ms`,
+/// How long a host waits for an answer before it asks again, and how often it asks, as in Linux (`retrans_time_ms`,
 /// `mcast_solicit`).
 const INTERVAL: Duration = Duration::from_secs(1);
 const ATTEMPTS: u32 = 3;
 
-/// Neighbours and searches for them.
+/// Known neighbours, and running requests.
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     known: BTreeMap<IpAddr, Neighbour>,
@@ -40,14 +40,14 @@ struct Search {
     waiting: Vec<Vec<u8>>,
 }
 
-/// What became of a frame that has to wait for an address.
+/// What happens to a frame that has no destination address yet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Waits {
-    /// The address is to be asked for.
+    /// The caller must request the address.
     First,
-    /// The address is being asked for.
+    /// The address is already requested.
     WithOthers,
-    /// There is no room, and the frame is gone.
+    /// There is no room, and the frame is dropped.
     NoRoom,
 }
 
@@ -57,12 +57,12 @@ impl Neighbours {
         self.known.get(&address).map(|neighbour| neighbour.mac)
     }
 
-    /// Whether an address is known or asked for.
+    /// Whether an address is known or requested.
     pub(super) fn is_wanted(&self, address: IpAddr) -> bool {
         self.known.contains_key(&address) || self.searches.contains_key(&address)
     }
 
-    /// Remembers, and gives the frames that waited for it, addressed.
+    /// Stores an address. Returns the frames that waited for it, with their destination set.
     pub(super) fn learn(&mut self, address: IpAddr, mac: MacAddr, now: Duration) -> Vec<Vec<u8>> {
         if self.known.len() >= KNOWN_MAX && !self.known.contains_key(&address) {
             let oldest = self.known.iter().min_by_key(|(_, neighbour)| neighbour.heard_at);
@@ -92,12 +92,12 @@ impl Neighbours {
         }
     }
 
-    /// When an address is to be asked for again or given up.
+    /// When a request must be repeated or given up.
     pub(super) fn next_due(&self) -> Option<Duration> {
         self.searches.values().map(|search| search.asked_at + INTERVAL).min()
     }
 
-    /// Gives up the searches that came to nothing, with what waited, and gives the addresses to ask for again.
+    /// Gives up requests without an answer, with their frames. Returns the addresses to request again.
     pub(super) fn on_tick(&mut self, now: Duration) -> Vec<IpAddr> {
         let is_over = |search: &Search| now.saturating_sub(search.asked_at) >= INTERVAL;
         self.searches.retain(|_, search| search.attempts < ATTEMPTS || !is_over(search));
@@ -110,7 +110,7 @@ impl Neighbours {
         .collect()
     }
 
-    /// Forgets everybody.
+    /// Forgets everything.
     pub(super) fn forget(&mut self) {
         *self = Neighbours::default();
     }

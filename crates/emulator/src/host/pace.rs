@@ -1,26 +1,27 @@
-//! When a sender may send: as its application has something to send, and as its line takes it.
+//! When a sender may send: its application's rate, and the rate of its link.
 //!
-//! In: a rate, the time, what was sent. Out: how much there is to send, and when the line is free. Never sends.
+//! In: a rate, the time, sent frames. Out: how many bytes there are to send, and when the link is free. It never
+//! sends.
 
 use std::time::Duration;
 
-/// How far a sender may be ahead of its line, so that a fast one sends several frames for each time that it is looked at.
+/// How far a sender may be ahead of its link, so that a fast one sends several frames for each call.
 const AHEAD: Duration = Duration::from_micros(10);
-/// The rate of a line that has none: what the ports of switches say of themselves. Without it a greedy sender on a link that takes no
-/// time would send for ever in one moment.
+/// The default rate of a link, as switches report for their ports. Without it, a greedy sender on a link without
+/// delay would send for ever at one moment.
 pub const LINE_BITS_PER_S: u64 = 10_000_000_000;
 
-/// How fast an application wants to send.
+/// How fast an application produces data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowRate {
-    /// As fast as it may.
+    /// As fast as the network allows.
     Greedy,
-    /// So many bits of payload in a second.
+    /// Payload bits a second.
     BitsPerSecond(u64),
 }
 
 impl FlowRate {
-    /// How many bytes there are to be sent this long after the beginning; without end for a greedy one.
+    /// How many bytes exist at this time after the start; unlimited for a greedy application.
     pub(super) fn bytes_after(self, time: Duration) -> u64 {
         match self {
             FlowRate::Greedy => u64::MAX,
@@ -31,7 +32,7 @@ impl FlowRate {
         }
     }
 
-    /// How long after the beginning there are so many bytes.
+    /// The time after the start at which this many bytes exist.
     pub(super) fn time_of(self, bytes: u64) -> Duration {
         match self {
             FlowRate::Greedy => Duration::ZERO,
@@ -40,13 +41,13 @@ impl FlowRate {
     }
 }
 
-/// How long so many bytes take at a rate, rounded up.
+/// How long this many bytes take at a rate, rounded up.
 fn serialisation(bytes: u64, bits_per_s: u64) -> Duration {
     let nanoseconds = (u128::from(bytes) * 8 * 1_000_000_000).div_ceil(u128::from(bits_per_s.max(1)));
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
 }
 
-/// A sender's line.
+/// The link of a sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     bits_per_s: u64,
@@ -54,12 +55,12 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// A free line.
+    /// A free link.
     pub(super) fn new(bits_per_s: u64) -> Self {
         Line { bits_per_s, free_at: Duration::ZERO }
     }
 
-    /// It has another rate from now on.
+    /// Sets its rate.
     pub(super) fn set_rate(&mut self, bits_per_s: u64) {
         self.bits_per_s = bits_per_s;
     }

@@ -1,27 +1,27 @@
-//! How long a connection waits before it sends again (RFC 6298).
+//! The retransmission time-out of a connection (RFC 6298).
 //!
-//! In: round trips that were measured, and time-outs. Out: the time to wait. Never measures.
+//! In: measured round trips, and time-outs. Out: the time to wait. It measures nothing.
 
 use std::time::Duration;
 
-/// Before anything was measured (RFC 6298, 2.1).
+/// The time-out before any measurement (RFC 6298, 2.1).
 const FIRST: Duration = Duration::from_secs(1);
-/// Linux waits no shorter and no longer than this.
+/// The shortest and the longest time-out, as in Linux.
 const SHORTEST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// What is known of a connection's round trips.
+/// The measured round trips of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTrip {
     pub(super) smoothed: Option<Duration>,
     pub(super) shortest: Option<Duration>,
     variation: Duration,
-    /// Each time-out in a row doubles the wait.
+    /// Each consecutive time-out doubles the wait.
     doublings: u32,
 }
 
 impl RoundTrip {
-    /// A segment that was sent once was answered after this.
+    /// Takes the round trip of a segment that was sent once.
     pub(super) fn measured(&mut self, sample: Duration) {
         self.doublings = 0;
         self.shortest = Some(self.shortest.map_or(sample, |shortest| shortest.min(sample)));
@@ -34,7 +34,7 @@ impl RoundTrip {
         }
     }
 
-    /// Nothing was answered in time.
+    /// The retransmission timer has run out.
     pub(super) fn timed_out(&mut self) {
         self.doublings += 1;
     }

@@ -1,7 +1,7 @@
-//! What both ends of a TCP connection share: segments, as they are on the wire (RFC 9293, 3.1).
+//! TCP segments as they are on the wire (RFC 9293, 3.1), for both ends of a connection.
 //!
-//! In: a segment, or bytes. Out: bytes, or the segment. Options are written where Linux writes them: the largest segment and the window's
-//! scale, with SYN; what other options a peer sends is left alone.
+//! In: a segment, or bytes. Out: bytes, or the segment. With SYN it writes two options in Linux's order: maximum
+//! segment size and window scale. It ignores the peer's other options.
 
 use software_switch::frame::{u16_at, u32_at};
 
@@ -11,13 +11,13 @@ pub(super) const RST: u8 = 0x04;
 pub(super) const PSH: u8 = 0x08;
 pub(super) const ACK: u8 = 0x10;
 
-/// Both ends shift windows by this (RFC 7323).
+/// The window scale of both ends (RFC 7323).
 pub(super) const WINDOW_SCALE: u8 = 7;
-/// How much a receiver has room for. It is never full: what is delivered is counted and gone.
+/// The receive window. It never fills up: delivered bytes are only counted.
 pub(super) const WINDOW_BYTES: u32 = 4 * 1024 * 1024;
-/// The largest segment that a host takes: what fits into a frame with IPv4.
+/// The maximum segment size: what fits into a frame over IPv4.
 pub(super) const LARGEST_SEGMENT_BYTES: u16 = 1460;
-/// Header bytes without options and with those of SYN.
+/// Header bytes without options, and with the options of a SYN.
 pub(super) const HEADER_BYTES: usize = 20;
 const SYN_OPTION_BYTES: usize = 8;
 
@@ -25,12 +25,12 @@ const SYN_OPTION_BYTES: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) sequence: u32,
-    /// Meaningful with ACK.
+    /// Valid only with ACK.
     pub(super) acknowledgement: u32,
     pub(super) flags: u8,
-    /// In bytes. With SYN it is not scaled.
+    /// In bytes. In a SYN it is not scaled.
     pub(super) window_bytes: u32,
-    /// The bytes themselves say nothing, and are zero.
+    /// The bytes themselves are zero.
     pub(super) payload_bytes: usize,
 }
 
@@ -40,7 +40,7 @@ impl Segment {
         self.flags & flags == flags
     }
 
-    /// Appends header and payload, with the checksum as zero.
+    /// Appends header and payload. The checksum is zero.
     pub(super) fn write(&self, source_port: u16, destination_port: u16, largest: u16, frame: &mut Vec<u8>) {
         let options = if self.has(SYN) { SYN_OPTION_BYTES } else { 0 };
         let shift = if self.has(SYN) { 0 } else { WINDOW_SCALE };
@@ -49,19 +49,19 @@ impl Segment {
         frame.extend_from_slice(&destination_port.to_be_bytes());
         frame.extend_from_slice(&self.sequence.to_be_bytes());
         frame.extend_from_slice(&self.acknowledgement.to_be_bytes());
-        // The length of the header is in words of four bytes.
+        // The header's length is in words of four bytes.
         frame.extend_from_slice(&[((HEADER_BYTES + options) as u8 / 4) << 4, self.flags]);
         frame.extend_from_slice(&window.to_be_bytes());
         frame.extend_from_slice(&[0; 4]);
         if self.has(SYN) {
             let [high, low] = largest.to_be_bytes();
-            // Kind 2: the largest segment. Kind 1: nothing, for the alignment. Kind 3: the scale.
+            // Kind 2: maximum segment size. Kind 1: padding. Kind 3: window scale.
             frame.extend_from_slice(&[2, 4, high, low, 1, 3, 3, WINDOW_SCALE]);
         }
         frame.resize(frame.len() + self.payload_bytes, 0);
     }
 
-    /// Reads a segment, and the source's and destination's ports.
+    /// Reads a segment, with its source and destination ports.
     pub(super) fn read(body: &[u8]) -> Option<(u16, u16, Segment)> {
         let header_bytes = usize::from(body.get(12)? >> 4) * 4;
         let payload_bytes = body.len().checked_sub(header_bytes.max(HEADER_BYTES))?;
@@ -77,7 +77,7 @@ impl Segment {
         Some((u16_at(body, 0)?, u16_at(body, 2)?, segment))
     }
 
-    /// What a host says to a segment that belongs to no connection (RFC 9293, 3.5.2).
+    /// The answer to a segment of an unknown connection (RFC 9293, 3.5.2).
     pub(super) fn reset(&self) -> Segment {
         let consumed = self.payload_bytes as u32 + u32::from(self.has(SYN)) + u32::from(self.has(FIN));
         Segment {

@@ -1,47 +1,47 @@
-//! The receiving end of a TCP connection: it takes what comes in order, keeps note of what came before its turn, and acknowledges.
+//! The receiving end of a TCP connection. It takes segments in order, notes those that arrive early, and
+//! acknowledges.
 //!
-//! In: segments, the time. Out: segments, and how much was delivered. The bytes themselves are not kept.
+//! In: segments, the time. Out: segments, and how many bytes were delivered. It does not keep the bytes themselves.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::tcp::{ACK, FIN, RST, SYN, Segment, WINDOW_BYTES};
 
-/// How long an acknowledgement waits for a second segment (Linux' shortest).
+/// How long an acknowledgement waits for a second segment (Linux's shortest delay).
 const ACK_PATIENCE: Duration = Duration::from_millis(40);
 /// How long the last FIN waits for its acknowledgement, and how often it is sent.
 const FIN_PATIENCE: Duration = Duration::from_secs(1);
 const FIN_ATTEMPTS: u32 = 5;
-/// How many separate pieces are noted that came before their turn; of what would be more the sender hears nothing, and sends it
-/// again.
+/// How many separate early pieces are noted. Further ones are not acknowledged, so the sender sends them again.
 const PIECES_MAX: usize = 4096;
-/// The window in a SYN is not scaled, and so has 16 bits.
+/// The window in a SYN is not scaled, so it has 16 bits.
 const FIRST_WINDOW_BYTES: u32 = 65_535;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Listens,
     Open,
-    /// The sender has ended, and so have we.
+    /// Both sides have sent their FIN.
     Closing {
         attempts: u32,
     },
     Closed,
 }
 
-/// A connection's receiving end.
+/// The receiving end of a connection.
 #[derive(Debug)]
 pub(super) struct TcpReceiver {
     state: State,
     own_isn: u32,
     /// The sequence number of the stream's first byte.
     first: u32,
-    /// How much has come in order.
+    /// How many bytes have arrived in order.
     pub(super) delivered_bytes: u64,
     pub(super) delivered_segments: u64,
-    /// What came before its turn: from, to.
+    /// The early pieces: start and end offsets.
     pieces: BTreeMap<u64, u64>,
-    /// Segments that are not acknowledged yet.
+    /// How many segments are not acknowledged yet.
     unacknowledged: u32,
     due: Option<Duration>,
 }
@@ -61,19 +61,19 @@ impl TcpReceiver {
         }
     }
 
-    /// The host was switched off: nothing is known of a connection any more.
+    /// Forgets the connection, because the host was switched off.
     pub(super) fn forget(&mut self) {
         self.state = State::Closed;
         self.pieces.clear();
         self.due = None;
     }
 
-    /// When there is something to do though nothing comes.
+    /// When it must act although no segment arrives.
     pub(super) fn due(&self) -> Option<Duration> {
         self.due
     }
 
-    /// A segment has come.
+    /// Processes a segment.
     pub(super) fn on_segment(&mut self, segment: &Segment, now: Duration, out: &mut Vec<Segment>) {
         match self.state {
             _ if segment.has(RST) => self.forget(),
@@ -94,7 +94,7 @@ impl TcpReceiver {
 
     fn take(&mut self, segment: &Segment, now: Duration, out: &mut Vec<Segment>) {
         let expected = self.first.wrapping_add(self.delivered_bytes as u32);
-        // Half of all sequence numbers are ahead, and half behind.
+        // Half of all sequence numbers count as ahead, and half as behind.
         let ahead = segment.sequence.wrapping_sub(expected) as i32;
         let bytes = segment.payload_bytes as u64;
         let is_end = segment.has(FIN);
@@ -132,7 +132,7 @@ impl TcpReceiver {
         }
     }
 
-    /// Everything up to here has come, and what was noted behind it.
+    /// Everything up to this offset has arrived. Also delivers early pieces after it.
     fn deliver(&mut self, up_to: u64) {
         self.delivered_bytes = up_to;
         self.delivered_segments += 1;
@@ -187,7 +187,7 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(3);
 
-    /// A receiver that has got a SYN with a number near the end of all numbers.
+    /// A receiver after a SYN with a sequence number near the maximum.
     fn open() -> TcpReceiver {
         let mut receiver = TcpReceiver::new(100);
         let mut out = Vec::new();
@@ -198,13 +198,13 @@ mod tests {
 
     const BASE: u32 = u32::MAX - 1500;
 
-    /// A segment of the stream: from an offset, so many bytes.
+    /// A segment of the stream at an offset.
     fn segment(flags: u8, offset: u32, payload_bytes: usize) -> Segment {
         let sequence = BASE.wrapping_add(offset).wrapping_add(u32::from(flags & SYN == 0));
         Segment { sequence, acknowledgement: 101, flags, window_bytes: 1, payload_bytes }
     }
 
-    /// Hands over segments and gives the offsets that are acknowledged.
+    /// Passes segments to the receiver and checks the acknowledged offsets.
     fn check(receiver: &mut TcpReceiver, segments: &[(u32, usize)], expected: &[u32]) {
         let mut out = Vec::new();
         for (offset, bytes) in segments {

@@ -1,8 +1,8 @@
-//! The sending end of a TCP connection: it opens it, sends as much as application, window, congestion and line allow, sends again
-//! what is lost, and ends it.
+//! The sending end of a TCP connection. It opens the connection, sends as much as application, windows and link
+//! allow, retransmits losses, and closes the connection.
 //!
-//! In: segments, the time. Out: segments. The bytes of the stream are zero, so nothing is kept of them; an offset counts
-//! them from 0 on.
+//! In: segments, the time. Out: segments. The bytes of the stream are zero, so none are stored. Offsets count them
+//! from 0.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,32 +12,32 @@ use super::pace::{FlowRate, Line};
 use super::round_trip::RoundTrip;
 use super::tcp::{ACK, FIN, PSH, RST, SYN, Segment, WINDOW_BYTES};
 
-/// How often a SYN, and how often any other segment, is sent again before the connection is given up (Linux: `tcp_syn_retries`,
-/// `tcp_retries2`).
+/// How often a SYN, and how often any other segment, is retransmitted before the connection is given up (Linux:
+/// `tcp_syn_retries`, `tcp_retries2`).
 const SYN_RETRIES: u32 = 6;
 const RETRIES: u32 = 15;
-/// Bytes of a frame around a segment's payload, with IPv4; IPv6 has some more, which the line does not mind.
+/// Bytes of a frame around a segment's payload, over IPv4. The few more of IPv6 are ignored.
 const HEADERS_BYTES: usize = 54;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nobody has answered yet.
+    /// No answer yet.
     Opening,
     Open,
-    /// Everything was acknowledged, the end too.
+    /// Everything is acknowledged, including the FIN.
     Ended,
     /// The peer does not know the connection.
     Refused,
-    /// The peer does not answer any more.
+    /// The peer has stopped answering.
     NoAnswer,
 }
 
-/// What a sender has to do.
+/// The parameters of a sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) rate: FlowRate,
     pub(super) payload_bytes: usize,
-    /// How much it sends altogether; `None`: until it is stopped.
+    /// How many bytes it sends in all. `None`: until it is stopped.
     pub(super) limit_bytes: Option<u64>,
     pub(super) ends_at: Option<Duration>,
     pub(super) line_bits_per_s: u64,
@@ -45,30 +45,30 @@ pub(super) struct Plan {
     pub(super) isn: u32,
 }
 
-/// A connection's sending end.
+/// The sending end of a connection.
 #[derive(Debug)]
 pub(super) struct TcpSender {
     plan: Plan,
     pub(super) state: State,
     began_at: Duration,
     opened_at: Duration,
-    /// What we acknowledge of the peer.
+    /// The sequence number that it acknowledges to the peer.
     peer_next: u32,
     peer_window: u64,
-    /// Up to which offset everything is acknowledged, what is sent next, and what was sent ever.
+    /// The offsets up to which everything is acknowledged, of the next segment, and of the highest byte sent.
     acknowledged: u64,
     next: u64,
     highest: u64,
-    /// Where the stream ends, once that is decided. The end itself takes one number more.
+    /// Where the stream ends, once known. The FIN takes one more number.
     end: Option<u64>,
     congestion: Congestion,
     pub(super) round_trip: RoundTrip,
-    /// Segments that were sent once: where each ends, and when it was sent.
+    /// Segments that were sent once: their end offset and send time.
     timed: VecDeque<(u64, Duration)>,
     retries: u32,
-    /// When something is sent again.
+    /// When the retransmission timer runs out.
     timer: Option<Duration>,
-    /// When there is more to send, or the line is free.
+    /// When there is more to send, or the link is free.
     wakes_at: Option<Duration>,
     line: Line,
     pub(super) segments_sent: u64,
@@ -77,7 +77,7 @@ pub(super) struct TcpSender {
 }
 
 impl TcpSender {
-    /// Begins: sends SYN.
+    /// Starts a connection: sends a SYN.
     pub(super) fn start(plan: Plan, now: Duration, out: &mut Vec<Segment>) -> Self {
         let mut sender = TcpSender {
             plan,
@@ -105,7 +105,7 @@ impl TcpSender {
         sender
     }
 
-    /// Its line has another rate from now on.
+    /// Sets the rate of its link.
     pub(super) fn set_line_rate(&mut self, bits_per_s: u64) {
         self.line.set_rate(bits_per_s);
     }
@@ -115,23 +115,23 @@ impl TcpSender {
         self.highest.min(self.end.unwrap_or(u64::MAX))
     }
 
-    /// Sends nothing new: what is sent already is delivered, and then it ends.
+    /// Sends no new data. Data already sent is still delivered; then the connection ends.
     pub(super) fn stop(&mut self, now: Duration, out: &mut Vec<Segment>) {
         self.end = Some(self.sent_bytes());
         self.pump(now, out);
     }
 
-    /// The host is gone.
+    /// The host was switched off.
     pub(super) fn abandon(&mut self, why: State) {
         (self.state, self.timer, self.wakes_at) = (why, None, None);
     }
 
-    /// When there is something to do though nothing comes.
+    /// When it must act although no segment arrives.
     pub(super) fn due(&self) -> Option<Duration> {
         self.timer.into_iter().chain(self.wakes_at).min()
     }
 
-    /// A segment has come.
+    /// Processes a segment.
     pub(super) fn on_segment(&mut self, segment: &Segment, now: Duration, out: &mut Vec<Segment>) {
         if segment.has(RST) {
             if matches!(self.state, State::Opening | State::Open) {
@@ -142,7 +142,7 @@ impl TcpSender {
         match self.state {
             State::Opening if segment.has(SYN | ACK) => self.open(segment, now, out),
             State::Open => self.on_answer(segment, now, out),
-            // Our last acknowledgement was lost.
+            // The last acknowledgement was lost.
             State::Ended if segment.has(FIN) => self.acknowledge(out),
             _ => {}
         }
@@ -167,7 +167,7 @@ impl TcpSender {
         let first = self.plan.isn.wrapping_add(1).wrapping_add(self.acknowledged as u32);
         let ahead = u64::from(segment.acknowledgement.wrapping_sub(first));
         let in_flight = self.highest - self.acknowledged;
-        // What is behind comes out as a number near the end of all numbers.
+        // An offset behind wraps to a number near the maximum.
         if ahead > in_flight {
             return;
         }
@@ -189,7 +189,7 @@ impl TcpSender {
         self.pump(now, out);
     }
 
-    /// Whether the end itself is acknowledged.
+    /// Whether the FIN is acknowledged too.
     fn is_all_acknowledged(&self) -> bool {
         self.end.is_some_and(|end| self.acknowledged > end)
     }
@@ -214,14 +214,14 @@ impl TcpSender {
         }
     }
 
-    /// How much the application has given to be sent.
+    /// How many bytes the application has produced.
     fn given(&mut self, now: Duration) -> u64 {
         let given = self.plan.rate.bytes_after(now.saturating_sub(self.opened_at));
         if self.plan.ends_at.is_some_and(|end| now >= end) {
             self.plan.ends_at = None;
             let whole = self.plan.payload_bytes as u64;
             let until_now = if self.plan.rate == FlowRate::Greedy { 0 } else { given / whole * whole };
-            // What was sent stays sent.
+            // Bytes that were sent stay part of the stream.
             self.end = Some(until_now.max(self.highest).min(self.end.unwrap_or(u64::MAX)));
         }
         given.min(self.end.unwrap_or(u64::MAX))
@@ -272,7 +272,7 @@ impl TcpSender {
         self.send(offset, flags, bytes as usize, now, out);
     }
 
-    /// The end takes a number like a byte.
+    /// The FIN takes a sequence number like a byte.
     fn send_end(&mut self, now: Duration, out: &mut Vec<Segment>) {
         self.segments_again += u64::from(self.next < self.highest);
         self.send(self.next, FIN | ACK, 0, now, out);
@@ -280,7 +280,7 @@ impl TcpSender {
         self.highest = self.highest.max(self.next);
     }
 
-    /// Sends the first segment that is not acknowledged once more. What is measured from now on would be wrong.
+    /// Retransmits the first unacknowledged segment. Its round trip must not be measured any more.
     fn send_first_again(&mut self, now: Duration, out: &mut Vec<Segment>) {
         self.timed.clear();
         let end = self.end.unwrap_or(u64::MAX);

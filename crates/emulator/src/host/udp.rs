@@ -1,7 +1,7 @@
-//! Both ends of a UDP flow: datagrams at a rate, numbered, and the count of what arrives.
+//! Both ends of a UDP flow: numbered datagrams at a rate, and the count of those that arrive.
 //!
-//! In: the time, datagrams. Out: when to send which number; how many came, how many did not, how long they took. A datagram begins with its
-//! number and the time when it was sent, eight bytes each.
+//! In: the time, datagrams. Out: when to send which number; how many arrived, how many did not, how long they took. A
+//! datagram begins with its number and its send time, eight bytes each.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::tcp_sender::Plan;
 pub(super) const HEADER_BYTES: usize = 8;
 /// The number and the time.
 pub(crate) const PAYLOAD_MIN_BYTES: usize = 16;
-/// Bytes of a frame around the payload, with IPv4.
+/// Bytes of a frame around the payload, over IPv4.
 const HEADERS_BYTES: usize = 42;
-/// A sender that is looked at later than this does not make up for it: a machine that is too slow for a flow would only get
-/// slower.
+/// A sender that is called later than this skips the datagrams in between. Catching up would only make an overloaded
+/// machine slower.
 const LATE_MAX: Duration = Duration::from_millis(50);
 
 /// The sending end.
@@ -23,7 +23,7 @@ const LATE_MAX: Duration = Duration::from_millis(50);
 pub(super) struct UdpSender {
     plan: Plan,
     began_at: Duration,
-    /// Datagrams of the schedule that are over, sent or left out.
+    /// Datagrams of the schedule whose time is over, sent or skipped.
     scheduled: u64,
     pub(super) sent: u64,
     line: Line,
@@ -37,7 +37,7 @@ impl UdpSender {
         UdpSender { plan, began_at: now, scheduled: 0, sent: 0, line, is_over: false }
     }
 
-    /// Its line has another rate from now on.
+    /// Sets the rate of its link.
     pub(super) fn set_line_rate(&mut self, bits_per_s: u64) {
         self.line.set_rate(bits_per_s);
     }
@@ -63,7 +63,7 @@ impl UdpSender {
         Some(self.plan.ends_at.map_or(scheduled, |end| scheduled.min(end)))
     }
 
-    /// The number of a datagram that is to be sent now, if one is.
+    /// The number of the datagram to send now, if one is due.
     pub(super) fn next(&mut self, now: Duration) -> Option<u64> {
         let payload = self.plan.payload_bytes as u64;
         let over = self.plan.limit_bytes.is_some_and(|limit| self.sent * payload >= limit)
@@ -85,14 +85,14 @@ impl UdpSender {
 pub(super) struct UdpReceiver {
     pub(super) delivered: u64,
     pub(super) delivered_bytes: u64,
-    /// One more than the highest number that came.
+    /// The highest received number plus one.
     expected: u64,
-    /// Of what came, a moving average over sixteen.
+    /// A moving average over sixteen datagrams.
     pub(super) transit: Option<Duration>,
 }
 
 impl UdpReceiver {
-    /// A datagram's payload has come.
+    /// Takes the payload of a datagram.
     pub(super) fn on_datagram(&mut self, payload: &[u8], now: Duration) {
         let word = |at: usize| payload.get(at..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
         let (Some(number), Some(sent_at)) = (word(0), word(8)) else { return };
@@ -103,13 +103,13 @@ impl UdpReceiver {
         self.transit = Some(self.transit.map_or(sample, |transit| (transit * 15 + sample) / 16));
     }
 
-    /// How many did not come though a later one did.
+    /// How many did not arrive although a later one did.
     pub(super) fn lost(&self) -> u64 {
         self.expected.saturating_sub(self.delivered)
     }
 }
 
-/// Appends header and payload, with the checksum as zero.
+/// Appends header and payload. The checksum is zero.
 pub(super) fn write(ports: [u16; 2], number: u64, now: Duration, payload_bytes: usize, frame: &mut Vec<u8>) {
     let length = u16::try_from(HEADER_BYTES + payload_bytes).unwrap_or(u16::MAX);
     let end = frame.len() + HEADER_BYTES + payload_bytes;

@@ -1,6 +1,6 @@
-//! What passes a port or a control channel of a running network, for somebody who writes it to a file.
+//! Captures the traffic of a port or a control channel of a running network, for a file.
 //!
-//! The channel is bounded: whoever is slow misses frames, is told how many, and slows nobody down.
+//! The channel is bounded. A slow reader misses frames, gets their number, and delays nothing.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,15 +13,15 @@ use crate::network::{Capture, Channel};
 use crate::pcap::Conversation;
 use crate::topology::Endpoint;
 
-/// Frames that may wait to be taken; what would be more is dropped and counted. At full length they are 50 MB.
+/// How many frames may wait for the reader. More are dropped and counted. At full length they take 50 MB.
 const FRAMES_MAX: usize = 32_768;
 
-/// Where frames are copied.
+/// Where frames are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tap {
-    /// Those that come out of or go into this end of a link.
+    /// Frames that leave or enter this end of a link.
     Port(Endpoint),
-    /// What switches and controllers say to each other, as TCP; of one switch, by its index, or of all.
+    /// The messages between switches and controllers, as TCP: of one switch, by its index, or of all.
     Control(Option<usize>),
 }
 
@@ -33,15 +33,16 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// The next frame and when it was seen, since the emulation began.
+    /// The next frame, with the time since the emulation began.
     ///
     /// # Errors
-    /// None came in time, or the network has ended and none will come any more.
+    ///
+    /// No frame arrived in time, or the network has ended and sends no more.
     pub fn next_within(&self, timeout: Duration) -> Result<(Duration, Vec<u8>), RecvTimeoutError> {
         self.frames.recv_timeout(timeout)
     }
 
-    /// How many frames were not copied because those before were not taken.
+    /// How many frames were not captured because too many waited for the reader.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -74,17 +75,17 @@ impl Sink {
 pub(crate) struct Sinks {
     sinks: Vec<Sink>,
     conversations: BTreeMap<Channel, Conversation>,
-    /// How many connections there were, for the ports of the next ones.
+    /// The number of connections so far, from which new ones get their ports.
     connections: u16,
 }
 
 impl Sinks {
-    /// These, from the beginning on.
+    /// With these taps from the start.
     pub(crate) fn new(sinks: Vec<Sink>) -> Self {
         Sinks { sinks, ..Sinks::default() }
     }
 
-    /// The ends of links where frames have to be copied.
+    /// The ends of links with a tap.
     pub(crate) fn places(&self) -> impl Iterator<Item = Endpoint> {
         self.sinks.iter().filter_map(|sink| match sink.tap {
             Tap::Port(place) => Some(place),
@@ -92,7 +93,7 @@ impl Sinks {
         })
     }
 
-    /// Frames have passed ports.
+    /// Frames have passed taps.
     pub(crate) fn on_frames(&self, captured: &mut Vec<Capture>) {
         for Capture { at, place, frame, .. } in captured.drain(..) {
             self.sinks
@@ -106,10 +107,10 @@ impl Sinks {
         self.sinks.iter().any(|sink| sink.hears(switch))
     }
 
-    /// A connection is there.
+    /// A connection was opened.
     pub(crate) fn on_open(&mut self, at: Channel, controller: SocketAddr, now: Duration) {
         if self.hears(at.switch) {
-            // Half of all ports are the switches'; they come round after so many connections.
+            // Half of all ports are the switches'. After so many connections they are reused.
             self.connections = (self.connections + 1) & 0x7fff;
             let mut conversation = Conversation::new(at.switch, controller, self.connections);
             let frames = conversation.open();
@@ -118,7 +119,7 @@ impl Sinks {
         }
     }
 
-    /// Bytes have gone over it.
+    /// Bytes were sent on a connection.
     pub(crate) fn on_bytes(&mut self, at: Channel, of_switch: bool, bytes: &[u8], now: Duration) {
         if let Some(conversation) = self.conversations.get_mut(&at) {
             let frames = conversation.send(of_switch, bytes);
@@ -126,7 +127,7 @@ impl Sinks {
         }
     }
 
-    /// It has ended.
+    /// A connection has ended.
     pub(crate) fn on_close(&mut self, at: Channel, now: Duration) {
         if let Some(mut conversation) = self.conversations.remove(&at) {
             let frames = conversation.close();
@@ -134,7 +135,7 @@ impl Sinks {
         }
     }
 
-    /// Whether somebody hears this connection.
+    /// Whether a tap captures this connection.
     pub(crate) fn is_heard(&self, at: Channel) -> bool {
         self.conversations.contains_key(&at)
     }

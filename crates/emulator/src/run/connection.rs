@@ -1,6 +1,6 @@
-//! One switch's TCP connection to one controller: bytes in, bytes out, and when to try again.
+//! A switch's TCP connection to one controller: bytes in, bytes out, and reconnecting.
 //!
-//! Never reads a message: it only cuts the stream into them.
+//! It never decodes a message. It only splits the stream into messages.
 
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -9,56 +9,56 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The longest wait after the first attempt that came to nothing; it doubles with each, up to the longest of all. A wait is
-/// between half of that and all of it.
+/// The wait after the first failed attempt. It doubles with each failure, up to the longest one. The real wait is
+/// random, between half of it and all of it.
 const RETRY_SHORTEST: Duration = Duration::from_millis(100);
 const RETRY_LONGEST: Duration = Duration::from_secs(5);
-/// A controller that is silent for so long is asked whether it is there (Open vSwitch's inactivity probe is as long); after
-/// as long again it is taken for gone.
+/// After this time without a message, the switch sends the controller an echo request (as long as Open vSwitch's
+/// inactivity probe). After the same time again, the switch ends the connection.
 const SILENCE: Duration = Duration::from_secs(5);
-/// A controller that has not asked what the switch is by then is left, however much else it says.
+/// The switch ends a connection without a features request after this time, whatever else the controller sends.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(15);
-/// How often the clock is looked at on behalf of a connection that waits for no fixed time.
+/// How often a connection without a fixed deadline is checked.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often is read before others get their turn.
+/// How many reads one connection gets before the others' turn.
 const READS_AT_ONCE: usize = 4;
-/// Beyond this much unsent, packet-ins are dropped; what the controller asked for still goes out.
+/// If more bytes than this are unsent, packet-ins are dropped. Answers to the controller are still sent.
 const OUTBOUND_FOR_PACKET_INS_BYTES: usize = 1024 * 1024;
-/// Beyond this much unsent the controller is taken for dead, and the connection ends.
+/// If more bytes than this are unsent, the controller is considered dead, and the connection ends.
 const OUTBOUND_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// How far it has come.
+/// The state of the connection.
 #[derive(Debug)]
 enum State {
-    /// It is tried again then.
+    /// The next attempt is at `until`.
     Waiting { until: Duration },
-    /// The operating system has not said yet whether it gets through.
+    /// The operating system has not reported yet whether the connection succeeds.
     Connecting(TcpStream),
-    /// Bytes pass.
+    /// The connection is open.
     Open(TcpStream),
 }
 
-/// What a look at the clock says.
+/// What a connection needs at a moment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Nothing.
     Nothing,
-    /// It is time to try again.
+    /// Time to connect.
     Connect,
-    /// Nothing was heard for long: ask.
+    /// No message for a long time: send an echo request.
     Probe,
-    /// Nothing was heard for too long.
+    /// No message for too long: end the connection.
     GiveUp,
-    /// It talks, but never asks what the switch is.
+    /// Messages, but no features request: end the connection.
     GiveUpGreeting,
 }
 
-/// What came of reading.
+/// The result of reading.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// There is nothing more now.
+    /// All bytes were read.
     All,
-    /// There may be more.
+    /// There may be more bytes.
     SomeMore,
 }
 
@@ -67,21 +67,21 @@ pub(crate) enum Received {
 pub(crate) struct Connection {
     state: State,
     failures: u32,
-    /// Where the next draw of the retries' waits comes from.
+    /// The random state of the waits.
     draws: u64,
     opened_at: Duration,
-    /// Since when the controller knows what the switch is.
+    /// Since when the controller knows the switch.
     pub(crate) known_since: Option<Duration>,
     heard_at: Duration,
     probed: bool,
     inbound: Vec<u8>,
     outbound: Vec<u8>,
-    /// What happened last, for who asks why it is not connected.
+    /// The last event, which explains why it is not connected.
     pub(crate) last_words: String,
 }
 
 impl Connection {
-    /// A connection that is to be tried at once. `seed` decides how its waits differ from others'.
+    /// A connection that is opened at once. `seed` makes its waits differ from others'.
     pub(crate) fn new(seed: u64) -> Self {
         Connection {
             state: State::Waiting { until: Duration::ZERO },
@@ -97,12 +97,12 @@ impl Connection {
         }
     }
 
-    /// Whether bytes pass.
+    /// Whether it is open.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state, State::Open(_))
     }
 
-    /// What the time says.
+    /// What it needs now.
     pub(crate) fn due(&self, now: Duration) -> Due {
         let silence = now.saturating_sub(self.heard_at);
         match self.state {
@@ -117,7 +117,7 @@ impl Connection {
         }
     }
 
-    /// When to look at the clock again: [`Connection::due`] says nothing new before, give or take [`LOOK`].
+    /// When to call [`Connection::due`] again. It returns nothing new before, within [`LOOK`].
     pub(crate) fn next_look(&self, now: Duration) -> Duration {
         match self.state {
             State::Waiting { until } if until > now => until,
@@ -125,12 +125,12 @@ impl Connection {
         }
     }
 
-    /// A whole message has come. Bytes alone say nothing: a message that never ends is silence.
+    /// A whole message has arrived. Bytes alone do not count: a message that never ends is silence.
     pub(crate) fn heard(&mut self, now: Duration) {
         (self.heard_at, self.probed) = (now, false);
     }
 
-    /// The controller has been asked whether it is there.
+    /// An echo request was sent.
     pub(crate) fn probed(&mut self) {
         self.probed = true;
     }
@@ -150,7 +150,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The socket can be written to: says whether the connection has come about by that.
+    /// The socket is writable. Returns whether this has opened the connection.
     pub(crate) fn on_writable(&mut self) -> io::Result<bool> {
         let State::Connecting(stream) = &self.state else { return Ok(false) };
         if let Some(error) = stream.take_error()? {
@@ -169,14 +169,14 @@ impl Connection {
         Ok(true)
     }
 
-    /// Ends it. Says when it is tried again, from now on.
+    /// Closes it. Returns when the next attempt is.
     pub(crate) fn close(&mut self, why: String, registry: &Registry, now: Duration) -> Duration {
         let longest = RETRY_SHORTEST.saturating_mul(1 << self.failures.min(16)).min(RETRY_LONGEST);
         let draws = self.draws.wrapping_add(GOLDEN_GAMMA);
         let wait = longest / 2 + (longest / 2).mul_f64(share(draws));
         let before = std::mem::replace(&mut self.state, State::Waiting { until: now + wait });
         if let State::Connecting(mut stream) | State::Open(mut stream) = before {
-            // A socket that is closed leaves the poll by itself.
+            // Closing a socket removes it from the poll.
             let _ = registry.deregister(&mut stream);
         }
         *self = Connection {
@@ -188,13 +188,13 @@ impl Connection {
         wait
     }
 
-    /// The controller has asked what the switch is: the connection is good, and the next failure is a first one.
+    /// A features request has arrived. The next failure counts as the first.
     pub(crate) fn known(&mut self, now: Duration) {
         self.failures = 0;
         self.known_since.get_or_insert(now);
     }
 
-    /// Reads what has come, up to a bound, by way of `scratch`. An end of the stream is an error here.
+    /// Reads available bytes, up to a bound, into `scratch`. The end of the stream is an error.
     pub(crate) fn read(&mut self, scratch: &mut [u8]) -> io::Result<Received> {
         let State::Open(stream) = &mut self.state else { return Ok(Received::All) };
         for _ in 0..READS_AT_ONCE {
@@ -216,22 +216,23 @@ impl Connection {
         Ok(Received::SomeMore)
     }
 
-    /// Hands each whole message to `take`, until it says that it wants no more. What is left waits for the rest.
+    /// Passes each whole message to `take`, until it returns that it wants no more. The rest waits for further bytes.
     ///
     /// # Errors
-    /// A length that lies: from there on the stream cannot be cut.
+    ///
+    /// A malformed length: the stream cannot be split from there on.
     pub(crate) fn cut(&mut self, take: impl FnMut(&[u8]) -> bool) -> Result<(), flow::BadInput> {
         let gone = stream::cut(&self.inbound, take)?;
         self.inbound.drain(..gone);
         Ok(())
     }
 
-    /// Whether there is room for a packet-in.
+    /// Whether a packet-in may be queued.
     pub(crate) fn has_room_for_packet_ins(&self) -> bool {
         self.outbound.len() < OUTBOUND_FOR_PACKET_INS_BYTES
     }
 
-    /// Puts a message behind what is to be sent.
+    /// Queues a message.
     pub(crate) fn push(&mut self, message: &Message) -> Result<(), String> {
         if self.outbound.len() > OUTBOUND_MAX_BYTES {
             return Err("the controller does not read what is sent to it".to_owned());
@@ -239,7 +240,7 @@ impl Connection {
         message.encode(&mut self.outbound).map_err(|unwritable| unwritable.to_string())
     }
 
-    /// Sends as much as goes.
+    /// Sends as many bytes as the socket takes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let State::Open(stream) = &mut self.state else { return Ok(()) };
         let mut sent = 0;
@@ -261,11 +262,11 @@ impl Connection {
     }
 }
 
-/// What SplitMix64 adds for each draw (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+/// SplitMix64's increment (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A number from 0 to 1 from SplitMix64's state. All switches lose a controller at the same moment; without it they would
-/// all come back at the same moment too.
+/// A number from 0 to 1 from SplitMix64's state. All switches lose a controller at the same moment. Without random
+/// waits they would all reconnect at the same moment too.
 fn share(state: u64) -> f64 {
     let mut z = state;
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -327,7 +328,7 @@ mod tests {
         assert_eq!(connection.inbound, [4, 2, 0, 9, 0]);
     }
 
-    /// A connection between two sockets here, and the far one.
+    /// A connection between two local sockets, and the peer's end.
     fn open() -> (Connection, std::net::TcpStream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -1,6 +1,6 @@
-//! What happens in a running network, for whoever watches.
+//! The events of a running network, for observers.
 //!
-//! The channel is bounded: an observer that is slow misses events, is told how many, and slows nobody down.
+//! The channel is bounded. A slow observer misses events, gets their number, and delays nothing.
 
 use flow::{DatapathId, PortNo};
 use openflow::Version;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::time::Duration;
 
-/// Something that happened.
+/// An event in a running network.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A switch and a controller have agreed on a version.
@@ -23,43 +23,43 @@ pub enum Event {
         /// The version.
         version: Version,
     },
-    /// A switch lost a controller, or did not get through to it.
+    /// A switch lost a controller, or failed to connect to it.
     SwitchDisconnected {
         /// The switch.
         datapath_id: DatapathId,
         /// The controller.
         controller: SocketAddr,
-        /// What happened.
+        /// The reason.
         why: String,
-        /// When it will be tried again.
+        /// The time until the next attempt.
         retry_in: Duration,
     },
-    /// A switch asked the controller what to do with a packet.
+    /// A switch sent a packet-in.
     PacketIn {
         /// The switch.
         datapath_id: DatapathId,
-        /// The port by which the packet came in.
+        /// The port that received the packet.
         in_port: PortNo,
         /// Why (OFPR_): 0 no match, 1 action, 2 invalid time-to-live.
         reason: u8,
         /// The packet's length in bytes.
         total_len: u16,
-        /// Whether the switch keeps it.
+        /// Whether the switch has buffered it.
         buffered: bool,
     },
-    /// The controller told a switch to send a packet.
+    /// A controller sent a packet-out.
     PacketOut {
         /// The switch.
         datapath_id: DatapathId,
     },
-    /// The controller changed a switch's rules.
+    /// A controller changed a switch's rules.
     FlowMod {
         /// The switch.
         datapath_id: DatapathId,
-        /// What it asked.
+        /// The flow mod.
         flow_mod: Arc<FlowMod>,
     },
-    /// A switch refused something.
+    /// A switch sent an error.
     ErrorSent {
         /// The switch.
         datapath_id: DatapathId,
@@ -68,20 +68,20 @@ pub enum Event {
         /// The code within it.
         code: u16,
     },
-    /// A ping came back.
+    /// A ping was answered.
     PingOk {
-        /// Name of the host that pinged.
+        /// The name of the host that pinged.
         from: String,
-        /// Name of the host that answered.
+        /// The name of the host that answered.
         to: String,
-        /// How long it took, finding the address included.
+        /// The round trip, including address resolution.
         round_trip: Duration,
     },
-    /// A ping did not come back in time.
+    /// A ping was not answered in time.
     PingLost {
-        /// Name of the host that pinged.
+        /// The name of the host that pinged.
         from: String,
-        /// Name of the host that did not answer.
+        /// The name of the host that did not answer.
         to: String,
     },
 }
@@ -100,7 +100,7 @@ pub(crate) struct Audience {
     dropped: Arc<AtomicU64>,
 }
 
-/// A channel with room for so many events.
+/// A channel with room for this many events.
 pub(crate) fn channel(room: usize) -> (Audience, Observer) {
     let (sender, events) = sync_channel(room);
     let dropped = Arc::new(AtomicU64::new(0));
@@ -108,30 +108,32 @@ pub(crate) fn channel(room: usize) -> (Audience, Observer) {
 }
 
 impl Observer {
-    /// The next event, if one comes in time.
+    /// Waits for the next event.
     ///
     /// # Errors
-    /// None came, or the network has ended and none will come any more.
+    ///
+    /// None arrived in time, or the network has ended.
     pub fn next_within(&self, timeout: Duration) -> Result<Event, RecvTimeoutError> {
         self.events.recv_timeout(timeout)
     }
 
-    /// The next event, if one is there.
+    /// The next event, without waiting.
     ///
     /// # Errors
-    /// None is there, or the network has ended and none will come any more.
+    ///
+    /// There is none, or the network has ended.
     pub fn try_next(&self) -> Result<Event, TryRecvError> {
         self.events.try_recv()
     }
 
-    /// How many events were not told because this observer did not keep up.
+    /// How many events this observer missed because it was too slow.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
 impl Audience {
-    /// Tells an event, if there is room. Says whether anybody is still there.
+    /// Sends an event, if there is room. Returns whether the observer still exists.
     pub(crate) fn tell(&self, event: Event) -> bool {
         match self.events.try_send(event) {
             Ok(()) => true,

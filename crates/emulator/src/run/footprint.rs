@@ -1,31 +1,31 @@
-//! How much memory a network takes, so that one that is too large is refused before it is made.
+//! Estimates the memory of a network, so that one that is too large is refused before it is made.
 //!
-//! In: a topology, and how much memory there is. Out: yes, or the size. Never makes anything.
+//! In: a topology, and the free memory. Out: yes, or the size. It never makes a network.
 
 use std::fmt;
 
 use crate::topology::Topology;
 use software_switch::SwitchOptions;
 
-/// What a switch takes before there are rules, without its tables and ports, its connection's buffers included. A line of 2,000 switches and
-/// hosts takes 12 KiB for each pair altogether; this and what follows is about twice that, for what comes with use.
+/// The bytes of a switch without rules, tables and ports, but with its connection's buffers. In a line of 2,000
+/// switches, a switch and its host take 12 KiB together. These figures are about twice that, for growth in use.
 const SWITCH_BYTES: u64 = 12 * 1024;
 /// A table without entries.
 const TABLE_BYTES: u64 = 512;
 /// A link with its two ports or plugs, and a host.
 const LINK_BYTES: u64 = 1024;
 const HOST_BYTES: u64 = 2048;
-/// What frames on their way, events and the loop itself may take.
+/// The bytes for frames on links, events and the loop itself.
 const REST_BYTES: u64 = 64 * 1024 * 1024;
-/// The part of what is free that a network may take, in tenths: a controller is on the same machine as a rule.
+/// The share of the free memory that a network may take, in tenths. Usually a controller runs on the same machine.
 const SHARE_TENTHS: u64 = 7;
 
-/// A network that would not fit. It is the operator's to make smaller.
+/// The error for a network that is too large. The operator must make it smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge {
-    /// What it would take, in bytes.
+    /// The bytes that it would take.
     pub needed_bytes: u64,
-    /// What there is, in bytes.
+    /// The free bytes.
     pub available_bytes: u64,
     switches: usize,
     hosts: usize,
@@ -48,7 +48,7 @@ impl fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// What a network takes before there are rules, in bytes.
+/// The bytes of a network without rules.
 fn footprint_bytes(topology: &Topology, options: &SwitchOptions) -> u64 {
     let switch = SWITCH_BYTES + TABLE_BYTES * u64::from(options.n_tables);
     let all = [
@@ -60,9 +60,10 @@ fn footprint_bytes(topology: &Topology, options: &SwitchOptions) -> u64 {
     sum.fold(REST_BYTES, u64::saturating_add)
 }
 
-/// Refuses a network that takes more than its share of what is free.
+/// Refuses a network that takes more than its share of the free memory.
 ///
 /// # Errors
+///
 /// It does: with the size.
 fn check_footprint(
     topology: &Topology,
@@ -77,16 +78,18 @@ fn check_footprint(
     Ok(())
 }
 
-/// Refuses a network that takes more than its share of what is free on this machine. One that does not say what is free refuses nothing.
+/// Refuses a network that takes more than its share of this machine's free memory. If that is unknown, no network is
+/// refused.
 ///
 /// # Errors
+///
 /// It takes more than that: with the size.
 pub fn check_this_machine(topology: &Topology, options: &SwitchOptions) -> Result<(), TooLarge> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     available_bytes(&meminfo).map_or(Ok(()), |available| check_footprint(topology, options, available))
 }
 
-/// What is free, of what `/proc/meminfo` says.
+/// The free memory according to `/proc/meminfo`.
 fn available_bytes(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)

@@ -1,11 +1,11 @@
-//! The interfaces of this machine that ports of switches are bound to.
+//! The interfaces of this machine that are bound to ports of switches.
 //!
 //! ```text
 //!   frames of interfaces ──> Interfaces ──> frames, each with its switch and port; which links went or came
 //!   frames of ports ───────>     └────────> frames out of interfaces
 //! ```
 //!
-//! Never looks into a frame. An interface that goes away is a link that is down, and is bound anew when it is back.
+//! It never looks into a frame. If an interface disappears, its link is down. When it is back, it is bound again.
 
 use flow::{DatapathId, MacAddr, PortNo};
 use mio::unix::SourceFd;
@@ -18,21 +18,22 @@ use std::io::{self, ErrorKind};
 
 use super::packet_socket::{PacketSocket, Received, Room};
 
-/// How many frames of one interface are taken before others get their turn.
+/// How many frames of one interface are read before the others' turn.
 const FRAMES_AT_ONCE: usize = 256;
 
-/// A switch to be, whose ports are interfaces of this machine.
+/// The plan of a switch whose ports are interfaces of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bridge {
-    /// Its number.
+    /// Its datapath id.
     pub datapath_id: DatapathId,
     /// Its name.
     pub name: String,
-    /// Its ports, each with the name of its interface: a veth, a tap or a card. Nobody else should answer there.
+    /// Its ports, each with the name of its interface: a veth, a tap or a network card. The machine itself must not
+    /// answer there.
     pub ports: Vec<(PortNo, String)>,
 }
 
-/// An interface as the machine has it now.
+/// The present state of an interface.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     address: LinkAddr,
@@ -49,7 +50,7 @@ struct Interface {
     up: bool,
 }
 
-/// A port that is there from the beginning.
+/// A port that exists from the start.
 #[derive(Debug)]
 pub(crate) struct BoundPort {
     pub(crate) switch: usize,
@@ -59,14 +60,14 @@ pub(crate) struct BoundPort {
     pub(crate) up: bool,
 }
 
-/// All interfaces that are bound.
+/// All bound interfaces.
 #[derive(Debug)]
 pub(crate) struct Interfaces {
     interfaces: Vec<Interface>,
-    /// The token of the first; the others follow.
+    /// The token of the first one. The others follow.
     first_token: usize,
     room: Room,
-    /// Frames that an interface had no room for, or that are longer than it takes.
+    /// Frames for which an interface had no room, or that are longer than its MTU.
     pub(crate) frames_not_sent: u64,
 }
 
@@ -74,7 +75,8 @@ impl Interfaces {
     /// Binds every port of these switches.
     ///
     /// # Errors
-    /// An interface is not there, is named twice, or may not be bound: the sentence names it.
+    ///
+    /// An interface is missing, is named twice, or may not be bound: the message names it.
     pub(crate) fn bind(
         bridges: &[Bridge],
         first_token: usize,
@@ -104,12 +106,12 @@ impl Interfaces {
         Ok((Interfaces { interfaces, first_token, room: Room::new(), frames_not_sent: 0 }, ports))
     }
 
-    /// The place of the interface with this token.
+    /// The index of the interface with this token.
     pub(crate) fn place(&self, token: usize) -> Option<usize> {
         token.checked_sub(self.first_token).filter(|place| *place < self.interfaces.len())
     }
 
-    /// Hands over what has come by an interface, up to a bound. Says whether there may be more.
+    /// Passes on received frames of an interface, up to a bound. Returns whether there may be more.
     pub(crate) fn receive(&mut self, place: usize, mut take: impl FnMut(usize, PortNo, Vec<u8>)) -> bool {
         let Interfaces { interfaces, room, .. } = self;
         let Some(Interface { switch, port, socket: Some(socket), .. }) = interfaces.get(place) else {
@@ -119,14 +121,14 @@ impl Interfaces {
             match socket.receive(room) {
                 Ok(Received::Frame(frame)) => take(*switch, *port, frame),
                 Ok(Received::Other) => {}
-                // An interface that went down or away is seen at the next look.
+                // The next check notices an interface that went down or disappeared.
                 Ok(Received::Nothing) | Err(_) => return false,
             }
         }
         true
     }
 
-    /// Sends a frame out of a port. One that the interface does not take is counted and lost.
+    /// Sends a frame out of a port. If the interface does not take it, the frame is counted and lost.
     pub(crate) fn send(&mut self, switch: usize, port: PortNo, frame: &[u8]) {
         let bound = self.interfaces.iter().find(|bound| bound.switch == switch && bound.port == port);
         let sent = bound.and_then(|bound| bound.socket.as_ref()).map(|socket| socket.send(frame));
@@ -135,9 +137,9 @@ impl Interfaces {
         }
     }
 
-    /// Looks at all interfaces. Gives the ports whose link has gone or come.
+    /// Checks all interfaces. Returns the ports whose link state has changed.
     pub(crate) fn look(&mut self, registry: &Registry) -> Vec<(usize, PortNo, bool)> {
-        // The system is short of something; the next look is soon.
+        // The system lacks some resource. The next check follows soon.
         let Ok(seen) = look() else { return Vec::new() };
         let mut changed = Vec::new();
         for (place, bound) in self.interfaces.iter_mut().enumerate() {

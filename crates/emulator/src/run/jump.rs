@@ -1,10 +1,13 @@
-//! How time passes in a network that runs: by itself in real time, by jumps in virtual time.
+//! How time passes in a running network: by the clock in real time, by jumps in virtual time.
 //!
-//! Virtual time with real controllers is for whoever builds on this crate, and for its tests: no command offers it, since
-//! whether a controller has said all that it will say can only be guessed. A scenario in virtual time has none.
+//! Virtual time with real controllers is for users of this crate, and for its tests. No command offers it, because
+//! nobody can know for certain that a controller has nothing more to send. A scenario in virtual time has no
+//! controller.
 //!
-//! In: what was said and heard on connections, what is due in the network, who waits. Out: the network's time, and whom to ask
-//! whether it has anything to say. Never asks for the time itself. Connections are made and given up in real time all the same: who wants
+//! In: the messages on connections, the next event of the network, and who waits for what. Out: the network's time,
+//! and which controllers to ask whether they have anything to send. It never reads a clock. Connections are still
+//! made and given up in real time. A caller that needs a switch to reconnect before time advances must wait for that
+//! first.
 //! a switch that comes back to be connected before time goes on waits for that first.
 
 use openflow::Body;
@@ -13,23 +16,24 @@ use std::time::Duration;
 use super::quiescence::{QUESTION, Quiescence};
 use super::reactor::Reactor;
 
-/// How often frames are carried in one moment before the clock goes on all the same: a storm on links that take no time has no end.
+/// How many rounds of frames are processed at one moment before the clock advances anyway. A storm on links without
+/// delay has no end.
 const ROUNDS_OF_A_MOMENT: u32 = 16;
-/// By how much it goes on then.
+/// By how much the clock advances then.
 const STORM_STEP: Duration = Duration::from_millis(1);
 
 /// Virtual time.
 #[derive(Debug, Default)]
 pub(super) struct VirtualTime {
-    /// What it is in the network.
+    /// The time in the network.
     pub(super) now: Duration,
     quiescence: Quiescence,
-    /// How often frames have been carried in this moment.
+    /// How many rounds of frames were processed at this moment.
     rounds: u32,
 }
 
 impl VirtualTime {
-    /// A controller has said something.
+    /// A controller has sent something.
     pub(super) fn note_heard(&mut self, connection: usize, body: &Body, now: Duration) {
         match body {
             Body::EchoReply(payload) if payload == QUESTION => self.quiescence.answered(connection, now),
@@ -37,7 +41,7 @@ impl VirtualTime {
         }
     }
 
-    /// A switch has said something.
+    /// A switch has sent something.
     pub(super) fn note_said(&mut self, connection: usize, body: &Body, now: Duration) {
         if !matches!(body, Body::EchoRequest(payload) if payload == QUESTION) {
             self.quiescence.stir(connection, now);
@@ -49,15 +53,15 @@ impl VirtualTime {
         self.quiescence.gone(connection);
     }
 
-    /// How long nothing has to be done if no controller says anything; `None`: as long as it takes.
+    /// How long the loop may sleep if no controller sends anything. `None`: without limit.
     pub(super) fn patience(&self, now: Duration) -> Option<Duration> {
         self.quiescence.quiet_in(now).filter(|left| !left.is_zero())
     }
 }
 
 impl Reactor {
-    /// Answers whoever waits for a time that has come, and lets virtual time jump if nothing else is to be done now. Says whether there is
-    /// something to be done by that.
+    /// Answers callers whose time has come. Lets virtual time jump if nothing else must be done now. Returns whether
+    /// that causes work.
     pub(super) fn pass_time(&mut self, frames_left: bool, is_busy: bool, now: Duration) -> bool {
         let Some(virtual_time) = &mut self.virtual_time else {
             self.answer_goals(now);
@@ -74,7 +78,7 @@ impl Reactor {
         !is_busy && self.is_waited_for() && (self.ask_all() || self.jump(now))
     }
 
-    /// Asks the controllers that were stirred whether they have anything to say. Says whether there are any.
+    /// Asks each active controller whether it has anything to send. Returns whether there are any.
     fn ask_all(&mut self) -> bool {
         let Some(mut virtual_time) = self.virtual_time.take() else { return false };
         let asked = virtual_time.quiescence.ask_next(|connection| self.can_be_asked(connection));
@@ -83,13 +87,13 @@ impl Reactor {
         !asked.is_empty()
     }
 
-    /// Jumps to what is due next, if all is quiet.
+    /// Jumps to the next event, if all controllers are quiet.
     fn jump(&mut self, now: Duration) -> bool {
         let Some(virtual_time) = &self.virtual_time else { return false };
         if virtual_time.quiescence.quiet_in(now) != Some(Duration::ZERO) {
             return false;
         }
-        // Everything up to here has happened.
+        // Everything up to this time has happened.
         self.answer_goals(virtual_time.now);
         let next = if self.is_waited_for() { self.next_in_network() } else { None };
         let (Some(next), Some(virtual_time)) = (next, &mut self.virtual_time) else { return false };
@@ -101,7 +105,7 @@ impl Reactor {
         self.goals.retain(|(goal, answer)| {
             let is_ahead = *goal > time;
             if !is_ahead {
-                // Who asked may be gone.
+                // The caller may have stopped waiting.
                 let _ = answer.send(());
             }
             is_ahead

@@ -1,4 +1,4 @@
-//! A network that runs: in real time or in virtual, its switches connected to a controller over TCP.
+//! A running network, in real or virtual time. Its switches connect to a controller over TCP.
 //!
 //! ```text
 //!   Emulation::start(topology, controller) ──> a thread of its own: sockets ⇄ Network
@@ -6,8 +6,9 @@
 //!        └── wait_connected, ping_all, set_link, counters, stop              └──> events, for whoever observes
 //! ```
 //!
-//! All switches' connections are in one loop on one thread, and so are the packet sockets of interfaces that are bound. Of an emulated network this
-//! is the only part that does I/O or asks for the time. A controller that vanishes, says nonsense or says nothing is left and tried again, later each time, and that is counted.
+//! One loop in one thread has all switches' connections, and the packet sockets of bound interfaces. It is the only
+//! part of an emulated network that does I/O or reads a clock. If a controller disappears, sends malformed messages
+//! or sends nothing, the connection is closed and counted. The switch tries again, with longer and longer waits.
 
 mod capture;
 mod connection;
@@ -45,13 +46,13 @@ use crate::topology::{SwitchPlan, Topology};
 use reactor::Reactor;
 use software_switch::{SwitchOptions, SwitchView};
 
-/// How many events may wait for an observer; what would be more is dropped and counted.
+/// How many events may wait for an observer. More are dropped and counted.
 const EVENTS_MAX: usize = 16_384;
 
-/// A network that is to run.
+/// Starts emulated networks.
 pub struct Emulation;
 
-/// A network that runs. Dropping it stops it.
+/// A handle of a running network. Dropping it stops the network.
 #[derive(Debug)]
 pub struct Handle {
     commands: Sender<Command>,
@@ -62,27 +63,28 @@ pub struct Handle {
     hosts: usize,
 }
 
-/// How time passes in a network that runs.
+/// How time passes in a running network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
-    /// As it passes outside.
+    /// Real time.
     #[default]
     Real,
-    /// It stands, and jumps to whatever happens next once the controllers have nothing to say, while somebody waits for pings or for a
-    /// time to come ([`Handle::pass_to`]). What controllers do by timers of their own is not sped up.
+    /// Virtual time. It stands still, and jumps to the next event once the controllers have nothing to send. It does
+    /// so only while a caller waits for pings or for a time ([`Handle::pass_to`]). Timers inside controllers are not
+    /// accelerated.
     Virtual,
 }
 
-/// What the loop is asked from outside.
+/// A request to the loop.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Answer when every switch is connected.
     WaitConnected(Sender<()>),
-    /// Say which switches are not, and why.
+    /// Return the switches that are not connected, and why.
     ListMissing(Sender<Vec<(DatapathId, String)>>),
-    /// Every host pings every other; a ping waits so long for its reply.
+    /// Let every host ping every other. A ping waits this long for its reply.
     PingAll { ip: IpVersion, timeout: Duration, answer: Sender<PingReport> },
-    /// A host pings another once.
+    /// Let a host ping another once.
     Ping {
         from: String,
         to: String,
@@ -90,33 +92,33 @@ pub(crate) enum Command {
         answer: Sender<PingReport>,
         begun: Sender<Result<(), CannotChange>>,
     },
-    /// Say how each switch is.
+    /// Return the state of each switch.
     ViewSwitches(Sender<Vec<SwitchView>>),
-    /// Say what each host has counted.
+    /// Return the counters of each host.
     CountHosts(Sender<Vec<(String, HostCounters)>>),
     /// Take a link down or up.
     SetLink { link: usize, up: bool },
-    /// Change something that is called by its name.
+    /// Make a change that is given by names.
     Change { change: Change, answer: Sender<Result<(), CannotChange>> },
-    /// Answer when so much time has passed in the network.
+    /// Answer when this much time has passed in the network.
     PassTo { time: Duration, answer: Sender<()> },
-    /// Begin a flow.
+    /// Start a flow.
     StartFlow { spec: FlowSpec, answer: Sender<Result<FlowId, FlowRefused>> },
-    /// End a flow, and say whether there is such a flow.
+    /// Stop a flow, and return whether it exists.
     StopFlow { id: FlowId, answer: Sender<bool> },
-    /// Say what became of a flow so far.
+    /// Return the report of a flow.
     ReportFlow { id: FlowId, answer: Sender<Option<FlowReport>> },
-    /// Say what each link has counted.
+    /// Return the counters of each link.
     CountLinks(Sender<Vec<(String, LinkCounters)>>),
     /// Block the links off a spanning tree for floods.
     KeepSpanningTree,
-    /// Tell what happens.
+    /// Send events to an observer.
     Observe { audience: event::Audience, listening: Sender<()> },
-    /// End.
+    /// Stop the loop.
     Stop,
 }
 
-/// What has been counted since the start. All are totals over all switches.
+/// The counters since the start. All are totals over all switches.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     connections: AtomicU64,
@@ -139,36 +141,37 @@ pub(crate) struct Counters {
 pub struct EmulationCounters {
     /// Attempts to connect to a controller.
     pub attempts: u64,
-    /// Connections to a controller that came to agree on a version.
+    /// Connections on which a version was agreed.
     pub connections: u64,
-    /// Connections that ended after that, by whomever.
+    /// Connections that ended after that, closed by either side.
     pub connections_lost: u64,
-    /// Attempts that came to nothing: refused, or ended before a version was agreed on.
+    /// Attempts that failed: refused, or closed before a version was agreed.
     pub connections_refused: u64,
-    /// Of these two: those that the switch ended because the controller said nothing for too long, or nothing to the point.
+    /// Connections of the two kinds above that the switch ended, because the controller sent nothing for too long or
+    /// no features request.
     pub silences: u64,
-    /// Messages of a controller that could not be read.
+    /// Messages of controllers that could not be decoded.
     pub bad_messages: u64,
-    /// Packet-ins sent.
+    /// Packet-ins that were sent.
     pub packet_ins: u64,
-    /// Packet-ins that were not sent because the controller did not read what was sent before.
+    /// Packet-ins that were not sent because the controller did not read earlier messages.
     pub packet_ins_dropped: u64,
-    /// Packet-outs that came.
+    /// Packet-outs that were received.
     pub packet_outs: u64,
-    /// Flow mods that came.
+    /// Flow mods that were received.
     pub flow_mods: u64,
     /// Errors that switches sent.
     pub errors: u64,
-    /// Frames lost on links that are down, or in a storm.
+    /// Frames that were lost on links that are down, or in a storm.
     pub frames_lost: u64,
-    /// Frames that an interface of the machine had no room for, or that were longer than it takes.
+    /// Frames for which an interface had no room, or that were longer than its MTU.
     pub frames_not_sent: u64,
 }
 
-/// Not every switch came to be connected in time.
+/// The error if not every switch is connected in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotConnected {
-    /// The switches that are not connected, each with what happened last.
+    /// The switches that are not connected, each with its last event.
     pub missing: Vec<(DatapathId, String)>,
 }
 
@@ -190,19 +193,21 @@ impl fmt::Display for NotConnected {
 impl std::error::Error for NotConnected {}
 
 impl Emulation {
-    /// Makes the network and starts it on a thread of its own, which connects every switch to the controller.
+    /// Makes the network and starts it in its own thread, which connects every switch to the controller.
     ///
     /// # Errors
-    /// The network is too large for the memory there is, or the operating system gives no thread or no poll.
+    ///
+    /// The network is too large for the free memory, or the operating system gives no thread or no poll.
     pub fn start(topology: &Topology, controller: SocketAddr, options: &SwitchOptions) -> io::Result<Handle> {
         Emulation::start_with_controllers(topology, &[controller], options)
     }
 
-    /// The same with several controllers, to all of which every switch connects (1.3.5, 6.3.4); none: the switches are on
-    /// their own.
+    /// The same with several controllers. Every switch connects to all of them (1.3.5, 6.3.4). Without any, the
+    /// switches act as their fail mode says.
     ///
     /// # Errors
-    /// The network is too large for the memory there is, or the operating system gives no thread or no poll.
+    ///
+    /// The network is too large for the free memory, or the operating system gives no thread or no poll.
     pub fn start_with_controllers(
         topology: &Topology,
         controllers: &[SocketAddr],
@@ -211,10 +216,11 @@ impl Emulation {
         Emulation::begin(topology, controllers, options, Clock::Real, Vec::new(), &[], None)
     }
 
-    /// The same, and an observer that misses nothing of what happens from the first connection on.
+    /// The same with an observer, which gets all events from the first connection on.
     ///
     /// # Errors
-    /// The network is too large for the memory there is, or the operating system gives no thread or no poll.
+    ///
+    /// The network is too large for the free memory, or the operating system gives no thread or no poll.
     pub fn start_observed(
         topology: &Topology,
         controllers: &[SocketAddr],
@@ -224,10 +230,11 @@ impl Emulation {
         Ok((handle, observer))
     }
 
-    /// The same, with copies of what passes these taps, from the first connection on.
+    /// The same with captures at these taps, from the first connection on.
     ///
     /// # Errors
-    /// The network is too large for the memory there is, or the operating system gives no thread or no poll.
+    ///
+    /// The network is too large for the free memory, or the operating system gives no thread or no poll.
     pub fn start_captured(
         topology: &Topology,
         controllers: &[SocketAddr],
@@ -241,10 +248,11 @@ impl Emulation {
         Ok((handle, observer, captured))
     }
 
-    /// The same in virtual time, which stands until somebody waits for a time to come or hosts ping.
+    /// The same in virtual time, which stands still until a caller waits for a time or hosts ping.
     ///
     /// # Errors
-    /// The network is too large for the memory there is, or the operating system gives no thread or no poll.
+    ///
+    /// The network is too large for the free memory, or the operating system gives no thread or no poll.
     pub fn start_in_virtual_time(
         topology: &Topology,
         controllers: &[SocketAddr],
@@ -263,14 +271,18 @@ impl Emulation {
         Ok((handle, observer))
     }
 
-    /// Starts switches whose ports are interfaces of this machine, in its network namespace: a veth, a tap or a card each,
-    /// where nobody else answers. Switches stand here where Open vSwitch stands in Mininet; there are no links and no hosts.
-    /// Frames are as on a wire: a tag that the card has taken off is put back, and a checksum that was left to it is
-    /// completed. Segments that were left uncut to it are longer than an interface takes and are lost, so hosts must cut
-    /// their own (`ethtool -K IF tso off gso off`). The observer misses nothing from the first connection on.
+    /// Starts switches whose ports are interfaces of this machine, in its network namespace: veths, taps or network
+    /// cards to which nothing else answers. The switches replace Open vSwitch in a Mininet network. There are no
+    /// emulated links and hosts.
+    ///
+    /// Frames are as on a wire: a VLAN tag that the card has removed is put back, and a missing checksum is computed.
+    /// Segments that were left to the card to cut are longer than an interface takes, and are lost. So hosts must cut
+    /// their own segments (`ethtool -K IF tso off gso off`). The observer gets all events from the first connection
+    /// on.
     ///
     /// # Errors
-    /// An interface is not there or named twice, or this process may not bind it (it needs CAP_NET_RAW): the sentence
+    ///
+    /// An interface is missing or named twice, or this process may not bind it (it needs CAP_NET_RAW): the message
     /// names the interface. Or the operating system gives no thread or no poll.
     pub fn bind(
         bridges: &[Bridge],
@@ -317,7 +329,8 @@ impl Emulation {
         reactor.bind(bridges)?;
         let waker = reactor.waker();
         if let Some(audience) = audience {
-            // The loop obeys before it connects, so that whoever observes is there first. Nobody waits for the answer.
+            // The loop processes requests before it connects, so that the observer is registered first. The answer is
+            // not needed.
             let _ = commands.send(Command::Observe { audience, listening: channel().0 });
         }
         let thread = std::thread::Builder::new().name("emulation".into()).spawn(move || reactor.run())?;
@@ -333,20 +346,21 @@ impl Emulation {
 }
 
 impl Handle {
-    /// How many switches there are.
+    /// The number of switches.
     pub fn switches(&self) -> usize {
         self.switches
     }
 
-    /// How many hosts there are.
+    /// The number of hosts.
     pub fn hosts(&self) -> usize {
         self.hosts
     }
 
-    /// Waits until every switch has told a controller what it is, and in 1.3, where a switch without rules drops everything,
-    /// has got its first rule or been without one for half a second.
+    /// Waits until a controller knows every switch. A 1.3 switch without rules drops everything, so it must also have
+    /// got its first rule, or have had none for half a second.
     ///
     /// # Errors
+    ///
     /// The time is over: which switches are missing, and why.
     pub fn wait_connected(&self, timeout: Duration) -> Result<(), NotConnected> {
         match self.ask(Command::WaitConnected).recv_timeout(timeout) {
@@ -357,26 +371,27 @@ impl Handle {
         }
     }
 
-    /// Every host pings every other, a few at a time. Each ping waits so long for its reply, and is lost then. Returns
-    /// when the last has come back or is lost.
+    /// Lets every host ping every other, a few at a time. Each ping waits up to `timeout` for its reply, and then
+    /// counts as lost. Returns when all are answered or lost.
     pub fn ping_all(&self, timeout: Duration) -> PingReport {
         self.ping_all_over(IpVersion::V4, timeout)
     }
 
-    /// The same over a version of IP; with IPv6, to addresses that are good everywhere.
+    /// The same over a version of IP. With IPv6, it pings global addresses.
     pub fn ping_all_over(&self, ip: IpVersion, timeout: Duration) -> PingReport {
         self.ask(|answer| Command::PingAll { ip, timeout, answer }).recv().unwrap_or_default()
     }
 
-    /// The same, but what came of it is waited for elsewhere. Rounds go on beside each other.
+    /// The same without waiting for the result. Several rounds can run at a time.
     pub fn begin_ping_all(&self, timeout: Duration) -> Receiver<PingReport> {
         self.ask(|answer| Command::PingAll { ip: IpVersion::V4, timeout, answer })
     }
 
-    /// One host pings another once, by their names; the report has one pair.
+    /// Lets one host ping another once. Both are given by name. The report has one pair.
     ///
     /// # Errors
-    /// A host that is not there, or the emulation has ended.
+    ///
+    /// A host does not exist, or the emulation has ended.
     pub fn begin_ping(
         &self,
         from: &str,
@@ -389,73 +404,76 @@ impl Handle {
         begun.recv().unwrap_or(Err(CannotChange::Ended)).map(|()| report)
     }
 
-    /// How each switch is, in the order of the topology. Empty if the emulation has ended.
+    /// The state of each switch, in the order of the topology. Empty if the emulation has ended.
     pub fn switch_views(&self) -> Vec<SwitchView> {
         self.ask(Command::ViewSwitches).recv().unwrap_or_default()
     }
 
-    /// Takes a link down or up again; its number is its place in the topology's links.
+    /// Takes a link down or up. Its number is its index in the topology's links.
     pub fn set_link(&self, link: usize, up: bool) {
         self.tell(Command::SetLink { link, up });
     }
 
-    /// Takes something down or up, makes a link better or worse, or moves a host. It is done when this returns, and what switches
-    /// tell their controllers of it is on its way.
+    /// Makes a change. It is done when this returns; the messages of the switches to their controllers may still be
+    /// on their way.
     ///
     /// # Errors
-    /// There is nothing of that name, the port is taken, or the emulation has ended.
+    ///
+    /// The name is unknown, the port is in use, or the emulation has ended.
     pub fn change(&self, change: Change) -> Result<(), CannotChange> {
         self.ask(|answer| Command::Change { change, answer }).recv().unwrap_or(Err(CannotChange::Ended))
     }
 
-    /// Waits until so much time has passed in the network since the emulation began. Virtual time passes only here and while hosts
-    /// ping; real time passes anyhow. Says whether it came to that: not if the emulation has ended.
+    /// Waits until this much time has passed in the network since the emulation began. Virtual time passes only here
+    /// and while hosts ping. Returns false if the emulation has ended before.
     pub fn pass_to(&self, time: Duration) -> bool {
         self.ask(|answer| Command::PassTo { time, answer }).recv().is_ok()
     }
 
-    /// Begins a flow between two hosts.
+    /// Starts a flow between two hosts.
     ///
     /// # Errors
-    /// A host that is not there, numbers that no flow can have, too many flows, or the emulation has ended.
+    ///
+    /// A host does not exist, the parameters are invalid, there are too many flows, or the emulation has ended.
     pub fn start_flow(&self, spec: FlowSpec) -> Result<FlowId, FlowRefused> {
         self.ask(|answer| Command::StartFlow { spec, answer }).recv().unwrap_or(Err(FlowRefused::Ended))
     }
 
-    /// Ends a flow: what is sent already is delivered if it is TCP. Says whether there is such a flow.
+    /// Stops a flow. TCP still delivers what was already sent. Returns whether the flow exists.
     pub fn stop_flow(&self, id: FlowId) -> bool {
         self.ask(|answer| Command::StopFlow { id, answer }).recv().unwrap_or(false)
     }
 
-    /// What became of a flow so far, if there is such a flow. Times are since the emulation began.
+    /// The report of a flow, or `None` if it does not exist. Times are since the emulation began.
     pub fn flow_report(&self, id: FlowId) -> Option<FlowReport> {
         self.ask(|answer| Command::ReportFlow { id, answer }).recv().ok().flatten()
     }
 
-    /// Each host's name and what it has counted, in the order of the topology. Empty if the emulation has ended.
+    /// Each host's name and counters, in the order of the topology. Empty if the emulation has ended.
     pub fn host_counters(&self) -> Vec<(String, HostCounters)> {
         self.ask(Command::CountHosts).recv().unwrap_or_default()
     }
 
-    /// Each link's name and what it has counted, in the order of the topology. Empty if the emulation has ended.
+    /// Each link's name and counters, in the order of the topology. Empty if the emulation has ended.
     pub fn link_counters(&self) -> Vec<(String, LinkCounters)> {
         self.ask(Command::CountLinks).recv().unwrap_or_default()
     }
 
-    /// From now on only the links of a spanning tree carry what is flooded; see [`Network::keep_spanning_tree`](crate::Network::keep_spanning_tree).
+    /// From now on, floods use only the links of a spanning tree: see
+    /// [`Network::keep_spanning_tree`](crate::Network::keep_spanning_tree).
     pub fn keep_spanning_tree(&self) {
         self.tell(Command::KeepSpanningTree);
     }
 
-    /// What happens from now on, for one more observer: nothing that happens after this returns is missed.
+    /// Adds an observer. It gets all events after this returns.
     pub fn observer(&self) -> Observer {
         let (audience, observer) = event::channel(EVENTS_MAX);
-        // It fails only if the network has ended, and then the observer hears that.
+        // This fails only if the network has ended, which the observer then notices.
         let _ = self.ask(|listening| Command::Observe { audience, listening }).recv();
         observer
     }
 
-    /// What has been counted so far.
+    /// The counters so far.
     pub fn counters(&self) -> EmulationCounters {
         let counters = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -476,13 +494,13 @@ impl Handle {
         }
     }
 
-    /// Ends it: closes all connections and waits for the thread.
+    /// Stops the network: closes all connections and waits for the thread.
     pub fn stop(self) {
         drop(self);
     }
 
     fn tell(&self, command: Command) {
-        // Both fail only if the loop has ended; what was asked is then answered by the closed channel.
+        // Both fail only if the loop has ended. The closed channel then answers the request.
         let _ = self.commands.send(command);
         let _ = self.waker.wake();
     }

@@ -1,9 +1,9 @@
 //! A packet socket: the frames of one interface of this machine (packet(7)).
 //!
-//! In: an interface. Out: the frames that come in by it, as they would be on a wire; frames to send. It needs CAP_NET_RAW.
-//! Never gives back what went out by the interface, be it our own.
+//! In: an interface. Out: the frames that it receives, as they would be on a wire. It also sends frames. It needs
+//! CAP_NET_RAW. It never returns frames that left by the interface, including its own.
 //!
-//! Everything goes by nix: it has the calls without `unsafe`, and the numbers of the options from libc.
+//! It uses nix, which has these calls without `unsafe`, and the option numbers of libc.
 
 use nix::errno::Errno;
 use nix::libc;
@@ -17,9 +17,9 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use software_switch::frame::offload::Offload;
 
-/// The longest frame that Linux hands over: 64 KiB where hosts leave cutting their segments to the card, and a header.
+/// The longest frame from Linux: 64 KiB if hosts leave segmentation to the card, and a header.
 const FRAME_BYTES_MAX: usize = 65_536 + 64;
-/// More than the one control message takes that is asked for.
+/// More than the one requested control message needs.
 const CONTROL_BYTES: usize = 128;
 /// PACKET_OUTGOING in `sll_pkttype`.
 const OUTGOING: u8 = 4;
@@ -42,7 +42,7 @@ setsockopt_impl!(
     sockopt::SetStruct<'_, libc::packet_mreq>
 );
 
-/// Room to receive into, for all sockets of a loop.
+/// The receive buffer of all sockets of a loop.
 #[derive(Debug)]
 pub(crate) struct Room {
     frame: Vec<u8>,
@@ -55,14 +55,15 @@ impl Room {
     }
 }
 
-/// What came of receiving.
+/// The result of receiving.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// A frame.
+    /// A received frame.
     Frame(Vec<u8>),
-    /// Something that is not for a switch: what went out, or what came by another interface before the socket was bound.
+    /// A frame that is not for a switch: a sent one, or one that another interface received before the socket was
+    /// bound.
     Other,
-    /// Nothing is there now.
+    /// No frame is waiting.
     Nothing,
 }
 
@@ -74,13 +75,13 @@ pub(crate) struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Binds to the interface with this address, and takes frames for whomever (promiscuous).
+    /// Binds to the interface with this address, and receives frames for all addresses (promiscuous).
     pub(crate) fn open(address: &LinkAddr) -> io::Result<Self> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let socket = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll)?;
         bind(socket.as_raw_fd(), address)?;
         setsockopt(&socket, Auxdata, &true)?;
-        // Linux before 4.20 does not have it; what went out is known by its type there.
+        // Linux before 4.20 does not have this option. There, sent frames are recognised by their type.
         let _ = setsockopt(&socket, IgnoreOutgoing, &true);
         let promiscuous = libc::packet_mreq {
             mr_ifindex: i32::try_from(address.ifindex()).map_err(io::Error::other)?,
@@ -92,17 +93,17 @@ impl PacketSocket {
         Ok(PacketSocket { socket, interface: address.ifindex() })
     }
 
-    /// For the poll.
+    /// The descriptor for the poll.
     pub(crate) fn raw(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
-    /// The index of the interface that it is bound to.
+    /// The index of its interface.
     pub(crate) fn interface(&self) -> usize {
         self.interface
     }
 
-    /// What has come.
+    /// Receives one frame.
     pub(crate) fn receive(&self, room: &mut Room) -> io::Result<Received> {
         let (bytes, offload) = {
             let mut parts = [IoSliceMut::new(&mut room.frame)];

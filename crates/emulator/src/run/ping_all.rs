@@ -1,6 +1,6 @@
-//! Every host pings every other: which ping is next, which is waited for, which is lost.
+//! Lets every host ping every other: which ping is next, which has no reply yet, which is lost.
 //!
-//! Pure: the network that is pinged in and the time come in as arguments.
+//! Pure: the network and the time are arguments.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,34 +11,35 @@ use crate::host::PingReply;
 use crate::host::flow::IpVersion;
 use crate::network::{Network, NetworkEffects};
 
-/// How many pings are on their way at once. Enough that waiting costs little, few enough that a controller is not flooded.
+/// How many pings may be unanswered at once: enough that waiting costs little, but not so many that they flood a
+/// controller.
 const PINGS_AT_ONCE: usize = 16;
 
-/// One ping and what became of it.
+/// One ping and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PingOutcome {
-    /// Name of the host that pinged.
+    /// The name of the host that pinged.
     pub from: String,
-    /// Name of the host that was pinged.
+    /// The name of the host that was pinged.
     pub to: String,
-    /// How long the reply took, finding the address included; `None`: it did not come in time.
+    /// The round trip, including address resolution. `None`: no reply in time.
     pub round_trip: Option<Duration>,
 }
 
-/// What became of all pings.
+/// The results of all pings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PingReport {
-    /// Each pair in each direction, in the order in which they were pinged.
+    /// Each pair in each direction, in the order of the pings.
     pub pairs: Vec<PingOutcome>,
 }
 
 impl PingReport {
-    /// How many were answered.
+    /// How many pings were answered.
     pub fn answered(&self) -> usize {
         self.pairs.iter().filter(|pair| pair.round_trip.is_some()).count()
     }
 
-    /// Whether every pair was answered. No pairs: no.
+    /// Whether every pair was answered. False if there are no pairs.
     pub fn is_complete(&self) -> bool {
         !self.pairs.is_empty() && self.answered() == self.pairs.len()
     }
@@ -49,7 +50,7 @@ impl PingReport {
     }
 }
 
-/// As Mininet prints it: `0% dropped (12/12 received)`.
+/// In Mininet's form: `0% dropped (12/12 received)`.
 impl fmt::Display for PingReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (answered, all) = (self.answered(), self.pairs.len());
@@ -57,7 +58,8 @@ impl fmt::Display for PingReport {
     }
 }
 
-/// Of so many pings, how many in a hundred were not answered: rounded, but never to 0 if one was lost, nor to 100 if one was answered.
+/// The per cent of pings without an answer, rounded. It is 0 only if none was lost, and 100 only if none was
+/// answered.
 pub fn dropped_percent(sent: usize, answered: usize) -> usize {
     let lost = sent.saturating_sub(answered);
     let rounded = (lost.saturating_mul(100).saturating_add(sent / 2)).checked_div(sent).unwrap_or(0);
@@ -68,7 +70,7 @@ pub fn dropped_percent(sent: usize, answered: usize) -> usize {
     }
 }
 
-/// A round of pings that is going on.
+/// A running round of pings.
 #[derive(Debug)]
 pub(crate) struct PingAll {
     ip: IpVersion,
@@ -77,7 +79,7 @@ pub(crate) struct PingAll {
     first_sequence: u16,
     /// The first pair that has not been pinged.
     next: usize,
-    /// Pairs that wait for a reply, by the host that pinged, the address and the number.
+    /// Pairs without a reply yet, keyed by the host that pinged, the address and the sequence number.
     waiting: BTreeMap<(usize, IpAddr, u16), usize>,
 }
 
@@ -90,7 +92,8 @@ struct Pair {
 }
 
 impl PingAll {
-    /// All pairs of so many hosts. Pings are numbered from `first_sequence` on, so that rounds that overlap are told apart.
+    /// All pairs of this many hosts. Sequence numbers start at `first_sequence`, so that overlapping rounds do not
+    /// share numbers.
     pub(crate) fn new(hosts: usize, timeout: Duration, first_sequence: u16) -> Self {
         let pairs =
             (0..hosts).flat_map(|from| (0..hosts).filter(move |to| *to != from).map(move |to| (from, to)));
@@ -108,9 +111,9 @@ impl PingAll {
         PingAll { ip: IpVersion::V4, timeout, pairs, first_sequence, next: 0, waiting: BTreeMap::new() }
     }
 
-    /// The number behind those of this round, for the next one.
+    /// The first sequence number of the next round.
     pub(crate) fn next_sequence(&self) -> u16 {
-        // Numbers go round; only pings that are on their way at the same time have to differ.
+        // Numbers wrap around. Only unanswered pings must have different ones.
         self.first_sequence.wrapping_add(self.pairs.len() as u16)
     }
 
@@ -119,7 +122,7 @@ impl PingAll {
         PingAll { ip, ..self }
     }
 
-    /// Sends as many pings as may be on their way.
+    /// Sends as many pings as are allowed.
     pub(crate) fn send(&mut self, network: &mut Network, now: Duration, effects: &mut NetworkEffects) {
         while self.waiting.len() < PINGS_AT_ONCE {
             let Some(pair) = self.pairs.get_mut(self.next) else { return };
@@ -136,14 +139,14 @@ impl PingAll {
         }
     }
 
-    /// A host has got a reply. Gives the pair of hosts, if it is one of this round.
+    /// Processes a reply. Returns the pair of hosts, if it belongs to this round.
     pub(crate) fn on_reply(&mut self, host: usize, reply: &PingReply) -> Option<(usize, usize)> {
         let pair = &mut self.pairs[self.waiting.remove(&(host, reply.from, reply.sequence))?];
         pair.round_trip = Some(reply.round_trip);
         Some((pair.from, pair.to))
     }
 
-    /// Gives up the pings whose time is over, and names their pairs.
+    /// Gives up the pings whose time is over, and returns their pairs.
     pub(crate) fn give_up(&mut self, network: &mut Network, now: Duration) -> Vec<(usize, usize)> {
         let pairs = &self.pairs;
         let timeout = self.timeout;
@@ -159,17 +162,17 @@ impl PingAll {
         lost
     }
 
-    /// When the next ping is given up if no reply comes.
+    /// When the next ping is given up without a reply.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.waiting.values().map(|index| self.pairs[*index].sent_at + self.timeout).min()
     }
 
-    /// How many pings it is in all.
+    /// The number of pings in all.
     pub(crate) fn pings(&self) -> usize {
         self.pairs.len()
     }
 
-    /// How many were answered.
+    /// The number of answered pings.
     pub(crate) fn answered(&self) -> usize {
         self.pairs.iter().filter(|pair| pair.round_trip.is_some()).count()
     }
@@ -179,7 +182,7 @@ impl PingAll {
         self.waiting.is_empty() && self.next == self.pairs.len()
     }
 
-    /// What became of the pings.
+    /// The results of the pings.
     pub(crate) fn report(&self, network: &Network) -> PingReport {
         let name = |host: usize| network.hosts()[host].name().to_owned();
         let outcome = |pair: &Pair| PingOutcome {

@@ -1,31 +1,33 @@
-//! Whether controllers have said all that they have to say, so that virtual time may jump.
+//! Decides whether controllers have nothing more to send, so that virtual time may jump.
 //!
 //! ```text
 //!   "said or heard something there", "it answered the question" ──> Quiescence ──> whom to ask, whether all is quiet
 //! ```
 //!
-//! A controller that is stirred is asked with an echo request. Its answer says that it has read everything before; if nothing else came
-//! meanwhile, and nothing comes for a moment of real time after the last answer, it is taken to have nothing to say. That is all that
-//! OpenFlow lets one know: a controller that thinks for longer than that moment after it has answered, or that acts on timers of
-//! its own, acts later in virtual time than it would have. Never sends anything.
+//! It asks a controller with an echo request after each exchange. The answer means that the controller has read
+//! everything before. If nothing else arrives in between, and nothing for a moment of real time after the last
+//! answer, the controllers count as quiet.
+//!
+//! OpenFlow allows no better test. A controller may think for longer than that moment after its answer, or act on its
+//! own timers. It then acts later in virtual time than it would have. This file never sends anything.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long nothing may come, in real time, after all have answered: a process zone's app has its say within this.
+/// How long nothing may arrive, in real time, after all answers. An app in a process zone answers within this.
 pub(super) const QUIET: Duration = Duration::from_millis(3);
-/// What is in the echo request, by which the answer is known.
+/// The payload of the echo request, which identifies the answer.
 pub(super) const QUESTION: &[u8] = b"quiet?";
 
-/// A connection on which something passed.
+/// A connection with recent messages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stirred {
     is_asked: bool,
-    /// Something passed after it was asked.
+    /// A message passed after the question.
     again: bool,
 }
 
-/// Which connections are not quiet.
+/// The connections that are not quiet.
 #[derive(Debug, Default)]
 pub(super) struct Quiescence {
     stirred: BTreeMap<usize, Stirred>,
@@ -33,7 +35,7 @@ pub(super) struct Quiescence {
 }
 
 impl Quiescence {
-    /// Something was said or heard on a connection.
+    /// A message passed on a connection.
     pub(super) fn stir(&mut self, connection: usize, now: Duration) {
         self.last_stir = now;
         let stirred = self.stirred.entry(connection).or_default();
@@ -50,12 +52,12 @@ impl Quiescence {
         }
     }
 
-    /// A connection is gone; it has nothing more to say.
+    /// A connection has ended. It has nothing more to send.
     pub(super) fn gone(&mut self, connection: usize) {
         self.stirred.remove(&connection);
     }
 
-    /// The connections that are to be asked now, of those that can be.
+    /// The connections to ask now, among those that can be asked.
     pub(super) fn ask_next(&mut self, can_be_asked: impl Fn(usize) -> bool) -> Vec<usize> {
         let stirred = self.stirred.iter_mut();
         let unasked = stirred.filter(|(connection, stirred)| !stirred.is_asked && can_be_asked(**connection));
@@ -67,7 +69,7 @@ impl Quiescence {
             .collect()
     }
 
-    /// How long it is until all may be taken for quiet if nothing comes; `None`: answers are missing.
+    /// How long until all count as quiet if nothing arrives. `None`: answers are missing.
     pub(super) fn quiet_in(&self, now: Duration) -> Option<Duration> {
         self.stirred.is_empty().then(|| (self.last_stir + QUIET).saturating_sub(now))
     }

@@ -1,6 +1,6 @@
-//! The loop: sockets, the clock and requests in; the network asked; sockets, events and answers out.
+//! The loop of a running network: sockets, clock and requests in; sockets, events and answers out.
 //!
-//! Never decides anything about packets: that is the network's.
+//! It never decides anything about packets: the network does.
 
 use flow::{DatapathId, Field, PortNo};
 use mio::{Events, Poll, Token, Waker};
@@ -26,32 +26,32 @@ use crate::network::{CannotChange, Channel, Network, NetworkEffects};
 use crate::topology::Topology;
 use software_switch::{ControllerId, Parting, Switch, SwitchOptions};
 
-/// How often it is looked whether what somebody waits for has come.
+/// How often it checks whether a caller's condition is met.
 const TICK: Duration = Duration::from_millis(20);
-/// How many connections to one controller may be on their way to being known. Thousands at once would be taken for an attack, and
-/// refused; the others wait for their turn. A controller counts a connection for a little longer than we do, and a node of ours
-/// bears 256.
+/// How many connections to one controller may be in their handshake. Thousands at once would look like an attack, and
+/// be refused. The others wait. A controller counts a connection a little longer than the switch does. A Burnet node
+/// allows 256.
 const GREETINGS_AT_ONCE: usize = 128;
-/// How long the loop sleeps at most. Nothing needs it: what is due wakes it.
+/// The longest sleep of the loop. Due events wake it anyway.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// How often interfaces of the machine are looked at: whether they are there and have a link.
+/// How often interfaces of the machine are checked for existence and link.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a switch of 1.3 may be without a rule before it is taken to be meant so.
+/// After this time without a first rule, a 1.3 switch is assumed to need none.
 const FIRST_RULE_PATIENCE: Duration = Duration::from_millis(500);
-/// Frames that are carried before sockets get their turn.
+/// How many frames are processed before the sockets' turn.
 const FRAMES_AT_ONCE: usize = 4096;
-/// How much is read at once.
+/// How many bytes are read at once.
 const READ_BYTES: usize = 64 * 1024;
-/// Events of the poll that are taken at once; more come with the next look.
+/// How many events of a poll are taken at once. The next poll returns the others.
 const POLL_EVENTS: usize = 1024;
 
-/// Who has been read from in this turn, and is not read from again in it.
+/// The connections that were read in this turn, and must not be read again in it.
 struct Served {
     interfaces: BTreeSet<usize>,
     connections: BTreeSet<usize>,
 }
 
-/// The loop and all that it holds.
+/// The loop and its state.
 pub(crate) struct Reactor {
     poll: Poll,
     waker: Arc<Waker>,
@@ -59,43 +59,43 @@ pub(crate) struct Reactor {
     controllers: Vec<SocketAddr>,
     network: Network,
     effects: NetworkEffects,
-    /// Those of the first switch to all controllers, then those of the second, and so on.
+    /// The connections of the first switch to all controllers, then those of the second, and so on.
     connections: Vec<Connection>,
-    /// What is read goes by way of this, so that idle connections need no room.
+    /// The read buffer of all connections, so that idle ones need none.
     scratch: Vec<u8>,
-    /// The interfaces of this machine that ports are bound to, if there are any.
+    /// The interfaces of this machine that are bound to ports, if any.
     interfaces: Option<Interfaces>,
-    /// Interfaces with more frames than were taken at once; each once, however often the poll tells of it.
+    /// Interfaces with more frames than were read at once. Each is in it once, even if the poll reports it again.
     crowded: BTreeSet<usize>,
     next_look: Duration,
-    /// Connections with more to read than was taken at once; likewise.
+    /// Connections with more bytes than were read at once, in the same way.
     unread: BTreeSet<usize>,
-    /// Connections that have something to send.
+    /// Connections with unsent bytes.
     unsent: Vec<usize>,
-    /// Connections that are closed, and why, once what is to be sent is sent.
+    /// Connections to close, with the reason, once their bytes are sent.
     closing: Vec<(usize, String)>,
     inbox: Receiver<Command>,
     waiting_for_all: Vec<Sender<()>>,
     rounds: Vec<(PingAll, Sender<PingReport>)>,
-    /// The number of the next round's first ping.
+    /// The first sequence number of the next round of pings.
     next_sequence: u16,
     audience: Vec<Audience>,
     sinks: Sinks,
     counters: Arc<Counters>,
     next_tick: Duration,
-    /// When to look at each connection next; each is in it once.
+    /// When to check each connection next. Each is in it once.
     looks: BTreeSet<(Duration, usize)>,
     look_at: Vec<Duration>,
-    /// Of each controller, the connections that it does not know yet, and those that wait for their turn.
+    /// For each controller: connections in their handshake, and connections that wait to begin it.
     greeting: Vec<BTreeSet<usize>>,
     in_line: Vec<BTreeSet<usize>>,
-    /// Who waits for a time to come in the network.
+    /// Callers that wait for a time in the network.
     pub(super) goals: Vec<(Duration, Sender<()>)>,
     pub(super) virtual_time: Option<VirtualTime>,
 }
 
 impl Reactor {
-    /// A loop that has not begun.
+    /// A loop that has not started.
     pub(crate) fn new(
         topology: &Topology,
         controllers: &[SocketAddr],
@@ -139,7 +139,7 @@ impl Reactor {
         })
     }
 
-    /// Copies to these what passes their taps.
+    /// Sends captures to these sinks.
     pub(crate) fn copy_to(&mut self, sinks: Vec<Sink>) {
         self.sinks = Sinks::new(sinks);
         self.sinks.places().for_each(|place| self.network.set_tap(place, true));
@@ -150,7 +150,7 @@ impl Reactor {
         if bridges.is_empty() {
             return Ok(());
         }
-        // The waker has the token behind those of the connections.
+        // The waker's token follows those of the connections.
         let first_token = self.connections.len() + 1;
         let (interfaces, ports) = Interfaces::bind(bridges, first_token, self.poll.registry())?;
         for bound in ports {
@@ -162,7 +162,7 @@ impl Reactor {
         Ok(())
     }
 
-    /// Hands the frames that have come by an interface to its switch.
+    /// Passes received frames of an interface to its switch.
     fn take_frames(&mut self, place: usize, now: Duration) {
         let Reactor { interfaces: Some(interfaces), network, effects, .. } = self else { return };
         let more = interfaces.receive(place, |switch, port, frame| {
@@ -173,7 +173,7 @@ impl Reactor {
         }
     }
 
-    /// Sends what leaves by interfaces.
+    /// Sends frames that leave by interfaces.
     fn send_outside(&mut self) {
         let Reactor { interfaces: Some(interfaces), effects, .. } = self else { return };
         for (switch, port, frame) in effects.outside.drain(..) {
@@ -193,15 +193,15 @@ impl Reactor {
         }
     }
 
-    /// What wakes the loop when it has been asked something.
+    /// The waker for requests to the loop.
     pub(crate) fn waker(&self) -> Arc<Waker> {
         self.waker.clone()
     }
 
-    /// Runs until it is told to stop, or nobody is left who could.
+    /// Runs until it is told to stop, or until no handle is left.
     pub(crate) fn run(&mut self) {
         let mut events = Events::with_capacity(POLL_EVENTS);
-        // The first look is at the clock: every connection is due.
+        // In the first turn, every connection is due.
         let mut more = true;
         loop {
             let patience = if more { Duration::ZERO } else { self.patience() };
@@ -234,12 +234,12 @@ impl Reactor {
         }
     }
 
-    /// The network's time: the real one, or the virtual one.
+    /// The network's time: real or virtual.
     pub(super) fn time_in_network(&self, now: Duration) -> Duration {
         self.virtual_time.as_ref().map_or(now, |time| time.now)
     }
 
-    /// How long nothing has to be done if nothing comes.
+    /// How long the loop may sleep if nothing arrives.
     fn patience(&self) -> Duration {
         let now = self.began.elapsed();
         let look = self.looks.first().map_or(LONGEST_SLEEP, |(at, _)| at.saturating_sub(now));
@@ -252,26 +252,26 @@ impl Reactor {
         due.unwrap_or(LONGEST_SLEEP).min(look).min(tick)
     }
 
-    /// When something happens next in the network that somebody waits for, by the network's time.
+    /// The time of the next event that a caller waits for, in the network's time.
     pub(super) fn next_in_network(&self) -> Option<Duration> {
         let round = self.rounds.iter().filter_map(|(round, _)| round.next_due()).min();
         let goal = self.goals.iter().map(|(time, _)| *time).min();
         [self.network.next_due(), round, goal].into_iter().flatten().min()
     }
 
-    /// Whether somebody waits for time to pass in the network.
+    /// Whether a caller waits for time to pass in the network.
     pub(super) fn is_waited_for(&self) -> bool {
         !self.rounds.is_empty() || !self.goals.is_empty()
     }
 
-    /// Whether bytes pass on a connection and a version was agreed on.
+    /// Whether a connection is open and has a version.
     pub(super) fn can_be_asked(&self, index: usize) -> bool {
         let at = self.channel(index);
         self.connections[index].is_open()
             && self.network.switches()[at.switch].version(at.controller).is_some()
     }
 
-    /// Asks a controller something that it answers when it has read everything before.
+    /// Sends an echo request, which a controller answers after it has read everything before.
     pub(super) fn ask_whether_quiet(&mut self, index: usize) {
         self.send_echo(index, QUESTION);
     }
@@ -289,7 +289,8 @@ impl Reactor {
         }
     }
 
-    /// Those with more to read than was taken at once get their turn, before those that the poll tells of. Gives back who had it.
+    /// Reads connections that had more bytes than were read at once, before those that the poll reports. Returns
+    /// which it read.
     fn take_rest(&mut self, now: Duration) -> Served {
         let served = Served {
             interfaces: std::mem::take(&mut self.crowded),
@@ -316,7 +317,7 @@ impl Reactor {
         }
     }
 
-    /// Whose connection this is.
+    /// The switch and controller of a connection.
     fn channel(&self, index: usize) -> Channel {
         channel_of(index, self.controllers.len())
     }
@@ -325,7 +326,7 @@ impl Reactor {
         self.network.switches()[switch].datapath_id()
     }
 
-    /// Reads what a controller has sent to a switch, and lets the switch act.
+    /// Reads a controller's messages to a switch, and lets the switch process them.
     fn receive(&mut self, index: usize, now: Duration) {
         let received = self.connections[index].read(&mut self.scratch);
         let result = self.hand_over(index, now);
@@ -392,8 +393,8 @@ impl Reactor {
         Ok(())
     }
 
-    /// Whether a switch can be expected to do what a controller wants of it. In 1.3 a switch without rules drops everything,
-    /// so it is given a moment to get its first. Nothing is expected of one that is switched off.
+    /// Whether a switch is ready for traffic. A 1.3 switch without rules drops everything, so it gets a moment for
+    /// its first rule. A switch that is off counts as ready.
     fn is_ready(&self, switch: usize, now: Duration) -> bool {
         if !self.network.is_switch_up(switch) {
             return true;
@@ -414,7 +415,7 @@ impl Reactor {
             && (0..self.network.switches().len()).all(|switch| self.is_ready(switch, now))
         {
             for waiting in self.waiting_for_all.drain(..) {
-                // Who asked may have stopped waiting.
+                // The caller may have stopped waiting.
                 let _ = waiting.send(());
             }
         }
@@ -422,7 +423,7 @@ impl Reactor {
 
     fn close(&mut self, index: usize, why: String, now: Duration) {
         let at = self.channel(index);
-        // A switch that was switched off has forgotten that it was connected, and its connection has not.
+        // A switch that was switched off has forgotten its session, but the connection has not.
         let was_connected = self.connections[index].known_since.is_some()
             || self.network.switches()[at.switch].version(at.controller).is_some();
         let counter =
@@ -440,7 +441,7 @@ impl Reactor {
         self.tell(Event::SwitchDisconnected { datapath_id, controller, why, retry_in });
     }
 
-    /// A connection is to be looked at then, and not before.
+    /// Sets when a connection is checked next.
     fn look(&mut self, index: usize, at: Duration) {
         self.looks.remove(&(self.look_at[index], index));
         self.look_at[index] = at;
@@ -499,7 +500,7 @@ impl Reactor {
         }
     }
 
-    /// Does what has been asked from outside. Says whether to go on.
+    /// Processes requests from handles. Returns whether to go on.
     fn obey(&mut self, now: Duration) -> bool {
         let time = self.time_in_network(now);
         loop {
@@ -539,7 +540,7 @@ impl Reactor {
                 Ok(Command::KeepSpanningTree) => self.network.keep_spanning_tree(&mut self.effects),
                 Ok(Command::Observe { audience, listening }) => {
                     self.audience.push(audience);
-                    // Whoever asked has gone away otherwise, and its observer with it.
+                    // If this fails, the caller is gone, and its observer too.
                     let _ = listening.send(());
                 }
             }
@@ -551,7 +552,7 @@ impl Reactor {
         unready.map(|switch| (self.datapath_id(switch), self.why_not_ready(switch))).collect()
     }
 
-    /// What keeps a switch waiting, of the controller that has come furthest.
+    /// Why a switch is not ready, for the controller that is nearest to it.
     fn why_not_ready(&self, switch: usize) -> String {
         let first = switch * self.controllers.len();
         let connections = &self.connections[first..first + self.controllers.len()];
@@ -584,7 +585,7 @@ impl Reactor {
         self.go_on_pinging(now);
     }
 
-    /// Takes note of replies, gives up pings, sends the next ones, and answers when a round is over.
+    /// Processes replies, gives up pings, sends the next ones, and answers when a round is over.
     fn go_on_pinging(&mut self, now: Duration) {
         let replies = std::mem::take(&mut self.effects.replies);
         let mut told = Vec::new();
@@ -615,7 +616,7 @@ impl Reactor {
         });
     }
 
-    /// Sends what switches have to say, and closes what is to be closed.
+    /// Sends the switches' messages, and closes connections.
     fn deliver(&mut self, now: Duration) {
         self.sinks.on_frames(&mut self.effects.captured);
         let mut messages = std::mem::take(&mut self.effects.messages);
@@ -635,7 +636,7 @@ impl Reactor {
         self.close_all(now);
     }
 
-    /// Closes each connection that is to be closed once, however many reasons there are: a switch's own comes first.
+    /// Closes each connection once, even if there are several reasons. The switch's own reason comes first.
     fn close_all(&mut self, now: Duration) {
         let controllers = self.controllers.len();
         let parted =
@@ -669,7 +670,7 @@ impl Reactor {
         }
         if self.sinks.is_heard(at) {
             let mut bytes = Vec::new();
-            // It was written a moment ago, so it can be.
+            // It was decoded a moment ago, so it can be encoded.
             let _ = message.encode(&mut bytes);
             self.sinks.on_bytes(at, true, &bytes, self.began.elapsed());
         }
@@ -703,12 +704,12 @@ impl Reactor {
     }
 }
 
-/// Answers who asked, who may be gone by now.
+/// Answers a caller, which may be gone.
 fn reply<T>(to: &Sender<T>, answer: T) {
     let _ = to.send(answer);
 }
 
-/// Tells whoever is there; makes the event only if anybody is.
+/// Sends an event to all observers. Makes the event only if there are any.
 fn tell(audience: &mut Vec<Audience>, event: impl FnOnce() -> Event) {
     if !audience.is_empty() {
         let event = event();
@@ -716,12 +717,12 @@ fn tell(audience: &mut Vec<Audience>, event: impl FnOnce() -> Event) {
     }
 }
 
-/// The switch and the controller whose connection this is.
+/// The switch and the controller of a connection.
 fn channel_of(index: usize, controllers: usize) -> Channel {
     Channel { switch: index / controllers, controller: ControllerId(index % controllers) }
 }
 
-/// Counts and tells that a switch has agreed on a version, if it has.
+/// Counts and reports that a switch has agreed on a version, if it has.
 fn note_connected(
     switch: &Switch,
     controller: ControllerId,
@@ -736,7 +737,7 @@ fn note_connected(
     }
 }
 
-/// Counts and tells what a controller has sent.
+/// Counts and reports what a controller has sent.
 fn note_received(
     datapath_id: DatapathId,
     message: &Message,
@@ -756,7 +757,7 @@ fn note_received(
     }
 }
 
-/// The transaction id of a message whose header at least is there.
+/// The transaction id of a message that has at least its header.
 fn xid_of(bytes: &[u8]) -> u32 {
     openflow::Header::read(bytes).map_or(0, |header| header.xid)
 }

@@ -1,4 +1,4 @@
-//! What has to be so in a scenario, and whether it was.
+//! The expectations of a scenario, and whether they hold.
 
 use std::time::Duration;
 
@@ -8,103 +8,103 @@ use super::NamedFlow;
 use crate::host::flow::{FlowReport, jain_index};
 use software_switch::SwitchView;
 
-/// Something that has to be so.
+/// Something that must be true in a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {
-    /// The line of the file.
+    /// The line in the file.
     pub line: u32,
-    /// From when on it is looked at.
+    /// From this time on it is checked.
     pub at: Duration,
-    /// For how long it may take to become so.
+    /// How long it may take to become true.
     pub within: Duration,
-    /// What.
+    /// What must be true.
     pub wanted: Wanted,
 }
 
-/// What has to be so.
+/// The kinds of expectations.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
-    /// So many switches have a controller.
+    /// This many switches are connected to a controller.
     Connected(usize),
-    /// A host reaches another; or none of its pings comes back in all that time.
+    /// A host reaches another. Or, if `reached` is false, none of its pings is answered in all that time.
     Ping {
-        /// Name of the host that pings.
+        /// The name of the host that pings.
         from: String,
-        /// Name of the host that is pinged.
+        /// The name of the host that is pinged.
         to: String,
-        /// Whether it has to be reached.
+        /// Whether it must be reached.
         reached: bool,
     },
-    /// How many per cent of a series of pings are lost.
+    /// The loss of a series of pings, in per cent.
     Lost {
         /// The series' index.
         series: usize,
-        /// At least.
+        /// The lower bound.
         min: Option<f64>,
-        /// At most.
+        /// The upper bound.
         max: Option<f64>,
     },
-    /// How fast a flow was.
+    /// The rate of a flow.
     Rate {
         /// The flow's index.
         flow: usize,
-        /// Bits of payload a second, at least.
+        /// The lower bound, in payload bits a second.
         min: Option<u64>,
-        /// At most.
+        /// The upper bound, in payload bits a second.
         max: Option<u64>,
     },
-    /// How equally flows have shared what there was (Jain's index).
+    /// How equally flows have shared a link (Jain's index).
     Fair {
         /// The flows' indices.
         flows: Vec<usize>,
-        /// A hundred times the index, at least.
+        /// The lower bound of the index, in hundredths.
         index_percent: u8,
     },
-    /// A port is live, or is not.
+    /// Whether a port is live.
     Port {
         /// The switch's name.
         switch: String,
         /// The port.
         port: PortNo,
-        /// Whether it has to be live.
+        /// Whether it must be live.
         up: bool,
     },
-    /// How many flow entries a switch has.
+    /// The number of a switch's flow entries.
     Entries {
         /// The switch's name.
         switch: String,
-        /// At least.
+        /// The lower bound.
         min: Option<u64>,
-        /// At most.
+        /// The upper bound.
         max: Option<u64>,
     },
 }
 
-/// What became of an expectation.
+/// The result of an expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The line of the file.
+    /// The line in the file.
     pub line: u32,
     /// What was expected.
     pub expected: String,
-    /// Whether it was so.
+    /// Whether it held.
     pub held: bool,
     /// What was found.
     pub found: String,
 }
 
 impl Wanted {
-    /// Whether it is about something that has to end before it can be looked at.
+    /// Whether it can be checked only after something has ended.
     pub(super) fn is_of_the_whole(&self) -> bool {
         matches!(self, Wanted::Lost { .. } | Wanted::Rate { .. } | Wanted::Fair { .. })
     }
 
-    /// Whether switches are looked at for it.
+    /// Whether it needs the state of switches.
     pub(super) fn is_of_switches(&self) -> bool {
         matches!(self, Wanted::Connected(_) | Wanted::Port { .. } | Wanted::Entries { .. })
     }
 
-    /// Whether it is so with these switches, and what was found. Of what is not about switches: nothing.
+    /// Whether it holds for these switches, and what was found. `None` if it is not about switches.
     pub(super) fn in_switches(&self, switches: &[SwitchView]) -> Option<(bool, String)> {
         let named = |name: &str| switches.iter().find(|switch| switch.name == name);
         match self {
@@ -128,7 +128,7 @@ impl Wanted {
         }
     }
 
-    /// Whether so many of so many pings are lost as has to be, and what was found.
+    /// Whether the loss of this series is within the bounds, and what was found.
     pub(super) fn in_series(&self, sent: usize, answered: usize) -> Option<(bool, String)> {
         let Wanted::Lost { min, max, .. } = self else { return None };
         let lost = sent.saturating_sub(answered);
@@ -137,7 +137,7 @@ impl Wanted {
         Some((fits, format!("{lost} of {sent} lost ({percent:.1} %)")))
     }
 
-    /// Whether flows were as they have to be, and what was found.
+    /// Whether these flows are within the bounds, and what was found.
     pub(super) fn in_flows(&self, reports: &[Option<FlowReport>]) -> Option<(bool, String)> {
         let rate = |flow: &usize| reports.get(*flow)?.as_ref().map(FlowReport::rate_bits_per_s);
         match self {
@@ -158,7 +158,7 @@ impl Wanted {
         }
     }
 
-    /// In words.
+    /// The expectation as text.
     pub(super) fn words(&self, series: &[String], flows: &[NamedFlow]) -> String {
         let flow = |index: &usize| flows.get(*index).map_or("", |flow| flow.name.as_str());
         match self {

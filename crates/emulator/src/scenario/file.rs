@@ -1,17 +1,17 @@
-//! A scenario as its file has it: TOML, in which nothing is passed over that is not known.
+//! The TOML file of a scenario. Unknown keys are errors.
 //!
-//! In: text. Out: [`File`], or the line and what was expected there. What the words mean is `plan`'s to check.
+//! In: text. Out: [`File`], or the line and what was expected there. It does not check meanings: `plan` does.
 
 use serde::Deserialize;
 use toml::Spanned;
 
-/// All that a file may say.
+/// All keys of a file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    /// The network in words or a file, as `--topo` takes it; relative to the scenario's own folder.
+    /// The network, by shape or file, as in `--topo`. A path is relative to the scenario's folder.
     pub(super) topology: Option<Spanned<String>>,
-    /// A Python file for Mininet, of which `topology` names a topology.
+    /// A Python file for Mininet. `topology` then names a topology in it.
     pub(super) custom: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) propagation: bool,
@@ -29,7 +29,7 @@ pub(super) struct File {
     pub(super) expectations: Vec<Spanned<Expectation>>,
 }
 
-/// A link that is not as the others are from the start.
+/// A link whose quality differs from the start.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Quality {
@@ -37,7 +37,7 @@ pub(super) struct Quality {
     pub(super) quality: String,
 }
 
-/// Something that happens: a time, and one thing.
+/// An event: a time, and one action.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Event {
@@ -93,7 +93,7 @@ pub(super) struct Flow {
     pub(super) duration: String,
 }
 
-/// Something that has to be so: one kind of thing, and by when or within which bounds.
+/// An expectation: one kind, with its time or bounds.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Expectation {
@@ -120,7 +120,7 @@ pub(super) struct Pair {
     pub(super) to: String,
 }
 
-/// Numbers between which something has to be; one that is left out bounds nothing.
+/// Bounds of a number. An omitted one does not limit it.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Bounds {

@@ -1,4 +1,4 @@
-//! A scenario: a network, what happens to it in time, and what has to come of that.
+//! A scenario: a network, timed changes, and expected results.
 //!
 //! ```text
 //!   TOML ──> file ──> plan ──> Scenario { topology, steps in time, expectations }
@@ -7,8 +7,8 @@
 //!                                             what came of it ──> which expectations hold ──> Verdict of each
 //! ```
 //!
-//! Reading and deciding are pure: [`Play`] is told the time and what was found, and says what is to be done. Whoever has the network
-//! does it. Only the topology's own file is opened, by [`Scenario::read`].
+//! Reading and deciding are pure. [`Play`] gets the time and the findings, and says what to do. The code that holds
+//! the network does it. Only [`Scenario::read`] opens a file: the topology's.
 
 mod expectation;
 mod file;
@@ -30,11 +30,12 @@ use crate::run::Clock;
 use crate::topology::Topology;
 use software_switch::Versions;
 
-/// The most that happens in a scenario, each single ping counted. Beyond it a scenario is a load test, which is another command's.
+/// The most actions of a scenario, with each single ping counted. A larger scenario is a load test, for which there
+/// is another command.
 pub const STEPS_MAX: usize = 100_000;
 /// The most expectations.
 pub const EXPECTATIONS_MAX: usize = 10_000;
-/// The longest that a scenario takes.
+/// The longest duration of a scenario.
 pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// A scenario that can be played.
@@ -42,76 +43,76 @@ pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
 pub struct Scenario {
     /// The network.
     pub topology: Topology,
-    /// What a reader of the topology's file should know.
+    /// Notes for the reader of the topology's file.
     pub notes: Vec<String>,
-    /// The versions that switches offer; `None`: the scenario leaves it open.
+    /// The versions that switches offer. `None`: the scenario does not say.
     pub versions: Option<Versions>,
-    /// How time passes.
+    /// Real or virtual time.
     pub clock: Clock,
-    /// The seed of all that chance decides in virtual time.
+    /// The seed of all random decisions in virtual time.
     pub seed: u64,
-    /// Whether floods follow a spanning tree.
+    /// Whether floods use only a spanning tree.
     pub spanning_tree: bool,
-    /// What happens, in the order of time.
+    /// The actions, in the order of time.
     pub steps: Vec<Step>,
     /// The names of the series of pings.
     pub series: Vec<String>,
     /// The flows between hosts.
     pub flows: Vec<NamedFlow>,
-    /// What has to be so.
+    /// What must be true.
     pub expectations: Vec<Expectation>,
 }
 
 /// A flow and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedFlow {
-    /// What expectations call it.
+    /// The name that expectations use.
     pub name: String,
-    /// What it is.
+    /// Its parameters.
     pub spec: FlowSpec,
 }
 
-/// Something that happens at a time.
+/// A timed action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// When, since the beginning.
+    /// The time since the start.
     pub at: Duration,
-    /// The line of the file.
+    /// The line in the file.
     pub line: u32,
-    /// What.
+    /// The action.
     pub what: Action,
 }
 
-/// What happens.
+/// The kinds of actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The network changes.
     Change(Change),
-    /// One ping, of a series.
+    /// One ping of a series.
     Ping {
         /// The series' index.
         series: usize,
-        /// Name of the host that pings.
+        /// The name of the host that pings.
         from: String,
-        /// Name of the host that is pinged.
+        /// The name of the host that is pinged.
         to: String,
-        /// After how long it is lost.
+        /// After this time it counts as lost.
         timeout: Duration,
     },
-    /// All hosts ping all others, as a series.
+    /// All hosts ping all others, as one series.
     PingAll {
         /// The series' index.
         series: usize,
-        /// After how long a ping is lost.
+        /// After this time a ping counts as lost.
         timeout: Duration,
     },
-    /// A flow begins, by its index.
+    /// Starts a flow, by its index.
     StartFlow(usize),
-    /// A flow ends, and what became of it is looked at.
+    /// Stops a flow, by its index, and reads its report.
     EndFlow(usize),
 }
 
-/// A file that is no scenario. It is the operator's to put right.
+/// The error for a file that is not a scenario. The operator must correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAScenario {
     pub(crate) file: PathBuf,

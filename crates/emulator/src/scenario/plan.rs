@@ -1,4 +1,4 @@
-//! What the words of a scenario's file mean: times, names of the network, and one thing for each event and expectation.
+//! Checks a scenario's file: times, names of the network, and exactly one kind for each event and expectation.
 //!
 //! In: the file's text and the topology it names. Out: a [`Scenario`], or the line and what was expected there.
 
@@ -19,29 +19,30 @@ use crate::run::Clock;
 use crate::topology::{CustomTopology, Endpoint, FromFile, Topology};
 use software_switch::Versions;
 
-/// The largest scenario that is read.
+/// The largest file that is read.
 const FILE_MAX_BYTES: u64 = 4 * 1024 * 1024;
-/// After how long a ping is lost if nothing is said.
+/// The default time after which a ping counts as lost.
 const PING_TIMEOUT: Duration = Duration::from_secs(1);
-/// Between the pings of a series if nothing is said; the ping program's.
+/// The default interval between the pings of a series, as in the program ping.
 const PING_EVERY: Duration = Duration::from_secs(1);
-/// How long is waited for what has no `within`.
+/// The default of `within`.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// What is wrong, and in which line.
+/// An error: the line, if known, and the message.
 type Bad = (Option<u32>, String);
 
 impl Scenario {
-    /// Reads a scenario and the topology that it names; a topology's file is looked for beside the scenario's.
+    /// Reads a scenario and its topology. A topology's file is relative to the scenario's folder.
     ///
     /// # Errors
-    /// The file cannot be read, has more than four megabytes or is no scenario: the line and what was expected.
+    ///
+    /// The file cannot be read, is larger than four megabytes, or is not a scenario: the line and what was expected.
     pub fn read(path: &Path) -> Result<Scenario, NotAScenario> {
         let refused = |(line, why): Bad| NotAScenario { file: path.to_owned(), line, why };
         let unreadable = |error: std::io::Error| refused((None, format!("it cannot be read: {error}")));
         let file = std::fs::File::open(path).map_err(unreadable)?;
         let mut text = String::new();
-        // A pipe or a device does not say beforehand how much it has.
+        // The length of a pipe or a device is not known before it is read.
         let read = file.take(FILE_MAX_BYTES + 1).read_to_string(&mut text);
         let is_too_long = |read: usize| u64::try_from(read).is_ok_and(|read| read > FILE_MAX_BYTES);
         if is_too_long(read.map_err(unreadable)?) {
@@ -51,7 +52,7 @@ impl Scenario {
         Scenario::parse(&text, |file| topology(file, folder)).map_err(refused)
     }
 
-    /// The scenario of a text whose topology is found by `find`.
+    /// Parses a scenario. `find` returns its topology.
     pub(super) fn parse(
         text: &str,
         find: impl FnOnce(&File) -> Result<FromFile, String>,
@@ -107,7 +108,7 @@ fn time(text: &str) -> Result<Duration, String> {
 
 /// A rate: `10M`, `500k`, `1G`, in bits a second.
 fn rate(text: &str) -> Result<u64, String> {
-    // A comma would begin another quality of a link.
+    // A comma would start another setting of a link.
     let quality = (!text.contains(',')).then(|| format!("rate={text}").parse::<LinkQuality>().ok()).flatten();
     let rate = quality.and_then(|quality| quality.rate_bits_per_s);
     rate.ok_or_else(|| format!("expected a rate like \"10M\" or \"500k\" in bits a second, found \"{text}\""))
@@ -123,7 +124,7 @@ struct Planner<'a> {
     series: Vec<String>,
     flows: Vec<NamedFlow>,
     steps: Vec<Step>,
-    /// Pings among all hosts, which are one step for all of them.
+    /// The number of pings among all hosts, which are one step.
     pings: usize,
 }
 
@@ -170,7 +171,7 @@ impl Planner<'_> {
                 return Err((Some(line), why));
             }
         }
-        // What is written first happens first.
+        // For equal times, the order in the file decides.
         self.steps.sort_by_key(|step| step.at);
         if file.expectations.len() > EXPECTATIONS_MAX {
             let count = file.expectations.len();
@@ -200,7 +201,7 @@ impl Planner<'_> {
         })
     }
 
-    /// How good links are from the start: `links` says it of those between switches and to hosts alike, `[[link]]` of one.
+    /// The qualities of links at the start. `links` applies to all links, `[[link]]` to one.
     fn qualities(&mut self, file: &File) -> Result<(), Bad> {
         if let Some(links) = &file.links {
             let all = quality(links.as_ref()).map_err(|why| (Some(self.line(links)), why))?;
@@ -314,7 +315,7 @@ impl Planner<'_> {
             (other, _) => return Err(format!("expected kind \"tcp\" or \"udp\", found \"{other}\"")),
         };
         let rate = bits.map_or(FlowRate::Greedy, FlowRate::BitsPerSecond);
-        // Two flows between the same hosts are told apart by their ports.
+        // Two flows between the same hosts differ in their ports.
         let port = spec.port.saturating_add(u16::try_from(self.flows.len()).unwrap_or(u16::MAX));
         let spec = FlowSpec { rate, duration: Some(duration), port, ..spec };
         let index = self.flows.len();
@@ -336,7 +337,7 @@ impl Planner<'_> {
         Ok(Expectation { line, at, within, wanted })
     }
 
-    /// The one thing that an expectation is about.
+    /// The one kind of an expectation.
     fn wanted(&self, wish: &file::Expectation) -> Result<Wanted, String> {
         nothing_is_alone(wish)?;
         let mut all = Vec::new();
@@ -401,7 +402,7 @@ impl Planner<'_> {
         self.flows.iter().position(|flow| flow.name == name).ok_or_else(|| unknown("flow", name, &names()))
     }
 
-    /// The name of a switch that may be called by its label.
+    /// The name of a switch, which may be given by its label.
     fn switch(&self, name: &str) -> Result<String, String> {
         let found = self.topology.switch_named(name).map(|index| self.topology.switches[index].name.clone());
         let names = || self.topology.switches.iter().map(|switch| switch.name.clone()).collect::<Vec<_>>();
@@ -414,7 +415,7 @@ impl Planner<'_> {
         found.ok_or_else(|| unknown("host", name, &names()))
     }
 
-    /// The number of a link that is called `one-two`; names may have a `-` of their own.
+    /// The index of a link that is given as `one-two`. Names may contain a `-`.
     fn link(&self, name: &str) -> Result<usize, String> {
         let splits = name.match_indices('-').map(|(at, _)| (&name[..at], &name[at + 1..]));
         let found =
@@ -424,7 +425,7 @@ impl Planner<'_> {
         })
     }
 
-    /// A link as [`Change`] calls it.
+    /// A link in the form of [`Change`].
     fn link_name(&self, name: &str) -> Result<String, String> {
         let link = self.topology.links[self.link(name)?];
         let end = |end: Endpoint| match end {
@@ -444,7 +445,7 @@ impl Planner<'_> {
     }
 }
 
-/// Refuses a key that says something about another that is not there.
+/// Refuses a key that belongs to another key which is missing.
 fn nothing_is_alone(wish: &file::Expectation) -> Result<(), String> {
     let alone = [
         ("lost_percent", wish.lost_percent.is_some(), "pings", wish.pings.is_some()),

@@ -1,6 +1,6 @@
-//! A scenario that is played: what is to be done by now, and which expectations hold.
+//! Plays a scenario: decides what to do now, and which expectations hold.
 //!
-//! Pure: the time and what was found come in, what is to be done goes out. It never waits and never asks.
+//! Pure: the time and the findings go in, tasks come out. It never waits and never reads a clock.
 
 use std::time::Duration;
 
@@ -10,44 +10,44 @@ use crate::host::flow::FlowReport;
 use crate::network::Change;
 use software_switch::SwitchView;
 
-/// Between the pings of an expectation. Short, since that is how exactly it is known when somebody is reached again.
+/// The interval between the pings of an expectation. It is short, because it decides how exactly a recovery is timed.
 const PROBE_EVERY: Duration = Duration::from_millis(50);
 
-/// After how long such a ping is lost. Longer than to wait for an address twice.
+/// After this time such a ping counts as lost. It is longer than two address requests.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Something that is to be done now.
+/// A task for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doing {
     /// Change the network.
     Change(Change),
-    /// One ping; [`Found::Pinged`] with the same purpose is to come of it.
+    /// Send one ping, and return [`Found::Pinged`] with the same purpose.
     Ping {
-        /// For whom.
+        /// What the ping is for.
         purpose: Purpose,
-        /// Name of the host that pings.
+        /// The name of the host that pings.
         from: String,
-        /// Name of the host that is pinged.
+        /// The name of the host that is pinged.
         to: String,
-        /// After how long it is lost.
+        /// After this time it counts as lost.
         timeout: Duration,
     },
-    /// All hosts ping all others; [`Found::PingedAll`] is to come of it.
+    /// Let all hosts ping all others, and return [`Found::PingedAll`].
     PingAll {
         /// The series' index.
         series: usize,
-        /// After how long a ping is lost.
+        /// After this time a ping counts as lost.
         timeout: Duration,
     },
-    /// Begin a flow, by its index.
+    /// Start a flow, by its index.
     StartFlow(usize),
-    /// Look at what became of a flow: [`Found::Flow`].
+    /// Return the report of a flow: [`Found::Flow`].
     ReportFlow(usize),
-    /// Look at all switches: [`Found::Switches`].
+    /// Return the state of all switches: [`Found::Switches`].
     LookAtSwitches,
 }
 
-/// For whom a ping is.
+/// What a ping is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A series, by its index.
@@ -56,40 +56,40 @@ pub enum Purpose {
     Expectation(usize),
 }
 
-/// What was found.
+/// A finding of the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// What became of a ping; no round trip: it is lost.
+    /// The result of a ping.
     Pinged {
-        /// For whom it was.
+        /// What it was for.
         purpose: Purpose,
-        /// How long it took.
+        /// The round trip. `None`: it is lost.
         round_trip: Option<Duration>,
     },
-    /// What became of pings among all hosts.
+    /// The result of pings among all hosts.
     PingedAll {
         /// The series' index.
         series: usize,
-        /// How many there were.
+        /// How many pings were sent.
         sent: usize,
-        /// How many came back.
+        /// How many were answered.
         answered: usize,
     },
-    /// What became of a flow so far.
+    /// The report of a flow.
     Flow {
         /// Its index.
         flow: usize,
-        /// What; `None`: it could not begin.
+        /// The report. `None`: the flow could not start.
         report: Option<Box<FlowReport>>,
     },
-    /// How switches are.
+    /// The state of all switches.
     Switches(Vec<SwitchView>),
 }
 
-/// How far an expectation is.
+/// The state of an expectation.
 #[derive(Clone, Debug)]
 enum State {
-    /// Not decided. With what was found last, and when a ping for it went out last.
+    /// Not decided yet. Holds the last finding, and the time of the last ping.
     Open {
         found: String,
         probed_at: Option<Duration>,
@@ -100,7 +100,7 @@ enum State {
     },
 }
 
-/// A scenario that is played.
+/// A scenario that is being played.
 #[derive(Debug)]
 pub struct Play<'a> {
     scenario: &'a Scenario,
@@ -109,12 +109,12 @@ pub struct Play<'a> {
     series: Vec<(usize, usize)>,
     flows: Vec<Option<FlowReport>>,
     states: Vec<State>,
-    /// What was asked for a series or a flow and is not found yet.
+    /// How many tasks of series and flows have no finding yet.
     awaited: usize,
 }
 
 impl<'a> Play<'a> {
-    /// From the beginning.
+    /// Starts at the beginning.
     pub fn new(scenario: &'a Scenario) -> Self {
         let open = || State::Open { found: String::new(), probed_at: None };
         Play {
@@ -127,7 +127,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// It is so late: what is to be done, in order.
+    /// Appends the tasks for this time, in order.
     pub fn on_time(&mut self, now: Duration, out: &mut Vec<Doing>) {
         while let Some(step) = self.scenario.steps.get(self.next).filter(|step| step.at <= now) {
             self.next += 1;
@@ -163,14 +163,14 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Looks after an expectation. Says whether switches have to be looked at for it.
+    /// Checks an expectation. Returns whether it needs the state of switches.
     fn watch(&mut self, index: usize, now: Duration, out: &mut Vec<Doing>) -> bool {
         let Expectation { at, within, wanted, .. } = &self.scenario.expectations[index];
         let State::Open { found, probed_at } = &mut self.states[index] else { return false };
         if now < *at || wanted.is_of_the_whole() {
             return false;
         }
-        // What is due at the end is looked at once more at the end.
+        // An expectation that is due at the end is checked once more at the end.
         let is_over = now > *at + *within;
         match wanted {
             Wanted::Ping { reached, .. } if is_over => {
@@ -198,7 +198,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Something was found.
+    /// Takes a finding.
     pub fn on_found(&mut self, found: Found, now: Duration) {
         match found {
             Found::Pinged { purpose: Purpose::Series(series), round_trip } => {
@@ -228,7 +228,7 @@ impl<'a> Play<'a> {
         let (Wanted::Ping { reached, .. }, State::Open { .. }) = (wanted, &self.states[index]) else {
             return;
         };
-        // A reply that comes too late is none.
+        // A late reply does not count.
         let after = now.saturating_sub(*at);
         if after <= *within {
             let found = format!("reached after {:.3} s", after.as_secs_f64());
@@ -253,7 +253,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// When [`Play::on_time`] has something to do next, if that depends on the time alone.
+    /// When [`Play::on_time`] has something to do next, as far as only the time decides.
     pub fn next_at(&self, now: Duration) -> Option<Duration> {
         let step = self.scenario.steps.get(self.next).map(|step| step.at);
         let watched =
@@ -264,7 +264,7 @@ impl<'a> Play<'a> {
         step.into_iter().chain(watched).min()
     }
 
-    /// Whether nothing more is to be done or awaited.
+    /// Whether there are no more tasks and no findings are missing.
     pub fn is_over(&self) -> bool {
         let is_open = |(expectation, state): (&Expectation, &State)| {
             matches!(state, State::Open { .. }) && !expectation.wanted.is_of_the_whole()
@@ -274,7 +274,7 @@ impl<'a> Play<'a> {
             && !self.scenario.expectations.iter().zip(&self.states).any(is_open)
     }
 
-    /// What became of the expectations, in the order of the file.
+    /// The results of the expectations, in the order of the file.
     pub fn verdicts(&self) -> Vec<Verdict> {
         let each = self.scenario.expectations.iter().zip(&self.states);
         each.map(|(expectation, state)| self.verdict(expectation, state)).collect()

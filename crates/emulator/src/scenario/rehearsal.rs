@@ -1,7 +1,8 @@
-//! A scenario in virtual time: hours take seconds, and the same seed gives the same history to the byte.
+//! Plays a scenario in virtual time: hours take seconds, and the same seed gives exactly the same history.
 //!
-//! In: a scenario. Out: what became of its expectations, and a digest of all that happened. There is no controller, since one over
-//! TCP would answer when it likes: each switch is a learning switch of its own, as it is without a controller.
+//! In: a scenario. Out: the results of its expectations, and a digest of all that happened. There is no controller,
+//! because one over TCP answers at times that vary. Each switch acts as a learning switch, as it does without a
+//! controller.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,26 +19,27 @@ use software_switch::{FailMode, SwitchOptions};
 /// How exactly replies are timed.
 const SLICE: Duration = Duration::from_millis(1);
 
-/// How much virtual time passes at most, while anything happens in it, before it is asked whether to go on.
+/// The most virtual time with events between two calls of `is_stopped`.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What became of a scenario.
+/// The result of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rehearsal {
-    /// Of its expectations, in the order of its file.
+    /// The results of its expectations, in the order of its file.
     pub verdicts: Vec<Verdict>,
-    /// What could not be done, a sentence each.
+    /// What could not be done, one sentence each.
     pub trouble: Vec<String>,
-    /// How long it took in its own time.
+    /// How long it took in virtual time.
     pub took: Duration,
-    /// Stands for all that happened: the same for the same scenario.
+    /// A digest of all that happened. The same scenario gives the same digest.
     pub digest: u64,
-    /// How often frames went in circles.
+    /// How often a storm of frames forced the clock to advance.
     pub storms: u64,
 }
 
 impl Scenario {
-    /// Plays it in virtual time, until its end or until `is_stopped` says so: `None` then.
+    /// Plays the scenario in virtual time, until its end or until `is_stopped` returns true. Then the result is
+    /// `None`.
     pub fn rehearse(&self, is_stopped: impl FnMut() -> bool) -> Option<Rehearsal> {
         let options = SwitchOptions { fail_mode: FailMode::Standalone, ..SwitchOptions::default() };
         let mut network = Simulation::new(&self.topology, &options, self.seed);
@@ -59,7 +61,7 @@ impl Scenario {
     }
 }
 
-/// A ping that is on its way.
+/// A ping without a reply.
 struct Waiting {
     until: Duration,
     purpose: Purpose,
@@ -68,9 +70,9 @@ struct Waiting {
 struct Stage<'a> {
     scenario: &'a Scenario,
     network: Simulation,
-    /// By the host that pinged, the address and the number.
+    /// Keyed by the host that pinged, the address and the sequence number.
     waiting: BTreeMap<(usize, IpAddr, u16), Waiting>,
-    /// Pings among all hosts that are not over, and the series that each is.
+    /// The running rounds of pings among all hosts, each with its series.
     rounds: Vec<(usize, PingAll)>,
     flows: Vec<Option<FlowId>>,
     sequence: u16,
@@ -109,7 +111,7 @@ impl Stage<'_> {
         })
     }
 
-    /// That time, or an earlier one if much may happen until then.
+    /// This time, or an earlier one if much may happen until then.
     fn not_too_far(&self, next: Duration) -> Duration {
         match self.network.next_due() {
             Some(due) => next.min(due.max(self.network.now()) + LOOK),
@@ -171,7 +173,7 @@ impl Stage<'_> {
         self.go_on_pinging();
     }
 
-    /// Gives up pings of rounds, and sends the next ones.
+    /// Gives up late pings of rounds, and sends the next ones.
     fn go_on_pinging(&mut self) {
         let Stage { network, rounds, .. } = self;
         network.act(|network, now, effects| {
@@ -182,7 +184,7 @@ impl Stage<'_> {
         });
     }
 
-    /// Tells the play which pings have come back, and which are lost.
+    /// Tells the play which pings were answered, and which are lost.
     fn gather(&mut self, play: &mut Play<'_>) {
         let now = self.network.now();
         for (host, reply) in self.network.take_replies() {
@@ -190,7 +192,7 @@ impl Stage<'_> {
                 Some(Waiting { purpose, .. }) => {
                     play.on_found(Found::Pinged { purpose, round_trip: Some(reply.round_trip) }, now);
                 }
-                // Of one of the rounds, which finds it among its own, or too late for any.
+                // A reply to a ping of a round, which takes it itself, or a reply that is too late.
                 None => {
                     let _ = self.rounds.iter_mut().find_map(|(_, round)| round.on_reply(host, &reply));
                 }

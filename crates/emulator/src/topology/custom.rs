@@ -4,8 +4,8 @@
 //!   FILE.py, NAME[,ARGUMENTS] ──> python3 with custom_driver.py ──JSON──> Topology
 //! ```
 //!
-//! The file is the operator's own program and is run as that, with the operator's rights, as `mn` does. What it answers is
-//! checked all the same: it is easily wrong. Mininet need not be installed.
+//! The file is the operator's own program. It runs with the operator's rights, as with `mn`. Its output is checked
+//! anyway, because mistakes are easy. Mininet need not be installed.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -23,29 +23,30 @@ use super::plan::{Node, Plan};
 use super::words::Size;
 use crate::link::LinkQuality;
 
-/// How long a file may take to draw its network. A file that takes longer waits for something that will not come.
+/// How long a file may take to build its network. A file that takes longer is probably waiting for something that
+/// never comes.
 pub const CUSTOM_PATIENCE: Duration = Duration::from_secs(20);
 
-/// The most that is read of an answer. The largest network there may be has less than a tenth.
+/// The most bytes that are read of its output. The largest allowed network has less than a tenth.
 const ANSWER_MAX_BYTES: u64 = 128 * 1024 * 1024;
 
-/// Between looks at whether it has ended.
+/// The interval between checks whether it has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Mininet's queues are counted in packets; these are full ones, with their headers.
+/// Mininet counts queues in packets. These are full packets with their headers.
 const PACKET_BYTES: u64 = 1514;
 
-/// The largest number of a port that both versions have room for (1.0's OFPP_MAX).
+/// The largest port number that is valid in both versions (1.0's OFPP_MAX).
 const PORT_MAX: u32 = 0xff00;
 
 const DRIVER: &str = include_str!("custom_driver.py");
 
-/// A topology of a `--custom` file.
+/// A topology in a `--custom` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomTopology {
     /// The file.
     pub file: PathBuf,
-    /// The key of its `topos`, with arguments behind it, as `mn --topo` takes it: `mytopo,3,n=2`.
+    /// The key in its `topos`, with arguments after it, as in `mn --topo`: `mytopo,3,n=2`.
     pub name: String,
 }
 
@@ -92,12 +93,14 @@ struct DrawnLink {
 }
 
 impl CustomTopology {
-    /// Runs the file and takes the network that it draws, numbered as Mininet numbers: hosts without an address get the next of
-    /// 10.0.0.0/8, switches without a datapath id the number in their name.
+    /// Runs the file and returns the network that it builds. Nodes are numbered as in Mininet: a host without an
+    /// address gets the next one of 10.0.0.0/8. A switch without a datapath id gets the number in its name.
     ///
     /// # Errors
-    /// python3 is missing; the file fails (with its line), does not end within [`CUSTOM_PATIENCE`] or has no such topology; or the
-    /// network cannot be: see the sentence.
+    ///
+    /// * python3 is missing.
+    /// * The file fails (with its line), takes longer than [`CUSTOM_PATIENCE`], or has no such topology.
+    /// * The network is invalid: the message says why.
     pub fn read(&self) -> Result<Topology, NotATopologyFile> {
         self.run()
             .and_then(|drawn| drawn.topology().map_err(said))
@@ -105,11 +108,11 @@ impl CustomTopology {
     }
 
     fn run(&self) -> Result<Drawn, BadText> {
-        // A file that is not there is not python's to explain.
+        // A missing file has a better message here than from Python.
         std::fs::File::open(&self.file).map_err(|error| said(format!("it cannot be read: {error}")))?;
         let mut child = start(&self.file, &self.name)?;
         let answer = answer(&mut child);
-        // It has ended, or it has to.
+        // It has ended, or it must end now.
         let _ = child.kill();
         let _ = child.wait();
         match serde_json::from_slice(&answer?) {
@@ -137,12 +140,12 @@ fn start(file: &Path, name: &str) -> Result<Child, BadText> {
         })
 }
 
-/// All that it answers, if it ends in time.
+/// Its whole output, if it ends in time.
 fn answer(child: &mut Child) -> Result<Vec<u8>, BadText> {
     let stdout = child.stdout.take();
     let reading = std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What cannot be read is no JSON.
+        // Unreadable output is not valid JSON.
         let _ = stdout.map(|stdout| stdout.take(ANSWER_MAX_BYTES).read_to_end(&mut bytes));
         bytes
     });
@@ -234,7 +237,7 @@ impl Drawn {
     }
 }
 
-/// What the file says in hexadecimal, or else the first number in the name, as Mininet has it.
+/// The hexadecimal number in the file, or otherwise the first number in the name, as in Mininet.
 fn datapath_id(switch: &DrawnSwitch) -> Result<DatapathId, String> {
     let name = &switch.name;
     let number = match &switch.dpid {
@@ -254,7 +257,7 @@ fn datapath_id(switch: &DrawnSwitch) -> Result<DatapathId, String> {
 
 fn port_of(name: &str, node: Node, port: i64) -> Result<PortNo, String> {
     match node {
-        // A host has one, whatever it is called.
+        // A host has one port, whatever its number in the file.
         Node::Host(_) => Ok(PortNo(0)),
         Node::Switch(_) => {
             let port = u32::try_from(port).ok().filter(|port| (1..=PORT_MAX).contains(port));
@@ -263,7 +266,8 @@ fn port_of(name: &str, node: Node, port: i64) -> Result<PortNo, String> {
     }
 }
 
-/// What `TCLink` takes: `bw` in Mbit/s, `delay` as text or in microseconds, `loss` in per cent, `max_queue_size` in packets.
+/// The parameters of `TCLink`: `bw` in Mbit/s, `delay` as text or in microseconds, `loss` in per cent,
+/// `max_queue_size` in packets.
 fn quality(options: &HashMap<String, String>) -> Result<LinkQuality, String> {
     let mut words = Vec::new();
     for (option, value) in options {
@@ -289,7 +293,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Reads a topology from a file with this text; python3 is there on every machine that tests run on.
+    /// Reads a topology from a file with this text. All machines that run the tests have python3.
     fn read(text: &str, name: &str) -> Result<Topology, String> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The shapes of data centres: the fat tree and leaf and spine.
+//! Shapes of data centres: fat tree, and leaf and spine.
 
 use flow::{DatapathId, MacAddr};
 use std::net::Ipv4Addr;
@@ -12,12 +12,14 @@ impl Topology {
     /// switches, (k/2)² core switches, and k/2 hosts at each edge switch.
     ///
     /// Addresses are the paper's, and the numbers in a name are those of the address. Edge switch `e1x0` is 10.1.0.1,
-    /// aggregation switch `a1x2` 10.1.2.1, core switch `c1x2` 10.k.1.2; the last three octets are the datapath id. Host
-    /// `h1x0x2` is 10.1.0.2, behind `e1x0`. A pod's ports are numbered from below: 1 to k/2 down, k/2+1 to k up; port p+1 of a core
-    /// switch goes to pod p.
+    /// aggregation switch `a1x2` 10.1.2.1, core switch `c1x2` 10.k.1.2. The last three octets are the datapath id.
+    /// Host `h1x0x2` is 10.1.0.2, behind `e1x0`. In a pod, ports 1 to k/2 go down and k/2+1 to k go up. Port p+1 of a
+    /// core switch goes to pod p.
     ///
     /// # Errors
-    /// k is odd or 0, or the network is beyond [`SWITCHES_MAX`](super::SWITCHES_MAX) or [`HOSTS_MAX`](super::HOSTS_MAX).
+    ///
+    /// k is odd or 0, or the network exceeds [`SWITCHES_MAX`](super::SWITCHES_MAX) or
+    /// [`HOSTS_MAX`](super::HOSTS_MAX).
     pub fn fat_tree(k: usize) -> Result<Topology, NotATopology> {
         let text = format!("fattree,{k}");
         if k == 0 || !k.is_multiple_of(2) {
@@ -31,18 +33,21 @@ impl Topology {
         let in_pods = k.checked_mul(k);
         let hosts = core.and_then(|core| core.checked_mul(k));
         let switches = core.zip(in_pods).and_then(|(core, in_pods)| core.checked_add(in_pods));
-        // Between hosts and edge, edge and aggregation, and aggregation and core there are as many links.
+        // There are as many links between hosts and edge as between edge and aggregation, and between aggregation and
+        // core.
         let links = hosts.and_then(|hosts| hosts.checked_mul(3));
         Size { switches, hosts, links }.check(&text)?;
         Ok(fat_tree(k, half))
     }
 
-    /// Leaf and spine: every leaf is wired to every spine, and has so many hosts. Leaf `l1` has datapath id 1, and spines
-    /// (`p1` …) count on behind the leaves. A leaf's first ports go to its hosts, the next to the spines in their order.
+    /// Leaf and spine: every leaf has a link to every spine, and `hosts_each` hosts. Leaf `l1` has datapath id 1; the
+    /// ids of the spines (`p1` …) follow those of the leaves. A leaf's first ports go to its hosts, the next ones to
+    /// the spines in order.
     ///
     /// # Errors
-    /// A number that is zero, or a network beyond [`SWITCHES_MAX`](super::SWITCHES_MAX), [`HOSTS_MAX`](super::HOSTS_MAX) or
-    /// [`LINKS_MAX`](super::LINKS_MAX).
+    ///
+    /// A number is zero, or the network exceeds [`SWITCHES_MAX`](super::SWITCHES_MAX),
+    /// [`HOSTS_MAX`](super::HOSTS_MAX) or [`LINKS_MAX`](super::LINKS_MAX).
     pub fn leaf_spine(leaves: usize, spines: usize, hosts_each: usize) -> Result<Topology, NotATopology> {
         let text = format!("leafspine,{leaves},{spines},{hosts_each}");
         let hosts = leaves.checked_mul(hosts_each);
@@ -67,7 +72,7 @@ impl Topology {
     }
 }
 
-/// The last three octets of an address of the paper as a datapath id.
+/// The last three octets of an address in the paper, as a datapath id.
 fn datapath_id(second: usize, third: usize, fourth: usize) -> DatapathId {
     DatapathId((second << 16 | third << 8 | fourth) as u64)
 }
@@ -83,7 +88,7 @@ fn fat_tree(k: usize, half: usize) -> Topology {
     }
     for (pod, edge) in pairs(k, half) {
         for host in 2..half + 2 {
-            // HOSTS_MAX keeps k, and with it every octet, below 41.
+            // HOSTS_MAX keeps k, and thus every octet, below 41.
             let address = Ipv4Addr::from(0x0a00_0000 | (pod << 16 | edge << 8 | host) as u32);
             let mac = MacAddr::from_u64(plan.hosts() as u64 + 1);
             let host = plan.host_at(format!("h{pod}x{edge}x{host}"), mac, address);

@@ -1,4 +1,4 @@
-//! Topologies from files: Topology Zoo's GraphML and topohub's JSON, told apart by how their names end.
+//! Topologies from files: the Topology Zoo's GraphML and topohub's JSON. The file name's ending decides which.
 
 use std::fmt;
 use std::fs::File;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::graph::Graph;
 use super::{Topology, graphml, node_link};
 
-/// The largest file that is read. The largest of the Topology Zoo has less than a megabyte, topohub's map of the world a little
-/// more than one.
+/// The largest file that is read. The largest file of the Topology Zoo has less than a megabyte; topohub's world map
+/// a little more than one.
 pub const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// A topology that was read from a file.
@@ -17,11 +17,11 @@ pub const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
 pub struct FromFile {
     /// The network.
     pub topology: Topology,
-    /// What was left out or put together, a sentence each.
+    /// What was omitted or merged, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// A file that no topology can be made of. It is the operator's to put right.
+/// The error for a file that gives no topology. The operator must correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotATopologyFile {
     file: PathBuf,
@@ -29,7 +29,7 @@ pub struct NotATopologyFile {
     why: String,
 }
 
-/// What is wrong with the text of a file, and in which line if that can be said.
+/// What is wrong with the text of a file, and the line if it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BadText {
     pub(super) line: Option<u32>,
@@ -60,18 +60,21 @@ impl fmt::Display for NotATopologyFile {
 impl std::error::Error for NotATopologyFile {}
 
 impl Topology {
-    /// Whether a text names a file and not one of the shapes: it begins with `graphml:` or `json:` or ends as these files do.
+    /// Whether a text names a file and not a shape: it begins with `graphml:` or `json:`, or ends with a file type.
     pub fn is_file(text: &str) -> bool {
         kind(text).is_some()
     }
 
-    /// Reads `FILE.graphml`, `graphml:FILE`, `FILE.json` or `json:FILE`: a switch for each node, and a host at each. `LinkSpeedRaw`
-    /// becomes a link's rate; with `propagation` links delay by the time that light takes in fibre between their ends.
+    /// Reads `FILE.graphml`, `graphml:FILE`, `FILE.json` or `json:FILE`: a switch for each node, with one host each.
+    /// `LinkSpeedRaw` becomes a link's rate. With `propagation`, a link's delay is the time that light takes in fibre
+    /// between its ends.
     ///
     /// # Errors
-    /// The file cannot be read, is larger than [`FILE_MAX_BYTES`], is not what its name says (with the line), or draws a network of
-    /// nothing or one beyond [`SWITCHES_MAX`](super::SWITCHES_MAX), [`HOSTS_MAX`](super::HOSTS_MAX) or
-    /// [`LINKS_MAX`](super::LINKS_MAX).
+    ///
+    /// * The file cannot be read, or is larger than [`FILE_MAX_BYTES`].
+    /// * It does not have its format (with the line).
+    /// * The network is empty, or exceeds [`SWITCHES_MAX`](super::SWITCHES_MAX), [`HOSTS_MAX`](super::HOSTS_MAX) or
+    ///   [`LINKS_MAX`](super::LINKS_MAX).
     pub fn from_file(text: &str, propagation: bool) -> Result<FromFile, NotATopologyFile> {
         let (kind, path) = kind(text).unwrap_or((Kind::GraphMl, text));
         let path = Path::new(path);
@@ -101,7 +104,7 @@ impl Kind {
     }
 }
 
-/// What kind of file a text names, and its path.
+/// The format of the file that a text names, and its path.
 fn kind(text: &str) -> Option<(Kind, &str)> {
     let prefixed = |prefix, kind| text.strip_prefix(prefix).map(|path| (kind, path));
     let ends = |ending, kind| text.ends_with(ending).then_some((kind, text));

@@ -1,11 +1,11 @@
-//! Where nodes are on the globe, and how long light takes between them.
+//! Places on the globe, and how long light takes between them.
 
 use std::time::Duration;
 
 /// The earth's mean radius.
 const EARTH_RADIUS_KM: f64 = 6371.0;
 
-/// What light does in glass in a second: two thirds of what it does in a vacuum, five microseconds for a kilometre.
+/// The speed of light in glass: two thirds of that in a vacuum, which is five microseconds for a kilometre.
 const FIBRE_KM_PER_S: f64 = 200_000.0;
 
 /// A place on the globe, in degrees.
@@ -16,13 +16,13 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A place, if there is one of these degrees.
+    /// A place, if the degrees are valid.
     pub(super) fn new(latitude: f64, longitude: f64) -> Option<Place> {
         let is_there = latitude.abs() <= 90.0 && longitude.abs() <= 360.0;
         is_there.then_some(Place { latitude, longitude })
     }
 
-    /// Along the great circle (the haversine formula), in kilometres.
+    /// The distance along the great circle (haversine formula), in kilometres.
     pub(super) fn distance_km(self, to: Place) -> f64 {
         let half_chord = |degrees: f64| (degrees.to_radians() / 2.0).sin().powi(2);
         let cosines = self.latitude.to_radians().cos() * to.latitude.to_radians().cos();
@@ -32,9 +32,9 @@ impl Place {
     }
 }
 
-/// How long a signal takes through so much fibre, to the microsecond; `None` for what is no distance on earth.
+/// How long a signal takes through so much fibre, to the microsecond. `None` if the distance is impossible on earth.
 pub(super) fn propagation(distance_km: f64) -> Option<Duration> {
-    // Half of the way round, and as much again for the detours of cables.
+    // Half of the circumference, and the same again for the detours of cables.
     let longest_km = 2.0 * std::f64::consts::PI * EARTH_RADIUS_KM;
     let is_one = (0.0..=longest_km).contains(&distance_km);
     is_one.then(|| Duration::from_micros((distance_km / FIBRE_KM_PER_S * 1e6).round() as u64))

@@ -1,4 +1,4 @@
-//! A graph as files have it, and the topology that is made of it: a switch for each node, a host at each.
+//! A graph from a file, and the topology that is made of it: a switch for each node, with one host each.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use super::plan::{Node, Plan};
 use super::words::Size;
 use crate::link::LinkQuality;
 
-/// A graph that a file draws.
+/// A graph from a file.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<GraphNode>,
     pub(super) edges: Vec<GraphEdge>,
 }
 
-/// A node of it.
+/// A node of a graph.
 #[derive(Debug, Default)]
 pub(super) struct GraphNode {
-    /// What it is called; empty if nothing is known.
+    /// Its label; empty if the file has none.
     pub(super) label: String,
     pub(super) place: Option<Place>,
 }
 
-/// An edge of it, between nodes by their indices, which exist.
+/// An edge between two existing nodes, given by their indices.
 #[derive(Debug)]
 pub(super) struct GraphEdge {
     pub(super) ends: (usize, usize),
     pub(super) rate_bits_per_s: Option<u64>,
-    /// As the file says it; where it says none, places may.
+    /// The length in the file. Without it, the places of the nodes may give one.
     pub(super) distance_km: Option<f64>,
 }
 
-/// What parallel edges come to.
+/// Parallel edges together.
 #[derive(Debug, Default)]
 struct Trunk {
     rate_bits_per_s: Option<u64>,
@@ -41,15 +41,15 @@ struct Trunk {
 }
 
 impl Graph {
-    /// Why no network is made of it.
+    /// Why it gives no network, if it does not.
     pub(super) fn why_not(&self) -> Option<String> {
         let nodes = Some(self.nodes.len());
         let links = self.nodes.len().checked_add(self.edges.len());
         Size { switches: nodes, hosts: nodes, links }.why_not()
     }
 
-    /// The network, and what a reader of the file should know about it. An edge from a node to itself is left out, and parallel
-    /// edges become one link that is as fast as all of them. With `propagation` a link delays as its length says.
+    /// The network, and notes for the reader of the file. An edge from a node to itself is omitted. Parallel edges
+    /// become one link with the sum of their rates. With `propagation`, the length of a link gives its delay.
     pub(super) fn into_topology(self, with_delay: bool) -> (Topology, Vec<String>) {
         let mut plan = Plan::default();
         for (index, node) in self.nodes.iter().enumerate() {
@@ -88,7 +88,8 @@ impl Graph {
         (topology, notes.map(|(count, what)| format!("{count} {what}")).collect())
     }
 
-    /// One trunk for each pair of nodes that are joined, in the order of the nodes, so that a file gives one network.
+    /// One trunk for each pair of joined nodes, in the order of the nodes, so that a file always gives the same
+    /// network.
     fn trunks(&self) -> BTreeMap<(usize, usize), Trunk> {
         let mut trunks: BTreeMap<(usize, usize), Trunk> = BTreeMap::new();
         for edge in &self.edges {

@@ -4,8 +4,8 @@
 //!   text ──roxmltree──> elements ──> nodes with label, Latitude and Longitude, edges with LinkSpeedRaw ──> Graph
 //! ```
 //!
-//! A label is the node's data of the key that is called `label`, or what yEd draws beside the node. Whatever else a file says is
-//! passed over; what is read has to be right, and what is not is said with its line.
+//! A label is the node's data with the key named `label`, or the text that yEd draws beside the node. Other data are
+//! ignored. Errors in the data that it reads are reported with the line.
 
 use std::collections::HashMap;
 
@@ -16,12 +16,13 @@ use super::geography::Place;
 use super::graph::{Graph, GraphEdge, GraphNode};
 use super::{LINKS_MAX, SWITCHES_MAX};
 
-/// Elements, attributes' texts and all between them. A file of the largest network with fifty entries for each node and edge has less.
+/// The most XML nodes: elements, attributes and texts. A file of the largest network with fifty entries for each node
+/// and edge has fewer.
 const XML_NODES_MAX: u32 = 16_000_000;
 
-/// Reads the first graph of a file.
+/// Reads the first graph in a file.
 pub(super) fn parse(text: &str) -> Result<Graph, BadText> {
-    // No document type: none of these files has one, and entities could make a small file large.
+    // A document type is refused. None of these files has one, and entities could make a small file large.
     let options = ParsingOptions { nodes_limit: XML_NODES_MAX, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)
         .map_err(|error| BadText::at(error.pos().row, format!("it is no XML: {error}")))?;
@@ -32,7 +33,7 @@ struct Reader<'a> {
     document: &'a Document<'a>,
 }
 
-/// Which `key` of the file says what.
+/// The file's `key` elements by their meaning.
 #[derive(Default)]
 struct Keys<'a> {
     label: Option<&'a str>,
@@ -58,7 +59,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Names without their name space: some files leave it out.
+/// Element names without their namespace, because some files omit it.
 trait Tag {
     fn has_tag_name_of(&self, name: &str) -> bool;
 }
@@ -89,7 +90,7 @@ impl<'a> Reader<'a> {
         let graph = graph.ok_or_else(|| self.bad(root, "expected a <graph> within <graphml>, found none"))?;
         let mut drawn = Graph::default();
         let mut ids = HashMap::new();
-        // Groups of nodes have a graph within a node; what is within counts, wherever it is.
+        // A group of nodes has a graph inside a node. Nodes count at any depth.
         for node in graph.descendants().filter(|node| node.has_tag_name_of("node")) {
             if node.children().any(|child| child.has_tag_name_of("graph")) {
                 continue;
@@ -149,17 +150,17 @@ impl<'a> Reader<'a> {
             ids.get(id).copied().ok_or_else(unknown)
         };
         let speed = self.number(edge, keys.speed, "LinkSpeedRaw")?;
-        // A link of no speed is one whose speed is not known.
+        // A speed of zero means that the speed is unknown.
         let speed = speed.filter(|speed| *speed >= 1.0);
         Ok(GraphEdge {
             ends: (end("source")?, end("target")?),
-            // Floats become integers at the nearest end of the range.
+            // A float that is out of range becomes the nearest integer.
             rate_bits_per_s: speed.map(|speed| speed as u64),
             distance_km: None,
         })
     }
 
-    /// A number that is given as data of this key, if any is.
+    /// The number in the data with this key, if there is one.
     fn number(&self, of: Node<'a, 'a>, key: Option<&str>, name: &str) -> Result<Option<f64>, BadText> {
         let Some(data) = data(of, key) else { return Ok(None) };
         let text = data.text().unwrap_or_default().trim();
@@ -171,7 +172,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The data of a node or an edge that belongs to a key.
+/// The text in the data of a node or an edge with this key.
 fn data<'a>(of: Node<'a, 'a>, key: Option<&str>) -> Option<Node<'a, 'a>> {
     let key = key?;
     of.children().find(|child| child.has_tag_name_of("data") && child.attribute("key") == Some(key))
@@ -248,7 +249,7 @@ mod tests {
             let at = at.min(bytes.len());
             bytes.splice(at..(at + 2).min(SMALL.len()), with);
             if let Ok(text) = String::from_utf8(bytes) {
-                // It is a graph or it is refused with a line.
+                // It gives a graph, or an error with a line.
                 proptest::prop_assert!(parse(&text).map_or_else(|bad| bad.line.is_some(), |_| true));
             }
         }

@@ -1,4 +1,4 @@
-//! The shape of a network: which switches and hosts there are, and what is wired to what.
+//! The shape of a network: its switches, hosts and links.
 //!
 //! ```text
 //!   "fattree,4" ──> words ──> fabric, shapes, random ──┐
@@ -6,9 +6,11 @@
 //!   FILE.py and a name in it ──> custom (runs python3) ────────┘
 //! ```
 //!
-//! Read from Mininet's words (`single,4`, `linear,3`, `tree,2,3`), and numbered as Mininet numbers: `s1` has datapath id 1,
-//! `h1` has 10.0.0.1 and 00:00:00:00:00:01 (as with `mn --mac`), and a switch's ports count up from 1 in the order in which its
-//! links are made. Never makes anything run but the python3 that reads the operator's own file.
+//! It reads Mininet's forms (`single,4`, `linear,3`, `tree,2,3`) and numbers nodes as Mininet does. `s1` has datapath
+//! id 1. `h1` has 10.0.0.1 and 00:00:00:00:00:01 (as with `mn --mac`). A switch's ports count up from 1 in the order
+//! in which its links are made.
+//!
+//! It starts no process except the python3 that runs the operator's own file.
 
 mod custom;
 mod fabric;
@@ -33,40 +35,40 @@ use std::net::Ipv4Addr;
 
 use crate::link::LinkQuality;
 
-/// The largest network that is made: what is beyond it is refused by name. A switch and its host take
-/// about 12 KiB before there are rules.
+/// The most switches of a network. The error for a larger one names the limit. A switch and its host take about 12
+/// KiB without rules.
 pub const SWITCHES_MAX: usize = 4096;
 /// The most hosts in a network.
 pub const HOSTS_MAX: usize = 16_384;
-/// The most links in a network: more than the largest fat tree has that these hosts fill.
+/// The most links in a network: more than the largest fat tree that these hosts fill.
 pub const LINKS_MAX: usize = 65_536;
 
-/// A network to be.
+/// The plan of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Its switches; an index into this is how a link names one.
+    /// Its switches. A link names one by its index here.
     pub switches: Vec<SwitchPlan>,
-    /// Its hosts; an index into this is how a link names one.
+    /// Its hosts. A link names one by its index here.
     pub hosts: Vec<HostPlan>,
-    /// What is wired to what.
+    /// The links between switches and hosts.
     pub links: Vec<Link>,
 }
 
-/// A switch to be.
+/// The plan of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchPlan {
     /// `s1`, `s2` …
     pub name: String,
-    /// What the file that it is from calls it; empty if nothing does.
+    /// Its name in the file; empty if there is none.
     pub label: String,
-    /// Its number.
+    /// Its datapath id.
     pub datapath_id: DatapathId,
 }
 
-/// A host to be.
+/// The plan of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPlan {
-    /// `h1`, `h2` …, or `h1s2` where a switch of a line has several.
+    /// `h1`, `h2` …, or `h1s2` if each switch of a line has several.
     pub name: String,
     /// Its Ethernet address.
     pub mac: MacAddr,
@@ -74,18 +76,18 @@ pub struct HostPlan {
     pub address: Ipv4Addr,
 }
 
-/// A cable.
+/// A link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// One end.
     pub one: Endpoint,
     /// The other end.
     pub two: Endpoint,
-    /// What it does to frames.
+    /// How it treats frames.
     pub quality: LinkQuality,
 }
 
-/// Where a cable is plugged in.
+/// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Endpoint {
     /// A port of a switch.
@@ -103,7 +105,7 @@ pub enum Endpoint {
 }
 
 impl Topology {
-    /// The index of a switch, by its name, its datapath id as text, or its label if it is the only one that is called so.
+    /// The index of a switch, by its name, its datapath id as text, or its label if that is unique.
     pub fn switch_named(&self, name: &str) -> Option<usize> {
         let by_name = self.switches.iter().position(|switch| switch.name == name);
         let by_id = || {
@@ -124,7 +126,7 @@ impl Topology {
         self.hosts.iter().position(|host| host.name == name || address == Some(host.address))
     }
 
-    /// The name of what an end of a link belongs to.
+    /// The name of the switch or host at an end of a link.
     pub fn owner(&self, end: Endpoint) -> &str {
         let name = match end {
             Endpoint::Switch { index, .. } => self.switches.get(index).map(|switch| &switch.name),
@@ -133,9 +135,9 @@ impl Topology {
         name.map(String::as_str).unwrap_or_default()
     }
 
-    /// The numbers of the links between two nodes that are named by name or label, in whichever direction.
+    /// The indices of the links between two nodes, in either direction. Nodes are given by name or label.
     pub fn links_between(&self, one: &str, two: &str) -> Vec<usize> {
-        // Once, and not for each link: looking a name up is a walk through all switches and hosts.
+        // Once, and not for each link, because a look-up searches all switches and hosts.
         let named = |name| (self.switch_named(name), self.host_named(name));
         let (one, two) = (named(one), named(two));
         let is = |end: Endpoint, (switch, host): (Option<usize>, Option<usize>)| match end {
@@ -147,7 +149,7 @@ impl Topology {
         (0..self.links.len()).filter(|number| joins(&self.links[*number])).collect()
     }
 
-    /// In how many parts it is: hosts and switches of different parts cannot reach each other whatever the controller does.
+    /// The number of connected components. Nodes in different components can never reach each other.
     pub fn parts(&self) -> usize {
         let number = |end| match end {
             Endpoint::Switch { index, .. } => index,

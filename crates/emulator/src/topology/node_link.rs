@@ -1,11 +1,11 @@
-//! Graphs in JSON as networkx writes them (`node_link_data`), which is how topohub carries the Topology Zoo, SNDlib and CAIDA's.
+//! Graphs in networkx's JSON form (`node_link_data`), in which topohub has the Topology Zoo, SNDlib and CAIDA's data.
 //!
 //! ```text
 //!   {"nodes": [{"id": 0, "name": "Wien", "pos": [16.4, 48.2]}, …],      pos is [longitude, latitude], or on a plane
 //!    "edges": [{"source": 0, "target": 1, "dist": 145.2}, …]}           dist is in kilometres; "links" is "edges" too
 //! ```
 //!
-//! Whatever else a file says is passed over.
+//! Other data are ignored.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -40,7 +40,7 @@ struct DrawnEdge {
     dist: Option<f64>,
 }
 
-/// Numbers in some files, texts in others.
+/// A number in some files, a text in others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(untagged)]
 enum Id {
@@ -57,7 +57,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// Reads a file.
+/// Reads the graph in a file.
 pub(super) fn parse(text: &str) -> Result<Graph, BadText> {
     let drawn: Drawn = serde_json::from_str(text).map_err(|error| BadText {
         line: u32::try_from(error.line()).ok(),
@@ -67,7 +67,7 @@ pub(super) fn parse(text: &str) -> Result<Graph, BadText> {
     let mut graph = Graph::default();
     let mut ids = HashMap::new();
     for (number, node) in drawn.nodes.into_iter().enumerate() {
-        // Graphs that are drawn on a plane have positions that are no places; their edges say how long they are.
+        // Graphs on a plane have positions that are not places. Their edges have lengths.
         let place = node.pos.and_then(|[longitude, latitude]| Place::new(latitude, longitude));
         graph.nodes.push(GraphNode { label: node.name.unwrap_or_default(), place });
         if let Some(before) = ids.insert(node.id.clone(), number) {

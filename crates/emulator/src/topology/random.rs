@@ -1,4 +1,4 @@
-//! A random network: connected, without parallel links, the same for the same seed wherever it is made.
+//! A random network: connected, without parallel links, and the same for the same seed on every machine.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,14 @@ use super::words::{NotATopology, Size};
 use crate::random::Random;
 
 impl Topology {
-    /// So many switches with a host each, and so many links that a switch has this degree on average (rounded down to whole
-    /// links; hosts not counted). A random tree comes first, so that it is connected; the other links are drawn from all pairs.
+    /// `switches` switches with one host each. The number of links gives a switch this degree on average, rounded
+    /// down to whole links; hosts do not count. A random tree comes first, so that the network is connected. The
+    /// other links are drawn from all pairs.
     ///
     /// # Errors
-    /// Less than two switches; a degree below 2 (1 for two switches) or above what all pairs give; or a network beyond
-    /// [`SWITCHES_MAX`](super::SWITCHES_MAX) or [`LINKS_MAX`](super::LINKS_MAX).
+    ///
+    /// There are less than two switches. Or the degree is below 2 (1 for two switches) or above that of all pairs. Or
+    /// the network exceeds [`SWITCHES_MAX`](super::SWITCHES_MAX) or [`LINKS_MAX`](super::LINKS_MAX).
     pub fn random(switches: usize, degree: usize, seed: u64) -> Result<Topology, NotATopology> {
         let text = format!("random,{switches},{degree},{seed}");
         if switches < 2 {
@@ -43,7 +45,7 @@ fn random(switches: usize, trunks: usize, seed: u64) -> Topology {
     for new in 1..switches {
         pairs.insert((below(&mut draw, new), new));
     }
-    // At the worst, all pairs of 362 switches, the last pair is found after some hundred thousand draws.
+    // In the worst case, all pairs of 362 switches, the last pair is found after some hundred thousand draws.
     while pairs.len() < trunks {
         let (one, two) = (below(&mut draw, switches), below(&mut draw, switches));
         if one != two {

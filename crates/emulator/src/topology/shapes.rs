@@ -1,4 +1,4 @@
-//! The plain shapes: one switch, a line, a tree, a ring, a torus.
+//! The simple shapes: one switch, a line, a tree, a ring, a torus.
 
 use flow::DatapathId;
 
@@ -6,13 +6,14 @@ use super::plan::{Node, Plan};
 use super::words::{NotATopology, Size};
 use super::{SWITCHES_MAX, Topology};
 
-/// Rows of a torus get the second octet of a datapath id, columns the first, as Mininet gives them.
+/// In a torus, as in Mininet, the second octet of a datapath id is the row, and the first one the column.
 const TORUS_COLUMNS_MAX: usize = 255;
 
 impl Topology {
-    /// One switch with so many hosts.
+    /// One switch with this many hosts.
     ///
     /// # Errors
+    ///
     /// No hosts, or more than [`HOSTS_MAX`](super::HOSTS_MAX).
     pub fn single(hosts: usize) -> Result<Topology, NotATopology> {
         Size { switches: Some(1), hosts: Some(hosts), links: Some(hosts) }
@@ -26,18 +27,21 @@ impl Topology {
         Ok(plan.finish())
     }
 
-    /// A line of switches, each with so many hosts.
+    /// A line of switches with `hosts_each` hosts each.
     ///
     /// # Errors
-    /// A number that is zero, or a network beyond [`SWITCHES_MAX`] or [`HOSTS_MAX`](super::HOSTS_MAX).
+    ///
+    /// A number is zero, or the network exceeds [`SWITCHES_MAX`] or [`HOSTS_MAX`](super::HOSTS_MAX).
     pub fn linear(switches: usize, hosts_each: usize) -> Result<Topology, NotATopology> {
         Ok(line("linear", switches, hosts_each)?.finish())
     }
 
-    /// A line of switches whose ends are joined.
+    /// A ring of switches.
     ///
     /// # Errors
-    /// Less than three switches, no hosts, or a network beyond [`SWITCHES_MAX`] or [`HOSTS_MAX`](super::HOSTS_MAX).
+    ///
+    /// Less than three switches, no hosts, or the network exceeds [`SWITCHES_MAX`] or
+    /// [`HOSTS_MAX`](super::HOSTS_MAX).
     pub fn ring(switches: usize, hosts_each: usize) -> Result<Topology, NotATopology> {
         let mut plan = line("ring", switches, hosts_each)?;
         if switches < 3 {
@@ -48,10 +52,11 @@ impl Topology {
         Ok(plan.finish())
     }
 
-    /// A tree of switches of this depth, with hosts as its leaves.
+    /// A tree of switches with this depth, and hosts as its leaves.
     ///
     /// # Errors
-    /// A number that is zero, or a network beyond [`SWITCHES_MAX`] or [`HOSTS_MAX`](super::HOSTS_MAX).
+    ///
+    /// A number is zero, or the network exceeds [`SWITCHES_MAX`] or [`HOSTS_MAX`](super::HOSTS_MAX).
     pub fn tree(depth: usize, fanout: usize) -> Result<Topology, NotATopology> {
         let text = format!("tree,{depth},{fanout}");
         let hosts = u32::try_from(depth).ok().and_then(|depth| fanout.checked_pow(depth));
@@ -65,11 +70,12 @@ impl Topology {
         Ok(plan.finish())
     }
 
-    /// Rows and columns of switches, each row and each column a ring; named, numbered and wired as Mininet's `TorusTopo`: the
-    /// switch in row 1 and column 2 is `s1x2` with datapath id 0x102.
+    /// Rows and columns of switches. Each row and each column is a ring. Names, numbers and links are those of
+    /// Mininet's `TorusTopo`: the switch in row 1 and column 2 is `s1x2` with datapath id 0x102.
     ///
     /// # Errors
-    /// Less than three rows or columns, more than 255 columns, no hosts, or a network beyond [`SWITCHES_MAX`] or
+    ///
+    /// Less than three rows or columns, more than 255 columns, no hosts, or the network exceeds [`SWITCHES_MAX`] or
     /// [`HOSTS_MAX`](super::HOSTS_MAX).
     pub fn torus(rows: usize, columns: usize, hosts_each: usize) -> Result<Topology, NotATopology> {
         let text = format!("torus,{rows},{columns},{hosts_each}");
@@ -90,14 +96,15 @@ impl Topology {
     }
 }
 
-/// A line of switches, not finished.
+/// A line of switches as an unfinished plan.
 fn line(name: &str, switches: usize, hosts_each: usize) -> Result<Plan, NotATopology> {
     let hosts = switches.checked_mul(hosts_each);
     let links = hosts.and_then(|hosts| hosts.checked_add(switches));
     Size { switches: Some(switches), hosts, links }.check(&format!("{name},{switches},{hosts_each}"))?;
     let mut plan = Plan::default();
     let mut last = None;
-    // Hosts get their addresses in the order of their names: h1s1, h1s2 … before h2s1. Their indices are given first.
+    // Hosts get their addresses in the order of their names: h1s1, h1s2 … before h2s1. Their indices are assigned
+    // first.
     let name = |host: usize, switch: usize| match hosts_each {
         1 => format!("h{switch}"),
         _ => format!("h{host}s{switch}"),
@@ -119,7 +126,7 @@ fn line(name: &str, switches: usize, hosts_each: usize) -> Result<Plan, NotATopo
     Ok(plan)
 }
 
-/// A tree below a node: switches are numbered before what hangs below them, as Mininet does it.
+/// The subtree below a node. As in Mininet, a switch gets its number before its children.
 fn branch(plan: &mut Plan, depth: usize, fanout: usize) -> Node {
     if depth == 0 {
         let number = plan.hosts() + 1;

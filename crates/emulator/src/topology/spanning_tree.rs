@@ -1,6 +1,6 @@
-//! Which links of a network a frame that is flooded may cross, so that it comes to every switch once.
+//! The links that a flood may use, so that a frame reaches every switch once.
 //!
-//! Pure: links and their states in, a word for each link out.
+//! Pure: links and their states go in, a boolean for each link comes out.
 
 use std::collections::VecDeque;
 
@@ -8,9 +8,12 @@ use flow::DatapathId;
 
 use super::{Endpoint, Link, Topology};
 
-/// For each link whether it is on a spanning tree of the links that are up, as the spanning-tree protocol would choose it with all
-/// links at the same cost: the root is the switch of the lowest datapath id, and every other switch is reached from there by the
-/// fewest links, of those through the switch found first, of parallel ones through the first link. Links to hosts are always on it.
+/// For each link, whether it is on a spanning tree of the links that are up. The tree is that of the spanning-tree
+/// protocol with equal costs. Its root is the switch with the lowest datapath id.
+///
+/// Every other switch is reached by the fewest links. If several paths are equal, the one through the switch that was
+/// found first is used, and the first of parallel links. Links to hosts are always on the tree.
+///
 /// `ids` has the datapath id of each switch, `links` each link and whether it is up.
 pub fn spanning_tree(ids: &[DatapathId], links: &[(Link, bool)]) -> Vec<bool> {
     let mut on_tree = vec![false; links.len()];
@@ -31,7 +34,7 @@ pub fn spanning_tree(ids: &[DatapathId], links: &[(Link, bool)]) -> Vec<bool> {
     let mut roots: Vec<usize> = (0..ids.len()).collect();
     roots.sort_by_key(id);
     let mut is_reached = vec![false; ids.len()];
-    // Each part of the network has a root of its own.
+    // Each connected component has its own root.
     for root in roots {
         let mut next = VecDeque::from([root]);
         if std::mem::replace(&mut is_reached[root], true) {
@@ -50,7 +53,7 @@ pub fn spanning_tree(ids: &[DatapathId], links: &[(Link, bool)]) -> Vec<bool> {
 }
 
 impl Topology {
-    /// How many links a spanning tree leaves out while all links are up: none if the network has no loop.
+    /// How many links are off the spanning tree while all links are up: 0 if the network has no loop.
     pub fn links_off_tree(&self) -> usize {
         let ids: Vec<_> = self.switches.iter().map(|switch| switch.datapath_id).collect();
         let links: Vec<_> = self.links.iter().map(|link| (*link, true)).collect();
@@ -58,19 +61,19 @@ impl Topology {
     }
 }
 
-/// Trees that grow together.
+/// Trees that are joined step by step (union-find).
 pub(super) struct Forest {
     parents: Vec<usize>,
     trees: usize,
 }
 
 impl Forest {
-    /// So many nodes, each a tree.
+    /// A forest of this many single nodes.
     pub(super) fn new(nodes: usize) -> Self {
         Forest { parents: (0..nodes).collect(), trees: nodes }
     }
 
-    /// Joins the trees of two nodes. Says whether they were two.
+    /// Joins the trees of two nodes. Returns whether they were different.
     pub(super) fn join(&mut self, one: usize, two: usize) -> bool {
         let (one, two) = (self.root(one), self.root(two));
         self.parents[one] = two;
@@ -78,7 +81,7 @@ impl Forest {
         one != two
     }
 
-    /// How many trees there are.
+    /// The number of trees.
     pub(super) fn trees(&self) -> usize {
         self.trees
     }
@@ -97,7 +100,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// With this link down, if any.
+    /// With this link down, if one is given.
     fn without(topology: &Topology, failed: Option<usize>) -> Vec<bool> {
         let ids: Vec<_> = topology.switches.iter().map(|switch| switch.datapath_id).collect();
         let links = topology.links.iter().enumerate();
@@ -126,7 +129,7 @@ mod tests {
 
     #[test]
     fn each_loop_has_a_link_off_the_tree() {
-        // 20 switches with 32 links among them hang together by 19.
+        // A spanning tree of 20 switches has 19 of the 32 links.
         for (text, expected) in [("tree,3", 0), ("single,3", 0), ("ring,4", 1), ("fattree,4", 13)] {
             assert_eq!(text.parse::<Topology>().unwrap().links_off_tree(), expected, "{text}");
         }
@@ -152,7 +155,7 @@ mod tests {
             let on_tree = all_up(&network);
             let pruned = pruned(&network, &on_tree);
             prop_assert_eq!(pruned.parts(), 1);
-            // A host each, and one trunk less than switches.
+            // One link for each host, and one trunk less than switches.
             prop_assert_eq!(pruned.links.len(), 2 * switches - 1);
         }
     }

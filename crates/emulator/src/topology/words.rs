@@ -1,18 +1,18 @@
-//! Topologies in words: a name and its numbers, as Mininet's `--topo` takes them.
+//! Topologies as text: a name and its numbers, as in Mininet's `--topo`.
 //!
-//! In: `tree,2,3` or `tree,depth=2,fanout=3`. Out: a topology, or what is wrong with the words. Reads no file.
+//! In: `tree,2,3` or `tree,depth=2,fanout=3`. Out: a topology, or what is wrong with the text. It reads no file.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{HOSTS_MAX, LINKS_MAX, SWITCHES_MAX, Topology};
 
-/// The names, each with its numbers.
+/// The names with their numbers.
 const NAMES: &str = "minimal, single,HOSTS, linear,SWITCHES[,HOSTS_EACH], tree,DEPTH[,FANOUT], ring,SWITCHES[,HOSTS_EACH], \
                      torus,X,Y[,HOSTS_EACH], fattree,K, leafspine,LEAVES,SPINES,HOSTS_EACH, random,SWITCHES,DEGREE[,SEED], \
                      FILE.graphml or FILE.json";
 
-/// A text that names no topology that there is. It is the operator's to put right.
+/// The error for a text that names no known topology. The operator must correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotATopology {
     text: String,
@@ -33,7 +33,7 @@ impl fmt::Display for NotATopology {
 
 impl std::error::Error for NotATopology {}
 
-/// How large a topology would be; `None` is more than can be counted.
+/// The size of a topology; `None` if it overflows.
 pub(super) struct Size {
     pub(super) switches: Option<usize>,
     pub(super) hosts: Option<usize>,
@@ -41,12 +41,12 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Refuses a network of nothing and one that is too large.
+    /// Refuses an empty network and one that is too large.
     pub(super) fn check(&self, text: &str) -> Result<(), NotATopology> {
         self.why_not().map_or(Ok(()), |why| Err(NotATopology::new(text, why)))
     }
 
-    /// What is wrong with it.
+    /// Why the size is refused, if it is.
     pub(super) fn why_not(&self) -> Option<String> {
         if self.switches == Some(0) || self.hosts == Some(0) {
             return Some("it has no switch or no host".into());
@@ -65,9 +65,10 @@ impl Size {
     }
 }
 
-/// Mininet's words: `minimal`, `single[,HOSTS]`, `linear[,SWITCHES[,HOSTS_EACH]]`, `tree[,DEPTH[,FANOUT]]`, `torus,X,Y[,HOSTS_EACH]`;
-/// and in the same manner `ring,SWITCHES[,HOSTS_EACH]`, `fattree,K`, `leafspine,LEAVES,SPINES,HOSTS_EACH`,
-/// `random,SWITCHES,DEGREE[,SEED]`. Arguments may be named (`tree,depth=2,fanout=3`).
+/// Mininet's forms: `minimal`, `single[,HOSTS]`, `linear[,SWITCHES[,HOSTS_EACH]]`, `tree[,DEPTH[,FANOUT]]`,
+/// `torus,X,Y[,HOSTS_EACH]`. In the same manner: `ring,SWITCHES[,HOSTS_EACH]`, `fattree,K`,
+/// `leafspine,LEAVES,SPINES,HOSTS_EACH`, `random,SWITCHES,DEGREE[,SEED]`. Arguments may have names
+/// (`tree,depth=2,fanout=3`).
 impl FromStr for Topology {
     type Err = NotATopology;
 
@@ -102,14 +103,14 @@ impl FromStr for Topology {
     }
 }
 
-/// What is written behind a topology's name.
+/// The arguments after a topology's name.
 struct Arguments<'a> {
     text: &'a str,
     words: Vec<&'a str>,
 }
 
 impl Arguments<'_> {
-    /// The numbers, by place or by name.
+    /// The numbers, by position or by name.
     fn numbers<const N: usize>(
         &self,
         names: &[&str; N],

@@ -1,4 +1,4 @@
-//! A network on the bench: switches that flood, a clock that is turned by hand, and what came of it.
+//! A test bench for networks: switches that flood, a manual clock, and the results.
 
 use emulator::network::Capture;
 use emulator::topology::Endpoint;
@@ -10,7 +10,7 @@ use openflow::message::*;
 use openflow::{Body, Message, Version};
 use std::time::Duration;
 
-/// More frames than any test has, unless it has a storm.
+/// More frames than any test has without a storm.
 const BUDGET: usize = 1_000_000;
 const ROUNDS: usize = 20;
 
@@ -25,7 +25,7 @@ pub fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// What makes a switch flood whatever comes.
+/// The rule that makes a switch flood every packet.
 pub fn flood(idle_timeout_s: u16) -> FlowMod {
     FlowModFields {
         idle_timeout_s,
@@ -36,13 +36,13 @@ pub fn flood(idle_timeout_s: u16) -> FlowMod {
     .with(Match::any(), vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])])
 }
 
-/// The way between a switch and its one controller.
+/// The connection between a switch and its one controller.
 pub fn channel(switch: usize) -> Channel {
     Channel { switch, controller: ControllerId(0) }
 }
 
 impl Bench {
-    /// A network of this shape whose links are all like this and whose switches flood.
+    /// A network of this shape. All links have this quality, and the switches flood.
     pub fn new(topology: &str, quality: &str) -> Self {
         let mut topology: Topology = topology.parse().unwrap();
         let quality: LinkQuality = quality.parse().unwrap();
@@ -62,19 +62,19 @@ impl Bench {
         bench
     }
 
-    /// A controller comes and says hello.
+    /// A controller connects and sends its hello.
     pub fn connect(&mut self, switch: usize) {
         self.network.on_connected(channel(switch), &mut self.effects);
         self.say(switch, Body::Hello(Hello::default()));
     }
 
-    /// A controller says something.
+    /// A controller sends a message.
     pub fn say(&mut self, switch: usize, body: Body) {
         let message = Message { version: Version::V1_3, xid: 1, body };
         self.network.on_message(channel(switch), &message, self.now, &mut self.effects);
     }
 
-    /// Does what must be possible.
+    /// Makes a change that must succeed.
     pub fn change(&mut self, change: Change) {
         self.network.change(&change, self.now, &mut self.effects).unwrap();
     }
@@ -93,12 +93,12 @@ impl Bench {
         self.network.ping(from, address, sequence, self.now, &mut self.effects);
     }
 
-    /// The round trips of the replies since last asked, in microseconds.
+    /// The round trips of the replies since the last call, in microseconds.
     pub fn round_trips(&mut self) -> Vec<u128> {
         self.effects.replies.drain(..).map(|(_, reply)| reply.round_trip.as_micros()).collect()
     }
 
-    /// Each port status since last asked: switch, port, and whether the link is up, or `new`.
+    /// Each port status since the last call: switch, port, and whether the link is up, or `new`.
     pub fn port_statuses(&mut self) -> Vec<String> {
         let told = self.effects.messages.drain(..).filter_map(|(at, message)| match message.body {
             Body::PortStatus(status) => {
@@ -118,7 +118,7 @@ impl Bench {
         told.collect()
     }
 
-    /// Frames that a tap has copied since last asked.
+    /// The captured frames since the last call.
     pub fn captured(&mut self) -> Vec<Capture> {
         std::mem::take(&mut self.effects.captured)
     }

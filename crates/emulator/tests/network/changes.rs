@@ -1,4 +1,4 @@
-//! Links, switches and hosts fail, come back and move.
+//! Links, switches and hosts fail, recover and move.
 
 use super::bench::{Bench, channel};
 use emulator::{Change, Parting};
@@ -46,7 +46,8 @@ fn what_is_not_there_is_named_with_what_is() {
     check_refused(to("h1", "s2", Some(0)), "0 is no port's number; 1 to 65280 are");
 }
 
-/// Whether a ping from the first host to the last comes back within four seconds, which is longer than an address is asked for.
+/// Whether a ping from the first host to the last is answered within four seconds, which is longer than the address
+/// requests take.
 fn reaches(bench: &mut Bench, from: &str, to: &str) -> bool {
     bench.round_trips();
     bench.ping(from, to, 77);

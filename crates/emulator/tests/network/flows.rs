@@ -1,4 +1,4 @@
-//! UDP and TCP between hosts: what is delivered, what is lost, how a link is shared, and what it looks like on the wire.
+//! UDP and TCP between hosts: delivery, loss, sharing of a link, and the form on the wire.
 
 use super::bench::{Bench, ms};
 use emulator::{
@@ -18,7 +18,7 @@ impl Bench {
     }
 }
 
-/// A line of two switches with a host or more each, whose middle is this.
+/// A line of two switches with one or more hosts each, and this link between them.
 fn with_middle(hosts_each: usize, middle: &str) -> Bench {
     let mut topology: Topology = format!("linear,2,{hosts_each}").parse().unwrap();
     let quality: LinkQuality = middle.parse().unwrap();
@@ -58,7 +58,7 @@ fn a_udp_flow_has_its_rate_and_loses_what_does_not_fit() {
     let before = bench.report(fast);
     bench.pass(2000);
     let report = bench.report(fast);
-    // A tenth of the frames' bits is no payload.
+    // A tenth of the frames' bits is not payload.
     assert!(
         (9_500_000.0..9_800_000.0).contains(&report.rate_since(&before)),
         "{}",
@@ -210,7 +210,7 @@ fn on_the_wire_it_is_a_tcp_connection_from_syn_to_fin() {
     assert_eq!(told, expected);
 }
 
-/// A TCP segment: which way, flags, and sequence number from the SYN on. Its checksum must be right.
+/// A TCP segment: direction, flags, and sequence number relative to the SYN. Its checksum must be right.
 fn describe(frame: &[u8]) -> Option<String> {
     thread_local!(static FIRST: std::cell::RefCell<[Option<u32>; 2]> = const { std::cell::RefCell::new([None; 2]) });
     let packet = SlicedPacket::from_ethernet(frame).unwrap();

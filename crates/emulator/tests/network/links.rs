@@ -1,4 +1,4 @@
-//! Delay, rate, queue, loss and order of links, and when things happen.
+//! Delay, rate, queue, loss and order of links, and the times of events.
 
 use super::bench::{Bench, flood, ms};
 use emulator::{Change, NetworkEffects};
@@ -11,7 +11,7 @@ fn a_ping_takes_as_long_as_its_links() {
     bench.ping("h1", "h2", 1);
     assert_eq!(bench.network.next_due(), Some(ms(5)));
     bench.pass(1000);
-    // ARP and the ping itself cross two links to and two links fro each.
+    // ARP and the ping each cross two links in both directions.
     assert_eq!(bench.round_trips(), [40_000]);
     bench.ping("h1", "h2", 2);
     bench.pass(1000);
@@ -57,7 +57,7 @@ fn a_lossy_link_loses_about_as_many_as_it_is_told_to_and_the_same_each_time() {
         }
         bench.round_trips().len()
     };
-    // Each ping crosses four links, so 81 of a hundred come back.
+    // Each ping crosses four links, so 81 of a hundred are answered.
     assert!((1500..1740).contains(&answered()), "{}", answered());
     assert_eq!(answered(), answered());
 }
@@ -88,7 +88,7 @@ fn a_better_link_does_not_change_the_order() {
     bench.pass(10);
     bench.ping("h1", "h2", 3);
     bench.pass(1000);
-    // The third is quicker on its own way, and the first link holds nothing back any more.
+    // The third one is quicker on its own link, and the first link is empty again.
     assert_eq!(bench.round_trips(), [100_000, 150_000]);
 }
 
@@ -110,7 +110,7 @@ fn a_rule_that_nobody_uses_goes_to_the_second() {
 
 #[test]
 fn a_storm_does_not_hold_up_what_is_due_by_the_clock() {
-    // A cable from the switch into itself: every broadcast goes round and grows.
+    // A cable from the switch to itself: every broadcast circulates and multiplies.
     let mut topology: emulator::Topology = "single,2".parse().unwrap();
     for ports in [[3, 4], [5, 6]] {
         let [one, two] =

@@ -1,4 +1,4 @@
-//! What the network does around its switches, asked of it from outside and without a clock.
+//! Tests of links, hosts and changes through the public interface of a network, without a clock.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 

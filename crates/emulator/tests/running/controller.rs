@@ -1,4 +1,4 @@
-//! A controller in a thread, as small as one can be: it says hello, asks for features, and floods every packet-in.
+//! A minimal controller in a thread: it sends a hello, requests the features, and floods every packet-in.
 
 use flow::{Action, Field, Instruction, Match, PortNo};
 use openflow::message::*;
@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 
-/// Listens on a port of its own and serves every switch that comes, each in a thread. Gives what switches say.
+/// Listens on a free port and serves every switch in a thread. Returns the switches' messages.
 pub fn flooding() -> (SocketAddr, Receiver<Message>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -21,7 +21,7 @@ pub fn flooding() -> (SocketAddr, Receiver<Message>) {
     (address, hearing)
 }
 
-/// Listens, and does with each connection what `conduct` says.
+/// Listens, and calls `conduct` for each connection.
 pub fn behaving(conduct: impl Fn(usize, TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -33,19 +33,19 @@ pub fn behaving(conduct: impl Fn(usize, TcpStream) + Send + 'static) -> SocketAd
     address
 }
 
-/// One switch, until it goes.
+/// Serves one switch until it disconnects.
 pub fn serve(stream: &mut TcpStream, heard: impl FnMut(Message)) {
     serve_with(Some(table_miss()), stream, heard);
 }
 
-/// One switch, until it goes, with this as the first rule of a switch of 1.3.
+/// Serves one switch until it disconnects, with this as the first rule of a 1.3 switch.
 pub fn serve_with(first_rule: Option<FlowMod>, stream: &mut TcpStream, mut heard: impl FnMut(Message)) {
     while let Some(message) = read(stream) {
         let version = message.version;
         let mut say = |xid, body| {
             let mut bytes = Vec::new();
             Message { version, xid, body }.encode(&mut bytes).unwrap();
-            // The switch may be gone; the next read says so.
+            // The switch may have disconnected. The next read reports it.
             let _ = stream.write_all(&bytes);
         };
         match &message.body {

@@ -1,4 +1,4 @@
-//! Against the controller in this process, well-behaved and not.
+//! Tests with the controller in this process, well-behaved and not.
 
 use super::controller::{behaving, flooding, serve, serve_with};
 use super::every_kind_of_switch;
@@ -8,7 +8,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Longer than anything takes here; only a test that fails waits so long.
+/// Longer than any step takes. Only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn topology(text: &str) -> Topology {
@@ -40,7 +40,7 @@ fn all_hosts_of_a_tree_reach_each_other() {
 
 #[test]
 fn an_observer_sees_what_happens_in_its_order() {
-    // The controller says nothing before somebody watches.
+    // The controller sends nothing before the observer is registered.
     let (watching, watched) = std::sync::mpsc::channel::<()>();
     let controller = behaving(move |_, mut stream| {
         watched.recv().unwrap();
@@ -106,7 +106,7 @@ fn a_controller_that_gives_no_rules_is_connected_all_the_same() {
 #[test]
 fn a_controller_that_misbehaves_is_left_and_met_again() {
     let garbage: [&[u8]; 5] = [
-        // A length that lies, a message before hello, a version that nobody speaks, half a message, nothing.
+        // A malformed length, a message before the hello, an unknown version, half a message, nothing.
         &[4, 0, 0, 3, 0, 0, 0, 1],
         &[4, 5, 0, 8, 0, 0, 0, 1],
         &[9, 0, 0, 16, 0, 0, 0, 1, 0, 1, 0, 8, 0, 0, 2, 0],
@@ -134,7 +134,7 @@ fn what_cannot_be_read_is_answered_and_the_rest_goes_on() {
         std::thread::spawn(move || {
             serve(&mut stream, |message| {
                 if matches!(message.body, Body::FeaturesReply(_)) {
-                    // A flow mod that ends in the middle.
+                    // A truncated flow mod.
                     other_end.write_all(&[4, 14, 0, 16, 0, 0, 0, 77, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap();
                 }
                 drop(said.send(message));
@@ -152,7 +152,7 @@ fn what_cannot_be_read_is_answered_and_the_rest_goes_on() {
     assert_eq!(network.counters().bad_messages, 1);
 }
 
-/// A port that was free a moment ago, and that nobody listens on.
+/// A port that was free a moment ago, and on which nothing listens.
 fn nobody() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

@@ -1,4 +1,4 @@
-//! A running emulation against a controller: a small one in a thread here, and Open vSwitch's own.
+//! A running emulation with a controller: a small one in a thread, and Open vSwitch's own.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 

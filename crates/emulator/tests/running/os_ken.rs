@@ -1,4 +1,5 @@
-//! Against an app of os-ken's, the most used controller framework in Python. Left out by name where python3 has no os-ken.
+//! Tests with an app of os-ken, the most used controller framework in Python. Skipped by name if python3 has no
+//! os-ken.
 
 use emulator::{Emulation, SwitchOptions, Topology, Versions};
 use std::ffi::OsString;
@@ -6,22 +7,22 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes here; only a test that fails waits so long.
+/// Longer than any step takes. Only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Which Python has os-ken: the one that is named, or else the system's.
+/// The Python that has os-ken: the given one, or the system's.
 fn python() -> OsString {
     std::env::var_os("BURNET_OTHERS_PYTHON").unwrap_or_else(|| "python3".into())
 }
 
-/// The app, which is its own launcher.
+/// The os-ken app, which starts itself.
 struct OsKen {
     process: Child,
     address: SocketAddr,
 }
 
 impl OsKen {
-    /// Starts it on a port of its own; `None` where it is not installed.
+    /// Starts it on a free port. `None` if it is not installed.
     fn start() -> Option<OsKen> {
         let mut import = Command::new(python());
         import.args(["-c", "import os_ken"]).stdout(Stdio::null()).stderr(Stdio::null());

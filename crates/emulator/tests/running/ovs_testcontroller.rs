@@ -1,4 +1,4 @@
-//! Against `ovs-testcontroller`, a learning switch from Open vSwitch. Left out by name where it is not installed.
+//! Tests with `ovs-testcontroller`, Open vSwitch's learning switch. Skipped by name if it is not installed.
 
 use emulator::{Emulation, SwitchOptions, Topology, Versions};
 use std::io::ErrorKind;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Longer than anything takes here; only a test that fails waits so long.
+/// Longer than any step takes. Only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The controller's process and the folder of its sockets.
@@ -18,7 +18,7 @@ struct Controller {
 }
 
 impl Controller {
-    /// Starts one on a port of its own; `None` where it is not installed.
+    /// Starts one on a free port. `None` if it is not installed.
     fn start(protocol: &str) -> Option<Controller> {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let folder =

@@ -1,10 +1,10 @@
-//! Virtual time with a controller at the other end of real connections, and what passes in real time.
+//! Virtual time with a controller behind real connections, compared with real time.
 
 use super::controller::flooding;
 use emulator::{Change, Emulation, FlowRate, FlowSpec, FlowState, SwitchOptions, Topology};
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes here; only a test that fails waits so long.
+/// Longer than any step takes. Only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn topology(text: &str, quality: &str) -> Topology {
@@ -21,7 +21,7 @@ fn a_ping_takes_what_its_links_take_however_long_the_controller_thinks() {
         Emulation::start_in_virtual_time(&shape, &[controller], &SwitchOptions::default()).unwrap();
     network.wait_connected(PATIENCE).unwrap();
     let report = network.ping_all(Duration::from_secs(1000));
-    // Each hears of the other by the other's question, and pings when that has come.
+    // Each host learns the other's address from the other's request, and pings after the answer.
     let round_trips: Vec<_> = report.pairs.iter().map(|pair| pair.round_trip.unwrap().as_millis()).collect();
     assert_eq!(round_trips, [600, 600]);
 }
@@ -55,7 +55,7 @@ fn in_real_time_a_time_comes_by_itself() {
         Emulation::start(&topology("single,2", "ideal"), controller, &SwitchOptions::default()).unwrap();
     let began = Instant::now();
     assert!(network.pass_to(Duration::from_millis(200)));
-    // It began a little before it was given to us.
+    // The network began a little before this.
     assert!(began.elapsed() > Duration::from_millis(50));
 }
 
