@@ -1,6 +1,7 @@
-//! An app that serves switches apart and panics at its first tick, in the thread of the second worker alone, so that tests can see that this ends all of it.
+//! An app that serves switches separately and panics at its first tick, only in the thread of the second worker.
+//! Tests use it to see that this ends the whole app.
 //!
-//! Never does anything useful.
+//! It does nothing useful.
 
 use burnet_sdk::{App, Commands, Interests, Settings};
 

@@ -1,7 +1,8 @@
-//! An app that takes ever more of one thing, named in its settings, so that tests can see how it is told and then stopped.
+//! An app that uses more and more of one resource, named in its settings. Tests use it to see how it is notified and
+//! then stopped.
 //!
-//! It takes until it is told of its soft limit, says that in the log, and takes on. What it takes is bounded, so that a limit that does not hold
-//! fails a test and not the machine. Never does anything useful.
+//! It logs the notification about its soft limit, and continues. What it takes is bounded, so that a limit that is
+//! not enforced fails a test and not the machine. It does nothing useful.
 
 use burnet_sdk::{App, Commands, Interests, Settings, SoftLimit, quota};
 use serde::Deserialize;

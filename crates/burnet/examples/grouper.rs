@@ -1,6 +1,7 @@
-//! An app that changes group 7 and meter 7 of each switch again and again, and prints what comes of it, so that tests can see whose they are.
+//! An app that changes group 7 and meter 7 of each switch again and again, and prints the results. Tests use it to
+//! see who owns them.
 //!
-//! With `makes = true` it adds them first. Never does anything useful.
+//! With `makes = true` it adds them first. It does nothing useful.
 
 use burnet_sdk::{
     App, Commands, DatapathId, GroupMod, Interests, MeterMod, Receipt, Settings, SwitchUp, What,

@@ -1,7 +1,8 @@
-//! An app that asks the store what its settings say, so that tests can see what comes of it.
+//! An app that sends the store the operations in its settings, and prints the results for tests.
 //!
-//! First each of one list, then each of another again and again, one at a tick if the one before was answered: `put KEY BYTES`, `get KEY`, `delete KEY`, `list PREFIX`. What
-//! comes of each it prints. Never does anything useful.
+//! It first sends each operation of one list. Then it repeats those of another list, one at each tick if the one
+//! before was answered. The operations are `put KEY BYTES`, `get KEY`, `delete KEY`, `list PREFIX`. It does nothing
+//! useful.
 
 use burnet_sdk::store::{keys, status};
 use burnet_sdk::{App, Commands, DatapathId, Interests, QueryReply, Receipt, Settings, SoftLimit, Ticket};

@@ -1,4 +1,4 @@
-//! The misbehaving app as a program of its own, for tests of a whole node.
+//! The misbehaving app as a separate program, for tests of a whole node.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,7 @@
-//! An app as a shared object that takes its whole process along with the first packet that it hears: for tests of what a trusted app can do.
+//! An app as a shared object that aborts its whole process at the first packet. Tests use it to see the effect of a
+//! trusted app.
 //!
-//! Never does anything useful.
+//! It does nothing useful.
 
 use burnet_sdk::{App, Commands, Interests, PacketIn, Settings};
 

@@ -1,7 +1,7 @@
-//! An app as a shared object that is never done: for tests of what trusted apps take of the processor.
+//! An app as a shared object that is always busy. Tests use it to see how trusted apps use the processor.
 //!
-//! It asks for something that nobody gives, and thinks for a millisecond about each refusal before it asks again. Of its soft limit it says in the
-//! log that it was told. Never does anything useful.
+//! It sends a command that is always refused, and computes for a millisecond after each refusal before it sends the
+//! next. It logs the notification about its soft limit. It does nothing useful.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use burnet_sdk::{App, Commands, DatapathId, Interests, Level, Receipt, Settings,
 /// As long as a call takes: short enough to keep nobody waiting.
 const THOUGHT: Duration = Duration::from_millis(1);
 
-/// A switch that there is not.
+/// A switch that does not exist.
 const NO_SWITCH: DatapathId = DatapathId(0xdead);
 
 struct Busy;

@@ -1,3 +1,4 @@
-//! The app that does harm as a shared object, so that tests can run it inside the kernel process, where the binary's own is not let.
+//! The misbehaving app as a shared object. Tests use it inside the kernel process, where the built-in one may not
+//! run.
 
 burnet_sdk::shared_object!(misbehaving::Misbehaving);

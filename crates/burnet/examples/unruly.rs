@@ -1,6 +1,7 @@
-//! An app of which every command is a frame that means nothing, so that tests can see that it is refused and nobody else is hurt.
+//! An app whose commands are all malformed frames. Tests use it to see that they are refused and that other apps are
+//! unaffected.
 //!
-//! What else an app can do wrong is tried by `burnet attack`. Never does anything useful.
+//! `burnet attack` tries the other violations. It does nothing useful.
 
 use burnet_sdk::{Commands, DatapathId};
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
-//! What the commands do: each takes what was asked and gives an exit code, or a sentence on why not.
+//! Runs the commands. Each takes parsed arguments and returns an exit code, or a sentence that says why it failed.
 //!
-//! Never parses arguments (that is `cli`), and never does what a part of a node does.
+//! It does not parse arguments (that is `cli`), and does none of the work of a node's parts.
 
 pub mod app;
 pub mod audit;
@@ -25,7 +25,7 @@ use operator::client;
 use operator::contract::{Answer, Question};
 use serde::Serialize;
 
-/// Asks the node that is meant. A refusal of the node is that command's failure.
+/// Asks the node at this socket. If the node refuses, the command fails.
 fn ask(asking: &Asking, question: &Question) -> Result<Answer, CommandError> {
     let socket = Surroundings::of_this_process()?.socket(asking.socket.as_deref(), None)?;
     match client::ask(&socket, question).map_err(CommandError::DidNotWork)? {
@@ -34,7 +34,7 @@ fn ask(asking: &Asking, question: &Question) -> Result<Answer, CommandError> {
     }
 }
 
-/// An answer to another question than was asked: the node is of another version.
+/// The error for an answer that does not fit the question: the node has another version.
 fn unexpected() -> CommandError {
     CommandError::DidNotWork(
         "the node answered something else than was asked: it is of another version".to_owned(),
@@ -44,14 +44,14 @@ fn unexpected() -> CommandError {
 /// A value as JSON for people, with a line break at its end.
 ///
 /// # Errors
-/// It cannot be printed.
+/// The value cannot be represented as JSON.
 pub fn json<T: Serialize>(value: &T) -> Result<String, CommandError> {
     serde_json::to_string_pretty(value)
         .map(|text| text + "\n")
         .map_err(|error| CommandError::DidNotWork(format!("the answer cannot be printed: {error}")))
 }
 
-/// How long ago, in the coarsest unit that says it.
+/// A time span in the largest unit that fits, for example how long ago an event was.
 fn ago(ms: u64) -> String {
     match ms / 1000 {
         seconds @ 0..=119 => format!("{seconds}s"),

@@ -1,6 +1,6 @@
-//! `burnet completion`: what a shell needs to complete Burnet's commands.
+//! `burnet completion`: prints the script with which a shell completes Burnet's commands.
 //!
-//! In: which shell. Out: its script, made from the command line's own types, so that it is never behind them.
+//! In: the shell. Out: its script. The script is generated from the command line's types, so it always fits them.
 //! It installs nothing.
 
 use clap::{Command, CommandFactory};
@@ -13,14 +13,14 @@ pub fn completion(args: &CompletionArgs) -> String {
     script(args.shell, &Cli::command())
 }
 
-/// The script for a shell and the whole command line: this program's, or with the laboratory's commands in it.
+/// The script for a shell and a whole command line: this program's, or one with the laboratory's commands added.
 pub fn script(shell: Shell, whole: &Command) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut for_operators(whole), "burnet", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// The command line without what is hidden: the generators offer everything that they are given.
+/// The command line without its hidden parts, because the generators offer everything that they get.
 fn for_operators(whole: &Command) -> Command {
     let subcommands = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let arguments = whole.get_arguments().cloned();
@@ -43,7 +43,7 @@ mod tests {
             assert!(!script.contains("kernel process"), "{shell} completes what is hidden");
         }
         let script = completion(&CompletionArgs { shell: Shell::Bash });
-        // The word alone may be a value of some option.
+        // The word alone may be the value of an option.
         let offers = |command: &str| script.contains(&format!("burnet,{command})"));
         assert!(offers("doctor") && !offers("zone") && !offers("kernel"), "{script}");
     }

@@ -1,10 +1,10 @@
-//! `burnet doctor`: what this machine has and lacks, and what follows from it.
+//! `burnet doctor`: checks what this machine provides and lacks, and explains the consequences.
 //!
 //! ```text
 //!   this machine ── Facts::gather ──> Facts ── judge (pure) ──> findings ──> text or JSON
 //! ```
 //!
-//! It changes nothing on the machine, starts no program but a zone that ends at once, and sends nothing.
+//! It changes nothing on the machine and sends nothing. It starts no program except a test zone that ends at once.
 
 mod facts;
 mod judge;
@@ -20,43 +20,44 @@ pub use judge::judge;
 use crate::cli::DoctorArgs;
 use zone::NotEnforced;
 
-/// How much it matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It is there.
+    /// The machine has it.
     Ok,
-    /// It is not there, and something follows.
+    /// The machine lacks it, with a consequence.
     Lacks,
-    /// It is not there, and no node can run.
+    /// The machine lacks it, and a node cannot run.
     CannotRun,
 }
 
-/// One thing about this machine.
+/// One property of this machine, with its consequence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at.
+    /// What was checked.
     pub subject: String,
-    /// How much it matters.
+    /// The severity.
     pub state: State,
     /// What was found.
     pub found: String,
-    /// What follows, if something is lacking.
+    /// The consequence, if something is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub follows: Option<String>,
-    /// What the operator can do, if something is lacking.
+    /// What the operator can do, if something is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }
 
-/// All that is found, as it is printed with `--json`.
+/// All findings, as `--json` prints them.
 #[derive(Debug, Serialize)]
 struct Report<'f> {
     node_can_run: bool,
     findings: &'f [Finding],
 }
 
-/// Looks at this machine; `zone` is what a trial of one does not enforce. Out: what to print, and exit code 1 if no node can run here.
+/// Checks this machine. `zone` is what a test zone does not enforce. Returns what to print, and exit code 1 if no
+/// node can run here.
 pub fn doctor(args: &DoctorArgs, zone: Result<Vec<NotEnforced>, String>) -> (String, ExitCode) {
     let findings = judge(&Facts::gather(zone));
     let code = if node_can_run(&findings) { ExitCode::SUCCESS } else { ExitCode::from(1) };
@@ -69,7 +70,7 @@ fn node_can_run(findings: &[Finding]) -> bool {
 
 fn json(findings: &[Finding]) -> String {
     let report = Report { node_can_run: node_can_run(findings), findings };
-    // Strings and booleans have no way to fail.
+    // Strings and booleans can always be written as JSON.
     serde_json::to_string_pretty(&report).map_or_else(|error| error.to_string(), |json| json + "\n")
 }
 

@@ -1,4 +1,4 @@
-//! What runs an app in Python: which interpreter, and what it must be able to read.
+//! Finds the interpreter for Python apps, and what it must be able to read.
 //!
 //! ```text
 //!   burnet.toml: python.interpreter ──┐
@@ -6,8 +6,9 @@
 //!   python3 in /usr/bin … (packages) ─┘
 //! ```
 //!
-//! In: what the operator named, and folders to look in. Out: an [`Interpreter`], found by running it once, before the node starts and outside of
-//! any zone. It never opens the app's file: whoever wrote that would otherwise say what the node's user runs.
+//! In: the operator's choice, and folders to search. Out: an [`Interpreter`]. It is found by running it once, before
+//! the node starts and outside of any zone. It never opens the app's file. Otherwise the app's author could choose
+//! what the node's user runs.
 
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
@@ -15,20 +16,23 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What is looked up where the operator names none.
+/// The program to search for if the operator names none.
 const PROGRAM: &str = "python3";
 
-/// Where, if not in the operator's own path: folders in which only root puts programs.
+/// The folders to search after the operator's own path. Only root can put programs there.
 const SYSTEM_FOLDERS: &str = "/usr/bin:/usr/local/bin";
 
-/// All of the environment that it is asked in: what finds interpreters (pyenv's, for one) finds them by these.
+/// The only environment variables that the interpreter gets for this question. Tools such as pyenv find interpreters
+/// with them.
 const VARIABLES: [&str; 2] = ["HOME", "PATH"];
 
-/// What a zone's interpreter runs with: output at once, so that the operator sees it; nothing of a user's home, which a zone has not.
+/// The arguments of an interpreter in a zone. Its output is unbuffered, so that the operator sees it at once. It
+/// reads nothing of a user's home, which a zone does not have.
 const FLAGS: [&str; 2] = ["-u", "-s"];
 
-/// Asked of the interpreter: where it really is, where its modules are, and whether `burnet` is among them. Isolated (`-I`), so that neither the
-/// folder in which the node was started nor its environment answers for a zone, which has neither; `-P` besides, which an interpreter before 3.11 does not know.
+/// The question to the interpreter: its real path, the paths of its modules, and whether `burnet` is among them. It
+/// runs isolated (`-I`), because a zone has neither the node's start folder nor its environment. `-P` is set too; an
+/// interpreter before 3.11 does not know it.
 const QUESTION_FLAGS: [&str; 3] = ["-I", "-P", "-c"];
 const QUESTION: &str = "\
 import importlib.util, json, sys
@@ -36,17 +40,17 @@ print(json.dumps({'program': sys.executable, 'folders': [sys.prefix, sys.base_pr
                   'has_sdk': importlib.util.find_spec('burnet') is not None}))
 ";
 
-/// The interpreter of an app in Python.
+/// The interpreter of Python apps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interpreter {
-    /// Its program.
+    /// The path of its program.
     pub program: PathBuf,
     /// Files and folders that it reads.
     pub reads: Vec<PathBuf>,
 }
 
-/// What the interpreter says of itself.
+/// The interpreter's answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OwnWords {
@@ -56,10 +60,12 @@ struct OwnWords {
 }
 
 impl Interpreter {
-    /// The one that is `said`, else the first `python3` in the absolute folders of `path`, which may be empty: then in the system's.
+    /// The interpreter in `said`, else the first `python3` in the absolute folders of `path`, which may be empty.
+    /// Else the one in the system's folders.
     ///
     /// # Errors
-    /// There is none, it cannot be run, is older than Python 3.11, or has no module `burnet`; a sentence for the operator.
+    /// It does not exist, cannot be run, is older than Python 3.11, or has no module `burnet`. The text is a sentence
+    /// for the operator.
     pub fn find(said: Option<&Path>, path: &OsStr) -> Result<Interpreter, String> {
         let folders = if path.is_empty() { OsStr::new(SYSTEM_FOLDERS) } else { path };
         let program = match said {
@@ -76,16 +82,16 @@ impl Interpreter {
         Ok(Interpreter { reads: folders_of(own.folders), program: own.program })
     }
 
-    /// Its arguments for this file.
+    /// Its arguments to run this file.
     pub fn args(file: &Path) -> Vec<OsString> {
         FLAGS.iter().map(OsString::from).chain([file.as_os_str().to_owned()]).collect()
     }
 }
 
-/// What an operator can do about an interpreter that will not do.
+/// What an operator can do about an unsuitable interpreter.
 const ANOTHER: &str = "set python.interpreter in burnet.toml to another";
 
-/// Folders that are relative would be other ones wherever the node is started.
+/// A relative folder would be a different one wherever the node is started.
 fn look_up(folders: &OsStr) -> Option<PathBuf> {
     let absolute = std::env::split_paths(folders).filter(|folder| folder.is_absolute());
     absolute
@@ -108,7 +114,7 @@ fn ask(name: &Path) -> Result<OwnWords, String> {
     serde_json::from_slice(&output.stdout).map_err(|_| format!("its interpreter {shown} is no Python"))
 }
 
-/// Those of the folders that are there and not within another.
+/// The folders that exist and are not within another one of the list.
 fn folders_of(mut said: Vec<PathBuf>) -> Vec<PathBuf> {
     said.retain(|path| path.is_absolute() && path.exists());
     said.sort();

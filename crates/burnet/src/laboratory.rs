@@ -1,11 +1,11 @@
-//! The laboratory, `burnet-lab`, as the binary `burnet` knows it: a program that may be installed beside it.
+//! Starts the laboratory, `burnet-lab`, a separate program that may be installed beside `burnet`.
 //!
 //! ```text
 //!   burnet bench ARGS ──> burnet-lab beside this program, else in PATH ──exec──> burnet-lab bench ARGS
 //!                                      └─ neither ──> a sentence that says what to install, exit code 2
 //! ```
 //!
-//! It reads no argument of the laboratory's commands.
+//! It does not parse the arguments of the laboratory's commands.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use rustix::fs::{Access, access};
 
 use crate::cli::CommandError;
 
-/// The laboratory's program.
+/// The name of the laboratory's program.
 const LABORATORY: &str = "burnet-lab";
 
-/// Where a program of this name is: beside the one that runs, else in `$PATH`.
+/// The path of a program with this name: beside the running program, else in `$PATH`.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let own = std::env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
@@ -27,7 +27,7 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|program| is_program(program))
 }
 
-/// Whether there is a laboratory.
+/// Whether the laboratory is installed.
 pub fn is_installed() -> bool {
     find_program(LABORATORY).is_some()
 }
@@ -36,7 +36,8 @@ fn is_program(path: &Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }
 
-/// Executes the laboratory in place of this process, with the same arguments. Returns only if that failed, and then says why.
+/// Executes the laboratory in place of this process, with the same arguments. Returns only if that fails, with the
+/// reason.
 pub fn replace_this_process() -> CommandError {
     let mut arguments = std::env::args_os();
     let own_name = arguments.next().unwrap_or_default();
@@ -48,7 +49,7 @@ pub fn replace_this_process() -> CommandError {
             command.display()
         ));
     };
-    // With its name, so that its help shows the command as it was typed.
+    // With our program name, so that its help shows the command as it was typed.
     let error = Command::new(&laboratory).arg0(own_name).args(arguments).exec();
     CommandError::DidNotWork(format!("{} cannot be started: {error}", laboratory.display()))
 }

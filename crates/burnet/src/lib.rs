@@ -1,4 +1,4 @@
-//! What the one binary is made of.
+//! The parts of the binary `burnet`.
 //!
 //! ```text
 //!   command line ──> cli ──────> commands ──> operator's text, or JSON
@@ -6,7 +6,7 @@
 //!                             └──> monitor ──> kernel process: node       app processes: apps
 //! ```
 //!
-//! It decides nothing about switches or packets: it puts the parts of a node together, and says to people how they fare.
+//! It decides nothing about switches or packets. It starts the parts of a node, and shows their state to people.
 
 pub mod apps;
 pub mod cli;

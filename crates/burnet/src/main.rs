@@ -44,7 +44,7 @@ fn main() -> ExitCode {
             let (text, code) = doctor::doctor(&args, run::try_zone());
             print(text).map(|_| code)
         }
-        // It knows the options of its own commands too.
+        // The laboratory parses the options of its own commands.
         Commanded::Completion(_) if laboratory::is_installed() => Err(laboratory::replace_this_process()),
         Commanded::Completion(args) => print(completion::completion(&args)),
     };
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The commands about apps; what they print.
+/// Runs a command about apps. Returns what to print.
 fn app_command(command: AppCommand) -> Result<String, CommandError> {
     match command {
         AppCommand::List(args) => app::list(&args),
@@ -63,7 +63,7 @@ fn app_command(command: AppCommand) -> Result<String, CommandError> {
         AppCommand::Stop(args) => app::ask_for(&args, Verb::Stop),
         AppCommand::Start(args) => app::ask_for(&args, Verb::Start),
         AppCommand::Quarantine(args) => app::quarantine(&args),
-        // It prints by itself.
+        // This command prints its output itself.
         AppCommand::Logs(args) => {
             logs::logs(&args, &mut Visible(std::io::stdout().lock())).map(|()| String::new())
         }
@@ -81,7 +81,7 @@ fn app_command(command: AppCommand) -> Result<String, CommandError> {
     }
 }
 
-/// Prints what a command has to say. A reader that has gone away has heard enough.
+/// Prints a command's output. If the reader has closed the pipe, that is no error.
 fn print(text: String) -> Result<ExitCode, CommandError> {
     match std::io::stdout().write_all(visible(&text).as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),

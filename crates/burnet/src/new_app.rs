@@ -4,8 +4,8 @@
 //!   a name, where to, where the SDK is ──> Cargo.toml, app.toml, src/lib.rs, src/main.rs, README.md, .gitignore
 //! ```
 //!
-//! The folder appears whole or not at all. It overwrites nothing, compiles nothing, and knows no path of the machine on which
-//! Burnet was built.
+//! The folder is created completely or not at all. It overwrites nothing, compiles nothing, and contains no path of
+//! the machine on which Burnet was built.
 
 use std::fs;
 use std::io;
@@ -22,20 +22,20 @@ const LIBRARY: &str = include_str!("new_app/lib.rs.txt");
 const PROGRAM: &str = include_str!("new_app/main.rs.txt");
 const APP_MANIFEST: &str = include_str!("new_app/app.toml.txt");
 const README: &str = include_str!("new_app/README.md.txt");
-/// What only an app outside of a checkout has: Burnet's own are built in, which is how they run trusted.
+/// For apps outside of a Burnet checkout only. Apps in the checkout are built in, and so can run trusted.
 const EXPORT: &str = include_str!("new_app/export.rs.txt");
 const TRUSTED: &str = include_str!("new_app/trusted.md.txt");
 
-/// Names that Cargo or rustc keep for themselves, and those that the app's own dependencies have.
+/// Names that Cargo or rustc reserve, and those of the app's own dependencies.
 const NAMES_IN_USE: &str = "abstract alloc as async await become box break burnet-sdk const continue core crate do dyn else \
     enum extern false final fn for gen if impl in let loop macro match mod move mut override priv \
     proc-macro pub ref return self static std struct super test trait true try type unsafe use \
     where while";
 
-/// Writes the app, as seen from the current folder. Out: what to do next, for the operator.
+/// Writes the app. A relative path starts at the current folder. Returns the next steps, for the operator.
 ///
 /// # Errors
-/// A name that cannot be one, a folder that is there already, an SDK that is not there; or the system refuses to write.
+/// The name is not valid, the folder exists already, the SDK was not found, or the system refuses to write.
 pub fn new_app(args: &AppNewArgs) -> Result<String, CommandError> {
     let current_dir = std::env::current_dir()
         .map_err(|error| cannot_be(format!("the current folder cannot be used ({error}): go to another")))?;
@@ -58,7 +58,7 @@ fn cannot_be(sentence: impl Into<String>) -> CommandError {
     CommandError::CannotBe(sentence.into())
 }
 
-/// Accepts what Cargo, rustc and a node all accept as a name.
+/// Accepts a name that Cargo, rustc and a node all accept.
 fn check_name(name: &str) -> Result<(), CommandError> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let shaped = name.bytes().all(plain)
@@ -79,7 +79,7 @@ fn check_name(name: &str) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Where the app is at home.
+/// Where the app is created.
 #[derive(Debug, PartialEq, Eq)]
 enum Home {
     /// In `apps/` of a Burnet checkout, as a member of its workspace.
@@ -109,7 +109,7 @@ fn home(args: &AppNewArgs, current_dir: &Path, parent: &Path) -> Result<Home, Co
     Ok(Home::Checkout)
 }
 
-/// The SDK that `--sdk` names: its folder, or a checkout that has it.
+/// The SDK that `--sdk` names: its folder, or a checkout that contains it.
 fn named_sdk(path: &Path) -> Result<PathBuf, CommandError> {
     let candidates = [path.to_owned(), path.join("sdk/rust")];
     let found = candidates.iter().find(|folder| is_sdk(folder)).and_then(|folder| folder.canonicalize().ok());
@@ -128,14 +128,14 @@ fn is_sdk(folder: &Path) -> bool {
     name.and_then(toml::Value::as_str) == Some("burnet-sdk")
 }
 
-/// An app that is to be written.
+/// The app to write.
 struct NewApp<'n> {
     name: &'n str,
     home: Home,
 }
 
 impl NewApp<'_> {
-    /// Each file's path within the app's folder, and its text.
+    /// The files, as path within the app's folder and text.
     fn files(&self) -> Result<Vec<(&'static str, String)>, CommandError> {
         let manifest = match &self.home {
             Home::Checkout => self.fill(MEMBER_MANIFEST),
@@ -157,7 +157,7 @@ impl NewApp<'_> {
     fn fill(&self, template: &str) -> String {
         let [test, build, binary] = self.commands();
         let outside = |text: &str| if self.home == Home::Checkout { String::new() } else { text.to_owned() };
-        // Texts that hold places of their own come first.
+        // Texts that contain placeholders themselves come first.
         let words = [
             ("@EXPORT@", outside(EXPORT)),
             ("@TRUSTED@", outside(TRUSTED)),
@@ -173,7 +173,7 @@ impl NewApp<'_> {
         words.iter().fold(template.to_owned(), |text, (place, word)| text.replace(place, word))
     }
 
-    /// How it is tested, how it is built, and where its program is then.
+    /// How to test and build it, and where its program is then.
     fn commands(&self) -> [String; 3] {
         let name = self.name;
         match self.home {
@@ -190,7 +190,8 @@ impl NewApp<'_> {
         }
     }
 
-    /// How a node is told to run it once it is built. Of a member of the checkout its folder, in which its manifest is.
+    /// The argument with which a node runs it after it was built. For an app in the checkout it is the folder with
+    /// its manifest.
     fn app_argument(&self) -> String {
         match self.home {
             Home::Checkout => ".".to_owned(),
@@ -198,7 +199,7 @@ impl NewApp<'_> {
         }
     }
 
-    /// The name in the case of types; longer if the app's own source has that word already.
+    /// The name in the case of types. It gets a suffix if the app's own source already uses that word.
     fn type_name(&self) -> String {
         let capitalised = |word: &str| {
             let mut letters = word.chars();
@@ -236,7 +237,8 @@ fn in_toml(path: &Path) -> Result<String, CommandError> {
     Ok(toml::Value::from(text).to_string())
 }
 
-/// Writes the files beside `folder` under another name, and then gives them theirs: who looks sees all of them or none.
+/// Writes the files beside `folder` under another name, and then renames them. So other processes see all of the
+/// files or none.
 fn put_in_place(files: &[(&str, String)], folder: &Path) -> Result<(), CommandError> {
     if folder.symlink_metadata().is_ok() {
         return Err(there_already(folder));
@@ -246,7 +248,7 @@ fn put_in_place(files: &[(&str, String)], folder: &Path) -> Result<(), CommandEr
     let done = write(files, &draft)
         .and_then(|()| Ok(rustix::fs::renameat_with(CWD, &draft, CWD, folder, RenameFlags::NOREPLACE)?));
     done.map_err(|error| {
-        // What cannot be written may not be removable either; the first trouble is the one to tell.
+        // If a file cannot be written, it may not be removable either. The first error is the one to report.
         let _ = fs::remove_dir_all(&draft);
         match error.kind() {
             io::ErrorKind::AlreadyExists => there_already(folder),

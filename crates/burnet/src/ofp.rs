@@ -1,17 +1,17 @@
-//! `burnet ofp`: OpenFlow messages between hexadecimal, JSON and the text of ovs-ofctl, a line at a time.
+//! `burnet ofp`: converts OpenFlow messages between hexadecimal, JSON and the text of ovs-ofctl, line by line.
 //!
 //! ```text
-//!   decode          hex, a message a line  ──> a JSON object a line
-//!   decode --text   hex, a message a line  ──> the lines that ovs-ofctl prints
-//!   encode          a JSON object a line   ──> hex, a message a line
-//!   encode --text   ovs-ofctl's syntax, and what decode --text prints  ──> hex, a message a line
+//!   decode          hex, one message per line  ──> one JSON object per line
+//!   decode --text   hex, one message per line  ──> the lines that ovs-ofctl prints
+//!   encode          one JSON object per line   ──> hex, one message per line
+//!   encode --text   ovs-ofctl's syntax, and the output of decode --text  ──> hex, one message per line
 //! ```
 //!
-//! Lines are answered in their order, each as soon as it is read. What is wrong with a line is said in its place, as
-//! `{"error":{…}}`, and the next line is read: bad input never ends the command and never changes its exit code. Empty lines are
-//! skipped. Only a standard output that cannot be written to ends it early.
+//! Each line is answered in order, as soon as it is read. For an invalid line, the answer is `{"error":{…}}`, and the
+//! next line is read. Invalid input never ends the command and never changes its exit code. Empty lines are skipped.
+//! Only an error on standard output ends it early.
 //!
-//! Never opens a file or a connection.
+//! It never opens a file or a connection.
 
 use std::io::{self, BufRead, Write};
 
@@ -21,8 +21,8 @@ use openflow::{Message, Version};
 use openflow_text::{json, text};
 use serde_json::{Value, json};
 
-/// The longest line that is read: the longest message (65535 bytes) as an object with its bytes beside it stays well below.
-/// Of a longer line the rest is skipped unread, and an error says so.
+/// The longest line that is read, in bytes. The longest message (65535 bytes) is well below, even as an object with
+/// its bytes beside it. The rest of a longer line is skipped, with an error.
 const MAX_LINE: usize = 4 << 20;
 
 /// Translate OpenFlow messages, a line at a time
@@ -71,7 +71,7 @@ fn version(text: &str) -> Result<Version, String> {
 /// Answers every line of `input`.
 ///
 /// # Errors
-/// Only those of reading `input` and writing `output`.
+/// Only errors of reading `input` and writing `output`.
 pub fn run(args: &OfpArgs, input: impl BufRead, output: impl Write) -> io::Result<()> {
     match args.command {
         OfpCommand::Decode { text: false } => each_line(input, output, decode_line),
@@ -81,7 +81,7 @@ pub fn run(args: &OfpArgs, input: impl BufRead, output: impl Write) -> io::Resul
     }
 }
 
-/// Answers each line that is not empty with what `answer` makes of it.
+/// Passes each line that is not empty to `answer`, and writes the result.
 fn each_line(
     mut input: impl BufRead,
     mut output: impl Write,
@@ -103,7 +103,7 @@ fn print(output: &mut impl Write, answered: &str) -> io::Result<()> {
     output.flush()
 }
 
-/// The line as text without blanks around it, or the error to print.
+/// The line as text without surrounding blanks, or the error to print.
 fn legible(line: &[u8], whole: bool) -> Result<&str, String> {
     if !whole {
         return Err(refuse("line_too_long", MAX_LINE, format!("the line is longer than {MAX_LINE} bytes")));
@@ -114,8 +114,8 @@ fn legible(line: &[u8], whole: bool) -> Result<&str, String> {
     }
 }
 
-/// Answers each message in text. Most have one line. One that is printed on several ends before an empty line, before the next
-/// heading or command, and at the end of the input; only such a one is answered late.
+/// Answers each message in text. Most have one line. A message with several lines ends before an empty line, before
+/// the next heading or command, and at the end of the input. Only such a message is answered late.
 fn each_text(mut input: impl BufRead, mut output: impl Write, version: Version, xid: u32) -> io::Result<()> {
     let mut line = Vec::new();
     let mut printed = String::new();
@@ -123,7 +123,7 @@ fn each_text(mut input: impl BufRead, mut output: impl Write, version: Version, 
         let text = legible(&line, whole);
         let continues =
             !printed.is_empty() && text.as_ref().is_ok_and(|text| continues_a_message(text, &printed));
-        // A message of more lines than the longest line may have is answered as it is then.
+        // A message that exceeds the longest line is answered with the lines so far.
         if continues && printed.len() + line.len() < MAX_LINE {
             printed.push('\n');
             printed.push_str(&String::from_utf8_lossy(&line));
@@ -142,18 +142,18 @@ fn each_text(mut input: impl BufRead, mut output: impl Write, version: Version, 
     if printed.is_empty() { Ok(()) } else { print(&mut output, &encode_text(&printed, version, xid)) }
 }
 
-/// Whether a printed message's heading may have lines below it: some types never do.
+/// Whether a printed message of this type can have lines below its heading.
 fn may_have_more_lines(text: &str) -> bool {
     let one_line =
         ["OFPT_FLOW_MOD ", "OFPT_FLOW_REMOVED ", "OFPT_BARRIER_", "OFPT_ROLE_", "OFPT_EXPERIMENTER "];
     text.starts_with("OFP") && !one_line.iter().any(|kind| text.starts_with(kind))
 }
 
-/// Whether the line belongs to the printed message before it: it does unless it is empty or begins another one.
+/// Whether the line belongs to the message before it. It does, unless it is empty or begins another message.
 fn continues_a_message(text: &str, printed: &str) -> bool {
     const FIRST_WORDS: [&str; 9] =
         ["add", "modify", "modify_strict", "delete", "delete_strict", "flow", "group", "meter", "packet-out"];
-    // Below an error stands the message that it carries; below that of a hello that failed, only text.
+    // Below an error is the message that it carries. Below a failed hello is only text.
     let only_an_error =
         printed.starts_with("OFPT_ERROR ") && !printed.contains('\n') && !printed.contains("OFPHFC_");
     let first = text.split([' ', ',']).next().unwrap_or_default();
@@ -176,8 +176,8 @@ fn encode_text(line: &str, version: Version, xid: u32) -> String {
     }
 }
 
-/// Reads a line into `line`, without its end. `Some(false)`: it was longer than [`MAX_LINE`], and its rest was skipped;
-/// `None`: there is none.
+/// Reads a line into `line`, without its end. `Some(false)`: it was longer than [`MAX_LINE`], and its rest was
+/// skipped. `None`: the input has ended.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<bool>> {
     line.clear();
     let mut any = false;
@@ -200,7 +200,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<
     }
 }
 
-/// What is wrong with a line before OpenFlow has a word in it. `offset` is in bytes of the line.
+/// An error of a line before it is parsed as OpenFlow. `offset` is in bytes of the line.
 fn refuse(code: &str, offset: usize, message: String) -> String {
     json!({"error": {"type": "bad_line", "code": code, "offset": offset, "message": message}}).to_string()
 }
@@ -218,7 +218,7 @@ fn decode_line_to_text(line: &str) -> String {
         Err(refused) => return refused,
     };
     match Message::decode(&bytes) {
-        // The end of the last line is put there for every answer.
+        // Every answer gets the end of its last line there.
         Ok(message) => text::to_text(&message).trim_end_matches('\n').to_owned(),
         Err(bad) => json::error_to_json(&bad).to_string(),
     }
@@ -231,7 +231,7 @@ fn read_hex(line: &str) -> Result<Vec<u8>, String> {
     let is_separator = |character: char| character.is_ascii_whitespace() || character == ':';
     let dense: String = digits.chars().filter(|character| !is_separator(*character)).collect();
     hex::from_text(&dense).map_err(|bad| {
-        // The position among the digits, as one in the line.
+        // Converts the position among the digits into one in the line.
         let places = digits.char_indices().filter(|(_, character)| !is_separator(*character));
         let mut before = 0;
         let place = places.into_iter().find(|(_, character)| {
@@ -272,7 +272,7 @@ mod tests {
         String::from_utf8(output).unwrap().lines().map(str::to_owned).collect()
     }
 
-    /// The line's answer is an error with this code at this offset.
+    /// Checks that the line's answer is an error with this code at this offset.
     fn refused(command: OfpCommand, line: &[u8], code: &str, offset: usize) {
         let answered = answers(command, line);
         assert_eq!(answered.len(), 1, "{answered:?}");

@@ -1,20 +1,20 @@
-//! Which number each app has as a zone, for longer than the node lives.
+//! The zone number of each app, which outlives the node.
 //!
 //! ```text
-//!   names of the node's apps, what was given before ──> ZoneNumbers ──> a number for each, and what is to be kept
+//!   names of the node's apps, the stored numbers ──> ZoneNumbers ──> a number for each, and what to store
 //! ```
 //!
-//! A rule in a switch carries its owner's number and outlives the node. Were numbers given by the order of the apps, an app that is put in
-//! front would own the rules of the next. There are [`APPS_MAX`] numbers, and none goes from one app to
-//! another by itself: nobody knows whether a switch that is away has rules, groups or meters of the first. Once all were given, a new app gets none, and
-//! the operator takes a line out. It reads and writes no file.
+//! A rule in a switch carries its owner's number and outlives the node. If numbers followed the order of the apps, a
+//! new first app would own the rules of the next. There are [`APPS_MAX`] numbers. None passes from one app to another
+//! automatically, because a disconnected switch may have rules, groups or meters of the first app. When all are
+//! assigned, a new app gets none, and the operator removes a line. This module reads and writes no file.
 
 use monitor::{APPS_MAX, SERVICES};
 
-/// Largest text of all numbers: a line of 64 bytes and a bit for each.
+/// The longest text of all numbers in bytes: a line of about 64 bytes for each.
 pub const TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// The numbers that were given, in the order in which they were.
+/// The assigned numbers, in the order in which they were assigned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneNumbers {
     given: Vec<Given>,
@@ -27,10 +27,10 @@ struct Given {
 }
 
 impl ZoneNumbers {
-    /// Reads what [`Self::to_text`] wrote.
+    /// Reads the output of [`Self::to_text`].
     ///
     /// # Errors
-    /// The line that is wrong, and why.
+    /// The invalid line, and why it is invalid.
     pub fn parse(text: &str) -> Result<ZoneNumbers, String> {
         let mut given: Vec<Given> = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -39,7 +39,7 @@ impl ZoneNumbers {
             let Some(number) = number.parse().ok().filter(|number| is_a_zones(*number)) else {
                 return wrong("no number of a zone");
             };
-            // The names of services are no app's, and they have numbers as well.
+            // A service's name is not a valid app name, but services have numbers too.
             if !SERVICES.contains(&name) && monitor::check_app_name(name).is_err() {
                 return wrong("no name of an app");
             }
@@ -51,12 +51,13 @@ impl ZoneNumbers {
         Ok(ZoneNumbers { given })
     }
 
-    /// The text that is kept.
+    /// The text to store.
     pub fn to_text(&self) -> String {
         self.given.iter().map(|Given { number, name }| format!("{number} {name}\n")).collect()
     }
 
-    /// Gives each of the node's apps its number: the one that it had, or one that nobody had. Out: those for whom none was left.
+    /// Gives each of the node's apps its number: the earlier one, or one that was never assigned. Returns the apps
+    /// for which no number was left.
     pub fn give<'n>(&mut self, names: &[&'n str]) -> Vec<&'n str> {
         let mut left_out = Vec::new();
         for name in names {
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(numbers.give(&["a4", "new", "newer"]), ["new", "newer"]);
         assert_eq!(numbers, before);
         assert!(numbers.to_text().len() < TEXT_BYTES_MAX);
-        // The operator has taken a line out.
+        // The operator has removed a line.
         let mut numbers = ZoneNumbers::parse(&numbers.to_text().replace("7 a7\n", "")).unwrap();
         assert_eq!((numbers.give(&["new", "newer"]), numbers.number_of("new")), (vec!["newer"], Some(7)));
     }

@@ -1,4 +1,4 @@
-//! The log of who did what, written by a running node: who is killed, what is kept, and what an alteration looks like to the operator.
+//! The audit log of a running node: what it contains after a kill, and how an altered line appears to the operator.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 

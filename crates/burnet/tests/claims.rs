@@ -1,4 +1,4 @@
-//! Switches that come back before the node knows that they were gone: how soon are they up again?
+//! Switches that reconnect before the node notices that their old sessions are dead: how soon are they up again?
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 

@@ -1,4 +1,4 @@
-//! The binary as an operator meets it where no node runs: exit codes, which stream says what, and JSON where it is asked for.
+//! The binary without a running node: exit codes, standard output or standard error, and JSON if it is requested.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 

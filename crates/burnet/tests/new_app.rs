@@ -1,7 +1,8 @@
-//! What `burnet app new` writes is given to Cargo and then to a node: it must compile without a warning, its tests must
-//! pass, and hosts must reach each other through it, by its path and as the package that its `app.toml` makes of it.
+//! Builds the output of `burnet app new` with Cargo and runs it on a node. It must compile without a warning, and its
+//! tests must pass. Hosts must reach each other through it, by its path and as the package that its `app.toml`
+//! describes.
 //!
-//! It needs no network: what the SDK is built from is on this machine, since Burnet was built here.
+//! It needs no network: the SDK's dependencies are on this machine, since Burnet was built here.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 

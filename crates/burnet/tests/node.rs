@@ -1,4 +1,4 @@
-//! A whole node against an emulated network: does it forward, and what happens when something in it misbehaves?
+//! A whole node with an emulated network: does it forward, and what happens when a part of it misbehaves?
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 

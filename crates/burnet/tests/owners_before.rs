@@ -1,4 +1,5 @@
-//! A whole node whose kernel ends, and which ends itself, while the groups and meters of its apps stay in the switches: they are whose they were.
+//! A whole node whose kernel restarts, and that restarts itself, while groups and meters of its apps stay in the
+//! switches. They must keep their owners.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 

@@ -1,6 +1,8 @@
-//! Packages from end to end by the commands that people type: keys, build, sign, verify, install, and what is refused.
+//! Packages from end to end with the commands that people type: keys, build, sign, verify, install, and what is
+//! refused.
 //!
-//! Time is not waited for: what has expired was signed or trusted with a state folder that is changed by hand.
+//! The tests do not wait for time to pass. For expired things, they edit the state folder with which these were
+//! signed or trusted.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -416,7 +418,7 @@ fn tampering_with_what_is_installed_is_shown_and_mended_by_installing_again() {
     fs::write(world.folder("my-app").join("bin/my-app"), "#!/bin/sh\nrm -rf /\n").unwrap();
     assert!(world.done("app show").contains("was altered on disk: bin/my-app has another content"));
     world.refused("app grant my-app", 1, "was altered on disk");
-    // What is damaged does not say what was asked for before, so all is to be granted anew.
+    // A damaged package does not show what it requested before, so the operator must grant all again.
     world.refused(&format!("app install {file}"), 2, "add --grant-all");
     world.done(&format!("app install {file} --grant-all"));
     assert!(world.done("app show").contains("as it was signed"));

@@ -1,5 +1,5 @@
-//! The reference pages against the code: the annotated `burnet.toml` is parsed, and each key, command and option is looked
-//! for in its page.
+//! Compares the reference pages with the code. The annotated `burnet.toml` is parsed, and each key, command and
+//! option must be on its page.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 

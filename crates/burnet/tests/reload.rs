@@ -1,4 +1,5 @@
-//! A node whose configuration is read anew while switches are connected: what changes, what stays, and what a bad file does.
+//! A node that reads its configuration again while switches are connected: what changes, what stays, and the effect
+//! of an invalid file.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
@@ -65,7 +66,7 @@ fn only_the_difference_changes_and_no_session_ends() {
         "app firewall ends, and is no app of this node any more",
     ];
     assert_eq!(view.done, done);
-    // Where it listens is said on the command line, which goes before the file.
+    // The command line says where it listens, and overrides the file.
     assert_eq!(view.left.len(), 1, "{view:?}");
     assert!(
         view.left[0].starts_with("southbound.workers is another in the configuration, and stays"),

@@ -1,4 +1,5 @@
-//! A whole node with an app that takes too much: is it told, is the operator, is it stopped, and does anybody else notice?
+//! A whole node with an app that uses too much. Are the app and the operator notified, is the app stopped, and are
+//! other apps unaffected?
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 

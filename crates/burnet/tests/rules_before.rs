@@ -1,4 +1,5 @@
-//! A whole node whose kernel ends while its rules stay in the switches: nobody takes the place of a rule that another app had before.
+//! A whole node whose kernel restarts while its rules stay in the switches. No app may replace a rule that another
+//! app owned before.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 

@@ -1,4 +1,5 @@
-//! A whole node with an app that keeps something: is it there again when the service was killed, when the node was, and when the file is damaged?
+//! A whole node with an app that stores data. Is the data there after the service was killed, after the node was
+//! killed, and when the file is damaged?
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
@@ -34,7 +35,7 @@ impl Folder {
         fs::write(self.0.join("burnet.toml"), config).unwrap();
         let log = File::create(self.0.join("node.log")).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_burnet"))
-            // By one worker it hears of ticks, by another too: the store answers by whichever was asked.
+            // It gets ticks from two workers. The store answers through the worker that was asked.
             .args(["run", "--listen", "127.0.0.1:0", "--workers", "2", "--log", "info", "--die-with-parent"])
             .arg("--socket")
             .arg(self.0.join("node.sock"))
@@ -55,7 +56,7 @@ impl Folder {
         self.0.join("state/store/store.redb")
     }
 
-    /// What the audit log has, whoever keeps it.
+    /// The audit log's content, stored by the service or by the monitor.
     fn records(&self) -> String {
         let files = fs::read_dir(self.0.join("state/audit")).unwrap().flatten();
         files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect()

@@ -1,6 +1,6 @@
-//! A whole node in trouble, as its operator sees it: what is kept of it, safe mode, quarantine, and what apps printed.
+//! A whole node with failures, as its operator sees it: records, safe mode, quarantine, and the output of apps.
 //!
-//! Everything is asked by the commands that an operator has.
+//! The tests use only the operator's commands.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 

@@ -7,7 +7,7 @@ use monitor::{AppRole, AppState, Ending, Verb};
 use node::now_unix_ms;
 use operator::contract::{Answer, AppView, PackageView, Question, ShortfallView};
 
-/// What `burnet app list` prints.
+/// The output of `burnet app list`.
 pub fn list(args: &AppListArgs) -> Result<String, CommandError> {
     let Answer::Apps(apps) = ask(&args.asking, &Question::Apps)? else { return Err(unexpected()) };
     if args.asking.json {
@@ -18,12 +18,12 @@ pub fn list(args: &AppListArgs) -> Result<String, CommandError> {
     Ok(if node.safe_mode.is_some() { apps + &safe_mode::text(&node) } else { apps })
 }
 
-/// What the commands print that ask something for an app.
+/// The output of the commands that act on an app.
 pub fn ask_for(args: &AppVerbArgs, verb: Verb) -> Result<String, CommandError> {
     ask_for_because(args, verb, None)
 }
 
-/// What `burnet app quarantine` prints.
+/// The output of `burnet app quarantine`.
 pub fn quarantine(args: &AppQuarantineArgs) -> Result<String, CommandError> {
     let AppQuarantineArgs { name, why, asking } = args.clone();
     ask_for_because(&AppVerbArgs { name, asking }, Verb::Quarantine, why)
@@ -53,7 +53,7 @@ fn text(apps: &[AppView], now_ms: u64) -> String {
         true => String::new(),
         false => format!("\n{}", listed("SERVICE", &services, now_ms)),
     };
-    // It is the same for all of them.
+    // All answers have the same value.
     let trouble = apps.iter().find_map(|app| app.trouble.as_ref());
     let trouble = trouble.map(|trouble| format!("{trouble}\n")).unwrap_or_default();
     if wanted.is_empty() {
@@ -63,7 +63,7 @@ fn text(apps: &[AppView], now_ms: u64) -> String {
     format!("{}{own}{trouble}", listed("APP", &wanted, now_ms))
 }
 
-/// A table of some apps, and what of their zones is not enforced.
+/// A table of some apps, and the parts of their zones that are not enforced.
 fn listed(what: &str, apps: &[&AppView], now_ms: u64) -> String {
     let rows: Vec<_> = apps.iter().map(|app| row(app, now_ms)).collect();
     let headings = [
@@ -73,20 +73,20 @@ fn listed(what: &str, apps: &[&AppView], now_ms: u64) -> String {
     columns(headings, &rows) + &refused(apps) + &shortfalls(apps) + &over(apps) + &not_enforced(apps)
 }
 
-/// One line for each app for whose package nobody vouches, with what to do.
+/// One line for each app whose package failed verification, with what to do.
 fn refused(apps: &[&AppView]) -> String {
     let of = |app: &&&AppView| app.status.state == AppState::Refused;
     let line = |app: &&AppView| {
         let name = &app.status.app;
         let why = app.status.last_end.as_ref().map_or("nobody vouches for its package", |end| &end.reason);
-        // Whose signature it was is in the table, and cut there if it is too long.
+        // The table has the name of the signer, but may cut it.
         let why = why.split(" [").next().unwrap_or(why);
         format!("{name} is refused: {why}. Mend that, and say: burnet app restart {name}\n")
     };
     apps.iter().filter(of).map(line).collect()
 }
 
-/// One line for each kind of thing that an app was refused.
+/// One line for each kind of refusal that an app got.
 fn shortfalls(apps: &[&AppView]) -> String {
     let lines = |app: &&AppView| -> Vec<String> {
         let line = |it: &ShortfallView| {
@@ -97,7 +97,7 @@ fn shortfalls(apps: &[&AppView]) -> String {
     apps.iter().flat_map(lines).collect()
 }
 
-/// One line for each soft limit that is passed.
+/// One line for each resource above its soft limit.
 fn over(apps: &[&AppView]) -> String {
     let lines = |app: &&AppView| -> Vec<String> {
         app.over.iter().map(|excess| format!("{}: {excess}\n", app.status.app)).collect()
@@ -105,7 +105,7 @@ fn over(apps: &[&AppView]) -> String {
     apps.iter().flat_map(lines).collect()
 }
 
-/// One line for each part of a zone that this machine does not enforce, with the apps that it is so for.
+/// One line for each part of a zone that this machine does not enforce, with the affected apps.
 fn not_enforced(apps: &[&AppView]) -> String {
     let mut gaps: Vec<(String, Vec<&str>)> = Vec::new();
     for app in apps {
@@ -139,7 +139,7 @@ fn row(app: &AppView, now_ms: u64) -> [String; 12] {
     ]
 }
 
-/// Version, the first digits of the digest, and whose signatures counted.
+/// Version, the first digits of the digest, and whose signatures were valid.
 fn package(package: &PackageView) -> String {
     let digits = package.digest.get(..12).unwrap_or(&package.digest);
     format!("{} {digits} ({})", package.version, package.signed)

@@ -1,6 +1,7 @@
-//! `burnet audit` and `burnet audit verify`: the log of who did what, shown and checked; and what the operator's own commands put into it.
+//! `burnet audit` and `burnet audit verify`: show and check the audit log. Also adds the records of the operator's
+//! own commands.
 //!
-//! In: what is asked, the log's files. Out: lines. It alters no line, and needs no running node.
+//! In: arguments, the log's files. Out: lines. It changes no existing line, and needs no running node.
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -22,13 +23,13 @@ use config::AUDIT_FOLDER;
 use monitor::legible;
 use node::now_unix_ms;
 
-/// How often it is looked for what came, when that is followed.
+/// How often `--follow` checks for new lines.
 const FOLLOW: Duration = Duration::from_millis(200);
 
-/// The kinds of record that tell of something that was not let pass.
+/// The kinds of record that report a refusal.
 const REFUSALS: [&str; 4] = ["refused", "denied", "switch_refused", "switch_cut_off"];
 
-/// `burnet audit`, with and without a word behind it.
+/// Runs `burnet audit`, with or without a subcommand.
 pub fn audit(args: &AuditArgs) -> Result<ExitCode, CommandError> {
     match &args.command {
         Some(AuditCommand::Verify(args)) => verify(args),
@@ -65,14 +66,14 @@ fn show(args: &AuditShowArgs) -> Result<ExitCode, CommandError> {
             }
             printed.is_ok()
         });
-        // What was read before it went wrong is shown all the same.
+        // Lines that were read before the error are shown too.
         match printed.and_then(|()| print(&mut text)) {
-            // A reader that has gone away has heard enough.
+            // If the reader has closed the pipe, that is no error.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
             printed => printed?,
         }
         match read {
-            // A node that is about to make it may be waited for.
+            // A node that starts may be about to create the file, so wait for it.
             Err(error) if args.follow && error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(unreadable(&folder, &error)),
             Ok(()) => {}
@@ -89,10 +90,10 @@ fn print(text: &mut String) -> std::io::Result<()> {
     std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush())
 }
 
-/// A line as it is shown, if it is.
+/// A line in the form in which it is shown. `None` if a filter excludes it.
 fn shown(args: &AuditShowArgs, since_ms: u64, spelt: &str) -> Option<String> {
     match line::read(spelt) {
-        // What was tampered with is not left out by a filter: it may have been about anything.
+        // A filter never hides a damaged line, because its content is unknown.
         Err(why) => Some(format!("(a line that cannot be trusted: {why}; `burnet audit verify` names it)")),
         Ok(line) if !passes(args, since_ms, &line.record) => None,
         Ok(_) if args.json => Some(spelt.to_owned()),
@@ -114,7 +115,7 @@ fn in_words(line: &Line) -> String {
     let word = |word: &Option<String>| word.as_ref().map(|word| format!(" {word}")).unwrap_or_default();
     let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
     let about = [word(app), word(switch), word(capability), times].concat();
-    // Records hold what apps said: nothing of it may steer a terminal. How long they are was seen to before.
+    // Records contain text from apps, which must not control the terminal. Its length was limited before.
     format!("{time} {what} by {who}{about}: {}", legible(text, usize::MAX))
 }
 
@@ -149,7 +150,8 @@ fn verify(args: &AuditVerifyArgs) -> Result<ExitCode, CommandError> {
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Keeps what a command of the operator's has done. That it is done stays so if it cannot be kept; then the operator is told.
+/// Records what a command of the operator has done. If that fails, the effect of the command stays, and the operator
+/// gets a message.
 pub fn keep(state: &State, what: &str, app: Option<&AppName>, text: impl Into<String>) {
     let uid = rustix::process::getuid().as_raw();
     let now_ms = now_unix_ms();

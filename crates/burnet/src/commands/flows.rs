@@ -1,10 +1,10 @@
-//! `burnet flows`: the flow entries that the switches of the running node report, in ovs-ofctl's words and with their owners.
+//! `burnet flows`: the flow entries of the node's switches, in the syntax of ovs-ofctl, with their owners.
 
 use super::{ask, json, unexpected};
 use crate::cli::{CommandError, FlowsArgs};
 use operator::contract::{Answer, FlowView, FlowsView, Question};
 
-/// What is to be printed.
+/// Prints the entries, as text or JSON.
 pub fn flows(args: &FlowsArgs) -> Result<String, CommandError> {
     let question = Question::Flows { datapath: args.datapath };
     let Answer::Flows(switches) = ask(&args.asking, &question)? else { return Err(unexpected()) };

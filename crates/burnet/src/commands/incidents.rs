@@ -1,6 +1,6 @@
-//! `burnet incidents`: what went wrong, who did it, and what was seen.
+//! `burnet incidents`: failures, their likely causes, and the evidence.
 //!
-//! In: the state folder. Out: text or JSON. It asks no node, so that it answers when there is none, and changes nothing.
+//! In: the state folder. Out: text or JSON. It needs no running node, and changes nothing.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::table::columns;
 use crate::cli::CommandError;
 use crate::cli::incidents::{IncidentsArgs, IncidentsCommand};
 
-/// What `burnet incidents` prints.
+/// The output of `burnet incidents`.
 pub fn incidents(args: &IncidentsArgs) -> Result<String, CommandError> {
     let folder = state_folder(args.state.state.as_deref())?;
     match args.command {
@@ -31,7 +31,7 @@ fn list(folder: &Path, as_json: bool) -> Result<String, CommandError> {
     })?;
     let read: Vec<_> = numbers.iter().map(|number| (*number, records::incident(folder, *number))).collect();
     if as_json {
-        // One that is damaged says nothing.
+        // A damaged record is left out.
         let whole: Vec<Incident> = read.into_iter().filter_map(|(_, incident)| incident.ok()).collect();
         return json(&whole);
     }
@@ -62,7 +62,7 @@ fn row(incident: &Incident) -> [String; 6] {
     ]
 }
 
-/// With the words of the exception, if there was one.
+/// The cause, with the exception's text if there was an exception.
 fn reason(incident: &Incident) -> String {
     match incident.evidence.exception() {
         Some(said) if !incident.reason.contains(said) => format!("{}: {said}", incident.reason),
@@ -122,7 +122,7 @@ fn text(incident: &Incident) -> String {
     text + &section("what went before", facts)
 }
 
-/// What a process has to itself, and a trusted app has not.
+/// What only a process zone has, and a trusted app lacks.
 fn own(sample: &Sample) -> String {
     let Sample { memory_bytes: Some(memory), open_files: Some(files), .. } = *sample else {
         return String::new();

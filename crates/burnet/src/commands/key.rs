@@ -1,6 +1,6 @@
-//! `burnet key new`, `list`, `trust`, `distrust`: who may sign packages.
+//! `burnet key new`, `list`, `trust`, `distrust`: the keys that may sign packages.
 //!
-//! In: what is asked, the state folder, the time. Out: what to print. Never prints a private key.
+//! In: arguments, the state folder, the time. Out: what to print. It never prints a private key.
 
 use package::key::PrivateKey;
 use package::state::read_public_key;
@@ -12,7 +12,7 @@ use super::{audit, json, table::columns};
 use crate::cli::CommandError;
 use crate::cli::package::{KeyDistrustArgs, KeyListArgs, KeyNewArgs, KeyTrustArgs};
 
-/// What `burnet key new` prints.
+/// The output of `burnet key new`.
 pub fn new(args: &KeyNewArgs) -> Result<String, CommandError> {
     let state = state(&args.state)?;
     let lock = state.lock()?;
@@ -33,7 +33,7 @@ pub fn new(args: &KeyNewArgs) -> Result<String, CommandError> {
     ))
 }
 
-/// What `burnet key list` prints.
+/// The output of `burnet key list`.
 pub fn list(args: &KeyListArgs) -> Result<String, CommandError> {
     #[derive(Serialize)]
     struct Keys<'a> {
@@ -72,7 +72,7 @@ fn row(key: &TrustedKey) -> [String; 5] {
     [key.name.to_string(), key.public.id().to_string(), key.role.to_string(), key.since.to_string(), standing]
 }
 
-/// What `burnet key trust` prints.
+/// The output of `burnet key trust`.
 pub fn trust(args: &KeyTrustArgs) -> Result<String, CommandError> {
     let state = state(&args.state)?;
     let mut key = read_public_key(&args.file)?;
@@ -90,7 +90,7 @@ pub fn trust(args: &KeyTrustArgs) -> Result<String, CommandError> {
     Ok(format!("{name} (key {id}) is trusted as {}, {until}\n", args.role))
 }
 
-/// What `burnet key distrust` prints.
+/// The output of `burnet key distrust`.
 pub fn distrust(args: &KeyDistrustArgs) -> Result<String, CommandError> {
     let state = state(&args.state)?;
     let lock = state.lock()?;

@@ -1,11 +1,11 @@
-//! `burnet app logs`: what an app printed, from the files that the node keeps.
+//! `burnet app logs`: the output of an app, from the files that the node keeps.
 //!
 //! ```text
 //!   APP.log.1, APP.log ──> the last lines ──> out
-//!   APP.log, as it grows and is begun anew ──> each line as it comes (--follow)
+//!   APP.log, as it grows and is replaced by a new file ──> each new line (--follow)
 //! ```
 //!
-//! It asks no node, so that it answers when there is none.
+//! It needs no running node.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -19,13 +19,14 @@ use super::package::state_folder;
 use crate::cli::CommandError;
 use crate::cli::incidents::AppLogsArgs;
 
-/// How often a log that is followed is looked at.
+/// How often `--follow` checks the log.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Most bytes that are read of a log: a node begins it anew at [`records::LOG_BYTES_MAX`], and the last line may go beyond.
+/// How many bytes of a log are read at most. A node starts a new file at [`records::LOG_BYTES_MAX`], and the last
+/// line may exceed that.
 const BYTES_MAX: u64 = 2 * records::LOG_BYTES_MAX;
 
-/// `burnet app logs`. Prints itself, since with `--follow` there is no end of it.
+/// Runs `burnet app logs`. It prints the lines itself, because with `--follow` the output has no end.
 pub fn logs(args: &AppLogsArgs, out: &mut impl Write) -> Result<(), CommandError> {
     let folder = state_folder(args.state.state.as_deref())?;
     let [now, before] = log_of(&folder, &args.name)?;
@@ -42,7 +43,7 @@ pub fn logs(args: &AppLogsArgs, out: &mut impl Write) -> Result<(), CommandError
         going_on = out.write_all(&more).and_then(|()| out.flush());
     }
     match going_on {
-        // A reader that has gone away has heard enough.
+        // If the reader has closed the pipe, that is no error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
@@ -63,7 +64,7 @@ fn log_of(folder: &Path, app: &str) -> Result<[PathBuf; 2], CommandError> {
     Ok(files)
 }
 
-/// The apps whose logs are beside these files.
+/// The apps whose logs are in the same folder.
 fn names_of_logs(files: &[PathBuf; 2]) -> Vec<String> {
     let [now, _] = files;
     let Some(Ok(entries)) = now.parent().map(std::fs::read_dir) else { return Vec::new() };
@@ -71,7 +72,7 @@ fn names_of_logs(files: &[PathBuf; 2]) -> Vec<String> {
     names.filter_map(|name| name.strip_suffix(".log").map(str::to_owned)).collect()
 }
 
-/// The last so many lines.
+/// The last `count` lines.
 fn last_lines(text: &[u8], count: usize) -> &[u8] {
     if count == 0 {
         return &[];
@@ -82,19 +83,19 @@ fn last_lines(text: &[u8], count: usize) -> &[u8] {
     &text[start..]
 }
 
-/// A file that grows, and that another takes the place of.
+/// A file that grows, and that another file may replace.
 #[derive(Default)]
 struct Followed {
     file: Option<File>,
 }
 
 impl Followed {
-    /// What has come since last asked. A file that is not there (yet) has nothing.
+    /// What was written since the last call. Nothing if the file does not exist yet.
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         self.read_on(&mut text)?;
         if self.is_another(path)? {
-            // What was written to the old one just before it was put aside.
+            // What was written to the old file just before it was replaced.
             self.read_on(&mut text)?;
             self.file = match File::open(path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => None,

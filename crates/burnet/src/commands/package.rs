@@ -4,7 +4,7 @@
 //!   arguments ──> state folder, what is required, the time ──> package decides ──> state folder changed, text to print
 //! ```
 //!
-//! Never decides what counts: `package::trust` and `package::install` do.
+//! It decides nothing about trust or grants: `package::trust` and `package::install` do.
 
 mod build;
 mod grants;
@@ -36,28 +36,28 @@ impl From<StateError> for CommandError {
     }
 }
 
-/// This node, as a package sees it.
+/// The properties of this node that matter for a package.
 pub fn this_node() -> Node<'static> {
     Node { architecture: std::env::consts::ARCH, abi: abi::table::TABLE_VERSION, built_in: &apps::NAMES }
 }
 
-/// The time. A clock before 1970 counts as 1970.
+/// The present time. A clock before 1970 counts as 1970.
 pub fn now() -> Moment {
     Moment::from_unix_s(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }
 
-/// The state folder that is meant.
+/// The state folder that this command uses.
 pub fn state(args: &StateArgs) -> Result<State, CommandError> {
     let around = Surroundings::of_this_process()?;
     Ok(State::at(around.state(args.state.as_deref(), None)?))
 }
 
-/// The path of the state folder that is meant.
+/// The path of the state folder that this command uses.
 pub fn state_folder(command_line: Option<&Path>) -> Result<PathBuf, CommandError> {
     Ok(Surroundings::of_this_process()?.state(command_line, None)?)
 }
 
-/// The state folder that is meant, and whose signature is required.
+/// The state folder that this command uses, and whose signature it requires.
 fn policy(args: &PolicyArgs) -> Result<(State, Require), CommandError> {
     let file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
     let around = Surroundings::of_this_process()?;
@@ -65,7 +65,7 @@ fn policy(args: &PolicyArgs) -> Result<(State, Require), CommandError> {
     Ok((State::at(state), file.packages.require))
 }
 
-/// What is asked for, a line each; below what is dangerous a line that says why, in red where `colours` are wanted.
+/// The requests, one line each. After a dangerous one, a line says why, in red if `colours` are wanted.
 fn asks_in_lines(asks: &[Ask], colours: bool) -> String {
     let width = asks.iter().map(|ask| ask.name.len()).max().unwrap_or_default();
     let (red, plain) = if colours { ("\x1b[31m", "\x1b[0m") } else { ("", "") };

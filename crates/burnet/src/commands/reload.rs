@@ -1,4 +1,4 @@
-//! `burnet reload`: the running node reads its configuration anew.
+//! `burnet reload`: the running node reads its configuration again.
 //!
 //! In: the node's answer. Out: text or JSON. The node decides what changes.
 
@@ -6,13 +6,13 @@ use super::{ask, json, unexpected};
 use crate::cli::{Asking, CommandError, ReloadArgs};
 use operator::contract::{Answer, Question, ReloadView};
 
-/// What `burnet reload` prints.
+/// The output of `burnet reload`.
 pub fn reload(args: &ReloadArgs) -> Result<String, CommandError> {
     let view = asked(&args.asking, None)?;
     if args.asking.json { json(&view) } else { Ok(text(&view)) }
 }
 
-/// Has the node look at one app anew, as it is installed and granted now.
+/// Asks the node to read one app's installation and grants again.
 pub fn asked(asking: &Asking, app: Option<String>) -> Result<ReloadView, CommandError> {
     match ask(asking, &Question::Reload { app })? {
         Answer::Reloaded(view) => Ok(view),

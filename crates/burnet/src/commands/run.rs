@@ -1,6 +1,6 @@
-//! `burnet run`, and the two processes that the monitor makes of it: `burnet kernel` and `burnet zone`.
+//! `burnet run`, and the two kinds of process that the monitor starts from it: `burnet kernel` and `burnet zone`.
 //!
-//! Never decides what runs: the configuration says it, and the monitor does it.
+//! It does not decide what runs. The configuration does, and the monitor starts it.
 
 mod baseline;
 mod granting;
@@ -33,24 +33,24 @@ use std::process::{ExitCode, Stdio};
 use zone::launch::{Code, confine, hand_over_streams};
 use zone::{Confinement, Limits, NotEnforced, Sandbox};
 
-/// What the monitor tells the process of an app by its argument. The ports and the settings come over the socket.
+/// What the monitor passes to an app's process as an argument. The ports and the settings arrive over the socket.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ZoneLaunch {
     limits: Limits,
     sandbox: Sandbox,
     source: AppSource,
-    /// For an app in Python.
+    /// The interpreter, for a Python app.
     interpreter: Option<Interpreter>,
     user: Option<u32>,
-    /// Its package, of which every file is looked at before each start.
+    /// Its package. Every file of it is verified before each start.
     package: Option<Installed>,
     cgroups: Vec<PathBuf>,
     gaps: Vec<NotEnforced>,
     others_write: Vec<PathBuf>,
 }
 
-/// `burnet run`: this process becomes the monitor.
+/// Runs `burnet run`: this process becomes the monitor.
 pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     let mut config = Config::load(args, &Surroundings::of_this_process()?, &apps::WITHIN)?;
     logging::start(config.node.log);
@@ -91,7 +91,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// The store's folder, for its service. Only root can give it away, and only root's service has a user of its own.
+/// Gives the store's folder to its service. Only root can do that, and only if root runs the node does the service
+/// have its own user.
 fn make_store(config: &Config, users: &BTreeMap<String, u32>) -> Result<(), CommandError> {
     let Some(service) = config.apps.iter().find(|app| services::keeps_the_store(app)) else { return Ok(()) };
     let cannot = |error: &dyn std::fmt::Display| {
@@ -108,14 +109,15 @@ fn make_store(config: &Config, users: &BTreeMap<String, u32>) -> Result<(), Comm
     }
 }
 
-/// An app is known in switches by its number, and keeps it for longer than the node lives. Where nothing is kept it is its place in the list.
+/// Gives each app its zone number, which identifies it in switches. The number is stored and outlives the node.
+/// Without a state folder, it is the app's place in the list.
 fn give_numbers(config: &mut Config) -> Result<Owners, CommandError> {
     do_without_a_folder(config);
     let Some(folder) = &config.node.records else { return Ok(Owners::default()) };
     numbering::give_numbers(folder, &mut config.apps)
 }
 
-/// A state folder that nobody named and that cannot be used keeps no node from running: then nothing is kept.
+/// If the operator did not name the state folder and it cannot be used, the node still runs, but stores nothing.
 fn do_without_a_folder(config: &mut Config) {
     let node = &mut config.node;
     let default =
@@ -177,7 +179,7 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
     })
 }
 
-/// Root's node gives each app a user, and remembers in the state folder whom it gave which.
+/// If root runs the node, gives each app a user id and stores it in the state folder.
 fn users_of(config: &Config) -> Result<BTreeMap<String, u32>, CommandError> {
     let state = config.node.state.clone().map(State::at);
     let state = state.filter(|state| geteuid().is_root() && state.is_there());
@@ -189,7 +191,7 @@ fn users_of(config: &Config) -> Result<BTreeMap<String, u32>, CommandError> {
     let given = users::of_apps(config.node.app_user_base, &kept, names);
     if let (Some(state), Some(all)) = (state, users::to_keep(&kept, &given)) {
         let done = state.lock().and_then(|lock| state.keep_users(&all, &lock));
-        // The next start gives the same again, if nothing else has come between.
+        // The next start computes the same ids, unless apps change in between.
         done.unwrap_or_else(|error| tracing::warn!("which user each app has is not kept: {error}"));
     }
     Ok(given)
@@ -210,16 +212,16 @@ fn interpreter_of(config: &Config, app: &AppSpec, file: &Path) -> Result<Interpr
 }
 
 fn zone_program(own: &OsString, launch: &ZoneLaunch) -> Vec<OsString> {
-    // Numbers and paths; a path that is not UTF-8 does not come through a configuration or a command line in JSON.
+    // Numbers and paths. A path that is not UTF-8 cannot get here through the configuration or a JSON command line.
     let launch = serde_json::to_string(launch).unwrap_or_default();
     vec![own.clone(), OsString::from("zone"), OsString::from(launch)]
 }
 
-/// The name of no app: whoever is to become it ends at once, with exit code 2.
+/// Not the name of an app: a process that gets it ends at once, with exit code 2.
 const NOBODY: &str = "";
 
-/// Closes a zone as an app's would be, in a process of its own that ends at once, for `burnet doctor`: what this machine does not enforce, or
-/// why it could not be closed. Control groups are not made.
+/// Tries to confine a process like an app, for `burnet doctor`. The process ends at once. Returns what this machine
+/// does not enforce, or why confinement failed. It creates no control groups.
 pub fn try_zone() -> Result<Vec<NotEnforced>, String> {
     let launch = ZoneLaunch {
         limits: Limits::default(),
@@ -245,7 +247,7 @@ pub fn try_zone() -> Result<Vec<NotEnforced>, String> {
     Ok(remarks.filter_map(|remark| serde_json::from_str(remark).ok()).collect())
 }
 
-/// `burnet zone`: closes the zone around this process, and becomes the app.
+/// Runs `burnet zone`: confines this process, and becomes the app.
 pub fn zone(args: &LaunchArgs) -> ExitCode {
     let launch: ZoneLaunch = match serde_json::from_value(args.launch.clone()) {
         Ok(launch) => launch,
@@ -256,7 +258,7 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
     };
     let ZoneLaunch { limits, mut sandbox, source, interpreter, user, package, cgroups, .. } = launch;
     let (known_gaps, others_write) = (launch.gaps, launch.others_write);
-    // Before the zone is closed: in it, the state folder is out of sight.
+    // Before confinement, because the state folder is not visible in the zone.
     if let Some(Err(altered)) = package.as_ref().map(Installed::check) {
         eprintln!("{altered}");
         return ExitCode::from(2);
@@ -271,7 +273,7 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
         }
     };
     for gap in confined.not_enforced() {
-        // The monitor reads this; it cannot be written only if the monitor is gone.
+        // The monitor reads this. It can fail only if the monitor has ended.
         eprintln!("{ZONE_REMARK}{}", serde_json::to_string(gap).unwrap_or_default());
     }
     if let Err(error) = hand_over_streams() {
@@ -289,14 +291,15 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
     }
 }
 
-/// What is executed. An interpreter is given what it reads, and of the app's own folder the app's file alone.
+/// The program to execute. A Python app's zone sees what the interpreter reads and, of the app's own folder, only the
+/// app's file.
 fn code(source: &AppSource, interpreter: Option<Interpreter>, sandbox: &mut Sandbox) -> Code {
     match source {
         AppSource::BuiltIn(_) => Code::Here,
         AppSource::SharedObject(path) => Code::Library(path.clone()),
         AppSource::Executable(path) => Code::Program { path: path.clone(), args: Vec::new() },
         AppSource::Python(file) => {
-            // Without one it is a script like any other, whose first line says what runs it.
+            // Without an interpreter it is an ordinary script, whose first line names its interpreter.
             let Some(Interpreter { program, reads }) = interpreter else {
                 return Code::Program { path: file.clone(), args: Vec::new() };
             };

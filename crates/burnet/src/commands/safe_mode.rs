@@ -1,4 +1,4 @@
-//! `burnet safe-mode`: whether the running node is in safe mode, and leaving it.
+//! `burnet safe-mode`: shows whether the running node is in safe mode, and ends safe mode.
 //!
 //! In: the node's answer. Out: text or JSON. The monitor decides what runs.
 
@@ -8,7 +8,7 @@ use crate::cli::incidents::SafeModeCommand;
 use monitor::records::time_text;
 use operator::contract::{Answer, NodeView, Question};
 
-/// What `burnet safe-mode` prints.
+/// The output of `burnet safe-mode`.
 pub fn safe_mode(command: &SafeModeCommand) -> Result<String, CommandError> {
     match command {
         SafeModeCommand::Show { asking } => {
@@ -25,7 +25,7 @@ pub fn safe_mode(command: &SafeModeCommand) -> Result<String, CommandError> {
     }
 }
 
-/// A sentence on safe mode, and what to do.
+/// A sentence about safe mode, and what to do.
 pub fn text(node: &NodeView) -> String {
     match &node.safe_mode {
         None => "the node is not in safe mode\n".to_owned(),

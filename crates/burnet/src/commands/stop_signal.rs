@@ -1,6 +1,6 @@
-//! The signal by which an operator ends a command that stays up.
+//! The signal with which an operator ends a command that keeps running.
 //!
-//! In: SIGINT, SIGTERM, SIGHUP. Out: that one came. It ends nothing by itself.
+//! In: SIGINT, SIGTERM, SIGHUP. Out: whether one arrived. It ends nothing by itself.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use crate::cli::CommandError;
 
-/// Why something was not done.
+/// Why a task was not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotDone {
     /// The signal came first.
     ToldToStop,
-    /// It panicked.
+    /// The task panicked.
     Panicked,
 }
 
-/// The operator's wish that the command ends.
+/// The operator's request to end the command.
 pub struct StopSignal {
     stopped: Receiver<()>,
 }
 
 impl StopSignal {
-    /// From now on SIGINT (Ctrl-C), SIGTERM and SIGHUP are heard here instead of ending the process.
+    /// From now on SIGINT (Ctrl-C), SIGTERM and SIGHUP are received here and do not end the process.
     pub fn listen() -> Result<StopSignal, CommandError> {
         let unheard = |error| CommandError::DidNotWork(format!("signals cannot be listened to: {error}"));
         let mut signals = File::from(monitor::shutdown_signals().map_err(unheard)?);
@@ -33,15 +33,15 @@ impl StopSignal {
             .name("signals".into())
             .spawn(move || {
                 let _ = signals.read(&mut [0]);
-                // Whoever asked has ended by itself otherwise.
+                // If the receiver is gone, the command has already ended.
                 let _ = sender.send(());
             })
             .map_err(unheard)?;
         Ok(StopSignal { stopped })
     }
 
-    /// Waits for what takes long, in a thread of its own, unless the signal comes first: then it is not waited for any longer. `meanwhile` is
-    /// called again and again, and should take a moment.
+    /// Runs a long task in a thread, and waits for it until the signal arrives. `meanwhile` is called again and
+    /// again, so it must be short.
     pub fn unless_it_comes<T: Send + 'static>(
         &self,
         long: impl FnOnce() -> T + Send + 'static,
@@ -57,9 +57,9 @@ impl StopSignal {
         working.join().map_err(|_| NotDone::Panicked)
     }
 
-    /// Whether it has come, or comes in this time. Once it has come it stays so.
+    /// Whether the signal has arrived, or arrives within this time. Once true, it stays true.
     pub fn came_within(&self, patience: Duration) -> bool {
-        // The sender goes with the signal, so that later calls are told of that.
+        // The thread that receives the signal drops its sender, so later calls see it too.
         !matches!(self.stopped.recv_timeout(patience), Err(RecvTimeoutError::Timeout))
     }
 }

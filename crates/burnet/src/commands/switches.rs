@@ -4,7 +4,7 @@ use super::{ago, ask, json, table::columns, unexpected};
 use crate::cli::{CommandError, SwitchesArgs};
 use operator::contract::{Answer, MeterView, Question, SwitchView};
 
-/// What is to be printed.
+/// Prints the switches, as text or JSON.
 pub fn switches(args: &SwitchesArgs) -> Result<String, CommandError> {
     let Answer::Switches(switches) = ask(&args.asking, &Question::Switches)? else {
         return Err(unexpected());
@@ -42,7 +42,7 @@ fn text(switches: &[SwitchView]) -> String {
     table + &troubles.chain(unmetered).collect::<String>()
 }
 
-/// How many packets a second the switch sends up for want of a rule at most, and how many it dropped.
+/// The rate of the punt meter, and how many packets it dropped.
 fn meter(view: Option<&MeterView>) -> String {
     match view {
         None => "-".to_owned(),

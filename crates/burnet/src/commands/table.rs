@@ -1,8 +1,8 @@
-//! Rows as columns, for a terminal.
+//! Prints rows as columns on a terminal.
 //!
-//! Never cuts anything: a long cell makes a wide column.
+//! It never cuts a cell: a long cell makes a wide column.
 
-/// The rows under their headings, columns two spaces apart.
+/// The rows below their headings, with two spaces between columns.
 pub fn columns<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = headings.map(str::len);
     for row in rows {
@@ -15,7 +15,7 @@ pub fn columns<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> Str
     text
 }
 
-/// One row, its cells as wide as these.
+/// One row, its cells padded to these widths.
 pub fn line(cells: &[String], widths: &[usize]) -> String {
     let padded: Vec<_> = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
     padded.join("  ").trim_end().to_owned() + "\n"

@@ -1,13 +1,13 @@
-//! `burnet tls`: which certificates may speak for which datapath ids at the running node.
+//! `burnet tls`: shows which certificates may be used for which datapath ids on the running node.
 //!
-//! In: the node's answer. Out: text or JSON. The node decides who may.
+//! In: the node's answer. Out: text or JSON. The node decides.
 
 use super::{ask, json, table::columns, unexpected};
 use crate::cli::CommandError;
 use crate::cli::tls::TlsCommand;
 use operator::contract::{Answer, PinView, Question};
 
-/// What is to be printed.
+/// Prints the pins, as text or JSON.
 pub fn tls(command: &TlsCommand) -> Result<String, CommandError> {
     match command {
         TlsCommand::Pins { asking } => {

@@ -1,12 +1,12 @@
-//! `burnet app top`: what the apps of the running node use, again and again.
+//! `burnet app top`: shows what the apps of the running node use, updated continuously.
 //!
 //! ```text
-//!   node ──UsageView──> text, a table with a small curve of the last ten seconds ──> the terminal, drawn over what was there
+//!   node ──UsageView──> text, a table with a small curve of the last ten seconds ──> the terminal, drawn over the previous table
 //! ```
 //!
-//! A table that is drawn over itself needs no library for that: it has as many columns as the terminal is wide, keys sort it, `q` and Ctrl-C end it.
-//! Never asks
-//! anything of the node but what it shows, and changes nothing.
+//! It uses no terminal library, because it only draws a table over itself. The table has as many columns as fit into
+//! the terminal. Keys sort it, and `q` and Ctrl-C end it.
+//! It only asks the node for what it shows, and changes nothing.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::time::{Duration, Instant};
@@ -24,13 +24,14 @@ use operator::contract::{Answer, AppUsageView, Question, UsageView};
 /// Samples in a curve, one character each.
 const CURVE_SAMPLES: usize = 20;
 
-/// From nothing to all.
+/// The characters of a curve, from nothing to the maximum.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// What a terminal that does not say its size has.
+/// The assumed size of a terminal that does not report it.
 const USUAL_SIZE: (usize, usize) = (80, 24);
 
-/// Shows it until Ctrl-C, or once: when asked to, and where nobody watches. What is left to print is given back.
+/// Shows the table until Ctrl-C. Shows it once if `--once` is set or standard output is no terminal. Returns what is
+/// left to print.
 pub fn show(args: &AppTopArgs) -> Result<String, CommandError> {
     let usage = usage(args)?;
     if args.asking.json {
@@ -51,14 +52,14 @@ pub fn show(args: &AppTopArgs) -> Result<String, CommandError> {
             Some(Key::Sort(by)) => order = by,
             None => {}
         }
-        // A node that is started again answers soon.
+        // A node that restarts will answer soon.
         let shown = |usage: UsageView| text(&usage, order, Some(size().0));
         screen.draw(&self::usage(args).map_or_else(|error| format!("{error}\n"), shown))?;
     }
     Ok(String::new())
 }
 
-/// What somebody who watches asks for.
+/// The requests that a user can make with keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Quit,
@@ -85,28 +86,28 @@ fn usage(args: &AppTopArgs) -> Result<UsageView, CommandError> {
     }
 }
 
-/// What stands below the table.
+/// The line below the table.
 const KEYS: &str = "q ends it; sort by: c cpu  m memory  e events  o commands  r refused  n none";
 
-/// A key is looked for so often; in tenths of a second, as terminals count it.
+/// The time that a read waits for a key, in tenths of a second, which is the unit of terminals.
 const KEY_TENTHS: u8 = 1;
 
-/// The terminal, whose content and ways come back when this goes.
+/// The terminal. Its content and mode are restored when this is dropped.
 struct Screen {
     out: io::Stdout,
-    /// How it was, where keys can be read.
+    /// The previous mode, if keys can be read.
     before: Option<Termios>,
 }
 
 impl Screen {
     fn take() -> io::Result<Screen> {
         let mut out = io::stdout();
-        // The other screen, without a cursor.
+        // Switches to the alternate screen, without a cursor.
         out.write_all(b"\x1b[?1049h\x1b[?25l")?;
         Ok(Screen { out, before: keys_as_they_come() })
     }
 
-    /// The next key that means something, if one comes in this time and before the signal.
+    /// The next key with a meaning, if one arrives in this time and before the signal.
     fn key_within(&self, patience: Duration, stop: &StopSignal) -> Option<Key> {
         let until = Instant::now() + patience;
         while Instant::now() < until {
@@ -115,7 +116,7 @@ impl Screen {
                 return None;
             }
             let mut byte = [0];
-            // Without a key it comes back in a tenth of a second.
+            // Without a key the read returns after a tenth of a second.
             let read = io::stdin().read(&mut byte).unwrap_or_default();
             if let Some(key) = key(byte[0]).filter(|_| read == 1) {
                 return Some(key);
@@ -130,7 +131,7 @@ impl Screen {
     fn draw(&mut self, text: &str) -> io::Result<()> {
         let (width, height) = size();
         let lines = text.lines().chain(["", KEYS]).take(height);
-        // Each line is cleared behind its end, and the screen behind the last.
+        // Clears each line behind its end, and the screen behind the last line.
         let drawn: Vec<String> =
             lines.map(|line| line.chars().take(width).collect::<String>() + "\x1b[K").collect();
         write!(self.out, "\x1b[H{}\x1b[J", drawn.join("\r\n"))?;
@@ -140,7 +141,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone has nothing to come back to.
+        // If the terminal is gone, nothing needs to be restored.
         if let Some(before) = &self.before {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
         }
@@ -149,11 +150,12 @@ impl Drop for Screen {
     }
 }
 
-/// Has the terminal hand over each key as it comes, without showing it. How it was before; `None` where standard input is none.
+/// Makes the terminal pass on each key at once, without showing it. Returns the previous mode; `None` if standard
+/// input is no terminal.
 fn keys_as_they_come() -> Option<Termios> {
     let before = tcgetattr(io::stdin()).ok()?;
     let mut ways = before.clone();
-    // Ctrl-C goes on to be a signal.
+    // Ctrl-C still sends a signal.
     ways.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
     ways.special_codes[SpecialCodeIndex::VMIN] = 0;
     ways.special_codes[SpecialCodeIndex::VTIME] = KEY_TENTHS;
@@ -189,13 +191,13 @@ const HEADINGS: [&str; 18] = [
     "REFUSED/S",
 ];
 
-/// The columns by how much they are missed where not all have room: the first of them stay.
+/// The columns by importance. If not all fit, the first ones stay.
 const BY_WORTH: [usize; 18] = [0, 1, 3, 6, 13, 15, 17, 2, 11, 14, 9, 10, 16, 12, 7, 4, 8, 5];
 
-/// Longest name that is shown where not all columns have room.
+/// The longest name that is shown if not all columns fit.
 const NAME_CHARS_MAX: usize = 24;
 
-/// As many columns as this width has room for; all, where nobody says.
+/// As many columns as fit into this width. All of them if the width is unknown.
 fn text(usage: &UsageView, order: TopOrder, width: Option<usize>) -> String {
     let own = [("(kernel)", &usage.kernel), ("(monitor)", &usage.monitor)];
     let apps = sorted(&usage.apps, order);
@@ -208,7 +210,7 @@ fn text(usage: &UsageView, order: TopOrder, width: Option<usize>) -> String {
     width.map_or_else(|| columns(HEADINGS, &rows), |width| fitting(&rows, width)) + &over
 }
 
-/// The table with those columns that have room.
+/// The table with the columns that fit.
 fn fitting(rows: &[[String; 18]], width: usize) -> String {
     let cut = |row: &[String; 18]| {
         let mut row = row.clone();
@@ -232,7 +234,7 @@ fn fitting(rows: &[[String; 18]], width: usize) -> String {
     rows.iter().map(|row| line(&cells(row), &widths)).collect()
 }
 
-/// Who has most comes first; in the operator's order where they have the same.
+/// The largest value comes first. Equal apps stay in the operator's order.
 fn sorted(apps: &[AppUsageView], order: TopOrder) -> Vec<&AppUsageView> {
     let used = |app: &&AppUsageView| {
         let last = app.samples.last().copied().unwrap_or_default();
@@ -252,7 +254,7 @@ fn sorted(apps: &[AppUsageView], order: TopOrder) -> Vec<&AppUsageView> {
 
 fn app_row(app: &AppUsageView) -> [String; 18] {
     let AppStatus { app: name, state, restarts, pid, kind, .. } = &app.status;
-    // What is shown of an app that does not run is what it is now: nothing.
+    // For an app that does not run, the present use is shown: nothing.
     let is_trusted = *kind == ZoneKind::Trusted;
     let runs = pid.is_some() || is_trusted && *state == AppState::Running;
     let now = app.samples.last().copied().filter(|_| runs);
@@ -284,13 +286,13 @@ fn hard_limit(app: &AppUsageView, resource: Resource) -> Option<u64> {
     app.limits.iter().find(|limit| limit.resource == resource).map(|limit| limit.hard)
 }
 
-/// With a mark where the soft limit is passed.
+/// With a mark if usage is above the soft limit.
 fn used_of(app: &AppUsageView, resource: Resource, sample: &Sample) -> Option<String> {
     let mark = if app.over.iter().any(|excess| excess.resource == resource) { "!" } else { "" };
     Some(resource.amount(resource.used(sample)?) + mark)
 }
 
-/// `12 KiB/1.0 MiB`, of an app that may write into the store.
+/// `12 KiB/1.0 MiB`, for an app that may write to the store.
 fn stored(app: &AppUsageView, of: &impl Fn(Resource) -> String) -> String {
     let share = |hard| format!("{}/{}", of(Resource::StoreBytes), Resource::StoreBytes.amount(hard));
     hard_limit(app, Resource::StoreBytes).map_or_else(dash, share)
@@ -335,7 +337,7 @@ fn word(state: AppState) -> &'static str {
     }
 }
 
-/// The last samples as one line: as high as the hard limit, or as the most of them where there is none.
+/// The last samples as one line. Its full height is the hard limit, or the largest sample if there is no limit.
 fn curve(samples: &[Sample], resource: Resource, hard: Option<u64>) -> String {
     let last = &samples[samples.len().saturating_sub(CURVE_SAMPLES)..];
     let used: Vec<u64> = last.iter().filter_map(|sample| resource.used(sample)).collect();

@@ -1,7 +1,7 @@
-//! What is the case on this machine.
+//! Gathers facts about this machine.
 //!
-//! In: `/proc`, `/sys`, the folders of programs, a memfd that is made and dropped. Out: [`Facts`]. It judges nothing and
-//! changes nothing; what cannot be read counts as not there.
+//! In: `/proc`, `/sys`, the folders of programs, a temporary memfd. Out: [`Facts`]. It draws no conclusions and
+//! changes nothing. What it cannot read counts as missing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,113 +13,113 @@ use zone::NotEnforced;
 
 use super::proc;
 
-/// The ports that are looked at: the two of OpenFlow, and the one for REST and the web page.
+/// The ports to check: the two of OpenFlow, and the one for REST and the web page.
 const PORTS: [u16; 3] = [6653, 6633, 8181];
 
-/// The controllers that limit what an app takes of the machine.
+/// The controllers that limit an app's use of the machine.
 pub(super) const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 
-/// Where programs of the system are that a user's `PATH` may leave out.
+/// Folders of system programs that a user's `PATH` may lack.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// What is the case.
+/// The facts about this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Linux's release.
     pub linux: String,
-    /// Whether this is root.
+    /// Whether this process runs as root.
     pub root: bool,
-    /// Effective capabilities, a bit each (capabilities(7)).
+    /// Effective capabilities, one bit each (capabilities(7)).
     pub capabilities: u64,
-    /// Cores that this process may use.
+    /// The number of cores that this process may use.
     pub cores: usize,
     /// Memory, in bytes.
     pub memory_bytes: u64,
-    /// Memory that is to be had now, in bytes.
+    /// Available memory, in bytes.
     pub memory_available_bytes: u64,
-    /// Descriptors that a process has; `None` if there is no limit.
+    /// Soft limit of open descriptors. `None`: unlimited.
     pub open_files_soft: Option<u64>,
-    /// Descriptors that a process may ask for; `None` if there is no limit.
+    /// Hard limit of open descriptors. `None`: unlimited.
     pub open_files_hard: Option<u64>,
-    /// What keeps an ordinary user from making namespaces, if something does.
+    /// What prevents an ordinary user from creating namespaces, if anything.
     pub user_namespaces_forbidden: Option<String>,
     /// Whether system calls can be filtered.
     pub seccomp: bool,
-    /// Landlock's ABI, or why there is none.
+    /// Landlock's ABI number, or why Landlock is missing.
     pub landlock: Result<u32, String>,
     /// Control groups.
     pub cgroup: Cgroup,
-    /// What a zone that was closed for a trial does not enforce, or why none could be closed.
+    /// What a test zone does not enforce, or why it could not be confined.
     pub zone: Result<Vec<NotEnforced>, String>,
-    /// Why memory cannot be shared and sealed, if it cannot.
+    /// Why memory cannot be shared and sealed. `None`: it can.
     pub memfd_sealing: Result<(), String>,
     /// The ports that a node uses.
     pub ports: Vec<PortFact>,
-    /// Open vSwitch's daemon.
+    /// The path of Open vSwitch's daemon.
     pub ovs_vswitchd: Option<PathBuf>,
-    /// Open vSwitch's datapath in Linux.
+    /// Whether Linux has Open vSwitch's datapath.
     pub ovs_module: OvsModule,
     /// Mininet.
     pub mininet: Option<PathBuf>,
-    /// Wireshark without windows.
+    /// Wireshark's command-line program.
     pub tshark: Option<PathBuf>,
     /// Ping.
     pub ping: Option<PathBuf>,
 }
 
-/// Control groups, as far as they limit apps.
+/// The control groups that can limit apps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
-    /// Which interface has the controllers.
+    /// Which version has the controllers.
     pub version: CgroupVersion,
-    /// Of `cpu`, `memory` and `pids`, those with which this process may make groups.
+    /// Those of `cpu`, `memory` and `pids` with which this process may create groups.
     pub writable: Vec<String>,
 }
 
-/// Which interface of control groups there is.
+/// The version of control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupVersion {
     /// None is mounted.
     None,
-    /// A hierarchy for each controller.
+    /// Version 1: one hierarchy for each controller.
     V1,
-    /// One hierarchy.
+    /// Version 2: one hierarchy for all.
     V2,
 }
 
-/// A port, and who listens on it.
+/// A port, and the process that listens on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortFact {
     /// Its number.
     pub port: u16,
-    /// Whether something listens on it.
+    /// Whether a process listens on it.
     pub in_use: bool,
-    /// Who; `None` as well if this user may not know.
+    /// Which process. `None` also if this user may not know it.
     pub holder: Option<Holder>,
 }
 
 /// A process that listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its id.
+    /// Its process id.
     pub pid: u32,
-    /// Its name, fit for a terminal.
+    /// Its name, safe to print on a terminal.
     pub name: String,
 }
 
-/// Whether Linux can forward for Open vSwitch.
+/// Whether Linux can forward packets for Open vSwitch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OvsModule {
-    /// It does.
+    /// The module is loaded.
     Loaded,
-    /// It can be told to.
+    /// The module can be loaded.
     Loadable,
-    /// It cannot.
+    /// There is no module.
     Absent,
 }
 
 impl Facts {
-    /// Looks. `zone` is what came of the trial.
+    /// Gathers all facts. `zone` is the result of the test zone.
     pub fn gather(zone: Result<Vec<NotEnforced>, String>) -> Facts {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
         let meminfo = read("/proc/meminfo");
@@ -154,7 +154,7 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The switches by which distributions forbid them (user_namespaces(7); Debian's and Ubuntu's own).
+/// The settings with which distributions forbid user namespaces (user_namespaces(7); Debian's and Ubuntu's own).
 fn user_namespaces_forbidden() -> Option<String> {
     let says = |path: &str, value: &str| read(path).trim() == value;
     let switches = [
@@ -216,7 +216,7 @@ fn ports() -> Vec<PortFact> {
         .collect()
 }
 
-/// The process that has the socket open. Only root may look into everybody's.
+/// The process that has the socket open. Only root can see the sockets of all processes.
 fn holder(inode: u64) -> Option<Holder> {
     let socket = format!("socket:[{inode}]");
     let holds = |process: &Path| {
@@ -229,7 +229,7 @@ fn holder(inode: u64) -> Option<Holder> {
     let mut processes =
         processes.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())));
     let (pid, process) = processes.find(|(_, process)| holds(process))?;
-    // A process chooses its name itself, so it might hold anything.
+    // A process chooses its own name, so it may contain control characters.
     let name = read(process.join("comm")).trim_end().escape_debug().to_string();
     Some(Holder { pid, name })
 }

@@ -1,26 +1,26 @@
-//! What follows from the facts. Pure.
+//! Draws conclusions from the facts. Pure.
 //!
-//! In: [`Facts`]. Out: a [`Finding`] each, in the order in which an operator cares: what a node needs, what its sandbox can
-//! use, what its ports are taken by, what there is to try it with.
+//! In: [`Facts`]. Out: a [`Finding`] for each. They come in the order in which an operator needs them: what a node
+//! requires, what its sandbox can use, who uses its ports, and tools to try it with.
 
 use super::facts::{CONTROLLERS, CgroupVersion, Facts, OvsModule, PortFact};
 use super::proc::linux_version;
 use super::{Finding, State};
 use std::path::Path;
 
-/// The oldest Linux on which a node runs: the monitor waits for its children by `PIDFD_NONBLOCK` (pidfd_open(2)).
+/// The oldest Linux on which a node runs. The monitor waits for its children with `PIDFD_NONBLOCK` (pidfd_open(2)).
 const LINUX_MIN: (u32, u32) = (5, 10);
 
-/// Descriptors without which a node does not start: its sockets, those of a few apps, and the streams of all.
+/// How many descriptors a node needs to start: its sockets, those of a few apps, and the streams of all.
 const OPEN_FILES_MIN: u64 = 64;
 
-/// Descriptors for the connections that are allowed by default, and the node's own.
+/// How many descriptors the default number of connections and the node itself need.
 const OPEN_FILES_DEFAULT: u64 = 4_096 + OPEN_FILES_MIN;
 
 /// `CAP_NET_RAW` (capabilities(7)).
 const NET_RAW: u64 = 1 << 13;
 
-/// What follows from each of the facts.
+/// The finding for each fact.
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![
         linux(facts),
@@ -71,7 +71,7 @@ fn stops(finding: Finding) -> Finding {
 
 fn linux(facts: &Facts) -> Finding {
     let (major, minor) = LINUX_MIN;
-    // A release that says no version is somebody's own; it is trusted to be new.
+    // A release without a version is a custom build, and is assumed to be new enough.
     if linux_version(&facts.linux).is_none_or(|version| version >= LINUX_MIN) {
         return ok("Linux", &facts.linux);
     }
@@ -264,7 +264,7 @@ fn port(fact: &PortFact) -> Finding {
     )
 }
 
-/// A program that is there, or what follows and which of Debian's packages has it.
+/// A program that was found, or the consequence of its absence and the Debian package that has it.
 fn program(subject: &str, path: Option<&Path>, follows: &str, package: &str) -> Finding {
     match path {
         Some(path) => ok(subject, path.display().to_string()),
@@ -355,7 +355,7 @@ mod tests {
         }
     }
 
-    /// What is said of a subject on a machine that differs from a sound one by `change`.
+    /// The finding about a subject, on a machine that differs from a complete one by `change`.
     fn finding(subject: &str, change: impl FnOnce(&mut Facts)) -> Finding {
         let mut facts = sound();
         change(&mut facts);

@@ -1,8 +1,8 @@
-//! Files of `/proc`, read into values.
+//! Parses files of `/proc`.
 //!
-//! In: their text (proc(5)). Out: what they say, or nothing where a line is not as documented. It opens no file.
+//! In: their text (proc(5)). Out: the values, or nothing if a line has not the documented form. It opens no file.
 
-/// Addresses, ports and capabilities are written in hexadecimal; everything else in decimal.
+/// Addresses, ports and capabilities are hexadecimal. All other numbers are decimal.
 const HEXADECIMAL: u32 = 16;
 
 /// A line `Name:   number kB` of `/proc/meminfo`, in bytes.
@@ -12,7 +12,7 @@ pub(super) fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// The effective capabilities in `/proc/self/status`, a bit each.
+/// The effective capabilities in `/proc/self/status`, one bit each.
 pub(super) fn effective_capabilities(status: &str) -> Option<u64> {
     let digits = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     u64::from_str_radix(digits.trim(), HEXADECIMAL).ok()
@@ -31,7 +31,7 @@ pub(super) fn listener_inode(table: &str, port: u16) -> Option<u64> {
     })
 }
 
-/// The mounts of one type in `/proc/self/mounts`: where, and with which options.
+/// The mounts of one type in `/proc/self/mounts`: folder and options.
 pub(super) fn mounts<'t>(mounts: &'t str, kind: &str) -> Vec<(&'t str, Vec<&'t str>)> {
     let parts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     parts
@@ -42,7 +42,7 @@ pub(super) fn mounts<'t>(mounts: &'t str, kind: &str) -> Vec<(&'t str, Vec<&'t s
         .collect()
 }
 
-/// This process's place in the hierarchy of a controller, in `/proc/self/cgroup`; `""` is the hierarchy of version 2.
+/// This process's place in the hierarchy of a controller, in `/proc/self/cgroup`. `""` is the hierarchy of version 2.
 pub(super) fn cgroup_place<'t>(cgroup: &'t str, controller: &str) -> Option<&'t str> {
     cgroup.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
@@ -51,7 +51,7 @@ pub(super) fn cgroup_place<'t>(cgroup: &'t str, controller: &str) -> Option<&'t 
     })
 }
 
-/// Major and minor number of a release of Linux: `6.1.0-13-amd64` is 6.1.
+/// Major and minor number of a Linux release: `6.1.0-13-amd64` is 6.1.
 pub(super) fn linux_version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

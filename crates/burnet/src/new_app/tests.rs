@@ -1,4 +1,4 @@
-//! Where an app is written, and when it is not. That it compiles is shown by `tests/new_app.rs`.
+//! Where an app is written, and when it is not. `tests/new_app.rs` tests that it compiles.
 
 use super::*;
 
@@ -12,7 +12,7 @@ impl Scratch {
         Scratch(path.canonicalize().unwrap())
     }
 
-    /// A checkout with as much of Burnet as is looked at.
+    /// A checkout with the parts of Burnet that the code looks at.
     fn with_checkout(name: &str) -> Scratch {
         let scratch = Scratch::new(name);
         for folder in ["sdk/rust", "apps", "crates/kernel", "examples"] {
@@ -140,7 +140,7 @@ fn every_place_in_every_file_is_filled() {
     }
 }
 
-/// In a checkout the built program lies elsewhere; either way a package is made of what is built.
+/// In a checkout the built program is in another folder. In both cases the package contains the built program.
 #[test]
 fn the_manifest_of_a_new_app_is_one_and_names_its_program() {
     let check = |home: Home, binary: &str| {

@@ -1,6 +1,7 @@
-//! `burnet app build` and `sign`: a folder becomes a package, and somebody vouches for it.
+//! `burnet app build` and `sign`: make a package from a folder, and sign it.
 //!
-//! In: the folder with `app.toml`, or a package. Out: the package file. It compiles nothing and runs nothing of the app.
+//! In: the folder with `app.toml`, or a package. Out: the package file. It compiles nothing and runs nothing of the
+//! app.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +22,7 @@ fn cannot_be<T>(sentence: String) -> Result<T, CommandError> {
     Err(CommandError::CannotBe(sentence))
 }
 
-/// What `burnet app build` prints.
+/// The output of `burnet app build`.
 pub fn build(args: &AppBuildArgs) -> Result<String, CommandError> {
     let path = args.folder.join(MANIFEST_PATH);
     let shown = path.display();
@@ -62,7 +63,7 @@ fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
     std::path::absolute(path).map_err(|error| CommandError::CannotBe(format!("{}: {error}", path.display())))
 }
 
-/// The files that the manifest names, itself included.
+/// The files that the manifest names, and the manifest itself.
 fn collect(folder: &Path, manifest: &Manifest, text: String) -> Result<Vec<NewFile>, CommandError> {
     let own = PackagePath::try_from(MANIFEST_PATH.to_owned()).map_err(CommandError::CannotBe)?;
     let mut files = vec![NewFile { path: own, executable: false, bytes: text.into_bytes() }];
@@ -77,8 +78,8 @@ fn collect(folder: &Path, manifest: &Manifest, text: String) -> Result<Vec<NewFi
     Ok(files)
 }
 
-/// A file, or a folder with all that is in it. What is named by the manifest may be a link; what a folder holds may not, since nobody
-/// named it.
+/// A file, or a folder with its whole content. A path in the manifest may be a link. A link inside a folder is
+/// refused, because the manifest does not name it.
 fn put(path: &PackagePath, source: &Path, files: &mut Vec<NewFile>) -> Result<(), CommandError> {
     let shown = source.display();
     let unreadable = |error: std::io::Error| {
@@ -121,7 +122,7 @@ fn put(path: &PackagePath, source: &Path, files: &mut Vec<NewFile>) -> Result<()
     Ok(())
 }
 
-/// What `burnet app sign` prints.
+/// The output of `burnet app sign`.
 pub fn sign(args: &AppSignArgs) -> Result<String, CommandError> {
     let bytes = read_package_file(&args.file)?;
     let refused =

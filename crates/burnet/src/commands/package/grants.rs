@@ -1,7 +1,7 @@
-//! `burnet app grant`, `revoke`, `trust`, `untrust`, `remove`: the operator's word on an installed app.
+//! `burnet app grant`, `revoke`, `trust`, `untrust`, `remove`: the operator's decisions about an installed app.
 //!
-//! In: the app's name. Out: its record changed, and what to print. A node that runs looks every second at what was taken away, and is told of what was
-//! given.
+//! In: the app's name. Out: its changed record, and what to print. A running node checks every second whether
+//! anything was revoked. These commands tell it what was granted.
 
 use package::install::Record;
 use package::manifest::{AppName, Manifest};
@@ -18,10 +18,10 @@ use operator::contract::{Answer, Question};
 
 const FROM_THEN: &str = "a node that runs it hears of it by burnet reload, or when it is started again";
 
-/// What is taken away from an app that runs.
+/// The effect of a revocation on a running app, for a message.
 const ENDED: &str = "a node that runs it ends it within a second or two";
 
-/// An installed app, to be changed.
+/// An installed app that a command changes.
 struct Held {
     state: State,
     lock: Lock,
@@ -40,14 +40,14 @@ impl Held {
         Ok(Held { state, lock, name, record, manifest })
     }
 
-    /// Keeps its record, and who changed it and how.
+    /// Stores its record, and writes the change and its author to the audit log.
     fn keep(&self, what: &str, how: impl Into<String>) -> Result<(), CommandError> {
         self.state.keep_record(&self.name, &self.record, &self.lock)?;
         audit::keep(&self.state, what, Some(&self.name), how);
         Ok(())
     }
 
-    /// The names that were said, each of which the app asks for.
+    /// The names on the command line. Each must be a request of the app.
     fn check(&self, asks: &[String]) -> Result<(), CommandError> {
         let all = self.manifest.asks();
         let stranger = asks.iter().find(|ask| !all.iter().any(|one| one.name == *ask));
@@ -67,7 +67,7 @@ fn not_installed(name: &AppName) -> CommandError {
     CommandError::CannotBe(format!("{name} is not installed: burnet app show lists the apps that are"))
 }
 
-/// What `burnet app grant` prints.
+/// The output of `burnet app grant`.
 pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
     let mut held = Held::of(&args.name, &args.state)?;
     held.check(&args.asks)?;
@@ -78,7 +78,7 @@ pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
     held.keep("app_granted", names.join(", "))?;
     let said = format!("{} may:\n{}", held.name, asks_in_lines(&asks, false));
     let name = held.name.to_string();
-    // The node reads what was granted.
+    // The node reads the new grant.
     drop(held);
     let asking = Asking { json: false, socket: args.socket.clone() };
     Ok(match reload::asked(&asking, Some(name)) {
@@ -88,7 +88,7 @@ pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
     })
 }
 
-/// What `burnet app revoke` prints.
+/// The output of `burnet app revoke`.
 pub fn revoke(args: &RevokeArgs) -> Result<String, CommandError> {
     if args.asks.is_empty() {
         return Err(CommandError::CannotBe(format!(
@@ -106,7 +106,7 @@ pub fn revoke(args: &RevokeArgs) -> Result<String, CommandError> {
     ))
 }
 
-/// What `burnet app trust` prints.
+/// The output of `burnet app trust`.
 pub fn trust(args: &InstalledArgs) -> Result<String, CommandError> {
     let mut held = Held::of(&args.name, &args.state)?;
     let fell = held.record.fall.clone();
@@ -123,7 +123,7 @@ pub fn trust(args: &InstalledArgs) -> Result<String, CommandError> {
     ))
 }
 
-/// What `burnet app untrust` prints.
+/// The output of `burnet app untrust`.
 pub fn untrust(args: &InstalledArgs) -> Result<String, CommandError> {
     let mut held = Held::of(&args.name, &args.state)?;
     held.record.untrust();
@@ -134,7 +134,7 @@ pub fn untrust(args: &InstalledArgs) -> Result<String, CommandError> {
     ))
 }
 
-/// What `burnet app remove` prints.
+/// The output of `burnet app remove`.
 pub fn remove(args: &AppRemoveArgs) -> Result<String, CommandError> {
     let (state, name) = (state(&args.state)?, app_name(&args.name)?);
     let lock = state.lock()?;
@@ -144,7 +144,7 @@ pub fn remove(args: &AppRemoveArgs) -> Result<String, CommandError> {
         let question = Question::App { app: name.to_string(), verb: Verb::Remove, why: None };
         return Ok(match ask(&asking, &question) {
             Ok(Answer::Done) => format!("{name} is removed, and ends on the running node\n"),
-            // There is no node, or it does not run it.
+            // No node is running, or it does not run this app.
             _ => format!("{name} is removed\n"),
         });
     }

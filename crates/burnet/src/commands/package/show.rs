@@ -1,4 +1,4 @@
-//! `burnet app show`: what is installed, whether it is as it was signed, and what was granted.
+//! `burnet app show`: the installed package, whether its files are unchanged, and its grants.
 //!
 //! In: the state folder. Out: text or JSON. It changes nothing.
 
@@ -13,17 +13,17 @@ use crate::cli::CommandError;
 use crate::cli::package::AppShowArgs;
 use crate::commands::{json, table::columns};
 
-/// An installed app, looked at.
+/// An installed app, after verification.
 #[derive(Debug, Serialize)]
 struct View {
     name: String,
     version: String,
     digest: String,
-    /// Whether it may start, or why not.
+    /// Why it may not start. `None`: it may.
     trouble: Option<String>,
     signatures: Vec<String>,
     asks: Vec<AskView>,
-    /// Whether it may run inside the kernel's process, or why not.
+    /// Whether it may run inside the kernel process. The error says why not.
     trusted: Result<(), String>,
     #[serde(skip)]
     description: String,
@@ -36,7 +36,7 @@ struct AskView {
     granted: bool,
 }
 
-/// What `burnet app show` prints.
+/// The output of `burnet app show`.
 pub fn show(args: &AppShowArgs) -> Result<String, CommandError> {
     let (state, policy) = policy(&args.policy)?;
     let names = match &args.name {

@@ -1,23 +1,25 @@
-//! `burnet run --monolithic`: a node as network operating systems were before apps were kept apart, for comparison alone.
+//! `burnet run --monolithic`: a node with every app in the kernel process, only for comparison.
 //!
-//! In: the plan of a node. Out: the same with every app inside the kernel's process, no services, and a monitor that starts nothing again. What an app is
+//! In: the plan of a node. Out: the same plan without services and process zones, and with a monitor that restarts
+//! nothing. Grants and the kernel's checks do not change. The experiments compare it with a normal node. Do not use
+//! it for anything else.
 //! granted and what the kernel checks stay as they are. The experiments run it beside a node as it is meant to be; nobody else should.
 
 use monitor::{AppRole, Patience, Plan, Timing, ZoneKind};
 
-/// No kernel is silent for so long: about 36 years.
+/// A silence limit that no kernel process reaches: about 36 years.
 const NEVER_MS: u64 = 1 << 40;
 
-/// Takes from a plan what keeps apps apart, and what puts right what they do.
+/// Removes from a plan what isolates apps and what recovers from their failures.
 pub(super) fn make_monolithic(plan: &mut Plan) {
     tracing::warn!(
         "monolithic: every app runs inside the kernel, and nothing that ends is started again; for comparison only, never for a network"
     );
-    // What watches over apps is what this node goes without.
+    // A monolithic node has no service that watches apps.
     plan.apps.retain(|app| app.role == AppRole::App);
     for app in &mut plan.apps {
         app.kind = ZoneKind::Trusted;
-        // Nobody looks whether it still may.
+        // Packages are not verified again while the node runs.
         app.packaged = false;
     }
     plan.timing = Timing {

@@ -1,16 +1,16 @@
-//! What each app of a node is granted and who has said so, a line each in the log, before any of them starts.
+//! Logs the grant of each app and where it comes from, one line each, before any app starts.
 //!
-//! In: the configuration. Out: lines. It grants nothing: whoever read the manifests did.
+//! In: the configuration. Out: lines. It grants nothing: the code that reads the manifests does.
 
 use monitor::AppRole;
 
 use config::{AppGrant, Config, GrantedBy};
 
-/// A line for each app, and one for all of which nobody has said what they may do.
+/// Logs a line for each app, and one line for all apps without a grant from any source.
 pub(super) fn say(config: &Config) {
     let mut all = Vec::new();
     for app in config.apps.iter().filter(|app| app.role == AppRole::App) {
-        // What cannot be read is refused by the kernel, which grants nothing.
+        // If a grant cannot be read, the kernel refuses it and grants nothing.
         let grant = AppGrant::read(app.grant.clone()).unwrap_or_default();
         match config.granted_by.get(&app.name) {
             None => {}

@@ -1,7 +1,7 @@
-//! The folder of the audit log, before and after its service.
+//! The audit log's folder, before its service starts and after it has ended.
 //!
-//! In: the configuration; what no service has kept when the node ends. Out: a folder that the service may write, and the last lines. It decides nothing
-//! about what is recorded.
+//! In: the configuration, and the records that the service had not stored when the node ended. Out: a folder that the
+//! service may write, and the last lines. It does not decide what is recorded.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn cannot(why: &dyn std::fmt::Display) -> CommandError {
     CommandError::CannotBe(format!("it cannot be kept who did what ({why}): node.audit = false does without"))
 }
 
-/// Makes the folder of the records for the service that keeps them, and keeps what is left when that is over.
+/// Creates the folder for the service `audit`, and stores the remaining records when the node has ended.
 pub(super) struct Keeper(AuditSettings);
 
 impl Keeper {
@@ -33,7 +33,8 @@ impl Keeper {
         Ok(Some(Keeper(settings)))
     }
 
-    /// Makes the folder the service's own. Only root can give it away, and only root's service has a user of its own.
+    /// Gives the folder to the service. Only root can do that, and only if root runs the node does the service have
+    /// its own user.
     pub(super) fn give_to(&self, users: &BTreeMap<String, u32>) -> Result<(), CommandError> {
         match users.get(services::AUDIT).filter(|_| geteuid().is_root()) {
             Some(user) => audit::log::give_to(&self.0.folder, *user).map_err(|error| cannot(&error)),

@@ -1,11 +1,11 @@
-//! What the process of each app is started with beside what the monitor knows: its user, its interpreter, its package.
+//! What an app's process needs in addition to what the monitor knows: its user, its interpreter, its package.
 //!
 //! ```text
-//!   Config ──> Launches ──> one Launch an app
-//!   a name that was installed since ──> Config::load once more ──> another Launch, and what the monitor is to run
+//!   Config ──> Launches ──> one Launch per app
+//!   an app installed later ──> Config::load again ──> another Launch, and what the monitor must run
 //! ```
 //!
-//! One that is started anew finds the same, until the configuration is read anew. It starts nothing.
+//! A restarted app gets the same values until the configuration is read again. This module starts nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use crate::cli::{CommandError, RunArgs};
 use crate::interpreter::Interpreter;
 use config::{AppArgument, Config, Installed, Surroundings};
 
-/// Of one app.
+/// The launch data of one app.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Launch {
     pub(super) user: Option<u32>,
@@ -26,12 +26,12 @@ pub(super) struct Launch {
     pub(super) package: Option<Installed>,
 }
 
-/// Of all apps, for whoever starts them and for whoever adds one.
+/// The launch data of all apps, for the code that starts apps and the code that adds one.
 #[derive(Clone, Debug)]
 pub(super) struct Launches(Arc<Mutex<BTreeMap<String, Launch>>>);
 
 impl Launches {
-    /// Of the apps of a configuration, with the users that they were given.
+    /// The launch data for the apps of a configuration, with their user ids.
     pub(super) fn of(config: &Config, users: &BTreeMap<String, u32>) -> Result<Launches, CommandError> {
         let launches = Launches(Arc::default());
         for app in &config.apps {
@@ -44,7 +44,7 @@ impl Launches {
         self.lock().get(name).cloned().unwrap_or_default()
     }
 
-    /// Of all apps of a configuration that was read anew, or of none if one of them cannot be.
+    /// Updates all apps after the configuration was read again. If one app is invalid, changes none.
     pub(super) fn learn_all(
         &self,
         config: &Config,
@@ -70,13 +70,14 @@ impl Launches {
         Ok(())
     }
 
-    /// How the monitor finds an app that was installed since.
+    /// Returns the function with which the monitor finds an app that was installed later.
     pub(super) fn find(self, args: &RunArgs, around: Surroundings) -> Find {
         let args = args.clone();
         Find(Arc::new(move |name| self.find_one(name, &args, &around)))
     }
 
-    /// An app as it is installed, granted and configured now: the configuration is read once more, with that app in it.
+    /// An app with its present installation, grants and settings. It reads the configuration again, with that app in
+    /// it.
     pub(super) fn find_one(
         &self,
         name: &str,

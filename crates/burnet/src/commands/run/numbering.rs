@@ -1,7 +1,8 @@
-//! The numbers that a node's apps have as zones, kept in the folder of its records, and whose by number the groups and meters of switches were.
+//! The zone numbers of a node's apps, stored in the folder of its records. Also the apps that owned groups and meters
+//! in switches, by number.
 //!
-//! In: the folder and the apps. Out: the apps with their numbers, the file as it is to be next time, and the owners. It decides on no number: that is
-//! [`crate::zone_numbers`]'s.
+//! In: the folder and the apps. Out: the apps with their numbers, the new content of the file, and the owners.
+//! [`crate::zone_numbers`] chooses the numbers.
 
 use crate::cli::CommandError;
 use crate::zone_numbers::{TEXT_BYTES_MAX, ZoneNumbers};
@@ -14,26 +15,27 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-/// The file, within the folder: a line `NUMBER NAME` for each.
+/// The file in that folder: one line `NUMBER NAME` for each app.
 const FILE: &str = "zones";
 
-/// How often another node that is giving numbers in the same folder is waited for, and how long each time. Giving takes milliseconds.
+/// How often, and how long each time, it waits for another node that assigns numbers in the same folder. Assigning
+/// takes milliseconds.
 const TRIES: usize = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Gives each app its number, and keeps it. Out: whose the groups and meters of switches were when a node with this folder last ended, but for those of
-/// numbers that were nobody's before: a new app inherits nothing.
+/// Gives each app its number, and stores it. Returns who owned the groups and meters in switches when a node with
+/// this folder last ended. Numbers that were unused then are left out: a new app inherits nothing.
 ///
 /// # Errors
-/// What is kept cannot be read or written, another node does not end giving numbers there, or there are not enough numbers. Then no app has a number
-/// yet.
+/// The file cannot be read or written, another node does not finish, or no numbers are left. Then no app has got a
+/// number.
 pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Owners, CommandError> {
     let path = folder.join(FILE);
     let trouble = |error: io::Error| {
         let sentence =
             format!("the numbers of apps are kept in {}, which cannot be used: {error}", path.display());
         match error.kind() {
-            // Nothing that was asked for is wrong: the same may work in a moment.
+            // The configuration is right: the same command may work in a moment.
             io::ErrorKind::WouldBlock => CommandError::DidNotWork(sentence),
             _ => CommandError::CannotBe(sentence),
         }
@@ -70,7 +72,7 @@ pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Owners, Comma
     owners(&owners_file(folder), |number| before.is_given(number)).map_err(trouble)
 }
 
-/// A line that means nothing is left out: nobody may touch what it was of.
+/// An invalid line is left out. Then no app may change what that number owned.
 fn owners(path: &Path, is_known: impl Fn(u16) -> bool) -> io::Result<Owners> {
     let (owners, damaged) = Owners::parse(&read(path, owners::TEXT_BYTES_MAX)?, is_known);
     if let Some(line) = damaged {
@@ -88,7 +90,7 @@ fn read(path: &Path, bytes_max: usize) -> io::Result<String> {
         file => file?,
     };
     let mut text = String::new();
-    // One byte more shows that there is more.
+    // One byte more shows whether the file is too long.
     file.take(bytes_max as u64 + 1).read_to_string(&mut text)?;
     if text.len() > bytes_max {
         return Err(io::Error::other(format!("{} has more than {bytes_max} bytes", path.display())));
@@ -96,12 +98,12 @@ fn read(path: &Path, bytes_max: usize) -> io::Result<String> {
     Ok(text)
 }
 
-/// Held until it is dropped. Two nodes with one folder must not give one number twice.
+/// A lock, held until it is dropped. Two nodes with one folder must not assign one number twice.
 fn lock(folder: &Path) -> io::Result<File> {
-    // Whoever can open it could lock it and keep every node from starting (flock(2)).
+    // A user who can open the file could lock it, and so keep every node from starting (flock(2)).
     let path = folder.join(format!("{FILE}.lock"));
     let file = File::options().create(true).append(true).mode(0o600).open(path)?;
-    // One of an earlier version may be open to others. Who does not own it cannot change that, and need not.
+    // A file of an earlier version may be open to other users. Only its owner can and must change that.
     let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
     for _ in 0..TRIES {
         match file.try_lock() {

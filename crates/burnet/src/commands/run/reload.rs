@@ -1,11 +1,12 @@
-//! The configuration of a node that runs, read anew.
+//! Reads the configuration of a running node again.
 //!
 //! ```text
 //!   burnet.toml, packages, the arguments of burnet run ──> Config ──┐
 //!   the Config that runs ───────────────────────────────────────────┴──> Reloaded: what changes, and what cannot while the node runs
 //! ```
 //!
-//! What is wrong with it is said, and then nothing changes. It starts and ends nobody: the monitor does.
+//! If the configuration is invalid, it reports that, and nothing changes. It starts and ends no app: the monitor
+//! does.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +20,7 @@ use crate::apps;
 use crate::cli::{CommandError, RunArgs};
 use config::{Config, Southbound, Surroundings, Tls, shared_folders};
 
-/// For a node with this configuration, that was started with these arguments.
+/// For a node with this configuration, which was started with these arguments.
 pub(super) fn reload(running: &Config, args: &RunArgs, around: Surroundings, launches: Launches) -> Reload {
     let running = Mutex::new(running.clone());
     let args = args.clone();
@@ -33,7 +34,7 @@ pub(super) fn reload(running: &Config, args: &RunArgs, around: Surroundings, lau
     }))
 }
 
-/// What of the configuration concerns an app from a package.
+/// The part of the configuration that concerns an app from a package.
 fn one(
     app: &str,
     args: &RunArgs,
@@ -51,7 +52,7 @@ fn all(
     launches: &Launches,
 ) -> Result<Reloaded, CommandError> {
     let mut read = Config::load(args, around, &apps::WITHIN)?;
-    // What decides where things are kept comes first: it stays.
+    // First the settings that decide where data is stored: they stay.
     let mut left = keep_what_stays(running, &mut read);
     give_numbers(&mut read)?;
     left.extend(services_that_differ(running, &read));
@@ -68,7 +69,7 @@ fn all(
     let gone = of_apps(running).filter(|spec| !named.contains(spec.name.as_str()));
     let removed = gone.map(|spec| spec.name.clone()).collect();
     *running = read;
-    // Always, since the TLS files may hold something else by now.
+    // Always, since the TLS files may have new content.
     Ok(Reloaded { apps, removed, config: Some(handed_on), changed, left })
 }
 
@@ -86,7 +87,7 @@ fn of_apps(config: &Config) -> impl Iterator<Item = &AppSpec> {
     config.apps.iter().filter(|spec| spec.role == AppRole::App)
 }
 
-/// Puts back what cannot change while the node runs: a sentence for each that is different.
+/// Restores what cannot change while the node runs. Returns a sentence for each difference.
 fn keep_what_stays(running: &Config, read: &mut Config) -> Vec<String> {
     let mut left = Vec::new();
     let mut keep = |name: &str, differs: bool| {
@@ -118,7 +119,7 @@ fn keep_what_stays(running: &Config, read: &mut Config) -> Vec<String> {
     left
 }
 
-/// TLS with the files of before, and with whatever else is said of it now.
+/// The new TLS settings, but with the old paths of the files.
 fn with_files_of(before: Option<&Tls>, after: Option<Tls>) -> Option<Tls> {
     let before = before?.clone();
     let Some(after) = after else { return Some(before) };
@@ -126,7 +127,7 @@ fn with_files_of(before: Option<&Tls>, after: Option<Tls>) -> Option<Tls> {
     Some(Tls { certificate, private_key, ca_certificate, ..after })
 }
 
-/// Services begin and end with the node.
+/// Services start and end with the node.
 fn services_that_differ(running: &Config, read: &Config) -> Vec<String> {
     let names = |config: &Config| -> BTreeSet<String> {
         let services = config.apps.iter().filter(|spec| spec.role == AppRole::Service);
@@ -139,7 +140,7 @@ fn services_that_differ(running: &Config, read: &Config) -> Vec<String> {
     begin.chain(end).collect()
 }
 
-/// What holds at once beside apps, by its key.
+/// The settings beside apps that take effect at once, by key.
 fn changed(running: &Config, read: &Config) -> Vec<String> {
     let mut changed = Vec::new();
     let mut compare = |name: &str, differs: bool, from_when: &str| {

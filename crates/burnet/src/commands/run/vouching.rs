@@ -1,7 +1,8 @@
-//! What the monitor asks about the packages of its apps, and how it judges by itself while the service `security` does not.
+//! The monitor's questions about the packages of its apps, and its own verification while the service `security` does
+//! not run.
 //!
-//! In: which apps. Out: a question, with the trust store and the records as they are now; the words on one. The code that judges is the service's own
-//! ([`package::vouch`]). It starts nothing and ends nobody.
+//! In: apps. Out: a question, with the present trust store and records, and the verification results for one. The
+//! service uses the same code ([`package::vouch`]). It starts and ends no app.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +19,7 @@ use crate::services;
 use config::Config;
 use node::now_unix_ms;
 
-/// For a node that has a state folder; without one it has no packages.
+/// For a node with a state folder. Without one it has no packages.
 pub(super) fn vouch(config: &Config, launches: &Launches) -> Option<Vouch> {
     let folder = config.packages.state.clone().or_else(|| config.node.state.clone())?;
     let (launches, require) = (launches.clone(), config.packages.require);
@@ -31,7 +32,7 @@ pub(super) fn vouch(config: &Config, launches: &Launches) -> Option<Vouch> {
     })
 }
 
-/// An app of which the node knows no package is left out, so that nobody vouches for it.
+/// An app whose package the node does not know is left out, so it is not approved.
 fn papers(folder: &Path, require: Require, launches: &Launches, subjects: &[Subject]) -> String {
     let state = State::at(folder.to_owned());
     let about = |subject: &Subject| {
@@ -53,11 +54,11 @@ fn papers(folder: &Path, require: Require, launches: &Launches, subjects: &[Subj
         trust: state.trust_text().map_err(|error| error.to_string()),
         packages: subjects.iter().filter_map(about).collect(),
     };
-    // Text, numbers and lists: it can be written.
+    // It holds text, numbers and lists, which can always be written.
     serde_json::to_string(&question).unwrap_or_default()
 }
 
-/// A question of our own can be read; nobody vouches for what is not in it.
+/// Our own question can be read. An app that is not in it is not approved.
 fn judge(question: &str, looks: &mut Looks) -> Vec<monitor::Word> {
     let Ok(question) = serde_json::from_str::<Question>(question) else { return Vec::new() };
     let words = vouch::judge(&question, |folder, digest| looks.look(folder, digest, question.now));
