@@ -1,4 +1,4 @@
-//! Burnet's own switches on real interfaces, where Open vSwitch stands otherwise: a Mininet network of them works.
+//! Burnet's own switches on real interfaces, in place of Open vSwitch: a Mininet network with them works.
 
 use system_tests::mininet::{Controller, Mininet, Pingall, Switches};
 use system_tests::node::Node;
@@ -7,7 +7,7 @@ use system_tests::{Version, scenario};
 const PORT: u16 = 6653;
 const LISTEN: &str = "127.0.0.1:6653";
 
-/// With the learning switch, `pings` of `pings` come back.
+/// With the learning switch, all of these pings are answered.
 fn check(name: &str, version: Version, topology: &str, switches: usize, pings: u32) {
     scenario(name, |sandbox| {
         let mut node = Node::start(sandbox, &["--app", "learning-switch", "--listen", LISTEN])?;

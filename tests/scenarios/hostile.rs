@@ -1,4 +1,5 @@
-//! A firewall, a learning switch and a hostile app on Mininet's switches: what the firewall blocks stays blocked, and all else gets through.
+//! A firewall, a learning switch and a hostile app on Mininet's switches. What the firewall blocks stays blocked, and
+//! all other traffic passes.
 
 use system_tests::mininet::{Controller, Mininet, Pingall};
 use system_tests::node::{Node, binary};
@@ -9,7 +10,7 @@ use system_tests::{Result, Version, scenario};
 const PORT: u16 = 6653;
 const LISTEN: &str = "127.0.0.1:6653";
 
-/// Of the pings of four hosts, those between the first and the last do not come back, in neither direction.
+/// Of the pings of four hosts, those between the first and the last are lost, in both directions.
 const SOME: Pingall = Pingall { sent: 12, received: 10 };
 
 /// Where the hostile app runs.
@@ -19,7 +20,7 @@ enum Zone {
     Trusted,
 }
 
-/// The node's configuration, with the hostile app's code within the sandbox.
+/// The node's configuration, with the hostile app's code visible in its sandbox.
 fn configuration(sandbox: &Sandbox, zone: Zone, attack: &str) -> Result<String> {
     let place = match zone {
         Zone::Process => String::new(),
@@ -42,7 +43,7 @@ fn configuration(sandbox: &Sandbox, zone: Zone, attack: &str) -> Result<String> 
     ))
 }
 
-/// Until the hostile app was refused a few times more.
+/// Waits until the hostile app was refused a few more times.
 fn wait_for_refusals(node: &mut Node<'_>) -> Result<()> {
     let refusals =
         |node: &Node<'_>| Ok::<_, String>(node.app("misbehaving")?["refusals"].as_u64().unwrap_or(0));
@@ -62,7 +63,7 @@ fn check(name: &str, zone: Zone, version: Version) {
             let mut mininet = Mininet::start(sandbox, "tree,2", version, Controller::Tcp(PORT))?;
             node.wait_for_switches(3)?;
             wait_for_refusals(&mut node)?;
-            // Then there are rules of the learning switch to harm.
+            // Now the learning switch has rules that the hostile app can attack.
             mininet.pingall_within(1)?;
             wait_for_refusals(&mut node)?;
             let found = mininet.pingall_within(2)?;

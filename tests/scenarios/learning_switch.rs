@@ -1,4 +1,4 @@
-//! Burnet's main job: a learning switch controls Mininet's switches, and every host reaches every other one.
+//! Burnet's main task: a learning switch controls Mininet's switches, and every host reaches every other host.
 
 use system_tests::certificates::Certificates;
 use system_tests::mininet::{Controller, Mininet};
@@ -16,7 +16,7 @@ const LINEAR: (&str, usize, u32) = ("linear,8", 8, 56);
 /// The ports of a switch of `tree,2`, as matches.
 const PORTS: [&str; 3] = ["in_port=1", "in_port=2", "in_port=3"];
 
-/// With `app` as an operator writes it, all pings of the topology come back, and the node ends well.
+/// With `app` as an operator writes it, all pings of the topology are answered, and the node exits normally.
 fn check(name: &str, app: &str, version: Version, (topology, switches, pings): (&str, usize, u32)) {
     scenario(name, |sandbox| {
         let _switch = OpenVSwitch::start(sandbox)?;
@@ -77,8 +77,8 @@ fn trusted_zone_linear_8_by_1_3() {
     check("trusted-linear-1.3", "learning-switch=trusted", Version::V1_3, LINEAR);
 }
 
-/// After the app's process is killed the network works as before: before its restart by the rules that are in the
-/// switches, after it by what the app learns anew.
+/// After the app's process is killed, the network works as before. Before the restart it works because of the rules
+/// in the switches. After the restart the app learns again.
 fn check_killed(name: &str, version: Version) {
     scenario(name, |sandbox| {
         let switch = OpenVSwitch::start(sandbox)?;
@@ -86,8 +86,8 @@ fn check_killed(name: &str, version: Version) {
         let mut mininet = Mininet::start(sandbox, TREE.0, version, Controller::Tcp(PORT))?;
         mininet.all_reach_all(TREE.2)?;
         node.kill_app("learning-switch")?;
-        // Only what the new process decides may carry the second round. The app's rules name a port each, and the
-        // rule that sends all else to the controller names none.
+        // The second round must depend only on the decisions of the new process. The app's rules each name a port.
+        // The table-miss rule names none.
         for bridge in switch.bridges()? {
             for port in PORTS {
                 switch.ofctl(version, &["del-flows", &bridge, port])?;
@@ -112,13 +112,13 @@ fn an_app_killed_in_the_middle_is_started_again_and_pings_come_back_by_1_3() {
     check_killed("killed-1.3", Version::V1_3);
 }
 
-/// The options by which `burnet run` is given its key, its certificate and the authority that it believes.
+/// The options of `burnet run` for its key, its certificate and the authority that it trusts.
 fn tls_options(certificates: &Certificates) -> Vec<String> {
     let options = ["--tls-key", "--tls-cert", "--tls-ca"].map(str::to_owned);
     options.into_iter().zip(certificates.of_controller()).flat_map(|(option, file)| [option, file]).collect()
 }
 
-/// Switches and node show each other certificates, and the network works as it does without.
+/// Switches and node show each other certificates. The network works as without TLS.
 fn check_tls(name: &str, app: &str, version: Version) {
     scenario(name, |sandbox| {
         let switch = OpenVSwitch::start(sandbox)?;
@@ -174,13 +174,13 @@ fn a_certificate_speaks_for_its_own_switch_alone_also_after_the_node_was_started
         node.wait_for_switches(1)?;
         let pins = node.ask(&["tls", "pins"])?;
         assert_eq!((&pins[0]["datapath"], &pins[0]["up"]), (&"of:00000000000000a1".into(), &true.into()));
-        // Another certificate of the same authority.
+        // A different certificate of the same authority.
         let other = ours.sign(sandbox, "other", "DNS:other.example")?;
         connect_with(&other)?;
         node.wait_for_log("of:00000000000000a1 is pinned to the certificate")?;
         assert_eq!(node.ask(&["switches"])?, serde_json::json!([]));
         node.stop()?;
-        // Without any, on the machine where plain OpenFlow is let in.
+        // Without a certificate, from the machine that may use plain OpenFlow.
         let mut node = Node::start(sandbox, &words)?;
         assert_eq!(node.ask(&["tls", "pins"])?[0]["certificate"], pins[0]["certificate"]);
         switch.set_controller(&format!("tcp:{LISTEN}"))?;
@@ -188,7 +188,7 @@ fn a_certificate_speaks_for_its_own_switch_alone_also_after_the_node_was_started
         connect_with(&other)?;
         node.ask(&["tls", "forget", "of:00000000000000a1"])?;
         node.wait_for_switches(1)?;
-        // One that names its switch.
+        // A certificate that names its switch.
         let named = ours.sign(sandbox, "named", "URI:of:00000000000000b2")?;
         be("00000000000000b3")?;
         connect_with(&named)?;

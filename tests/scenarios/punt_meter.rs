@@ -1,5 +1,5 @@
-//! The node's meter in Open vSwitch's user-space datapath: what a flood sends up is limited in the switch, and it comes back after whatever
-//! happens to node, session and meter.
+//! The punt meter in Open vSwitch's user-space datapath. The switch limits its packet-ins during a flood, and the
+//! meter returns after every failure of node, session or meter.
 
 use serde_json::Value;
 use std::fs;
@@ -11,13 +11,13 @@ use system_tests::{Result, Version, scenario};
 const LISTEN: &str = "127.0.0.1:6653";
 const CONTROLLER: &str = "tcp:127.0.0.1:6653";
 
-/// Of one packet a second and a burst of one, so that whatever time a flood takes, most of it is beyond.
+/// One packet a second with a burst of one. So most of a flood exceeds it, however long the flood takes.
 const LIMITS: &str = "[limits]\npacket_in_meter_per_s = 1\n";
 
 /// Frames of a flood.
 const FLOOD: usize = 300;
 
-/// Broadcasts that are no ARP.
+/// Broadcast frames that are not ARP.
 fn frame() -> Vec<u8> {
     [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1, 0x88, 0xb5], &[0; 46]].concat()
 }
@@ -31,7 +31,7 @@ fn start<'s>(sandbox: &'s Sandbox) -> Result<Node<'s>> {
     Ok(node)
 }
 
-/// The rule that brings packets up, as the switch has it.
+/// The table-miss rule, as the switch has it.
 fn punting_rule(bridge: &DummyBridge<'_>) -> Result<String> {
     let rules = bridge.switch().ofctl(Version::V1_3, &["dump-flows", "br0"])?;
     let found = rules.lines().find(|line| line.contains("priority=0 actions="));
@@ -58,7 +58,7 @@ fn open_vswitch_limits_what_a_flood_sends_up() {
         for _ in 0..FLOOD {
             bridge.receive(1, &frame(), &[0, 0])?;
         }
-        // Whatever waits in the switch is before this answer.
+        // All messages that wait in the switch are answered before this one.
         let meters = bridge.switch().ofctl(Version::V1_3, &["meter-stats", "br0"])?;
         let came = node.ask(&["switches"])?[0]["packet_ins"].as_u64().unwrap_or_default();
         if came == 0 || came > FLOOD as u64 / 2 {
@@ -67,16 +67,16 @@ fn open_vswitch_limits_what_a_flood_sends_up() {
         node.wait_for_switch("what its meter dropped is told", |switch| {
             switch["meter"]["on"]["dropped"].as_u64().is_some_and(|dropped| dropped >= FLOOD as u64 / 2)
         })?;
-        // Another node finds the meter of the first.
+        // A new node finds the first node's meter.
         node.stop()?;
         let mut node = start(sandbox)?;
         node.wait_for_switch("its switch meters again", is_on)?;
-        // So does another session of the same node.
+        // So does a new session of the same node.
         bridge.switch().vsctl(&["del-controller", "br0"])?;
         node.wait_for_switches(0)?;
         bridge.switch().set_controller(CONTROLLER)?;
         node.wait_for_switch("its next session is metered", is_on)?;
-        // Whoever deletes the meter deletes the rule, which comes back without.
+        // Deleting the meter also deletes its rule. The rule returns without a meter.
         bridge.switch().ofctl(Version::V1_3, &["del-meters", "br0"])?;
         node.wait_for_switch("that its meter was deleted", |switch| {
             let reason = switch["meter"]["without"]["reason"].as_str();

@@ -1,4 +1,4 @@
-//! The harness itself, shown to work with Open vSwitch's own test controller in Burnet's place.
+//! Shows that the harness itself works, with Open vSwitch's own test controller in Burnet's place.
 
 use system_tests::certificates::Certificates;
 use system_tests::mininet::{Controller, Mininet, Pingall};
@@ -7,7 +7,7 @@ use system_tests::{Version, scenario, stand_in};
 
 const PORT: u16 = 6653;
 
-/// All hosts of `topology` reach each other: `pings` of `pings` come back.
+/// All hosts of `topology` reach each other: all of these pings are answered.
 fn check(name: &str, topology: &str, version: Version, pings: u32) {
     scenario(name, |sandbox| {
         let _switch = OpenVSwitch::start(sandbox)?;

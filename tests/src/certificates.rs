@@ -1,27 +1,28 @@
-//! Keys and certificates for one scenario: an authority, the controller's and the switches'.
+//! Keys and certificates for one scenario: those of an authority, the controller and the switches.
 //!
-//! In: a sandbox's folder. Out: PEM files there. Nothing of them outlives the sandbox.
+//! In: a sandbox's folder. Out: PEM files in it. They are deleted with the sandbox.
 
 use crate::Result;
 use crate::sandbox::Sandbox;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Making a P-256 key takes milliseconds.
+/// Time limit for `openssl`. A P-256 key takes milliseconds.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// PEM files in a sandbox's folder.
+/// The PEM files in a sandbox's folder.
 pub struct Certificates {
     folder: PathBuf,
 }
 
 impl Certificates {
-    /// Makes an authority and, signed by it, a certificate for the controller at 127.0.0.1 and one for switches.
+    /// Makes an authority. With its signature, makes a certificate for the controller at 127.0.0.1 and one for
+    /// switches.
     pub fn make(sandbox: &Sandbox) -> Result<Certificates> {
         Certificates::make_as(sandbox, "tls")
     }
 
-    /// As [`Certificates::make`], in a folder of its own: an authority that knows nothing of the others.
+    /// Like [`Certificates::make`], but in another folder: an independent authority.
     pub fn make_as(sandbox: &Sandbox, name: &str) -> Result<Certificates> {
         let folder = sandbox.folder().join(name);
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -32,7 +33,8 @@ impl Certificates {
         Ok(certificates)
     }
 
-    /// Makes one more, which says that it is this by its subject alternative name: the paths of its key, itself and the authority.
+    /// Makes one more certificate, with this subject alternative name. Returns the paths of its key, the certificate
+    /// and the authority.
     pub fn sign(&self, sandbox: &Sandbox, name: &str, alternative: &str) -> Result<[String; 3]> {
         let [key, certificate, ca, ca_key] =
             [format!("{name}.key"), format!("{name}.pem"), "ca.pem".to_owned(), "ca.key".to_owned()]
@@ -44,7 +46,7 @@ impl Certificates {
         Ok([key, certificate, ca])
     }
 
-    /// The paths of the controller's key, its certificate and the authority that it believes.
+    /// The paths of the controller's key, its certificate and the authority that it trusts.
     pub fn of_controller(&self) -> [String; 3] {
         ["controller.key", "controller.pem", "ca.pem"]
             .map(|name| self.folder.join(name).display().to_string())
@@ -56,7 +58,7 @@ impl Certificates {
     }
 }
 
-/// Makes `name.key` and `name.pem`, signed by itself unless `more` names an authority.
+/// Makes `name.key` and `name.pem`. The certificate is self-signed unless `more` names an authority.
 fn request(sandbox: &Sandbox, folder: &Path, name: &str, more: &[&str]) -> Result<()> {
     let file = |end: &str| folder.join(format!("{name}.{end}")).display().to_string();
     let (key, certificate, subject) = (file("key"), file("pem"), format!("/CN={name}"));

@@ -1,11 +1,11 @@
-//! An Open vSwitch bridge whose ports are files: what comes out of each can be read byte by byte.
+//! An Open vSwitch bridge whose ports are files, so that a test can read each port's output byte by byte.
 //!
 //! ```text
 //!   rules, groups ─────────────────> DummyBridge
-//!   frame and the port it comes by ─────> │ ──> what `ofproto/trace` says, and the frames that came out
+//!   frame and its ingress port ────────> │ ──> the output of `ofproto/trace`, and the frames that left
 //! ```
 //!
-//! Its user-space datapath and its ports are those that Open vSwitch's own tests use (`--enable-dummy`). Never touches a
+//! Its user-space datapath and its ports are those of Open vSwitch's own tests (`--enable-dummy`). It never uses a
 //! network device.
 
 use crate::Result;
@@ -18,9 +18,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Everything here is answered at once; this only ends a hang.
+/// A time limit that only ends a hang: everything here is answered at once.
 const LIMIT: Duration = Duration::from_secs(20);
-/// The header of a capture file, and the one in front of each of its packets.
+/// Sizes of the header of a capture file, and of the header before each packet.
 const FILE_HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
 
@@ -32,19 +32,19 @@ pub struct DummyBridge<'s> {
     captures: Vec<Capture>,
 }
 
-/// What has come out of one port and has not been read.
+/// The output of one port that was not read yet.
 struct Capture {
     file: File,
     unread: Vec<u8>,
 }
 
 impl<'s> DummyBridge<'s> {
-    /// Starts an Open vSwitch of its own in the sandbox.
+    /// Starts a separate Open vSwitch in the sandbox.
     pub fn start(sandbox: &'s Sandbox, ports: u32) -> Result<DummyBridge<'s>> {
         let control = sandbox.folder().join("control");
         let unixctl = format!("--unixctl={}", control.display());
         let switch = OpenVSwitch::start_with(sandbox, &["--enable-dummy", &unixctl])?;
-        // So that two VLAN tags are looked through, as OpenFlow has it.
+        // So that it parses two VLAN tags, as OpenFlow requires.
         switch.vsctl(&["set", "Open_vSwitch", ".", "other_config:vlan-limit=2"])?;
         let bridge = ["datapath_type=dummy", "fail_mode=secure", "other_config:disable-in-band=true"];
         switch.vsctl(&[&["add-br", "br0", "--", "set", "bridge", "br0"], &bridge[..]].concat())?;
@@ -66,7 +66,7 @@ impl<'s> DummyBridge<'s> {
         &self.switch
     }
 
-    /// Puts groups and rules in the place of all that are there. Each line is one of `ovs-ofctl bundle`.
+    /// Replaces all groups and rules. Each line is one line of `ovs-ofctl bundle`.
     pub fn load(&self, lines: &[String]) -> Result<()> {
         let file = self.sandbox.folder().join("bundle");
         let all = ["flow delete", "group delete group_id=all"].into_iter().map(str::to_owned);
@@ -76,16 +76,16 @@ impl<'s> DummyBridge<'s> {
         self.switch.ofctl(crate::Version::V1_3, &words).map(drop)
     }
 
-    /// What `ofproto/trace` says of a frame.
+    /// The output of `ofproto/trace` for a frame.
     pub fn trace(&mut self, in_port: u32, frame: &[u8]) -> Result<String> {
         self.ask("ofproto/trace", &["br0", &format!("in_port={in_port}"), &hex(frame)])
     }
 
-    /// Lets a frame come in, and gives what comes out of each port, the first port's first. `expected` says how many frames
-    /// are waited for at each; more, if there are, are seen by the next call.
+    /// Sends a frame to the bridge, and returns the output of each port, the first port's first. It waits for
+    /// `expected` frames at each port. The next call returns further ones.
     pub fn receive(&mut self, in_port: u32, frame: &[u8], expected: &[usize]) -> Result<Vec<Vec<Vec<u8>>>> {
-        // What its datapath remembers of older rules would else be true for a moment longer; and it remembers flows by fewer
-        // fields than it writes: with a new MPLS label a packet would get the class of the flow's first packet too.
+        // Otherwise the datapath would use old rules for a moment longer. It also stores flows by fewer fields than
+        // it writes: with a new MPLS label a packet would get the class of the flow's first packet.
         self.ask("revalidator/purge", &[])?;
         self.ask("netdev-dummy/receive", &[&format!("p{in_port}"), &hex(frame)])?;
         let started = Instant::now();
@@ -102,7 +102,7 @@ impl<'s> DummyBridge<'s> {
         }
     }
 
-    /// The frames that have come out of each port since they were last asked for, the first port's first.
+    /// The frames that have left each port since the last call, the first port's first.
     pub fn sent(&mut self) -> Result<Vec<Vec<Vec<u8>>>> {
         let mut frames = vec![Vec::new(); self.captures.len()];
         for (capture, frames) in self.captures.iter_mut().zip(&mut frames) {
@@ -111,7 +111,7 @@ impl<'s> DummyBridge<'s> {
         Ok(frames)
     }
 
-    /// Asks over the socket that `ovs-appctl` uses too (JSON-RPC), which spares a process for each question.
+    /// Uses the socket of `ovs-appctl` (JSON-RPC), which saves a process for each question.
     fn ask(&mut self, command: &str, words: &[&str]) -> Result<String> {
         let request = json!({"id": 0, "method": command, "params": words});
         let failed = |error: std::io::Error| format!("{command}: {error}");
@@ -133,13 +133,13 @@ impl Capture {
         Ok(Capture { file, unread: Vec::new() })
     }
 
-    /// Appends the frames that have come since the last time.
+    /// Appends the frames that were written since the last call.
     fn read(&mut self, frames: &mut Vec<Vec<u8>>) -> Result<()> {
         let at_start = self.file.read_to_end(&mut self.unread).map_err(|error| error.to_string())?;
         if at_start == 0 {
             return Ok(());
         }
-        // Written in this machine's byte order.
+        // In this machine's byte order.
         if self.unread.starts_with(&0xa1b2_c3d4u32.to_ne_bytes()) {
             self.unread.drain(..FILE_HEADER_BYTES.min(self.unread.len()));
         }
@@ -163,8 +163,8 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The datapath's port numbers that a trace sends to, in order; `ofproto/trace` prints them as bare numbers in its lines
-/// "Datapath actions:", and what is done to the frame as words with their arguments.
+/// The datapath's port numbers that a trace outputs to, in order. `ofproto/trace` prints them as plain numbers in its
+/// lines "Datapath actions:". It prints other actions as words with arguments.
 pub fn ports_of_trace(trace: &str) -> Vec<u32> {
     let lines = trace.lines().filter_map(|line| line.strip_prefix("Datapath actions: "));
     lines.flat_map(outputs).collect()

@@ -1,13 +1,13 @@
-//! Burnet as a whole, looked at from outside: the real binary, the real Open vSwitch, a real Mininet.
+//! Tests of Burnet as a whole, from outside: the real binary, the real Open vSwitch, a real Mininet.
 //!
 //! ```text
 //! scenario ──→ Sandbox (namespaces) ──→ OpenVSwitch, Mininet, a controller ──→ what they print
 //! ```
 //!
-//! In: a scenario's wishes (a topology, a protocol version, a controller). Out: what the programs answered. All of
-//! them run in a [`sandbox::Sandbox`], so nothing here touches the machine's network, its Open vSwitch or its
-//! processes, and everything ends when the sandbox does. No crate of Burnet is known here, only its binary; the scenario
-//! `verdicts` alone asks the software switch itself.
+//! In: what a scenario needs (a topology, a protocol version, a controller). Out: the programs' output. All of them
+//! run in a [`sandbox::Sandbox`]. So they do not touch the machine's network, its Open vSwitch or its processes, and
+//! everything ends with the sandbox. This crate uses no crate of Burnet, only its binary. Only the scenarios
+//! `verdicts` and `oracle` use Burnet's crates directly.
 
 pub mod certificates;
 pub mod dummy_bridge;
@@ -19,10 +19,10 @@ pub mod stand_in;
 
 use sandbox::Sandbox;
 
-/// Runs `body` in a sandbox called `name`, and fails the test with its sentence and the ends of all logs.
+/// Runs `body` in a sandbox called `name`. If it fails, the test fails with its sentence and the ends of all logs.
 ///
 /// # Panics
-/// When the sandbox cannot be made or `body` fails: this is how a test fails.
+/// If the sandbox cannot be made or `body` fails: this is how a test fails.
 pub fn scenario(name: &str, body: impl FnOnce(&Sandbox) -> Result<()>) {
     let told = |sandbox: Sandbox| body(&sandbox).map_err(|reason| format!("{reason}\n{}", sandbox.logs()));
     if let Err(reason) = Sandbox::new(name).and_then(told) {
@@ -30,10 +30,10 @@ pub fn scenario(name: &str, body: impl FnOnce(&Sandbox) -> Result<()>) {
     }
 }
 
-/// A failure as a sentence, for whoever reads the test's output.
+/// A failure, as a sentence for the reader of the test's output.
 pub type Result<T> = std::result::Result<T, String>;
 
-/// The protocol version that a switch is told to speak.
+/// The OpenFlow version that a switch uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// OpenFlow 1.0, wire version 0x01.

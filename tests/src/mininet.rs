@@ -1,7 +1,7 @@
-//! Mininet in a sandbox, and what its hosts say of each other.
+//! Mininet in a sandbox, and the results of its hosts' pings.
 //!
-//! In: a topology, whose switches, a version, then commands at Mininet's prompt. Out: how many pings came back. Where the
-//! switches are Open vSwitch's, it must be running in the same sandbox.
+//! In: a topology, the kind of switches, a version, then commands at Mininet's prompt. Out: how many pings were
+//! answered. If the switches are Open vSwitch's, it must run in the same sandbox.
 
 use crate::sandbox::Sandbox;
 use crate::{Result, Version};
@@ -10,26 +10,26 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-/// `linear,8` starts in about ten seconds on a busy machine, and every ping that fails takes a second more.
+/// `linear,8` starts in about ten seconds on a busy machine. Every lost ping takes a second more.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Before it adds hosts, Mininet looks by telnet whether the controller listens, and on a busy machine telnet sometimes
-/// never ends. Then Mininet is started anew; the switches have not been asked for anything yet.
+/// Before it adds hosts, Mininet checks by telnet whether the controller listens. On a busy machine telnet sometimes
+/// never ends. Then Mininet is started again; at that point it has not configured the switches yet.
 const ATTEMPTS: u32 = 3;
 
-/// How long that look may take; it takes a tenth of a second.
+/// Time limit for that check. It normally takes a tenth of a second.
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Who controls Mininet's switches.
+/// The controller of Mininet's switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Controller {
-    /// One that listens on this TCP port of 127.0.0.1; Mininet waits until all switches are connected.
+    /// A controller on this TCP port of 127.0.0.1. Mininet waits until all switches are connected.
     Tcp(u16),
-    /// Nobody, until somebody says `ovs-vsctl set-controller`.
+    /// None, until a test runs `ovs-vsctl set-controller`.
     None,
 }
 
-/// Whose switches Mininet's are, and the version that they speak.
+/// The kind of Mininet's switches, and their OpenFlow version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switches {
     /// Open vSwitch's, on its user-space datapath.
@@ -38,7 +38,7 @@ pub enum Switches {
     Burnet(Version),
 }
 
-/// The class, as it is handed out.
+/// The Python class, as it is distributed.
 const BURNET_SWITCH: &str = include_str!("../../deploy/mininet/burnet_switch.py");
 
 /// A running Mininet at its prompt.
@@ -51,7 +51,7 @@ pub struct Mininet {
     heard: String,
 }
 
-/// What `pingall` found.
+/// The result of `pingall`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pingall {
     /// How many pings were sent: each host to each other one.
@@ -71,7 +71,7 @@ impl Mininet {
         Mininet::start_with(sandbox, topology, Switches::OpenVSwitch(version), controller)
     }
 
-    /// The same with switches of either kind.
+    /// The same with either kind of switches.
     pub fn start_with(
         sandbox: &Sandbox,
         topology: &str,
@@ -85,7 +85,7 @@ impl Mininet {
                 Ok(_) => return mininet.wait_for("*** Starting CLI", LIMIT).map(|_| mininet),
                 Err(stuck) => reason = stuck,
             }
-            // Not by its own clean-up, which would take down what the next attempt builds.
+            // Not with Mininet's own clean-up, which would remove what the next attempt builds.
             sandbox.must(PROBE_LIMIT, "kill", &["-KILL", &mininet.pid])?;
         }
         Err(reason)
@@ -97,7 +97,7 @@ impl Mininet {
         switches: Switches,
         controller: Controller,
     ) -> Result<Mininet> {
-        // nsenter has its child's process id from outside only, so the child tells its own.
+        // nsenter reports its child's process id only outside, so the child prints its own.
         let mut command = sandbox.command("sh");
         command.args(["-c", "echo $$; exec \"$@\"", "sh", "mn", "--topo", topology]);
         match switches {
@@ -105,7 +105,7 @@ impl Mininet {
                 command.args(["--switch", &format!("ovsk,datapath=user,protocols={}", version.in_ovs())]);
             }
             Switches::Burnet(version) => {
-                // A copy, because what is outside of the sandbox's folder may be hidden inside.
+                // A copy, because files outside of the sandbox's folder may be hidden inside.
                 let class = sandbox.folder().join("burnet_switch.py");
                 std::fs::write(&class, BURNET_SWITCH).map_err(|error| format!("no class: {error}"))?;
                 command.arg("--custom").arg(&class);
@@ -137,14 +137,14 @@ impl Mininet {
         result_in(&line).ok_or(format!("not a result of pingall: {line}"))
     }
 
-    /// The same, where some pings are not to come back: each is waited for so long.
+    /// The same, if some pings must be lost. `seconds` is the time limit for each.
     pub fn pingall_within(&mut self, seconds: u32) -> Result<Pingall> {
         self.type_line(&format!("pingall {seconds}"))?;
         let line = self.wait_for("*** Results:", LIMIT)?;
         result_in(&line).ok_or(format!("not a result of pingall: {line}"))
     }
 
-    /// Lets every host ping every other one; an error unless `pings` were sent and all came back.
+    /// Lets every host ping every other one. An error unless `pings` were sent and all were answered.
     pub fn all_reach_all(&mut self, pings: u32) -> Result<()> {
         let found = self.pingall()?;
         if found == (Pingall { sent: pings, received: pings }) {
@@ -153,7 +153,7 @@ impl Mininet {
         Err(format!("not all of {pings} pings came back: {found:?}; mn said:\n{}", self.heard))
     }
 
-    /// Ends the network in good order.
+    /// Ends the network normally.
     pub fn exit(mut self) -> Result<()> {
         self.type_line("exit")?;
         self.wait_for("completed in", LIMIT)?;
@@ -165,7 +165,7 @@ impl Mininet {
             .map_err(|error| format!("mn does not listen ({error}): {}", self.heard))
     }
 
-    /// Reads on to the line that holds `wanted`, for no longer than `limit`.
+    /// Reads up to the line that contains `wanted`, for at most `limit`.
     fn wait_for(&mut self, wanted: &str, limit: Duration) -> Result<String> {
         let deadline = Instant::now() + limit;
         loop {
@@ -186,7 +186,7 @@ impl Mininet {
     }
 }
 
-/// A thread that reads lines, because a read from a pipe cannot be given up.
+/// A thread that reads lines, because a read from a pipe cannot be cancelled.
 fn lines_of(reader: PipeReader) -> Receiver<String> {
     let (send, lines) = mpsc::channel();
     std::thread::spawn(move || {

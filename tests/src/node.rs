@@ -1,7 +1,7 @@
 //! A running Burnet in a sandbox.
 //!
-//! In: arguments for `burnet run`, as an operator gives them. Out: what the other subcommands say of it. The binary is
-//! the one that `BURNET_BINARY` names, or the one that Cargo built beside this test.
+//! In: arguments for `burnet run`, as an operator types them. Out: the answers of the other subcommands. The binary
+//! is the one that `BURNET_BINARY` names, or the one that Cargo built beside this test.
 
 use crate::Result;
 use crate::sandbox::Sandbox;
@@ -10,16 +10,16 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A subcommand asks over a Unix socket and answers at once.
+/// Time limit of a subcommand, which asks over a Unix socket and gets an answer at once.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Long enough for a loaded machine; whoever waits this long waits in vain.
+/// Time limit of waiting, long enough for a loaded machine. Beyond it the event will not come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two questions. It decides nothing but how busy waiting keeps the machine.
+/// The time between two checks. It only limits the load of waiting.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// `burnet run`. It ends with its sandbox, or in good order by [`Node::stop`].
+/// `burnet run`. It ends with its sandbox, or normally by [`Node::stop`].
 pub struct Node<'s> {
     sandbox: &'s Sandbox,
     binary: String,
@@ -49,7 +49,7 @@ impl<'s> Node<'s> {
         Ok(node)
     }
 
-    /// What `burnet WORDS --json` answers.
+    /// The answer of `burnet WORDS --json`.
     pub fn ask(&self, words: &[&str]) -> Result<Value> {
         let text = self.sandbox.must(LIMIT, &self.binary, &[words, &["--json"]].concat())?;
         serde_json::from_str(&text).map_err(|error| format!("not JSON ({error}): {text}"))
@@ -62,7 +62,7 @@ impl<'s> Node<'s> {
         })
     }
 
-    /// Waits until what `burnet switches` says of its only switch is so.
+    /// Waits until the report of `burnet switches` about its only switch fulfils the condition.
     pub fn wait_for_switch(&mut self, what: &str, holds: impl Fn(&Value) -> bool) -> Result<()> {
         self.wait_until(what, |node| match node.ask(&["switches"])?.as_array().map(Vec::as_slice) {
             Some([switch]) if holds(switch) => Ok(true),
@@ -70,14 +70,14 @@ impl<'s> Node<'s> {
         })
     }
 
-    /// Waits until its log holds `text`.
+    /// Waits until its log contains `text`.
     pub fn wait_for_log(&mut self, text: &str) -> Result<()> {
         self.wait_until(&format!("`{text}` in its log"), |node| {
             Ok(node.sandbox.read_log("burnet").contains(text))
         })
     }
 
-    /// Kills the app's process with signal 9 and waits until another serves in its place.
+    /// Kills the app's process with signal 9, and waits until a new process serves.
     pub fn kill_app(&mut self, app: &str) -> Result<()> {
         let before = self.app_process(app)?.ok_or(format!("{app} has no process"))?;
         self.sandbox.must(LIMIT, "kill", &["-KILL", &before])?;
@@ -86,14 +86,14 @@ impl<'s> Node<'s> {
         })
     }
 
-    /// What `burnet app list` says of an app.
+    /// The report of `burnet app list` about an app.
     pub fn app(&self, app: &str) -> Result<Value> {
         let apps = self.ask(&["app", "list"])?;
         let found = apps.as_array().into_iter().flatten().find(|known| known["status"]["app"] == app);
         found.cloned().ok_or(format!("{app} is not in {apps}"))
     }
 
-    /// Waits until an app has said what it wants to hear, so that it will hear it.
+    /// Waits until an app has subscribed to events, so that it will receive them.
     pub fn wait_for_app(&mut self, app: &str) -> Result<()> {
         self.wait_until("the app has subscribed", |node| Ok(serves(&node.app(app)?)))
     }
@@ -104,7 +104,7 @@ impl<'s> Node<'s> {
         Ok(app["status"]["pid"].as_u64().filter(|_| serves(&app)).map(|pid| pid.to_string()))
     }
 
-    /// Asks it to end as systemd would, and waits for that; an error unless its exit code is 0.
+    /// Asks it to end, as systemd would, and waits. An error unless its exit code is 0.
     pub fn stop(mut self) -> Result<()> {
         self.sandbox.must(LIMIT, "kill", &["-TERM", &self.pid])?;
         let deadline = Instant::now() + PATIENCE;
@@ -121,7 +121,7 @@ impl<'s> Node<'s> {
         Err("burnet run did not end at SIGTERM".to_owned())
     }
 
-    /// Waits until `holds`. An error of the last try is told.
+    /// Waits until `holds` succeeds. After the time limit, returns the error of the last try.
     pub fn wait_until(&mut self, what: &str, holds: impl Fn(&Node<'s>) -> Result<bool>) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -145,7 +145,7 @@ fn serves(app: &Value) -> bool {
     app["status"]["state"] == "running" && app["commands"].as_u64().is_some_and(|commands| commands > 0)
 }
 
-/// Where the binary lies.
+/// The path of the binary.
 pub fn binary() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("BURNET_BINARY") {
         return Ok(path.into());

@@ -1,8 +1,8 @@
-//! A network, a process table and a `/run` of one scenario's own.
+//! A separate network, process table and `/run` for one scenario.
 //!
-//! In: a name. Out: commands that run inside. It never leaves anything behind: the first process inside waits for
-//! our end of a pipe, and when that closes, be it because we were killed, Linux ends everything inside and
-//! the namespaces with it (pid_namespaces(7)).
+//! In: a name. Out: commands that run inside. It leaves nothing behind. The first process inside waits for the end of
+//! a pipe that we hold. When the pipe closes, even because we were killed, Linux ends everything inside and the
+//! namespaces too (pid_namespaces(7)).
 
 use crate::Result;
 use std::fs::{self, File};
@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
-/// Runs inside as process 1. `/run` is hidden because Open vSwitch and Mininet have fixed paths there, `/tmp` because
-/// Mininet's own clean-up deletes other people's files there. `$1` and `$2` are what has to stay visible.
+/// The script of process 1 inside. It hides `/run` because Open vSwitch and Mininet use fixed paths there. It hides
+/// `/tmp` because Mininet's clean-up deletes other programs' files there. `$1` and `$2` are the paths that must stay
+/// visible.
 const FIRST_PROCESS: &str = r#"
 set -e
 ip link set lo up
@@ -31,10 +32,10 @@ exec cat
 /// How much of each log a failure shows: enough for the last connection's story.
 const LOG_LINES: usize = 60;
 
-/// Namespaces for network, mounts and processes, and a folder for logs that can be seen from both sides.
+/// Namespaces for network, mounts and processes, and a folder for logs that is visible from both sides.
 pub struct Sandbox {
     unshare: Child,
-    /// Closing it ends the sandbox.
+    /// When it closes, the sandbox ends.
     lifeline: Option<ChildStdin>,
     folder: PathBuf,
 }
@@ -79,28 +80,28 @@ impl Sandbox {
         logs.iter().map(|path| end_of(path)).collect()
     }
 
-    /// Where logs, certificates and databases of this sandbox go. Its path is the same inside and outside.
+    /// The folder for logs, certificates and databases of this sandbox. Its path is the same inside and outside.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where a file of the inside is seen from here.
+    /// The path outside of a file inside.
     pub fn inside(&self, path: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{path}", self.unshare.id()))
     }
 
-    /// A command that will run `program` inside, with no input. Whoever spawns it may set its outputs.
+    /// A command that will run `program` inside, with no input. The caller may set its outputs.
     pub fn command(&self, program: &str) -> Command {
         let pid = self.unshare.id();
         let mut command = Command::new("nsenter");
-        // unshare itself stays in the outer process namespace; only its children are in the inner one.
+        // unshare itself stays in the outer process namespace. Only its children are in the inner one.
         command.args(["--target", &pid.to_string(), "--net", "--mount"]);
         command.arg(format!("--pid=/proc/{pid}/ns/pid_for_children")).arg("--").arg(program);
         command.stdin(Stdio::null());
         command
     }
 
-    /// Runs `program` to its end, but no longer than `limit`.
+    /// Runs `program` until it ends, at most for `limit`.
     pub fn run(&self, limit: Duration, program: &str, words: &[&str]) -> Result<Answer> {
         let mut command = self.command("timeout");
         command.args(["--kill-after=5", &limit.as_secs().to_string(), program]).args(words);
@@ -112,7 +113,7 @@ impl Sandbox {
         Ok(Answer { well: status.success(), text })
     }
 
-    /// As [`Sandbox::run`], and a failure of the program is an error.
+    /// Like [`Sandbox::run`], but a failure of the program is an error.
     pub fn must(&self, limit: Duration, program: &str, words: &[&str]) -> Result<String> {
         let Answer { well, text } = self.run(limit, program, words)?;
         if well { Ok(text) } else { Err(format!("{program} {}: {text}", words.join(" "))) }
@@ -123,7 +124,7 @@ impl Sandbox {
         log(&self.folder, name)
     }
 
-    /// What is in the log `name` so far.
+    /// The present content of the log `name`.
     pub fn read_log(&self, name: &str) -> String {
         let bytes = fs::read(self.folder.join(format!("{name}.log"))).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()

@@ -1,17 +1,17 @@
-//! Open vSwitch's own test controller, in Burnet's place: when a scenario fails with Burnet and passes with it, the
-//! fault is Burnet's and not the network's.
+//! Open vSwitch's own test controller, in Burnet's place. If a scenario fails with Burnet and passes with this,
+//! Burnet is at fault and not the network.
 //!
-//! In: where to listen. Out: a controller that learns addresses, until its sandbox ends.
+//! In: where to listen. Out: a learning controller, until its sandbox ends.
 
 use crate::Result;
 use crate::certificates::Certificates;
 use crate::sandbox::Sandbox;
 use std::time::Duration;
 
-/// It listens or refuses at once.
+/// Time limit: it listens or refuses at once.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Starts it on TCP port `port`; it listens when this returns.
+/// Starts it on TCP port `port`. It listens when this returns.
 pub fn start(sandbox: &Sandbox, port: u16) -> Result<()> {
     run(sandbox, &[&format!("ptcp:{port}:127.0.0.1")])
 }

@@ -1,7 +1,7 @@
-//! Matches of a few values, and the many ways to write one and the same.
+//! Random matches with few values, and the many ways to encode the same match.
 //!
-//! In: chance. Out: what a match means, and bytes that say it: by OpenFlow's names of fields or Nicira's, with masks of ones and fields of
-//! zero masks, in this order or that.
+//! In: a random generator. Out: what a match means, and bytes for it. The bytes use OpenFlow's or Nicira's field
+//! names, include masks of ones and fields with zero masks, and vary the order.
 
 use super::dice::Dice;
 use abi::OpenFlowVersion;

@@ -1,6 +1,7 @@
-//! The reference monitor put to the test: random grants, random commands, and what the switch says afterwards.
+//! Tests the kernel's checks with random grants and random commands, and compares with the switch's state afterwards.
 //!
-//! In: a switch, a version, seeds. Out: how much was tried, or a sequence of commands, as short as it could be made, that did what nobody may do.
+//! In: a switch, a version, seeds. Out: how much was tried, or the shortest sequence of commands found that did
+//! something forbidden.
 
 use super::dice::Dice;
 use super::forms::Names;
@@ -18,7 +19,7 @@ use kernel::OnOverlap;
 use openflow::Version;
 use std::time::{Duration, Instant};
 
-/// Steps of one world: enough that rules meet, and few enough that a difference is soon made short.
+/// Steps of one world: enough for rules to interact, and few enough to shorten a failing sequence quickly.
 const STEPS: usize = 80;
 
 /// When to stop.
@@ -214,7 +215,7 @@ fn names_table(actions: &[u8]) -> bool {
 /// Where a flow entry says its length and its cookie (1.3.5, 7.3.5.2).
 const ENTRY_COOKIE_AT: usize = 24;
 
-/// Whoever may not read the rules of others sees its own alone.
+/// An app that may not read others' rules sees only its own.
 fn on_answer(judge: &Judge, zone: ZoneId, bytes: &[u8]) -> Verdict {
     let facts = judge.app(zone)?;
     let frame = Frame::read(bytes).map_err(|bad| bad.to_string())?;

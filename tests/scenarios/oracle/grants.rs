@@ -1,6 +1,7 @@
 //! What apps may do, as a grant for the kernel and as plain facts for the judge.
 //!
-//! In: chance. Out: both, of the same values. The facts are asked by comparing frames with matches, and by nothing of the kernel's.
+//! In: a random generator. Out: both, from the same values. The judge compares frames with matches, and uses no code
+//! of the kernel.
 
 use super::dice::Dice;
 use flow::frame::FrameFields;

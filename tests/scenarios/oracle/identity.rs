@@ -1,11 +1,12 @@
-//! Whether two rules are one: the kernel's word and the switch's.
+//! Whether two rules have the same identity, according to the kernel and to the switch.
 //!
-//! One app adds a rule, another adds, changes or deletes one. Where the kernel refuses since it is the first one's, the switch, told so, does
-//! replace, change or delete it. Where the kernel lets it pass, the switch leaves the first rule as it is.
+//! One app adds a rule. Another app adds, changes or deletes one. If the kernel refuses because the rule belongs to
+//! the first app, the switch must replace, change or delete that rule when it gets the command. If the kernel allows
+//! the command, the switch must leave the first rule unchanged.
 //!
-//! One difference is left out on purpose: to Open vSwitch a match with a field of Ethernet's under a mask of zeros is of Ethernet frames, and one
-//! without any such field is of every packet. Its ports carry nothing but Ethernet frames, and of one priority either rule may win, so the
-//! kernel takes the two for one.
+//! One difference is left out on purpose. For Open vSwitch, a match that has an Ethernet field with a mask of zeros
+//! is for Ethernet frames only. A match without such a field is for every packet. But its ports carry only Ethernet
+//! frames, and with equal priority either rule may win. So the kernel treats both as the same rule.
 
 use super::dice::Dice;
 use super::forms::{Meaning, Names};
@@ -60,7 +61,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// What became of the cases.
+/// The counts of the cases by result.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// The kernel and the switch say that they are one rule.

@@ -1,7 +1,7 @@
-//! What a switch has, before and after, against what apps may do.
+//! Compares the state of a switch before and after a command with what apps may do.
 //!
-//! In: the switch's own word on its rules, groups and meters, and the frames that came out. Out: the first thing that nobody was allowed to do.
-//! It knows grants as facts only, and compares packets one by one.
+//! In: the switch's own reports about its rules, groups and meters, and the frames that left it. Out: the first
+//! forbidden effect. It knows grants only as facts, and compares packets one by one.
 
 use super::grants::{Facts, Reach};
 use super::peer::{Bench, PORTS, ask};
@@ -231,7 +231,7 @@ impl Judge {
     }
 
     fn changed(&self, zone: ZoneId, old: &Rule, rule: &Rule, name: &Name) -> Verdict {
-        // Whoever reaches into the rules of others may leave them their owner.
+        // An app that changes the rules of others may leave their owner unchanged.
         if rule.owner() != zone && rule.owner() != old.owner() {
             return found("a rule says another owner", format!("app {}: {}", zone.0, words(name, rule)));
         }

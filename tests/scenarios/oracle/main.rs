@@ -1,7 +1,9 @@
-//! What the kernel lets pass, asked of the switches themselves: of ours in this process, and of Open vSwitch where there is one.
+//! Compares the kernel's decisions with the behaviour of switches: of ours in this process, and of Open vSwitch if it
+//! is installed.
 //!
-//! `BURNET_ORACLE_SEED` says from which seed on, `BURNET_ORACLE_CASES` how many pairs of rules are compared with each switch and version,
-//! `BURNET_ORACLE_COMMANDS` or `BURNET_ORACLE_SECONDS` how many commands of apps are tried, or for how long, in each version.
+//! `BURNET_ORACLE_SEED` sets the first seed. `BURNET_ORACLE_CASES` sets how many pairs of rules are compared with
+//! each switch and version. `BURNET_ORACLE_COMMANDS` or `BURNET_ORACLE_SECONDS` sets how many commands of apps are
+//! tried in each version, or for how long.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
@@ -24,11 +26,11 @@ use std::time::{Duration, Instant};
 use system_tests::dummy_bridge::DummyBridge;
 use system_tests::{Result, scenario};
 
-/// Pairs of rules for each version, where nobody says how many.
+/// The default number of pairs of rules for each version.
 const CASES_OURS: u64 = 20_000;
 const CASES_THEIRS: u64 = 10_000;
 
-/// Commands of apps in each version, where nobody says how many.
+/// The default number of commands of apps in each version.
 const COMMANDS_OURS: u64 = 20_000;
 const COMMANDS_THEIRS: u64 = 4_000;
 
@@ -36,7 +38,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().unwrap())
 }
 
-/// Compares pairs of rules. Where few are compared, nothing was shown.
+/// Compares pairs of rules. Fails if too few could be compared.
 fn compare(peer: &mut dyn Peer, version: Version, cases: u64) -> Result<()> {
     let cases = number("BURNET_ORACLE_CASES", cases);
     let seed = number("BURNET_ORACLE_SEED", 1);
@@ -68,7 +70,7 @@ fn two_rules_are_one_for_the_kernel_exactly_where_they_are_for_open_vswitch() {
     });
 }
 
-/// Tries what apps can do in one version, and says how much and how fast.
+/// Tries what apps can do in one version, and reports the number of cases and the rate.
 fn fuzz(bench: &mut dyn Bench, version: Version, commands: u64) -> Result<()> {
     let until = match number("BURNET_ORACLE_SECONDS", 0) {
         0 => Until::Commands(number("BURNET_ORACLE_COMMANDS", commands)),
@@ -78,7 +80,7 @@ fn fuzz(bench: &mut dyn Bench, version: Version, commands: u64) -> Result<()> {
     let tally = fuzz::run(bench, version, number("BURNET_ORACLE_SEED", 1), until)?;
     let per_s = tally.commands as f64 / began.elapsed().as_secs_f64();
     println!("OpenFlow {version}: {tally:?}, {per_s:.0} commands a second");
-    // Apps that are refused everything, or whose packets go nowhere, would agree in everything.
+    // If apps were refused everything, or their packets went nowhere, every comparison would succeed.
     let is_idle = tally.passed * 8 < tally.commands || tally.frames * 20 < tally.commands;
     if is_idle { Err(format!("too little came through: {tally:?}")) } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
-//! A node of one worker without sockets: the kernel, a session to one switch, and what a worker does between them.
+//! A node with one worker and no sockets: the kernel, a session with one switch, and the worker's work between them.
 //!
-//! In: commands of apps, and frames that come in at the switch. Out: whether a command passed, and what reached the apps. It decides nothing of
-//! its own.
+//! In: commands of apps, and frames that arrive at the switch. Out: whether a command was allowed, and what reached
+//! the apps. It makes no decisions itself.
 
 use super::peer::Bench;
 use abi::command::{Command, FlowMod, StatsRequest, What};

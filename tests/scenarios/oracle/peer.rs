@@ -1,6 +1,7 @@
-//! A switch to which bytes are said: ours in this process, or Open vSwitch over the socket by which a bridge is managed.
+//! A switch that exchanges bytes with the test: ours in this process, or Open vSwitch over the management socket of a
+//! bridge.
 //!
-//! In: messages as bytes, frames. Out: what the switch answered until it said that all is done, and the frames that came out.
+//! In: messages as bytes, frames. Out: the switch's answers up to the barrier reply, and the frames that left it.
 
 use super::forms::Names;
 use emulator::{ControllerId, Effects, Switch, SwitchOptions};
@@ -25,7 +26,7 @@ const LAST_XID: u32 = u32::MAX;
 
 const NOW: Duration = Duration::from_secs(1_000);
 
-/// Whoever takes messages.
+/// A peer that accepts messages.
 pub trait Peer {
     /// By which names it knows fields.
     fn names(&self) -> Names;
@@ -46,7 +47,7 @@ pub fn ask(peer: &mut dyn Peer, messages: &[u8]) -> Result<Vec<Message>> {
 
 /// A switch with a node on one connection, and somebody who looks on another.
 pub trait Bench {
-    /// Takes all rules, groups and meters out, and lets the node connect anew.
+    /// Deletes all rules, groups and meters, and lets the node connect again.
     fn begin(&mut self, version: Version) -> Result<()>;
 
     /// The node's connection.

@@ -1,6 +1,6 @@
-//! Random commands of apps, of few values, so that they meet, and packets that come in.
+//! Random commands of apps, and packets that arrive. They use few values, so that they interact.
 //!
-//! In: chance. Out: frames of the app boundary with their words.
+//! In: a random generator. Out: frames of the app boundary, with a description.
 
 use super::dice::Dice;
 use super::forms::{Meaning, Names};

@@ -1,4 +1,4 @@
-//! Chance from a seed: the same seed, the same rolls.
+//! Random numbers from a seed: the same seed gives the same numbers.
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 pub struct Dice(u64);
@@ -15,12 +15,12 @@ impl Dice {
         two ^ two >> 31
     }
 
-    /// One of `0..bound`.
+    /// A number in `0..bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.roll() % bound
     }
 
-    /// True in `percent` of a hundred cases.
+    /// True with a probability of `percent` percent.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

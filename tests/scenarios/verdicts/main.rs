@@ -1,10 +1,11 @@
-//! The same flow tables and the same packets, asked of Open vSwitch and of our software switch: both send the same bytes out of the
-//! same ports.
+//! Compares Open vSwitch with our software switch: with the same flow tables and packets, both must send the same
+//! bytes from the same ports.
 //!
-//! Tables, groups and packets are random, from a seed. A packet is first traced in Open vSwitch (`ofproto/trace`), then really
-//! sent through its user-space datapath, and sent through ours: the trace's ports, the frames that came out and our frames
-//! agree. `BURNET_VERDICT_TABLES` says how many sets of tables are tried and `BURNET_VERDICT_SEED` from which seed on; each set
-//! meets a number of packets, all of them twice, because the second one finds a path that is known.
+//! Tables, groups and packets are random, from a seed. A packet is first traced in Open vSwitch (`ofproto/trace`).
+//! Then it is really sent through its user-space datapath, and through ours. The trace's ports, the frames that left
+//! Open vSwitch and our frames must agree. `BURNET_VERDICT_TABLES` sets the number of table sets, and
+//! `BURNET_VERDICT_SEED` the first seed. Each set gets a number of packets, all of them twice, because the second one
+//! takes the cached path.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
@@ -24,12 +25,12 @@ use system_tests::{Result, scenario};
 
 /// Packets for each set of tables.
 const PACKETS: usize = 25;
-/// Sets of tables where nobody says how many: some ten seconds' worth.
+/// The default number of table sets. They take about ten seconds.
 const TABLES: u64 = 60;
 
 const NOW: Duration = Duration::from_secs(1);
 
-/// The frames that come out of each port, the first port's first.
+/// The frames that leave each port, the first port's first.
 type Verdict = Vec<Vec<Vec<u8>>>;
 
 /// Our switch with these rules.
@@ -60,14 +61,14 @@ fn our_verdict(switch: &mut Switch, in_port: u32, frame: &[u8]) -> Verdict {
     (1..=PORTS_OF_SWITCH).map(|port| of(port).collect()).collect()
 }
 
-/// Asks both switches about one packet, and gives how many frames it became. An error says in which way they differ.
+/// Sends one packet through both switches. Returns how many frames it became. The error describes the difference.
 fn compare(bridge: &mut DummyBridge<'_>, ours: &mut Switch, in_port: u32, frame: &[u8]) -> Result<usize> {
     let first = our_verdict(ours, in_port, frame);
     let trace = bridge.trace(in_port, frame)?;
     let traced = ports_of_trace(&trace);
     let of_port = |port| traced.iter().filter(|by| **by == port).count();
     let counts: Vec<usize> = (1..=PORTS_OF_SWITCH).map(of_port).collect();
-    // What is under a popped label is read by the datapath, and the trace ends before that.
+    // The datapath reads what is under a popped label, and the trace ends before that.
     let is_whole = !trace.contains("recirc(");
     let expected = if is_whole { counts.clone() } else { lengths(&first) };
     let theirs = bridge.receive(in_port, frame, &expected)?;
@@ -126,7 +127,7 @@ fn open_vswitch_and_ours_send_the_same_bytes_out_of_the_same_ports() {
             }
         }
         println!("{sets} sets of tables, {packets} packets, {sent} frames came out, all the same");
-        // Tables that send nothing on would agree in everything.
+        // If the tables forwarded nothing, every comparison would succeed.
         if sent * 4 < packets { Err(format!("only {sent} frames came out")) } else { Ok(()) }
     });
 }

@@ -1,6 +1,6 @@
-//! Random frames. Their fields have few values, so that rules on the same values speak of many of them.
+//! Random frames. Their fields have few values, so that rules with the same values match many of them.
 //!
-//! All are whole and their checksums are right: what switches make of damaged frames is not what is compared here.
+//! All are complete and have correct checksums. How switches treat malformed frames is not compared here.
 
 use super::dice::Dice;
 

@@ -1,20 +1,24 @@
-//! Random flow tables and groups of OpenFlow 1.3, such that both switches take them and the specification says what they do.
+//! Random flow tables and groups of OpenFlow 1.3. Both switches accept them, and the specification defines their
+//! effect.
 //!
-//! What is left out, because the two differ there on purpose or the specification is open:
-//! * rules of one priority: which of two wins is open, so priorities are unique;
-//! * a new MPLS label's number and class: ours are 0 (1.3.5, 5.12.1), Open vSwitch takes them from IP, so they are always set; a
-//!   new VLAN tag's id and priority: ours are the enclosed tag's (same place), Open vSwitch's 0, so they are always set;
-//! * values of zero: to Open vSwitch a field that is not there is zero, to the specification it is not there;
-//! * a packet that no rule of a later table speaks of: ours drops it (1.3.5, 5.4), Open vSwitch carries out the action set that it
-//!   has by then, so each later table has a rule for every packet;
-//! * a label popped with a type that cannot follow it: Open vSwitch then pops the next one as well;
-//! * a time-to-live that ends while an action set waits: ours drops the packet, Open vSwitch carries the set out;
-//! * new addresses for later fragments: Open vSwitch corrects a checksum in them that is not there;
-//! * a VLAN id or priority that waits in an action set: where the tag is gone by then nothing is to be set, and Open vSwitch
-//!   makes a new tag;
-//! * a label popped while an action set waits: Open vSwitch 3.1 may end with a failed assertion (`recirc_alloc_id__`);
-//! * setting the fields of reverse ARP: Open vSwitch takes such a rule and its datapath leaves the packet as it is;
-//! * select groups: the choice is each switch's own.
+//! Left out is what differs on purpose or what the specification leaves open:
+//! * Rules with equal priority: it is open which one wins, so priorities are unique.
+//! * A new MPLS label's number and class: ours are 0 (1.3.5, 5.12.1), and Open vSwitch copies them from IP, so the
+//!   rules always set them. A new VLAN tag's id and priority: ours come from the enclosed tag (same section), Open
+//!   vSwitch's are 0, so the rules always set them.
+//! * Values of zero: for Open vSwitch a missing field is zero, for the specification it is missing.
+//! * A packet that no rule of a later table matches: ours drops it (1.3.5, 5.4), and Open vSwitch executes the action
+//!   set so far. So each later table has a rule for every packet.
+//! * A label popped with a type that cannot follow it: Open vSwitch then pops the next label too.
+//! * A time-to-live that expires while an action set waits: ours drops the packet, and Open vSwitch executes the set.
+//! * New addresses for later fragments: Open vSwitch corrects a checksum that they do not have.
+//! * A VLAN id or priority in a waiting action set: if the tag has been removed, nothing must be set, but Open
+//!   vSwitch adds a new tag.
+//! * A label popped while an action set waits: Open vSwitch 3.1 may end with a failed assertion
+//!   (`recirc_alloc_id__`).
+//! * Setting the fields of reverse ARP: Open vSwitch accepts such a rule, but its datapath does not change the
+//!   packet.
+//! * Select groups: each switch makes its own choice.
 
 use super::dice::Dice;
 use super::packets::{FLOW_LABELS, IPV4S, IPV6S, LABELS, MACS, PORTS, Style, VIDS};
