@@ -33,7 +33,17 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("operator", &["flow", "monitor-channel", "zone"]),
     (
         "config",
-        &["flow", "kernel", "monitor-channel", "operator", "package", "southbound", "store-contract", "zone"],
+        &[
+            "abi",
+            "flow",
+            "kernel",
+            "monitor-channel",
+            "operator",
+            "package",
+            "southbound",
+            "store-contract",
+            "zone",
+        ],
     ),
     // openflow only to read a switch's answers about its flow entries, for the operator.
     (

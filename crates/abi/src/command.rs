@@ -6,7 +6,6 @@
 use crate::frame::{Frame, Malformed, Reader};
 use crate::header::FLAG_RECEIPT;
 pub use crate::service::{Ask, QueryAnswer};
-use crate::store;
 use flow::{DatapathId, MacAddr, PortNo};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -37,14 +36,6 @@ pub mod kind {
     pub const QUERY_ANSWER: u16 = 11;
     /// Write a line into the log.
     pub const LOG: u16 = 12;
-    /// Say that records of the node are kept.
-    pub const AUDIT_KEPT: u16 = 13;
-    /// Say what follows from what zones use.
-    pub const RULINGS: u16 = 14;
-    /// Say whether packages are good.
-    pub const VOUCHED: u16 = 15;
-    /// Say how many bytes an app has in the store.
-    pub const STORE_USED: u16 = 17;
     /// Take more of the answer to a call.
     pub const QUERY_CREDIT: u16 = 18;
     /// End a call: its answer is not wanted any more.
@@ -95,14 +86,6 @@ pub enum What<'a> {
     QueryCancel,
     /// Write a line into the log.
     Log(Log<'a>),
-    /// Say that records are kept.
-    AuditKept(AuditKept),
-    /// Say what follows from what zones use.
-    Rulings(Rulings<'a>),
-    /// Say whether packages are good.
-    Vouched(Vouched<'a>),
-    /// Say how many bytes an app has in the store.
-    StoreUsed(store::Used<'a>),
 }
 
 /// Which events to hear. A later one replaces it.
@@ -243,29 +226,6 @@ pub struct Log<'a> {
     pub text: &'a str,
 }
 
-/// A service's word that records are kept for good. Its first word says how far an earlier life of it came, and asks for what follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AuditKept {
-    /// All up to this number, and none behind it.
-    pub up_to: u64,
-}
-
-/// What a service says of what it was told by [`crate::event::Observed`]: one for each of these, empty ones too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rulings<'a> {
-    /// A JSON list with one object for each verdict.
-    pub rulings: &'a str,
-}
-
-/// What a service says of what it was asked by [`crate::event::Packages`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vouched<'a> {
-    /// Of which question; 0: of none, the service is there.
-    pub round: u64,
-    /// A JSON list with one object for each package.
-    pub words: &'a str,
-}
-
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct PacketOutFixed {
@@ -370,12 +330,6 @@ impl<'a> What<'a> {
                 let (status, more) = (fixed.number.get(), fixed.flag != 0);
                 What::QueryAnswer(QueryAnswer { status, more, payload: body.rest() })
             }
-            kind::AUDIT_KEPT => What::AuditKept(AuditKept { up_to: body.fixed::<U64>()?.get() }),
-            kind::RULINGS => What::Rulings(Rulings { rulings: body.rest_as_text()? }),
-            kind::VOUCHED => {
-                What::Vouched(Vouched { round: body.fixed::<U64>()?.get(), words: body.rest_as_text()? })
-            }
-            kind::STORE_USED => What::StoreUsed(store::Used::read(body)?),
             kind::QUERY_CREDIT => What::QueryCredit(body.fixed::<U32>()?.get()),
             kind::QUERY_CANCEL => What::QueryCancel,
             kind::LOG => {
@@ -525,16 +479,6 @@ pub mod write {
                 &small(it.status, it.more.into()),
                 &[it.payload],
             ),
-            What::AuditKept(it) => frame::write(out, header(kind::AUDIT_KEPT), &U64::new(it.up_to), &[]),
-            What::Rulings(it) => {
-                frame::write(out, header(kind::RULINGS), &[0u8; 0], &[it.rulings.as_bytes()])
-            }
-            What::Vouched(it) => {
-                frame::write(out, header(kind::VOUCHED), &U64::new(it.round), &[it.words.as_bytes()])
-            }
-            What::StoreUsed(it) => {
-                frame::write(out, header(kind::STORE_USED), &it.fixed(), &[it.app.as_bytes()])
-            }
             What::Log(it) => frame::write(out, header(kind::LOG), &small(0, it.level), &[it.text.as_bytes()]),
         }
     }

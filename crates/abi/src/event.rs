@@ -44,12 +44,6 @@ pub mod kind {
     pub const SHUTDOWN: u16 = 14;
     /// A soft limit of this app is passed, or one that was passed is kept again.
     pub const SOFT_LIMIT: u16 = 15;
-    /// Records of who did what, for the service that keeps them.
-    pub const AUDIT: u16 = 16;
-    /// What zones use, for the service that judges it.
-    pub const OBSERVED: u16 = 17;
-    /// Packages, for the service that judges them.
-    pub const PACKAGES: u16 = 18;
     /// More credit for an answer of this service.
     pub const QUERY_CREDIT: u16 = 20;
     /// A call to this service is over before its last part.
@@ -67,10 +61,7 @@ pub mod kind {
         | bit(PORT_STATUS)
         | bit(FLOW_REMOVED)
         | bit(TOPIC)
-        | bit(TICK)
-        | bit(AUDIT)
-        | bit(OBSERVED)
-        | bit(PACKAGES);
+        | bit(TICK);
 }
 
 /// The numbers of the quotas that [`kind::SOFT_LIMIT`] speaks of.
@@ -145,12 +136,6 @@ pub enum Event<'a> {
     Shutdown,
     /// A soft limit is passed, or kept again; what goes beyond the hard one is refused, or ends the app.
     SoftLimit(SoftLimit),
-    /// Records to be kept.
-    Audit(Audit<'a>),
-    /// What zones use.
-    Observed(Observed<'a>),
-    /// Packages to be judged.
-    Packages(Packages<'a>),
     /// A kind that is newer than this code; to be passed over.
     Newer(u16),
 }
@@ -395,31 +380,6 @@ pub struct SoftLimit {
     pub hard: u32,
 }
 
-/// Records of who did what. They are told again until they are acknowledged (`abi::command::AuditKept`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Audit<'a> {
-    /// The number of the first of them; those behind it have the numbers that follow. A node counts from 1.
-    pub first: u64,
-    /// One JSON object a line.
-    pub records: &'a str,
-}
-
-/// What all zones of a node used at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Observed<'a> {
-    /// A JSON list with one object for each zone.
-    pub zones: &'a str,
-}
-
-/// Packages of apps that are to start or run, to be judged and answered (`abi::command::Vouched`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packages<'a> {
-    /// To be repeated in the answer; never 0.
-    pub round: u64,
-    /// A JSON object with all that there is to know beside the packages' files.
-    pub question: &'a str,
-}
-
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct SwitchUpFixed {
@@ -546,14 +506,6 @@ impl<'a> Event<'a> {
             kind::TICK => Event::Tick { now_ms: body.fixed::<U64>()?.get() },
             kind::SHUTDOWN => Event::Shutdown,
             kind::SOFT_LIMIT => Event::SoftLimit(soft_limit(datapath, body.fixed()?)),
-            kind::AUDIT => {
-                Event::Audit(Audit { first: body.fixed::<U64>()?.get(), records: body.rest_as_text()? })
-            }
-            kind::OBSERVED => Event::Observed(Observed { zones: body.rest_as_text()? }),
-            kind::PACKAGES => Event::Packages(Packages {
-                round: body.fixed::<U64>()?.get(),
-                question: body.rest_as_text()?,
-            }),
             kind::QUERY_CREDIT => Event::QueryCredit(Credit::read(body)?),
             kind::QUERY_OVER => Event::QueryOver(QueryOver::read(body)?),
             newer => Event::Newer(newer),
@@ -823,23 +775,6 @@ pub mod write {
             hard: it.hard.into(),
         };
         frame::write(out, header(kind::SOFT_LIMIT, it.datapath, sequence), &fixed, &[])
-    }
-
-    /// [`Event::Audit`].
-    pub fn audit(out: &mut Vec<u8>, sequence: u64, it: &Audit<'_>) -> bool {
-        let first = U64::new(it.first);
-        frame::write(out, header(kind::AUDIT, NO_SWITCH, sequence), &first, &[it.records.as_bytes()])
-    }
-
-    /// [`Event::Observed`].
-    pub fn observed(out: &mut Vec<u8>, sequence: u64, it: &Observed<'_>) -> bool {
-        frame::write(out, header(kind::OBSERVED, NO_SWITCH, sequence), &[0u8; 0], &[it.zones.as_bytes()])
-    }
-
-    /// [`Event::Packages`].
-    pub fn packages(out: &mut Vec<u8>, sequence: u64, it: &Packages<'_>) -> bool {
-        let round = U64::new(it.round);
-        frame::write(out, header(kind::PACKAGES, NO_SWITCH, sequence), &round, &[it.question.as_bytes()])
     }
 
     fn answer(ticket: u64, error: flow::ErrorCode, outcome: u8) -> AnswerFixed {

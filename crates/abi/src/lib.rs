@@ -22,7 +22,6 @@ pub mod prepared;
 mod query_status;
 pub mod receipt;
 pub mod service;
-pub mod store;
 pub mod table;
 pub mod zone_id;
 

@@ -5,8 +5,8 @@
 
 use std::ffi::c_void;
 
-/// The version of [`AppTable`]'s layout and of the frames.
-pub const TABLE_VERSION: u32 = 1;
+/// The version of [`AppTable`]'s layout and of the frames. Version 1 had kinds of frames for single services.
+pub const TABLE_VERSION: u32 = 2;
 
 /// The name of the static that a shared object exports.
 pub const TABLE_SYMBOL: &str = "BURNET_APP";

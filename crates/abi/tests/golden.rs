@@ -3,7 +3,6 @@
 use abi::command::{self, Command, What};
 use abi::event::{self, Event, PortFacts, PortRecord};
 use abi::service::Form;
-use abi::store;
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::{DatapathId, ErrorCode, MacAddr, PortNo};
 use proptest::prelude::*;
@@ -108,11 +107,6 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
         hard: 64 << 10,
     };
     add("soft_limit", &|out| event::write::soft_limit(out, 16, &memory));
-    let audit = event::Audit { first: 7, records: "{}\n" };
-    add("audit", &|out| event::write::audit(out, 16, &audit));
-    add("observed", &|out| event::write::observed(out, 17, &event::Observed { zones: "[]" }));
-    let packages = event::Packages { round: 8, question: "{}" };
-    add("packages", &|out| event::write::packages(out, 18, &packages));
     let credit = event::Credit { ticket: 11, bytes: 512 };
     add("query_credit", &|out| event::write::query_credit(out, 20, credit));
     let over = event::QueryOver { ticket: 11, status: event::CANCELLED };
@@ -183,12 +177,8 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("query_answer", What::QueryAnswer(command::QueryAnswer { status: 1, more: true, payload: b"!" })),
         ("log", What::Log(command::Log { level: 2, text: "hello" })),
-        ("audit_kept", What::AuditKept(command::AuditKept { up_to: 9 })),
-        ("rulings", What::Rulings(command::Rulings { rulings: "[]" })),
-        ("vouched", What::Vouched(command::Vouched { round: 8, words: "[]" })),
         ("query_credit", What::QueryCredit(512)),
         ("query_cancel", What::QueryCancel),
-        ("store_used", What::StoreUsed(store::Used { app: "fw", bytes: 5, revision: 9 })),
     ];
     let write = |(name, what)| {
         let mut bytes = Vec::new();

@@ -9,7 +9,6 @@
 use audit::AuditSettings;
 use audit::record::Record;
 use config::{AppGrant, Config};
-use kernel::Capability;
 use monitor::{AppRole, AppSource, AppSpec, ZoneKind};
 use node::now_unix_ms;
 use std::process::ExitCode;
@@ -30,8 +29,6 @@ pub struct Service {
 /// What a service gets that a node needs.
 #[derive(Debug, Default)]
 pub struct Need {
-    /// What no app may hold, by name.
-    pub system: Vec<String>,
     /// What it may take of the machine.
     pub limits: Limits,
     /// What of the machine it may touch.
@@ -56,9 +53,8 @@ static SERVICES: [Service; 4] = [
 
 /// Whoever runs apps watches what they take.
 fn needs_resource(config: &Config) -> Option<Need> {
-    let system = vec![Capability::SystemResource.name().to_owned()];
     let limits = Limits { memory_bytes: RESOURCE_MEMORY_BYTES, ..Limits::default() };
-    (!config.apps.is_empty()).then(|| Need { system, limits, ..Need::default() })
+    (!config.apps.is_empty()).then(|| Need { limits, ..Need::default() })
 }
 
 /// A few numbers for each zone, and the text of one observation.
@@ -69,7 +65,6 @@ fn needs_security(config: &Config) -> Option<Need> {
     let folder = config.packages.state.as_ref().filter(|_| !config.packages.apps.is_empty())?;
     let fs = Files { read: vec![package::state::apps_folder(folder)], ..Files::default() };
     Some(Need {
-        system: vec![Capability::SystemSecurity.name().to_owned()],
         limits: Limits { memory_bytes: SECURITY_MEMORY_BYTES, ..Limits::default() },
         sandbox: Sandbox { fs, ..Sandbox::default() },
         ..Need::default()
@@ -86,7 +81,6 @@ fn needs_store(config: &Config) -> Option<Need> {
     let settings = serde_json::to_value(StoreSettings { folder: folder.clone() }).ok()?;
     let serde_json::Value::Object(settings) = settings else { return None };
     Some(Need {
-        system: vec![Capability::SystemStore.name().to_owned()],
         limits: Limits {
             memory_bytes: STORE_MEMORY_BYTES,
             file_bytes: STORE_FILE_BYTES,
@@ -140,12 +134,7 @@ fn needs_audit(config: &Config) -> Option<Need> {
     let settings = serde_json::to_value(AuditSettings { folder: folder.clone(), run }).ok()?;
     let serde_json::Value::Object(settings) = settings else { return None };
     let fs = Files { write: vec![folder], ..Files::default() };
-    Some(Need {
-        system: vec![Capability::SystemAudit.name().to_owned()],
-        sandbox: Sandbox { fs, ..Sandbox::default() },
-        settings,
-        ..Need::default()
-    })
+    Some(Need { sandbox: Sandbox { fs, ..Sandbox::default() }, settings, ..Need::default() })
 }
 
 /// A record of the node's processes, as the service keeps it.
@@ -165,9 +154,9 @@ pub fn wanted(config: &Config) -> Vec<AppSpec> {
 }
 
 fn spec(name: &str, need: Need) -> AppSpec {
-    let Need { system, limits, sandbox, settings } = need;
+    let Need { limits, sandbox, settings } = need;
     // What an app may hold no service needs.
-    let grant = AppGrant { system, ..AppGrant::default() };
+    let grant = AppGrant::default();
     AppSpec {
         zone: None,
         name: name.to_owned(),
@@ -188,15 +177,6 @@ mod tests {
     use crate::apps;
     use crate::cli::RunArgs;
     use config::{ConfigFile, Surroundings};
-
-    #[test]
-    fn a_service_holds_what_it_was_given_and_nothing_else() {
-        let system = vec!["system.audit".to_owned(), "rule.write.others".to_owned()];
-        let spec = spec("audit", Need { system, ..Need::default() });
-        let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
-        let held: Vec<_> = Capability::all().filter(|capability| grant.holds(*capability)).collect();
-        assert_eq!(held, [Capability::SystemAudit]);
-    }
 
     #[test]
     fn a_record_is_spelt_alike_on_both_sides() {

@@ -76,7 +76,7 @@ impl World {
     /// Writes the app's folder and builds it; out comes the package's file.
     fn built(&self, version: &str, tables: &str) -> PathBuf {
         let manifest = format!(
-            "name = 'my-app'\nversion = '{version}'\ndescription = 'It.'\nkind = 'native'\nabi = 1\nentry.any = 'bin/my-app'\n{tables}"
+            "name = 'my-app'\nversion = '{version}'\ndescription = 'It.'\nkind = 'native'\nabi = 2\nentry.any = 'bin/my-app'\n{tables}"
         );
         fs::write(self.0.join("app/app.toml"), manifest).unwrap();
         let program = self.0.join("app/bin/my-app");
@@ -90,7 +90,7 @@ impl World {
     fn install_hub(&self) {
         let hub = Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples/libshared_hub.so");
         let manifest = format!(
-            "name = 'my-hub'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'shared-object'\nabi = 1\nentry.any = 'lib/hub.so'\n\
+            "name = 'my-hub'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'shared-object'\nabi = 2\nentry.any = 'lib/hub.so'\n\
              [files]\n'lib/hub.so' = '{}'\n[capabilities]\n'packet.in' = true\n'packet.out' = true\n'rule.write' = true\n\
              'view.read' = true\n",
             hub.display()
@@ -512,10 +512,10 @@ fn a_node_starts_what_is_installed_and_finds_tampering_at_the_next_start() {
     node.runs();
 }
 
-/// Of a node that runs my-hub in this kind of zone, with a service that has said something of it.
+/// Of a node that runs my-hub in this kind of zone, beside the service that judges packages.
 fn judged(world: &World, app: &str) -> Node {
     let node = Node::start(world, app);
-    node.wait_for("security", "it is there and has answered twice", |service| service.commands > 2);
+    node.wait_for("security", "the service runs", |service| service.status.state == AppState::Running);
     node
 }
 
@@ -667,7 +667,8 @@ fn a_service_that_is_killed_costs_nobody_anything() {
     let node = judged(&world, "my-hub");
     let service = node.named("security").unwrap();
     signal("-KILL", service.pid.unwrap());
-    let back = |app: &AppView| app.status.generation > service.generation && app.commands > 2;
+    let back =
+        |app: &AppView| app.status.generation > service.generation && app.status.state == AppState::Running;
     node.wait_for("security", "it is back, and has answered", back);
     assert_eq!(node.app().unwrap().status.restarts, 0);
     world.done("key distrust alice");
@@ -746,7 +747,7 @@ fn install_py(world: &World, kind: &str, script: &str) {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(world.0.join("app/words.txt"), "from the package").unwrap();
     let manifest = format!(
-        "name = 'my-py'\nversion = '1.0.0'\ndescription = 'It.'\nkind = '{kind}'\nabi = 1\nentry.any = 'main.py'\n\
+        "name = 'my-py'\nversion = '1.0.0'\ndescription = 'It.'\nkind = '{kind}'\nabi = 2\nentry.any = 'main.py'\n\
          [files]\n'words.txt' = 'words.txt'\n"
     );
     fs::write(world.0.join("app/app.toml"), manifest).unwrap();

@@ -29,9 +29,6 @@ pub struct AppGrant {
     pub capabilities: Capabilities,
     /// How much the app may do.
     pub quotas: Quotas,
-    /// What services alone hold, by name. Written by the node itself, and never read from a file or a package.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub system: Vec<String>,
     /// The app's place in the operator's order. `None`: after all apps that have a place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<u16>,
@@ -59,13 +56,11 @@ impl AppGrant {
     pub fn in_words(&self) -> String {
         let said = |value: Result<String, serde_json::Error>| value.unwrap_or_default();
         let capabilities = said(serde_json::to_string(&self.capabilities));
-        let system =
-            if self.system.is_empty() { String::new() } else { format!(", {}", self.system.join(", ")) };
         let quotas = match self.quotas == Quotas::default() {
             true => String::new(),
             false => format!(", quotas {}", said(serde_json::to_string(&self.quotas))),
         };
-        format!("{capabilities}{system}{quotas}")
+        format!("{capabilities}{quotas}")
     }
 
     /// The whole grant in one line, with the sandbox's grants.
@@ -92,8 +87,6 @@ impl AppGrant {
     /// The same in the kernel's types.
     pub fn to_kernel(&self) -> Grant {
         let grant = granted(&self.capabilities);
-        let system = self.system.iter().filter_map(|name| Capability::from_name(name));
-        let grant = system.filter(|one| one.is_system()).fold(grant, Grant::with);
         let grant = self.rank.into_iter().fold(grant, Grant::with_rank);
         let grant = self.with_services(grant);
         grant.with_quotas(kernel::Quotas {
@@ -221,7 +214,7 @@ mod tests {
         let file = super::super::ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
         let (_, table) = file.apps().remove(0);
         let capabilities = table.capabilities.unwrap_or_default();
-        AppGrant { capabilities, quotas: table.quotas, system: Vec::new(), rank: None }
+        AppGrant { capabilities, quotas: table.quotas, rank: None }
     }
 
     /// Its grant as the kernel process reads it.
@@ -251,7 +244,6 @@ mod tests {
     fn grant_all_gives_its_list_everywhere_and_nothing_else() {
         let grant = AppGrant { capabilities: all_of_grant_all(), ..AppGrant::default() }.to_kernel();
         assert_eq!(grant, Grant::everywhere(&Capability::GRANT_ALL));
-        assert!(!Capability::all().any(|one| one.is_system() && grant.holds(one)));
         assert!(!grant.holds(Capability::RuleWriteOthers) && grant.service("store").is_none());
     }
 

@@ -9,6 +9,7 @@
 //! package's path, grants, limits and settings where the file does not set them. It changes nothing in the state
 //! folder.
 
+use abi::table::TABLE_VERSION;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -113,6 +114,16 @@ pub fn resolve(
     Ok(resolved)
 }
 
+/// Why an app for this version of the app boundary cannot run on this node; `None` if it can.
+fn other_boundary(version: u32) -> Option<String> {
+    (version != TABLE_VERSION).then(|| {
+        format!(
+            "it was built for version {version} of the app boundary, and this node speaks {TABLE_VERSION}: install a package that is built for \
+             that"
+        )
+    })
+}
+
 fn find(
     file: &mut ConfigFile,
     name: &str,
@@ -132,6 +143,10 @@ fn find(
     let Some(entry) = manifest.entry_for(std::env::consts::ARCH) else {
         return contradiction(format!("the app {app} has no program for this machine"));
     };
+    // It was installed by an older node.
+    if let Some(why) = other_boundary(manifest.abi) {
+        return contradiction(format!("the app {app} does not start: {why}"));
+    }
     let table = file.app_table(name);
     table.packaged = Some(source(manifest.kind, unpacked.folder.join(entry.as_str())));
     fill(table, manifest, &record);
@@ -209,9 +224,16 @@ pub fn settle(
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_package_for_another_app_boundary_is_refused_with_the_version_that_it_needs() {
+        assert_eq!(other_boundary(TABLE_VERSION), None);
+        let why = other_boundary(1).unwrap();
+        assert!(why.contains("version 1 of the app boundary, and this node speaks 2"), "{why}");
+    }
+
     fn check(written: &str, asked: &str, granted: &[&str], expected: (u64, u64)) {
         let manifest = format!(
-            "name = 'a'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 1\nentry.x86_64 = 'a'\n[quotas]\n{asked}"
+            "name = 'a'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 2\nentry.x86_64 = 'a'\n[quotas]\n{asked}"
         );
         let manifest = Manifest::parse(&manifest).unwrap();
         let record = Record {

@@ -660,7 +660,7 @@ fn app_spec(
     };
     let kind = table.zone.unwrap_or(ZoneKind::Process);
     let capabilities = table.capabilities.unwrap_or_default();
-    let grant = AppGrant { capabilities, quotas: table.quotas, system: Vec::new(), rank: None };
+    let grant = AppGrant { capabilities, quotas: table.quotas, rank: None };
     let mut limits = table.limits;
     let share = grant.store_bytes();
     (limits.store_bytes, limits.soft.store_bytes) = (share.map(|it| it.hard), share.map(|it| it.soft));

@@ -38,17 +38,9 @@ pub enum Capability {
     Publish,
     /// Hear what is published.
     Subscribe,
-    /// Take the node's records of who did what.
-    SystemAudit,
-    /// Be told what apps use of the machine, and say what is too much.
-    SystemResource,
-    /// Say whether a package may start.
-    SystemSecurity,
-    /// Keep the store: be told what apps ask of it, and say what each has in it.
-    SystemStore,
 }
 
-const NAMES: [(Capability, &str); 18] = [
+const NAMES: [(Capability, &str); 14] = [
     (Capability::PacketIn, "packet.in"),
     (Capability::PacketOut, "packet.out"),
     (Capability::RuleWrite, "rule.write"),
@@ -63,16 +55,12 @@ const NAMES: [(Capability, &str); 18] = [
     (Capability::Query, "query"),
     (Capability::Publish, "publish"),
     (Capability::Subscribe, "subscribe"),
-    (Capability::SystemAudit, "system.audit"),
-    (Capability::SystemResource, "system.resource"),
-    (Capability::SystemSecurity, "system.security"),
-    (Capability::SystemStore, "system.store"),
 ];
 
 impl Capability {
     /// What `--grant-all` gives an app of which nobody has said what it may do: most of what apps do, each everywhere. A list of what is
     /// allowed, so that a new capability is in no app's hands before somebody writes it here. Not among them: what reaches into the rules
-    /// of others, vendors' extensions, and what is for services alone. What services grant is none of these: it is not given either.
+    /// of others, and vendors' extensions. What services grant is none of these: it is not given either.
     pub const GRANT_ALL: [Capability; 12] = [
         Capability::PacketIn,
         Capability::PacketOut,
@@ -91,17 +79,6 @@ impl Capability {
     /// Every capability.
     pub fn all() -> impl Iterator<Item = Capability> {
         NAMES.iter().map(|(capability, _)| *capability)
-    }
-
-    /// Whether services of the node alone may hold it: no package and no operator can give it to an app.
-    pub const fn is_system(self) -> bool {
-        matches!(
-            self,
-            Capability::SystemAudit
-                | Capability::SystemResource
-                | Capability::SystemSecurity
-                | Capability::SystemStore
-        )
     }
 
     /// Its name, as it stands in a manifest.
@@ -164,14 +141,6 @@ mod tests {
     #[test]
     fn nothing_is_granted_by_default() {
         assert!(Capability::all().all(|capability| !Capabilities::default().allow(capability)));
-    }
-
-    #[test]
-    fn grant_all_gives_nothing_that_is_for_services_alone() {
-        let system: Vec<_> = Capability::all().filter(|capability| capability.is_system()).collect();
-        assert_eq!(system.len(), 4);
-        assert!(system.iter().all(|capability| capability.name().starts_with("system.")));
-        assert!(!system.iter().any(|capability| Capability::GRANT_ALL.contains(capability)));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::metering::MeterStep;
 use crate::quota::QuotaKind;
 use crate::zones::ZoneSet;
 use abi::command::{Ask, Command, Log, Publish, QueryAnswer};
-use abi::store;
 use abi::{Malformed, ZoneId};
 use flow::DatapathId;
 use flow::vendor::VendorPart;
@@ -119,8 +118,6 @@ pub enum Decision<'a> {
         /// What.
         ask: Ask<'a>,
     },
-    /// The service that keeps the store says how much an app has in it.
-    StoreUsed(store::Used<'a>),
     /// There is no such service: the asker gets an answer that says so.
     NoSuchService {
         /// The asker's ticket.
@@ -151,22 +148,8 @@ pub enum Decision<'a> {
         /// What.
         answer: QueryAnswer<'a>,
     },
-    /// The service that keeps the node's records has kept those up to this number.
-    AuditKept {
-        /// The number.
-        up_to: u64,
-    },
     /// It goes into the log.
     Log(Log<'a>),
-    /// The service that judges what zones use says this.
-    Rulings(&'a str),
-    /// The zone has judged packages.
-    Vouched {
-        /// Of which question.
-        round: u64,
-        /// A JSON list.
-        words: &'a str,
-    },
     /// It does not pass.
     Refuse(Refusal),
 }

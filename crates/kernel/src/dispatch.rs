@@ -449,9 +449,6 @@ pub(crate) fn needed_to_hear(kind: u16) -> Capability {
     match kind {
         kind::PACKET_IN => Capability::PacketIn,
         kind::TOPIC => Capability::Subscribe,
-        kind::AUDIT => Capability::SystemAudit,
-        kind::OBSERVED => Capability::SystemResource,
-        kind::PACKAGES => Capability::SystemSecurity,
         _ => Capability::ViewRead,
     }
 }

@@ -172,11 +172,7 @@ impl Kernel {
             What::QueryAnswer(answer) => self.answer(zone, command.ticket, answer, now_ms, effects),
             What::QueryCredit(bytes) => self.credit(zone, command.ticket, bytes),
             What::QueryCancel => self.cancel(zone, command.ticket),
-            What::StoreUsed(used) => Ok(Decision::StoreUsed(used)),
             What::Log(log) => Ok(Decision::Log(log)),
-            What::AuditKept(kept) => Ok(Decision::AuditKept { up_to: kept.up_to }),
-            What::Rulings(it) => Ok(Decision::Rulings(it.rulings)),
-            What::Vouched(it) => Ok(Decision::Vouched { round: it.round, words: it.words }),
         }
     }
 
@@ -648,10 +644,6 @@ fn needed_for(what: &What<'_>) -> Option<Capability> {
         What::PortMod(_) => Some(Capability::PortWrite),
         What::StatsRequest(_) => Some(Capability::StatsRead),
         What::Publish(_) => Some(Capability::Publish),
-        What::AuditKept(_) => Some(Capability::SystemAudit),
-        What::Rulings(_) => Some(Capability::SystemResource),
-        What::Vouched(_) => Some(Capability::SystemSecurity),
-        What::StoreUsed(_) => Some(Capability::SystemStore),
         What::Subscribe(_) | What::Barrier | What::Log(_) => None,
         // What a call needs depends on the service that is asked.
         What::Query(_) | What::QueryAnswer(_) | What::QueryCredit(_) | What::QueryCancel => None,

@@ -266,36 +266,6 @@ fn what_is_published_comes_to_the_others_who_listen() {
 }
 
 #[test]
-fn only_the_service_that_judges_hears_what_zones_use_and_says_what_follows() {
-    let mut node = Node::new();
-    node.kernel.detach(OTHER);
-    assert!(node.kernel.attach(OTHER, "resource", Grant::nothing().with(Capability::SystemResource), 0));
-    for zone in [APP, OTHER] {
-        node.subscribe(zone, &[kind::OBSERVED]);
-    }
-    assert_eq!(zones(node.kernel.hearers_of(kind::OBSERVED)), [2]);
-    let rulings = || What::Rulings(command::Rulings { rulings: "[]" });
-    let refusal = "refuse: the app does not hold the capability system.resource";
-    assert_eq!(node.command(APP, rulings()), refusal);
-    assert_eq!(node.command(OTHER, rulings()), "Rulings(\"[]\")");
-}
-
-#[test]
-fn only_the_service_that_judges_packages_hears_of_them_and_vouches() {
-    let mut node = Node::new();
-    node.kernel.detach(OTHER);
-    assert!(node.kernel.attach(OTHER, "security", Grant::nothing().with(Capability::SystemSecurity), 0));
-    for zone in [APP, OTHER] {
-        node.subscribe(zone, &[kind::PACKAGES]);
-    }
-    assert_eq!(zones(node.kernel.hearers_of(kind::PACKAGES)), [2]);
-    let vouched = || What::Vouched(command::Vouched { round: 3, words: "[]" });
-    let refusal = "refuse: the app does not hold the capability system.security";
-    assert_eq!(node.command(APP, vouched()), refusal);
-    assert_eq!(node.command(OTHER, vouched()), "Vouched { round: 3, words: \"[]\" }");
-}
-
-#[test]
 fn packet_outs_are_counted_when_they_pass() {
     let mut node = Node::with_switch();
     let out = |data| {

@@ -382,7 +382,7 @@ impl Drop for Reader {
 fn write_app(folder: &Path, name: &str, version: &str) {
     fs::create_dir_all(folder).unwrap();
     let manifest = format!(
-        "name = '{name}'\nversion = '{version}'\ndescription = 'It waits.'\nkind = 'native'\nabi = 1\nentry.any = 'main'\n\
+        "name = '{name}'\nversion = '{version}'\ndescription = 'It waits.'\nkind = 'native'\nabi = 2\nentry.any = 'main'\n\
          [capabilities]\n'packet.in' = {{ match = ['arp'] }}\n"
     );
     fs::write(folder.join("app.toml"), manifest).unwrap();

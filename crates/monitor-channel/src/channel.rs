@@ -105,6 +105,12 @@ impl Channel {
         Ok((Channel { socket: ours }, theirs))
     }
 
+    /// The other end of [`Self::pair`], in the same process.
+    #[must_use]
+    pub fn from_fd(socket: OwnedFd) -> Channel {
+        Channel { socket }
+    }
+
     /// The child's end: takes the socket off standard input and leaves `/dev/null` there, so that nobody else reads
     /// from it.
     ///
@@ -163,6 +169,14 @@ impl Channel {
     /// `Closed`, `Garbage` or `Io`.
     pub fn receive<M: DeserializeOwned>(&self) -> Result<Received<M>, ChannelError> {
         self.receive_with(RecvFlags::empty())
+    }
+
+    /// Receives what is there, without waiting and without reading it. Descriptors that came with it are closed.
+    ///
+    /// # Errors
+    /// As [`Self::try_receive`].
+    pub fn try_receive_bytes(&self) -> Result<Vec<u8>, ChannelError> {
+        self.receive_bytes(RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC).map(|(bytes, _)| bytes)
     }
 
     fn receive_with<M: DeserializeOwned>(&self, flags: RecvFlags) -> Result<Received<M>, ChannelError> {

@@ -4,8 +4,9 @@
 //!            ToKernel (+ port fds)                ToZone (+ port fds)
 //!  kernel ◀────────────────────────── monitor ──────────────────────▶ zone
 //!         ──────────────────────────▶
-//!            FromKernel                            (a zone says nothing: the monitor reads nothing of an app but its
-//!                                                   output)
+//!            FromKernel              service ◀─ToService─ monitor
+//!                                            ──FromService─▶         (an app says nothing: the monitor reads nothing
+//!                                                                     of it but its output)
 //! ```
 //!
 //! Each message is one JSON object in one SEQPACKET datagram (`channel`). Unknown fields and messages are refused
@@ -19,7 +20,7 @@ use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use zone::Limits;
-use zone::judge::{Excess, Ruling};
+use zone::judge::{Excess, Observation, Ruling};
 
 use crate::app::{AppSource, AppStatus, Ending, KernelStatus, Verb};
 use crate::owners::Owned;
@@ -158,20 +159,6 @@ pub enum ToKernel {
         /// What it uses; within the soft limit, if it does not use more any more.
         excess: Excess,
     },
-    /// Records for the service that keeps them; told again until [`FromKernel::AuditKept`].
-    Audit {
-        /// The number of the first.
-        first: u64,
-        /// At most as many as fit into a message.
-        records: Vec<Record>,
-    },
-    /// Packages to judge, for the service `security`. Lost if there is nobody to hear it: then the monitor judges by itself.
-    Packages {
-        /// To be repeated in [`FromKernel::Vouched`].
-        round: u64,
-        /// The question, whose form is the caller's; at most [`crate::QUESTION_BYTES_MAX`] bytes.
-        question: String,
-    },
     /// Close the switch sessions in order and exit with code 0.
     Shutdown,
 }
@@ -245,31 +232,10 @@ pub enum FromKernel {
         /// The line, fit to be written.
         line: String,
     },
-    /// The service that keeps records has them on disk, and asks for what follows.
-    AuditKept {
-        /// Which start of it says so.
-        generation: u64,
-        /// All up to this number.
-        up_to: u64,
-    },
     /// Whose groups and meters of switches are from now on.
     Owned {
         /// At most [`IN_A_MESSAGE_MAX`](crate::owners::IN_A_MESSAGE_MAX).
         changes: Vec<Owned>,
-    },
-    /// What the service that judges says of the newest samples, if only that there is nothing to do.
-    Rulings {
-        /// Verdicts, and on whom.
-        rulings: Vec<Ruling>,
-    },
-    /// What the service that judges packages says.
-    Vouched {
-        /// Which start of it says so.
-        generation: u64,
-        /// Of which [`ToKernel::Packages`]; 0: of none, it is there.
-        round: u64,
-        /// At most one for each app that was asked about.
-        words: Vec<Word>,
     },
     /// The kernel process cannot go on and is about to exit: a port in use, a missing certificate.
     Fatal {
@@ -290,8 +256,9 @@ pub const ALIVE_INTERVAL_MS: u64 = 100;
 /// passes over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "a zone is welcomed once, and no welcome is kept")]
 pub enum ToZone {
-    /// The first and only message; it carries the zone's ends of its ports, in the workers' order.
+    /// The first message, and for an app the only one; it carries the zone's ends of its ports, in the workers' order.
     Welcome {
         /// The zone's id.
         zone: u16,
@@ -306,6 +273,63 @@ pub enum ToZone {
         settings: Map<String, Value>,
         /// How many ports follow; [`PORT_FDS`] descriptors each.
         ports: u16,
+    },
+    /// For a service of the node that serves the monitor.
+    Told(ToService),
+}
+
+/// From the monitor to a service of the node. What is lost on the way is told again, or the monitor does without.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ToService {
+    /// Records for the service `audit`; told again until [`FromService::AuditKept`].
+    Audit {
+        /// The number of the first; those behind it have the numbers that follow. A node counts from 1.
+        first: u64,
+        /// At most as many as fit into a message.
+        records: Vec<Record>,
+    },
+    /// Packages to judge, for the service `security`.
+    Packages {
+        /// To be repeated in [`FromService::Vouched`]; never 0.
+        round: u64,
+        /// A JSON object with all that there is to know beside the packages' files.
+        question: String,
+    },
+    /// What all zones used at one moment, for the service `resource`.
+    Observed {
+        /// One for each zone.
+        zones: Vec<Observation>,
+    },
+}
+
+/// From a service of the node to the monitor, which believes only the service that it is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum FromService {
+    /// `audit` has records on disk. Its first word says how far an earlier life of it came, and asks for what follows.
+    AuditKept {
+        /// All up to this number, and none behind it.
+        up_to: u64,
+    },
+    /// What `resource` says of the newest [`ToService::Observed`]: one list for each of these, empty ones too.
+    Rulings {
+        /// Verdicts, and on whom.
+        rulings: Vec<Ruling>,
+    },
+    /// What `security` says of packages.
+    Vouched {
+        /// Of which [`ToService::Packages`]; 0: of none, it is there.
+        round: u64,
+        /// At most one for each app that was asked about.
+        words: Vec<Word>,
+    },
+    /// How many bytes an app has in the store, by `store`.
+    Stored {
+        /// The app's name.
+        app: String,
+        /// Bytes of its keys and values.
+        bytes: u64,
     },
 }
 

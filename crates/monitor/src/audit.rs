@@ -376,7 +376,8 @@ mod tests {
         collector.kept(1, 0);
         let batch = collector.next(0).unwrap();
         assert!(!batch.records[0].text.contains('\u{1b}'));
-        let message = crate::protocol::ToKernel::Audit { first: batch.first, records: batch.records };
+        let told = crate::protocol::ToService::Audit { first: batch.first, records: batch.records };
+        let message = crate::protocol::ToZone::Told(told);
         assert!(crate::channel::encode(&message).is_ok());
     }
 

@@ -11,7 +11,6 @@ use crate::resources::ZoneCounts;
 
 use crate::supervisor::Event;
 use crate::vouching::{Says, Word};
-use zone::judge::Ruling;
 
 /// Longest sentence of a kernel that cannot run, in bytes.
 const FATAL_BYTES_MAX: usize = 1_000;
@@ -29,23 +28,12 @@ pub(crate) enum Heard {
     },
     /// Whose groups and meters are from now on.
     Owned(Vec<Owned>),
-    Rulings(Vec<Ruling>),
-    /// Words of the service that judges packages.
-    Vouched {
-        generation: u64,
-        round: u64,
-        words: Vec<Word>,
-    },
     Records(Vec<Record>),
     /// A line of an app.
     Line {
         app: String,
         generation: u64,
         line: String,
-    },
-    Kept {
-        generation: u64,
-        up_to: u64,
     },
 }
 
@@ -55,21 +43,15 @@ pub(crate) fn event(message: FromKernel) -> Heard {
     Heard::Event(match message {
         FromKernel::Counts { zones } => return Heard::Counts(zones),
         FromKernel::AddApp { app } => return Heard::AddApp(legible(&app, APP_NAME_BYTES_MAX)),
-        FromKernel::Vouched { generation, round, words } => {
-            let words = words.into_iter().map(|word| Word { says: said(word.says), ..word }).collect();
-            return Heard::Vouched { generation, round, words };
-        }
         FromKernel::Reload { ticket, app } => {
             return Heard::Reload { ticket, app: app.map(|app| legible(&app, APP_NAME_BYTES_MAX)) };
         }
         FromKernel::Owned { changes } => return Heard::Owned(changes),
-        FromKernel::Rulings { rulings } => return Heard::Rulings(rulings),
         FromKernel::Audit { records } => return Heard::Records(records),
         FromKernel::Line { app, generation, line } => {
             let app = legible(&app, APP_NAME_BYTES_MAX);
             return Heard::Line { app, generation, line: legible(&line, LINE_BYTES_MAX) };
         }
-        FromKernel::AuditKept { generation, up_to } => return Heard::Kept { generation, up_to },
         FromKernel::Ready => Event::KernelReady,
         FromKernel::Alive => Event::KernelAlive,
         FromKernel::ZoneFault { app, generation, reason } => {
@@ -84,7 +66,11 @@ pub(crate) fn event(message: FromKernel) -> Heard {
     })
 }
 
-/// As the clerk's words are; the service's are made legible first.
+/// The words of the service `security`, made legible.
+pub(crate) fn legible_words(words: Vec<Word>) -> Vec<Word> {
+    words.into_iter().map(|word| Word { says: said(word.says), ..word }).collect()
+}
+
 fn said(says: Says) -> Says {
     let phrase = |why: String| legible(&why, FATAL_BYTES_MAX);
     match says {

@@ -47,6 +47,8 @@ pub(crate) struct Measured<'a> {
 pub(crate) struct Resources {
     zones: BTreeMap<u16, Watched>,
     counts: BTreeMap<u16, ZoneCounts>,
+    /// Which start of the store's service said so, and by zone what its app has in the store.
+    stored: (u64, BTreeMap<u16, u64>),
     /// Until then somebody else judges.
     ruled_until_ms: u64,
     kernel: Pace,
@@ -66,6 +68,8 @@ struct Watched {
     over: Vec<Excess>,
     /// It runs inside the kernel process.
     in_kernel: bool,
+    /// The last sample that went to the service that judges.
+    observed: Option<Sample>,
 }
 
 impl Watched {
@@ -92,8 +96,27 @@ impl Resources {
     /// What the kernel process counted; of a zone that it does not know any more, the last is kept.
     pub(crate) fn on_counts(&mut self, counts: &[ZoneCounts]) {
         for of_zone in counts.iter().filter(|of_zone| self.zones.contains_key(&of_zone.zone)) {
-            self.counts.insert(of_zone.zone, *of_zone);
+            let store_bytes = self.stored.1.get(&of_zone.zone).copied().unwrap_or_default();
+            self.counts.insert(of_zone.zone, ZoneCounts { store_bytes, ..*of_zone });
         }
+    }
+
+    /// What the app of a zone has in the store, as this start of its service says; each start begins by saying all.
+    pub(crate) fn on_stored(&mut self, generation: u64, zone: u16, bytes: u64) {
+        if self.stored.0 != generation {
+            self.stored = (generation, BTreeMap::new());
+        }
+        self.stored.1.insert(zone, bytes);
+    }
+
+    /// The newest sample of each zone of which there is one that was not taken here before.
+    pub(crate) fn take_unobserved(&mut self) -> Vec<(u16, Sample)> {
+        let newest = |(zone, watched): (&u16, &mut Watched)| {
+            let sample = *watched.history.last()?;
+            let is_new = watched.observed.replace(sample) != Some(sample);
+            is_new.then_some((*zone, sample))
+        };
+        self.zones.iter_mut().filter_map(newest).collect()
     }
 
     /// Somebody else has judged, if only that there is nothing to say.

@@ -6,6 +6,7 @@
 
 mod owning;
 mod reloading;
+pub(crate) mod serving;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -34,7 +35,7 @@ use crate::keeper::Keeper;
 use crate::output::Output;
 use crate::owners::Owners;
 use crate::plan::check_plan;
-use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToZone};
+use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToService, ToZone};
 use crate::recording::Recording;
 use crate::reload::Reload;
 use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS, ZoneCounts};
@@ -170,6 +171,7 @@ enum Source {
     Vouched,
     KernelChannel,
     KernelEnd,
+    ZoneLine(u16),
     ZoneOutput(u16),
     ZoneReport(u16),
     ZoneEnd(u16),
@@ -342,6 +344,12 @@ impl Monitor {
             wait_for(Source::KernelEnd, kernel.child.as_fd(), PollFlags::IN);
         }
         for zone in &self.zones {
+            let is_service =
+                self.supervisor.spec(zone.zone).is_some_and(|spec| spec.role == AppRole::Service);
+            if let Some(channel) = zone.line.channel().filter(|_| is_service) {
+                let waiting = if zone.line.is_waiting() { PollFlags::OUT } else { PollFlags::empty() };
+                wait_for(Source::ZoneLine(zone.zone), channel.as_fd(), PollFlags::IN | waiting);
+            }
             if let Some(pipe) = zone.pipe.as_ref().filter(|_| !zone.output.is_exhausted()) {
                 wait_for(Source::ZoneOutput(zone.zone), pipe.as_fd(), PollFlags::IN);
             }
@@ -361,6 +369,7 @@ impl Monitor {
             Source::Vouched => self.take_done(),
             Source::KernelChannel => self.read_kernel(MESSAGES_PER_TURN_MAX),
             Source::KernelEnd => self.reap_kernel(),
+            Source::ZoneLine(zone) => self.attend_service(zone),
             Source::ZoneOutput(zone) => self.read_output(zone),
             Source::ZoneReport(zone) => self.read_report(zone),
             Source::ZoneEnd(zone) => self.reap_zone(zone),
@@ -500,7 +509,7 @@ impl Monitor {
             generation,
             app: app.clone(),
             child,
-            _channel: channel,
+            line: serving::ZoneLine::new(channel),
             pipe: Some(pipe),
             output: Output::default(),
             last_lines: LastLines::default(),
@@ -556,11 +565,7 @@ impl Monitor {
             let (apps, kernel) = (self.statuses(), self.kernel_status());
             self.tell_kernel(&ToKernel::Apps { apps, kernel, safe_mode }, Vec::new());
         }
-        if self.kernel.as_ref().is_some_and(|kernel| kernel.outbox.is_empty())
-            && let Some(Batch { first, records }) = self.recording.as_mut().and_then(|it| it.next(now_ms()))
-        {
-            self.tell_kernel(&ToKernel::Audit { first, records }, Vec::new());
-        }
+        self.tell_records();
         let Some(kernel) = &mut self.kernel else { return };
         let Some(channel) = &kernel.channel else { return kernel.outbox.clear() };
         while let Some((bytes, fds)) = kernel.outbox.front() {
@@ -605,20 +610,10 @@ impl Monitor {
                         self.wish_reload(Wish { app, answer_to });
                     }
                     Heard::Owned(changes) => self.on_owned(&changes, now_ms()),
-                    Heard::Rulings(rulings) => self.on_rulings(&rulings),
-                    Heard::Vouched { generation, round, words } => {
-                        let words = self.vouching.on_service(generation, round, words);
-                        self.hear_words(words);
-                    }
                     Heard::Line { app, generation, line } => self.on_line(&app, generation, &line),
                     Heard::Records(told) => {
                         if let Some(records) = &mut self.recording {
                             records.hear(told);
-                        }
-                    }
-                    Heard::Kept { generation, up_to } => {
-                        if let Some(records) = &mut self.recording {
-                            records.kept(generation, up_to);
                         }
                     }
                 },
@@ -642,7 +637,7 @@ impl Monitor {
         }
     }
 
-    /// The service that judges says so, by the kernel process.
+    /// The service that judges says so.
     fn on_rulings(&mut self, rulings: &[Ruling]) {
         self.resources.on_rulings(now_ms());
         rulings.iter().for_each(|ruling| self.carry_out(ruling));
@@ -667,7 +662,8 @@ impl Monitor {
         while let Some(errand) = self.vouching.next_errand() {
             match errand {
                 Errand::AskService { round, question } => {
-                    self.tell_kernel(&ToKernel::Packages { round, question }, Vec::new());
+                    // If it does not hear, it is silent, and the clerk is asked.
+                    self.tell_service(SECURITY, ToService::Packages { round, question });
                 }
                 errand => {
                     if !self.clerk.send(errand) {
@@ -790,6 +786,7 @@ impl Monitor {
         let read = |pid| sampling::process(Path::new("/proc"), pid).unwrap_or_default();
         let kernel = self.kernel.as_ref().map(|kernel| read(kernel.child.pid())).unwrap_or_default();
         let node = self.resources.on_node(kernel, read(std::process::id()), at);
+        self.tell_observations();
         // What waits is older: this is for a kernel that reads.
         if self.kernel.as_ref().is_some_and(|kernel| kernel.outbox.is_empty()) {
             self.tell_kernel(&ToKernel::Resources { zones: self.resources.usages(), node }, Vec::new());

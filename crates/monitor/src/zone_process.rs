@@ -10,12 +10,12 @@ use zone::cgroup::ZoneGroups;
 use zone::{Denied, NotEnforced};
 
 use crate::app::legible;
-use crate::channel::Channel;
 use crate::children::Child;
 use crate::clock::{now_ms, unix_ms_at_zero};
 use crate::incident::LAST_LINES_MAX;
 use crate::keeper::Keeper;
 use crate::output::{Output, ZONE_REMARK};
+use crate::run::serving::ZoneLine;
 use crate::supervisor::{Event, Who};
 
 /// Most bytes of one app's output in one turn.
@@ -29,8 +29,8 @@ pub(crate) struct ZoneProcess {
     pub(crate) generation: u64,
     pub(crate) app: String,
     pub(crate) child: Child,
-    /// Held open so that the app sees the end of the monitor; nothing is read from it.
-    pub(crate) _channel: Channel,
+    /// The socket to the zone; only what a service says is read from it.
+    pub(crate) line: ZoneLine,
     pub(crate) pipe: Option<io::PipeReader>,
     pub(crate) output: Output,
     pub(crate) last_lines: LastLines,

@@ -18,7 +18,6 @@ mod starting;
 
 use super::accepting::Accepting;
 use super::desk::{Asker, Desk};
-use super::judging;
 use super::loader::Loader;
 use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine};
 use super::mark::Mark;
@@ -30,7 +29,7 @@ use super::pins::PinKeeper;
 use super::shortfalls::Shortfalls;
 use super::socket::OperatorSocket;
 use super::usage::{UsageDesk, soft_limit};
-use super::worker::{RECORDS_WORKER, now_unix_ms};
+use super::worker::now_unix_ms;
 use crate::descriptors;
 use crate::loader::LoadCode;
 use abi::ZoneId;
@@ -396,15 +395,7 @@ impl Control {
                 self.apps = apps;
                 self.kernel = Some(kernel);
             }
-            ToKernel::Resources { zones, node } => {
-                let observed = self.usage.on_usage(zones, node, &self.apps);
-                // A worker whose box is full misses one.
-                let _ = self.workers[0].send(ToWorker::Observe(observed));
-            }
-            ToKernel::Packages { round, question } => {
-                // If its box is full the monitor hears nothing, and judges by itself.
-                let _ = self.workers[0].send(ToWorker::Packages { round, question });
-            }
+            ToKernel::Resources { zones, node } => self.usage.on_usage(zones, node),
             ToKernel::SoftLimit { zone, generation, excess } => {
                 // One of its ports is enough, or one instance: a trusted app has those of its last start alone.
                 let is_meant = |app: &&AppStatus| app.zone == zone && app.generation == generation;
@@ -419,7 +410,6 @@ impl Control {
                 }
                 self.pay();
             }
-            ToKernel::Audit { first, records } => self.pass_records_on(first, &records),
             ToKernel::Shutdown => self.end(),
         }
     }
@@ -432,13 +422,6 @@ impl Control {
     }
 
     /// To the service that keeps them. What a worker cannot take now the monitor tells again.
-    fn pass_records_on(&mut self, first: u64, records: &[Record]) {
-        let lines: Vec<_> = records.iter().filter_map(|record| serde_json::to_string(record).ok()).collect();
-        if let Some(line) = self.workers.get(RECORDS_WORKER) {
-            let _ = line.send(ToWorker::Audit { first, records: lines.join("\n") });
-        }
-    }
-
     fn attach(
         &mut self,
         zone: u16,
@@ -507,20 +490,11 @@ impl Control {
                     self.desk.on_counts(ticket, sessions, zones, switches)
                 }
                 FromWorker::ZonesCounted { worker, zones } => {
-                    if let Some(zones) = self.usage.on_counted(worker, zones, &self.apps)
+                    if let Some(zones) = self.usage.on_counted(worker, zones)
                         && self.to_monitor.len() < TO_MONITOR_MAX
                     {
                         self.to_monitor.push(FromKernel::Counts { zones });
                     }
-                }
-                FromWorker::Rulings { app, generation, rulings } => {
-                    self.tell_judged(judging::rulings(app, generation, &rulings));
-                }
-                FromWorker::Vouched { app, generation, round, words } => {
-                    self.tell_judged(judging::vouched(app, generation, round, &words));
-                }
-                FromWorker::StoreUsed { generation, app, bytes, revision } => {
-                    self.usage.on_store_used(generation, app, bytes, revision);
                 }
                 FromWorker::NoFlows { ticket, reason } => self.desk.on_trouble(ticket, &reason),
                 FromWorker::Audit(records) => {
@@ -530,10 +504,7 @@ impl Control {
                     self.tell_records(records);
                 }
                 FromWorker::Line { app, generation, line } => {
-                    self.tell_judged(FromKernel::Line { app, generation, line });
-                }
-                FromWorker::AuditKept { generation, up_to } => {
-                    self.to_monitor.push(FromKernel::AuditKept { generation, up_to });
+                    self.tell_line(FromKernel::Line { app, generation, line });
                 }
                 FromWorker::Loaded { zone, number, loaded } => self.on_loaded(zone, number, loaded),
                 FromWorker::Ended => self.ended_workers += 1,
@@ -541,9 +512,9 @@ impl Control {
         }
     }
 
-    /// What a service judges, or an app says. A monitor that takes nothing judges by itself.
-    fn tell_judged(&mut self, said: FromKernel) {
-        if self.to_monitor.len() < TO_MONITOR_MAX || matches!(said, FromKernel::ZoneFault { .. }) {
+    /// What an app says. A monitor that takes nothing does without.
+    fn tell_line(&mut self, said: FromKernel) {
+        if self.to_monitor.len() < TO_MONITOR_MAX {
             self.to_monitor.push(said);
         }
     }

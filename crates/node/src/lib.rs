@@ -18,7 +18,6 @@ mod desk;
 mod dispatch;
 mod giving_way;
 mod held;
-mod judging;
 mod loader;
 mod log_lines;
 pub mod logging;

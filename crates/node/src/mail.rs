@@ -110,15 +110,6 @@ pub enum ToWorker {
     },
     /// How much do zones use? Said as often as it is measured, and lost if there is no room: the next is as good.
     CountZones,
-    /// What zones use, for the service that judges it, as JSON. Lost if there is no room: the next is as good.
-    Observe(String),
-    /// Packages for the service that judges them. Lost if there is no room: the monitor judges then.
-    Packages {
-        /// To be repeated in the answer.
-        round: u64,
-        /// JSON.
-        question: String,
-    },
     /// A zone is to hear that it passes a soft limit, or does not any more.
     TellSoftLimit {
         /// Which zone.
@@ -132,13 +123,6 @@ pub enum ToWorker {
     AskCounts {
         /// By which the answer is known.
         ticket: u64,
-    },
-    /// Records for the service that keeps them, a JSON object a line.
-    Audit {
-        /// The number of the first.
-        first: u64,
-        /// All of them.
-        records: String,
     },
     /// Say goodbye to the switches, and end.
     Shutdown,
@@ -182,43 +166,12 @@ pub enum FromWorker {
         /// Of each zone that is attached.
         zones: Vec<ZoneCounts>,
     },
-    /// What the service that judges packages says.
-    Vouched {
-        /// The service.
-        app: String,
-        /// Which start of it.
-        generation: u64,
-        /// Of which question.
-        round: u64,
-        /// JSON.
-        words: String,
-    },
-    /// What the service that judges says.
-    Rulings {
-        /// The service.
-        app: String,
-        /// Which start of it.
-        generation: u64,
-        /// JSON.
-        rulings: String,
-    },
     /// The flow entries cannot be had.
     NoFlows {
         /// The question's.
         ticket: u64,
         /// Why.
         reason: String,
-    },
-    /// The service that keeps the store says how much an app has in it.
-    StoreUsed {
-        /// Which start of the service.
-        generation: u64,
-        /// Which app.
-        app: String,
-        /// Bytes of its keys and values.
-        bytes: u64,
-        /// The higher is the newer.
-        revision: u64,
     },
     /// What was refused here.
     Audit(Vec<Record>),
@@ -230,13 +183,6 @@ pub enum FromWorker {
         generation: u64,
         /// The line, fit to be written.
         line: String,
-    },
-    /// The service that keeps records has kept those up to a number.
-    AuditKept {
-        /// Which start of the service says so.
-        generation: u64,
-        /// The number.
-        up_to: u64,
     },
     /// Code of a trusted app, from the thread that loads it.
     Loaded {

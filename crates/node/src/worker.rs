@@ -28,8 +28,7 @@ use super::refusals::Refusals;
 use super::unsent::Unsent;
 use super::zones::{Fault, ZoneEnd};
 use abi::command::{Command, StatsRequest, What};
-use abi::event::{Audit, CANCELLED, Observed, Packages, SoftLimit, Topic, kind, write};
-use abi::store;
+use abi::event::{CANCELLED, SoftLimit, Topic, kind, write};
 use abi::{Frame, ZoneId};
 use config::NodeLimits;
 use flow::{DatapathId, ErrorCode};
@@ -90,9 +89,6 @@ const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
 
 /// What an app is told whose command is for a switch of a worker that cannot take it now. The fault is ours.
 const BOX_IS_FULL: &str = "the node's worker for this switch has more to do than it can take on; try again";
-
-/// The worker by which records go to the service that keeps them.
-pub const RECORDS_WORKER: usize = 0;
 
 /// What a worker is made with.
 pub struct WorkerSetup {
@@ -399,24 +395,11 @@ impl Worker {
             Decision::Credit { to, bytes } => self.grant_credit(zone, to, bytes),
             Decision::Cancelled { to } => self.tell_over(to, CANCELLED),
             Decision::Nothing => {}
-            Decision::StoreUsed(store::Used { app, bytes, revision }) => {
-                let generation = self.dispatch.zones.get(zone).map_or(0, |end| end.generation());
-                // The node's own service says it once a turn for each app that has changed something.
-                self.unsent.push(FromWorker::StoreUsed { generation, app: app.to_owned(), bytes, revision });
-            }
             Decision::NoSuchService { ticket, service } => self.answer_no_such_service(zone, ticket, service),
             Decision::Answer { to, ticket, answer } => {
                 self.pass_answer(zone, frame, End { zone: to, ticket }, &answer);
             }
             Decision::Log(log) => self.log(zone, log.level, log.text),
-            Decision::Rulings(rulings) => self.pass_word_on(zone, |app, generation| FromWorker::Rulings {
-                app,
-                generation,
-                rulings: rulings.to_owned(),
-            }),
-            Decision::Vouched { round, words } => self.pass_word_on(zone, |app, generation| {
-                FromWorker::Vouched { app, generation, round, words: words.to_owned() }
-            }),
             Decision::Refuse(refusal @ Refusal::NoSuchSwitch(datapath)) => {
                 match self.pass_on(zone, datapath, frame) {
                     Some(true) => self.dispatch.kernel.on_passed_on(zone),
@@ -425,7 +408,6 @@ impl Worker {
                 }
             }
             Decision::Refuse(refusal) => self.refuse_for(zone, frame, &refusal),
-            Decision::AuditKept { up_to } => self.records_are_kept(zone, up_to),
         }
         self.carry_out_effects();
     }
@@ -691,23 +673,8 @@ impl Worker {
                     // A box that is full has something better in it.
                     let _ = self.control.send(FromWorker::ZonesCounted { worker: self.number, zones });
                 }
-                ToWorker::Observe(zones) => {
-                    let hearers = self.dispatch.kernel.hearers_of(kind::OBSERVED);
-                    let observed = Observed { zones: &zones };
-                    self.tell(hearers, |out, sequence| write::observed(out, sequence, &observed));
-                }
-                ToWorker::Packages { round, question } => {
-                    let hearers = self.dispatch.kernel.hearers_of(kind::PACKAGES);
-                    let packages = Packages { round, question: &question };
-                    self.tell(hearers, |out, sequence| write::packages(out, sequence, &packages));
-                }
                 ToWorker::TellSoftLimit { zone, generation, limit } => {
                     self.tell_soft_limit(zone, generation, &limit)
-                }
-                ToWorker::Audit { first, records } => {
-                    let audit = Audit { first, records: &records };
-                    let hearers = self.dispatch.kernel.hearers_of(kind::AUDIT);
-                    self.tell(hearers, |out, sequence| write::audit(out, sequence, &audit));
                 }
                 ToWorker::Shutdown => self.end(),
             }

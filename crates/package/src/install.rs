@@ -267,14 +267,14 @@ pub fn granted_after(new: &Manifest, before: &BTreeSet<String>, just_granted: &[
 mod tests {
     use super::*;
 
-    const NODE: Node<'_> = Node { architecture: "x86_64", abi: 1, built_in: &["hub"] };
+    const NODE: Node<'_> = Node { architecture: "x86_64", abi: 2, built_in: &["hub"] };
 
     fn manifest(name: &str, version: &str, rest: &str) -> Manifest {
         let text = format!("name = '{name}'\nversion = '{version}'\ndescription = 'It.'\n{rest}");
         Manifest::parse(&text).unwrap()
     }
 
-    const PLAIN: &str = "kind = 'native'\nabi = 1\nentry.x86_64 = 'a'\n";
+    const PLAIN: &str = "kind = 'native'\nabi = 2\nentry.x86_64 = 'a'\n";
 
     fn record(version: &str) -> Record {
         Record {
@@ -353,7 +353,11 @@ mod tests {
     #[test]
     fn what_does_not_fit_the_node_or_is_older_is_refused() {
         refused(&manifest("hub", "1.0.0", PLAIN), None, "hub is the name of an app that is built in");
-        refused(&manifest("a", "1.0.0", &PLAIN.replace("abi = 1", "abi = 2")), None, "this node speaks 1");
+        refused(
+            &manifest("a", "1.0.0", &PLAIN.replace("abi = 2", "abi = 1")),
+            None,
+            "version 1 of the app boundary, and this node speaks 2",
+        );
         refused(
             &manifest("a", "1.0.0", &PLAIN.replace("x86_64", "aarch64")),
             None,

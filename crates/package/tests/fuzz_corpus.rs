@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const TARGETS: [&str; 2] = ["package_file", "app_manifest"];
 
 const PLAIN: &str =
-    "name = 'a'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 1\nentry.any = 'a'\n";
+    "name = 'a'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 2\nentry.any = 'a'\n";
 
 const ASKING: &str = "[capabilities]\n'packet.in' = { match = ['arp'], datapaths = ['1'] }\n'packet.out' = { ports = [1, 'FLOOD'] }\n\
      'rule.write' = { match = ['ip,nw_dst=10.0.0.0/24', 'arp'], tables = [0], priority = [100, 200], rules_per_datapath = 10 }\n\

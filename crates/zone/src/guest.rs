@@ -27,6 +27,21 @@ pub trait Guest: Sized {
     /// All that waited at one worker was taken, or many events of it; appends what follows for that worker. The table has no such function: a
     /// trusted app's events come together anyway.
     fn on_caught_up(&mut self, _commands: &mut Vec<u8>) {}
+
+    /// Whether it is a service that the monitor tells something, or that tells the monitor something.
+    fn serves_monitor(&self) -> bool {
+        false
+    }
+
+    /// Takes a message of the monitor, as its socket carries it; appends its commands.
+    fn on_monitor(&mut self, _message: &[u8], _commands: &mut Vec<u8>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Messages for the monitor since this was last called, in order.
+    fn take_for_monitor(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
 }
 
 /// An instance behind the table: the app, and a buffer for its commands that is kept.

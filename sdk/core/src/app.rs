@@ -6,8 +6,8 @@ use crate::commands::Commands;
 use crate::settings::Settings;
 use abi::Receipt;
 use abi::event::{
-    Audit, FlowRemoved, Observed, Packages, PacketIn, PortStatus, Query, QueryOver, QueryReply, SoftLimit,
-    StatsReply, SwitchError, SwitchUp, Topic, kind,
+    FlowRemoved, PacketIn, PortStatus, Query, QueryOver, QueryReply, SoftLimit, StatsReply, SwitchError,
+    SwitchUp, Topic, kind,
 };
 use flow::{DatapathId, Match};
 
@@ -73,11 +73,17 @@ pub trait App: Sized + 'static {
     /// Beyond the hard limit commands are refused, or the app is ended.
     fn on_soft_limit(&mut self, _limit: &SoftLimit, _out: &mut Commands) {}
 
-    /// What zones use, for the service of the node that judges it; no app hears it.
-    fn on_observed(&mut self, _observed: &Observed, _out: &mut Commands) {}
+    /// Whether it is a service of the node that serves the monitor.
+    #[doc(hidden)]
+    fn serves_monitor(&self) -> bool {
+        false
+    }
 
-    /// Packages to judge, for the service of the node that does; [`Commands::vouched`] answers. No app hears it.
-    fn on_packages(&mut self, _packages: &Packages, _out: &mut Commands) {}
+    /// The monitor tells a service of the node something. An error is a sentence, and ends the service.
+    #[doc(hidden)]
+    fn on_monitor(&mut self, _message: &[u8], _out: &mut Commands) -> Result<(), String> {
+        Ok(())
+    }
 
     /// All that waited at one worker was handed over, or many events of it: what was done for them can be finished together. Only an app in a
     /// process zone is told.
@@ -94,9 +100,6 @@ pub trait App: Sized + 'static {
 
     /// The whole answer to a query or to what was asked of the store, or why there is none.
     fn on_query_reply(&mut self, _reply: &QueryReply, _out: &mut Commands) {}
-
-    /// Records came to the service that keeps them; [`Commands::audit_kept`] acknowledges them.
-    fn on_audit(&mut self, _audit: &Audit, _out: &mut Commands) {}
 
     /// About once a second, with a clock that only goes forward.
     fn on_tick(&mut self, _now_ms: u64, _out: &mut Commands) {}
@@ -169,21 +172,6 @@ impl Interests {
     /// What others publish.
     pub fn topics(self) -> Self {
         self.with(kind::TOPIC)
-    }
-
-    /// Records of who did what. Only the service that keeps them is told any.
-    pub fn audit(self) -> Self {
-        self.with(kind::AUDIT)
-    }
-
-    /// What zones use; only a service of the node is told.
-    pub fn observations(self) -> Self {
-        self.with(kind::OBSERVED)
-    }
-
-    /// Packages to judge; only a service of the node is told.
-    pub fn packages(self) -> Self {
-        self.with(kind::PACKAGES)
     }
 
     /// The time, about once a second.

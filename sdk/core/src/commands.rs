@@ -4,12 +4,11 @@
 
 use crate::calls::Calls;
 use abi::command::{
-    Ask, AuditKept, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, Rulings, StatsRequest,
-    Subscribe, Vouched, What, write,
+    Ask, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, StatsRequest, Subscribe, What,
+    write,
 };
 use abi::event::PacketIn;
 use abi::service::{at_home, home_for};
-use abi::store;
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match};
 use flow::{DatapathId, PortNo};
 use store_contract::Op;
@@ -39,6 +38,7 @@ pub struct Commands {
     last_ticket: u64,
     too_long: u64,
     pub(crate) calls: Calls,
+    pub(crate) for_monitor: Vec<Vec<u8>>,
 }
 
 const NO_SWITCH: DatapathId = DatapathId(0);
@@ -155,11 +155,6 @@ impl Commands {
         self.ask_store(Op::List, prefix, after.as_bytes())
     }
 
-    /// Says how many bytes an app has in the store; for the service of the node that keeps it.
-    pub fn store_used(&mut self, app: &str, bytes: u64, revision: u64) {
-        self.plain(What::StoreUsed(store::Used { app, bytes, revision }));
-    }
-
     fn ask_store(&mut self, op: Op, key: &str, value: &[u8]) -> Ticket {
         self.query(store_contract::SERVICE, &store_contract::Ask { op, key, value }.to_bytes())
     }
@@ -169,19 +164,17 @@ impl Commands {
         self.plain(What::Log(Log { level: level as u8, text }));
     }
 
-    /// Says that all records up to this number are kept for good.
-    pub fn audit_kept(&mut self, up_to: u64) {
-        self.plain(What::AuditKept(AuditKept { up_to }));
+    /// Tells the monitor something; only a service of the node is heard.
+    #[doc(hidden)]
+    pub fn tell_monitor(&mut self, message: &impl serde::Serialize) {
+        // Plain data: JSON can always say it.
+        self.for_monitor.extend(serde_json::to_vec(message));
     }
 
-    /// Says what follows from what zones use, as a JSON list; for the service of the node that judges it.
-    pub fn rulings(&mut self, rulings: &str) {
-        self.plain(What::Rulings(Rulings { rulings }));
-    }
-
-    /// Says whether packages are good, as a JSON list; for the service of the node that judges them. The round 0 is that it is there.
-    pub fn vouched(&mut self, round: u64, words: &str) {
-        self.plain(What::Vouched(Vouched { round, words }));
+    /// What the monitor was told so far, as JSON; for tests of services.
+    #[doc(hidden)]
+    pub fn told_monitor(&self) -> Vec<String> {
+        self.for_monitor.iter().map(|told| String::from_utf8_lossy(told).into_owned()).collect()
     }
 
     /// What was commanded so far, as frames one after the other; for what puts a zone together by hand.

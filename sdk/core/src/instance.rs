@@ -75,8 +75,6 @@ impl<A: App> Instance<A> {
             Event::Receipt(datapath, receipt) => app.on_receipt(datapath, &receipt, out),
             Event::Dropped(count) => app.on_dropped(count, out),
             Event::SoftLimit(limit) => app.on_soft_limit(&limit, out),
-            Event::Observed(observed) => app.on_observed(&observed, out),
-            Event::Packages(packages) => app.on_packages(&packages, out),
             Event::Topic(topic) => app.on_topic(&topic, out),
             Event::Query(query) => {
                 out.calls.on_query(&query);
@@ -99,7 +97,6 @@ impl<A: App> Instance<A> {
             }
             Event::Tick { now_ms } => app.on_tick(now_ms, out),
             Event::Shutdown => app.on_shutdown(out),
-            Event::Audit(audit) => app.on_audit(&audit, out),
             // A newer kernel may tell more than this app was built to hear.
             Event::Newer(_) => {}
         }
@@ -200,6 +197,20 @@ impl<A: App> Guest for Instance<A> {
     fn on_caught_up(&mut self, commands: &mut Vec<u8>) {
         Instance::on_caught_up(self);
         commands.append(self.frames());
+    }
+
+    fn serves_monitor(&self) -> bool {
+        self.app.serves_monitor()
+    }
+
+    fn on_monitor(&mut self, message: &[u8], commands: &mut Vec<u8>) -> Result<(), String> {
+        self.app.on_monitor(message, &mut self.out)?;
+        commands.append(self.frames());
+        Ok(())
+    }
+
+    fn take_for_monitor(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.out.for_monitor)
     }
 }
 

@@ -17,8 +17,8 @@ pub mod testing;
 
 pub use abi::command::{Ask, GroupMod, MeterMod, PacketOut, PortMod, StatsRequest, What};
 pub use abi::event::{
-    Audit, Caller, FlowRemoved, Observed, Packages, PacketIn, PortFacts, PortRecord, PortStatus, Query,
-    QueryOver, QueryReply, SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,
+    Caller, FlowRemoved, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryOver, QueryReply,
+    SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,
 };
 /// The statuses of answers that mean the same for every service.
 pub mod query_status {

@@ -172,7 +172,6 @@ fn line(command: &Command<'_>) -> String {
             }
         }
         What::Log(log) => format!("log {}", log.text),
-        What::AuditKept(kept) => format!("audit kept up to {}", kept.up_to),
         other => format!("{other:?}"),
     }
 }

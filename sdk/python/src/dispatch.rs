@@ -115,10 +115,8 @@ impl Instance {
             }
             Event::Tick { now_ms } => app.call_method1("on_tick", (now_ms, out)),
             Event::Shutdown => app.call_method1("on_shutdown", (out,)),
-            // For services of the node; and a newer kernel may tell more than this app was built to hear.
-            Event::Audit(_) | Event::Observed(_) | Event::Packages(_) | Event::Newer(_) => {
-                return Ok(());
-            }
+            // A newer kernel may tell more than this app was built to hear.
+            Event::Newer(_) => return Ok(()),
         }
         .map(drop)
     }

@@ -30,19 +30,39 @@
 //!
 //! This crate never talks OpenFlow and never opens a socket of its own.
 
+mod monitor_line;
 mod overtaken;
 mod process;
 
 pub use burnet_sdk_core::{
-    ActionWriter, App, AppTable, Ask, Audit, Caller, Commands, DatapathId, Field, FlowBuilder, FlowRemoved,
-    Form, GroupMod, InstructionWriter, Interests, Level, MOST_AHEAD, MacAddr, MatchWriter, MeterMod,
-    Observed, Outcome, Packages, PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo,
-    PortRecord, PortStatus, Query, QueryOver, QueryReply, Receipt, Settings, SoftLimit, StatsReply,
-    StatsRequest, SwitchError, SwitchUp, Ticket, Topic, What, ZoneId, flow, query_status, quota, store,
-    table, testing,
+    ActionWriter, App, AppTable, Ask, Caller, Commands, DatapathId, Field, FlowBuilder, FlowRemoved, Form,
+    GroupMod, InstructionWriter, Interests, Level, MOST_AHEAD, MacAddr, MatchWriter, MeterMod, Outcome,
+    PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus, Query,
+    QueryOver, QueryReply, Receipt, Settings, SoftLimit, StatsReply, StatsRequest, SwitchError, SwitchUp,
+    Ticket, Topic, What, ZoneId, flow, query_status, quota, store, table, testing,
 };
 #[doc(hidden)]
 pub use burnet_sdk_core::{calls, export_app, judge};
+/// For the services of the node that serve the monitor.
+#[doc(hidden)]
+pub use monitor_channel::{
+    protocol::{FromService, ToService},
+    record::Record as NodeRecord,
+    verdict as node_verdict,
+};
+/// For the services of the node that serve the monitor: what it says, as its socket carries it.
+///
+/// # Errors
+/// A sentence: it cannot be read, or is for no service.
+#[doc(hidden)]
+pub fn read_monitor(message: &[u8]) -> Result<ToService, String> {
+    use monitor_channel::protocol::ToZone;
+    match serde_json::from_slice(message) {
+        Ok(ToZone::Told(told)) => Ok(told),
+        Ok(ToZone::Welcome { .. }) => Err("the monitor welcomed it a second time".to_owned()),
+        Err(error) => Err(format!("the monitor said what cannot be read: {error}")),
+    }
+}
 pub use process::{Asleep, GaveUp, run, run_guest, serve_guest};
 
 /// Makes a shared object (`crate-type = ["cdylib"]`) of an app, to be run with `burnet run --app PATH.so=trusted`.

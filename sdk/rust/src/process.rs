@@ -7,6 +7,7 @@
 //!
 //! Never reads anything but its ports once it runs, and ends when the monitor does.
 
+use crate::monitor_line::MonitorLine;
 use crate::overtaken::Overtaken;
 use abi::Frame;
 use abi::event::kind;
@@ -33,14 +34,14 @@ const EVENTS_PER_TURN: usize = 256;
 /// Exit codes: 0 when told to end; 2 when the app refuses its settings; 1 when the zone is not as it must be. What went wrong is on
 /// standard error, which the monitor keeps.
 pub fn run<A: App>() -> ExitCode {
-    let served = welcome().map_err(GaveUp::with(1)).and_then(|(settings, ports)| {
+    let served = welcome().map_err(GaveUp::with(1)).and_then(|(settings, ports, line)| {
         let start = Instance::<A>::start_guest;
         let apart = ports.len() > 1
             && Settings::from_json(&settings).is_ok_and(|said| A::serves_switches_apart(&said));
         if apart {
             serve_apart(&settings, ports, start)
         } else {
-            serve(&settings, ports, start, &mut |wait| wait())
+            serve(&settings, ports, Some(line), start, &mut |wait| wait())
         }
     });
     exit_code(served)
@@ -89,14 +90,15 @@ pub fn serve_guest<G: Guest>(
     start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>,
     asleep: Asleep<'_>,
 ) -> Result<(), GaveUp> {
-    let (settings, ports) = welcome().map_err(GaveUp::with(1))?;
-    serve(&settings, ports, start, asleep)
+    let (settings, ports, line) = welcome().map_err(GaveUp::with(1))?;
+    serve(&settings, ports, Some(line), start, asleep)
 }
 
 /// One instance for these ports, in the calling thread.
 fn serve<G: Guest>(
     settings: &[u8],
     ports: Vec<AppEnd>,
+    line: Option<MonitorLine>,
     start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>,
     asleep: Asleep<'_>,
 ) -> Result<(), GaveUp> {
@@ -108,6 +110,7 @@ fn serve<G: Guest>(
         overtaken: Overtaken::default(),
         event: Vec::new(),
         commands,
+        line: line.filter(|_| guest.serves_monitor()),
         asleep,
     };
     process.serve_until_told_to_end(&mut guest).map_err(GaveUp::with(1))
@@ -127,7 +130,7 @@ fn serve_apart<G: Guest>(
             let (hand, taken) = channel::<AppEnd>();
             let serve_it = move || {
                 if let Ok(port) = taken.recv() {
-                    end_as_it_ended(|| serve(settings, vec![port], start, &mut |wait| wait()));
+                    end_as_it_ended(|| serve(settings, vec![port], None, start, &mut |wait| wait()));
                 }
             };
             let name = format!("worker-{worker}");
@@ -137,7 +140,7 @@ fn serve_apart<G: Guest>(
                 mine.push(port);
             }
         }
-        end_as_it_ended(|| serve(settings, mine, start, &mut |wait| wait()))
+        end_as_it_ended(|| serve(settings, mine, None, start, &mut |wait| wait()))
     })
 }
 
@@ -153,17 +156,19 @@ fn end_as_it_ended(served: impl FnOnce() -> Result<(), GaveUp>) -> ! {
 /// What Rust's own `main` exits with after a panic.
 const PANICKED: i32 = 101;
 
-/// The settings and the ports.
-fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>), String> {
+/// The settings, the ports, and the socket to the monitor.
+fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>, MonitorLine), String> {
     monitor_channel::child::die_with_parent().map_err(in_words("it cannot be tied to its parent"))?;
     let channel = Channel::from_stdin()
         .map_err(in_words("it was not started by a Burnet node; `burnet run --app` does that"))?;
     let received = channel.receive::<ToZone>().map_err(in_words("the monitor did not welcome it"))?;
-    let ToZone::Welcome { settings, ports, .. } = received.message;
+    let ToZone::Welcome { settings, ports, .. } = received.message else {
+        return Err("the monitor did not welcome it".to_owned());
+    };
     let ports =
         split_ports(received.fds, ports)?.into_iter().map(AppEnd::attach).collect::<Result<Vec<_>, _>>();
     let settings = serde_json::to_vec(&settings).map_err(in_words("its settings cannot be handed on"))?;
-    Ok((settings, ports.map_err(in_words("a port could not be attached"))?))
+    Ok((settings, ports.map_err(in_words("a port could not be attached"))?, MonitorLine::new(channel)))
 }
 
 /// The ports of this process, and the frames under way.
@@ -174,23 +179,45 @@ struct Process<'a> {
     overtaken: Overtaken,
     event: Vec<u8>,
     commands: Vec<u8>,
+    /// `None` for whoever has nothing to do with the monitor.
+    line: Option<MonitorLine>,
     asleep: Asleep<'a>,
 }
 
 impl Process<'_> {
     fn serve_until_told_to_end<G: Guest>(&mut self, guest: &mut G) -> Result<(), String> {
         self.subscribe_everywhere()?;
+        self.tell_monitor(guest);
         loop {
-            let mut idle = true;
+            let mut idle = self.hear_monitor(guest)?;
             for port in 0..self.ports.len() {
                 match self.serve(port, guest)? {
                     Served::All(count) => idle &= count == 0,
                     Served::ToldToEnd => return Ok(()),
                 }
             }
+            self.tell_monitor(guest);
             if idle {
                 self.sleep()?;
             }
+        }
+    }
+
+    /// What the monitor tells a service: whether it told nothing. What the service commands upon it goes by the first port.
+    fn hear_monitor<G: Guest>(&mut self, guest: &mut G) -> Result<bool, String> {
+        let Some(line) = &mut self.line else { return Ok(true) };
+        let told = line.take();
+        for message in &told {
+            guest.on_monitor(message, &mut self.commands)?;
+            self.give(0)?;
+        }
+        self.publish();
+        Ok(told.is_empty())
+    }
+
+    fn tell_monitor<G: Guest>(&mut self, guest: &mut G) {
+        if let Some(line) = &mut self.line {
+            line.tell(guest.take_for_monitor());
         }
     }
 
@@ -315,6 +342,7 @@ impl Process<'_> {
     fn poll_ports(&mut self) -> Result<(), String> {
         let mut waits: Vec<_> =
             self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.wake_fd(), PollFlags::IN)).collect();
+        waits.extend(self.line.as_ref().and_then(MonitorLine::poll_fd));
         let mut woken = Ok(0);
         (self.asleep)(&mut || woken = poll(&mut waits, None));
         match woken {

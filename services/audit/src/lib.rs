@@ -1,9 +1,9 @@
 //! The service that keeps who did what with which capability.
 //!
 //! ```text
-//!   monitor, kernel process ──records──> [ this service ] ──lines──> FOLDER/audit-….jsonl <──lines── the operator's commands
-//!                           <──kept up to N──      │
-//!                                                  └─ each line holds the hash of the one before it
+//!   monitor ──records──> [ this service ] ──lines──> FOLDER/audit-….jsonl <──lines── the operator's commands
+//!           <──kept up to N──      │
+//!                                  └─ each line holds the hash of the one before it
 //! ```
 //!
 //! In: records, numbered by the node, told again until they are acknowledged. Out: lines on disk, each once; then the
@@ -21,7 +21,7 @@ pub mod record;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use burnet_sdk::{App, Commands, Interests, Level, Settings};
+use burnet_sdk::{App, Commands, FromService, Interests, Level, Settings, ToService, read_monitor};
 use std::process::ExitCode;
 
 use crate::log::{Bounds, Log};
@@ -62,25 +62,25 @@ impl App for Audit {
     }
 
     fn interests(&self) -> Interests {
-        Interests::none().audit()
+        Interests::none()
+    }
+
+    fn serves_monitor(&self) -> bool {
+        true
     }
 
     fn on_start(&mut self, out: &mut Commands) {
-        out.audit_kept(self.kept);
+        out.tell_monitor(&FromService::AuditKept { up_to: self.kept });
     }
 
-    fn on_audit(&mut self, audit: &burnet_sdk::Audit, out: &mut Commands) {
-        let record = |line: &str| {
-            serde_json::from_str(line).unwrap_or_else(|error| {
-                Record::new(now_ms(), "damaged", "audit", format!("the node told what is no record: {error}"))
-            })
-        };
-        let records = audit.records.lines().map(record).collect();
-        match self.log.append_told(&self.run, audit.first, self.kept, records, now_ms()) {
+    fn on_monitor(&mut self, message: &[u8], out: &mut Commands) -> Result<(), String> {
+        let ToService::Audit { first, records } = read_monitor(message)? else { return Ok(()) };
+        let records = records.into_iter().map(Record::from).collect();
+        match self.log.append_told(&self.run, first, self.kept, records, now_ms()) {
             Ok(kept) => {
                 self.kept = kept;
                 self.complained = false;
-                out.audit_kept(kept);
+                out.tell_monitor(&FromService::AuditKept { up_to: kept });
             }
             // The node tells them again.
             Err(error) if self.complained => drop(error),
@@ -92,6 +92,7 @@ impl App for Audit {
                 out.log(Level::Error, &line);
             }
         }
+        Ok(())
     }
 }
 

@@ -33,6 +33,13 @@ pub struct Record {
     pub text: String,
 }
 
+impl From<burnet_sdk::NodeRecord> for Record {
+    fn from(record: burnet_sdk::NodeRecord) -> Record {
+        let burnet_sdk::NodeRecord { unix_ms, what, who, app, switch, capability, count, text } = record;
+        Record { unix_ms, what, who, app, switch, capability, count, text }
+    }
+}
+
 impl Record {
     /// One of the operator's deeds, or of the log itself, about nothing in particular.
     pub fn new(unix_ms: u64, what: &str, who: &str, text: impl Into<String>) -> Record {

@@ -1,7 +1,7 @@
 //! The service that judges whether packages may start, and go on running.
 //!
 //! ```text
-//!   monitor: trust store, records, the time ──question──> [ this service ] ──words──> kernel ──> monitor: starts, refuses, ends
+//!   monitor: trust store, records, the time ──question──> [ this service ] ──words──> monitor: starts, refuses, ends
 //!                                       packages' folders ──┘
 //! ```
 //!
@@ -9,7 +9,9 @@
 //! whoever reads them. Out: for each question the words on its packages, so that the monitor knows that somebody judges: while nobody does, it does so
 //! itself, by the same code ([`package::vouch`]). It starts and ends nobody, and sees neither keys nor the trust store's file.
 
-use burnet_sdk::{App, Commands, Interests, Level, Packages, Settings};
+use burnet_sdk::{
+    App, Commands, FromService, Interests, Level, Settings, ToService, node_verdict, read_monitor,
+};
 use package::Digest;
 use package::state::Looks;
 use package::vouch::{Look, Question, judge};
@@ -38,21 +40,32 @@ impl App for Security {
     }
 
     fn interests(&self) -> Interests {
-        Interests::none().packages()
+        Interests::none()
+    }
+
+    fn serves_monitor(&self) -> bool {
+        true
     }
 
     fn on_start(&mut self, out: &mut Commands) {
-        out.vouched(HERE, "[]");
+        out.tell_monitor(&FromService::Vouched { round: HERE, words: Vec::new() });
     }
 
-    fn on_packages(&mut self, packages: &Packages, out: &mut Commands) {
-        let words = self.judge(packages.question).unwrap_or_else(|why| {
+    fn on_monitor(&mut self, message: &[u8], out: &mut Commands) -> Result<(), String> {
+        let ToService::Packages { round, question } = read_monitor(message)? else { return Ok(()) };
+        let words = self.judge(&question).and_then(|words| as_words(&words)).unwrap_or_else(|why| {
             self.complain(&why, out);
             // Without a word of it the monitor judges, which is right for whatever this is.
-            "[]".to_owned()
+            Vec::new()
         });
-        out.vouched(packages.round, &words);
+        out.tell_monitor(&FromService::Vouched { round, words });
+        Ok(())
     }
+}
+
+/// In the terms of the monitor, which are spelt the same.
+fn as_words(words: &str) -> Result<Vec<node_verdict::Word>, String> {
+    serde_json::from_str(words).map_err(|error| error.to_string())
 }
 
 impl Security {

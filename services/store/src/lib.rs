@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use burnet_sdk::store::{Ask, Grant, Op, status};
-use burnet_sdk::{App, Caller, Commands, Interests, Level, Query, Settings, Ticket};
+use burnet_sdk::{App, Caller, Commands, FromService, Interests, Level, Query, Settings, Ticket};
 
 use crate::shelf::{Placed, Shelf, Trouble};
 
@@ -61,7 +61,6 @@ pub struct Store {
     answers: Vec<Answer>,
     /// What each app was last said to have.
     told: BTreeMap<String, u64>,
-    revision: u64,
     /// It was tried in this turn to open the file.
     tried: bool,
     /// The operator was told that something cannot be kept.
@@ -79,11 +78,15 @@ impl App for Store {
     fn new(settings: &Settings) -> Result<Self, String> {
         let StoreSettings { folder } = settings.read()?;
         let (answers, told, grants) = Default::default();
-        Ok(Store { folder, shelf: None, answers, told, revision: 0, tried: false, complained: false, grants })
+        Ok(Store { folder, shelf: None, answers, told, tried: false, complained: false, grants })
     }
 
     fn interests(&self) -> Interests {
         Interests::none()
+    }
+
+    fn serves_monitor(&self) -> bool {
+        true
     }
 
     fn on_start(&mut self, out: &mut Commands) {
@@ -186,8 +189,7 @@ impl Store {
         let gone = self.told.keys().filter(|app| !shelf.used().contains_key(*app)).map(|app| (app, &0));
         let changed = shelf.used().iter().filter(|(app, bytes)| self.told.get(*app) != Some(bytes));
         for (app, bytes) in changed.chain(gone) {
-            self.revision += 1;
-            out.store_used(app, *bytes, self.revision);
+            out.tell_monitor(&FromService::Stored { app: app.clone(), bytes: *bytes });
         }
         self.told.clone_from(shelf.used());
     }

@@ -51,10 +51,8 @@ fn explained(name: &str, apps: &[(String, AppGrant)]) -> String {
         text.push_str("  nothing\n");
     }
     let kernel = grant.to_kernel();
-    let lacks: Vec<&str> = Capability::all()
-        .filter(|one| !one.is_system() && !kernel.holds(*one))
-        .map(Capability::name)
-        .collect();
+    let lacks: Vec<&str> =
+        Capability::all().filter(|one| !kernel.holds(*one)).map(Capability::name).collect();
     if !lacks.is_empty() {
         let _ = writeln!(text, "It may not: {}.", lacks.join(", "));
     }

@@ -62,7 +62,7 @@ fn held(config: &Config) -> (Vec<Capability>, GrantedBy) {
 
 fn manifest(name: &str, lines: &str) -> String {
     format!(
-        "name = '{name}'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 1\nentry.any = 'bin/main'\n{lines}"
+        "name = '{name}'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 2\nentry.any = 'bin/main'\n{lines}"
     )
 }
 

@@ -136,7 +136,7 @@ fn build_with(folder: &Path, version: &str, asks: &str, key: &str, program: &str
     let source = folder.join("app");
     fs::create_dir_all(source.join("bin"))?;
     let manifest = format!(
-        "name = '{APP}'\nversion = '{version}'\ndescription = 'It visits.'\nkind = 'native'\nabi = 1\nentry.any = 'bin/visit'\n\
+        "name = '{APP}'\nversion = '{version}'\ndescription = 'It visits.'\nkind = 'native'\nabi = 2\nentry.any = 'bin/visit'\n\
          [capabilities]\n'view.read' = true\n{asks}"
     );
     fs::write(source.join("app.toml"), manifest)?;

@@ -64,10 +64,8 @@ impl Kernel {
                 | ToKernel::Regrant { .. }
                 | ToKernel::Reconfigure { .. }
                 | ToKernel::Reloaded { .. }
-                | ToKernel::Audit { .. }
                 | ToKernel::Apps { .. }
                 | ToKernel::Resources { .. }
-                | ToKernel::Packages { .. }
                 | ToKernel::SoftLimit { .. } => {}
             }
         }
@@ -190,7 +188,9 @@ pub fn zone(args: &[String]) {
     }
     let channel = Channel::from_stdin().unwrap();
     let received = channel.receive::<ToZone>().unwrap();
-    let ToZone::Welcome { app, generation, settings, ports, .. } = received.message;
+    let ToZone::Welcome { app, generation, settings, ports, .. } = received.message else {
+        panic!("no welcome")
+    };
     let mut ports: Vec<AppEnd> = split_ports(received.fds, ports)
         .unwrap()
         .into_iter()

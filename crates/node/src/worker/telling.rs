@@ -3,7 +3,7 @@
 //! In: what was decided, or what another app made. Out: frames in the rings of zones, lines of the log, letters to the control thread. Never waits
 //! for a zone: what the node itself says may wait beside a ring, what another app made is dropped where there is no room.
 
-use super::{NO_ERROR, RECORDS_WORKER, Worker, now_unix_ms};
+use super::{NO_ERROR, Worker, now_unix_ms};
 use crate::mail::FromWorker;
 use abi::event::{QueryReply, write};
 use abi::header::FLAG_RECEIPT;
@@ -20,14 +20,6 @@ impl Worker {
         let words = self.dispatch.kernel.in_words(refusal).to_string();
         self.to_record.count(zone, refusal, || words.clone());
         self.refuse(zone, frame, &words);
-    }
-
-    /// Records go to their service by one worker, and so does its answer: it subscribed to this one before it says how far it came.
-    pub(super) fn records_are_kept(&mut self, zone: ZoneId, up_to: u64) {
-        let generation = self.dispatch.zones.get(zone).map(|end| end.generation());
-        if let (RECORDS_WORKER, Some(generation)) = (self.number, generation) {
-            self.unsent.push(FromWorker::AuditKept { generation, up_to });
-        }
     }
 
     /// What was refused since this was last called goes into the records.
@@ -61,12 +53,6 @@ impl Worker {
         };
         let datapath = frame.datapath();
         self.tell(ZoneSet::only(zone), |out, sequence| write::receipt(out, sequence, datapath, &receipt));
-    }
-
-    pub(super) fn pass_word_on(&mut self, zone: ZoneId, letter: impl FnOnce(String, u64) -> FromWorker) {
-        let Some(end) = self.dispatch.zones.get(zone) else { return };
-        // A box that is full has something better in it: the monitor judges if none come.
-        let _ = self.control.send(letter(end.app().to_owned(), end.generation()));
     }
 
     pub(super) fn answer(&mut self, to: ZoneId, ticket: u64, status: u16, more: bool, payload: &[u8]) {

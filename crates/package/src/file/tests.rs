@@ -5,7 +5,7 @@ use crate::key::PrivateKey;
 use crate::moment::Moment;
 use crate::signature::{Role, Signature};
 
-const MANIFEST: &str = "name = 'my-app'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 1\nentry.any = 'bin/main'\n";
+const MANIFEST: &str = "name = 'my-app'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 2\nentry.any = 'bin/main'\n";
 
 fn file(path: &str, bytes: &[u8]) -> NewFile {
     let executable = path.starts_with("bin/");

@@ -3,7 +3,7 @@
 use super::*;
 
 const HEAD: &str =
-    "name = 'my-app'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 1\nentry.any = 'main'\n";
+    "name = 'my-app'\nversion = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 2\nentry.any = 'main'\n";
 
 fn manifest(tables: &str) -> Manifest {
     Manifest::parse(&format!("{HEAD}{tables}")).unwrap()

@@ -31,7 +31,7 @@ impl Drop for Scratch {
 
 fn package(version: &str) -> Package<'static> {
     let manifest = format!(
-        "name = 'my-app'\nversion = '{version}'\ndescription = 'It.'\nkind = 'native'\nabi = 1\nentry.any = 'bin/main'\n"
+        "name = 'my-app'\nversion = '{version}'\ndescription = 'It.'\nkind = 'native'\nabi = 2\nentry.any = 'bin/main'\n"
     );
     let file = |path: &str, bytes: &[u8]| NewFile {
         path: PackagePath::try_from(path.to_owned()).unwrap(),

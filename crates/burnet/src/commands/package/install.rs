@@ -335,7 +335,7 @@ mod tests {
 
     fn manifest(rules: &str) -> Manifest {
         let text = format!(
-            "name = \"new\"\nversion = \"1.0.0\"\ndescription = \"d\"\nkind = \"native\"\nabi = 1\n[entry]\nx86_64 = \"bin/new\"\n\
+            "name = \"new\"\nversion = \"1.0.0\"\ndescription = \"d\"\nkind = \"native\"\nabi = 2\n[entry]\nx86_64 = \"bin/new\"\n\
              [files]\n\"bin/new\" = \"new\"\n[capabilities]\n{rules}\n"
         );
         Manifest::parse(&text).unwrap_or_else(|fault| panic!("{fault}"))

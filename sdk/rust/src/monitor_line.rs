@@ -1,0 +1,108 @@
+//! A service's end of its socket to the monitor.
+//!
+//! In: messages of the monitor, and what the service has to say. Out: the same, in order. It never waits: what the socket does not take now is sent in a
+//! later turn. It reads no message.
+
+use monitor_channel::channel::{Channel, ChannelError};
+use rustix::event::{PollFd, PollFlags};
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+
+/// Messages of the monitor that are taken in one turn; more wait in the socket.
+const MESSAGES_PER_TURN: usize = 16;
+
+/// Messages that wait for the monitor to read. A monitor that reads none for so long does without: the oldest go.
+const WAITING_MAX: usize = 1_024;
+
+/// The socket, and what waits for it.
+pub(crate) struct MonitorLine {
+    /// `None` once the monitor is gone; this process goes with it.
+    channel: Option<Channel>,
+    waiting: VecDeque<Vec<u8>>,
+}
+
+impl MonitorLine {
+    pub(crate) fn new(channel: Channel) -> MonitorLine {
+        MonitorLine { channel: Some(channel), waiting: VecDeque::new() }
+    }
+
+    /// What the monitor has told.
+    pub(crate) fn take(&mut self) -> Vec<Vec<u8>> {
+        let mut told = Vec::new();
+        while told.len() < MESSAGES_PER_TURN {
+            match self.channel.as_ref().map(Channel::try_receive_bytes) {
+                Some(Ok(message)) => told.push(message),
+                Some(Err(ChannelError::Closed)) => self.channel = None,
+                // Nothing is there, or what is there cannot be read by anybody.
+                _ => break,
+            }
+        }
+        told
+    }
+
+    /// Sends this behind what waits.
+    pub(crate) fn tell(&mut self, messages: Vec<Vec<u8>>) {
+        self.waiting.extend(messages);
+        while self.waiting.len() > WAITING_MAX {
+            self.waiting.pop_front();
+        }
+        while let (Some(channel), Some(message)) = (&self.channel, self.waiting.front()) {
+            match channel.try_send_bytes(message, &[]) {
+                Err(ChannelError::NotNow) => return,
+                // Sent, or not to be sent at all.
+                _ => drop(self.waiting.pop_front()),
+            }
+        }
+    }
+
+    /// What to wait for: a message, and room if something waits.
+    pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
+        let room = if self.waiting.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+        let channel = self.channel.as_ref()?;
+        Some(PollFd::from_borrowed_fd(channel.as_fd(), PollFlags::IN | room))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Channel, MonitorLine) {
+        let (ours, theirs) = Channel::pair().unwrap();
+        (ours, MonitorLine::new(Channel::from_fd(theirs)))
+    }
+
+    #[test]
+    fn what_the_socket_does_not_take_now_is_sent_later_in_order() {
+        let (monitor, mut line) = pair();
+        line.tell((0..500).map(|number: u32| vec![number as u8; 1_000]).collect());
+        assert!(!line.waiting.is_empty() && line.poll_fd().is_some());
+        let mut heard = Vec::new();
+        while heard.len() < 500 {
+            while let Ok(message) = monitor.try_receive_bytes() {
+                heard.push(message[0]);
+            }
+            line.tell(Vec::new());
+        }
+        assert!(heard.iter().enumerate().all(|(number, byte)| number as u8 == *byte));
+        assert!(line.waiting.is_empty());
+    }
+
+    #[test]
+    fn a_monitor_that_reads_nothing_costs_no_more_than_the_bound() {
+        let (_monitor, mut line) = pair();
+        for _ in 0..10 {
+            line.tell(vec![vec![0; 1_000]; WAITING_MAX]);
+        }
+        assert_eq!(line.waiting.len(), WAITING_MAX);
+    }
+
+    #[test]
+    fn a_monitor_that_is_gone_is_not_waited_for() {
+        let (monitor, mut line) = pair();
+        assert!(monitor.try_send_bytes(b"x", &[]).is_ok());
+        drop(monitor);
+        assert_eq!(line.take(), [b"x"]);
+        assert!(line.take().is_empty() && line.poll_fd().is_none());
+    }
+}
