@@ -1,4 +1,4 @@
-//! The laboratory's apps: hostile ones for `attack`, one for `bench`. A node gets each as a program of its own, from outside.
+//! The laboratory's apps: hostile ones for `attack`, one for `bench`. A node runs each as an external program.
 //!
 //! ```text
 //!   place(FOLDER) ──> FOLDER/NAME, a link to burnet-lab; FOLDER/NAME.toml, its manifest
@@ -19,16 +19,16 @@ use std::process::ExitCode;
 use burnet::cli::CommandError;
 use clap::Args;
 
-/// An app within this program.
+/// An app in this program.
 pub struct LabApp {
-    /// Its name, and that of the link that runs it.
+    /// Its name, which is also the name of the link that runs it.
     pub name: &'static str,
     manifest: &'static str,
-    /// Serves its zone until that ends.
+    /// Serves its zone until the zone ends.
     pub run: fn() -> ExitCode,
 }
 
-/// All of them.
+/// All apps.
 static APPS: [LabApp; 4] = [
     LabApp {
         name: "bystander",
@@ -66,15 +66,16 @@ pub struct AppsArgs {
     pub folder: PathBuf,
 }
 
-/// The app as which this process was started: by the name of the program, which in a zone is a link's.
+/// The app as which this process was started. The program's name decides, which is the link's name in a zone.
 pub fn started_as() -> Option<&'static LabApp> {
     let name = PathBuf::from(std::env::args_os().next()?);
     APPS.iter().find(|app| name.file_name().is_some_and(|name| name == app.name))
 }
 
-/// Puts a link and a manifest for each app into a folder.
+/// Writes a link and a manifest for each app into a folder.
 ///
 /// # Errors
+///
 /// They cannot be written.
 pub fn place(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
@@ -91,10 +92,11 @@ pub fn place(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Does what `burnet-lab apps` is for.
+/// Carries out `burnet-lab apps`.
 ///
 /// # Errors
-/// They cannot be written.
+///
+/// The files cannot be written.
 pub fn write(args: &AppsArgs) -> Result<ExitCode, CommandError> {
     let folder = &args.folder;
     place(folder).map_err(|error| {
@@ -106,7 +108,7 @@ pub fn write(args: &AppsArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The lines of a configuration that let a node run one of [`place`]'s.
+/// The lines of a configuration with which a node runs one of these apps.
 pub fn table(folder: &Path, name: &str) -> String {
     format!("[app.{name}]\npath = \"{}\"\n", folder.join(name).display())
 }

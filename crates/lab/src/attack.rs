@@ -6,7 +6,7 @@
 //!                  └─if asked─> throughput (such a node, and as many packet-ins as go) ──> Kept, which is no verdict
 //! ```
 //!
-//! It never touches a node or switch that is running already, nor an interface of the machine, and leaves nothing behind.
+//! It never touches a running node or switch, or an interface of the machine, and leaves nothing behind.
 
 mod arrivals;
 mod bed;
@@ -55,19 +55,19 @@ Examples:
 
 Exit code 0 only if all held.";
 
-/// Attacks at once. More make each other's pings late on a small machine.
+/// How many attacks run at once. On a small machine, more would make each other's pings late.
 const JOBS_MAX: u64 = 16;
 
-/// Rounds with each attack: some minutes for one.
+/// The most rounds with each attack. They take some minutes.
 const ROUNDS_MAX: i64 = 100;
 
 /// How often a case is tried that cannot be judged.
 const TRIES_MAX: u8 = 3;
 
-/// How often one looks whether a signal has come.
+/// How often signals are checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The exit code of what Ctrl-C ends.
+/// The exit code after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
 /// `burnet attack`.
@@ -107,9 +107,10 @@ fn case_name(text: &str) -> Result<String, String> {
     catalogue::find(text).map(|case| case.name.to_owned())
 }
 
-/// Runs it. Exit code 0 if all held.
+/// Carries out `burnet attack`. The exit code is 0 if all attacks held.
 ///
 /// # Errors
+///
 /// The command could not be carried out at all.
 pub fn attack(args: &AttackArgs) -> Result<ExitCode, CommandError> {
     let wanted = scorecard::wanted(&args.cases, &args.families);
@@ -142,7 +143,8 @@ pub fn attack(args: &AttackArgs) -> Result<ExitCode, CommandError> {
     Ok(if scores.iter().all(|score| score.held) { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Tries the cases, some at once, and shows each as soon as it is over; the scores are in the order of the cases. A signal ends all of them.
+/// Tries the cases, some at once, and prints each result as soon as it is known. The scores are in the order of the
+/// cases. A signal ends all of them.
 fn try_all(
     pairs: &[(&Case, Combination)],
     jobs: usize,
@@ -179,7 +181,7 @@ fn try_all(
     Ok(scores.into_iter().map(|(_, score)| score).collect())
 }
 
-/// One attack, from its trials to its verdict, and what is measured beside it.
+/// One attack, from its trials to its verdict and its throughput, if that is measured.
 fn score(case: &Case, combination: Combination, rounds: Option<u16>) -> Score {
     let (mut tries, began) = (0, Instant::now());
     let (evidence, verdict) = loop {
@@ -196,7 +198,7 @@ fn score(case: &Case, combination: Combination, rounds: Option<u16>) -> Score {
     Score { pings: evidence.pings, lost: evidence.lost.len(), seconds, throughput, ..score }
 }
 
-/// One trial. Where pings were lost, they must not be lost without the attack, or nothing is shown.
+/// One trial. If pings were lost, a trial without the attack must lose none, or the result shows nothing.
 fn judged(case: &Case, combination: Combination) -> (Evidence, Verdict) {
     let evidence = match trial::hold(case, combination, Holds::Attack) {
         Ok(evidence) => evidence,
@@ -213,7 +215,7 @@ fn judged(case: &Case, combination: Combination) -> (Evidence, Verdict) {
     (evidence, verdict)
 }
 
-/// What is not measured of one case takes nothing from what was found of the others.
+/// A case whose throughput cannot be measured does not affect the other cases.
 fn measured(case: &Case, rounds: u16) -> Option<Kept> {
     match throughput::measure(case, rounds) {
         Ok(kept) => Some(kept),

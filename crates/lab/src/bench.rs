@@ -7,7 +7,7 @@
 //!   sink         this process: load::Sink, which answers at once
 //! ```
 //!
-//! It measures and prints; what is fast enough is for whoever reads it.
+//! It measures and prints. It does not judge whether a figure is good enough.
 
 pub mod args;
 mod cbench;
@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use self::args::{BenchArgs, BenchCommand};
 use burnet::cli::CommandError;
 
-/// Does what is asked.
+/// Carries out `burnet bench`.
 pub fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
     node::descriptors::take_what_is_allowed();
     match &args.command {
@@ -39,7 +39,7 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Prints a line at once. A reader that has gone away has heard enough.
+/// Prints a line at once. If the reader has closed the output, that is not an error.
 fn say(line: &str) -> Result<(), CommandError> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{line}").and_then(|()| out.flush()) {

@@ -1,6 +1,7 @@
 //! The command line of the laboratory, as types.
 //!
-//! In: arguments. Out: what is to be done, or help (exit code 0), or what is wrong with them (exit code 2). It does nothing of it.
+//! In: arguments. Out: the command to carry out, help (exit code 0), or an error in the arguments (exit code 2). It
+//! carries out nothing.
 
 use burnet::cli::CompletionArgs;
 use clap::{CommandFactory, Parser, Subcommand};

@@ -1,10 +1,11 @@
-//! `burnet demo`: a node and a small emulated network on this machine, without privileges, and what happens between them.
+//! `burnet demo`: starts a node and a small emulated network on this machine, without privileges, and shows their
+//! messages.
 //!
 //! ```text
 //!   this process:  emulated switches and hosts ──TCP, 127.0.0.1──> a node of its own (`burnet run`, a child)
 //! ```
 //!
-//! Never touches a network interface, and leaves nothing behind: the node ends with the demo.
+//! It never touches a network interface, and leaves nothing behind: the node ends with the demo.
 
 use crate::emulate::check_pings;
 use crate::own_node::OwnNode;
@@ -20,16 +21,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the switches may take to be connected.
+/// How long connecting all switches may take.
 const START_PATIENCE: Duration = Duration::from_secs(15);
 
-/// How long one ping may take. The first ones wait for the app to learn.
+/// How long one ping may take. The first ones wait until the app has learned.
 const PING_PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long an event is waited for before the signals are looked at again.
+/// How long it waits for an event before it checks signals again.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Between rounds of pings while the demo stays up.
+/// The time between rounds of pings while the demo stays up.
 const ROUND: Duration = Duration::from_secs(5);
 
 const EXAMPLES: &str = "\
@@ -60,13 +61,13 @@ pub struct DemoArgs {
     pub grant_all: bool,
 }
 
-/// Runs it. Exit code 0 if all pairs have pinged.
+/// Carries out `burnet demo`. The exit code is 0 if all pairs have pinged.
 pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
     let stop = StopSignal::listen()?;
     descriptors::take_what_is_allowed();
     check_pings("the demo's pings", args.topo.hosts.len())?;
     let mut stage = Stage::on_stdout();
-    // What cannot be run is refused here, where it was asked for, and not after waiting for a node that refuses it.
+    // An app that cannot run is refused here at once, and not after a wait for a node that refuses it.
     let asked = RunArgs { apps: args.apps.clone(), grant_all: args.grant_all, ..RunArgs::default() };
     Config::load(&asked, &Surroundings::of_this_process()?, &apps::WITHIN)?;
     let mut node = OwnNode::start_granting(args.grant_all, &args.apps, LogLevel::Warn)?;
@@ -83,7 +84,7 @@ pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
     let network = Emulation::start(&args.topo, address, &options).map_err(|error| {
         CommandError::DidNotWork(format!("the emulated network cannot be started: {error}"))
     })?;
-    // Shared with the thread that waits for an answer: who is told to stop does not wait for it.
+    // Shared with the thread that waits for an answer, so that a signal need not wait for it.
     let network = Arc::new(network);
     let observer = network.observer();
     stage.say(&format!("{} switches and {} hosts are emulated", network.switches(), network.hosts()));
@@ -96,10 +97,10 @@ pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
     let complete = ping_all(&mut stage, &network, &observer, &stop)?.is_complete();
     if !args.once {
         stage.say("it stays up until Ctrl-C");
-        // Pings that the signal cuts short are nothing that went wrong: the first round is what counts.
+        // Pings that a signal cuts short are not a failure: only the first round counts.
         while !stop.came_within(ROUND) && ping_all(&mut stage, &network, &observer, &stop).is_ok() {}
     }
-    // The node first: switches that went away under it would be worth a warning.
+    // The node ends first. Switches that disappeared before it would cause warnings.
     drop(node);
     drop(network);
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -112,7 +113,7 @@ fn not_done(why: NotDone) -> CommandError {
     })
 }
 
-/// All pairs ping, and what happens is shown meanwhile.
+/// Lets all pairs ping, and shows events in the meantime.
 fn ping_all(
     stage: &mut Stage,
     network: &Arc<Handle>,

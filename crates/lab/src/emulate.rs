@@ -1,12 +1,13 @@
-//! `burnet emulate`: a network of emulated switches and hosts against any controller, and whether what was asked of it came true.
+//! `burnet emulate`: runs a network of emulated switches and hosts against any controller, and checks the expected
+//! results.
 //!
 //! ```text
 //!   arguments ──> Asked ──> Emulation ⇄ controllers, over TCP
 //!                              └──> progress on standard error, a summary or JSON on standard output, the exit code
 //! ```
 //!
-//! Never starts a controller, and never touches the machine's own network beyond TCP to those that it is told and, with
-//! `--bind`, the interfaces that it is told.
+//! It never starts a controller. On the machine's own network, it opens only TCP connections to the given controllers
+//! and, with `--bind`, the given interfaces.
 
 mod arguments;
 mod bound;
@@ -42,10 +43,10 @@ use pcaps::Files;
 use player::{Judged, Player};
 use summary::Summary;
 
-/// Pings that may be asked for at once. Beyond it the report alone would take hundreds of megabytes.
+/// The most pings at once. With more, the report alone would take hundreds of megabytes.
 const PINGS_MAX: usize = 1_000_000;
 
-/// Refuses pings among more hosts than there may be.
+/// Refuses pings among too many hosts.
 pub(crate) fn check_pings(who: &str, hosts: usize) -> Result<(), CommandError> {
     let pings = hosts.saturating_mul(hosts.saturating_sub(1));
     if pings > PINGS_MAX {
@@ -56,22 +57,22 @@ pub(crate) fn check_pings(who: &str, hosts: usize) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Controllers that every switch connects to. Each is a connection for each switch.
+/// The most controllers. Every switch connects to each of them.
 const CONTROLLERS_MAX: usize = 16;
 
-/// Between two lines that say how far it has come.
+/// The time between two lines of progress.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// How long an event is waited for before the clock and the signals are looked at again.
+/// How long it waits for an event before it checks the clock and signals again.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What was asked, checked as far as it can be before anything runs.
+/// The checked arguments.
 struct Asked {
     topology: Topology,
-    /// What a reader of the topology's file should know.
+    /// Notes for the reader of the topology's file.
     notes: Vec<String>,
     scenario: Option<Scenario>,
-    /// The switch that stands on interfaces of this machine, in the place of a topology.
+    /// The switch on interfaces of this machine, if it replaces a topology.
     bridge: Option<Bridge>,
     spanning_tree: bool,
     controllers: Vec<SocketAddr>,
@@ -141,8 +142,8 @@ impl Asked {
     }
 }
 
-/// What to say if all hosts are to ping all in a network with loops, and nothing is said of a spanning tree. With a controller that only
-/// learns addresses the first broadcast would circle for ever.
+/// The note for `--ping-all` in a network with loops without a choice of spanning tree. With a controller that only
+/// learns addresses, the first broadcast would circulate for ever.
 fn loops_broken_unasked(args: &EmulateArgs, topology: &Topology) -> Option<String> {
     let blocked = topology.links_off_tree();
     (args.ping_all && args.spanning_tree == SpanningTree::Auto && blocked > 0).then(|| {
@@ -155,7 +156,7 @@ fn loops_broken_unasked(args: &EmulateArgs, topology: &Topology) -> Option<Strin
     })
 }
 
-/// The network that is named: by a shape, by a file, or by a name within a file of Mininet's.
+/// The network: a shape, a file, or a name in a Mininet file.
 fn topology(args: &EmulateArgs) -> Result<FromFile, CommandError> {
     let refused = |error: &dyn std::fmt::Display| CommandError::CannotBe(error.to_string());
     let without_notes = |topology| FromFile { topology, notes: Vec::new() };
@@ -169,7 +170,7 @@ fn topology(args: &EmulateArgs) -> Result<FromFile, CommandError> {
     args.topo.parse().map(without_notes).map_err(|error: NotATopology| refused(&error))
 }
 
-/// Runs it. Exit code 0 if what was asked came true, 1 if it did not.
+/// Carries out `burnet emulate`. The exit code is 0 if the expected results came true, and 1 if not.
 pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     let stop = StopSignal::listen()?;
     descriptors::take_what_is_allowed();
@@ -190,7 +191,7 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     if asked.spanning_tree {
         network.keep_spanning_tree();
     }
-    // Shared with the thread that waits for an answer: who is told to stop does not wait for it.
+    // Shared with the thread that waits for an answer, so that a signal need not wait for it.
     let network = Arc::new(network);
     let controllers: Vec<String> = asked.controllers.iter().map(SocketAddr::to_string).collect();
     stage.say(&format!(
@@ -218,7 +219,7 @@ fn conclude(args: &EmulateArgs, summary: &Summary) -> Result<ExitCode, CommandEr
     Ok(if summary.passed { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// A scenario in virtual time: nothing is connected to, and nothing is waited for.
+/// Plays a scenario in virtual time. It opens no connections and never waits.
 fn rehearse(
     args: &EmulateArgs,
     asked: &Asked,
@@ -247,7 +248,7 @@ fn rehearse(
     conclude(args, &summary.with_rehearsal(digest, storms).with_expectations(judged))
 }
 
-/// A network that is too large for the machine is the operator's to make smaller.
+/// The error for a network that did not start. If it is too large for the machine, the operator must make it smaller.
 fn not_started(error: std::io::Error) -> CommandError {
     match error.kind() {
         std::io::ErrorKind::OutOfMemory => CommandError::CannotBe(error.to_string()),
@@ -259,7 +260,7 @@ fn ended_by_itself() -> CommandError {
     CommandError::DidNotWork("the emulated network has ended by a fault of its own".into())
 }
 
-/// Data and summary are what standard output is for; a reader that has gone away has heard enough.
+/// Prints the summary on standard output. If the reader has closed the output, that is not an error.
 fn print(args: &EmulateArgs, summary: &Summary) -> Result<(), CommandError> {
     use std::io::Write;
     let text = if args.json { json(summary)? } else { summary.to_string() };
@@ -269,7 +270,7 @@ fn print(args: &EmulateArgs, summary: &Summary) -> Result<(), CommandError> {
     }
 }
 
-/// Which switches have which controllers, as far as events have told.
+/// Which switches are connected to which controllers, according to events.
 #[derive(Default)]
 struct SwitchesSeen {
     connections: BTreeMap<DatapathId, BTreeSet<SocketAddr>>,
@@ -286,13 +287,13 @@ impl SwitchesSeen {
         }
     }
 
-    /// How many have one at least.
+    /// How many switches have at least one controller.
     fn count(&self) -> usize {
         self.connections.values().filter(|controllers| !controllers.is_empty()).count()
     }
 }
 
-/// A network that runs, and how far it has come.
+/// A running network, and its progress.
 struct Run {
     network: Arc<Handle>,
     observer: Observer,
@@ -303,7 +304,7 @@ struct Run {
 }
 
 impl Run {
-    /// Waits for all switches, and says after how long they were there.
+    /// Waits for all switches, and prints how long they took.
     fn connect(&mut self, asked: &Asked) -> Result<Duration, CommandError> {
         let network = self.network.clone();
         let wait = asked.wait;
@@ -341,7 +342,7 @@ impl Run {
         Ok(self.summary(args, asked, Some(connected_after)).with_expectations(judged))
     }
 
-    /// Stays until a signal comes, and shows what happens.
+    /// Stays up until a signal, and shows events.
     fn stay_up(&mut self, args: &EmulateArgs, asked: &Asked) -> Result<Summary, CommandError> {
         self.stage.say("it stays up until Ctrl-C");
         let mut connected_after = None;
@@ -354,7 +355,7 @@ impl Run {
         Ok(self.summary(args, asked, connected_after))
     }
 
-    /// Waits for what takes long, shows meanwhile what happens and how far it has come, and ends early at a signal.
+    /// Waits for a long operation, shows events and progress in the meantime, and ends early at a signal.
     fn watch<T: Send + 'static>(
         &mut self,
         long: impl FnOnce() -> T + Send + 'static,
@@ -382,7 +383,7 @@ impl Run {
         working.join().map_err(|_| ended_by_itself())
     }
 
-    /// What has happened, or happens within a moment. An error if the network has ended: nothing will happen any more.
+    /// Processes events until now or within a moment. An error means that the network has ended.
     fn hear(&mut self, patience: Duration) -> Result<(), CommandError> {
         let deadline = Instant::now() + patience;
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {

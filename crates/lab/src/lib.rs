@@ -1,4 +1,4 @@
-//! The laboratory: what tries and measures a node, and is never part of one.
+//! The laboratory: tools that test and measure a node, and are never part of one.
 //!
 //! ```text
 //!   burnet bench|attack|emulate|demo ARGS ──exec──> burnet-lab ──cli──┬─> bench    load generator ⇄ a controller
@@ -8,8 +8,8 @@
 //!   burnet zone ──exec of a link to burnet-lab──> apps                the hostile apps and test apps, each in its zone
 //! ```
 //!
-//! In: a command line. Out: text or JSON, and an exit code. It starts the program `burnet` for each node that it needs, and no code of
-//! it is in that program: a production node has no load generator and nothing hostile.
+//! In: a command line. Out: text or JSON, and an exit code. It starts the program `burnet` for each node that it
+//! needs. That program contains none of this code: a production node has no load generator and nothing hostile.
 
 pub mod apps;
 pub mod attack;

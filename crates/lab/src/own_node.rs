@@ -1,6 +1,6 @@
-//! A node that a command starts for itself, as a child on a free port of this machine, and that ends with it.
+//! A node that a command starts for itself, as a child process on a free port. It ends with the command.
 //!
-//! In: which apps. Out: where it listens, once its apps have said what they want to hear. It never touches a node that is running already.
+//! In: the apps. Out: the node's address, once its apps have subscribed. It never touches a running node.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,22 +15,22 @@ use monitor::ZoneKind;
 use operator::client;
 use operator::contract::{Answer, AppView, Question};
 
-/// How long the node may take to listen.
+/// How long the node may take until it listens.
 const START_PATIENCE: Duration = Duration::from_secs(15);
 
-/// How long the node may take to end before it is made to.
+/// How long the node may take to end before it is killed.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The file of its log, within its folder.
+/// The name of its log file, in its folder.
 const LOG: &str = "node.log";
 
-/// Where it listens: a port that is free.
+/// The address on which it listens: a free port.
 const SOMEWHERE: &str = "127.0.0.1:0";
 
 /// The program of a node.
 const NODE: &str = "burnet";
 
-/// A node that ends with this value.
+/// A node that ends when this value is dropped.
 pub struct OwnNode {
     child: Child,
     folder: PathBuf,
@@ -38,17 +38,19 @@ pub struct OwnNode {
 }
 
 impl OwnNode {
-    /// Starts one that listens on a free port, and logs so much.
+    /// Starts a node on a free port with this log level.
     ///
     /// # Errors
-    /// That a process or a folder for it cannot be made.
+    ///
+    /// A process or its folder cannot be made.
     pub fn start(apps: &[AppArgument], log: LogLevel) -> Result<OwnNode, CommandError> {
         OwnNode::start_at(SOMEWHERE, apps, log)
     }
 
-    /// The same, and apps without a manifest are granted all that an app usually needs, if so it is said.
+    /// The same. If `granting` is set, apps without a manifest get the usual grants.
     ///
     /// # Errors
+    ///
     /// As [`OwnNode::start`].
     pub fn start_granting(
         grant_all: bool,
@@ -58,9 +60,11 @@ impl OwnNode {
         OwnNode::start_with(SOMEWHERE, grant_all, apps, log)
     }
 
-    /// Starts one on a free port with the configuration that is made for its folder. It logs into a file there: [`OwnNode::log`].
+    /// Starts a node on a free port with a configuration that is made for its folder. It logs to a file there:
+    /// [`OwnNode::log`].
     ///
     /// # Errors
+    ///
     /// As [`OwnNode::start`].
     pub fn start_configured(configuration: impl FnOnce(&Path) -> String) -> Result<OwnNode, CommandError> {
         let trouble =
@@ -70,25 +74,26 @@ impl OwnNode {
         std::fs::write(&file, configuration(&folder)).map_err(trouble)?;
         let log = std::fs::File::create(folder.join(LOG)).map_err(trouble)?;
         OwnNode::spawn(folder, |command| {
-            // The configuration says where its state is, if it has one, and goes after the variable.
+            // The configuration names the state folder, if there is one, and must not be overridden by the variable.
             command.env_remove("BURNET_STATE");
             command.args(["--listen", SOMEWHERE, "--config"]).arg(&file).stderr(log);
         })
     }
 
-    /// Its own folder, which goes with it.
+    /// Its own folder, which is deleted with it.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The file into which a node of [`OwnNode::start_configured`] logs.
+    /// The log file of a node of [`OwnNode::start_configured`].
     pub fn log(&self) -> PathBuf {
         self.folder.join(LOG)
     }
 
-    /// Starts one that listens there.
+    /// Starts a node that listens on this address.
     ///
     /// # Errors
+    ///
     /// As [`OwnNode::start`].
     pub fn start_at(listen: &str, apps: &[AppArgument], log: LogLevel) -> Result<OwnNode, CommandError> {
         OwnNode::start_with(listen, false, apps, log)
@@ -115,34 +120,36 @@ impl OwnNode {
         let socket = folder.join("burnet.sock");
         let mut command = Command::new(burnet()?);
         command.args(["run", "--die-with-parent", "--socket"]).arg(&socket).stdin(Stdio::null());
-        // What goes wrong on it is no concern of the node of this machine.
+        // Its incidents must not go to the records of the machine's own node.
         command.arg("--records").arg(folder.join("records"));
         arguments(&mut command);
         let child = command.spawn().map_err(|error| trouble("the node cannot be started", error))?;
         Ok(OwnNode { child, folder, socket })
     }
 
-    /// Where the operator asks it.
+    /// The operator's socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Its monitor's process, the parent of the others.
+    /// The process id of its monitor, the parent of its other processes.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits until it listens and its apps run. Where it listens.
+    /// Waits until it listens and its apps run. Returns its address.
     ///
     /// # Errors
-    /// That it ended, or did not come up in time.
+    ///
+    /// It has ended, or did not start in time.
     pub fn wait_until_it_listens(&mut self) -> Result<SocketAddr, CommandError> {
         self.wait_until_it_listens_with(&[])
     }
 
-    /// The same, but only these apps need run; without one, all.
+    /// The same, but only these apps must run. If none are given, all must.
     ///
     /// # Errors
+    ///
     /// As [`OwnNode::wait_until_it_listens`].
     pub fn wait_until_it_listens_with(&mut self, apps: &[&str]) -> Result<SocketAddr, CommandError> {
         let began = Instant::now();
@@ -168,9 +175,10 @@ impl OwnNode {
     }
 }
 
-/// The program under test, which is beside this one or in `$PATH`.
+/// The program `burnet`, beside this one or in `$PATH`.
 ///
 /// # Errors
+///
 /// It is not installed.
 pub fn burnet() -> Result<PathBuf, CommandError> {
     find_program(NODE).ok_or_else(|| {
@@ -181,7 +189,7 @@ pub fn burnet() -> Result<PathBuf, CommandError> {
     })
 }
 
-/// A folder that no other node has.
+/// A folder that no other node uses.
 fn own_folder() -> Result<PathBuf, CommandError> {
     // One process may have several nodes.
     static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -200,7 +208,7 @@ fn apps_run(socket: &Path, wanted: &[&str]) -> bool {
         .all(|app| app.status.state == monitor::AppState::Running && app.commands > 0)
 }
 
-/// An app as it is written on the command line.
+/// An app in the form of the command line.
 pub fn as_written(app: &AppArgument) -> String {
     let which = match &app.which {
         AppReference::Name(name) => name.clone(),

@@ -1,10 +1,10 @@
-//! What `burnet demo` and `burnet emulate` show of a running network, line by line.
+//! The lines that `burnet demo` and `burnet emulate` print about a running network.
 //!
 //! ```text
 //!   events of an emulated network ──> Stage ──> lines with the time, on standard output or standard error
 //! ```
 //!
-//! Never does anything to the network.
+//! It never changes the network.
 
 use emulator::{Event, Observer};
 use openflow::message::FlowMod;
@@ -12,10 +12,10 @@ use std::io::{IsTerminal, Write};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-/// Lines of one kind that are shown one by one; of what comes after, only the count.
+/// How many lines of one kind are printed. Further ones are only counted.
 const LINES_OF_A_KIND: u64 = 12;
 
-/// Kinds of lines whose number is bounded by [`LINES_OF_A_KIND`].
+/// Kinds of lines that [`LINES_OF_A_KIND`] bounds.
 #[derive(Clone, Copy)]
 enum Kind {
     Connected,
@@ -30,18 +30,18 @@ enum Kind {
 /// How many kinds there are.
 const KINDS: usize = Kind::PingLost as usize + 1;
 
-/// Shows lines, each with the time since the stage was made.
+/// Prints lines, each with the time since the stage was made.
 pub(crate) struct Stage {
     began: Instant,
     to: Box<dyn Write + Send>,
     colours: bool,
     shown: [u64; KINDS],
-    /// Lines of a kind that are shown.
+    /// How many lines of each kind are printed.
     at_most: [u64; KINDS],
 }
 
 impl Stage {
-    /// Where the lines are what was asked for: each ping and each connection is shown.
+    /// For output whose lines are the result: every ping and connection is printed.
     pub(crate) fn on_stdout() -> Self {
         let mut at_most = [u64::MAX; KINDS];
         at_most[Kind::PacketIn as usize] = LINES_OF_A_KIND;
@@ -50,7 +50,7 @@ impl Stage {
         Stage { colours: out.is_terminal(), to: Box::new(out), at_most, ..Stage::on_stderr() }
     }
 
-    /// Where the lines only accompany a result: of each kind the first few.
+    /// For output whose lines only accompany a result: the first few of each kind are printed.
     pub(crate) fn on_stderr() -> Self {
         let err = std::io::stderr();
         Stage {
@@ -62,7 +62,7 @@ impl Stage {
         }
     }
 
-    /// Shows no packet-ins, flow mods and answered pings one by one.
+    /// Prints no single packet-ins, flow mods and answered pings.
     pub(crate) fn only_trouble(mut self) -> Self {
         for kind in [Kind::PacketIn, Kind::FlowMod, Kind::PingOk, Kind::Connected] {
             self.at_most[kind as usize] = 0;
@@ -70,7 +70,7 @@ impl Stage {
         self
     }
 
-    /// How long the stage has been there.
+    /// The time since the stage was made.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
@@ -78,7 +78,7 @@ impl Stage {
     /// Shows a line.
     pub(crate) fn say(&mut self, line: &str) {
         let time = self.began.elapsed().as_secs_f64();
-        // Whoever closed the output does not want to see more; the network goes on.
+        // If the reader has closed the output, the network goes on.
         let _ = if self.colours {
             writeln!(self.to, "\x1b[2m{time:8.3}s\x1b[0m  {line}")
         } else {
@@ -86,24 +86,25 @@ impl Stage {
         };
     }
 
-    /// Shows what has been observed until now.
+    /// Prints all events until now.
     pub(crate) fn show_all(&mut self, observer: &Observer) {
         while let Ok(event) = observer.try_next() {
             self.show(&event);
         }
     }
 
-    /// Shows what is observed within this time.
+    /// Prints events for this time.
     pub(crate) fn show_within(&mut self, observer: &Observer, time: Duration) {
         match observer.next_within(time) {
             Ok(event) => self.show(&event),
-            // The network has ended. Whoever waits for it hears of that another way, and is not to spin meanwhile.
+            // The network has ended. The caller learns of that elsewhere. The sleep keeps it from a busy loop in the
+            // meantime.
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(time),
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
 
-    /// Shows an event.
+    /// Prints an event.
     pub(crate) fn show(&mut self, event: &Event) {
         match event {
             Event::SwitchConnected { datapath_id, version, .. } => {
@@ -160,7 +161,7 @@ mod tests {
     use flow::{DatapathId, PortNo};
     use std::sync::{Arc, Mutex};
 
-    /// Lines that can be read while the stage still has them.
+    /// Lines that can be read while the stage owns the writer.
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
 

@@ -9,7 +9,8 @@
 //!   text, rust         shows a form; no line of it is a command
 //! ```
 //!
-//! A block that says nothing of the kind fails, and so does one that calls commands a text: nothing is left out without a word.
+//! A block without one of these words fails, and so does a block that marks commands as text. So no block is skipped
+//! silently.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
@@ -136,7 +137,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Each command of a line by itself, without what becomes of its output.
+/// Each command of a line by itself, without redirections.
 fn simple_commands(line: &str) -> Vec<Vec<String>> {
     let parts = line.trim_end_matches('&').split("&&");
     parts.map(|part| words(part.split(['>', '|']).next().unwrap_or_default())).collect()
@@ -153,7 +154,7 @@ fn refused(command: &[String]) -> Option<clap::Error> {
     }
 }
 
-/// Why this is no command that there is.
+/// Why this is not a valid command.
 fn flaw(command: &[String], chores: &str) -> Option<String> {
     let program = command.first()?.as_str();
     if program == "burnet" || program.ends_with("/burnet") {
@@ -278,7 +279,7 @@ impl Reader {
         said
     }
 
-    /// What a developer elsewhere has made, for whoever the page is written for: a package and a public key.
+    /// The files of a developer elsewhere that a page's reader has: a package and a public key.
     fn is_given(&self, app: &str, version: &str, key: &str) {
         let source = self.folder.join("elsewhere");
         write_app(&source, app, version);
@@ -434,7 +435,7 @@ fn the_examples_work_as_they_are_typed() {
     }
 }
 
-/// A block that is to be run and that no test follows would be left out without a word.
+/// A block to run that no test covers would be skipped silently.
 #[test]
 fn each_page_with_something_to_run_is_followed_by_a_test() {
     let mut pages: Vec<PathBuf> =

@@ -1,12 +1,12 @@
-//! The app `bystander`: makes a group and a meter in each switch that comes up, and a rule that refers to both, so that one can see whether others
-//! take them away.
+//! The app `bystander`: installs a group and a meter in each switch, and a rule that refers to both. It shows whether
+//! other apps can remove them.
 //!
 //! ```text
 //!   switch up ──> group ──receipt──> meter ──receipt──> rule for frames that nobody sends
 //! ```
 //!
-//! For `burnet attack` alone. A switch that removes a group or a meter removes the rules that refer to it too (1.3.5, 6.5 and 6.6). It never makes them
-//! anew.
+//! Only for `burnet attack`. A switch that removes a group or a meter also removes the rules that refer to it (1.3.5,
+//! 6.5 and 6.6). The app never installs them again.
 
 use burnet_sdk::{
     App, Commands, DatapathId, Field, GroupMod, Interests, MeterMod, Outcome, Receipt, Settings, SwitchUp,
@@ -15,20 +15,21 @@ use burnet_sdk::{
 use misbehaving::tries::FOREIGN;
 use std::collections::BTreeMap;
 
-/// The Ethertype of the frames: a local experiment's, and none of the attacker's.
+/// The EtherType of the frames: one for local experiments, which the attacker does not use.
 const ETHERTYPE: u16 = 0x88b6;
-/// Whom they are for: no host, so that no rule of a learning switch is for a packet that this one is for. It would be deleted else.
+/// Their destination. It is no host, so no rule of the learning switch overlaps with this rule. Otherwise the rule
+/// would be deleted.
 const NOBODY: u64 = 0x0200_0000_00cc;
 const PRIORITY: u16 = 30_000;
 
-/// What comes next at each switch.
+/// The next step at each switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Meter,
     Rule,
 }
 
-/// The app. It takes no settings.
+/// The bystander. It takes no settings.
 pub struct Bystander {
     next: BTreeMap<DatapathId, Next>,
 }
@@ -44,7 +45,7 @@ impl App for Bystander {
 
     fn on_switch_up(&mut self, up: &SwitchUp, out: &mut Commands) {
         self.next.insert(up.datapath, Next::Meter);
-        // A bucket without actions: OFPGT_ALL of nothing drops.
+        // A group of type OFPGT_ALL with an empty bucket drops packets.
         let group = GroupMod { command: 0, group_type: 0, group_id: FOREIGN, buckets: &[] };
         out.command(up.datapath, What::GroupMod(group));
     }
@@ -56,7 +57,7 @@ impl App for Bystander {
         match self.next.remove(&datapath) {
             Some(Next::Meter) => {
                 self.next.insert(datapath, Next::Rule);
-                // OFPMF_KBPS, and one band that drops beyond 1 kb/s.
+                // OFPMF_KBPS, and one band that drops above 1 kbit/s.
                 let band = [0, 1, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
                 let meter = MeterMod { command: 0, flags: 1, meter_id: FOREIGN, bands: &band };
                 out.command(datapath, What::MeterMod(meter));

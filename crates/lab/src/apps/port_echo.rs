@@ -1,22 +1,22 @@
-//! The app `port-echo`: answers each port status with a packet-out, and is slow with packet-ins, so that one can measure what a flood of these
-//! does to those.
+//! The app `port-echo`: answers each port status with a packet-out, and processes packet-ins slowly. It measures how
+//! much a flood of packet-ins delays port statuses.
 //!
 //! ```text
 //!   port status of port N ──> packet-out to port N, of a frame that holds the time: too short for anybody
 //!   packet-in ──> nothing, for as long as the settings say
 //! ```
 //!
-//! For `burnet bench` alone. It puts no rule into any switch.
+//! Only for `burnet bench`. It installs no rules.
 
 use burnet_sdk::{App, Commands, Interests, PacketIn, PortStatus, Settings};
 use serde::Deserialize;
 use std::time::{Duration, Instant, SystemTime};
 
-/// What may be set.
+/// The app's settings.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PortEchoSettings {
-    /// Microseconds of work for each packet-in.
+    /// How many microseconds it works on each packet-in.
     busy_us: u64,
 }
 

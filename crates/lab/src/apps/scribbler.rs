@@ -1,6 +1,7 @@
-//! The app `misbehaving-ring`: writes over all of the memory that it shares with the kernel, indices too, and wakes the kernel to look at it.
+//! The app `misbehaving-ring`: overwrites all memory that it shares with the kernel, including indices, and wakes the
+//! kernel to read it.
 //!
-//! It needs the bare port, which the SDK hands to nobody. Never reads an event and never gives a command.
+//! It needs the bare port, which the SDK does not expose. It never reads an event and never sends a command.
 
 use monitor_channel::channel::Channel;
 use monitor_channel::protocol::ToZone;
@@ -9,7 +10,7 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::process::ExitCode;
 
-/// Runs it; comes back only if it could not do what it is for.
+/// Runs the app. It returns only if it could not start its attack.
 pub fn run() -> ExitCode {
     let received = Channel::from_stdin().and_then(|channel| channel.receive::<ToZone>());
     let Ok(received) = received else { return ExitCode::FAILURE };

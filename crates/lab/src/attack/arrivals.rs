@@ -1,4 +1,4 @@
-//! The attacker's frames that came to hosts: how many it may send, and how many it may not.
+//! Counts the attacker's frames that arrived at hosts: how many it may send, and how many it may not.
 //!
 //! ```text
 //!   emulator's taps ─┐
@@ -6,7 +6,7 @@
 //!   Hosts of an OVS ─┘
 //! ```
 //!
-//! A flood that is not looked at in time is counted in part: its number is never too large. It judges nothing.
+//! A flood that is not read in time is counted only in part: the count is never too large. It judges nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,9 @@
-//! An attack: what is tried, by whom, on which switches, and what must come of it. [`super::catalogue`] has them all.
+//! An attack: what is tried, by whom, on which switches, and the required result. [`super::catalogue`] has all
+//! attacks.
 //!
-//! In every case, besides: no ping of others is lost, what the firewall blocks stays blocked, no switch loses its session, its rules and the
-//! kernel's stay as they are, and neither kernel nor innocent app is started anew. Nothing is tried here.
+//! Each case also requires all of the following: no ping of others is lost, and what the firewall blocks stays
+//! blocked. No switch loses its session, and its rules and the kernel's do not change. Neither the kernel nor an
+//! innocent app restarts. This file tries nothing.
 
 use std::fmt;
 
@@ -19,17 +21,17 @@ pub struct Case {
     pub name: &'static str,
     /// What is tried, in a few words.
     pub what: &'static str,
-    /// What it is about.
+    /// Its family.
     pub family: Family,
-    /// What switches it is tried on.
+    /// The switches on which it is tried.
     pub on: On,
-    /// By whom.
+    /// The attacker.
     pub by: By,
-    /// What must come of it.
+    /// The required result.
     pub must: Must,
 }
 
-/// What an attack is about.
+/// What an attack is aimed at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     Body,
@@ -50,7 +52,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// All, in the order of the scorecard, each with its name and the question that it answers.
+    /// All families in the order of the scorecard, each with its name and the promise that it tests.
     pub const ALL: [(Family, &'static str, &'static str); 15] = [
         (Family::Body, "body", "an app that ends, hangs or stops reading harms itself alone"),
         (Family::Machine, "machine", "an app takes nothing of the machine that it was not given"),
@@ -73,7 +75,7 @@ impl Family {
         (Family::Switches, "switches", "a switch that lies or floods harms nobody else"),
     ];
 
-    /// Whether its attacks command switches, and so begin when the switches are there.
+    /// Whether its attacks command switches, so that they begin only when the switches are connected.
     pub const fn is_about_switches(self) -> bool {
         use Family::*;
         matches!(self, Commands | Vendors | Identity | Deputies | Amplification | Defaults | Shadowing)
@@ -84,7 +86,7 @@ impl Family {
         Family::ALL[self as usize].1
     }
 
-    /// What holds if all its attacks held.
+    /// What is true if all attacks of the family held.
     pub fn promise(self) -> &'static str {
         Family::ALL[self as usize].2
     }
@@ -102,79 +104,79 @@ impl Serialize for Family {
     }
 }
 
-/// What switches an attack is tried on.
+/// The switches on which an attack is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
-    /// All that are asked for: what comes of it may depend on the switch.
+    /// All requested ones, because the result may depend on the switch.
     Every,
-    /// Those that speak this version.
+    /// Those with this version.
     Only(Version),
-    /// Whichever come first: it has to do with no switch.
+    /// Only the first, because the attack does not involve switches.
     Any,
 }
 
-/// Who attacks.
+/// The attacker.
 #[derive(Clone, Copy, Debug)]
 pub enum By {
-    /// The app `misbehaving`, with these lines in the configuration besides its settings.
+    /// The app `misbehaving`, with these additional lines in the configuration.
     App(&'static str),
-    /// The shared memory of a port, written over by an app that has nothing else.
+    /// An app that overwrites the shared memory of its port.
     Ring,
-    /// So many apps that end as soon as they are started.
+    /// This many apps that end as soon as they start.
     Storm(usize),
-    /// Whoever has a package.
+    /// A user with a package.
     Package(PackageAttack),
     /// A switch.
     Switch(SwitchAttack),
-    /// Somebody at the operator's socket.
+    /// A process at the operator's socket.
     Operator(OperatorAttack),
 }
 
-/// What must come of an attack.
+/// The required result of an attack.
 #[derive(Clone, Copy, Debug)]
 pub enum Must {
-    /// The app ends for one of these reasons, and nobody else notices.
+    /// The app ends for one of these reasons, and nothing else is affected.
     End(&'static [&'static str]),
-    /// Each try of the system is denied, or the first ends the app by SIGSYS.
+    /// Each forbidden system call is denied, or the first one ends the app with SIGSYS.
     BeDenied,
-    /// The kernel refuses its commands, every one.
+    /// The kernel refuses each of its commands.
     BeRefused,
-    /// The kernel refuses its commands beyond a quota.
+    /// The kernel refuses its commands above a quota.
     BeLimited,
-    /// So many of its commands work and no more.
+    /// Exactly this many of its commands succeed.
     KeepNoMore(u64),
-    /// What it logs is cut short, and how much that was is said.
+    /// Its log lines are cut off, and the log says how many are missing.
     BeCutShort,
-    /// Its rules are its own, whatever it said.
+    /// Its rules carry its own owner, whatever their cookie said.
     OwnItsRules,
-    /// What lies outside of its folders stays out of its sight, or it is not started any more.
+    /// It cannot read files outside its folders, or it is not started again.
     KeepOut,
-    /// It may go on, and hurts nobody.
+    /// It may go on, and harms nothing.
     HurtNobody,
-    /// Each of its commands was answered, and whatever came of them hurts nobody.
+    /// Each of its commands is answered, and none of them harms anything.
     HoldOff,
-    /// Its frames come out where it may send them, and no others come out.
+    /// Its frames leave only where it may send them.
     KeepWithin,
-    /// Its frames come out, and of all switches no more than so many at hosts.
+    /// Its frames leave, and at most this many arrive at hosts.
     MakeFew(u64),
-    /// Switches send up no more than so many packets a second for it, and so many besides.
+    /// Switches send at most this many packet-ins a second for it, and `besides` more in all.
     SendFewUp { per_s: u64, besides: u64 },
-    /// It gets no more than so many answers, and others get theirs.
+    /// It gets at most this many answers, and others get theirs.
     BeAnswered(u64),
-    /// What it tries is not done, for this reason.
+    /// Its attempt is refused for this reason.
     BeTurnedAway(&'static str),
     /// The node closes the attacker's connection.
     BeCutOff,
 }
 
-/// With `[app.misbehaving.limits]`: as much memory as the trial of a leak gives.
+/// The limits `[app.misbehaving.limits]` with as much memory as the trial of a leak allows.
 pub const SMALL: &str = "[app.misbehaving.limits]\nmemory_bytes = 67108864\nprocesses = 32\n";
 
-/// What an operator gives an app that is not trusted, for `APP`: a tenth of a core, and little of the rest.
+/// What an operator grants an app that is not trusted, for `APP`: a tenth of a core, and little of the rest.
 pub const LIMITS: &str =
     "[app.APP.limits]\ncpu_percent = 10\nmemory_bytes = 67108864\nprocesses = 32\nopen_files = 64\n";
 
-/// And how much of the network. Where a case has quotas of its own, these come beside them.
+/// The quotas of such an app. Quotas of a case come in addition.
 pub const QUOTAS: &str = "[app.APP.quotas]\n";
 pub const QUOTA_LINES: &str = "commands_per_s = 1000\npacket_outs_per_s = 100\n";
 
@@ -186,7 +188,7 @@ macro_rules! granted {
 }
 pub(super) use granted;
 
-/// The same with what most apps are granted.
+/// The same with the usual grants.
 macro_rules! usual_and {
     ($($line:literal),* $(,)?) => {
         granted!(
@@ -199,69 +201,69 @@ macro_rules! usual_and {
     };
 }
 
-/// May hear of switches, and nothing else.
+/// Only events about switches.
 pub const VIEW: &str = granted!();
 
-/// May do what most apps may: hear and send packets, write rules of its own, ask for statistics.
+/// The usual grants: receive and send packets, install rules, request statistics.
 pub const USUAL: &str = usual_and!();
 
-/// May ask a service.
+/// Queries to a service.
 pub const ASKS: &str = granted!("query = [\"learning-switch\"]");
 
-/// As [`SMALL`], and may hear of switches.
+/// As [`SMALL`], and events about switches.
 pub const SMALL_VIEW: &str =
     concat!("[app.misbehaving.limits]\nmemory_bytes = 67108864\nprocesses = 32\n", granted!());
 
-/// May hear of switches; its folders are granted beside this.
+/// Events about switches. Folders are granted in addition.
 pub const FOLDERS: &str = VIEW;
 
-/// The same as [`USUAL`] for a hundred packet-outs a second.
+/// As [`USUAL`], with a hundred packet-outs a second.
 pub const USUAL_WITH_QUOTAS: &str =
     usual_and!("[app.misbehaving.quotas]", "commands_per_s = 1000", "packet_outs_per_s = 100");
 
-/// The same, and Nicira's names of fields.
+/// The same, and Nicira's fields.
 pub const USUAL_WITH_NAMES: &str = usual_and!("vendor = [\"nicira:field\"]");
 
-/// The same as [`USUAL`], and may cause a hundred packet-ins a second.
+/// As [`USUAL`], with a hundred caused packet-ins a second.
 pub const USUAL_AND_CAUSES_FEW: &str =
     usual_and!("[app.misbehaving.quotas]", "packet_ins_caused_per_s = 100");
 
-/// The same as [`USUAL`], and may ask for a few statistics a second.
+/// As [`USUAL`], with a few statistics requests a second.
 pub const USUAL_AND_ASKS_LITTLE: &str = usual_and!("[app.misbehaving.quotas]", "stats_per_s = 200");
 
-/// May ask for addresses, and write rules for all of ARP.
+/// ARP requests, and rules for all of ARP.
 pub const ASKS_FOR_ADDRESSES: &str =
     granted!("\"packet.out\" = { match = [\"arp,arp_op=1\"] }", "\"rule.write\" = { match = [\"arp\"] }");
 
-/// May send frames of its own address, and write rules for all frames of that kind.
+/// Frames with its own address, and rules for all frames of that kind.
 pub const OWN_FRAMES: &str = granted!(
     "\"packet.out\" = { match = [\"dl_type=0x88b5,dl_src=02:00:00:00:00:ef\"] }",
     "\"rule.write\" = { match = [\"dl_type=0x88b5\"] }"
 );
 
-/// May send out of the first port of each switch, and write any rule.
+/// Output to the first port of each switch, and any rule.
 pub const FIRST_PORT: &str = granted!("\"packet.out\" = { ports = [1] }", "\"rule.write\" = true");
 
-/// May send packets and write rules, and hears no packets.
+/// Packet-outs and rules, but no packet-ins.
 pub const DEAF: &str = granted!("\"packet.out\" = true", "\"rule.write\" = true");
 
-/// May do nothing at all.
+/// No capability at all.
 pub const NO_CAPABILITY: &str = "[app.misbehaving.capabilities]\n";
 
-/// May write rules for one network, and only a few.
+/// A few rules for one network.
 pub const BOUNDED: &str = "[app.misbehaving.capabilities]\n\"view.read\" = true\n\
     \"rule.write\" = { match = [\"ip,nw_dst=10.9.0.0/16\"], rules_per_datapath = 100 }\n";
 
-/// May write any rule, but only a hundred for each switch.
+/// Any rule, but at most a hundred in each switch.
 pub const FEW_RULES: &str =
     "[app.misbehaving.capabilities]\n\"view.read\" = true\n\"rule.write\" = { rules_per_datapath = 100 }\n";
 
-/// May keep three of the longest values, under its own name.
+/// Three of the longest values in the store, under its own name.
 pub const SMALL_STORE: &str = "[app.misbehaving.capabilities]\n\"view.read\" = true\n\"store.read\" = [\"misbehaving/\"]\n\
     \"store.write\" = [\"misbehaving/\"]\n[app.misbehaving.quotas]\nstore_bytes = 100000\n";
 
 impl Case {
-    /// By an app with these lines in the configuration, on every switch.
+    /// An attack by an app with these lines in the configuration, on every switch.
     pub const fn app(
         family: Family,
         name: &'static str,
@@ -272,12 +274,12 @@ impl Case {
         Case { name, what, family, on: On::Every, by: By::App(lines), must }
     }
 
-    /// By somebody else, and no matter on what switch.
+    /// An attack by something else, on any switch.
     pub const fn by(family: Family, name: &'static str, what: &'static str, by: By, must: Must) -> Case {
         Case { name, what, family, on: On::Any, by, must }
     }
 
-    /// The same, but tried on these switches.
+    /// The same, on these switches.
     pub const fn on(self, on: On) -> Case {
         Case { on, ..self }
     }

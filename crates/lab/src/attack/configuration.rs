@@ -1,6 +1,7 @@
-//! The configuration of a trial's node: the innocents, and the attacker if it is an app.
+//! The configuration of a trial's node: the innocent apps, and the attacker if it is an app.
 //!
-//! In: a case, and where the trial's files are. Out: the text of a `burnet.toml`. It writes one empty file, which must be there when a zone is made.
+//! In: a case, and the trial's folder. Out: the text of a `burnet.toml`. It writes one empty file, which must exist
+//! when a zone is created.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,42 +13,43 @@ use super::looks::BYSTANDER;
 use super::verdict::ATTACKER;
 use crate::apps;
 
-/// The app that writes over its port.
+/// The app that overwrites its port.
 const RING: &str = "misbehaving-ring";
 
 const FIREWALL: &str =
     "[app.firewall]\n[app.firewall.settings]\nblock = [\"ip,nw_src=10.0.0.1,nw_dst=10.0.0.4\"]\n";
 
-/// The switch whose coming up tells an attacker to begin. It is none, and goes at once.
+/// The datapath id whose connection tells an attacker to begin. It is not a real switch, and disconnects at once.
 pub const SIGNAL: u64 = 0x0060;
 
-/// For how long an app attacks.
+/// How long an app attacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goes {
-    /// Once, and it may have all that its manifest asks for.
+    /// Once. It gets all that its manifest requests.
     Once,
-    /// Again at every tick, within the limits that an operator gives an app which is not trusted.
+    /// Again at every tick, within the limits for an app that is not trusted.
     On,
 }
 
-/// Whether an attacker waits for [`SIGNAL`]: all that command switches do, but for those that hear of none.
+/// Whether an attacker waits for [`SIGNAL`]: all that command switches do, except those without events about
+/// switches.
 pub fn waits_for_signal(case: &Case) -> bool {
     matches!(case.by, By::App(lines) if lines.contains("view.read")) && case.family.is_about_switches()
 }
 
-/// Whether it is at other processes, which have numbers only once the node runs.
+/// Whether it attacks other processes, whose numbers are known only once the node runs.
 pub fn is_at_processes(case: &Case) -> bool {
     ["read-memory", "ptrace", "signals"].contains(&case.name)
 }
 
-/// The innocents that have rules in every switch before it begins.
+/// The innocent apps whose rules must be in every switch before the attack begins.
 pub fn apps_with_rules(case: &Case) -> &'static [&'static str] {
     let is_at_groups_of_others =
         ["delete-all-groups", "delete-all-meters", "unknown-group", "unknown-meter"].contains(&case.name);
     if is_at_groups_of_others { &["firewall", BYSTANDER] } else { &["firewall"] }
 }
 
-/// The node's configuration: the innocents, and the attacker if it is an app.
+/// The node's configuration: the innocent apps, and the attacker if it is an app.
 pub fn configuration(case: &Case, folder: &Path, server: SocketAddr, goes: Goes) -> String {
     let bystander = match apps_with_rules(case).contains(&BYSTANDER) {
         true => apps::table(&apps_folder(folder), BYSTANDER),
@@ -93,27 +95,27 @@ pub fn configuration(case: &Case, folder: &Path, server: SocketAddr, goes: Goes)
     }
 }
 
-/// Where the laboratory's apps are, within a trial's folder.
+/// The folder of the laboratory's apps, in a trial's folder.
 pub fn apps_folder(folder: &Path) -> PathBuf {
     folder.join("apps")
 }
 
-/// Without a state folder there is no store to attack.
+/// The line for the state folder. Without it there is no store to attack.
 fn state_in(folder: &Path) -> String {
     format!("[node]\nstate = \"{}\"\n", from_a_package::state(folder).display())
 }
 
-/// What an operator gives an app that is not trusted.
+/// The limits of an app that is not trusted.
 fn limits(app: &str) -> String {
     (LIMITS.to_owned() + QUOTAS + QUOTA_LINES).replace("APP", app)
 }
 
-/// A case's own lines within such limits, none of which is said twice.
+/// A case's own lines together with those limits, without duplicates.
 fn within_limits(lines: &str) -> String {
     let lines = lines.replace(SMALL, "");
     let quotas = QUOTAS.replace("APP", ATTACKER);
     match lines.contains(&quotas) {
-        // It has these already.
+        // The case already has such lines.
         true if lines.contains("packet_outs_per_s") => LIMITS.replace("APP", ATTACKER) + &lines,
         true => LIMITS.replace("APP", ATTACKER) + &lines.replace(&quotas, &(quotas.clone() + QUOTA_LINES)),
         false => lines + &limits(ATTACKER),
@@ -124,9 +126,9 @@ pub fn processes_file(folder: &Path) -> PathBuf {
     folder.join("processes")
 }
 
-/// What may be read must be there when the zone is made: empty, for now.
+/// Makes an empty file, because a file that may be read must exist when the zone is created.
 fn may_read(file: &Path) -> String {
-    // If it cannot be made, neither can the zone, and the trial says so.
+    // If this fails, the zone cannot be created either, and the trial reports it.
     let _ = std::fs::write(file, "");
     format!("[app.{ATTACKER}.sandbox]\nfs.read = [\"{}\"]\n", file.display())
 }

@@ -1,4 +1,5 @@
-//! Folders that an attacker may write and another app may read: the attacker plants a link there, and the other follows it, or not.
+//! Folders that the attacker may write and another app may read. The attacker plants a link there; the other app must
+//! not follow it.
 //!
 //! ```text
 //!   FOLDER/shared ────────── granted to the attacker, to write
@@ -6,7 +7,7 @@
 //!   the reader is started anew, and prints what it reads
 //! ```
 //!
-//! Everything is in the folder of the trial's own node. It judges nothing.
+//! All files are in the folder of the trial's own node. It judges nothing.
 
 use std::fs;
 use std::io;
@@ -25,17 +26,17 @@ use operator::contract::{Answer, Question};
 /// The app that reads what it was granted.
 const READER: &str = "reader";
 
-/// What must not be read.
+/// The content that must not be read.
 const SECRET: &str = "the-secret-of-the-operator";
 
-/// What the attacker says once the link is there.
+/// The attacker's log line once the link is planted.
 const PLANTED: &str = "misbehaving: planted";
 
 fn concerns(case: &Case) -> bool {
     case.family == Family::Folders
 }
 
-/// What was granted to the reader, within the shared folder.
+/// The path that the reader is granted, in the shared folder.
 fn granted(case: &Case) -> &'static str {
     if case.name == "planted-file-link" { "in.txt" } else { "in" }
 }
@@ -51,7 +52,7 @@ pub fn prepare(case: &Case, folder: &Path) -> io::Result<()> {
     let (shared, secret) = (folder.join("shared"), folder.join("secret"));
     fs::create_dir_all(shared.join("in"))?;
     fs::create_dir_all(&secret)?;
-    // Whoever the attacker's user is.
+    // The user id of the attacker is not known here.
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o777))?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
     fs::write(shared.join("in/text.txt"), "nothing secret\n")?;
@@ -78,7 +79,7 @@ pub fn configuration(case: &Case, folder: &Path) -> String {
     )
 }
 
-/// What the attacker is told: what it replaces, and by a link to where.
+/// The attacker's settings: the path to replace, and the target of the link.
 pub fn settings(case: &Case, folder: &Path) -> String {
     if !concerns(case) {
         return String::new();
@@ -88,7 +89,7 @@ pub fn settings(case: &Case, folder: &Path) -> String {
     format!("plant = [\"{}\", \"{}\"]\n", place.display(), target.display())
 }
 
-/// Whether the reader has been started anew since the link was planted; asks for that.
+/// Whether the reader has restarted since the link was planted. Also requests the restart.
 pub fn has_come(case: &Case, node: &OwnNode) -> bool {
     if !concerns(case) {
         return true;
@@ -99,7 +100,7 @@ pub fn has_come(case: &Case, node: &OwnNode) -> bool {
     let Ok(Answer::Apps(apps)) = client::ask(node.socket(), &Question::Apps) else { return false };
     let Some(reader) = apps.into_iter().find(|app| app.status.app == READER) else { return false };
     if reader.status.last_end.is_some() {
-        // It has read again, or it was not let start, or it found nothing.
+        // It has read again, or it was not started, or it found nothing.
         let reads = log_of(node).matches("reader: read: ").count();
         return reads > 1 || reader.status.state != AppState::Running || reader.status.restarts > 1;
     }
@@ -108,7 +109,7 @@ pub fn has_come(case: &Case, node: &OwnNode) -> bool {
     false
 }
 
-/// What the log says of it.
+/// What the log shows about it.
 pub fn look_back(case: &Case, log: &str, seen: &mut Evidence) {
     if concerns(case) {
         seen.planted = log.contains(PLANTED);

@@ -1,10 +1,10 @@
-//! What could be tried with packages, by whoever has an old one, an altered one, or one that asks for more: with the commands that people type.
+//! Attacks with packages: an old one, an altered one, or one that requests more. They use the operator's commands.
 //!
 //! ```text
 //!   prepare: keys, packages, and one of them installed, before the node starts ──> act: the try, while it runs ──> what was said to it
 //! ```
 //!
-//! Everything is in the folder of the trial's own node. It judges nothing.
+//! All files are in the folder of the trial's own node. It judges nothing.
 
 use std::fs;
 use std::io;
@@ -21,40 +21,40 @@ use operator::contract::{Answer, Question};
 /// What is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackageAttack {
-    /// An old package of an app that has a newer one.
+    /// Install an old package of an app that has a newer one.
     Replay,
-    /// A byte of an installed program is another one.
+    /// Change a byte of an installed program.
     Tamper,
-    /// A byte of the program of an app that runs is another one.
+    /// Change a byte of a running app's program.
     TamperRunning,
-    /// The key of an app that runs is revoked, and it goes on.
+    /// Revoke the key of a running app, which must then stop.
     OutliveKey,
-    /// An update wants more than was granted, and nobody says yes.
+    /// Install an update that requests more than was granted, without the operator's approval.
     AskForMore,
-    /// An update that another trusted key has signed, and nobody says yes.
+    /// Install an update that another trusted key has signed, without the operator's approval.
     OtherSigner,
-    /// Other contents under the version that is installed.
+    /// Install other contents under the installed version.
     SameVersion,
-    /// A package whose key nobody trusts.
+    /// Install a package with an untrusted key.
     UntrustedSigner,
 }
 
-/// The app that is installed.
+/// The installed app.
 pub const APP: &str = "misbehaving-package";
 
 /// The key that signs it.
 const KEY: &str = "visitor";
 
-/// Another key, which is trusted too in some trials.
+/// Another key, which some trials trust too.
 const OTHER_KEY: &str = "guest";
 
-/// Its program, which is never the point: it waits for a line that never comes.
+/// Its program, which only waits for a line that never comes.
 const PROGRAM: &str = "#!/bin/sh\nread never\n";
 
-/// How long a refused start may take to be seen. Nothing is decided by it but whether it is seen at all.
+/// How long a refused start may take to show. The time only bounds the wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often one looks.
+/// How often the state is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The state folder of a node in this folder.
@@ -62,10 +62,11 @@ pub fn state(folder: &Path) -> PathBuf {
     folder.join("state")
 }
 
-/// Makes the key and the packages, and installs the one that is attacked.
+/// Makes the key and the packages, and installs the one to attack.
 ///
 /// # Errors
-/// A command did not work, and what it said.
+///
+/// A command failed, with its message.
 pub fn prepare(attack: PackageAttack, folder: &Path) -> io::Result<()> {
     let public = state(folder).join("keys").join(format!("{KEY}.pub"));
     done(folder, &["key", "new", KEY])?;
@@ -83,16 +84,17 @@ pub fn prepare(attack: PackageAttack, folder: &Path) -> io::Result<()> {
     done(folder, &["app", "install", &file(installed), "--grant-all"]).map(drop)
 }
 
-/// Tries it. What was said to it.
+/// Tries the attack. Returns the answer of the command.
 ///
 /// # Errors
+///
 /// It could not be tried.
 pub fn act(attack: PackageAttack, folder: &Path, socket: &Path) -> io::Result<String> {
     match attack {
         PackageAttack::Replay => burnet(folder, &["app", "install", &file("1.0.0"), "--grant-all"]),
-        // Standard input is no terminal, so nobody can say yes.
+        // Standard input is not a terminal, so nothing can be confirmed.
         PackageAttack::AskForMore => burnet(folder, &["app", "install", &file("2.0.0")]),
-        // All that it asks for was granted already: nothing but its signer is new.
+        // All its requests were granted before. Only its signer is new.
         PackageAttack::OtherSigner => burnet(folder, &["app", "install", &file("2.0.0")]),
         PackageAttack::UntrustedSigner => burnet(folder, &["app", "install", &file("2.0.0"), "--grant-all"]),
         PackageAttack::SameVersion => {
@@ -122,7 +124,7 @@ fn file(version: &str) -> String {
     format!("{APP}-{version}.burnet")
 }
 
-/// Who signs a version.
+/// The key that signs a version.
 fn key_of(attack: PackageAttack, version: &str) -> &'static str {
     let by_another = matches!(attack, PackageAttack::OtherSigner | PackageAttack::UntrustedSigner);
     if by_another && version == "2.0.0" { OTHER_KEY } else { KEY }
@@ -146,14 +148,14 @@ fn build_with(folder: &Path, version: &str, asks: &str, key: &str, program: &str
     done(folder, &["app", "sign", &file(version), "--key", key]).map(drop)
 }
 
-/// The program of what is installed.
+/// The installed program.
 fn program(folder: &Path) -> io::Result<PathBuf> {
     let versions = fs::read_dir(state(folder).join("apps").join(APP))?;
     let installed = versions.flatten().map(|entry| entry.path()).find(|path| path.is_dir());
     installed.map(|path| path.join("bin/visit")).ok_or_else(|| io::Error::other("nothing is installed"))
 }
 
-/// Flips a bit, and leaves all else as it is.
+/// Flips one bit.
 fn alter(program: &Path) -> io::Result<()> {
     let mut bytes = fs::read(program)?;
     if let Some(last) = bytes.last_mut() {
@@ -164,13 +166,13 @@ fn alter(program: &Path) -> io::Result<()> {
     fs::set_permissions(program, fs::Permissions::from_mode(0o755))
 }
 
-/// What the operator asks for the app.
+/// Sends the operator's command for the app.
 fn ask(socket: &Path, verb: Verb) -> io::Result<()> {
     let question = Question::App { app: APP.to_owned(), verb, why: None };
     client::ask(socket, &question).map(drop).map_err(|error| io::Error::other(error.to_string()))
 }
 
-/// How the app is, once it is so; as it was last seen, if it never is.
+/// The app's state, once it is as expected, or its last state if that never happens.
 fn wait(socket: &Path, until: impl Fn(&AppStatus) -> bool) -> Option<AppStatus> {
     let began = Instant::now();
     loop {
@@ -193,7 +195,7 @@ fn runs(socket: &Path) -> io::Result<()> {
     }
 }
 
-/// Waits until nobody vouches for the app any more. Whether it goes on, and what is said of it.
+/// Waits until the package is not approved any more. Returns whether the app goes on, and the reason.
 fn refused(socket: &Path) -> io::Result<(bool, String)> {
     let Some(app) = wait(socket, |app| app.state == AppState::Refused) else {
         return Err(io::Error::other("the node does not say how the app is"));
@@ -205,7 +207,7 @@ fn refused(socket: &Path) -> io::Result<(bool, String)> {
     }
 }
 
-/// A command of burnet in the folder: whether it worked, and the last line that it said of itself.
+/// Runs a burnet command in the folder. Returns whether it succeeded, and its last line.
 fn burnet(folder: &Path, arguments: &[&str]) -> io::Result<(bool, String)> {
     let program = crate::own_node::burnet().map_err(io::Error::other)?;
     let mut command = Command::new(program);

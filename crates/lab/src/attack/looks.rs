@@ -1,6 +1,6 @@
-//! What can be seen of a trial's node while an attack goes on: by its operator's socket, and in its log.
+//! What is visible of a trial's node during an attack: by its operator's socket, and in its log.
 //!
-//! Everything is asked again until it is so, or until what is far too long is over. It judges nothing.
+//! Each check is repeated until it is true or a very long time is over. It judges nothing.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,13 +15,13 @@ use crate::own_node::OwnNode;
 use operator::client;
 use operator::contract::{Answer, AppView, FlowsView, Question, SwitchView};
 
-/// How long anything may take that is waited for: a machine that is busy is slow, and that decides nothing.
+/// How long any wait may take. A busy machine is slow, which must not decide a result.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often one looks.
+/// How often the state is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Watches on while what must come has not come, and says whether it has.
+/// Repeats a check until it is true or the patience ends. Returns the last result.
 pub fn wait_for(mut come: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !come() {
@@ -33,10 +33,10 @@ pub fn wait_for(mut come: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// A rule of the node's own or of an innocent app: switch, table, priority, match, actions and owner.
+/// A rule of the node or of an innocent app: switch, table, priority, match, actions and owner.
 pub type Rule = (u64, u8, u16, String, String, String);
 
-/// The rules that must stay as they are: the firewall's and the kernel's. Nothing if not all switches said so.
+/// The rules that must not change: the firewall's and the kernel's. `None` if not all switches reported them.
 pub fn lasting_rules(node: &OwnNode, switches: usize) -> Option<BTreeSet<Rule>> {
     let all = flows(node);
     if all.len() < switches || all.iter().any(|switch| switch.trouble.is_some()) {
@@ -51,13 +51,13 @@ pub fn lasting_rules(node: &OwnNode, switches: usize) -> Option<BTreeSet<Rule>> 
     Some(all.into_iter().flat_map(of_switch).collect())
 }
 
-/// Whose rules nobody has a reason to change while a trial goes on.
+/// Owners whose rules have no reason to change during a trial.
 const LASTING: [&str; 3] = ["firewall", "kernel", BYSTANDER];
 
-/// The app that has a group and a meter, and a rule that goes when either goes.
+/// The app with a group, a meter, and a rule that is removed with either.
 pub const BYSTANDER: &str = "bystander";
 
-/// Whether each switch of the trial says that it has a rule of each of these apps.
+/// Whether each switch of the trial reports a rule of each of these apps.
 pub fn rules_are_everywhere(node: &OwnNode, apps: &[&str], switches: usize) -> bool {
     let has_rules =
         |switch: &&FlowsView| apps.iter().all(|app| switch.flows.iter().any(|flow| flow.owner == *app));
@@ -83,14 +83,15 @@ fn switches(node: &OwnNode) -> Vec<SwitchView> {
     }
 }
 
-/// Packets that so many switches have sent up; nothing if not all are there, or one's counts are missing.
+/// How many packet-ins this many switches have sent. `None` if one is missing or has no counts.
 pub fn sent_up(node: &OwnNode, wanted: usize) -> Option<u64> {
     let all = switches(node);
     let is_whole = all.len() >= wanted && all.iter().all(|switch| switch.trouble.is_none());
     is_whole.then(|| all.iter().map(|switch| switch.packet_ins).sum())
 }
 
-/// How often so many switches say which rules they have, until it is over: as an operator asks, one question after the other.
+/// How often this many switches report their rules until `over`. The requests are sent one after the other, like an
+/// operator's.
 pub fn answers(node: &OwnNode, wanted: usize, over: &AtomicBool) -> u64 {
     let mut answers = 0;
     while !over.load(Ordering::Relaxed) {
@@ -101,7 +102,7 @@ pub fn answers(node: &OwnNode, wanted: usize, over: &AtomicBool) -> u64 {
     answers
 }
 
-/// The kernel process, if the node says which it is.
+/// The kernel process, if the node reports it.
 pub fn kernel(node: &OwnNode) -> Option<Process> {
     match client::ask(node.socket(), &Question::Node) {
         Ok(Answer::Node(view)) => Process::of(view.pid),
@@ -109,7 +110,7 @@ pub fn kernel(node: &OwnNode) -> Option<Process> {
     }
 }
 
-/// The kernel's process and an innocent app's, as far as they are known.
+/// The processes of the kernel and of an innocent app, as far as they are known.
 pub fn others(node: &OwnNode) -> Vec<u32> {
     let mut pids = Vec::new();
     if let Ok(Answer::Node(view)) = client::ask(node.socket(), &Question::Node) {
@@ -122,12 +123,12 @@ pub fn others(node: &OwnNode) -> Vec<u32> {
     pids
 }
 
-/// Whether an app that attacks has begun, or has ended, which some do at once.
+/// Whether an attacking app has begun or ended. Some end at once.
 pub fn has_begun(case: &Case, node: &OwnNode) -> bool {
     !matches!(case.by, By::App(_)) || says(node, BEGINS) || has_ended(node)
 }
 
-/// Whether all that attack have ended, and there is one.
+/// Whether there are attacking apps and all of them have ended.
 pub fn has_ended(node: &OwnNode) -> bool {
     let attackers = attackers(node);
     !attackers.is_empty() && attackers.iter().all(|app| app.status.last_end.is_some())
@@ -138,15 +139,15 @@ pub fn attackers(node: &OwnNode) -> Vec<AppView> {
     apps.into_iter().filter(|app| app.status.app.starts_with(ATTACKER)).collect()
 }
 
-/// What the attacker says when it begins, in the node's log.
+/// The attacker's log line when it begins.
 const BEGINS: &str = "misbehaving: begins";
 
-/// How often an attacker has begun, by the node's log.
+/// How often an attacker has begun, according to the node's log.
 pub fn beginnings(node: &OwnNode) -> usize {
     log_of(node).matches(BEGINS).count()
 }
 
-/// Whether this stands in the node's log.
+/// Whether the node's log contains this text.
 pub fn says(node: &OwnNode, wanted: &str) -> bool {
     log_of(node).contains(wanted)
 }
@@ -156,20 +157,20 @@ pub fn log_of(node: &OwnNode) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What became of the attacker's commands, as it says in the log.
+/// The results of the attacker's commands, according to its log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Came {
-    /// How often it has said so.
+    /// How many such lines there are.
     pub told: u64,
-    /// Refused by the kernel; those that prepared the attack are among them.
+    /// Commands that the kernel refused, including those that prepared the attack.
     pub denied: u64,
-    /// Carried out.
+    /// Commands that were carried out.
     pub worked: u64,
-    /// Let pass by the kernel and refused by a switch.
+    /// Commands that the kernel accepted and a switch refused.
     pub reached: u64,
 }
 
-/// What is in these lines.
+/// The results in these lines.
 pub fn came_of_commands(log: &str) -> Came {
     let mut came = Came::default();
     for line in log.lines() {
@@ -192,7 +193,7 @@ fn numbers(text: &str) -> [u64; 3] {
     std::array::from_fn(|_| found.next().unwrap_or(0))
 }
 
-/// Whether what must come of an attack has come, as far as it comes at a time of its own.
+/// Whether the required result is visible, if it becomes visible at a certain time.
 pub fn has_come(case: &Case, node: &OwnNode) -> bool {
     let is_told = || came_of_commands(&log_of(node)).told > 0;
     match case.must {
@@ -215,7 +216,7 @@ pub fn has_come(case: &Case, node: &OwnNode) -> bool {
     }
 }
 
-/// Whether the node says of the attacker that lines are left out, both of what it prints and of what it logs.
+/// Whether the node reports omitted lines of the attacker, both of its output and of its log.
 pub fn lines_left_out(node: &OwnNode) -> bool {
     let text = log_of(node);
     let left_out =
@@ -223,19 +224,19 @@ pub fn lines_left_out(node: &OwnNode) -> bool {
     left_out.take(2).count() == 2
 }
 
-/// Whose the rules are that send to where only the attacker sends, by the word of the switches.
+/// The owners of the rules that send to the attacker's port, as switches report them.
 pub fn owners(node: &OwnNode) -> Vec<String> {
     let flows = flows(node).into_iter().flat_map(|switch| switch.flows);
     flows.filter(|flow| flow.actions.contains(NOWHERE)).map(|flow| flow.owner).collect()
 }
 
-/// The port that the attacker sends to, `misbehaving`'s own, as it stands in a rule.
+/// The port that only `misbehaving` sends to, as in a rule's text.
 const NOWHERE: &str = "output:65261";
 
-/// The apps that nobody attacks with.
+/// The innocent apps.
 const INNOCENT: [&str; 3] = ["firewall", "learning-switch", BYSTANDER];
 
-/// Looks at the apps until it is over: how the attacker ended, and whom it took with it.
+/// Watches the apps until `over`: how the attacker ended, and which others ended with it.
 pub fn look(socket: &Path, over: &AtomicBool) -> Evidence {
     let mut seen = Evidence::default();
     while !over.load(Ordering::Relaxed) {

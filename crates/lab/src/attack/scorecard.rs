@@ -1,4 +1,4 @@
-//! What came of the attacks, for people and as JSON: a line for each, a line for each family, and the sum.
+//! The results of the attacks, as text and as JSON: a line for each, a line for each family, and the sum.
 //!
 //! In: scores. Out: text. It tries nothing.
 
@@ -12,24 +12,24 @@ use super::combination::Combination;
 use super::throughput::Kept;
 use super::verdict::Verdict;
 
-/// What came of one attack on one combination.
+/// The result of one attack on one combination.
 #[derive(Clone, Debug, Serialize)]
 pub struct Score {
     /// Its name.
     pub case: &'static str,
-    /// What it is about.
+    /// Its family.
     pub family: Family,
     /// What is tried.
     pub what: &'static str,
-    /// On what kind of switch.
+    /// The kind of switch.
     pub switch: &'static str,
-    /// In which version of OpenFlow.
+    /// The version of OpenFlow.
     pub openflow: String,
     /// Whether everything held.
     pub held: bool,
-    /// Whether anything is shown: if not, it counts as not held.
+    /// Whether the result is conclusive. If not, it counts as not held.
     pub judged: bool,
-    /// What stopped it, or what did not hold, or why that is not known.
+    /// What stopped it, what failed, or why that is not known.
     pub why: String,
     /// How often it was tried.
     pub tries: u8,
@@ -39,7 +39,7 @@ pub struct Score {
     pub lost: usize,
     /// Seconds that it took, all tries together.
     pub seconds: f64,
-    /// What a learning switch keeps of its throughput, if that was measured. It decides nothing.
+    /// The share of its throughput that a learning switch keeps, if measured. It does not affect the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Kept>,
 }

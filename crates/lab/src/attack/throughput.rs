@@ -1,12 +1,12 @@
-//! How much of its throughput an innocent learning switch keeps while an attack goes on, again and again.
+//! How much of its throughput an innocent learning switch keeps during an attack, over several rounds.
 //!
 //! ```text
 //!   16 switches that ask as much as goes ──> node: firewall, learning-switch, and the attacker, stopped and started in turn
 //!     round without ─ round with ─ round without ─ …: of each round with it, the share of what the rounds around it answered
 //! ```
 //!
-//! All rounds of one case have the same node and the same connections, so that nothing differs but the attack. It judges nothing: a machine that
-//! is busy is slow.
+//! All rounds of a case use the same node and connections, so that only the attack differs. It judges nothing,
+//! because a busy machine is slow.
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
@@ -27,35 +27,35 @@ use burnet::cli::CommandError;
 use operator::client;
 use operator::contract::{AppView, Question};
 
-/// A round's seconds: more than from one tick of an app to the next, at which attackers begin anew.
+/// The length of a round in seconds: more than an app's tick, at which attackers begin again.
 const ROUND_S: f64 = 1.1;
 
-/// Switches of the load, and hosts of each.
+/// The number of switches of the load, and of hosts of each.
 const SWITCHES: u16 = 16;
 const HOSTS: u32 = 100;
 
-/// From one try of a switch that was cut off to the next.
+/// The wait of a switch that was cut off before it tries again.
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
-/// Of what it answers undisturbed, what an innocent app keeps.
+/// The share of its undisturbed throughput that an innocent app keeps.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Kept {
     /// The median of the pairs.
     pub median: f64,
-    /// The least of them.
+    /// The smallest.
     pub min: f64,
-    /// The most.
+    /// The largest.
     pub max: f64,
-    /// Each round with the attack by the mean of those before and after it.
+    /// Each round with the attack, divided by the mean of the rounds before and after it.
     pub pairs: Vec<f64>,
-    /// Undisturbed rounds by the mean of those before and after them: how much rounds differ anyway.
+    /// Each undisturbed round, divided by the mean of the undisturbed rounds around it: the normal variation.
     pub anyway: Vec<f64>,
-    /// What was answered undisturbed, a second: the median.
+    /// The median of undisturbed answers a second.
     pub undisturbed_per_s: f64,
 }
 
 impl Kept {
-    /// Of rounds without, with, without, with … and without. Nothing if nothing was answered undisturbed.
+    /// From rounds without and with the attack in turn. `None` if undisturbed rounds had no answers.
     fn of(rates: &[f64]) -> Option<Kept> {
         let undisturbed: Vec<f64> = rates.iter().step_by(2).copied().collect();
         let pairs: Vec<f64> = rates.windows(3).step_by(2).filter_map(by_those_around).collect();
@@ -67,7 +67,7 @@ impl Kept {
     }
 }
 
-/// The second of three by the mean of the others; nothing if they answered nothing.
+/// The second of three, divided by the mean of the others. `None` if those are zero.
 fn by_those_around(three: &[f64]) -> Option<f64> {
     let around = (three[0] + three[2]) / 2.0;
     (around > 0.0).then_some(three[1] / around)
@@ -87,10 +87,11 @@ impl fmt::Display for Kept {
     }
 }
 
-/// Measures one case, with so many rounds beside the attack.
+/// Measures one case with this many rounds during the attack.
 ///
 /// # Errors
-/// It could not be measured: no node, no load.
+///
+/// It could not be measured: no node, or no load.
 pub fn measure(case: &Case, rounds: u16) -> Result<Kept, CommandError> {
     let (server, address) = trial::server()?;
     let mut node = trial::start_node(case, address, Goes::On)?;
@@ -110,17 +111,17 @@ pub fn measure(case: &Case, rounds: u16) -> Result<Kept, CommandError> {
     Kept::of(&rates).ok_or_else(unmeasured)
 }
 
-/// What is tried with a package cannot be tried twice.
+/// An attack with a package cannot be repeated.
 fn rounds_of(case: &Case, rounds: u16) -> u16 {
     if matches!(case.by, By::Package(_)) { 1 } else { rounds }
 }
 
-/// Answers a second of one round.
+/// The answers a second of one round.
 fn rate(measurement: &mut Measurement) -> f64 {
     measurement.round().map_or(0.0, load::RoundReport::responses_per_s)
 }
 
-/// What it gives while the attack goes on. Without an attack nothing is measured.
+/// Runs a measurement during the attack. Without an attack it measures nothing.
 fn beside<T>(
     case: &Case,
     node: &OwnNode,
@@ -142,7 +143,7 @@ fn beside<T>(
             Ok(came)
         }),
         By::Package(attack) => std::thread::scope(|scope| {
-            // What came of it is for the trial; here it is enough that somebody tries.
+            // The trial judges the result. Here the attempt is enough.
             let act = scope.spawn(|| from_a_package::act(attack, node.folder(), node.socket()));
             let came = measured();
             act.join().map_err(|_| not_tried("it panicked"))?.map_err(not_tried)?;
@@ -161,7 +162,7 @@ fn beside<T>(
     }
 }
 
-/// Until it is over; an error if it could never be tried.
+/// Repeats the attack until `over`. Fails if it could never be tried.
 fn again_and_again(
     attack: from_a_switch::SwitchAttack,
     controller: SocketAddr,
@@ -179,7 +180,7 @@ fn not_tried(why: impl fmt::Display) -> CommandError {
     CommandError::DidNotWork(format!("the attack was not tried: {why}"))
 }
 
-/// Apps of the node that attack.
+/// How many apps of the node attack.
 fn attackers(case: &Case) -> usize {
     match case.by {
         By::App(_) | By::Ring => 1,
@@ -188,12 +189,12 @@ fn attackers(case: &Case) -> usize {
     }
 }
 
-/// The others begin as soon as they are started.
+/// The other apps begin as soon as they start.
 fn says_that_it_begins(case: &Case) -> bool {
     matches!(case.by, By::App(_)) && case.name != "restart-storm"
 }
 
-/// Starts them, and waits until they have begun.
+/// Starts the attackers, and waits until they have begun.
 fn start(case: &Case, node: &OwnNode) -> Result<(), CommandError> {
     let before = trial::beginnings(node);
     trial::attackers(node).into_iter().for_each(|app| tell(node, app, Verb::Start));
@@ -204,7 +205,7 @@ fn start(case: &Case, node: &OwnNode) -> Result<(), CommandError> {
     if begun { Ok(()) } else { Err(not_tried("the app that attacks did not begin")) }
 }
 
-/// Stops them, and waits until the node knows all of them and says that they are.
+/// Stops the attackers, and waits until the node reports that all of them are stopped.
 fn stop(case: &Case, node: &OwnNode) -> Result<(), CommandError> {
     let wanted = attackers(case);
     if wanted == 0 {
@@ -222,13 +223,13 @@ fn is_stopped(app: &AppView) -> bool {
     app.status.state == AppState::Stopped
 }
 
-/// What comes of it is looked at by whoever waits.
+/// Sends a command. The caller waits for its effect.
 fn tell(node: &OwnNode, app: AppView, verb: Verb) {
     let question = Question::App { app: app.status.app, verb, why: None };
     let _ = client::ask(node.socket(), &question);
 }
 
-/// What an attacker connects to must not be full the next time.
+/// Accepts all waiting connections, so that the attacker's server is not full the next time.
 fn accept_all(server: &TcpListener) {
     while server.accept().is_ok() {}
 }

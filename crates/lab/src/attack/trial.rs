@@ -1,4 +1,4 @@
-//! A trial: a node of its own, a network that it controls, an attacker, and what was seen meanwhile.
+//! A trial: a node, a network that it controls, an attacker, and the evidence.
 //!
 //! ```text
 //!   hosts h1 … h4 on three switches ──> node: firewall (h1 to h4 is blocked), learning-switch, and the attacker
@@ -7,7 +7,7 @@
 //!   first without the attack, then with it
 //! ```
 //!
-//! The one place of an attack that acts. It never judges: that is `verdict`.
+//! This is the only file of `attack` that acts on a node. It never judges: `verdict` does.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -34,41 +34,43 @@ use burnet::cli::CommandError;
 use operator::client;
 use operator::contract::{Answer, Question};
 
-/// How long an attack is watched that has no end of its own.
+/// How long an attack without an end of its own is watched.
 const WATCH: Duration = Duration::from_millis(2500);
 
-/// How long one ping may take: long, since nothing is to be decided by it but whether an answer comes at all.
+/// How long one ping may take. It is long, because only whether an answer arrives must decide.
 const PING_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Rounds of pings without the attack, and at least so many once everything has come of it.
+/// Rounds of pings without the attack, and the least number after its result.
 const ROUNDS: usize = 2;
 
-/// From one round to the next: pings that are not to be answered are waited for until the end, and are not to become many.
+/// The time between two rounds. Blocked pings wait until the end, so there must not be too many.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(50);
 
-/// Who must always reach whom.
+/// The pairs of hosts that must always reach each other.
 const INNOCENTS: [(&str, &str); 4] = [("h1", "h2"), ("h2", "h3"), ("h3", "h4"), ("h4", "h2")];
 
-/// Who has never spoken before the attack is over: packets that no rule matches still come to the learning switch.
+/// The pair that has never communicated before the end of the attack. Its packets must still reach the learning
+/// switch.
 const STRANGERS: (&str, &str) = ("h1", "h3");
-/// How often they try.
+/// How often this pair tries.
 const STRANGERS_TRIES: usize = 3;
 const STRANGERS_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whom the firewall keeps apart.
+/// The pair that the firewall blocks.
 const BLOCKED: (&str, &str) = ("h1", "h4");
 
-/// Whether the attacker attacks, or everything is done but that.
+/// Whether the attacker attacks, or everything runs without the attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     Attack,
     Control,
 }
 
-/// Holds one.
+/// Runs one trial.
 ///
 /// # Errors
-/// It could not be held: no node, no network.
+///
+/// It could not run: no node, or no network.
 pub fn hold(case: &Case, combination: Combination, holds: Holds) -> Result<Evidence, CommandError> {
     let (listener, address) = server()?;
     let mut node = start_node(case, address, Goes::Once)?;
@@ -94,13 +96,13 @@ pub fn hold(case: &Case, combination: Combination, holds: Holds) -> Result<Evide
     let blocked = watch(case, &node, &network, controller, holds, &mut seen);
     seen.connections_taken = std::iter::from_fn(|| listener.accept().ok()).count();
     look_back(case, &node, &network, holds, &mut seen);
-    // A switch that was given much to do answers when it has done it.
+    // A busy switch answers when it has finished its work.
     wait_for(|| {
         let now = looks::lasting_rules(&node, network.switches());
         seen.rules_changed = now.as_ref().map(|now| changes(&rules, now));
         seen.rules_changed.as_ref().is_some_and(Vec::is_empty)
     });
-    // Two hosts have met since the last of these was sent: what got through has had the time.
+    // Two hosts have met since the last of these pings was sent, so answers had enough time to arrive.
     seen.got_through = blocked.iter().filter(|ping| ping.is_answered()).count();
     (seen.arrived, seen.kernel[1]) = (network.arrived(), looks::kernel(&node));
     seen.sessions_lost = network.connections_lost().saturating_sub(lost_before);
@@ -108,7 +110,7 @@ pub fn hold(case: &Case, combination: Combination, holds: Holds) -> Result<Evide
     Ok(seen)
 }
 
-/// Each rule that is there no more, and each that is new, in words.
+/// The removed and the new rules, as text.
 fn changes(
     before: &std::collections::BTreeSet<looks::Rule>,
     now: &std::collections::BTreeSet<looks::Rule>,
@@ -123,7 +125,7 @@ fn changes(
     gone.chain(now.difference(before).map(|rule| words("got", rule))).collect()
 }
 
-/// Where an attacker may try to connect to.
+/// A server to which an attacker may try to connect.
 pub fn server() -> Result<(TcpListener, SocketAddr), CommandError> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(trouble("no server for the trial"))?;
     listener.set_nonblocking(true).map_err(trouble("no server for the trial"))?;
@@ -131,7 +133,7 @@ pub fn server() -> Result<(TcpListener, SocketAddr), CommandError> {
     Ok((listener, address))
 }
 
-/// A node with the innocents and the attacker.
+/// Starts a node with the innocent apps and the attacker.
 pub fn start_node(case: &Case, server: SocketAddr, goes: Goes) -> Result<OwnNode, CommandError> {
     let mut prepared = Ok(());
     let node = OwnNode::start_configured(|folder| {
@@ -149,13 +151,14 @@ fn trouble(what: &'static str) -> impl Fn(std::io::Error) -> CommandError {
     move |error| CommandError::DidNotWork(format!("{what}: {error}"))
 }
 
-/// Tells an attacker that is at processes the kernel's and an innocent app's, and says how its tries name them.
+/// Gives an attacker of processes the numbers of the kernel's and an innocent app's. Returns how its log lines name
+/// them.
 pub fn aim(case: &Case, node: &OwnNode) -> Result<Vec<String>, CommandError> {
     if !is_at_processes(case) {
         return Ok(Vec::new());
     }
     let mut pids = Vec::new();
-    // An app that runs has been seen by its kernel before its process is known to the operator's socket.
+    // The kernel knows a running app before the operator's socket knows its process.
     if !wait_for(|| {
         pids = looks::others(node);
         pids.len() >= 2
@@ -168,7 +171,8 @@ pub fn aim(case: &Case, node: &OwnNode) -> Result<Vec<String>, CommandError> {
     Ok(pids.iter().map(ToString::to_string).collect())
 }
 
-/// Tells an attacker that waits for it to begin: a switch that is none comes up. The connection is to be held until it has begun.
+/// Tells a waiting attacker to begin, by a connection with the datapath id of [`SIGNAL`]. The caller keeps it open
+/// until then.
 fn signal(controller: SocketAddr) -> std::io::Result<TcpStream> {
     let mut stream = TcpStream::connect(controller)?;
     let hello = from_a_switch::hello();
@@ -177,14 +181,15 @@ fn signal(controller: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Says what apps wait for before they are told of a switch: that it has no rules. What is cut short is asked again, or waited for in vain.
+/// Answers the request for flow entries that precedes the switch-up event: there are none. An incomplete request is
+/// answered later or never.
 fn answer(stream: &mut TcpStream) -> std::io::Result<()> {
     let mut room = vec![0; 64 << 10];
     let count = stream.read(&mut room)?;
     stream.write_all(&from_a_switch::answers(&room[..count]))
 }
 
-/// Pings, attacks and looks at the same time. The pings that must not be answered, ever.
+/// Pings, attacks and checks at the same time. Returns the pings that must never be answered.
 fn watch(
     case: &Case,
     node: &OwnNode,
@@ -204,7 +209,7 @@ fn watch(
         if attacks && waits_for_signal(case) {
             let mut told = signal(controller);
             wait_for(|| {
-                // There is nothing to be read most of the time.
+                // Most of the time there are no bytes to read.
                 let _ = told.as_mut().map(answer);
                 looks::has_begun(case, node)
             });
@@ -232,7 +237,7 @@ fn watch(
     })
 }
 
-/// Whether it goes on after what must come of it has come, or that comes at no time of its own.
+/// Whether to watch on after the required result, or because it has no certain time.
 fn must_be_watched(case: &Case) -> bool {
     let starts_again = matches!(case.by, By::Storm(_)) || case.name == "restart-storm";
     match case.must {
@@ -242,7 +247,7 @@ fn must_be_watched(case: &Case) -> bool {
     }
 }
 
-/// What came of an attack that is no app's.
+/// The result of an attack that is not an app's.
 #[derive(Default)]
 struct Acted {
     began: bool,
@@ -268,7 +273,7 @@ fn act(case: &Case, node: &OwnNode, controller: SocketAddr) -> Acted {
     acted.unwrap_or_else(|error| Acted { not_tried: Some(error.to_string()), ..Acted::default() })
 }
 
-/// What came of pings.
+/// The results of pings.
 #[derive(Default)]
 struct Pings {
     sent: usize,
@@ -276,7 +281,7 @@ struct Pings {
     blocked: Vec<Ping>,
 }
 
-/// Rounds of pings until it is over.
+/// Pings in rounds until `over`.
 fn ping(network: &Bed, over: &AtomicBool, rounds: &AtomicUsize) -> Pings {
     let mut all = Pings::default();
     while !over.load(Ordering::Relaxed) {
@@ -290,7 +295,7 @@ fn ping(network: &Bed, over: &AtomicBool, rounds: &AtomicUsize) -> Pings {
     all
 }
 
-/// How many, which of them were lost, and one that must not be answered.
+/// The number of pings, the lost ones, and a blocked one that must not be answered.
 fn ping_round(network: &Bed) -> Pings {
     let blocked = vec![network.begin_ping(BLOCKED.0, BLOCKED.1, PING_PATIENCE)];
     let begun = INNOCENTS.map(|(from, to)| (from, to, network.begin_ping(from, to, PING_PATIENCE)));
@@ -301,7 +306,7 @@ fn ping_round(network: &Bed) -> Pings {
     Pings { sent, lost: lost.collect(), blocked }
 }
 
-/// What is to be seen when the attack is over.
+/// Collects the evidence after the attack.
 fn look_back(case: &Case, node: &OwnNode, network: &Bed, holds: Holds, seen: &mut Evidence) {
     let (from, to) = STRANGERS;
     seen.strangers_met =

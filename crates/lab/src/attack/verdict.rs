@@ -1,6 +1,6 @@
-//! What the evidence of a trial says: held, by what; or what did not hold.
+//! Judges the evidence of a trial: the node held, and by what; or what failed.
 //!
-//! Pure: it looks at nothing but the evidence.
+//! Pure: it reads only the evidence.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,98 +10,99 @@ use super::case::{By, Case, Must};
 use super::looks::Came;
 use super::process::Process;
 
-/// What was seen in a trial.
+/// The evidence of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// Pings of hosts that are none of the attacker's business.
+    /// Pings of hosts other than the attacker's.
     pub pings: usize,
-    /// Of these, those without an answer, as `h1 to h2`.
+    /// Those of them without an answer, as `h1 to h2`.
     pub lost: Vec<String>,
-    /// Pings that the firewall should have stopped and that were answered.
+    /// Pings that the firewall should have blocked and that were answered.
     pub got_through: usize,
     /// Sessions of switches that ended.
     pub sessions_lost: u64,
-    /// How often the kernel was started anew.
+    /// How often the kernel restarted.
     pub kernel_restarts: u64,
-    /// The innocent apps that were started anew, by name.
+    /// The innocent apps that restarted, by name.
     pub innocents_restarted: Vec<String>,
     /// Whether the node answered its operator at the end.
     pub node_answers: bool,
-    /// What changed of the firewall's and the kernel's rules; nothing if the switches did not say it.
+    /// The changes of the firewall's and the kernel's rules. `None` if the switches did not report them.
     pub rules_changed: Option<Vec<String>>,
-    /// Pings that were lost before the attack began.
+    /// Pings that were lost before the attack.
     pub lost_before: Vec<String>,
-    /// Whether two hosts that had never spoken could, afterwards.
+    /// Whether two hosts that had never communicated could do so afterwards.
     pub strangers_met: bool,
-    /// The kernel process before the attack and at the end, as far as it was there.
+    /// The kernel process before the attack and at the end, if it was running.
     pub kernel: [Option<Process>; 2],
-    /// The attacker's frames that came to hosts.
+    /// The attacker's frames that arrived at hosts.
     pub arrived: Arrived,
-    /// Packets that switches sent up while it went on, and for how long that was; nothing if the node did not say it.
+    /// How many packet-ins switches sent during the attack, and its duration. `None` if the node did not report them.
     pub sent_up: Option<u64>,
     pub watched: Duration,
-    /// How often all switches said to the operator which rules they have, while it went on.
+    /// How often all switches reported their rules to the operator during the attack.
     pub answers: u64,
-    /// Whether a link was planted in a shared folder, and whether what it leads to was read.
+    /// Whether a link was planted in a shared folder, and whether its target was read.
     pub planted: bool,
     pub read_outside: bool,
-    /// Why each app that attacks ended, each time; nothing of one that never did.
+    /// Why each attacking app ended, each time. Empty for one that never did.
     pub endings: BTreeMap<String, Vec<String>>,
-    /// How often it was started anew.
+    /// How often the attacker restarted.
     pub restarts: u64,
-    /// Commands that the kernel refused it.
+    /// How many of its commands the kernel refused.
     pub refusals: u64,
-    /// Whether it was seen to begin; of a switch, that it was connected and said something.
+    /// Whether it was seen to begin. For a switch: whether it connected and sent something.
     pub began: bool,
     /// Why it could not be tried.
     pub not_tried: Option<String>,
-    /// What became of its commands, as it says itself.
+    /// The results of its commands, as it reports them.
     pub came: Came,
-    /// Whose the rules are that it wrote, by the word of the switches.
+    /// The owners of its rules, as switches report them.
     pub owners: Vec<String>,
-    /// Whether the node said that lines of it are left out of the log.
+    /// Whether the node reported omitted lines of its log.
     pub lines_left_out: bool,
-    /// What its tries must be about, or they show nothing.
+    /// The names that its attempts must contain, or they show nothing.
     pub aims: Vec<String>,
-    /// What it said that it tried, and what came of it.
+    /// Its attempts and their results, as it reports them.
     pub tries: Vec<String>,
-    /// What was said to a try with a package.
+    /// The answer to an attempt with a package.
     pub said: String,
-    /// Connections that a server on this machine took from it.
+    /// How many connections a server on this machine accepted from it.
     pub connections_taken: usize,
-    /// How much the node logged.
+    /// How many bytes the node logged.
     pub log_bytes: u64,
-    /// From a switch's side: whether the node cut the attacker off.
+    /// For an attack by a switch: whether the node cut it off.
     pub cut_off: bool,
 }
 
 /// The attacker's name as an app.
 pub const ATTACKER: &str = "misbehaving";
 
-/// Starts of an app that ends at once, in the few seconds of a trial: with a wait that doubles there are few.
+/// The most starts of an app that ends at once, in the few seconds of a trial. The wait between starts doubles, so
+/// there are few.
 const RESTARTS_MAX: u64 = 20;
 
-/// Rules that an attacker with a quota of a hundred has on the three switches of a trial.
+/// The most rules of an attacker with a quota of a hundred, on the three switches of a trial.
 const RULES_MAX: usize = 300;
 
-/// What a node may log in a trial. An app that writes more than that fills a disk by way of the log.
+/// The most bytes that a node may log in a trial. An app above that could fill a disk through the log.
 const LOG_BYTES_MAX: u64 = 32 << 20;
 
-/// The most that the kernel process may grow in a trial: its caches fill, and no client fills them.
+/// The most that the kernel process may grow in a trial. Its caches grow, but clients must not make it grow.
 const KERNEL_GROWTH_MAX: u64 = 96 << 20;
 
-/// What came of a trial.
+/// The verdict of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It held, by this.
+    /// It held, for this reason.
     Held(String),
     /// It did not hold.
     Failed(String),
-    /// Nothing is shown: what must be there for that was not. It may be tried again.
+    /// The result shows nothing, because a condition was missing. It may be tried again.
     NotJudged(String),
 }
 
-/// Why it did not hold, or why that is not known.
+/// Why it failed, or why that is not known.
 enum Fault {
     Hole(String),
     Unknown(String),
@@ -166,7 +167,7 @@ fn came_of_it(case: &Case, seen: &Evidence) -> Result<String, Fault> {
 
 const NOT_TOLD: &str = "it never heard what became of its commands";
 
-/// Frames that it may send must come out, or it is not shown that others would have.
+/// Frames that it may send must arrive. Otherwise nothing shows that others could have.
 fn kept_within(seen: &Evidence) -> Result<String, Fault> {
     let Evidence { arrived: Arrived { within, beyond }, came, .. } = seen;
     match (*beyond, *within) {
@@ -196,7 +197,7 @@ fn sent_few_up(seen: &Evidence, per_s: u64, besides: u64) -> Result<String, Faul
         return Err(Unknown("the node did not say how many packets switches sent up".to_owned()));
     };
     let time = seen.watched.as_secs_f64();
-    // A second's more at the beginning, as each quota has.
+    // One second more at the beginning, as each quota allows.
     let most = besides + per_s * (seen.watched.as_secs() + 2);
     let refused = seen.refusals.max(seen.came.denied);
     match (sent_up > most, refused) {
@@ -224,7 +225,7 @@ fn was_answered(seen: &Evidence, most: u64) -> Result<String, Fault> {
     }
 }
 
-/// How what is said begins if a command worked that should not have.
+/// The start of a line about an attempt that succeeded and should not have.
 const WORKED: &str = "it worked";
 
 fn kept_out(seen: &Evidence) -> Result<String, Fault> {
@@ -235,22 +236,22 @@ fn kept_out(seen: &Evidence) -> Result<String, Fault> {
     }
 }
 
-/// A barrier that nobody ran against held nothing.
+/// Whether it was tried at all. A barrier that was not tested has not held.
 fn was_tried(case: &Case, seen: &Evidence) -> Result<(), Fault> {
     match &seen.not_tried {
         Some(why) => Err(Unknown(format!("it could not be tried: {why}"))),
-        // The end of an app that did nothing else is what it tried.
+        // If the app did nothing else, its end is what it tried.
         None if seen.began || matches!(case.must, Must::End(_)) => Ok(()),
         None => Err(Unknown("it was never seen to begin".to_owned())),
     }
 }
 
-/// Whether a line names this number, and not only one that holds its digits.
+/// Whether a line contains this number, and not only a longer one with its digits.
 fn names(line: &str, number: &str) -> bool {
     line.split(|character: char| !character.is_ascii_digit()).any(|found| found == number)
 }
 
-/// Whose its rules are.
+/// Checks the owners of its rules.
 fn owned(seen: &Evidence) -> Result<String, Fault> {
     match seen.owners.iter().find(|owner| *owner != ATTACKER) {
         Some(other) => Err(Hole(format!("a rule that it wrote is {other}'s"))),
@@ -259,7 +260,7 @@ fn owned(seen: &Evidence) -> Result<String, Fault> {
     }
 }
 
-/// What must hold whatever is tried.
+/// The conditions that every attack must meet.
 fn hurt_nobody(case: &Case, seen: &Evidence) -> Result<(), Fault> {
     let unknown = [
         (seen.pings == 0, "no ping was sent".to_owned()),
@@ -300,7 +301,7 @@ fn hurt_nobody(case: &Case, seen: &Evidence) -> Result<(), Fault> {
     holes.into_iter().find(|(bad, _)| *bad).map_or(Ok(()), |(_, why)| Err(Hole(why)))
 }
 
-/// Whether the kernel process is the one that it was, and by how many bytes it grew at most.
+/// Whether the kernel process is still the same, and by how many bytes it grew at most.
 fn kernel_since(seen: &Evidence) -> (bool, u64) {
     match &seen.kernel {
         [Some(before), Some(now)] => (before.is(now), now.peak_bytes.saturating_sub(before.peak_bytes)),
@@ -308,7 +309,7 @@ fn kernel_since(seen: &Evidence) -> (bool, u64) {
     }
 }
 
-/// Some of them, and how many more there are.
+/// The first few, and the number of others.
 fn first_of(all: &[String]) -> String {
     /// As many as one reads.
     const SHOWN: usize = 4;
@@ -332,7 +333,7 @@ fn ended(seen: &Evidence, reasons: &[&str]) -> Result<String, Fault> {
     held
 }
 
-/// Whether an end is for this reason, and not for one that only begins so: exit code 1 is not 127.
+/// Whether an end has this reason, and not one that only begins the same way: exit code 1 is not 127.
 fn gives(ending: &str, reason: &str) -> bool {
     ending.split_once(reason).is_some_and(|(_, rest)| !rest.starts_with(|next: char| next.is_ascii_digit()))
 }

@@ -1,6 +1,6 @@
 //! What may be asked of `burnet bench`, as types.
 //!
-//! In: arguments. Out: what is to be measured, or why it cannot be (exit code 2). It measures nothing.
+//! In: arguments. Out: what to measure, or an error in the arguments (exit code 2). It measures nothing.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};

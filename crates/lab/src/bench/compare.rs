@@ -1,7 +1,7 @@
 //! `burnet bench compare`: two targets, measured in turn in one run, and their ratio pair by pair.
 //!
-//! A machine is faster now and slower then; of two rounds that follow each other the ratio is less so. In: two targets and a load. Out:
-//! both reports, and the ratios with their spread.
+//! The speed of a machine varies with time. The ratio of two consecutive rounds varies less. In: two targets and a
+//! load. Out: both reports, and the ratios with their spread.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,7 @@
-//! One measurement: a load on one controller, round by round, and what it amounts to.
+//! One measurement: a load on one controller, round by round, and its report.
 //!
-//! In: what the load is. Out: a [`Report`]. Whatever goes wrong on the way is in the report; only a load that cannot begin is an error.
+//! In: the parameters of the load. Out: a [`Report`], which includes faults. Only a load that cannot begin is an
+//! error.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -5,7 +5,8 @@
 //!   quiet:  port status of port N ──> node ──> port-echo ──packet-out to port N, with the time──> node ──> quiet
 //! ```
 //!
-//! The answer says when the app heard, by the machine's clock: both are on one machine. It judges nothing.
+//! The answer holds the time at which the app received the event. Both are on one machine, so they share a clock. It
+//! judges nothing.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -97,7 +98,7 @@ impl Quiet {
         let mut quiet = Quiet { stream, read: Vec::new(), port: 0 };
         quiet.stream.write_all(&raw::hello())?;
         quiet.stream.write_all(&raw::features(Version::V1_0, QUIET))?;
-        // An app hears of what happens after it has said that it wants to.
+        // An app receives only events after its subscription.
         let began = Instant::now();
         loop {
             match quiet.ask(LOOK) {

@@ -6,8 +6,8 @@
 //!   nodes that are started, looked at, and ended ──────────────────┘
 //! ```
 //!
-//! Everything is started for it, on free ports, and ends with it. A figure that is not reached is printed and fails nothing: machines
-//! differ, and whoever reads it knows theirs. Exit code 1 only if something could not be measured.
+//! It starts everything that it needs, on free ports, and ends it. A missed figure is printed but is not a failure,
+//! because machines differ. The exit code is 1 only if something could not be measured.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

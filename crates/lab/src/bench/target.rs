@@ -1,4 +1,4 @@
-//! What is measured: a controller that runs already, or a peer that is started for it and ends with it.
+//! What is measured: a running controller, or a peer that is started for it and ends with it.
 //!
 //! ```text
 //!   ADDR:PORT                    runs already

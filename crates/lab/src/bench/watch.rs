@@ -108,7 +108,7 @@ fn show(watched: &Watched, before: &mut (Instant, Vec<u64>)) {
     for ((name, known, answered), before) in now.into_iter().zip(&mut before.1) {
         let rate = (answered - *before) as f64 / seconds;
         if answered > *before || known == 0 {
-            // Whoever closed it does not want to see it.
+            // If the reader has closed standard error, that is not an error.
             let _ = writeln!(err, "{name}: {known} switches, {rate:.0} answers/s");
         }
         *before = answered;

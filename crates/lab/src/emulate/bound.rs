@@ -1,7 +1,7 @@
 //! `burnet emulate --bind`: one switch whose ports are interfaces of this machine.
 //!
-//! In: the interfaces and the switch's number, as they were written. Out: the switch to be, or a sentence that says what
-//! cannot be. Never touches an interface.
+//! In: the interfaces and the switch's number as text. Out: the plan of the switch, or a message with the error. It
+//! never touches an interface.
 
 use std::str::FromStr;
 
@@ -25,13 +25,13 @@ pub struct BoundArgs {
 }
 
 impl BoundArgs {
-    /// What the operator calls it: its interfaces; `None` if there are none.
+    /// The text for the operator: the interfaces. `None` if there are none.
     pub(super) fn name(&self) -> Option<String> {
         let names: Vec<&str> = self.bind.iter().map(|bound| bound.name.as_str()).collect();
         (!names.is_empty()).then(|| names.join(","))
     }
 
-    /// The switch, if one was asked for.
+    /// The switch, if one is requested.
     pub(super) fn bridge(&self) -> Result<Option<Bridge>, CommandError> {
         if self.bind.is_empty() {
             return Ok(None);
@@ -52,7 +52,7 @@ impl BoundArgs {
     }
 }
 
-/// A switch without links or hosts that are emulated.
+/// A topology of this switch without emulated links or hosts.
 pub(super) fn topology_of(bridge: &Bridge) -> FromFile {
     let plan =
         SwitchPlan { name: bridge.name.clone(), label: String::new(), datapath_id: bridge.datapath_id };
@@ -60,12 +60,12 @@ pub(super) fn topology_of(bridge: &Bridge) -> FromFile {
     FromFile { topology, notes: Vec::new() }
 }
 
-/// An interface of this machine that is to be a port.
+/// An interface of this machine that becomes a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundInterface {
     /// Its name.
     pub name: String,
-    /// The port's number, if one was said; otherwise its place in the list.
+    /// The port's number, if given. Otherwise it is its place in the list.
     pub port: Option<PortNo>,
 }
 

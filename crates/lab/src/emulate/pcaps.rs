@@ -1,6 +1,6 @@
-//! `--pcap`: files of the frames that pass ports and control channels, each written by a thread of its own.
+//! `--pcap`: writes the frames of ports and control channels to files, with a thread for each.
 //!
-//! A disk that is slow slows nobody down: what it does not take in time is dropped and counted.
+//! A slow disk delays nothing: frames that it does not take in time are dropped and counted.
 
 use std::fmt;
 use std::fs::File;
@@ -21,16 +21,16 @@ use serde::Serialize;
 use super::arguments::PcapWish;
 use burnet::cli::CommandError;
 
-/// How long nothing has to come before what was written is handed to the disk.
+/// After this time without a frame, the buffer is flushed to the disk.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// A file that was written.
+/// The result of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Recorded {
     file: PathBuf,
     frames: u64,
     dropped: u64,
-    /// Why it ends early, if it does.
+    /// Why it ended early, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -42,7 +42,7 @@ impl fmt::Display for Recorded {
     }
 }
 
-/// Files that are open, and where their frames are taken.
+/// Open files, and the taps of their frames.
 pub(super) struct Files {
     files: Vec<(PathBuf, PcapWriter<BufWriter<File>>)>,
     pub(super) taps: Vec<Tap>,
@@ -68,7 +68,7 @@ impl Files {
         Ok(files)
     }
 
-    /// Writes what is captured, until it is told to stop.
+    /// Writes captured frames until it is told to stop.
     pub(super) fn record(self, captured: Vec<Captured>) -> Recorders {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let stop = Arc::new(AtomicBool::new(false));
@@ -80,17 +80,17 @@ impl Files {
     }
 }
 
-/// Threads that write.
+/// The threads that write.
 pub(super) struct Recorders {
     threads: Vec<JoinHandle<Recorded>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Recorders {
-    /// Waits until all that was captured is written.
+    /// Waits until all captured frames are written.
     pub(super) fn finish(self) -> Vec<Recorded> {
         self.stop.store(true, Ordering::Relaxed);
-        // A panic of a thread has been printed; there is nothing to add.
+        // A panic of a thread has already been printed.
         self.threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     }
 }
@@ -120,7 +120,7 @@ fn record(
     Recorded { file, frames, dropped: captured.dropped(), error }
 }
 
-/// Where the frames are that a word names.
+/// The tap that a text names.
 fn tap(what: &str, topology: &Topology) -> Result<Tap, String> {
     if what == "control" {
         return Ok(Tap::Control(None));

@@ -1,6 +1,6 @@
-//! `burnet emulate --scenario`: a scenario in a network that runs in real time.
+//! `burnet emulate --scenario`: plays a scenario in a network in real time.
 //!
-//! Decides nothing: [`Play`] says what is to be done, and this does it and tells what came of it.
+//! It decides nothing. [`Play`] says what to do; this code does it and returns the findings.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use serde::Serialize;
 use super::Run;
 use burnet::cli::CommandError;
 
-/// Between two looks at the clock. Events are this exact.
+/// How often it checks the clock. Actions are this exact.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What became of an expectation, as JSON has it.
+/// The result of an expectation, for JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Judged {
     line: u32,
@@ -38,7 +38,7 @@ impl std::fmt::Display for Judged {
     }
 }
 
-/// Pings that were asked for and are not answered yet.
+/// Pings without a result yet.
 struct Asked {
     what: Pinged,
     report: Receiver<PingReport>,
@@ -49,13 +49,13 @@ enum Pinged {
     All(usize),
 }
 
-/// A scenario that is played.
+/// A scenario that is being played.
 pub(super) struct Player<'a> {
     scenario: &'a Scenario,
     play: Play<'a>,
     asked: Vec<Asked>,
     flows: Vec<Option<FlowId>>,
-    /// What could not be done, a sentence each.
+    /// What could not be done, one sentence each.
     trouble: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Player<'a> {
         Player { scenario, play: Play::new(scenario), asked: Vec::new(), flows, trouble: Vec::new() }
     }
 
-    /// Plays it from its beginning, which is now, to its end.
+    /// Plays the scenario from now to its end.
     pub(super) fn play(mut self, run: &mut Run) -> Result<Vec<Judged>, CommandError> {
         let began = Instant::now();
         let mut doings = Vec::new();
@@ -130,13 +130,13 @@ impl<'a> Player<'a> {
         self.trouble.extend(done.err());
     }
 
-    /// Tells the play what has come of pings.
+    /// Returns the results of pings to the play.
     fn gather(&mut self, now: Duration) {
         let play = &mut self.play;
         self.asked.retain(|asked| {
             let report = match asked.report.try_recv() {
                 Err(TryRecvError::Empty) => return true,
-                // The network has ended: nothing is answered any more.
+                // The network has ended, so no reply can arrive.
                 Err(TryRecvError::Disconnected) => PingReport::default(),
                 Ok(report) => report,
             };

@@ -1,6 +1,6 @@
-//! What became of an emulated network: for people, and as JSON.
+//! The result of an emulated network, as text and as JSON.
 //!
-//! Pure: what was counted comes in.
+//! Pure: the counters are arguments.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,42 +11,42 @@ use serde::Serialize;
 use super::pcaps::Recorded;
 use super::player::Judged;
 
-/// Lost pings that are named; of the others only how many.
+/// How many lost pings JSON names. Others are only counted.
 const LOST_NAMED: usize = 100;
 
-/// Lost pings that are named to people.
+/// How many lost pings the text names.
 const LOST_SHOWN: usize = 5;
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Summary {
     pub(super) topology: String,
     pub(super) switches: usize,
     pub(super) hosts: usize,
     pub(super) links: usize,
-    /// From the start until all switches were connected; nothing if they never were.
+    /// The time from the start until all switches were connected. `None` if they never were.
     pub(super) connected_after_ms: Option<f64>,
     pub(super) ran_ms: f64,
     pub(super) counters: Counted,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pings: Option<Pings>,
-    /// What became of a scenario's expectations, in the order of its file.
+    /// The results of a scenario's expectations, in the order of its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     expectations: Option<Vec<Judged>>,
-    /// Files of captured frames.
+    /// The files of captured frames.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pcaps: Vec<Recorded>,
-    /// Of a scenario in virtual time: stands for all that happened, the same for the same scenario and seed.
+    /// Only in virtual time: a digest of all that happened, the same for the same scenario and seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
-    /// Likewise: how often frames went in circles.
+    /// Only in virtual time: how often a storm of frames forced the clock to advance.
     #[serde(skip_serializing_if = "Option::is_none")]
     storms: Option<u64>,
-    /// Whether what was asked came true.
+    /// Whether the expected results came true.
     pub(super) passed: bool,
 }
 
-/// What was counted over all switches.
+/// The counters of all switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Counted {
     connections: u64,
@@ -64,19 +64,19 @@ pub(super) struct Counted {
     frames_not_sent: u64,
 }
 
-/// What became of `--ping-all`.
+/// The result of `--ping-all`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Pings {
     sent: usize,
     pub(super) received: usize,
     dropped_percent: f64,
-    /// Nothing if none came back.
+    /// `None` if no ping was answered.
     round_trip_ms: Option<RoundTrips>,
-    /// The first of those that did not come back.
+    /// The first lost pings.
     lost: Vec<Lost>,
 }
 
-/// How long pings took, finding the address included.
+/// Round trips, including address resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct RoundTrips {
     min: f64,
@@ -92,7 +92,7 @@ struct Lost {
 }
 
 impl Summary {
-    /// Without more, what was asked was to be there: that came true.
+    /// A run without expectations, which has passed.
     pub(super) fn new(
         name: &str,
         topology: &Topology,
@@ -117,22 +117,22 @@ impl Summary {
         }
     }
 
-    /// All pings had to come back.
+    /// Adds pings, which must all be answered.
     pub(super) fn with_pings(self, report: &PingReport) -> Self {
         Summary { pings: Some(Pings::new(report)), passed: report.is_complete(), ..self }
     }
 
-    /// These files were written.
+    /// Adds the files that were written.
     pub(super) fn with_pcaps(self, pcaps: Vec<Recorded>) -> Self {
         Summary { pcaps, ..self }
     }
 
-    /// It was in virtual time.
+    /// Adds the results of virtual time.
     pub(super) fn with_rehearsal(self, digest: u64, storms: u64) -> Self {
         Summary { digest: Some(format!("{digest:016x}")), storms: Some(storms), ..self }
     }
 
-    /// All of these had to hold.
+    /// Adds expectations, which must all hold.
     pub(super) fn with_expectations(self, judged: Vec<Judged>) -> Self {
         let passed = judged.iter().all(|judged| judged.held);
         Summary { expectations: Some(judged), passed, ..self }
@@ -189,7 +189,7 @@ impl fmt::Display for Summary {
             "{}: {} switches, {} hosts, {} links",
             self.topology, self.switches, self.hosts, self.links
         )?;
-        // In virtual time there is nobody to be connected to, and no message.
+        // In virtual time there are no connections and no messages.
         let is_virtual = self.digest.is_some();
         match self.connected_after_ms {
             Some(ms) => writeln!(f, "connected   all after {:.3} s", ms / 1000.0)?,

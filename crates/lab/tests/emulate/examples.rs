@@ -1,4 +1,4 @@
-//! The scenarios under examples/, each with the node that its folder configures; and what becomes of a scenario that fails.
+//! The scenarios under examples/, each with the node that its folder configures. Also a scenario that fails.
 
 use super::node::{Node, complained, said};
 use serde_json::Value;

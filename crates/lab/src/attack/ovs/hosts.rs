@@ -1,10 +1,10 @@
-//! Hosts at the ports of Open vSwitch: they send pings, and answer those that are for them.
+//! Hosts at the ports of Open vSwitch: they send pings, and answer those for them.
 //!
 //! ```text
 //!   port's Unix socket ──length, frame──> Host ──> an answer to a ping, or the end of a wait for one
 //! ```
 //!
-//! Every host knows the others' addresses, so that there is no ARP. Frames that are no ping for it are passed over.
+//! Every host knows the others' addresses, so they need no ARP. It ignores frames that are not pings for it.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
