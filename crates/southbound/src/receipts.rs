@@ -1,45 +1,47 @@
-//! Which command a transaction id belongs to: receipts by barrier, and errors of the switch to the zone that caused them.
+//! Finds the command of a transaction id: barrier replies become receipts, and a switch's errors go to the zone that
+//! caused them.
 //!
 //! ```text
-//!   commands ──xid──> [ recent: a ring ]      error(xid) ──> whose command it was
-//!            └─wanted─> [ pending ] ──barrier──> barrier reply(xid) ──> all before it are programmed
+//!   commands ──xid──> [ recent: a ring ]      error(xid) ──> the command
+//!            └─wanted─> [ pending ] ──barrier──> barrier reply(xid) ──> all commands before it are programmed
 //! ```
 //!
-//! One barrier covers all commands of a turn. Never writes a message, and never says `programmed` without the switch's word.
+//! One barrier covers all commands of a turn. It writes no message, and reports `programmed` only after the switch's
+//! reply.
 
 use abi::ZoneId;
 use std::collections::VecDeque;
 
-/// Whose command it is, and the number by which that zone knows it.
+/// The zone of a command, and the zone's number for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// The zone; [`ZoneId::KERNEL`] for what the node itself asks.
+    /// The zone. [`ZoneId::KERNEL`] for the node's own commands.
     pub zone: ZoneId,
     /// The command's ticket.
     pub ticket: u64,
 }
 
-/// How many of the last commands an error can still be led back to. A switch that answers later than that is told apart no
-/// more, and its error is only logged.
+/// How many of the last commands can still be found for an error. A later error is only logged.
 pub const RECENT: usize = 1024;
 
-/// With how many places the ring of the last commands begins; it never has more than [`RECENT`].
+/// The initial size of the ring of recent commands. It grows to [`RECENT`] at most.
 const FEW: usize = 16;
 
-/// Barriers that are waited for at once. One more takes the place of the last, and its reply stands for both: what the last one covers is said to
-/// be programmed a little later.
+/// Barriers that may wait at the same time. A further one replaces the last, and its reply stands for both. So the
+/// commands of the replaced one are reported a little later.
 const MAX_BARRIERS: usize = 1024;
 
-/// How many zones are told apart: as many as a node has, with the node itself. Those beyond share the last place.
+/// How many zones are counted separately: as many as a node has, and the node itself. Zones beyond that share the
+/// last place.
 const ZONES: usize = 64;
 
-/// How much is kept free of what several zones share: for the node's own, and for whoever asks next.
+/// How much of a shared resource stays free for the node itself and for the next zone.
 pub const KEPT: usize = 8;
 
-/// How many each zone has of something that all share.
+/// How much of a shared resource each zone uses.
 ///
-/// A zone may have as many as are left for the others: one alone half of all, a second one half of the rest, and so on. So whoever comes
-/// next finds room, whatever those before it took. The node itself may have all that is left.
+/// A zone may have as much as it leaves for the others. A single zone gets half of all, a second one half of the
+/// rest, and so on. So the next zone always finds room. The node itself may have all that is left.
 #[derive(Debug)]
 pub struct Shares {
     of_zones: [u16; ZONES],
@@ -48,7 +50,7 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Nobody has anything yet.
+    /// Starts with no use.
     pub fn new(max: usize) -> Self {
         Shares { of_zones: [0; ZONES], total: 0, max }
     }
@@ -63,19 +65,19 @@ impl Shares {
         }
     }
 
-    /// It has.
+    /// The zone has one more.
     pub fn take(&mut self, zone: ZoneId) {
         self.total += 1;
         self.of_zones[place(zone)] = self.of_zones[place(zone)].saturating_add(1);
     }
 
-    /// It has one less.
+    /// The zone has one less.
     pub fn give_back(&mut self, zone: ZoneId) {
         self.total = self.total.saturating_sub(1);
         self.of_zones[place(zone)] = self.of_zones[place(zone)].saturating_sub(1);
     }
 
-    /// Nobody has anything any more.
+    /// Resets all counts to zero.
     pub fn clear(&mut self) {
         *self = Shares::new(self.max);
     }
@@ -100,7 +102,7 @@ struct Barrier {
     sent_ms: u64,
 }
 
-/// The bookkeeping of one session.
+/// The records of one session.
 #[derive(Debug)]
 pub struct Receipts {
     last: Serial,
@@ -112,17 +114,17 @@ pub struct Receipts {
     shares: Shares,
 }
 
-/// The command that an error answers.
+/// The command that an error belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Culprit {
-    /// Whose it is.
+    /// Its zone and ticket.
     pub tag: Tag,
-    /// Whether its receipt was still owed; it is not any more.
+    /// Whether its receipt was still pending. It no longer is.
     pub awaited: bool,
 }
 
 impl Receipts {
-    /// Nothing asked yet.
+    /// Starts without commands.
     pub fn new(max_pending: usize) -> Self {
         Receipts {
             last: 0,
@@ -134,14 +136,14 @@ impl Receipts {
         }
     }
 
-    /// The next transaction id. Ids come back after 2³² messages.
+    /// The next transaction id. Ids repeat after 2³² messages.
     #[inline]
     pub fn next_xid(&mut self) -> u32 {
         self.last += 1;
         self.last as u32
     }
 
-    /// Whether one more command of this zone can be promised a receipt.
+    /// Whether one more command of this zone may request a receipt.
     #[inline]
     pub fn has_room(&self, zone: ZoneId) -> bool {
         self.shares.has_room(zone)
@@ -152,7 +154,7 @@ impl Receipts {
         self.pending.len()
     }
 
-    /// Remembers whose command the last transaction id is.
+    /// Records the command of the last transaction id.
     #[inline]
     pub fn sent(&mut self, tag: Tag, wants_receipt: bool) {
         let command = Pending { serial: self.last, tag };
@@ -170,7 +172,7 @@ impl Receipts {
         }
     }
 
-    /// The number of a command's place in the ring, whose length is a power of two.
+    /// The index of a command in the ring, whose length is a power of two.
     #[inline]
     fn place_number(&self, serial: Serial) -> usize {
         serial as usize & self.recent.len().wrapping_sub(1)
@@ -181,8 +183,8 @@ impl Receipts {
         self.recent.get(self.place_number(serial))
     }
 
-    /// Makes the ring twice as large, when a command would take the place of another: a switch that is given few commands has a
-    /// small one, and one that is given many soon has one that grows no more.
+    /// Doubles the ring when a command would replace another. So a switch with few commands has a small ring, and one
+    /// with many soon has a ring that grows no more.
     #[cold]
     fn grow(&mut self) {
         let places = (2 * self.recent.len()).clamp(FEW, RECENT);
@@ -198,7 +200,7 @@ impl Receipts {
         self.uncovered
     }
 
-    /// The last transaction id went out as a barrier.
+    /// The last transaction id was sent as a barrier.
     pub fn barrier_sent(&mut self, now_ms: u64) {
         self.uncovered = false;
         if self.barriers.len() >= MAX_BARRIERS {
@@ -207,7 +209,7 @@ impl Receipts {
         self.barriers.push_back(Barrier { serial: self.last, sent_ms: now_ms });
     }
 
-    /// A barrier's reply: hands over the commands that are done. `false` if nobody waited for this barrier.
+    /// A barrier reply arrived: passes on the completed commands. `false` if no such barrier was waiting.
     pub fn on_barrier_reply(&mut self, xid: u32, done: impl FnMut(Tag)) -> bool {
         let Some(serial) = self.serial_of(xid) else { return false };
         let Ok(index) = self.barriers.binary_search_by_key(&serial, |barrier| barrier.serial) else {
@@ -218,7 +220,7 @@ impl Receipts {
         true
     }
 
-    /// An error of the switch: whose command it answers, if that is still known.
+    /// The switch sent an error. Returns the command that it belongs to, if it is still recorded.
     pub fn on_error(&mut self, xid: u32) -> Option<Culprit> {
         let serial = self.serial_of(xid)?;
         if let Ok(index) = self.pending.binary_search_by_key(&serial, |pending| pending.serial) {
@@ -230,7 +232,7 @@ impl Receipts {
         (recent.serial == serial).then_some(Culprit { tag: recent.tag, awaited: false })
     }
 
-    /// Hands over the commands whose barrier has not come back for `timeout_ms`.
+    /// Passes on the commands whose barrier got no reply for `timeout_ms`.
     pub fn on_tick(&mut self, now_ms: u64, timeout_ms: u64, lost: impl FnMut(Tag)) {
         let late = |barrier: &Barrier| now_ms.saturating_sub(barrier.sent_ms) >= timeout_ms;
         let count = self.barriers.iter().take_while(|barrier| late(barrier)).count();
@@ -240,7 +242,7 @@ impl Receipts {
         self.take_before(serial, lost);
     }
 
-    /// Hands over everything that is still owed: the session has ended.
+    /// The session has ended: passes on all commands whose receipts are pending.
     pub fn on_end(&mut self, mut lost: impl FnMut(Tag)) {
         self.barriers.clear();
         self.uncovered = false;
@@ -256,7 +258,7 @@ impl Receipts {
         }
     }
 
-    /// The last message that went out with this xid; `None` if none can have.
+    /// The last message sent with this xid. `None` if no message can have had it.
     fn serial_of(&self, xid: u32) -> Option<Serial> {
         let ago = (self.last as u32).wrapping_sub(xid);
         self.last.checked_sub(u64::from(ago)).filter(|serial| *serial > 0)
@@ -358,7 +360,7 @@ mod tests {
             }
             taken
         };
-        // Who comes later finds room, whatever the first took; the node itself last of all.
+        // A later zone finds room, however much the first took. The node itself comes last.
         assert_eq!([1, 2, 3].map(|zone| fill(ZoneId(zone))), [46, 23, 12]);
         assert_eq!((fill(ZoneId::KERNEL), fill(ZoneId(4))), (19, 0));
         let barrier = barrier(&mut receipts);

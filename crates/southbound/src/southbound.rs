@@ -6,8 +6,8 @@
 //!   commands ───────send─────> └────────────┘ ──flush──> one write for many messages
 //! ```
 //!
-//! The one place of this crate that acts: it reads and writes sockets, tells the roster, writes the log. It never starts a thread, never
-//! waits, and never asks for the time.
+//! Only this part of the crate acts: it reads and writes sockets, updates the roster, and writes the log. It starts
+//! no thread, never blocks, and never reads the clock.
 
 use crate::config::SouthboundConfig;
 use crate::connection::{Connection, Lent, ReadTurn, check_output, is_half_open};
@@ -38,7 +38,7 @@ mod settling;
 
 use settling::Probed;
 
-/// Where events go while a call lasts.
+/// Receives the events of a call.
 pub type Sink<'a> = dyn FnMut(SouthboundEvent<'_>) + 'a;
 
 /// The switch connections of one worker.
@@ -52,44 +52,44 @@ pub struct Southbound {
     slots: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
     by_datapath: HashMap<DatapathId, usize>,
-    /// The switch that was last commanded, and its slot: commands come in runs for one switch.
+    /// The switch of the last command, and its slot. Consecutive commands are often for the same switch.
     last_commanded: Option<(DatapathId, usize)>,
     dirty: Vec<usize>,
     backlog: VecDeque<usize>,
-    /// Connections with more to read that are not read now.
+    /// Connections with unread data that are held back.
     held: Vec<usize>,
-    /// Connections that wait for apps, in the order in which they came to wait.
+    /// Connections that wait for apps, in the order in which they started to wait.
     paused: VecDeque<usize>,
-    /// How much is read from the next connection before others get their turn.
+    /// How many bytes are read from the next connection in its turn.
     read_bytes: usize,
-    /// Which connection was read last.
+    /// The connection that was read last.
     last_read: usize,
     ending: Vec<usize>,
-    /// Connections that claim a datapath id which another session has.
+    /// Connections that claim a datapath id of another session.
     claiming: Vec<usize>,
-    /// Switches that were asked whether they live, since another claims their id. Each once.
+    /// Switches that are being probed because another connection claims their id. Each once.
     probed: Vec<Probed>,
-    /// What the roster's claims were last looked at for.
+    /// The roster's counter when claims were last checked.
     stirred: u64,
-    /// When claims were last looked at.
+    /// When claims were last checked, in milliseconds.
     claims_seen_ms: u64,
     buffer: ReadBuffer,
     frame: Vec<u8>,
     limit: LineLimit,
     limit_of_refusals: LineLimit,
     limits_of_ends: EndLimits,
-    /// The time of the last call that told it.
+    /// The time in the last call that had it as an argument.
     now_ms: u64,
 }
 
-/// What a poll says of a connection.
+/// The result of a poll for a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready {
-    /// There is something to read, an end or an error among it.
+    /// Data, an end or an error can be read.
     pub readable: bool,
     /// There is room to write.
     pub writable: bool,
-    /// The peer sends no more: behind what is left comes the end.
+    /// The peer sends no more. The end of the stream follows the remaining data.
     pub closed: bool,
 }
 
@@ -104,17 +104,18 @@ impl From<&mio::event::Event> for Ready {
     }
 }
 
-/// Why a stream was not adopted; it is closed.
+/// Why a stream was not adopted. It is closed.
 #[derive(Debug)]
 pub enum NotAdopted {
-    /// There is no room.
+    /// A limit on connections is reached.
     NoRoom(NoRoom),
-    /// The system said so.
+    /// The system returned an error.
     Io(io::Error),
 }
 
 impl Southbound {
-    /// No connection yet. Tokens from `token_base` on are this worker's connections: nothing else in its poll may have one of them.
+    /// Starts without connections. Tokens from `token_base` on are for its connections. The worker's poll must use
+    /// none of them for anything else.
     pub fn new(
         config: SouthboundConfig,
         roster: Arc<Roster>,
@@ -154,7 +155,8 @@ impl Southbound {
         }
     }
 
-    /// Holds sessions so from now on. Those that are there keep their version, their role and their TLS; time-outs and bounds of output are the new ones.
+    /// Applies a new configuration. Existing sessions keep their version, role and TLS. They get the new timeouts and
+    /// output bounds.
     pub fn reconfigure(&mut self, config: SouthboundConfig) {
         for connection in self.slots.iter_mut().flatten() {
             connection.session.reconfigure(&config);
@@ -163,10 +165,11 @@ impl Southbound {
         self.config = config;
     }
 
-    /// Takes an accepted stream over, and says hello at the next flush.
+    /// Takes over an accepted stream, and sends the hello at the next flush.
     ///
     /// # Errors
-    /// That there is no room for it, or the system's; the stream is closed and the log says so.
+    /// A limit on connections is reached, or the system's error. The stream is closed, and the log has a line about
+    /// it.
     pub fn adopt(&mut self, stream: TcpStream, peer: SocketAddr, now_ms: u64) -> Result<(), NotAdopted> {
         self.now_ms = now_ms;
         let adopted = self.roster.connect(peer.ip()).map_err(NotAdopted::NoRoom).and_then(|()| {
@@ -183,7 +186,7 @@ impl Southbound {
     }
 
     fn insert(&mut self, mut stream: TcpStream, peer: SocketAddr) -> io::Result<()> {
-        // Messages are gathered here; holding them back again would only cost time.
+        // Messages are collected here. A second delay in the socket would only cost time.
         stream.set_nodelay(true)?;
         let slot = self.free.last().copied().unwrap_or(self.slots.len());
         let token = Token(self.token_base + slot);
@@ -206,12 +209,13 @@ impl Southbound {
         token.0 >= self.token_base
     }
 
-    /// A connection is ready. Reads at most a turn's worth; if more is there, [`Southbound::has_backlog`] says so.
+    /// A connection is ready. Reads at most a turn's worth. If more is available, [`Southbound::has_backlog`] returns
+    /// true.
     pub fn on_ready(&mut self, token: Token, ready: Ready, now_ms: u64, sink: &mut Sink<'_>) {
         self.now_ms = now_ms;
         let Some(slot) = self.note(token, ready) else { return };
         let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return };
-        // Who has more to read already waits for its next turn, and gets no other.
+        // A connection with unread data already waits for its turn, and gets no extra one.
         if !ready.readable || connection.backlogged {
             return;
         }
@@ -223,8 +227,8 @@ impl Southbound {
         }
     }
 
-    /// Of the events of the connection that was read last, so many had to wait since an app did not take them at once. If these are many, what
-    /// it sends from now on waits in its socket for a moment. Events that may be dropped do not count.
+    /// `waited` events of the last connection had to wait for an app. If there are many, the connection is not read
+    /// for a moment. Events that may be dropped do not count.
     pub fn on_waited(&mut self, waited: usize) {
         let others = self.held.len();
         let Some(connection) = self.slots.get_mut(self.last_read).and_then(Option::as_mut) else { return };
@@ -234,7 +238,7 @@ impl Southbound {
         }
     }
 
-    /// Connections that were held, and are no more, have something to read again. At the beginning of each turn.
+    /// Connections that are no longer held can be read again. Call it at the beginning of each turn.
     pub fn release(&mut self, now_ms: u64) {
         let Southbound { slots, held, backlog, .. } = self;
         held.retain(|slot| {
@@ -262,7 +266,7 @@ impl Southbound {
         Some(slot)
     }
 
-    /// A connection is ready, and there is no time for it in this turn: it waits with those that have more to read.
+    /// A connection is ready, but this turn has no time for it. It waits with the connections that have unread data.
     pub fn postpone(&mut self, token: Token, ready: Ready) {
         let Some(slot) = self.note(token, ready) else { return };
         if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut)
@@ -274,7 +278,8 @@ impl Southbound {
         }
     }
 
-    /// The switch whose connection this is, if it is up. Of one that is not, and of one that will send no more, nothing can wait for apps.
+    /// The datapath id of this connection, if its switch is up and still sends. Otherwise none of its events can wait
+    /// for apps.
     pub fn switch_of(&self, token: Token) -> Option<DatapathId> {
         self.pausable(token.0.checked_sub(self.token_base)?)
     }
@@ -293,13 +298,13 @@ impl Southbound {
         may_wait.then(|| it.session.identity().datapath)
     }
 
-    /// No more than so many bytes are read from the connection that is read next. After it, as many as the configuration says.
+    /// Limits the bytes that are read from the next connection. Later connections have the configured limit again.
     pub fn read_at_most(&mut self, bytes: usize) {
         self.read_bytes = bytes.min(self.config.read_bytes_per_turn);
     }
 
-    /// A connection is ready and is not read now, since the apps that hear it have no room: what it sends waits in its socket, and then TCP
-    /// slows the switch down. [`Southbound::unpause`] ends that.
+    /// A connection is ready but is not read, because the apps that receive its events have no room. Its data waits
+    /// in its socket, so TCP slows the switch down. [`Southbound::unpause`] ends that.
     pub fn pause(&mut self, token: Token, ready: Ready) {
         let Some(slot) = self.note(token, ready) else { return };
         if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut)
@@ -311,7 +316,7 @@ impl Southbound {
         }
     }
 
-    /// The same for the connection whose turn would be next.
+    /// The same for the connection whose turn is next.
     pub fn pause_next(&mut self) {
         self.paused.extend(self.backlog.pop_front());
     }
@@ -321,8 +326,8 @@ impl Southbound {
         !self.paused.is_empty()
     }
 
-    /// Those of which this says that there is room for them wait for their turn again, in their order, as do those that cannot wait any
-    /// more. At the beginning of each turn.
+    /// Connections for which `has_room` returns true wait for their turn again, in their order. So do those that
+    /// cannot wait any longer. Call it at the beginning of each turn.
     pub fn unpause(&mut self, mut has_room: impl FnMut(DatapathId) -> bool) {
         for _ in 0..self.paused.len() {
             let Some(slot) = self.paused.pop_front() else { return };
@@ -336,13 +341,14 @@ impl Southbound {
         self.backlog.len()
     }
 
-    /// Whether connections have more to read than their turn allowed: call [`Southbound::resume`], and poll without waiting.
+    /// Whether connections have more data than their turn allowed. Then call [`Southbound::resume`], and poll without
+    /// waiting.
     pub fn has_backlog(&self) -> bool {
         !self.backlog.is_empty()
     }
 
-    /// Gives one connection that has more to read another turn, in the order in which they wait. Says how many waited; a caller that
-    /// gives each its turn calls it as often as the first call said.
+    /// Gives the next connection with unread data another turn, in order. Returns how many waited. To give each its
+    /// turn, call it as often as the first call returned.
     pub fn resume(&mut self, now_ms: u64, sink: &mut Sink<'_>) -> usize {
         self.now_ms = now_ms;
         let waiting = self.backlog.len();
@@ -358,7 +364,7 @@ impl Southbound {
         waiting
     }
 
-    /// Time went by: call it about once a second. Echo requests, and the end of what did not come in time.
+    /// Handles timeouts and echo requests. Call it about once a second.
     pub fn on_tick(&mut self, now_ms: u64, sink: &mut Sink<'_>) {
         self.now_ms = now_ms;
         for slot in 0..self.slots.len() {
@@ -370,10 +376,11 @@ impl Southbound {
         }
     }
 
-    /// Appends a command for a switch to what leaves at the next [`Southbound::flush`]. `cookie` is a flow mod's, owner included.
+    /// Appends a command for a switch to the next [`Southbound::flush`]. `cookie` is the cookie of a flow mod,
+    /// including its owner.
     ///
     /// # Errors
-    /// Why it does not go out. A command that is accepted and wants a receipt gets one in any case.
+    /// Why it is not sent. An accepted command that requests a receipt always gets one.
     pub fn send(
         &mut self,
         datapath: DatapathId,
@@ -384,7 +391,7 @@ impl Southbound {
         self.append(datapath, |session, waiting, turn| session.send(command, cookie, tag, waiting, turn))
     }
 
-    /// The same for a rule that was prepared.
+    /// The same for a prepared rule.
     ///
     /// # Errors
     /// As [`Self::send`].
@@ -395,10 +402,13 @@ impl Southbound {
         })
     }
 
-    /// Asks a switch for a role, at the next [`Southbound::flush`] (1.3.5, 6.3.4 and 7.3.9). The tag's zone gets a receipt: `programmed`
-    /// once the switch says that the role holds, `failed` with its error, `unknown` if no answer comes.
+    /// Requests a role from a switch at the next [`Southbound::flush`] (1.3.5, 6.3.4 and 7.3.9). The tag's zone gets
+    /// a receipt: `programmed` after the switch confirms the role, `failed` with its error, `unknown` without an
+    /// answer.
     ///
     /// # Errors
+    /// Why it is not sent. For example, OpenFlow 1.0 has no roles, or [`crate::MAX_ROLE_REQUESTS`] requests already
+    /// wait.
     /// Why it does not go out: among others that the switch speaks 1.0, which has no roles, or that [`crate::MAX_ROLE_REQUESTS`] wait.
     pub fn request_role(&mut self, datapath: DatapathId, role: Role, tag: Tag) -> Result<(), Refused> {
         self.append(datapath, |session, _, turn| session.request_role(role, tag, turn))
@@ -415,7 +425,7 @@ impl Southbound {
         Some(slot)
     }
 
-    /// Lets a switch's session append to its output, of which so many bytes wait already.
+    /// Lets a switch's session append to its output. The callback gets the number of bytes that already wait.
     fn append(
         &mut self,
         datapath: DatapathId,
@@ -437,7 +447,7 @@ impl Southbound {
         Ok(())
     }
 
-    /// Sends what waits, and acts on ends that were asked for. Call it at the end of every turn of the worker.
+    /// Sends the waiting bytes, and ends the sessions that must end. Call it at the end of each turn of the worker.
     pub fn flush(&mut self, now_ms: u64, sink: &mut Sink<'_>) {
         self.now_ms = now_ms;
         while let Some(slot) = self.ending.pop() {
@@ -477,7 +487,7 @@ impl Southbound {
         }
     }
 
-    /// Every connection, as the operator is shown it.
+    /// Every connection, as the operator sees it.
     pub fn sessions(&self) -> impl Iterator<Item = SessionSnapshot> {
         let connections = self.slots.iter().flatten();
         connections
@@ -500,7 +510,7 @@ impl Southbound {
         });
     }
 
-    /// Takes a connection out of its slot, lets it act, and does what follows.
+    /// Takes a connection out of its slot, lets it act, and handles the result.
     fn with(
         &mut self,
         slot: usize,
@@ -539,7 +549,7 @@ impl Southbound {
         }
     }
 
-    /// Notes what became of the session during the call.
+    /// Records how the call changed the session.
     fn look_at(&mut self, slot: usize, connection: &mut Connection, was_up: bool) {
         let session = &mut connection.session;
         if session.state() != State::Up {
@@ -557,7 +567,8 @@ impl Southbound {
         }
     }
 
-    /// Ends a session: tells the kernel and the roster, writes the log, and lets the peer take its last words.
+    /// Ends a session: notifies the kernel and the roster, writes the log, and lets the peer receive its last
+    /// messages.
     fn finish(
         &mut self,
         slot: usize,
@@ -594,7 +605,7 @@ impl Southbound {
             self.forget_probe(datapath);
             self.roster.leave(datapath);
         } else {
-            // What is left of it are its last words: they keep no switch from shaking hands.
+            // Only its last messages are left. They do not count as an unfinished handshake.
             self.roster.finish_handshake(connection.peer.ip());
         }
         let Southbound { config, roster, worker, buffer, frame, now_ms, .. } = self;
@@ -609,7 +620,7 @@ impl Southbound {
 
     /// Closes a connection whose session has ended.
     fn discard(&mut self, slot: usize, mut connection: Box<Connection>) {
-        // It is closed in any case, and a closed socket leaves the poll by itself.
+        // It is closed in any case, and a closed socket leaves the poll automatically.
         drop(self.registry.deregister(&mut connection.stream));
         self.roster.disconnect(connection.peer.ip());
         self.free.push(slot);
@@ -625,17 +636,17 @@ impl Southbound {
     }
 }
 
-/// What is to be done with a connection that has acted.
+/// What to do with a connection after it acted.
 enum Next {
-    /// Nothing.
+    /// Do nothing.
     Keep,
-    /// What it has to say is sent at the end of the turn.
+    /// Send its output at the end of the turn.
     Flush,
-    /// The same, and it has more to read.
+    /// Send its output, and read it again.
     ReadOn,
     /// Its session has ended.
     End(SessionEnd),
-    /// Its last words are said.
+    /// Its last messages were sent.
     Drop,
 }
 

@@ -1,6 +1,6 @@
-//! What a session is given for one turn, and what comes out of it.
+//! What a session gets for one turn, and what it produces.
 //!
-//! Never does anything with it: the worker's [`crate::Southbound`] is the one place that acts.
+//! It takes no action: the worker's [`crate::Southbound`] alone acts.
 
 use crate::fault::SessionEnd;
 use abi::ZoneId;
@@ -8,33 +8,34 @@ use flow::DatapathId;
 use openflow::Version;
 use std::net::SocketAddr;
 
-/// What the worker hands to the kernel. The bytes are whole frames of the `abi`, and are gone when the call returns.
+/// What the worker passes to the kernel. The bytes are whole frames of the `abi`, valid only during the call.
 #[derive(Clone, Copy, Debug)]
 pub enum SouthboundEvent<'a> {
-    /// Switch up or down, packet-in, port status, flow removed: for whoever subscribed.
+    /// Switch up or down, packet-in, port status, flow removed: for all subscribers.
     Event(&'a [u8]),
     /// Receipt, switch error, statistics: for one zone.
     ToZone {
-        /// Which; [`ZoneId::KERNEL`] for what the node itself asked.
+        /// The zone. [`ZoneId::KERNEL`] for the node's own requests.
         zone: ZoneId,
         /// The frame.
         frame: &'a [u8],
     },
-    /// A session, or what was to be one, has ended: for the node's records. The switch that is down by it comes as an event.
+    /// A session, or an attempt at one, has ended: for the node's records. A separate event reports that the switch
+    /// is down.
     Ended {
-        /// Who had connected.
+        /// The peer's address.
         peer: SocketAddr,
-        /// As which switch, if it came so far to say.
+        /// The datapath id, if the peer sent it.
         datapath: Option<DatapathId>,
-        /// Why.
+        /// Why it ended.
         end: &'a SessionEnd,
     },
 }
 
-/// What a session wants done.
+/// What a session requests.
 #[derive(Clone, Copy, Debug)]
 pub enum Effect<'a> {
-    /// Hand this to the kernel.
+    /// Pass this to the kernel.
     Out(SouthboundEvent<'a>),
     /// Write this into the log.
     Line(Line<'a>),
@@ -43,28 +44,28 @@ pub enum Effect<'a> {
 /// A line for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// The message that it is about, by its name in the specification.
+    /// The message in question, by its name in the specification.
     pub message: &'static str,
-    /// The field and its offset from the message's beginning.
+    /// The field, and its offset from the start of the message in bytes.
     pub place: Option<(&'static str, usize)>,
-    /// One sentence.
+    /// The text, in one sentence.
     pub text: &'a str,
 }
 
-/// What a session is given for one turn.
+/// What a session gets for one turn.
 pub struct Turn<'a> {
-    /// Milliseconds of a clock that only goes forward.
+    /// Milliseconds of a monotonic clock.
     pub now_ms: u64,
-    /// Where messages for the switch are appended.
+    /// The buffer to append messages for the switch to.
     pub out: &'a mut Vec<u8>,
-    /// A buffer for the frame that is being put together. Its contents mean nothing.
+    /// A buffer for the frame under construction. Its old content has no meaning.
     pub frame: &'a mut Vec<u8>,
-    /// Where effects go.
+    /// Receives the session's requests.
     pub sink: &'a mut dyn FnMut(Effect<'_>),
 }
 
 impl Turn<'_> {
-    /// Puts one event together and hands it over. A frame that does not fit the `abi` is dropped.
+    /// Builds one event and passes it on. A frame that does not fit the `abi` is dropped.
     #[inline(always)]
     pub(crate) fn event(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         self.frame.clear();
