@@ -1,7 +1,9 @@
-//! `cargo xtask experiment`: builds what is measured and the experiments, as releases, and becomes `experiments`.
+//! `cargo xtask experiment`: builds the measured programs and the experiments in release mode, and becomes
+//! `experiments`.
 //!
-//! In: arguments for `experiments`, handed on as they are, but for `--debug`, which builds without optimisation: to try, not to measure. Out: its
-//! exit code. Without the name of an experiment it lists them, and what making one would do. It installs nothing but at the word `--install`.
+//! In: arguments for `experiments`, passed on unchanged. The exception is `--debug`, which builds without
+//! optimisation: for trying, not for measuring. Out: its exit code. Without the name of an experiment it lists them,
+//! and what running one would do. It installs nothing without the option `--install`.
 
 use crate::{packages, process, tree};
 use std::os::unix::process::CommandExt;

@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz [TARGET] [--seconds N] [--seed N]`: runs the fuzz targets of `fuzz/`, one after the other; the target `oracle` runs the
-//! fuzzer of the reference monitor, which is a test of `tests/scenarios/oracle`, from a seed.
+//! `cargo xtask fuzz [TARGET] [--seconds N] [--seed N]`: runs the fuzz targets of `fuzz/`, one after the other. The
+//! target `oracle` runs the fuzzer of the kernel's checks, which is a test of `tests/scenarios/oracle`, from a seed.
 //!
-//! In: a target's name, a time and a seed. Out: what cargo-fuzz or the test prints; the corpus that cargo-fuzz found in `fuzz/corpus`. It
-//! never installs anything: cargo-fuzz and a nightly toolchain are the developer's to install.
+//! In: a target's name, a time and a seed. Out: what cargo-fuzz or the test prints, and the corpus that cargo-fuzz
+//! found in `fuzz/corpus`. It installs nothing: the developer installs cargo-fuzz and a nightly toolchain.
 
 use crate::process;
 use crate::tree;

@@ -90,7 +90,7 @@ impl Session {
         waiting: usize,
         turn: &mut Turn<'_>,
     ) -> Result<(), Refused> {
-        // Put together anew: on the way of the others the rule is in registers only.
+        // Built here again: for other commands the rule stays in registers only.
         let rule = PreparedRule::of(bytes, shape, cookie);
         let Some(command) = rule.command() else { return Err(Refused::NotForSwitches) };
         let before = turn.out.len();
@@ -119,8 +119,8 @@ impl Session {
         }
     }
 
-    /// How many bytes may wait with an app's command: the rest is kept for the node's own words, so that no app can make them the ones that
-    /// are too many and end the session.
+    /// How many bytes may wait, including an app's command. The rest is for the node's own messages, so that apps cannot fill
+    /// the output and end the session.
     fn for_apps_bytes(&self) -> usize {
         self.limits.max_output_bytes / 4 * 3
     }

@@ -1,6 +1,6 @@
-//! From the first byte to a switch that is known: hello, features, configuration, ports.
+//! The handshake, from the first byte to an identified switch: hello, features, configuration, ports.
 //!
-//! Never emits an event: nobody hears of a switch before it is up.
+//! It emits no event: apps receive nothing about a switch before it is up.
 
 use super::{MAX_PORTS, Session, State, Step, TYPE_ERROR, TYPE_HELLO};
 use crate::fault::{Fault, SessionEnd};
@@ -48,7 +48,8 @@ impl Session {
         Ok(Step::On)
     }
 
-    /// A peer whose first message is no hello. If it is an error, it answers ours, and is not answered.
+    /// Handles a peer whose first message is not a hello. If it is an error, it answers our hello, and gets no
+    /// answer.
     pub(super) fn before_hello(
         &mut self,
         header: &Header,
@@ -69,7 +70,7 @@ impl Session {
         self.fatal(message, bad, turn)
     }
 
-    /// A message in another version than was agreed on: what it says cannot be known.
+    /// Handles a message of another version than the negotiated one. Its content cannot be read.
     pub(super) fn wrong_version(
         &mut self,
         header: &Header,
@@ -108,7 +109,7 @@ impl Session {
             }
             Body::EchoRequest(_) => self.echo(header, message, turn),
             Body::Error(error) => self.on_handshake_error(decoded.xid, &error, turn)?,
-            // A second hello, an echo reply, a configuration: true, and of no consequence.
+            // A second hello, an echo reply, a configuration: valid, and without effect.
             _ => self.counters.unasked += 1,
         }
         Ok(Step::On)

@@ -1,7 +1,7 @@
-//! The role of this controller with the switch (1.3.5, 6.3.4 and 7.3.9): asks for it, and takes the answers in.
+//! The role of this controller at the switch (1.3.5, 6.3.4 and 7.3.9): requests it, and handles the answers.
 //!
-//! Never decides which role to have, and never asks a second time by itself: after an error of the switch the role that held
-//! before still holds, and the session goes on.
+//! It does not choose the role, and never repeats a request. After an error of the switch, the previous role stays,
+//! and the session continues.
 
 use super::{Session, TYPE_ERROR};
 use crate::config::RoleWanted;
@@ -24,11 +24,11 @@ const STALE: u16 = 0;
 const UNSUPPORTED: u16 = 1;
 
 impl Session {
-    /// Asks the switch for a role. Whoever the tag names gets a receipt: `programmed` once the switch says that the role holds,
-    /// `failed` with the switch's error, or `unknown` if no answer comes.
+    /// Requests a role from the switch. The zone in the tag gets a receipt: `programmed` after the switch confirms
+    /// the role, `failed` with the switch's error, or `unknown` without an answer.
     ///
     /// # Errors
-    /// Why the request did not go out; the session goes on. OpenFlow 1.0 has no roles.
+    /// Why the request was not sent. The session continues. OpenFlow 1.0 has no roles.
     pub fn request_role(&mut self, role: Role, tag: Tag, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let sent = self.ask_for_role(role, Some(tag), turn);
         self.counters.refused += u64::from(sent.is_err());
@@ -110,7 +110,8 @@ impl Session {
         }
     }
 
-    /// What became of a request cannot be known: its asker is told, and the log where that is the session itself.
+    /// The result of a request is unknown. The zone that asked is notified. If the session itself asked, the log has
+    /// a line.
     pub(super) fn role_is_unknown(&mut self, asked: RoleAsked, reason: &str, turn: &mut Turn<'_>) {
         match asked.by {
             Some(tag) => self.tell_unknown(tag, reason, turn),

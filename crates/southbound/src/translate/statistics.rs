@@ -1,4 +1,4 @@
-//! Statistics replies in the words of 1.3, and requests in those of the switch.
+//! Statistics replies in the format of 1.3, and requests in the switch's format.
 
 use flow::BadInput;
 use openflow::error::{BAD_LEN, BAD_MULTIPART};
@@ -112,8 +112,8 @@ fn say_in_1_3(
     Ok(())
 }
 
-/// The bodies of flow entries of which at least one cannot be read. None hides the others: what is sound is said as ever, and what cannot be read
-/// is handed on as it is (1.3), or as an entry whose match nobody knows and whose instruction holds its bytes (1.0).
+/// Reads bodies with at least one malformed flow entry. Valid entries are reported as usual. A malformed one is
+/// passed on unchanged (1.3), or as an entry with an unknown match, whose instruction holds its bytes (1.0).
 fn entry_by_entry(
     message: &[u8],
     part: ReplyPart,
@@ -160,8 +160,8 @@ fn split_entries(mut body: &[u8], least: usize) -> Option<Vec<&[u8]>> {
     Some(entries)
 }
 
-/// An entry of 1.0 that cannot be read, in the form of 1.3: its numbers; a match of a field that nobody has; an instruction of an experimenter
-/// that there is not, with the whole entry in it.
+/// A malformed entry of 1.0 in the format of 1.3. It has the entry's numbers, a match of an unknown field, and an
+/// instruction of an unknown experimenter. The instruction holds the whole entry.
 fn as_bytes(entry: &[u8]) -> Vec<u8> {
     let at = |range: std::ops::Range<usize>| entry.get(range).unwrap_or_default();
     // OFPXMC_EXPERIMENTER, field 0, four bytes: the experimenter's number.

@@ -1,4 +1,4 @@
-//! Commands to a switch that is up, and what becomes of them.
+//! Commands to a switch that is up, and their results.
 
 use super::*;
 use crate::receipts::RECENT;

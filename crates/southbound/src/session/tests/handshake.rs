@@ -1,4 +1,4 @@
-//! From the first byte to a switch that is up, and whoever never gets there.
+//! From the first byte to a switch that is up, and peers that never get there.
 
 use super::*;
 use crate::fault::Fault;

@@ -1,4 +1,4 @@
-//! What a switch that is up says of itself, and its silence.
+//! The messages of a switch that is up, and its silence.
 
 use super::*;
 use crate::fault::Fault;

@@ -1,4 +1,4 @@
-//! Which role is asked for, and what becomes of the request.
+//! Which role is requested, and the result of the request.
 
 use super::*;
 use crate::config::RoleWanted;
