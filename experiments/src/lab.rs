@@ -1,17 +1,17 @@
-//! What every experiment is given: the programs under test, how long to take, and how to say how far it is.
+//! The environment of an experiment: the programs under test, the durations, and the progress output.
 //!
-//! Never measures anything itself.
+//! It never measures anything itself.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What an experiment may use.
+/// What an experiment uses.
 #[derive(Debug)]
 pub struct Lab {
-    /// The binary under test.
+    /// The path of the binary under test.
     pub burnet: PathBuf,
-    /// Whether times are short: to see that all works, not for figures.
+    /// Whether durations are short. That only shows that everything works, and gives no figures.
     pub short: bool,
     began: Instant,
 }
@@ -20,7 +20,8 @@ impl Lab {
     /// With the binary at this path.
     ///
     /// # Errors
-    /// There is none.
+    ///
+    /// The binary does not exist.
     pub fn new(burnet: &Path, short: bool) -> Result<Lab, String> {
         let burnet = std::fs::canonicalize(burnet).map_err(|error| {
             format!("{} cannot be used ({error}): build it, or name another with --burnet", burnet.display())
@@ -28,7 +29,7 @@ impl Lab {
         Ok(Lab { burnet, short, began: Instant::now() })
     }
 
-    /// A file that Cargo puts beside the binary, if it is there.
+    /// A file that Cargo writes beside the binary, if it exists.
     pub fn beside(&self, name: &str) -> Option<PathBuf> {
         self.burnet.parent().map(|folder| folder.join(name)).filter(|path| path.is_file())
     }
@@ -36,6 +37,7 @@ impl Lab {
     /// The misbehaving app as a program, which the laboratory writes into a folder beside the binary.
     ///
     /// # Errors
+    ///
     /// The laboratory is not beside the binary, or cannot write there.
     pub fn misbehaving_program(&self) -> Result<PathBuf, String> {
         let laboratory = self.beside("burnet-lab").ok_or_else(|| {
@@ -49,9 +51,10 @@ impl Lab {
         }
     }
 
-    /// The same as a shared object, which can be loaded into a kernel.
+    /// The misbehaving app as a shared object, which a kernel can load.
     ///
     /// # Errors
+    ///
     /// It was not built.
     pub fn misbehaving_object(&self) -> Result<PathBuf, String> {
         self.beside("examples/libmisbehaving_shared.so").ok_or_else(|| {
@@ -59,17 +62,17 @@ impl Lab {
         })
     }
 
-    /// A time, or the shorter one.
+    /// A duration, or the shorter one in a short run.
     pub fn time(&self, full_s: f64, short_s: f64) -> Duration {
         Duration::from_secs_f64(if self.short { short_s } else { full_s })
     }
 
-    /// How often, or less often.
+    /// A number of repetitions, or the smaller one in a short run.
     pub fn times(&self, full: usize, short: usize) -> usize {
         if self.short { short } else { full }
     }
 
-    /// Says how far it is, to whoever waits.
+    /// Prints a line of progress.
     pub fn say(&self, line: &str) {
         eprintln!("{:7.1}s  {line}", self.began.elapsed().as_secs_f64());
     }

@@ -1,4 +1,4 @@
-//! The papers' experiments, repeated: each figure by one command, the paper's beside ours.
+//! The experiments of papers, repeated: one command for each figure, with the paper's figures beside Burnet's.
 //!
 //! ```text
 //!   burnet run, burnet bench ──operator's socket, JSON──┐
@@ -7,8 +7,8 @@
 //!   the paper's numbers (rosemary/paper.json) ────────────────────┘
 //! ```
 //!
-//! It looks at Burnet from outside, as an operator does: the binary, its socket, the processes. It knows none of the node's crates, and
-//! never touches a node that it did not start.
+//! It uses Burnet from outside, as an operator does: the binary, its socket, the processes. It depends on none of the
+//! node's crates, and never touches a node that it did not start.
 
 pub mod lab;
 pub mod machine;

@@ -1,4 +1,4 @@
-//! The machine and the builds: a figure without them says nothing.
+//! The machine and the builds, without which a figure means nothing.
 //!
 //! In: `/proc`, the system's own word, the binary's. Out: plain data. What cannot be read is left empty.
 
@@ -28,7 +28,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks.
+    /// Reads the machine's data.
     pub fn describe(burnet: &Path) -> Machine {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let memory_kib = value(&read("/proc/meminfo"), "MemTotal").and_then(number);
@@ -51,7 +51,7 @@ impl Machine {
         }
     }
 
-    /// In one line, for below a figure.
+    /// The data in one line, for the text below a figure.
     pub fn line(&self) -> String {
         let Machine { cpu, cores, memory_mib, linux, burnet, profile, root, .. } = self;
         let who = if *root { "as root" } else { "without root" };

@@ -1,7 +1,7 @@
-//! `experiments rosemary [NAME …]`: makes a paper's experiments and writes what came of them.
+//! `experiments rosemary [NAME …]`: runs a paper's experiments and writes their results.
 //!
-//! In: names. Out: `NAME.json`, `NAME.svg` and `NAME.png` in the folder of results, and its page. Exit code 0 if all could be made, whatever
-//! they found; 1 if one could not; 2 if what was asked cannot be.
+//! In: names. Out: `NAME.json`, `NAME.svg` and `NAME.png` in the folder of results, and its page. The exit code is 0
+//! if all experiments ran, whatever they found; 1 if one could not run; 2 for a usage or configuration error.
 
 use clap::{Parser, Subcommand};
 use experiments::lab::Lab;
@@ -78,7 +78,7 @@ fn rosemary(args: &Args) -> Result<ExitCode, String> {
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-/// Which one begins, of how many, and how long the rest may take if it takes as long as what is done.
+/// The line of progress: which experiment begins, of how many, and an estimate of the remaining time.
 fn progress(done: usize, total: usize, name: &str, elapsed: Duration) -> String {
     let left = u32::try_from(done).ok().filter(|done| *done > 0).map(|done| {
         let rest = u32::try_from(total).unwrap_or(u32::MAX).saturating_sub(done);
@@ -107,7 +107,7 @@ fn burnet_beside() -> Result<PathBuf, String> {
     Ok(own.with_file_name("burnet"))
 }
 
-/// Figures of short times are not to lie where real ones do.
+/// Results of short runs must not replace real ones.
 fn results(args: &Args) -> Result<PathBuf, String> {
     let folder = match (&args.results, args.short) {
         (Some(folder), _) => folder.clone(),
@@ -165,7 +165,7 @@ fn print_claims(outcome: &Outcome) {
     }
 }
 
-/// The page of all outcomes that are there, of this run and of earlier ones.
+/// The page of all existing outcomes, of this run and of earlier ones.
 fn write_page(results: &Path) -> Result<(), String> {
     let read = |it: &Experiment| {
         let text = std::fs::read_to_string(results.join(format!("{}.json", it.name))).ok()?;

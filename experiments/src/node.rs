@@ -1,7 +1,7 @@
-//! A node under test: `burnet run` as a child on a free port, asked over its operator's socket.
+//! A node under test: `burnet run` as a child on a free port, with requests to its operator's socket.
 //!
-//! In: a configuration. Out: what the node answers, as JSON. It ends with this value. It is started from the main thread only: Linux ends
-//! a child that is tied to its parent when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
+//! In: a configuration. Out: the node's answers, as JSON. The node ends when this value is dropped. Start it only
+//! from the main thread: Linux kills the child when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -16,28 +16,28 @@ use std::time::{Duration, Instant};
 
 use crate::lab::Lab;
 
-/// How long a node may take to listen, and an app to serve.
+/// How long a node may take until it listens, and an app until it serves.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long it may take to end before it is killed.
+/// How long the node may take to end before it is killed.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 /// How long an answer may take.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
-/// Between two questions of somebody who waits.
+/// The time between two requests while waiting.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// In a configuration: the node's own folder, with `burnet.toml` and `node.log`.
+/// In a configuration, this stands for the node's own folder, with `burnet.toml` and `node.log`.
 pub const FOLDER: &str = "FOLDER";
 
-/// What kind of node.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// As it is meant to be.
+    /// A normal node.
     Burnet,
-    /// The baseline: every app inside the kernel, nothing started again.
+    /// The baseline: every app runs in the kernel process, and nothing is restarted.
     Monolithic,
 }
 
-/// A node that ends with this value.
+/// A node that ends when this value is dropped.
 #[derive(Debug)]
 pub struct Node {
     child: RefCell<Child>,
@@ -45,17 +45,20 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts one with this configuration, in which [`FOLDER`] stands for the node's own folder.
+    /// Starts a node with this configuration, in which [`FOLDER`] stands for the node's own folder.
     ///
     /// # Errors
-    /// That it cannot be started, as a sentence.
+    ///
+    /// It cannot be started: a message.
     pub fn start(lab: &Lab, kind: Kind, configuration: &str) -> Result<Node, String> {
         Node::start_within(lab, kind, configuration, None)
     }
 
-    /// The same, but no process of it may have more memory than this (RLIMIT_DATA), as a virtual machine's heap has an end.
+    /// The same, but each of its processes may have only this much memory (RLIMIT_DATA), like the heap of a virtual
+    /// machine.
     ///
     /// # Errors
+    ///
     /// As [`Node::start`].
     pub fn start_within(
         lab: &Lab,
@@ -89,10 +92,11 @@ impl Node {
         Ok(Node { child: RefCell::new(child), folder })
     }
 
-    /// Waits until it listens and these apps serve. Where it listens.
+    /// Waits until it listens and these apps serve. Returns its address.
     ///
     /// # Errors
-    /// That it ended or did not come up, with the end of its log.
+    ///
+    /// It ended or did not start: a message with the end of its log.
     pub fn wait(&self, apps: &[&str]) -> Result<SocketAddr, String> {
         let began = Instant::now();
         while began.elapsed() < START_PATIENCE && !self.has_ended() {
@@ -112,7 +116,7 @@ impl Node {
         !matches!(self.child.borrow_mut().try_wait(), Ok(None))
     }
 
-    /// Its monitor, the parent of all its processes.
+    /// The process id of its monitor, the parent of all its processes.
     pub fn pid(&self) -> u32 {
         self.child.borrow().id()
     }
@@ -122,28 +126,30 @@ impl Node {
         &self.folder
     }
 
-    /// A line to its operator's socket, for whoever asks often.
+    /// A connection to its operator's socket, for frequent requests.
     ///
     /// # Errors
-    /// Nobody listens there.
+    ///
+    /// Nothing listens there.
     pub fn line(&self) -> Result<OperatorLine, String> {
         OperatorLine::to(&self.folder.join("socket"))
     }
 
-    /// Asks once.
+    /// Sends one request.
     ///
     /// # Errors
-    /// That it does not answer, or its refusal.
+    ///
+    /// It does not answer, or refuses the request.
     pub fn ask(&self, question: &Value) -> Result<Value, String> {
         self.line()?.ask(question)
     }
 
-    /// What it says of an app.
+    /// The node's answer about an app.
     pub fn app(&self, name: &str) -> Option<Value> {
         app_in(self.ask(&json!("apps")).ok()?, name)
     }
 
-    /// Whether an app runs and has said what it wants to hear.
+    /// Whether an app runs and has subscribed.
     pub fn serves(&self, name: &str) -> bool {
         self.app(name).is_some_and(|app| serves(&app))
     }
@@ -156,7 +162,7 @@ impl Node {
         self.ask(&json!({"app": {"app": app, "verb": verb}})).map(drop)
     }
 
-    /// What it has logged.
+    /// The node's log so far.
     pub fn log(&self) -> String {
         let bytes = std::fs::read(self.folder.join("node.log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -192,12 +198,13 @@ pub fn app_in(apps: Value, name: &str) -> Option<Value> {
     apps["apps"].as_array()?.iter().find(|app| app["status"]["app"] == name).cloned()
 }
 
-/// Whether an app, as the node shows it, runs and has said what it wants to hear: its first command.
+/// Whether the node reports that an app runs and has subscribed, which is its first command.
 pub fn serves(app: &Value) -> bool {
     app["status"]["state"] == "running" && app["commands"].as_u64().is_some_and(|commands| commands > 0)
 }
 
-/// An address with a port that was free a moment ago. Not port 0: a kernel that is started again must listen where the one before did.
+/// An address with a port that was free a moment ago. It is not port 0, because a restarted kernel must listen on the
+/// same port.
 fn free_address() -> Result<String, String> {
     let listener =
         std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| format!("no free port: {error}"))?;
@@ -212,7 +219,7 @@ fn own_folder() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// An open line to a node's operator's socket: a question a line, an answer a line.
+/// An open connection to a node's operator's socket: one line for each request, one for each answer.
 #[derive(Debug)]
 pub struct OperatorLine(BufReader<UnixStream>);
 
@@ -224,10 +231,11 @@ impl OperatorLine {
         Ok(OperatorLine(BufReader::new(stream)))
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     ///
     /// # Errors
-    /// That it does not answer, or its refusal.
+    ///
+    /// It does not answer, or refuses the request.
     pub fn ask(&mut self, question: &Value) -> Result<Value, String> {
         let trouble = |error: std::io::Error| format!("the node does not answer: {error}");
         self.0.get_mut().write_all(format!("{question}\n").as_bytes()).map_err(trouble)?;

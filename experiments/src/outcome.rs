@@ -1,4 +1,4 @@
-//! What an experiment found: the claims that were held against it, and all that was measured.
+//! The result of an experiment: its claims, and all measurements.
 //!
 //! ```text
 //!   Outcome ──> results/NAME.json
@@ -11,54 +11,54 @@ use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// All of one experiment.
+/// The outcome of one experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Its name on the command line.
     pub experiment: String,
-    /// What it is about.
+    /// Its title.
     pub title: String,
-    /// Each with what was measured.
+    /// The claims, each with its measurement.
     pub claims: Vec<Claim>,
-    /// What was measured, for whoever wants to draw it differently.
+    /// All measurements, so that a reader can draw them in another way.
     pub data: Value,
-    /// On what.
+    /// The machine that ran it.
     pub machine: Machine,
     /// When it began, in seconds since the Unix epoch.
     pub unix_s: u64,
     /// How long it took.
     pub took_s: f64,
-    /// Whether times were short, so that these are no figures.
+    /// Whether durations were short, so that these are not figures.
     pub short: bool,
 }
 
-/// One thing that was to be seen.
+/// A statement with its measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
-    /// What it is.
+    /// The statement.
     pub what: String,
-    /// What the paper says of it.
+    /// What the paper says about it.
     pub paper: Option<String>,
-    /// What is asked of Burnet.
+    /// What is required of Burnet.
     pub asked: Option<String>,
     /// What was measured.
     pub measured: String,
-    /// Whether that is as asked; nothing if nothing is asked.
+    /// Whether the requirement is met. `None` if nothing is required.
     pub holds: Option<bool>,
 }
 
 impl Claim {
-    /// Something that was seen, of which nothing is asked.
+    /// An observation without a requirement.
     pub fn seen(what: &str, measured: impl Into<String>) -> Claim {
         Claim { what: what.to_owned(), paper: None, asked: None, measured: measured.into(), holds: None }
     }
 
-    /// Something that is asked.
+    /// An observation with a requirement.
     pub fn asked(what: &str, asked: &str, measured: impl Into<String>, holds: bool) -> Claim {
         Claim { asked: Some(asked.to_owned()), holds: Some(holds), ..Claim::seen(what, measured) }
     }
 
-    /// With what the paper says.
+    /// Adds what the paper says.
     #[must_use]
     pub fn beside(self, paper: &str) -> Claim {
         Claim { paper: Some(paper.to_owned()), ..self }
@@ -73,7 +73,7 @@ impl Claim {
     }
 }
 
-/// The page of results: a table and the plots, from nothing but the outcomes. `source` says whose figures they stand beside.
+/// The page of results, from the outcomes alone: a table and the plots. `source` names the paper.
 pub fn page(source: &str, outcomes: &[Outcome]) -> String {
     let mut text = "# Results\n\nWritten by the command that measured them (`cargo xtask experiment rosemary all`); what each means is said \
                     in [the page of the experiments](../README.md).\n"

@@ -1,6 +1,6 @@
-//! Pings between emulated hosts, again and again, beside whatever else goes on.
+//! Repeated pings between emulated hosts, while other things happen.
 //!
-//! In: who pings whom, how often. Out: each ping, when it was sent and whether it was answered in time.
+//! In: which hosts ping which, and how often. Out: each ping, with its time and whether it was answered in time.
 
 use emulator::{Handle, PingReport};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// A ping.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ping {
-    /// Which pair, by its place.
+    /// The index of the pair.
     pub pair: usize,
     /// When it was sent, in seconds.
     pub at_s: f64,
@@ -31,7 +31,8 @@ pub struct Pinging<'n> {
 }
 
 impl<'n> Pinging<'n> {
-    /// Each pair pings so often; a ping without an answer within the patience is lost. Times count from `began`.
+    /// Each pair pings at this interval. A ping without an answer within the patience is lost. Times count from
+    /// `began`.
     pub fn new(
         network: &'n Handle,
         pairs: &[(&'n str, &'n str)],
@@ -43,11 +44,11 @@ impl<'n> Pinging<'n> {
         Pinging { network, pairs, every, patience, began, next, under_way: Vec::new(), done: Vec::new() }
     }
 
-    /// Sends what is due and takes what came. To be called often.
+    /// Sends due pings and collects replies. Must be called often.
     pub fn go_on(&mut self) {
         let now = self.began.elapsed();
         if now >= self.next {
-            // What was not sent in time is left out: a burst would measure something else.
+            // A ping that is late is skipped: a burst would measure something else.
             self.next = now + self.every;
             for (place, (from, to)) in self.pairs.iter().enumerate() {
                 if let Ok(report) = self.network.begin_ping(from, to, self.patience) {
@@ -71,7 +72,7 @@ impl<'n> Pinging<'n> {
         });
     }
 
-    /// Waits for those under way. All, in the order in which they were sent.
+    /// Waits for unanswered pings. Returns all, in the order in which they were sent.
     pub fn finish(mut self) -> Vec<Ping> {
         let end = Instant::now() + self.patience + Duration::from_secs(1);
         while !self.under_way.is_empty() && Instant::now() < end {
@@ -83,7 +84,7 @@ impl<'n> Pinging<'n> {
     }
 }
 
-/// Of the pings of a pair from a time on: how many, and how many were answered.
+/// How many pings a pair sent from a time on, and how many were answered.
 pub fn count(pings: &[Ping], pair: usize, from_s: f64) -> (usize, usize) {
     let those = pings.iter().filter(|ping| ping.pair == pair && ping.at_s >= from_s);
     those.fold((0, 0), |(sent, answered), ping| (sent + 1, answered + usize::from(ping.answered)))

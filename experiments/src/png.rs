@@ -1,6 +1,7 @@
 //! PNG from SVG, by `rsvg-convert` of Debian's librsvg2-bin.
 //!
-//! In: an SVG file. Out: a PNG file beside it, half as large again. Where the program is missing there is no PNG, and that is said.
+//! In: an SVG file. Out: a PNG file beside it, one and a half times as large. If the program is missing, it makes no
+//! PNG and reports that.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,6 +1,7 @@
-//! What processes take of the machine, read from `/proc`.
+//! The resource use of processes, read from `/proc`.
 //!
-//! In: process ids. Out: bytes, descriptors, threads, processor time. A process that has gone takes nothing. It never changes one.
+//! In: process ids. Out: bytes, descriptors, threads, processor time. An ended process uses nothing. It never changes
+//! a process.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// With `BURNET_BLESS=1` the file is made anew; look at it then.
+    /// With `BURNET_BLESS=1` the test writes the file again. Look at it then.
     #[test]
     fn a_figure_is_drawn_as_it_was_when_somebody_looked_at_it() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/figure.svg");

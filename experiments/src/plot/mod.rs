@@ -1,11 +1,12 @@
-//! Figures: panels beside each other, each a chart, a timeline or lines of text, with a heading and notes below.
+//! Figures of panels side by side. Each panel is a chart, a timeline or lines of text. A heading is above, notes are
+//! below.
 //!
 //! ```text
 //!   Figure (what is to be seen) ──draw──> SVG, as text
 //! ```
 //!
-//! Colours are Okabe and Ito's (2008), which people with any colour vision tell apart; series differ in dashes and markers too. It never
-//! reads a file, and the same figure gives the same bytes.
+//! The colours are those of Okabe and Ito (2008), which are distinct with any colour vision. Series also differ in
+//! dashes and markers. It never reads a file, and the same figure always gives the same bytes.
 
 mod chart;
 mod draw;

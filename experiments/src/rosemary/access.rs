@@ -1,7 +1,9 @@
-//! Figure 18: an app reaches for what is not its own: the node's files, another process's memory, another app's rule.
+//! Figure 18: an app tries to access what is not its own: the node's files, another process's memory, another app's
+//! rule.
 //!
-//! The paper's app asks for the controller's database and is refused. Ours tries three ways, each against a node of its own, and against
-//! the baseline, where the same code runs inside the kernel and was granted everything.
+//! The paper's app requests the controller's database and is refused. This experiment tries three ways, each against
+//! its own node. It repeats them against the baseline, where the same code runs in the kernel process and is granted
+//! everything.
 
 use super::paper::paper;
 use super::{Found, line, panel, said};

@@ -1,11 +1,11 @@
-//! Figure 16: an app calls exit(). The firewall must go on blocking A, and B must go on reaching C.
+//! Figure 16: an app calls exit(). The firewall must still block A, and B must still reach C.
 //!
 //! ```text
 //!   A (h1, 10.0.0.1), B (h2, 10.0.0.2), C (h3) on one switch ──> node: firewall (A to C is blocked), hub, the crash app
 //! ```
 //!
-//! The hub forwards, because it puts no rule into the switch: every packet asks the control plane, and nothing that the switch remembers
-//! hides that the control plane is gone.
+//! The hub forwards, because it installs no rules: every packet goes to the control plane. So rules in the switch
+//! cannot hide that the control plane is gone.
 
 use super::paper::paper;
 use super::{Found, axis, panel, said};
@@ -24,7 +24,7 @@ const PAIRS: [(&str, &str); 2] = [("h2", "h3"), ("h1", "h3")];
 const EVERY: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_millis(500);
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How often the operator is asked how the app is.
+/// How often the app's state is requested.
 const LOOK_S: f64 = 0.05;
 
 /// One node, and what its switch does without a controller.
@@ -46,9 +46,9 @@ struct Seen {
     case: &'static str,
     /// When it crashed, in seconds since the pings began.
     crashes_s: Vec<f64>,
-    /// How often the app was started anew.
+    /// How often the app restarted.
     restarts: u64,
-    /// Whether the node was gone at the end.
+    /// Whether the node had ended at the end.
     node_ended: bool,
     pings: Vec<Ping>,
 }
@@ -117,7 +117,7 @@ fn watch(lab: &Lab, case: Case) -> Result<Seen, String> {
     Ok(Seen { case: case.name, crashes_s, restarts, node_ended, pings })
 }
 
-/// The rule that blocks must be in the switch before anything is shown by what it blocks.
+/// The blocking rule must be in the switch before its effect is measured.
 fn wait_for_firewall(node: &Node) -> Result<(), String> {
     let began = Instant::now();
     while began.elapsed() < START_PATIENCE {

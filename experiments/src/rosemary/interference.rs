@@ -1,5 +1,5 @@
-//! What an innocent learning switch answers while another app or a switch does harm, again and again. The paper shows
-//! that others go on; it does not measure how fast.
+//! The throughput of an innocent learning switch while another app or a switch does harm, in several rounds. The
+//! paper shows that other apps go on; it does not measure how fast.
 //!
 //! ```text
 //!   burnet attack --throughput ──> each attack's verdict, pings of others, and what the learning switch kept

@@ -1,5 +1,5 @@
-//! An app's limits of processor time, descriptors and threads, while it takes as much as it can. The paper names processor and
-//! descriptors among what it controls (section 3.2, item 3), and measures neither.
+//! An app's limits of processor time, descriptors and threads, while it takes as much as it can. The paper names
+//! processor and descriptors as controlled (section 3.2, item 3), without measurements.
 
 use super::{Found, axis, panel, series};
 use crate::lab::Lab;

@@ -1,4 +1,5 @@
-//! Figure 17: an app takes memory without end. Its hard limit must hold it, and the node's own memory must not grow.
+//! Figure 17: an app allocates memory without end. Its hard limit must stop it, and the node's own memory must not
+//! grow.
 //!
 //! ```text
 //!   1 MiB every 4 ms, about 250 MB a second, as fast as the paper's: 1.2 GB in 5 s

@@ -1,10 +1,10 @@
-//! The Rosemary paper's experiments (CCS 2014, section 5), and those that it did not make.
+//! The experiments of the Rosemary paper (CCS 2014, section 5), and further ones.
 //!
 //! ```text
 //!   name ──> Experiment::run ──> Found (claims, data, figure) ──> Outcome as JSON, Figure as SVG and PNG, a page
 //! ```
 //!
-//! Each starts its own node and its own network, and ends them.
+//! Each experiment starts its own node and network, and ends them.
 
 mod access;
 mod crash;
@@ -23,38 +23,39 @@ use crate::outcome::Claim;
 use crate::plot::{Axis, Content, Figure, LineKind, Panel, Point, Scale, Series, Shape, Style, TextLine};
 use serde_json::Value;
 
-/// One of them.
+/// An experiment.
 #[derive(Clone, Copy)]
 pub struct Experiment {
     /// Its name on the command line, and its files'.
     pub name: &'static str,
-    /// In a line.
+    /// A description in one line.
     pub about: &'static str,
-    /// Makes it.
+    /// Runs it.
     pub run: fn(&Lab) -> Result<Found, String>,
 }
 
-/// What one of them found.
+/// The findings of an experiment.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What was held against it.
+    /// The claims.
     pub claims: Vec<Claim>,
     /// All that was measured.
     pub data: Value,
-    /// How it looks; its notes get a line on the machine.
+    /// The figure. Its notes get a line about the machine.
     pub figure: Figure,
 }
 
-/// Which paper it is, and how its numbers were had: a sentence for below the results.
+/// The paper, and how its numbers were obtained: a sentence for below the results.
 ///
 /// # Errors
-/// The file with the numbers was written wrongly.
+///
+/// The file with the numbers is malformed.
 pub fn source() -> Result<String, String> {
     let paper = paper::paper()?;
     Ok(format!("The paper: {}. {}", paper.paper, paper.how))
 }
 
-/// All, in the order of the paper.
+/// All experiments, in the order of the paper.
 pub const EXPERIMENTS: [Experiment; 14] = [
     Experiment {
         name: "fig16",
@@ -120,7 +121,7 @@ fn line(text: impl Into<String>, kind: LineKind) -> TextLine {
     TextLine { text: text.into(), kind }
 }
 
-/// What the paper says, as a panel.
+/// The paper's text, as a panel.
 fn said(title: &str, place: &str, says: &[String]) -> Panel {
     let mut lines = vec![line(format!("Rosemary, {place}:"), LineKind::Heading)];
     lines.extend(says.iter().map(|text| line(text, LineKind::Plain)));

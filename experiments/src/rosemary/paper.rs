@@ -1,6 +1,6 @@
-//! What the Rosemary paper says, as numbers and short sentences: `experiments/rosemary/paper.json`, typed from its text.
+//! The numbers and statements of the Rosemary paper: `experiments/rosemary/paper.json`, typed from its text.
 //!
-//! Never measured, and never guessed: where the text gives no number there is none.
+//! Nothing in it is measured or guessed. If the text gives no number, there is none.
 
 use serde::Deserialize;
 

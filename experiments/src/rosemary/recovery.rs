@@ -1,4 +1,5 @@
-//! How soon what was killed is noticed and back. The paper has a table of reactions (table 1) and measures none of them.
+//! How soon a killed process is noticed and restarted. The paper has a table of reactions (table 1) without
+//! measurements.
 //!
 //! ```text
 //!   kill -9 of an app's process      ──> noticed (the monitor's word) ──> back: it has subscribed again
@@ -176,8 +177,8 @@ fn kill_the_kernel(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
     Ok(())
 }
 
-/// The rules of the learning switch in all switches, and how long each has lived, by the node's word: one that was deleted and added again
-/// begins anew.
+/// The rules of the learning switch in all switches, with their ages as the node reports them. A rule that was
+/// deleted and added again has a new age.
 fn rules_of_apps(node: &Node) -> Result<Vec<(String, f64)>, String> {
     let answer = node.ask(&json!({"flows": {"datapath": null}}))?;
     let switches = answer["flows"].as_array().ok_or("the node does not say its rules")?;

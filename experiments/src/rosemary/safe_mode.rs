@@ -1,4 +1,5 @@
-//! Safe mode, and the search for the culprit (the paper's section 3.2, item 6, and table 1; neither is measured there).
+//! Safe mode, and the search for the culprit (the paper's section 3.2, item 6, and table 1, both without
+//! measurements).
 //!
 //! ```text
 //!   the kernel's process is killed whenever it is there ──> safe mode: listed apps run, the others are held ──> the operator leaves it
@@ -43,7 +44,7 @@ struct Seen {
     pings: Vec<Ping>,
 }
 
-/// What became of the trusted app that aborted.
+/// The result for the trusted app that aborted.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Culprit {
     kernel_restarts: u64,

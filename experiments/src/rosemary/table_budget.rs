@@ -1,6 +1,8 @@
-//! The 90 % rule: an app adds rules without end, and the kernel refuses what would fill more of a switch's table than the operator allows.
+//! The 90 % rule: an app adds rules without end. The kernel refuses those that would fill more of a switch's table
+//! than the operator allows.
 //!
-//! The paper has the threshold (section 3.2, item 4) and an alert; here what is beyond it is refused. The paper measures neither.
+//! The paper has the threshold (section 3.2, item 4) and an alert. Burnet refuses rules above it. The paper has no
+//! measurement of either.
 
 use super::paper::paper;
 use super::{Found, axis, panel, series};
@@ -13,8 +15,8 @@ use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Entries of the emulated switch's table. The kernel asks for its size once it has been given 256 rules, and lets 1,024 through until it is told:
-/// a table that is smaller than that can be filled in one burst.
+/// The size of the emulated switch's table. The kernel requests the size after 256 rules, and accepts up to 1,024
+/// until it has the answer. So a table of fewer than 1,024 entries can be filled in one burst.
 const TABLE: u32 = 4000;
 const LOOK: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(20);

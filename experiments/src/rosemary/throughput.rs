@@ -1,11 +1,11 @@
-//! Figures 19 to 22: how many packet-ins a learning switch answers, as a user app (a process zone) and as a kernel app (trusted), and
-//! what the checks cost.
+//! Figures 19 to 22: how many packet-ins a learning switch answers, as a user app (in a process zone) and as a kernel
+//! app (trusted), and the cost of the checks.
 //!
 //! ```text
 //!   two nodes, U-App and K-App ──burnet bench compare, round by round in turn──> rates, and the ratio of each pair of rounds
 //! ```
 //!
-//! The machine is faster now and slower then; of rounds that follow each other the ratio is less so. What the paper's 1 Gb/s link carries
+//! The speed of a machine varies with time. The ratio of two consecutive rounds varies less. The paper's 1 Gb/s link
 //! is a rate that the generator does not exceed.
 
 use super::paper::{Paper, paper};
