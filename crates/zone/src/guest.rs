@@ -1,50 +1,52 @@
-//! The app's side of the C table: makes an [`AppTable`] of a Rust type.
+//! The app's side of the C table: makes an [`AppTable`] from a Rust type.
 //!
 //! ```text
 //!   kernel ──create, on_events, destroy──> extern "C" functions here ──> Guest::start, Guest::on_events
 //! ```
 //!
-//! A panic of the app ends here: it never crosses the table. Never knows what an event says.
+//! A panic of the app is caught here and never crosses the table. This module does not read events.
 
 pub use abi::table::AppTable;
 use abi::table::{CommandSink, TABLE_VERSION, status};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What an app is to its zone: something that takes events and gives commands, as frames.
+/// An app as its zone sees it: it takes events and returns commands, both as frames.
 pub trait Guest: Sized {
-    /// Comes to be from its settings, a JSON object. Its first commands go to `commands`. A refusal is a sentence for the operator.
+    /// Creates the app from its settings, a JSON object. Its first commands are appended to `commands`. An error is a
+    /// sentence for the operator.
     fn start(settings: &[u8], commands: &mut Vec<u8>) -> Result<Self, String>;
 
-    /// Takes whole event frames, one after the other; appends its commands.
+    /// Takes whole event frames, one after the other, and appends its commands.
     fn on_events(&mut self, events: &[u8], commands: &mut Vec<u8>) -> Result<(), abi::Malformed>;
 
-    /// The same, until what it has commanded is worth to be handed over: how many bytes of the events it has taken. It is asked again for the others.
+    /// The same, but it may stop when its commands should be passed on. Returns how many bytes of the events it has
+    /// taken. The caller repeats the call for the rest.
     fn on_some_events(&mut self, events: &[u8], commands: &mut Vec<u8>) -> Result<usize, abi::Malformed> {
         self.on_events(events, commands).map(|()| events.len())
     }
 
-    /// All that waited at one worker was taken, or many events of it; appends what follows for that worker. The table has no such function: a
-    /// trusted app's events come together anyway.
+    /// The app has taken all events that waited at one worker, or many of them. Appends its commands for that worker.
+    /// The table has no such function, because a trusted app gets its events in batches.
     fn on_caught_up(&mut self, _commands: &mut Vec<u8>) {}
 
-    /// Whether it is a service that the monitor tells something, or that tells the monitor something.
+    /// Whether it is a service that exchanges messages with the monitor.
     fn serves_monitor(&self) -> bool {
         false
     }
 
-    /// Takes a message of the monitor, as its socket carries it; appends its commands.
+    /// Takes a message of the monitor, in the form of its socket, and appends its commands.
     fn on_monitor(&mut self, _message: &[u8], _commands: &mut Vec<u8>) -> Result<(), String> {
         Ok(())
     }
 
-    /// Messages for the monitor since this was last called, in order.
+    /// Messages for the monitor since the last call, in order.
     fn take_for_monitor(&mut self) -> Vec<Vec<u8>> {
         Vec::new()
     }
 }
 
-/// An instance behind the table: the app, and a buffer for its commands that is kept.
+/// An instance behind the table: the app, and a reused buffer for its commands.
 struct Instance<G> {
     guest: G,
     commands: Vec<u8>,
@@ -62,7 +64,7 @@ pub const fn table<G: Guest>() -> AppTable {
     }
 }
 
-/// Exports a table from a shared object, under the name by which a node looks for it.
+/// Exports a table from a shared object, under the name that a node looks up.
 #[macro_export]
 macro_rules! export_app {
     ($table:expr) => {
@@ -73,10 +75,10 @@ macro_rules! export_app {
     };
 }
 
-/// What a caller hands over; nothing at the address 0 is an empty list, as it is in C.
+/// The bytes that a caller passes. A null address is an empty list, as in C.
 ///
 /// # Safety
-/// Beyond that, `length` bytes at `start` can be read and stay as they are for `'a`.
+/// Otherwise `length` bytes at `start` must be readable and must not change during `'a`.
 unsafe fn bytes<'a>(start: *const u8, length: usize) -> &'a [u8] {
     if length == 0 || start.is_null() {
         return &[];
@@ -138,7 +140,7 @@ extern "C" fn on_events<G: Guest>(
 extern "C" fn destroy<G: Guest>(app: *mut c_void) {
     // SAFETY: the table's contract: `app` came from `create` of this same table and is not used again.
     let instance = unsafe { Box::from_raw(app.cast::<Instance<G>>()) };
-    // A panic while it is let go is nobody's business any more.
+    // A panic while it is dropped has no consequence.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(instance)));
 }
 
