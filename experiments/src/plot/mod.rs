@@ -64,7 +64,7 @@ pub struct Chart {
 pub struct Axis {
     /// What it counts, and in which unit.
     pub label: String,
-    /// How.
+    /// Its scale: even, by doubling, by factors of ten, or names.
     pub scale: Scale,
 }
 
@@ -166,7 +166,7 @@ pub enum Tick {
 /// A line of text.
 #[derive(Clone, Debug)]
 pub struct TextLine {
-    /// It.
+    /// The text.
     pub text: String,
     /// What it is.
     pub kind: LineKind,

@@ -46,18 +46,18 @@ const PORT_STATUSES: u32 = 1000;
 const MANY_SWITCHES: u64 = 2000;
 const IDLE_SWITCHES: u16 = 1000;
 
-/// What was measured, beside what was asked.
+/// A measured figure, beside its bound.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// What it is.
+    /// The name of the figure.
     pub name: String,
-    /// What was asked, and of which unit.
+    /// The bound and its unit.
     pub asked: Asked,
-    /// What was found.
+    /// The measured value.
     pub measured: f64,
-    /// Where it lies, where there are several: least and most.
+    /// The smallest and the largest value, if there are several.
     pub spread: Option<(f64, f64)>,
-    /// Whether it is as asked.
+    /// Whether the bound is met.
     pub reached: bool,
     /// How it was measured, and what else was seen.
     pub how: String,
@@ -66,19 +66,19 @@ pub struct Figure {
 /// A bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Asked {
-    /// It.
+    /// The value of the bound.
     pub bound: f64,
-    /// Whether more is better, and not less.
+    /// Whether the bound is a lower one.
     pub at_least: bool,
-    /// What bound and measured value are counted in.
+    /// The unit of the bound and of the measured value.
     pub unit: Unit,
 }
 
-/// What is counted.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// One by the other.
+    /// A ratio.
     Times,
     /// Responses a second.
     PerSecond,
@@ -123,7 +123,7 @@ impl Unit {
     }
 }
 
-/// All of a run.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Suite {
     figures: Vec<Figure>,

@@ -74,9 +74,9 @@ impl fmt::Display for Target {
 
 /// A target that listens. What was started for it ends with this value.
 pub struct OpenTarget {
-    /// Where.
+    /// The address on which it listens.
     pub address: SocketAddr,
-    /// The node, if it is one of ours.
+    /// The node, if the target is one that was started here.
     pub node: Option<OwnNode>,
     _program: Option<Ended>,
 }
