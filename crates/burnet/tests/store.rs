@@ -3,162 +3,90 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
-use operator::client;
-use operator::contract::{Answer, AppUsageView, Question};
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use rustix::process::Signal;
+use std::fs;
+use std::path::PathBuf;
+use test_bed::{Bed, Node, kill};
 use zone::Resource;
 
-/// How long anything may take that a test waits for. It never passes by waiting.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-/// A folder of a test's own, with its nodes' state.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("burnet-store-node-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
-    }
-
-    fn start(&self, first: &[&str], then: &[&str]) -> Node<'_> {
-        let program = Path::new(env!("CARGO_BIN_EXE_burnet")).with_file_name("examples").join("hoarder");
-        let config = format!(
-            "[node]\naudit = true\n[app.hoarder]\npath = '{}'\n[app.hoarder.capabilities]\n'view.read' = true\n'store.read' = ['hoarder/']\n\
-             'store.write' = ['hoarder/', 'shared']\n[app.hoarder.quotas]\nstore_bytes = {{ soft = 100, hard = 1000 }}\n\
-             [app.hoarder.settings]\nfirst = {first:?}\nthen = {then:?}\n",
-            program.display()
-        );
-        fs::write(self.0.join("burnet.toml"), config).unwrap();
-        let log = File::create(self.0.join("node.log")).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_burnet"))
-            // It gets ticks from two workers. The store answers through the worker that was asked.
-            .args(["run", "--listen", "127.0.0.1:0", "--workers", "2", "--log", "info", "--die-with-parent"])
-            .arg("--socket")
-            .arg(self.0.join("node.sock"))
-            .arg("--config")
-            .arg(self.0.join("burnet.toml"))
-            .env("BURNET_STATE", self.0.join("state"))
-            .env_remove("BURNET_SOCKET")
-            .env_remove("BURNET_LOG")
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        Node { child, folder: self }
-    }
-
-    fn file(&self) -> PathBuf {
-        self.0.join("state/store/store.redb")
-    }
-
-    /// The audit log's content, stored by the service or by the monitor.
-    fn records(&self) -> String {
-        let files = fs::read_dir(self.0.join("state/audit")).unwrap().flatten();
-        files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect()
-    }
+fn bed() -> Bed {
+    Bed::new(env!("CARGO_BIN_EXE_burnet"))
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A node with an app that first does one thing after the other with the store, and then repeats others.
+fn start(bed: &Bed, first: &[&str], then: &[&str]) -> Node {
+    let config = format!(
+        "[node]\naudit = true\n[app.hoarder]\npath = '{}'\n[app.hoarder.capabilities]\n'view.read' = true\n'store.read' = ['hoarder/']\n\
+         'store.write' = ['hoarder/', 'shared']\n[app.hoarder.quotas]\nstore_bytes = {{ soft = 100, hard = 1000 }}\n\
+         [app.hoarder.settings]\nfirst = {first:?}\nthen = {then:?}\n",
+        bed.example("hoarder").display()
+    );
+    // With two workers the app hears ticks from one and answers from both.
+    bed.node().config(&config).args(["--workers", "2"]).log("info").start()
 }
 
-struct Node<'f> {
-    child: Child,
-    folder: &'f Folder,
+fn file(bed: &Bed) -> PathBuf {
+    bed.state().join("store/store.redb")
 }
 
-impl Node<'_> {
-    fn app(&self, name: &str) -> Option<AppUsageView> {
-        match client::ask(&self.folder.0.join("node.sock"), &Question::Usage).ok()? {
-            Answer::Usage(usage) => usage.apps.into_iter().find(|app| app.status.app == name),
-            _ => None,
-        }
-    }
-
-    /// Bytes in the store, by the newest sample.
-    fn stored(&self) -> Option<u64> {
-        self.app("hoarder")?.samples.last().and_then(|sample| Resource::StoreBytes.used(sample))
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.folder.0.join("node.log")).unwrap_or_default()
-    }
-
-    fn wait(&self, what: &str, mut until: impl FnMut(&Self) -> bool) {
-        let began = Instant::now();
-        while !until(self) {
-            assert!(began.elapsed() < PATIENCE, "not so in time: {what}\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn wait_for_line(&self, line: &str) {
-        self.wait(line, |node| node.log().contains(line));
-    }
-
-    /// Waits for it once more, whatever the log has until now.
-    fn wait_for_another(&self, line: &str) {
-        let before = self.log().matches(line).count();
-        self.wait(line, |node| node.log().matches(line).count() > before);
-    }
-
-    fn kill_service(&self) {
-        let pid = self.app("store").and_then(|app| app.status.pid).unwrap();
-        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        self.wait("the service is back", |node| {
-            let service = node.app("store").map(|app| app.status);
-            service.is_some_and(|status| status.restarts > 0 && status.pid.is_some())
-        });
-    }
+/// The records of the audit log, as text.
+fn records(bed: &Bed) -> String {
+    let files = fs::read_dir(bed.state().join("audit")).unwrap().flatten();
+    files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect()
 }
 
-impl Drop for Node<'_> {
-    fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let _ = self.child.wait();
-    }
+/// Bytes in the store, by the newest sample.
+fn stored(node: &Node) -> Option<u64> {
+    node.usage_of("hoarder")?.samples.last().and_then(|sample| Resource::StoreBytes.used(sample))
+}
+
+/// Waits for another line, in addition to those that the log has now.
+fn wait_for_another(node: &Node, line: &str) {
+    let before = node.log().matches(line).count();
+    node.wait(line, |node| node.log().matches(line).count() > before);
+}
+
+fn kill_service(node: &Node) {
+    kill(node.pid_of("store").unwrap());
+}
+
+/// Ends the node in order, for another in the same folder.
+fn end(mut node: Node) {
+    node.signal(Signal::TERM);
+    node.wait_for_end();
 }
 
 const THERE: &str = "get hoarder/k: done, 300 bytes";
 
 #[test]
 fn what_was_kept_outlives_the_service_and_the_node() {
-    let folder = Folder::new("kept");
-    let node = folder.start(&["get hoarder/k", "put hoarder/k 300"], &["get hoarder/k", "list hoarder/"]);
+    let bed = bed();
+    let node = start(&bed, &["get hoarder/k", "put hoarder/k 300"], &["get hoarder/k", "list hoarder/"]);
     node.wait_for_line("get hoarder/k: not found");
     node.wait_for_line("put hoarder/k 300: done");
     node.wait_for_line("list hoarder/: done, 11 bytes [\"hoarder/k\"]");
-    node.wait("what it has is shown", |node| node.stored() == Some(309));
-    node.kill_service();
-    node.wait_for_another(THERE);
-    node.wait("what it has is shown again", |node| node.stored() == Some(309));
-    drop(node);
-    let node = folder.start(&[], &["get hoarder/k"]);
+    node.wait("what it has is shown", |node| stored(node) == Some(309));
+    kill_service(&node);
+    wait_for_another(&node, THERE);
+    node.wait("what it has is shown again", |node| stored(node) == Some(309));
+    end(node);
+    let node = start(&bed, &[], &["get hoarder/k"]);
     node.wait_for_line(THERE);
-    drop(node);
-    fs::write(folder.file(), [0x55; 10_000]).unwrap();
-    let node = folder.start(&[], &["get hoarder/k"]);
+    end(node);
+    fs::write(file(&bed), [0x55; 10_000]).unwrap();
+    let node = start(&bed, &[], &["get hoarder/k"]);
     node.wait_for_line("store.redb is damaged (");
     node.wait_for_line("get hoarder/k: not found");
-    let names = fs::read_dir(folder.0.join("state/store")).unwrap().flatten().map(|file| file.file_name());
+    let names = fs::read_dir(bed.state().join("store")).unwrap().flatten().map(|file| file.file_name());
     assert!(names.into_iter().any(|name| name.to_string_lossy().starts_with("store.redb.damaged-")));
 }
 
 #[test]
 fn nobody_keeps_more_than_its_share_or_touches_the_keys_of_others() {
-    let folder = Folder::new("share");
+    let bed = bed();
     let first = ["put hoarder/k 300", "put hoarder/long 2000", "put shared/k 1", "get hoarder/k"];
     let then = ["get shared/k", "put other/k 1", "delete other/k", "list ", "get hoarder/long"];
-    let node = folder.start(&first, &then);
+    let node = start(&bed, &first, &then);
     node.wait_for_line("put hoarder/k 300: done");
     node.wait_for_line("app hoarder uses more than a soft limit: store_bytes: 3");
     node.wait_for_line("told of 10: 3");
@@ -170,7 +98,7 @@ fn nobody_keeps_more_than_its_share_or_touches_the_keys_of_others() {
     node.wait_for_line("list : refused: store.read: it is not granted for the prefix");
     node.wait_for_line("get hoarder/long: not found");
     for part in ["quota store_bytes: the hard limit 1000 is reached", "\"store.read\"", "\"store.write\""] {
-        node.wait(part, |_| folder.records().contains(part));
+        node.wait(part, |_| records(&bed).contains(part));
     }
     assert_eq!(node.log().matches("uses more than a soft limit: store_bytes").count(), 1);
 }

@@ -72,6 +72,15 @@ impl Launch {
         self
     }
 
+    /// Runs it by another program, which gets the node's program and arguments behind its own: `unshare --mount`.
+    #[must_use]
+    pub fn within(mut self, mut other: Command) -> Launch {
+        other.arg(self.command.get_program()).args(self.command.get_args());
+        other.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        self.command = other;
+        self
+    }
+
     /// Starts it. It may not answer yet.
     pub fn start(mut self) -> Node {
         let log = File::options().create(true).append(true).open(self.bed.log()).unwrap();
