@@ -22,22 +22,18 @@ enum Zone {
 
 /// The node's configuration, with the hostile app's code visible in its sandbox.
 fn configuration(sandbox: &Sandbox, zone: Zone, attack: &str) -> Result<String> {
-    let place = match zone {
-        Zone::Process => String::new(),
-        Zone::Trusted => {
-            let built = binary()?.with_file_name("examples").join("libshared_misbehaving.so");
-            let path = sandbox.folder().join("libhostile.so");
-            std::fs::copy(&built, &path).map_err(|error| {
-                format!(
-                    "{} ({error}): build it with cargo build --package burnet --examples",
-                    built.display()
-                )
-            })?;
-            format!("path = '{}'\nzone = 'trusted'", path.display())
-        }
+    let (built, copied, place) = match zone {
+        Zone::Process => ("misbehaving", "hostile", ""),
+        Zone::Trusted => ("libshared_misbehaving.so", "libhostile.so", "zone = 'trusted'"),
     };
+    let built = binary()?.with_file_name("examples").join(built);
+    let path = sandbox.folder().join(copied);
+    std::fs::copy(&built, &path).map_err(|error| {
+        format!("{} ({error}): build it with cargo build --package burnet --examples", built.display())
+    })?;
+    let path = path.display();
     Ok(format!(
-        "[app.firewall.settings]\nblock = ['ip,nw_src=10.0.0.1,nw_dst=10.0.0.4']\n[app.learning-switch]\n[app.misbehaving]\n{place}\n\
+        "[app.firewall.settings]\nblock = ['ip,nw_src=10.0.0.1,nw_dst=10.0.0.4']\n[app.learning-switch]\n[app.misbehaving]\npath = '{path}'\n{place}\n\
          [app.misbehaving.capabilities]\n'packet.in' = true\n'packet.out' = true\n'rule.write' = true\n'stats.read' = true\n\
          'view.read' = true\n[app.misbehaving.settings]\nattack = '{attack}'\nagain = true\n"
     ))

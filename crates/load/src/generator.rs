@@ -34,6 +34,9 @@ const HOUSEKEEPING: Duration = Duration::from_millis(20);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 /// How many unanswered announcements a switch may have: few, so that no controller's queue overflows while it learns.
 const ANNOUNCEMENTS_AT_ONCE: u32 = 32;
+/// How often all hosts are announced to a controller that answers only a part. A controller that always drops some is
+/// measured with what it has learned.
+const INCOMPLETE_ROUNDS_MAX: u32 = 3;
 /// If no answer arrives for so long while learning, all unanswered announcements count as lost.
 const LEARNING_SILENCE: Duration = Duration::from_millis(300);
 /// After a round, late answers are awaited until none has arrived for so long …
@@ -167,15 +170,21 @@ impl Generator {
         self.known()
     }
 
-    /// Announces the hosts to the controller. If no answer arrives at all, it starts again until the patience ends.
+    /// Announces the hosts to the controller. If no answer arrives at all, it starts again until the patience ends. If some
+    /// are missing, it starts again a few times: a controller may drop packet-ins.
     pub(crate) fn learn(&mut self, patience: Duration) -> Learned {
         let begin = self.now();
         let mut learned = Learned::default();
+        let mut incomplete_rounds = 0;
         loop {
             self.learn_once(begin + patience);
             learned.announced = self.learning.iter().map(|(sent, _)| u64::from(*sent)).sum();
             learned.answered = self.learning.iter().map(|(_, answered)| u64::from(*answered)).sum();
-            if learned.answered > 0 || self.now() >= begin + patience || self.progress.is_stopped() {
+            incomplete_rounds += u32::from(learned.answered > 0);
+            let is_enough =
+                learned.answered >= learned.announced || incomplete_rounds >= INCOMPLETE_ROUNDS_MAX;
+            let is_over = learned.answered > 0 && is_enough;
+            if is_over || self.now() >= begin + patience || self.progress.is_stopped() {
                 learned.took = self.now() - begin;
                 return learned;
             }
