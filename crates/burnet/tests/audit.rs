@@ -15,7 +15,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
-use test_bed::{Bed, Node, PATIENCE, kill};
+use test_bed::{Bed, Launch, Node, PATIENCE, kill};
 
 /// The hub hears every packet and may send none.
 const MUTE_HUB: &str = "[app.hub.capabilities]\n\"packet.in\" = true\n";
@@ -24,8 +24,13 @@ fn bed() -> Bed {
     Bed::new(env!("CARGO_BIN_EXE_burnet"))
 }
 
+/// A node that was told its state folder, so that it keeps an audit log there.
+fn launch(bed: &Bed, configuration: &str) -> Launch {
+    bed.node().config(configuration).args([Path::new("--state"), &bed.state()])
+}
+
 fn start(bed: &Bed, arguments: &[&str]) -> Node {
-    bed.node().config(MUTE_HUB).args(arguments).start_ready()
+    launch(bed, MUTE_HUB).args(arguments).start_ready()
 }
 
 /// Ends the node in order, so that its log is complete.
@@ -174,7 +179,7 @@ fn what_an_app_tries_of_the_machine_is_kept_with_its_name_and_how_often() {
             "[app.misbehaving]\npath = '{}'\n[app.misbehaving.capabilities]\n'view.read' = true\n[app.misbehaving.settings]\nattack = \"{attack}\"\nfiles = [\"/etc/shadow\"]\nprocesses = [1]\n",
             program.display()
         );
-        let node = bed.node().config(&settings).app("misbehaving").start_ready();
+        let node = launch(&bed, &settings).app("misbehaving").start_ready();
         let kept = |bed: &Bed| {
             let lines = lines(bed).into_iter().map(|line| line.record);
             lines.filter(|it| it.what == "denied" && it.text == expected).collect::<Vec<_>>()

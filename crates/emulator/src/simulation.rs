@@ -113,7 +113,7 @@ impl Simulation {
         digest.value()
     }
 
-    /// How often [`MOMENT_MAX`] or [`ANSWERS_MAX`] forced the clock to advance. More than zero means that frames
+    /// How often `MOMENT_MAX` or `ANSWERS_MAX` forced the clock to advance. More than zero means that frames
     /// circulate.
     pub fn storms(&self) -> u64 {
         self.storms

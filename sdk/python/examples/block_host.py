@@ -10,7 +10,6 @@ from typing import Any
 
 import burnet
 
-
 class BlockHost(burnet.App):
     """One rule in each switch."""
 
