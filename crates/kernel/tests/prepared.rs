@@ -100,10 +100,10 @@ fn grants() -> Vec<Grant> {
         own().with_rules(Bounds { flowspace: Some(vec![parse_match("in_port=1").unwrap()]), ..bounds() }),
         own().with_quotas(Quotas { commands_per_s: Some(most), ..Quotas::default() }),
         own().with_quotas(Quotas { rules_per_datapath: Some(most), ..Quotas::default() }),
-        own().with_packets_in(Bounds { flowspace: Some(vec![parse_match("arp").unwrap()]), ..bounds() }),
         Grant::everywhere(&[Capability::RuleWrite]),
         Grant::nothing().with(Capability::PacketIn),
         all(),
+        own().with_packets_in(Bounds { flowspace: Some(vec![parse_match("arp").unwrap()]), ..bounds() }),
     ]
 }
 
@@ -306,7 +306,7 @@ fn short_of(grant: Grant) -> u64 {
 fn most_rules_of_a_learning_switch_go_the_short_way_where_their_shape_decides() {
     let grants = grants();
     for (number, is_short) in
-        [(0, true), (2, true), (3, true), (4, false), (5, false), (7, false), (8, true), (10, false)]
+        [(0, true), (2, true), (3, true), (4, false), (5, false), (7, false), (9, false)]
     {
         let short = short_of(grants[number].clone());
         assert_eq!(short > 900, is_short, "{number}: {short}");
