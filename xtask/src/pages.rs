@@ -8,9 +8,10 @@
 //!
 //! In: plain data. Out: one sentence for each claim that does not hold. It never judges the prose.
 
+use crate::site::source::resolve;
 use crate::tree::{Member, Page, Workspace};
 use std::collections::HashSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// The words before a name that make it a definition.
 const DEFINING: [&str; 10] =
@@ -21,7 +22,7 @@ pub fn violations(workspace: &Workspace, exists: impl Fn(&Path) -> bool) -> Vec<
     let mut found = Vec::new();
     for page in &workspace.pages {
         let prose = without_fences(&page.text);
-        for target in links(&prose).filter(|target| !exists(&resolve(&page.path, target))) {
+        for target in links(&prose).filter(|target| !exists(&target_of(&page.path, target))) {
             found.push(format!("{}: its link to {target} leads nowhere", page.path));
         }
         for span in spans(&prose) {
@@ -72,16 +73,9 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     files.filter(|target| !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:"))
 }
 
-fn resolve(page: &str, target: &str) -> PathBuf {
-    let mut path = Path::new(page).parent().map(Path::to_path_buf).unwrap_or_default();
-    for component in Path::new(target).components() {
-        match component {
-            Component::ParentDir => drop(path.pop()),
-            Component::Normal(name) => path.push(name),
-            _ => {}
-        }
-    }
-    path
+/// The file that a page links to.
+fn target_of(page: &str, target: &str) -> PathBuf {
+    resolve(Path::new(page).parent().unwrap_or(Path::new("")), target)
 }
 
 /// For `kernel::Kernel::on_event`: the first of its names that the crate `kernel` does not define. Nothing for a

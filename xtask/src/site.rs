@@ -7,7 +7,7 @@
 //! In: the pages of the tree. Out: `target/site/html/index.html`. mdBook is installed into `target/tools` when it is missing, which needs
 //! crates.io. It changes no page of the tree.
 
-mod source;
+pub mod source;
 
 use crate::process;
 use crate::tree;

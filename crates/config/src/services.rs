@@ -2,7 +2,6 @@
 //!
 //! In: a grant with the words of the manifest. Out: bytes for the kernel, which passes them to the service with each
 //! call. There is one line for each service. Only the contract knows what the bytes mean.
-//! the bytes mean is the contract's.
 
 use crate::Config;
 use crate::grant::AppGrant;

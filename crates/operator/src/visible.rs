@@ -1,9 +1,9 @@
 //! Makes text for the operator safe: characters that change how other text appears are shown as escapes.
 //!
-//! In: text or a log line. Out: the same text, with each bidirectional control character as `\\uXXXX`, which JSON
-//! reads as that character. Control characters in text from outside are escaped where the text arrives
-//! ([`monitor_channel::app::legible`]). This is the last place before a terminal or a file.
-//! spelt out where they come in ([`monitor_channel::app::legible`]); here is the last place before a terminal or a file.
+//! In: text or a log line. Out: the same text, with each bidirectional control character as `\u` and four hexadecimal
+//! digits, which JSON reads as that character. Control characters in text from outside are escaped where the text
+//! arrives ([`monitor_channel::app::legible`]). This is the last place before a terminal or a file. It never changes
+//! what is stored.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

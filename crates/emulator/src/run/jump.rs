@@ -8,7 +8,6 @@
 //! and which controllers to ask whether they have anything to send. It never reads a clock. Connections are still
 //! made and given up in real time. A caller that needs a switch to reconnect before time advances must wait for that
 //! first.
-//! a switch that comes back to be connected before time goes on waits for that first.
 
 use openflow::Body;
 use std::time::Duration;
