@@ -87,6 +87,9 @@ impl Dispatch {
                 {
                     self.to_node.push(frame.to_vec());
                 }
+                // Packet-ins may follow the answer in the same read. An app that runs in this process would otherwise hear of them before it
+                // hears of their switch, and ignore them.
+                self.report_ready();
             }
             SouthboundEvent::ToZone { zone, frame } => {
                 self.note_failure(zone, frame);

@@ -477,6 +477,26 @@ fn apps_hear_of_a_switch_when_it_has_said_which_rules_it_has_and_then_of_what_it
 }
 
 #[test]
+fn apps_hear_of_a_switch_before_the_packets_that_follow_its_answer_in_the_same_read() {
+    let mut bench = Bench::new();
+    let mut app = bench.attach(VICTIM, "app", Grant::everywhere(&kernel::Capability::GRANT_ALL));
+    app.command(1, What::Subscribe(Subscribe { events: kind::bit(kind::SWITCH_UP), packets: &[] }));
+    bench.turn();
+    let _switch = bench.connect(&handshake(DatapathId(1)));
+    bench.turn_until(|worker| worker.dispatch.kernel.is_held(DatapathId(1)));
+    let ticket = Asked::Owners.ticket();
+    let refused = abi::Receipt { ticket, outcome: abi::Outcome::Failed, error: NO_ERROR, reason: "" };
+    let mut answer = Vec::new();
+    assert!(abi::event::write::receipt(&mut answer, 0, DatapathId(1), &refused));
+    bench.worker.dispatch.hear(southbound::SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame: &answer });
+    let is_told = bench.worker.dispatch.kernel.next_ready().is_none();
+    assert!(is_told && !bench.worker.dispatch.kernel.is_held(DatapathId(1)));
+    bench.turn();
+    let heard = app.hear(|event| matches!(event, Event::SwitchUp(_)).then_some(()));
+    assert_eq!(heard.len(), 1, "once");
+}
+
+#[test]
 fn who_breaks_the_protocol_or_is_a_second_switch_of_an_id_that_is_up_is_in_the_records() {
     let mut bench = Bench::new();
     let mut first = bench.come_up(DatapathId(1));
