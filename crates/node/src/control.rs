@@ -17,18 +17,18 @@ mod sessions;
 mod starting;
 
 use super::accepting::Accepting;
-use super::desk::{Asker, Desk};
+use super::call_tracker::CallTracker;
 use super::loader::Loader;
-use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine};
-use super::mark::Mark;
+use super::messages::{ControlSender, FromWorker, ToWorker, WorkerSender};
 use super::operator_line::Peer;
+use super::operator_queries::{OperatorId, OperatorQueries};
 use super::operators::{OPERATORS_MAX, Operators};
-use super::owed::Owed;
-use super::packages::PackageDesk;
-use super::pins::PinKeeper;
+use super::pending_messages::PendingMessages;
+use super::pins::PinFile;
+use super::running_packages::RunningPackages;
 use super::shortfalls::Shortfalls;
 use super::socket::OperatorSocket;
-use super::usage::{UsageDesk, soft_limit};
+use super::usage::{UsageTotals, soft_limit};
 use super::worker::now_unix_ms;
 use crate::descriptors;
 use crate::loader::LoadCode;
@@ -142,18 +142,18 @@ struct Control {
     operators: Operators,
     /// Whether questions wait for the next turn.
     more_questions: bool,
-    workers: Vec<WorkerLine>,
+    workers: Vec<WorkerSender>,
     threads: Threads,
-    owed: Owed<ToWorker>,
+    pending: PendingMessages<ToWorker>,
     next_worker: usize,
     from_workers: Receiver<FromWorker>,
     roster: Arc<Roster>,
-    pins: PinKeeper,
-    desk: Desk,
+    pins: PinFile,
+    queries: OperatorQueries,
     apps: Vec<AppStatus>,
-    packages: PackageDesk,
+    packages: RunningPackages,
     shortfalls: Shortfalls,
-    usage: UsageDesk,
+    usage: UsageTotals,
     next_count_ms: u64,
     kernel: Option<KernelStatus>,
     safe_mode: Option<Ending>,
@@ -183,9 +183,9 @@ impl Control {
         listeners.register(poll.registry(), FIRST_LISTENER).map_err(ours)?;
         poll.registry().register(&mut socket.listener, OPERATORS, Interest::READABLE).map_err(ours)?;
         let waker = Arc::new(Waker::new(poll.registry(), WORKERS).map_err(ours)?);
-        let (control_line, from_workers) = ControlLine::new(waker);
+        let (control_line, from_workers) = ControlSender::new(waker);
         let roster = Arc::new(Roster::new(southbound.caps()));
-        let pins = PinKeeper::open(config.node.records.as_deref(), &roster).map_err(|said| Fatal(2, said))?;
+        let pins = PinFile::open(config.node.records.as_deref(), &roster).map_err(|said| Fatal(2, said))?;
         let epoch = Instant::now();
         let (workers, threads) =
             start_workers(config, &southbound, &roster, &control_line, epoch, &board, &claims)
@@ -201,23 +201,23 @@ impl Control {
             operators: Operators::new(FIRST_OPERATOR),
             more_questions: false,
             turns_seen: vec![0; workers.len()],
-            owed: Owed::new(workers.len()),
+            pending: PendingMessages::new(workers.len()),
             workers,
             threads,
             next_worker: 0,
             from_workers,
             roster,
             pins,
-            desk: Desk::default(),
+            queries: OperatorQueries::default(),
             apps: Vec::new(),
-            packages: PackageDesk::new(config.packages.clone()),
+            packages: RunningPackages::new(config.packages.clone()),
             shortfalls: Shortfalls::default(),
-            usage: UsageDesk::new(&config.apps, config.southbound.workers.into()),
+            usage: UsageTotals::new(&config.apps, config.southbound.workers.into()),
             next_count_ms: 0,
             kernel: None,
             safe_mode: None,
             left_of_reload: None,
-            loader: Loader::new(Mark::of_control(board), control_line, load_code),
+            loader: Loader::new(CallTracker::of_control(board), control_line, load_code),
             to_monitor: vec![FromKernel::Ready],
             claims,
             epoch,
@@ -312,7 +312,7 @@ impl Control {
     }
 
     fn every_worker_moved(&mut self) -> bool {
-        let turns: Vec<_> = self.workers.iter().map(WorkerLine::turns).collect();
+        let turns: Vec<_> = self.workers.iter().map(WorkerSender::turns).collect();
         let moved = turns.iter().zip(&self.turns_seen).all(|(now, before)| now != before);
         if moved {
             self.turns_seen = turns;
@@ -402,10 +402,10 @@ impl Control {
                 let app = self.apps.iter().find(is_meant);
                 let is_trusted = app.is_some_and(|app| app.kind == ZoneKind::Trusted);
                 let (generation, limit) = (if is_trusted { 0 } else { generation }, soft_limit(&excess));
-                if !self.owed.push(0, ToWorker::TellSoftLimit { zone: ZoneId(zone), generation, limit }) {
+                if !self.pending.push(0, ToWorker::TellSoftLimit { zone: ZoneId(zone), generation, limit }) {
                     tracing::warn!(
                         zone,
-                        "the app is not told of its soft limit: its worker takes no letters"
+                        "the app is not told of its soft limit: its worker takes no messages"
                     );
                 }
                 self.pay();
@@ -443,27 +443,27 @@ impl Control {
         for (line, port) in self.workers.iter().zip(ports) {
             let rates = all.clone();
             let (zone, app_name, grant) = (ZoneId(zone), app.clone(), Box::new(grant.clone()));
-            let letter = ToWorker::AttachZone { zone, app: app_name, generation, port, grant, rates };
-            if line.send(letter).is_err() {
+            let message = ToWorker::AttachZone { zone, app: app_name, generation, port, grant, rates };
+            if line.send(message).is_err() {
                 let reason = "a worker could not take its port".to_owned();
                 self.to_monitor.push(FromKernel::ZoneFault { app: app.clone(), generation, reason });
             }
         }
     }
 
-    fn tell_all(&mut self, letter: impl Fn() -> ToWorker) {
+    fn tell_all(&mut self, message: impl Fn() -> ToWorker) {
         for worker in 0..self.workers.len() {
-            if !self.owed.push(worker, letter()) {
-                tracing::error!(worker, "a letter is lost: the worker has taken none for a long time");
+            if !self.pending.push(worker, message()) {
+                tracing::error!(worker, "a message is lost: the worker has taken none for a long time");
             }
         }
         self.pay();
     }
 
-    /// Letters that did not fit into a worker's box are sent in a later turn.
+    /// Messages that did not fit into a worker's box are sent in a later turn.
     fn pay(&mut self) {
-        let Control { owed, workers, .. } = self;
-        owed.send(|worker, letter| workers[worker].send(letter));
+        let Control { pending, workers, .. } = self;
+        pending.send(|worker, message| workers[worker].send(message));
     }
 
     fn end(&mut self) {
@@ -475,8 +475,8 @@ impl Control {
 
     fn hear_workers(&mut self) {
         self.pay();
-        while let Ok(letter) = self.from_workers.try_recv() {
-            match letter {
+        while let Ok(message) = self.from_workers.try_recv() {
+            match message {
                 FromWorker::ZoneFault { app, generation, reason } => {
                     tracing::warn!("app {app}: {reason}");
                     self.to_monitor.push(FromKernel::ZoneFault { app, generation, reason });
@@ -485,9 +485,9 @@ impl Control {
                     tracing::warn!("trusted app {app}: {reason}");
                     self.to_monitor.push(FromKernel::TrustedFault { app, reason });
                 }
-                FromWorker::ToNode(frame) => self.desk.on_frame(&frame),
+                FromWorker::ToNode(frame) => self.queries.on_frame(&frame),
                 FromWorker::Counts { ticket, sessions, zones, switches } => {
-                    self.desk.on_counts(ticket, sessions, zones, switches)
+                    self.queries.on_counts(ticket, sessions, zones, switches)
                 }
                 FromWorker::ZonesCounted { worker, zones } => {
                     if let Some(zones) = self.usage.on_counted(worker, zones)
@@ -496,7 +496,7 @@ impl Control {
                         self.to_monitor.push(FromKernel::Counts { zones });
                     }
                 }
-                FromWorker::NoFlows { ticket, reason } => self.desk.on_trouble(ticket, &reason),
+                FromWorker::NoFlows { ticket, reason } => self.queries.on_trouble(ticket, &reason),
                 FromWorker::Audit(records) => {
                     let is_packaged = |app: &str| self.packages.view(app).is_some();
                     let lines = self.shortfalls.hear(&records, is_packaged);
@@ -573,8 +573,8 @@ impl Control {
     fn adopt_operator(&mut self, stream: UnixStream) {
         let registry = self.poll.registry();
         let peer = Peer::of(&stream);
-        self.operators.adopt(stream, peer, |stream, asker| {
-            registry.register(stream, Token(asker), Interest::READABLE | Interest::WRITABLE).is_ok()
+        self.operators.adopt(stream, peer, |stream, operator_id| {
+            registry.register(stream, Token(operator_id), Interest::READABLE | Interest::WRITABLE).is_ok()
         });
     }
 
@@ -583,58 +583,63 @@ impl Control {
         self.more_questions = false;
         for _ in 0..QUESTIONS_PER_TURN {
             // What waits is heard when there is room again.
-            if !self.desk.has_room() {
+            if !self.queries.has_room() {
                 return;
             }
-            let Some((asker, line)) = self.operators.next_question() else { return };
+            let Some((operator_id, line)) = self.operators.next_question() else { return };
             let answer = match serde_json::from_slice::<Question>(&line) {
-                Ok(question) => self.ask(asker, question),
+                Ok(question) => self.ask(operator_id, question),
                 Err(error) => Some(Answer::Refused(format!("that is no question: {error}"))),
             };
             if let Some(answer) = answer {
-                self.operators.answer(asker, &answer);
+                self.operators.answer(operator_id, &answer);
             }
         }
         self.more_questions = true;
     }
 
     /// Answers at once, or opens the question and answers later.
-    fn ask(&mut self, asker: Asker, question: Question) -> Option<Answer> {
+    fn ask(&mut self, operator_id: OperatorId, question: Question) -> Option<Answer> {
         let now_ms = self.now_ms();
         match question {
             Question::Node => Some(Answer::Node(self.node_view())),
             Question::Switches => {
-                let ticket =
-                    self.desk.open_switches(asker, self.roster.switches(), self.workers.len(), now_ms);
+                let ticket = self.queries.open_switches(
+                    operator_id,
+                    self.roster.switches(),
+                    self.workers.len(),
+                    now_ms,
+                );
                 self.tell_all(|| ToWorker::AskCounts { ticket });
                 None
             }
             Question::Apps => {
-                let ticket = self.desk.open_apps(asker, self.apps.clone(), self.workers.len(), now_ms);
+                let ticket =
+                    self.queries.open_apps(operator_id, self.apps.clone(), self.workers.len(), now_ms);
                 self.tell_all(|| ToWorker::AskCounts { ticket });
                 None
             }
             Question::Usage => Some(Answer::Usage(self.usage.view(&self.apps))),
-            Question::Flows { datapath } => self.ask_flows(asker, datapath),
+            Question::Flows { datapath } => self.ask_flows(operator_id, datapath),
             Question::App { app, verb, why } => {
-                let peer = self.operators.peer(asker);
+                let peer = self.operators.peer(operator_id);
                 Some(self.ask_for_app(app, verb, why, peer))
             }
             Question::LeaveSafeMode => {
-                let peer = self.operators.peer(asker);
+                let peer = self.operators.peer(operator_id);
                 Some(self.leave_safe_mode(peer))
             }
             Question::Reload { app } => {
-                let peer = self.operators.peer(asker);
-                self.ask_reload(asker, app, peer)
+                let peer = self.operators.peer(operator_id);
+                self.ask_reload(operator_id, app, peer)
             }
             Question::Pins => Some(self.pins_view()),
             Question::ForgetPin { datapath } => {
-                let peer = self.operators.peer(asker);
+                let peer = self.operators.peer(operator_id);
                 Some(self.forget_pin(datapath, peer))
             }
             Question::AddApp { app } => {
-                let peer = self.operators.peer(asker);
+                let peer = self.operators.peer(operator_id);
                 Some(self.add_app(app, peer))
             }
         }
@@ -656,7 +661,7 @@ impl Control {
         }
     }
 
-    fn ask_flows(&mut self, asker: Asker, wanted: Option<DatapathId>) -> Option<Answer> {
+    fn ask_flows(&mut self, operator_id: OperatorId, wanted: Option<DatapathId>) -> Option<Answer> {
         let switches = self.roster.switches();
         let datapaths: Vec<_> = switches
             .iter()
@@ -668,11 +673,11 @@ impl Control {
                 "{wanted} is not connected; `burnet switches` lists those that are"
             )));
         }
-        for (datapath, ticket) in self.desk.open_flows(asker, &datapaths, self.now_ms()) {
+        for (datapath, ticket) in self.queries.open_flows(operator_id, &datapaths, self.now_ms()) {
             let line = self.roster.worker_of(datapath).and_then(|worker| self.workers.get(worker));
             let asked = line.map(|line| line.send(ToWorker::AskFlows { datapath, ticket }));
             if !matches!(asked, Some(Ok(()))) {
-                self.desk.on_trouble(ticket, "it is gone");
+                self.queries.on_trouble(ticket, "it is gone");
             }
         }
         None
@@ -721,13 +726,13 @@ impl Control {
 
     fn answer_operators(&mut self) {
         let now_ms = self.now_ms();
-        for (asker, answer) in self.desk.take_answers(now_ms) {
+        for (operator_id, answer) in self.queries.take_answers(now_ms) {
             let answer = self.with_owners(answer);
-            self.operators.answer(asker, &answer);
+            self.operators.answer(operator_id, &answer);
         }
         self.take_questions();
-        for asker in self.operators.part(now_ms) {
-            self.desk.forget(asker);
+        for operator_id in self.operators.part(now_ms) {
+            self.queries.forget(operator_id);
         }
     }
 

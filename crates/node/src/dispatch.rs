@@ -211,15 +211,15 @@ impl Dispatch {
 
     /// An event goes through the kernel to those who hear it.
     fn pass_on(&mut self, frame: &Frame<'_>) {
-        let hearers = match self.kernel.on_event(frame, self.now_ms, &mut self.effects) {
-            Ok(hearers) => hearers,
+        let subscribers = match self.kernel.on_event(frame, self.now_ms, &mut self.effects) {
+            Ok(subscribers) => subscribers,
             Err(malformed) => return tracing::error!("southbound made an event that is none: {malformed}"),
         };
         if frame.header.kind.get() == kind::PACKET_IN {
-            return self.hear_packet_in(frame, hearers);
+            return self.hear_packet_in(frame, subscribers);
         }
         let mut waits = false;
-        for zone in hearers {
+        for zone in subscribers {
             self.deliver_control(zone, frame.bytes);
             waits |= self.zones.get(zone).is_some_and(|end| end.is_behind());
         }
@@ -234,13 +234,13 @@ impl Dispatch {
         }
     }
 
-    fn hear_packet_in(&mut self, frame: &Frame<'_>, hearers: ZoneSet) {
+    fn hear_packet_in(&mut self, frame: &Frame<'_>, subscribers: ZoneSet) {
         if self.storm.wants() {
             self.watch_storm(frame);
         }
-        self.heard_packets = Some(self.heard_packets.map_or(hearers, |heard| heard.union(hearers)));
+        self.heard_packets = Some(self.heard_packets.map_or(subscribers, |heard| heard.union(subscribers)));
         let mut is_unheard = false;
-        for zone in hearers {
+        for zone in subscribers {
             is_unheard |= self.deliver_packet_in(zone, frame.bytes) == Delivery::Dropped;
         }
         if is_unheard {

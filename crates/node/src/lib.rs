@@ -12,32 +12,32 @@
 //! The code of trusted apps comes from the caller ([`LoadCode`]). The operator's questions and answers are those of the crate `operator`.
 
 mod accepting;
+mod call_tracker;
 mod control;
 pub mod descriptors;
-mod desk;
 mod dispatch;
-mod giving_way;
 mod held;
 mod loader;
 mod log_lines;
 pub mod logging;
-mod mail;
-mod mark;
+mod messages;
 mod operator_line;
+mod operator_queries;
 mod operators;
-mod owed;
-mod packages;
 mod pauses;
+mod pending_messages;
 mod pins;
-mod questions;
 mod refusals;
+mod running_packages;
 mod shortfalls;
 mod socket;
 mod storm;
 mod switch_faults;
+mod switch_requests;
 mod unsent;
 mod usage;
 mod worker;
+mod yield_policy;
 mod zones;
 
 pub use control::run;

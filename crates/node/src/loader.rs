@@ -7,8 +7,8 @@
 //! In: what to load, and what the app is to be told and granted then. Out: the code. One object after the other; one that takes longer than [`PATIENCE_MS`] is given
 //! up, and its code stays mapped. It never calls the app's table.
 
-use super::mail::{ControlLine, FromWorker};
-use super::mark::Mark;
+use super::call_tracker::CallTracker;
+use super::messages::{ControlSender, FromWorker};
 use abi::ZoneId;
 use kernel::Grant;
 use monitor_channel::AppSource;
@@ -46,8 +46,8 @@ struct Job {
 /// The control thread's end.
 pub struct Loader {
     load_code: LoadCode,
-    mark: Mark,
-    control: ControlLine,
+    calls: CallTracker,
+    control: ControlSender,
     jobs: Option<SyncSender<Job>>,
     /// By zone, with the number of the load and until when it is waited for.
     awaited: BTreeMap<u16, (u64, u64, Awaited)>,
@@ -56,8 +56,8 @@ pub struct Loader {
 
 impl Loader {
     /// The thread begins with the first object; what it loads comes over this line.
-    pub fn new(mark: Mark, control: ControlLine, load_code: LoadCode) -> Loader {
-        Loader { load_code, mark, control, jobs: None, awaited: BTreeMap::new(), last: 0 }
+    pub fn new(calls: CallTracker, control: ControlSender, load_code: LoadCode) -> Loader {
+        Loader { load_code, calls, control, jobs: None, awaited: BTreeMap::new(), last: 0 }
     }
 
     /// Begins to load the code of an app.
@@ -69,7 +69,7 @@ impl Loader {
         let job = Job { zone, number: self.last, source };
         let jobs = match self.jobs.take() {
             Some(jobs) => jobs,
-            None => start(self.mark.clone(), self.control.clone(), self.load_code)?,
+            None => start(self.calls.clone(), self.control.clone(), self.load_code)?,
         };
         jobs.try_send(job).map_err(|_| io::Error::other("nobody loads it"))?;
         self.jobs = Some(jobs);
@@ -116,11 +116,11 @@ impl Loader {
     }
 }
 
-fn start(mark: Mark, control: ControlLine, load_code: LoadCode) -> io::Result<SyncSender<Job>> {
+fn start(calls: CallTracker, control: ControlSender, load_code: LoadCode) -> io::Result<SyncSender<Job>> {
     let (jobs, waiting) = sync_channel::<Job>(JOBS_MAX);
     let body = move || {
         for Job { zone, number, source } in waiting {
-            let loaded = mark.calling(ZoneId(zone), || load_code(&source));
+            let loaded = calls.calling(ZoneId(zone), || load_code(&source));
             if control.send_last(FromWorker::Loaded { zone, number, loaded }).is_err() {
                 return;
             }
@@ -143,16 +143,20 @@ mod tests {
     fn what_nobody_waits_for_any_more_is_not_started() {
         let poll = mio::Poll::new().unwrap();
         let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
-        let (control, letters) = ControlLine::new(waker);
+        let (control, messages) = ControlSender::new(waker);
         let mut loader =
-            Loader::new(Mark::default(), control, |_| Err("/nowhere/x.so cannot be loaded".to_owned()));
+            Loader::new(
+                CallTracker::default(),
+                control,
+                |_| Err("/nowhere/x.so cannot be loaded".to_owned()),
+            );
         let nowhere = || AppSource::SharedObject("/nowhere/x.so".into());
         loader.load(1, nowhere(), awaited(), 0).unwrap();
         loader.load(2, nowhere(), awaited(), 0).unwrap();
         loader.forget(1);
-        let loaded = || match letters.recv().unwrap() {
+        let loaded = || match messages.recv().unwrap() {
             FromWorker::Loaded { zone, number, loaded } => (zone, number, loaded),
-            _ => panic!("another letter"),
+            _ => panic!("another message"),
         };
         let (zone, number, code) = loaded();
         assert!(loader.on_loaded(zone, number, code).is_none());

@@ -3,8 +3,8 @@
 //! In: streams, answers, the time. Out: one question at a time, in turn. An operator has one question open at once: the next one is looked at when the answer
 //! has been read. Never looks into a question.
 
-use super::desk::Asker;
 use super::operator_line::{Operator, Peer};
+use super::operator_queries::OperatorId;
 use mio::net::UnixStream;
 use operator::contract::Answer;
 use std::collections::BTreeMap;
@@ -19,15 +19,15 @@ const UNREAD_BYTES_MAX: usize = 64 << 20;
 
 /// All operators that are connected.
 pub struct Operators<Stream = UnixStream> {
-    connected: BTreeMap<Asker, Operator<Stream>>,
-    next: Asker,
+    connected: BTreeMap<OperatorId, Operator<Stream>>,
+    next: OperatorId,
     /// Whose question was taken last.
-    last: Asker,
+    last: OperatorId,
 }
 
 impl<Stream: Read + Write> Operators<Stream> {
     /// None yet; the first will be known by this number.
-    pub fn new(first: Asker) -> Self {
+    pub fn new(first: OperatorId) -> Self {
         Operators { connected: BTreeMap::new(), next: first, last: first }
     }
 
@@ -36,48 +36,48 @@ impl<Stream: Read + Write> Operators<Stream> {
         &mut self,
         mut stream: Stream,
         peer: Peer,
-        register: impl FnOnce(&mut Stream, Asker) -> bool,
+        register: impl FnOnce(&mut Stream, OperatorId) -> bool,
     ) {
-        let asker = self.next;
-        if self.connected.len() < OPERATORS_MAX && register(&mut stream, asker) {
+        let operator_id = self.next;
+        if self.connected.len() < OPERATORS_MAX && register(&mut stream, operator_id) {
             self.next += 1;
-            self.connected.insert(asker, Operator::new(stream, peer));
+            self.connected.insert(operator_id, Operator::new(stream, peer));
         }
     }
 
     /// It has said something, or takes more of its answer.
-    pub fn hear(&mut self, asker: Asker) {
-        if let Some(operator) = self.connected.get_mut(&asker) {
+    pub fn hear(&mut self, operator_id: OperatorId) {
+        if let Some(operator) = self.connected.get_mut(&operator_id) {
             operator.hear();
         }
     }
 
     /// Who that is.
-    pub fn peer(&self, asker: Asker) -> Peer {
-        self.connected.get(&asker).map(|operator| operator.peer).unwrap_or_default()
+    pub fn peer(&self, operator_id: OperatorId) -> Peer {
+        self.connected.get(&operator_id).map(|operator| operator.peer).unwrap_or_default()
     }
 
     /// The next question, of whoever comes after the one before. It is to be answered before that operator's next one comes.
-    pub fn next_question(&mut self) -> Option<(Asker, Vec<u8>)> {
+    pub fn next_question(&mut self) -> Option<(OperatorId, Vec<u8>)> {
         let after = (Excluded(self.last), Unbounded);
-        let asker = {
-            let has_question = |(_, operator): &(&Asker, &Operator<Stream>)| operator.has_question();
-            let (asker, _) = self
+        let operator_id = {
+            let has_question = |(_, operator): &(&OperatorId, &Operator<Stream>)| operator.has_question();
+            let (operator_id, _) = self
                 .connected
                 .range(after)
                 .find(has_question)
                 .or_else(|| self.connected.range(..=self.last).find(has_question))?;
-            *asker
+            *operator_id
         };
-        self.last = asker;
-        let line = self.connected.get_mut(&asker)?.next_line()?;
-        Some((asker, line))
+        self.last = operator_id;
+        let line = self.connected.get_mut(&operator_id)?.next_line()?;
+        Some((operator_id, line))
     }
 
     /// The answer to the question of an operator, who may be gone.
-    pub fn answer(&mut self, asker: Asker, answer: &Answer) {
+    pub fn answer(&mut self, operator_id: OperatorId, answer: &Answer) {
         let unread: usize = self.connected.values().map(Operator::unread_bytes).sum();
-        let Some(operator) = self.connected.get_mut(&asker) else { return };
+        let Some(operator) = self.connected.get_mut(&operator_id) else { return };
         if unread > UNREAD_BYTES_MAX {
             let why = format!(
                 "operators have {unread} bytes of answers to read, more than the {UNREAD_BYTES_MAX} that the node keeps; ask again"
@@ -88,16 +88,16 @@ impl<Stream: Read + Write> Operators<Stream> {
     }
 
     /// Parts with those that are done, and with those that read nothing of what waits for them: who that was.
-    pub fn part(&mut self, now_ms: u64) -> Vec<Asker> {
+    pub fn part(&mut self, now_ms: u64) -> Vec<OperatorId> {
         let mut parted = Vec::new();
-        self.connected.retain(|asker, operator| {
+        self.connected.retain(|operator_id, operator| {
             let stuck = operator.is_stuck(now_ms);
             if stuck {
                 tracing::warn!("an operator's connection ({}) is closed: it reads no answer", operator.peer);
             }
             let stays = !stuck && !operator.is_done();
             if !stays {
-                parted.push(*asker);
+                parted.push(*operator_id);
             }
             stays
         });
@@ -113,12 +113,12 @@ mod tests {
     /// Operators who have each asked so much and read nothing.
     fn operators(asked: &[&str]) -> (Operators<UnixStream>, Vec<UnixStream>) {
         let (mut operators, mut others) = (Operators::new(0), Vec::new());
-        for (asker, asked) in asked.iter().enumerate() {
+        for (operator_id, asked) in asked.iter().enumerate() {
             let (mut other, own) = UnixStream::pair().unwrap();
             own.set_nonblocking(true).unwrap();
             other.write_all(asked.as_bytes()).unwrap();
             operators.adopt(own, Peer::default(), |_, _| true);
-            operators.hear(asker);
+            operators.hear(operator_id);
             others.push(other);
         }
         (operators, others)
@@ -133,9 +133,9 @@ mod tests {
     fn operators_are_answered_in_turn() {
         let (mut operators, _others) = operators(&["a\nb\n", "c\n", "d\n"]);
         let mut heard = Vec::new();
-        while let Some((asker, line)) = operators.next_question() {
+        while let Some((operator_id, line)) = operators.next_question() {
             heard.push(String::from_utf8(line).unwrap());
-            operators.answer(asker, &Answer::Done);
+            operators.answer(operator_id, &Answer::Done);
         }
         assert_eq!(heard, ["c", "d", "a", "b"]);
     }
@@ -146,8 +146,8 @@ mod tests {
         let (mut operators, _others) = operators(&many);
         let answer = long_answer();
         for _ in 0..OPERATORS_MAX {
-            let (asker, _) = operators.next_question().unwrap();
-            operators.answer(asker, &answer);
+            let (operator_id, _) = operators.next_question().unwrap();
+            operators.answer(operator_id, &answer);
         }
         assert!(operators.next_question().is_none(), "one more than there may be was not let in");
         let unread: usize = operators.connected.values().map(Operator::unread_bytes).sum();
@@ -161,6 +161,6 @@ mod tests {
         operators.answer(stuck, &long_answer());
         assert!(operators.part(0).is_empty());
         assert_eq!(operators.part(60_000), [stuck]);
-        assert!(operators.next_question().is_some_and(|(asker, _)| asker != stuck));
+        assert!(operators.next_question().is_some_and(|(operator_id, _)| operator_id != stuck));
     }
 }

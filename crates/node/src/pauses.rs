@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   a switch has sent something ──> Pauses::decide ──> read so much of it: nothing of that is dropped
-//!   room and progress of its hearers ──┘           └─> not yet: it waits in the socket, and TCP slows the switch down
+//!   room and progress of its subscribers ──┘           └─> not yet: it waits in the socket, and TCP slows the switch down
 //! ```
 //!
 //! An app that takes packet-ins is waited for, so that a live app loses none where every switch can be slowed down. One that takes nothing for
@@ -36,7 +36,7 @@ const LEAST_PART: usize = 64;
 
 /// An app that hears a switch, as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hearer {
+pub(super) struct Subscriber {
     /// Its zone.
     pub zone: ZoneId,
     /// How much of the switch's its ring takes, and how large that is; `None`: it has no ring, and hears in any case.
@@ -74,7 +74,7 @@ struct OfSwitch {
 
 impl Pauses {
     /// Who is to hear what this switch sends, as far as it is known; `unknown` where it has sent nothing yet.
-    pub fn hearers(&self, datapath: DatapathId, unknown: ZoneSet) -> ZoneSet {
+    pub fn subscribers(&self, datapath: DatapathId, unknown: ZoneSet) -> ZoneSet {
         let heard = self.switches.get(&datapath).and_then(|it| it.heard);
         heard.map_or(unknown, |[last, before]| last.union(before))
     }
@@ -83,25 +83,25 @@ impl Pauses {
     pub fn decide(
         &mut self,
         datapath: DatapathId,
-        hearers: impl Iterator<Item = Hearer>,
+        subscribers: impl Iterator<Item = Subscriber>,
         mut others: bool,
         mut bytes: usize,
         now_ms: u64,
     ) -> Reading {
         let it = self.switches.entry(datapath).or_default();
         let (mut behind, mut standstill_ms) = (ZoneSet::EMPTY, 0);
-        for hearer in hearers {
-            let Some((room, ring_bytes)) = hearer.room else {
+        for subscriber in subscribers {
+            let Some((room, ring_bytes)) = subscriber.room else {
                 others = true;
                 continue;
             };
             if room >= ring_bytes / LEAST_PART {
-                it.given_up = it.given_up.without(hearer.zone);
+                it.given_up = it.given_up.without(subscriber.zone);
                 bytes = bytes.min(room / EXPANSION);
                 others = true;
-            } else if hearer.standstill_ms < LONG_PATIENCE_MS && !it.given_up.contains(hearer.zone) {
-                behind = behind.with(hearer.zone);
-                standstill_ms = standstill_ms.max(hearer.standstill_ms);
+            } else if subscriber.standstill_ms < LONG_PATIENCE_MS && !it.given_up.contains(subscriber.zone) {
+                behind = behind.with(subscriber.zone);
+                standstill_ms = standstill_ms.max(subscriber.standstill_ms);
             }
         }
         if behind.is_empty() {
@@ -148,16 +148,16 @@ mod tests {
     const RING: usize = 1 << 20;
     const READ: usize = 64 << 10;
 
-    fn full(standstill_ms: u64) -> Hearer {
-        Hearer { zone: SLOW, room: Some((0, RING)), standstill_ms }
+    fn full(standstill_ms: u64) -> Subscriber {
+        Subscriber { zone: SLOW, room: Some((0, RING)), standstill_ms }
     }
 
-    fn with_room(zone: ZoneId, room: usize) -> Hearer {
-        Hearer { zone, room: Some((room, RING)), standstill_ms: 0 }
+    fn with_room(zone: ZoneId, room: usize) -> Subscriber {
+        Subscriber { zone, room: Some((room, RING)), standstill_ms: 0 }
     }
 
-    fn decide(pauses: &mut Pauses, hearers: &[Hearer], others: bool, now_ms: u64) -> Reading {
-        pauses.decide(SWITCH, hearers.iter().copied(), others, READ, now_ms)
+    fn decide(pauses: &mut Pauses, subscribers: &[Subscriber], others: bool, now_ms: u64) -> Reading {
+        pauses.decide(SWITCH, subscribers.iter().copied(), others, READ, now_ms)
     }
 
     #[test]
@@ -198,24 +198,24 @@ mod tests {
 
     #[test]
     fn apps_that_keep_up_wait_for_one_that_does_not_for_ten_milliseconds_and_then_no_more() {
-        let trusted = Hearer { zone: QUICK, room: None, standstill_ms: 0 };
-        for (hearers, others) in [
+        let trusted = Subscriber { zone: QUICK, room: None, standstill_ms: 0 };
+        for (subscribers, others) in [
             (vec![full(0), with_room(QUICK, RING)], false),
             (vec![full(0), trusted], false),
             (vec![full(0)], true),
         ] {
             let mut pauses = Pauses::default();
-            assert_eq!(decide(&mut pauses, &hearers, others, 100), Reading::NotYet);
-            assert_eq!(decide(&mut pauses, &hearers, others, 109), Reading::NotYet);
-            assert_eq!(decide(&mut pauses, &hearers, others, 110), Reading::Now(READ));
+            assert_eq!(decide(&mut pauses, &subscribers, others, 100), Reading::NotYet);
+            assert_eq!(decide(&mut pauses, &subscribers, others, 109), Reading::NotYet);
+            assert_eq!(decide(&mut pauses, &subscribers, others, 110), Reading::Now(READ));
             pauses.on_read(SWITCH, Some(ZoneSet::only(SLOW)));
             for now_ms in 110..200 {
-                assert_eq!(decide(&mut pauses, &hearers, others, now_ms), Reading::Now(READ));
+                assert_eq!(decide(&mut pauses, &subscribers, others, now_ms), Reading::Now(READ));
                 pauses.on_read(SWITCH, Some(ZoneSet::only(SLOW)));
             }
             // Once it has had room it is waited for again.
             decide(&mut pauses, &[with_room(SLOW, RING)], others, 200);
-            assert_eq!(decide(&mut pauses, &hearers, others, 201), Reading::NotYet);
+            assert_eq!(decide(&mut pauses, &subscribers, others, 201), Reading::NotYet);
         }
     }
 
@@ -223,17 +223,17 @@ mod tests {
     fn who_hears_a_switch_is_known_from_what_it_sent() {
         let mut pauses = Pauses::default();
         let everybody = ZoneSet::only(SLOW).with(QUICK);
-        assert_eq!(pauses.hearers(SWITCH, everybody), everybody);
+        assert_eq!(pauses.subscribers(SWITCH, everybody), everybody);
         pauses.on_read(SWITCH, None);
-        assert_eq!(pauses.hearers(SWITCH, everybody), everybody, "it has only answered so far");
+        assert_eq!(pauses.subscribers(SWITCH, everybody), everybody, "it has only answered so far");
         pauses.on_read(SWITCH, Some(ZoneSet::only(SLOW)));
-        assert_eq!(pauses.hearers(SWITCH, everybody), ZoneSet::only(SLOW));
+        assert_eq!(pauses.subscribers(SWITCH, everybody), ZoneSet::only(SLOW));
         pauses.on_read(SWITCH, Some(ZoneSet::only(QUICK)));
-        assert_eq!(pauses.hearers(SWITCH, ZoneSet::EMPTY), everybody);
+        assert_eq!(pauses.subscribers(SWITCH, ZoneSet::EMPTY), everybody);
         pauses.on_read(SWITCH, Some(ZoneSet::EMPTY));
         pauses.on_read(SWITCH, Some(ZoneSet::only(QUICK)));
-        assert_eq!(pauses.hearers(SWITCH, ZoneSet::EMPTY), ZoneSet::only(QUICK));
+        assert_eq!(pauses.subscribers(SWITCH, ZoneSet::EMPTY), ZoneSet::only(QUICK));
         pauses.forget(SWITCH);
-        assert_eq!(pauses.hearers(SWITCH, ZoneSet::EMPTY), ZoneSet::EMPTY);
+        assert_eq!(pauses.subscribers(SWITCH, ZoneSet::EMPTY), ZoneSet::EMPTY);
     }
 }

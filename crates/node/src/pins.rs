@@ -24,19 +24,19 @@ const FILE: &str = "pins";
 const TEXT_BYTES_MAX: usize = PINS_MAX * 117;
 
 /// Keeps the pins of a node.
-pub struct PinKeeper {
+pub struct PinFile {
     writer: Option<(SyncSender<String>, JoinHandle<()>)>,
     /// Which pins were handed to the writer.
     seen: u64,
 }
 
-impl PinKeeper {
+impl PinFile {
     /// Reads the pins that were kept, into the roster. Without a folder, none are kept.
     ///
     /// # Errors
     /// They cannot be read: without them a switch's id would be anybody's.
-    pub fn open(folder: Option<&Path>, roster: &Roster) -> Result<PinKeeper, String> {
-        let Some(folder) = folder else { return Ok(PinKeeper { writer: None, seen: 0 }) };
+    pub fn open(folder: Option<&Path>, roster: &Roster) -> Result<PinFile, String> {
+        let Some(folder) = folder else { return Ok(PinFile { writer: None, seen: 0 }) };
         let path = folder.join(FILE);
         let text = read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
         let pins = parse(&text).map_err(|why| {
@@ -52,7 +52,7 @@ impl PinKeeper {
         let thread = thread
             .spawn(move || write_all(&path, &texts))
             .map_err(|error| format!("the pins of datapath ids cannot be kept: {error}"))?;
-        Ok(PinKeeper { writer: Some((sender, thread)), seen: roster.pinned() })
+        Ok(PinFile { writer: Some((sender, thread)), seen: roster.pinned() })
     }
 
     /// Has the pins written if they are others. Where the disk is slow, they are handed over again in a later turn.
@@ -156,19 +156,19 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("burnet-pins-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let first = roster();
-        let mut keeper = PinKeeper::open(Some(&folder), &first).unwrap();
+        let mut pins = PinFile::open(Some(&folder), &first).unwrap();
         first.restore_pins(&[(DatapathId(1), print("a")), (DatapathId(2), print("b"))]);
         // Something changes, so that all are written.
         first.forget_pin(DatapathId(2));
-        keeper.keep(&first);
-        keeper.finish(&first);
+        pins.keep(&first);
+        pins.finish(&first);
         let mode = std::fs::metadata(folder.join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let second = roster();
-        drop(PinKeeper::open(Some(&folder), &second).unwrap());
+        drop(PinFile::open(Some(&folder), &second).unwrap());
         assert_eq!(second.pins(), [(DatapathId(1), print("a"))]);
         std::fs::write(folder.join(FILE), "rubbish").unwrap();
-        let refused = PinKeeper::open(Some(&folder), &roster()).err().unwrap();
+        let refused = PinFile::open(Some(&folder), &roster()).err().unwrap();
         assert!(refused.contains("pins, line 1: no datapath id"), "{refused}");
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -1,9 +1,9 @@
 //! What a worker has to tell the control thread and has not told it yet, in the order in which it came.
 //!
-//! In: letters. Out: the same, as the control thread's box takes them. Never waits. Statistics for the operator are the only letters whose number a
+//! In: messages. Out: the same, as the control thread's box takes them. Never waits. Statistics for the operator are the only messages whose number a
 //! switch decides; they are bounded here.
 
-use super::mail::{ControlLine, FromWorker};
+use super::messages::{ControlSender, FromWorker};
 use abi::Frame;
 use abi::event::Event;
 use std::collections::{BTreeSet, VecDeque};
@@ -12,19 +12,19 @@ use std::collections::{BTreeSet, VecDeque};
 /// dropped, and its answer is said to be not all.
 const FRAMES_BYTES_MAX: usize = 16 << 20;
 
-/// The letters that wait.
+/// The messages that wait.
 #[derive(Default)]
 pub struct Unsent {
-    letters: VecDeque<FromWorker>,
+    messages: VecDeque<FromWorker>,
     frames_bytes: usize,
     /// Answers of which a part was dropped. There are no more of them than questions that are open.
     cut_short: BTreeSet<u64>,
 }
 
 impl Unsent {
-    /// One letter more.
-    pub fn push(&mut self, letter: FromWorker) {
-        self.letters.push_back(letter);
+    /// One message more.
+    pub fn push(&mut self, message: FromWorker) {
+        self.messages.push_back(message);
     }
 
     /// A frame for the node itself.
@@ -40,15 +40,15 @@ impl Unsent {
     }
 
     /// Sends what the control thread's box takes.
-    pub fn send(&mut self, control: &ControlLine) {
-        self.send_by(|letter| control.send(letter));
+    pub fn send(&mut self, control: &ControlSender) {
+        self.send_by(|message| control.send(message));
     }
 
     fn send_by(&mut self, mut send: impl FnMut(FromWorker) -> Result<(), FromWorker>) {
-        while let Some(letter) = self.next() {
-            let bytes = bytes(&letter);
-            if let Err(letter) = send(letter) {
-                return self.letters.push_front(letter);
+        while let Some(message) = self.next() {
+            let bytes = bytes(&message);
+            if let Err(message) = send(message) {
+                return self.messages.push_front(message);
             }
             self.frames_bytes -= bytes;
         }
@@ -56,15 +56,15 @@ impl Unsent {
 
     /// That an answer is cut short is said after those of its parts that were kept.
     fn next(&mut self) -> Option<FromWorker> {
-        self.letters.pop_front().or_else(|| {
+        self.messages.pop_front().or_else(|| {
             let reason = "it has more entries than this node could read in time".to_owned();
             Some(FromWorker::NoFlows { ticket: self.cut_short.pop_first()?, reason })
         })
     }
 }
 
-fn bytes(letter: &FromWorker) -> usize {
-    match letter {
+fn bytes(message: &FromWorker) -> usize {
+    match message {
         FromWorker::ToNode(frame) => frame.len(),
         _ => 0,
     }
@@ -95,12 +95,12 @@ mod tests {
         frame
     }
 
-    /// The tickets that are sent until the box has taken `room` letters; that an answer is cut short has a minus before it.
+    /// The tickets that are sent until the box has taken `room` messages; that an answer is cut short has a minus before it.
     fn sent(unsent: &mut Unsent, room: usize) -> Vec<i64> {
         let mut tickets = Vec::new();
-        unsent.send_by(|letter| {
-            tickets.push(match letter {
-                letter if tickets.len() == room => return Err(letter),
+        unsent.send_by(|message| {
+            tickets.push(match message {
+                message if tickets.len() == room => return Err(message),
                 FromWorker::ToNode(frame) => ticket(&frame).map_or(0, |ticket| ticket as i64),
                 FromWorker::NoFlows { ticket, .. } => -(ticket as i64),
                 _ => 0,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_leave_in_the_order_in_which_they_came() {
+    fn messages_leave_in_the_order_in_which_they_came() {
         let mut unsent = Unsent::default();
         (1..=4).for_each(|ticket| unsent.push_frame(part(ticket)));
         assert_eq!(sent(&mut unsent, 0), [0; 0], "the box is full");

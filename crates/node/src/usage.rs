@@ -1,7 +1,7 @@
 //! What zones and the node use of the machine, as the operator is shown it, and what workers count on the way there.
 //!
 //! ```text
-//!   workers ──counts──> UsageDesk ──sums──> monitor        monitor ──samples──> UsageDesk ──> operator
+//!   workers ──counts──> UsageTotals ──sums──> monitor        monitor ──samples──> UsageTotals ──> operator
 //! ```
 //!
 //! In: counts of each worker, samples of the monitor. Out: sums, views. Never measures and never judges.
@@ -21,7 +21,7 @@ use operator::contract::{AppUsageView, LimitView, UsageView};
 
 /// What is known, and what is being counted.
 #[derive(Debug)]
-pub struct UsageDesk {
+pub struct UsageTotals {
     limits: BTreeMap<String, Limits>,
     /// One for each zone that has run: as many as there are apps.
     zones: BTreeMap<u16, (History, Vec<Excess>)>,
@@ -31,10 +31,10 @@ pub struct UsageDesk {
     counted: Vec<Option<Vec<ZoneCounts>>>,
 }
 
-impl UsageDesk {
+impl UsageTotals {
     /// Of these apps; nothing is known yet.
-    pub fn new(apps: &[AppSpec], workers: usize) -> UsageDesk {
-        UsageDesk {
+    pub fn new(apps: &[AppSpec], workers: usize) -> UsageTotals {
+        UsageTotals {
             limits: apps.iter().map(|app| (app.name.clone(), app.limits.clone())).collect(),
             zones: BTreeMap::new(),
             kernel: History::default(),
@@ -159,36 +159,36 @@ mod tests {
 
     #[test]
     fn sums_wait_for_each_worker_and_for_nobody_else() {
-        let mut desk = UsageDesk::new(&[], 2);
-        assert_eq!(desk.on_counted(7, vec![counts(1, 5, 5)]), None);
-        assert_eq!(desk.on_counted(0, vec![counts(1, 5, 5)]), None);
-        assert_eq!(desk.on_counted(0, vec![counts(1, 6, 5)]), None);
+        let mut totals = UsageTotals::new(&[], 2);
+        assert_eq!(totals.on_counted(7, vec![counts(1, 5, 5)]), None);
+        assert_eq!(totals.on_counted(0, vec![counts(1, 5, 5)]), None);
+        assert_eq!(totals.on_counted(0, vec![counts(1, 6, 5)]), None);
         assert_eq!(
-            desk.on_counted(1, vec![counts(1, 1, 900), counts(2, 1, 0)]),
+            totals.on_counted(1, vec![counts(1, 1, 900), counts(2, 1, 0)]),
             Some(vec![counts(1, 7, 900), counts(2, 1, 0)])
         );
-        assert_eq!(desk.on_counted(1, Vec::new()), None);
+        assert_eq!(totals.on_counted(1, Vec::new()), None);
     }
 
     #[test]
     fn the_time_in_calls_of_all_workers_adds_up_and_was_counted_when_the_last_answered() {
-        let mut desk = UsageDesk::new(&[], 2);
+        let mut totals = UsageTotals::new(&[], 2);
         let of = |calls_us, at_ms| vec![ZoneCounts { calls_us, at_ms, ..counts(1, 0, 0) }];
-        assert_eq!(desk.on_counted(1, of(300, 1_007)), None);
-        assert_eq!(desk.on_counted(0, of(40, 1_000)), Some(of(340, 1_007)));
+        assert_eq!(totals.on_counted(1, of(300, 1_007)), None);
+        assert_eq!(totals.on_counted(0, of(40, 1_000)), Some(of(340, 1_007)));
     }
 
     #[test]
     fn a_zone_in_which_nothing_runs_makes_no_new_samples() {
-        let mut desk = UsageDesk::new(&[], 1);
+        let mut totals = UsageTotals::new(&[], 1);
         let sample = |unix_ms| Sample { unix_ms, ..Sample::default() };
         let usage = |unix_ms| vec![ZoneUsage { zone: 1, sample: sample(unix_ms), over: Vec::new() }];
         for unix_ms in [1, 2, 2, 2, 3] {
-            desk.on_usage(usage(unix_ms), NodeUsage::default());
+            totals.on_usage(usage(unix_ms), NodeUsage::default());
         }
-        let seen: Vec<_> = desk.zones[&1].0.iter().map(|sample| sample.unix_ms).collect();
+        let seen: Vec<_> = totals.zones[&1].0.iter().map(|sample| sample.unix_ms).collect();
         assert_eq!(seen, [1, 2, 3]);
-        assert!(desk.over(1).is_empty() && desk.over(9).is_empty());
+        assert!(totals.over(1).is_empty() && totals.over(9).is_empty());
     }
 
     #[test]

@@ -18,14 +18,14 @@ mod services;
 mod sizes;
 mod telling;
 
+use super::call_tracker::CallTracker;
 use super::dispatch::Dispatch;
-use super::giving_way::GivingWay;
 use super::log_lines::LogLines;
-use super::mail::{ControlLine, FromWorker, ToWorker, WorkerLine, WorkerPost};
-use super::mark::Mark;
-use super::questions::{self, Question};
+use super::messages::{ControlSender, FromWorker, ToWorker, WorkerReceiver, WorkerSender};
 use super::refusals::Refusals;
+use super::switch_requests::{self, SwitchRequest};
 use super::unsent::Unsent;
+use super::yield_policy::YieldPolicy;
 use super::zones::{Fault, ZoneEnd};
 use abi::command::{Command, StatsRequest, What};
 use abi::event::{CANCELLED, SoftLimit, Topic, kind, write};
@@ -60,7 +60,7 @@ const READS_PER_TURN: usize = 64;
 /// full before the app had begun, and three packet-ins of four were lost to an app that was quick enough for all of them.
 const EVENTS_PER_TURN: usize = 1024;
 
-/// Letters that are read in one turn; more wait for the next, which follows at once. Other workers' apps write as fast as this one reads.
+/// Messages that are read in one turn; more wait for the next, which follows at once. Other workers' apps write as fast as this one reads.
 const LETTERS_PER_TURN: usize = 256;
 
 /// What deciding on a zone's commands may cost in one turn, in matches that are compared, but for the last command: some ten milliseconds.
@@ -100,18 +100,18 @@ pub struct WorkerSetup {
     pub southbound: SouthboundConfig,
     /// The roster of all workers' switches.
     pub roster: Arc<Roster>,
-    /// Its letters.
-    pub post: WorkerPost,
+    /// Its messages.
+    pub inbox: WorkerReceiver,
     /// Its way to the control thread.
-    pub control: ControlLine,
+    pub control: ControlSender,
     /// The lines to all workers, itself included, by number.
-    pub peers: Vec<WorkerLine>,
+    pub peers: Vec<WorkerSender>,
     /// Where its clock begins.
     pub epoch: Instant,
     /// What the kernel lets switches and apps have.
     pub limits: NodeLimits,
     /// Where it notes which trusted app it calls.
-    pub mark: Mark,
+    pub calls: CallTracker,
     /// A random number by which its kernel tells rules apart.
     pub seed: u64,
     /// Services that this node does not run, by name, and why not: for whoever calls them.
@@ -130,10 +130,10 @@ pub struct Worker {
     southbound: Southbound,
     dispatch: Dispatch,
     roster: Arc<Roster>,
-    post: WorkerPost,
-    control: ControlLine,
+    inbox: WorkerReceiver,
+    control: ControlSender,
     unsent: Unsent,
-    peers: Vec<WorkerLine>,
+    peers: Vec<WorkerSender>,
     epoch: Instant,
     now_ms: u64,
     /// How much is read from a connection before others get their turn.
@@ -145,17 +145,17 @@ pub struct Worker {
     /// Of each zone that is over, whose it was and how many commands it was refused: an app that is ended for what it does is
     /// attached for moments only, and its refusals are what the operator wants to see then. One for each zone id.
     refused_before: BTreeMap<ZoneId, (String, u64)>,
-    mark: Mark,
+    calls: CallTracker,
     log_lines: LogLines,
     /// What zones commanded beyond what one turn may cost, for the next: of each at most what one turn takes from it.
     left: BTreeMap<ZoneId, Vec<u8>>,
     /// Zones whose commands wait, or have waited, for a switch to say how large its tables are, and until when at most.
     waiting_for_sizes: BTreeMap<ZoneId, (DatapathId, u64)>,
-    /// Whether letters wait for the next turn.
-    has_letters: bool,
+    /// Whether messages wait for the next turn.
+    has_messages: bool,
     /// What was refused and is not in the records yet.
     to_record: Refusals,
-    giving_way: GivingWay,
+    yielding: YieldPolicy,
     claims: Arc<Claims>,
     /// Memory for effects, empty.
     spare_effects: Vec<Effect>,
@@ -168,7 +168,7 @@ impl Worker {
     /// A worker that has not begun. Fails when the system has no descriptors left.
     pub fn new(setup: WorkerSetup) -> io::Result<Self> {
         let WorkerSetup {
-            number, poll, southbound, roster, post, control, peers, epoch, limits, mark, ..
+            number, poll, southbound, roster, inbox, control, peers, epoch, limits, calls, ..
         } = setup;
         let WorkerSetup { seed, missing_services, claims, .. } = setup;
         // There are few workers: `monitor_channel::protocol::WORKERS_MAX`.
@@ -186,7 +186,7 @@ impl Worker {
             southbound,
             dispatch,
             roster,
-            post,
+            inbox,
             control,
             unsent: Unsent::default(),
             peers,
@@ -198,13 +198,13 @@ impl Worker {
             commands: Vec::new(),
             scratch: Vec::new(),
             refused_before: BTreeMap::new(),
-            mark,
+            calls,
             log_lines: LogLines::default(),
             left: BTreeMap::new(),
             waiting_for_sizes: BTreeMap::new(),
-            has_letters: false,
+            has_messages: false,
             to_record: Refusals::default(),
-            giving_way: GivingWay::default(),
+            yielding: YieldPolicy::default(),
             claims,
             spare_effects: Vec::new(),
             handed_on_last: DatapathId(0),
@@ -233,7 +233,7 @@ impl Worker {
     fn how_long_to_sleep(&mut self) -> Duration {
         let is_to_ask = self.dispatch.kernel.asks_next_ms().is_some_and(|at_ms| at_ms <= self.now_ms);
         let mut asleep =
-            !is_to_ask && !self.southbound.has_backlog() && self.left.is_empty() && !self.has_letters;
+            !is_to_ask && !self.southbound.has_backlog() && self.left.is_empty() && !self.has_messages;
         for (_, zone) in self.dispatch.zones.iter() {
             asleep &= zone.about_to_sleep();
         }
@@ -247,13 +247,13 @@ impl Worker {
     }
 
     fn turn(&mut self, events: &Events) {
-        self.post.turn();
+        self.inbox.turn();
         self.southbound.release(self.now_ms);
         self.unpause();
         self.dispatch.zones.iter().for_each(|(_, zone)| zone.begin_turn());
         self.read_ready(events);
         self.hand_on_held();
-        self.read_letters();
+        self.read_messages();
         self.serve_zones();
         self.expire_calls();
         self.tick();
@@ -278,7 +278,7 @@ impl Worker {
         for (_, zone) in self.dispatch.zones.iter() {
             has_dropped |= zone.has_dropped();
         }
-        if self.giving_way.on_turn(has_dropped, self.now_ms) {
+        if self.yielding.on_turn(has_dropped, self.now_ms) {
             std::thread::yield_now();
         }
     }
@@ -475,14 +475,14 @@ impl Worker {
         let barrier = Command { datapath, ticket, wants_receipt: false, what: What::Barrier };
         let tag = Tag { zone: ZoneId::KERNEL, ticket };
         let wanted = self.dispatch.kernel.wanted_rule(datapath);
-        let question = questions::of_the_kernel(asked, wanted);
+        let question = switch_requests::of_the_kernel(asked, wanted);
         let is_of_owners = matches!(asked, Asked::Owners | Asked::Groups | Asked::Meters);
         let is_behind = is_of_owners || self.southbound.send(datapath, &barrier, 0, tag).is_ok();
         let asked_now = is_behind
             && (self.ask(datapath, ticket, &question).is_ok()
                 // 1.0 cannot ask for cookies: all of its rules are looked through.
                 || matches!(asked, Asked::RulesOf(_) | Asked::Rule)
-                    && self.ask(datapath, ticket, &questions::all_flows()).is_ok());
+                    && self.ask(datapath, ticket, &switch_requests::all_flows()).is_ok());
         if !asked_now {
             self.dispatch.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, self.now_ms);
         } else if matches!(asked, Asked::TableSizes | Asked::Owners) {
@@ -493,7 +493,7 @@ impl Worker {
     }
 
     /// A question of the node's own.
-    fn ask(&mut self, datapath: DatapathId, ticket: u64, question: &Question) -> Result<(), Refused> {
+    fn ask(&mut self, datapath: DatapathId, ticket: u64, question: &SwitchRequest) -> Result<(), Refused> {
         let request = StatsRequest { multipart: question.0, body: &question.1 };
         let command = Command { datapath, ticket, wants_receipt: false, what: What::StatsRequest(request) };
         self.southbound.send(datapath, &command, 0, Tag { zone: ZoneId::KERNEL, ticket })
@@ -544,8 +544,8 @@ impl Worker {
         southbound.on_tick(*now_ms, &mut |event| dispatch.hear(event));
         let faults = self.dispatch.switch_faults.take(self.now_ms, now_unix_ms());
         self.tell_records(faults);
-        let (hearers, now_ms) = (self.dispatch.kernel.hearers_of(kind::TICK), self.now_ms);
-        self.tell(hearers, |out, sequence| write::tick(out, sequence, now_ms));
+        let (subscribers, now_ms) = (self.dispatch.kernel.hearers_of(kind::TICK), self.now_ms);
+        self.tell(subscribers, |out, sequence| write::tick(out, sequence, now_ms));
         for (zone, left_out) in self.log_lines.take_left_out() {
             let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
             tracing::warn!(
@@ -616,22 +616,22 @@ impl Worker {
             let refusals = self.refusals(zone, end.app());
             self.refused_before.insert(zone, (end.app().to_owned(), refusals));
             // What is dropped may be a trusted app, which is called for it.
-            self.mark.calling(zone, || drop(end));
+            self.calls.calling(zone, || drop(end));
         }
         self.dispatch.kernel.detach(zone).iter().for_each(|over| self.end_call(over));
     }
 
-    fn read_letters(&mut self) {
+    fn read_messages(&mut self) {
         let (mut read, mut compared) = (0, 0);
-        self.has_letters = false;
+        self.has_messages = false;
         loop {
             if read >= LETTERS_PER_TURN || compared >= COMPARED_PER_TURN {
-                self.has_letters = true;
+                self.has_messages = true;
                 return;
             }
-            let Some(letter) = self.post.next() else { return };
+            let Some(message) = self.inbox.next() else { return };
             read += 1;
-            match letter {
+            match message {
                 ToWorker::Adopt(stream, peer) => {
                     // Why it was not is in the log already.
                     if let Err(NotAdopted::NoRoom(why)) = self.southbound.adopt(stream, peer, self.now_ms) {
@@ -642,11 +642,11 @@ impl Worker {
                     self.attach(zone, app, generation, port, (grant, rates))
                 }
                 ToWorker::LoadTrusted { zone, app, code, settings, grant, rates } => {
-                    let (started, in_calls) = self.mark.timing(zone, || code.start(&settings));
+                    let (started, in_calls) = self.calls.timing(zone, || code.start(&settings));
                     match started {
                         Ok(instance) => {
-                            let (name, mark) = (app.clone(), self.mark.clone());
-                            let end = ZoneEnd::of_trusted(app, instance, zone, mark, in_calls);
+                            let (name, calls) = (app.clone(), self.calls.clone());
+                            let end = ZoneEnd::of_trusted(app, instance, zone, calls, in_calls);
                             self.put(zone, &name, end, (grant, rates));
                         }
                         Err(fault) => self.dispatch.faults.push((zone, Fault::Trusted { app, fault })),
@@ -724,7 +724,7 @@ impl Worker {
     }
 
     fn ask_flows(&mut self, datapath: DatapathId, ticket: u64) {
-        if let Err(refused) = self.ask(datapath, ticket, &questions::all_flows()) {
+        if let Err(refused) = self.ask(datapath, ticket, &switch_requests::all_flows()) {
             self.unsent.push(FromWorker::NoFlows { ticket, reason: refused.to_string() });
         }
     }

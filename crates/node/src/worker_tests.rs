@@ -26,7 +26,7 @@ const RING_BYTES: usize = 1 << 20;
 /// A worker of a node that has so many.
 struct Bench {
     worker: Worker,
-    line: WorkerLine,
+    line: WorkerSender,
     reports: std::sync::mpsc::Receiver<FromWorker>,
     events: Events,
 }
@@ -35,19 +35,19 @@ impl Bench {
     fn new() -> Bench {
         let poll = Poll::new().unwrap();
         let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER_TOKEN).unwrap());
-        let (line, post) = WorkerLine::new(waker.clone());
-        let (control, reports) = ControlLine::new(waker);
+        let (line, inbox) = WorkerSender::new(waker.clone());
+        let (control, reports) = ControlSender::new(waker);
         let setup = WorkerSetup {
             number: 0,
             poll,
             southbound: SouthboundConfig::default(),
             roster: Arc::new(Roster::new(SouthboundConfig::default().caps())),
-            post,
+            inbox,
             control,
             peers: vec![line.clone()],
             epoch: Instant::now(),
             limits: NodeLimits::default(),
-            mark: Mark::default(),
+            calls: CallTracker::default(),
             seed: 7,
             missing_services: Vec::new(),
             claims: Arc::default(),
@@ -69,8 +69,8 @@ impl Bench {
         let port = Port::create(Sizes::new(bytes, bytes, bytes).unwrap()).unwrap();
         let (app, grant) = (app.to_owned(), Box::new(grant));
         let rates = Arc::new(kernel::NodeRates::new(grant.quotas(), 0));
-        let letter = ToWorker::AttachZone { zone, app, generation: 1, port: port.kernel, grant, rates };
-        assert!(self.line.send(letter).is_ok());
+        let message = ToWorker::AttachZone { zone, app, generation: 1, port: port.kernel, grant, rates };
+        assert!(self.line.send(message).is_ok());
         self.turn();
         App { end: AppEnd::attach(port.app).unwrap() }
     }
@@ -350,7 +350,7 @@ fn what_a_zone_commands_beyond_its_turns_cost_waits_for_the_next_and_is_not_lost
 }
 
 #[test]
-fn a_turn_reads_so_many_letters_and_no_more() {
+fn a_turn_reads_so_many_messages_and_no_more() {
     let mut bench = Bench::new();
     for ticket in 0..1_000 {
         assert!(bench.line.send(ToWorker::AskCounts { ticket }).is_ok());
@@ -386,7 +386,7 @@ fn a_command_for_another_workers_switch_is_neither_refused_nor_counted_twice() {
     let mut bench = Bench::new();
     let poll = Poll::new().unwrap();
     let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER_TOKEN).unwrap());
-    let (other, box_of_other) = WorkerLine::new(waker);
+    let (other, box_of_other) = WorkerSender::new(waker);
     bench.worker.peers.push(other);
     let mut app = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
     assert_eq!(app.command(1, What::Barrier), 1);
@@ -511,7 +511,7 @@ fn who_breaks_the_protocol_or_is_a_second_switch_of_an_id_that_is_up_is_in_the_r
     bench.turn_until(|worker| worker.southbound.sessions().count() == 1);
     bench.worker.now_ms = TICK_MS;
     bench.turn();
-    let told = |letter| if let FromWorker::Audit(records) = letter { records } else { Vec::new() };
+    let told = |message| if let FromWorker::Audit(records) = message { records } else { Vec::new() };
     let records: Vec<Record> = bench.reports.try_iter().flat_map(told).collect();
     let of = |what: &str| records.iter().find(|record| record.what == what).unwrap();
     let (refused, cut_off) = (of("switch_refused"), of("switch_cut_off"));

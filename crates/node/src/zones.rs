@@ -2,7 +2,7 @@
 //!
 //! Never decides who hears an event or whether a command may pass; that is the kernel's.
 
-use super::mark::Mark;
+use super::call_tracker::CallTracker;
 use abi::ZoneId;
 use abi::event::write;
 use flow::DatapathId;
@@ -74,7 +74,7 @@ pub enum ZoneEnd {
         /// Its number.
         zone: ZoneId,
         /// Where it is noted that it is called.
-        mark: Mark,
+        calls: CallTracker,
         /// The time within its calls.
         in_calls: Duration,
     },
@@ -86,11 +86,11 @@ impl ZoneEnd {
         app: String,
         instance: TrustedApp,
         zone: ZoneId,
-        mark: Mark,
+        calls: CallTracker,
         in_calls: Duration,
     ) -> ZoneEnd {
         let (instance, from_apps) = (Box::new(instance), Box::new(FromApps::new(FROM_APPS_BYTES)));
-        ZoneEnd::Trusted { app, instance, events: Vec::new(), from_apps, zone, mark, in_calls }
+        ZoneEnd::Trusted { app, instance, events: Vec::new(), from_apps, zone, calls, in_calls }
     }
 
     /// Which start of a process zone it is; 0 for a trusted app.
@@ -176,13 +176,13 @@ impl ZoneEnd {
 
     /// Lets a trusted app hear what waits for it; a process zone hears by itself.
     pub fn run(&mut self) -> Result<(), Fault> {
-        let ZoneEnd::Trusted { app, instance, events, zone, mark, in_calls, .. } = self else {
+        let ZoneEnd::Trusted { app, instance, events, zone, calls, in_calls, .. } = self else {
             return Ok(());
         };
         if events.is_empty() {
             return Ok(());
         }
-        let (heard, took) = mark.timing(*zone, || instance.on_events(events));
+        let (heard, took) = calls.timing(*zone, || instance.on_events(events));
         *in_calls += took;
         events.clear();
         heard.map_err(|fault| Fault::Trusted { app: app.clone(), fault })

@@ -3,7 +3,7 @@
 //! Somebody has vouched for the files before: to read them here would hold up everybody.
 
 use super::super::loader::{Awaited, PATIENCE_MS};
-use super::super::mail::ToWorker;
+use super::super::messages::ToWorker;
 use super::Control;
 use abi::ZoneId;
 use config::AppGrant;

@@ -2,9 +2,9 @@
 //!
 //! The monitor reads it and says what changes. No session ends here, and no app.
 
-use super::super::desk::Asker;
-use super::super::mail::ToWorker;
+use super::super::messages::ToWorker;
 use super::super::operator_line::Peer;
+use super::super::operator_queries::OperatorId;
 use super::super::worker::now_unix_ms;
 use super::sessions::southbound_config;
 use super::{Control, Fatal};
@@ -19,12 +19,17 @@ use std::sync::Arc;
 
 impl Control {
     /// The operator wants it; the monitor's answer is waited for.
-    pub(super) fn ask_reload(&mut self, asker: Asker, app: Option<String>, peer: Peer) -> Option<Answer> {
+    pub(super) fn ask_reload(
+        &mut self,
+        operator_id: OperatorId,
+        app: Option<String>,
+        peer: Peer,
+    ) -> Option<Answer> {
         let which = app.as_ref().map_or_else(String::new, |app| format!(" of {app:?}"));
         tracing::info!("the configuration{which} is to be read anew, says the operator ({peer})");
         let asked = format!("reload{which} ({peer})");
         self.tell_records(vec![Record::new(now_unix_ms(), "asked", "operator", asked)]);
-        let ticket = self.desk.open_reload(asker, self.now_ms());
+        let ticket = self.queries.open_reload(operator_id, self.now_ms());
         self.to_monitor.push(FromKernel::Reload { ticket, app });
         None
     }
@@ -41,7 +46,7 @@ impl Control {
             Some(why) => Err(why),
             None => Ok(ReloadView { done, left }),
         };
-        self.desk.on_reloaded(ticket, outcome);
+        self.queries.on_reloaded(ticket, outcome);
     }
 
     /// What of it can change while switches are connected.

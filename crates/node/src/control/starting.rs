@@ -2,8 +2,8 @@
 //!
 //! In: the configuration and what workers share. Out: a line to each, and its thread. Never looks at what they do.
 
-use super::super::mail::{ControlLine, WorkerLine};
-use super::super::mark::Mark;
+use super::super::call_tracker::CallTracker;
+use super::super::messages::{ControlSender, WorkerSender};
 use super::super::worker::{WAKER_TOKEN, Worker, WorkerSetup};
 use super::Threads;
 use config::Config;
@@ -20,26 +20,26 @@ pub(super) fn start_workers(
     config: &Config,
     southbound: &SouthboundConfig,
     roster: &Arc<Roster>,
-    control: &ControlLine,
+    control: &ControlSender,
     epoch: Instant,
     board: &Option<Arc<Board>>,
     claims: &Arc<Claims>,
-) -> io::Result<(Vec<WorkerLine>, Threads)> {
+) -> io::Result<(Vec<WorkerSender>, Threads)> {
     let mut polls = Vec::new();
     let mut lines = Vec::new();
     for _ in 0..config.southbound.workers {
         let poll = Poll::new()?;
-        let (line, post) = WorkerLine::new(Arc::new(Waker::new(poll.registry(), WAKER_TOKEN)?));
-        polls.push((poll, post));
+        let (line, inbox) = WorkerSender::new(Arc::new(Waker::new(poll.registry(), WAKER_TOKEN)?));
+        polls.push((poll, inbox));
         lines.push(line);
     }
     let mut threads = Vec::new();
-    for (number, (poll, post)) in polls.into_iter().enumerate() {
+    for (number, (poll, inbox)) in polls.into_iter().enumerate() {
         let (southbound, roster, control, peers) =
             (southbound.clone(), roster.clone(), control.clone(), lines.clone());
         let (limits, claims) = (config.limits, claims.clone());
         let missing_services = config.missing_services();
-        let mark = Mark::of_worker(board.clone(), number);
+        let calls = CallTracker::of_worker(board.clone(), number);
         let seed = drawn_seed()?;
         let body = move || {
             pin(number);
@@ -48,12 +48,12 @@ pub(super) fn start_workers(
                 poll,
                 southbound,
                 roster,
-                post,
+                inbox,
                 control,
                 peers,
                 epoch,
                 limits,
-                mark,
+                calls,
                 seed,
                 missing_services,
                 claims,

@@ -6,7 +6,7 @@
 
 use super::{EVENTS_PER_TURN, Worker};
 use crate::dispatch::Dispatch;
-use crate::pauses::{Hearer, Reading};
+use crate::pauses::{Reading, Subscriber};
 use flow::DatapathId;
 use mio::Token;
 use southbound::Ready;
@@ -121,15 +121,15 @@ impl Dispatch {
     /// Whether those who hear this switch have room, and for how many bytes of it.
     fn room_of_hearers(&mut self, datapath: DatapathId, bytes: usize, now_ms: u64) -> Reading {
         let Dispatch { kernel, zones, pauses, .. } = self;
-        let hearers = pauses.hearers(datapath, kernel.hearers_of_packets());
-        if !hearers.clone().any(|zone| zones.get(zone).is_some_and(|end| !end.is_trusted())) {
+        let subscribers = pauses.subscribers(datapath, kernel.hearers_of_packets());
+        if !subscribers.clone().any(|zone| zones.get(zone).is_some_and(|end| !end.is_trusted())) {
             return Reading::Now(bytes);
         }
-        let others = kernel.hearers_of_switches().any(|zone| !hearers.contains(zone));
-        let looked_at = hearers.filter_map(|zone| {
+        let others = kernel.hearers_of_switches().any(|zone| !subscribers.contains(zone));
+        let looked_at = subscribers.filter_map(|zone| {
             let end = zones.get(zone)?;
             let (room, standstill_ms) = (end.room_for_packet_ins(datapath), end.standstill_ms(now_ms));
-            Some(Hearer { zone, room, standstill_ms })
+            Some(Subscriber { zone, room, standstill_ms })
         });
         pauses.decide(datapath, looked_at, others, bytes, now_ms)
     }

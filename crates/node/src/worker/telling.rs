@@ -1,10 +1,10 @@
 //! What a worker tells zones of their commands, and what it notes of them.
 //!
-//! In: what was decided, or what another app made. Out: frames in the rings of zones, lines of the log, letters to the control thread. Never waits
+//! In: what was decided, or what another app made. Out: frames in the rings of zones, lines of the log, messages to the control thread. Never waits
 //! for a zone: what the node itself says may wait beside a ring, what another app made is dropped where there is no room.
 
 use super::{NO_ERROR, Worker, now_unix_ms};
-use crate::mail::FromWorker;
+use crate::messages::FromWorker;
 use abi::event::{QueryReply, write};
 use abi::header::FLAG_RECEIPT;
 use abi::{Frame, Outcome, Receipt, ZoneId};

@@ -32,7 +32,7 @@ const FLOW_BYTES_MAX: usize = 64 << 20;
 const FLOW_BYTES: usize = 320;
 
 /// By which an operator's connection is known.
-pub type Asker = usize;
+pub type OperatorId = usize;
 
 /// What an answer is being put together for.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ struct SwitchFlows {
 
 #[derive(Debug)]
 struct Open {
-    asker: Asker,
+    operator_id: OperatorId,
     waiting: Waiting,
     /// Answers of workers, or last parts of switches, that are still to come.
     missing: usize,
@@ -75,15 +75,15 @@ struct Open {
 
 /// The open questions, by ticket.
 #[derive(Debug, Default)]
-pub struct Desk {
+pub struct OperatorQueries {
     open: BTreeMap<u64, Open>,
     last_ticket: u64,
 }
 
 /// An answer with whom it is for.
-pub type Answered = (Asker, Answer);
+pub type Answered = (OperatorId, Answer);
 
-impl Desk {
+impl OperatorQueries {
     /// Whether one more question can wait.
     pub fn has_room(&self) -> bool {
         self.open.len() < QUESTIONS_MAX
@@ -92,13 +92,13 @@ impl Desk {
     /// Opens the question for the switches; every worker is to be asked for its counts with the ticket.
     pub fn open_switches(
         &mut self,
-        asker: Asker,
+        operator_id: OperatorId,
         records: Vec<SwitchRecord>,
         workers: usize,
         now_ms: u64,
     ) -> u64 {
         self.open(
-            asker,
+            operator_id,
             Waiting::Switches { records, sessions: Vec::new(), kept: Vec::new() },
             workers,
             now_ms,
@@ -106,14 +106,20 @@ impl Desk {
     }
 
     /// Opens the question for the apps; every worker is to be asked for its counts with the ticket.
-    pub fn open_apps(&mut self, asker: Asker, apps: Vec<AppStatus>, workers: usize, now_ms: u64) -> u64 {
-        self.open(asker, Waiting::Apps { apps, counts: Vec::new() }, workers, now_ms)
+    pub fn open_apps(
+        &mut self,
+        operator_id: OperatorId,
+        apps: Vec<AppStatus>,
+        workers: usize,
+        now_ms: u64,
+    ) -> u64 {
+        self.open(operator_id, Waiting::Apps { apps, counts: Vec::new() }, workers, now_ms)
     }
 
     /// Opens the question for flow entries. Each switch is to be asked with a ticket of its own, which come back beside it.
     pub fn open_flows(
         &mut self,
-        asker: Asker,
+        operator_id: OperatorId,
         datapaths: &[DatapathId],
         now_ms: u64,
     ) -> Vec<(DatapathId, u64)> {
@@ -122,14 +128,14 @@ impl Desk {
             datapaths.iter().zip(first..).map(|(datapath, ticket)| (*datapath, ticket)).collect();
         let switches =
             tickets.iter().map(|(datapath, ticket)| (*ticket, SwitchFlows::none_yet(*datapath))).collect();
-        self.open(asker, Waiting::Flows { switches, bytes: 0 }, tickets.len(), now_ms);
+        self.open(operator_id, Waiting::Flows { switches, bytes: 0 }, tickets.len(), now_ms);
         self.last_ticket += tickets.len() as u64;
         tickets
     }
 
     /// Opens the question for the configuration; the monitor is to be asked with the ticket.
-    pub fn open_reload(&mut self, asker: Asker, now_ms: u64) -> u64 {
-        self.open(asker, Waiting::Reload(None), 1, now_ms + RELOAD_PATIENCE_MS - PATIENCE_MS)
+    pub fn open_reload(&mut self, operator_id: OperatorId, now_ms: u64) -> u64 {
+        self.open(operator_id, Waiting::Reload(None), 1, now_ms + RELOAD_PATIENCE_MS - PATIENCE_MS)
     }
 
     /// The monitor says what became of it.
@@ -142,9 +148,10 @@ impl Desk {
         }
     }
 
-    fn open(&mut self, asker: Asker, waiting: Waiting, missing: usize, now_ms: u64) -> u64 {
+    fn open(&mut self, operator_id: OperatorId, waiting: Waiting, missing: usize, now_ms: u64) -> u64 {
         self.last_ticket += 1;
-        self.open.insert(self.last_ticket, Open { asker, waiting, missing, until_ms: now_ms + PATIENCE_MS });
+        self.open
+            .insert(self.last_ticket, Open { operator_id, waiting, missing, until_ms: now_ms + PATIENCE_MS });
         self.last_ticket
     }
 
@@ -238,12 +245,12 @@ impl Desk {
             .map(|(ticket, _)| *ticket)
             .collect();
         let answers = ready.iter().filter_map(|ticket| self.open.remove(ticket));
-        answers.map(|open| (open.asker, answer(open, now_ms))).collect()
+        answers.map(|open| (open.operator_id, answer(open, now_ms))).collect()
     }
 
     /// Who asked is gone.
-    pub fn forget(&mut self, asker: Asker) {
-        self.open.retain(|_, open| open.asker != asker);
+    pub fn forget(&mut self, operator_id: OperatorId) {
+        self.open.retain(|_, open| open.operator_id != operator_id);
     }
 }
 
@@ -502,23 +509,23 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_damaged_is_said_to_be() {
-        let mut desk = Desk::default();
-        let tickets = desk.open_flows(7, &[DatapathId(1)], 0);
-        desk.on_frame(&part(tickets[0].1, false, &[0, 1]));
-        let answers = desk.take_answers(0);
+        let mut queries = OperatorQueries::default();
+        let tickets = queries.open_flows(7, &[DatapathId(1)], 0);
+        queries.on_frame(&part(tickets[0].1, false, &[0, 1]));
+        let answers = queries.take_answers(0);
         assert!(flows(&answers)[0].1.is_some_and(|trouble| trouble.contains("cannot be read")));
     }
 
     #[test]
     fn an_entry_that_cannot_be_read_is_shown_as_bytes_and_hides_no_other() {
-        let mut desk = Desk::default();
-        let tickets = desk.open_flows(7, &[DatapathId(1)], 0);
+        let mut queries = OperatorQueries::default();
+        let tickets = queries.open_flows(7, &[DatapathId(1)], 0);
         let mut unreadable = entry();
         unreadable[12..14].copy_from_slice(&[0, 9]);
         // A match longer than its entry.
         unreadable[50..52].copy_from_slice(&[0, 99]);
-        desk.on_frame(&part(tickets[0].1, false, &[entry(), unreadable, entry()].concat()));
-        let answers = desk.take_answers(0);
+        queries.on_frame(&part(tickets[0].1, false, &[entry(), unreadable, entry()].concat()));
+        let answers = queries.take_answers(0);
         assert_eq!(flows(&answers), [(3, None)]);
         let [(_, Answer::Flows(views))] = &answers[..] else { panic!("{answers:?}") };
         let shown = &views[0].flows[1];
@@ -528,53 +535,53 @@ mod tests {
 
     #[test]
     fn a_switch_that_says_nothing_is_named_when_its_time_is_over() {
-        let mut desk = Desk::default();
-        let tickets = desk.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
-        desk.on_frame(&part(tickets[0].1, false, &entry()));
-        assert!(desk.take_answers(PATIENCE_MS - 1).is_empty());
-        let answers = desk.take_answers(PATIENCE_MS);
+        let mut queries = OperatorQueries::default();
+        let tickets = queries.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
+        queries.on_frame(&part(tickets[0].1, false, &entry()));
+        assert!(queries.take_answers(PATIENCE_MS - 1).is_empty());
+        let answers = queries.take_answers(PATIENCE_MS);
         assert_eq!(flows(&answers), [(1, None), (0, Some("it did not answer in time"))]);
     }
 
     #[test]
     fn what_a_switch_says_twice_counts_once() {
-        let mut desk = Desk::default();
-        let tickets = desk.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
+        let mut queries = OperatorQueries::default();
+        let tickets = queries.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
         let (first, second) = (tickets[0].1, tickets[1].1);
-        desk.on_frame(&part(first, false, &entry()));
-        desk.on_frame(&programmed(first));
-        desk.on_frame(&part(first, false, &[0, 1]));
-        desk.on_trouble(first, "it is gone");
-        assert!(desk.take_answers(0).is_empty());
-        desk.on_frame(&part(second, false, &entry()));
-        assert_eq!(flows(&desk.take_answers(0)), [(1, None), (1, None)]);
+        queries.on_frame(&part(first, false, &entry()));
+        queries.on_frame(&programmed(first));
+        queries.on_frame(&part(first, false, &[0, 1]));
+        queries.on_trouble(first, "it is gone");
+        assert!(queries.take_answers(0).is_empty());
+        queries.on_frame(&part(second, false, &entry()));
+        assert_eq!(flows(&queries.take_answers(0)), [(1, None), (1, None)]);
     }
 
     #[test]
     fn an_answer_that_was_given_up_is_heard_no_more() {
-        let mut desk = Desk::default();
-        let tickets = desk.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
-        desk.on_frame(&part(tickets[0].1, true, &[0, 1]));
-        desk.on_frame(&part(tickets[0].1, true, &[0, 1]));
-        desk.on_frame(&part(tickets[0].1, false, &[]));
-        assert!(desk.take_answers(0).is_empty());
-        desk.on_frame(&part(tickets[1].1, false, &[]));
-        let answers = desk.take_answers(0);
+        let mut queries = OperatorQueries::default();
+        let tickets = queries.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
+        queries.on_frame(&part(tickets[0].1, true, &[0, 1]));
+        queries.on_frame(&part(tickets[0].1, true, &[0, 1]));
+        queries.on_frame(&part(tickets[0].1, false, &[]));
+        assert!(queries.take_answers(0).is_empty());
+        queries.on_frame(&part(tickets[1].1, false, &[]));
+        let answers = queries.take_answers(0);
         assert!(flows(&answers)[0].1.is_some_and(|trouble| trouble.contains("cannot be read")));
     }
 
     #[test]
     fn what_is_left_out_is_said_whatever_the_last_part_holds() {
-        let mut desk = Desk::default();
-        let tickets = desk.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
+        let mut queries = OperatorQueries::default();
+        let tickets = queries.open_flows(7, &[DatapathId(1), DatapathId(2)], 0);
         let thousand = entry().repeat(1_000);
         let parts = FLOW_BYTES_MAX / FLOW_BYTES / 1_000 + 1;
-        (0..parts).for_each(|_| desk.on_frame(&part(tickets[0].1, true, &thousand)));
-        let other = desk.open_flows(8, &[DatapathId(1)], 0);
-        desk.on_frame(&part(other[0].1, false, &entry()));
-        desk.on_frame(&part(tickets[0].1, false, &[]));
-        desk.on_frame(&part(tickets[1].1, false, &entry()));
-        let mut answers = desk.take_answers(0);
+        (0..parts).for_each(|_| queries.on_frame(&part(tickets[0].1, true, &thousand)));
+        let other = queries.open_flows(8, &[DatapathId(1)], 0);
+        queries.on_frame(&part(other[0].1, false, &entry()));
+        queries.on_frame(&part(tickets[0].1, false, &[]));
+        queries.on_frame(&part(tickets[1].1, false, &entry()));
+        let mut answers = queries.take_answers(0);
         let Some((8, Answer::Flows(others))) = answers.pop() else { panic!("{answers:?}") };
         assert!(others[0].flows.is_empty(), "all questions have one room together");
         let left_out =
@@ -595,31 +602,31 @@ mod tests {
 
     #[test]
     fn parts_are_put_together() {
-        let mut desk = Desk::default();
-        let tickets = desk.open_flows(7, &[DatapathId(1)], 0);
-        desk.on_frame(&part(tickets[0].1, true, &entry()));
-        assert!(desk.take_answers(0).is_empty());
-        desk.on_frame(&part(tickets[0].1, false, &entry()));
-        assert_eq!(flows(&desk.take_answers(0)), [(2, None)]);
+        let mut queries = OperatorQueries::default();
+        let tickets = queries.open_flows(7, &[DatapathId(1)], 0);
+        queries.on_frame(&part(tickets[0].1, true, &entry()));
+        assert!(queries.take_answers(0).is_empty());
+        queries.on_frame(&part(tickets[0].1, false, &entry()));
+        assert_eq!(flows(&queries.take_answers(0)), [(2, None)]);
     }
 
     #[test]
     fn counts_of_all_workers_are_waited_for() {
-        let mut desk = Desk::default();
-        let ticket = desk.open_apps(7, Vec::new(), 2, 0);
-        desk.on_counts(ticket, Vec::new(), Vec::new(), Vec::new());
-        assert!(desk.take_answers(0).is_empty());
-        desk.on_counts(ticket, Vec::new(), Vec::new(), Vec::new());
-        assert_eq!(desk.take_answers(0), [(7, Answer::Apps(Vec::new()))]);
+        let mut queries = OperatorQueries::default();
+        let ticket = queries.open_apps(7, Vec::new(), 2, 0);
+        queries.on_counts(ticket, Vec::new(), Vec::new(), Vec::new());
+        assert!(queries.take_answers(0).is_empty());
+        queries.on_counts(ticket, Vec::new(), Vec::new(), Vec::new());
+        assert_eq!(queries.take_answers(0), [(7, Answer::Apps(Vec::new()))]);
     }
 
     #[test]
     fn counts_that_did_not_come_are_not_shown_as_none() {
-        let mut desk = Desk::default();
+        let mut queries = OperatorQueries::default();
         let apps = vec![an_app()];
-        let ticket = desk.open_apps(7, apps, 2, 0);
-        desk.on_counts(ticket, Vec::new(), Vec::new(), Vec::new());
-        let answers = desk.take_answers(PATIENCE_MS);
+        let ticket = queries.open_apps(7, apps, 2, 0);
+        queries.on_counts(ticket, Vec::new(), Vec::new(), Vec::new());
+        let answers = queries.take_answers(PATIENCE_MS);
         let [(7, Answer::Apps(apps))] = answers.as_slice() else { panic!("{answers:?}") };
         let said = "the counts of 1 of the workers did not come in time";
         assert_eq!(apps[0].trouble.as_deref(), Some(said));
@@ -644,25 +651,25 @@ mod tests {
 
     #[test]
     fn what_the_monitor_says_of_a_configuration_answers_who_asked() {
-        let mut desk = Desk::default();
-        let (first, second) = (desk.open_reload(7, 0), desk.open_reload(8, 0));
-        desk.on_reloaded(second, Err("line 3".to_owned()));
-        desk.on_counts(first, Vec::new(), Vec::new(), Vec::new());
-        assert_eq!(desk.take_answers(PATIENCE_MS), [(8, Answer::Refused("line 3".to_owned()))]);
-        let late = desk.take_answers(RELOAD_PATIENCE_MS);
+        let mut queries = OperatorQueries::default();
+        let (first, second) = (queries.open_reload(7, 0), queries.open_reload(8, 0));
+        queries.on_reloaded(second, Err("line 3".to_owned()));
+        queries.on_counts(first, Vec::new(), Vec::new(), Vec::new());
+        assert_eq!(queries.take_answers(PATIENCE_MS), [(8, Answer::Refused("line 3".to_owned()))]);
+        let late = queries.take_answers(RELOAD_PATIENCE_MS);
         assert!(
             matches!(late.as_slice(), [(7, Answer::Refused(why))] if why.contains("was not read")),
             "{late:?}"
         );
-        desk.on_reloaded(first, Ok(ReloadView::default()));
-        assert!(desk.take_answers(u64::MAX).is_empty());
+        queries.on_reloaded(first, Ok(ReloadView::default()));
+        assert!(queries.take_answers(u64::MAX).is_empty());
     }
 
     #[test]
     fn who_is_gone_gets_no_answer() {
-        let mut desk = Desk::default();
-        desk.open_apps(7, Vec::new(), 0, 0);
-        desk.forget(7);
-        assert!(desk.take_answers(0).is_empty());
+        let mut queries = OperatorQueries::default();
+        queries.open_apps(7, Vec::new(), 0, 0);
+        queries.forget(7);
+        assert!(queries.take_answers(0).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! When a worker gives way to the apps that do not keep up with it.
 //!
 //! ```text
-//!   packet-ins were dropped in this turn, the time ──> GivingWay ──> whether the core is offered to whoever waits for it
+//!   packet-ins were dropped in this turn, the time ──> YieldPolicy ──> whether the core is offered to whoever waits for it
 //! ```
 //!
 //! Where cores are fewer than threads, a worker that reads on while its app waits for a core reads packet-ins only to drop them: with two workers
@@ -13,11 +13,11 @@ const INTERVAL_MS: u64 = 2;
 
 /// Of one worker.
 #[derive(Debug, Default)]
-pub struct GivingWay {
+pub struct YieldPolicy {
     not_before_ms: u64,
 }
 
-impl GivingWay {
+impl YieldPolicy {
     /// A turn is over in which packet-ins were dropped, or not.
     pub fn on_turn(&mut self, has_dropped: bool, now_ms: u64) -> bool {
         let gives_way = has_dropped && now_ms >= self.not_before_ms;
@@ -34,13 +34,13 @@ mod tests {
 
     #[test]
     fn whoever_loses_nothing_is_not_waited_for() {
-        let mut way = GivingWay::default();
+        let mut way = YieldPolicy::default();
         assert!(!way.on_turn(false, 0) && !way.on_turn(false, u64::MAX));
     }
 
     #[test]
     fn way_is_given_at_intervals() {
-        let mut way = GivingWay::default();
+        let mut way = YieldPolicy::default();
         let given = [0, 0, 1, 2, 3, 9, 10, 11, u64::MAX, u64::MAX].map(|now_ms| way.on_turn(true, now_ms));
         assert_eq!(given, [true, false, false, true, false, true, false, true, true, true]);
     }

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SendError, SyncSender, TrySendError, sync_channel};
 use zone::trusted::TrustedCode;
 
-/// Letters that may wait for one worker. Connections make most of them: this many may come in while a worker does one turn.
+/// Messages that may wait for one worker. Connections make most of them: this many may come in while a worker does one turn.
 const WORKER_INBOX: usize = 4096;
 
 /// Of these, commands that zones gave to other workers; the rest is for connections, zones and the operator.
@@ -29,10 +29,10 @@ const FORWARDED_MAX: u32 = WORKER_INBOX as u32 / 4 * 3;
 /// How much of them one zone may have waiting, in bytes of its commands; one alone may be longer.
 const FORWARDED_BYTES_PER_ZONE: u32 = 512 << 10;
 
-/// What a letter costs its zone beside the command's bytes, so that many short ones are bounded too.
-const PER_LETTER_BYTES: u32 = 1 << 10;
+/// What a message costs its zone beside the command's bytes, so that many short ones are bounded too.
+const PER_MESSAGE_BYTES: u32 = 1 << 10;
 
-/// Letters that may wait for the control thread.
+/// Messages that may wait for the control thread.
 const CONTROL_INBOX: usize = 1024;
 
 /// To a worker.
@@ -199,8 +199,8 @@ pub enum FromWorker {
 
 /// The control thread's way to one worker, and to know that it moves.
 #[derive(Clone)]
-pub struct WorkerLine {
-    letters: SyncSender<ToWorker>,
+pub struct WorkerSender {
+    messages: SyncSender<ToWorker>,
     waker: Arc<mio::Waker>,
     turns: Arc<AtomicU64>,
     forwarded: Arc<Forwarded>,
@@ -209,14 +209,14 @@ pub struct WorkerLine {
 /// What waits in a worker's box of commands that zones gave to other workers. Counted without a lock by all of them.
 #[derive(Debug)]
 struct Forwarded {
-    letters: AtomicU32,
+    messages: AtomicU32,
     bytes_of_zones: [AtomicU32; MAX_ZONE as usize + 1],
 }
 
 impl Forwarded {
     fn new() -> Self {
         Forwarded {
-            letters: AtomicU32::new(0),
+            messages: AtomicU32::new(0),
             bytes_of_zones: [const { AtomicU32::new(0) }; MAX_ZONE as usize + 1],
         }
     }
@@ -225,10 +225,10 @@ impl Forwarded {
     fn take(&self, zone: ZoneId, frame: &[u8]) -> bool {
         let Some(of_zone) = self.bytes_of_zones.get(usize::from(zone.0)) else { return false };
         let cost = cost_of(frame);
-        let (before, letters) =
-            (of_zone.fetch_add(cost, Ordering::Relaxed), self.letters.fetch_add(1, Ordering::Relaxed));
+        let (before, messages) =
+            (of_zone.fetch_add(cost, Ordering::Relaxed), self.messages.fetch_add(1, Ordering::Relaxed));
         let fits = before == 0 || before.saturating_add(cost) <= FORWARDED_BYTES_PER_ZONE;
-        if fits && letters < FORWARDED_MAX {
+        if fits && messages < FORWARDED_MAX {
             return true;
         }
         self.give_back(zone, frame);
@@ -238,29 +238,29 @@ impl Forwarded {
     fn give_back(&self, zone: ZoneId, frame: &[u8]) {
         if let Some(of_zone) = self.bytes_of_zones.get(usize::from(zone.0)) {
             of_zone.fetch_sub(cost_of(frame), Ordering::Relaxed);
-            self.letters.fetch_sub(1, Ordering::Relaxed);
+            self.messages.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
 /// A frame's length is 32 bits at most, and far less in truth.
 fn cost_of(frame: &[u8]) -> u32 {
-    u32::try_from(frame.len()).unwrap_or(u32::MAX / 2).saturating_add(PER_LETTER_BYTES)
+    u32::try_from(frame.len()).unwrap_or(u32::MAX / 2).saturating_add(PER_MESSAGE_BYTES)
 }
 
-impl WorkerLine {
+impl WorkerSender {
     /// A line to a worker whose poll has this waker.
-    pub fn new(waker: Arc<mio::Waker>) -> (WorkerLine, WorkerPost) {
-        let (letters, inbox) = sync_channel(WORKER_INBOX);
+    pub fn new(waker: Arc<mio::Waker>) -> (WorkerSender, WorkerReceiver) {
+        let (messages, inbox) = sync_channel(WORKER_INBOX);
         let (turns, forwarded) = (Arc::new(AtomicU64::new(0)), Arc::new(Forwarded::new()));
-        let post = WorkerPost { inbox, turns: turns.clone(), forwarded: forwarded.clone() };
-        (WorkerLine { letters, waker, turns, forwarded }, post)
+        let inbox = WorkerReceiver { inbox, turns: turns.clone(), forwarded: forwarded.clone() };
+        (WorkerSender { messages, waker, turns, forwarded }, inbox)
     }
 
-    /// Sends a letter, or gives it back if the worker's box is full or it is gone.
-    pub fn send(&self, letter: ToWorker) -> Result<(), ToWorker> {
-        self.letters.try_send(letter).map_err(|error| match error {
-            TrySendError::Full(letter) | TrySendError::Disconnected(letter) => letter,
+    /// Sends a message, or gives it back if the worker's box is full or it is gone.
+    pub fn send(&self, message: ToWorker) -> Result<(), ToWorker> {
+        self.messages.try_send(message).map_err(|error| match error {
+            TrySendError::Full(message) | TrySendError::Disconnected(message) => message,
         })?;
         // It fails only if the worker's poll is gone, and then so is the worker.
         let _ = self.waker.wake();
@@ -287,20 +287,20 @@ impl WorkerLine {
 }
 
 /// A worker's end of its line.
-pub struct WorkerPost {
+pub struct WorkerReceiver {
     inbox: Receiver<ToWorker>,
     turns: Arc<AtomicU64>,
     forwarded: Arc<Forwarded>,
 }
 
-impl WorkerPost {
-    /// The next letter, if there is one.
+impl WorkerReceiver {
+    /// The next message, if there is one.
     pub fn next(&self) -> Option<ToWorker> {
-        let letter = self.inbox.try_recv().ok()?;
-        if let ToWorker::Forward { zone, frame } = &letter {
+        let message = self.inbox.try_recv().ok()?;
+        if let ToWorker::Forward { zone, frame } = &message {
             self.forwarded.give_back(*zone, frame);
         }
-        Some(letter)
+        Some(message)
     }
 
     /// The worker has begun another turn.
@@ -311,35 +311,35 @@ impl WorkerPost {
 
 /// A worker's way to the control thread.
 #[derive(Clone)]
-pub struct ControlLine {
-    letters: SyncSender<FromWorker>,
+pub struct ControlSender {
+    messages: SyncSender<FromWorker>,
     waker: Arc<mio::Waker>,
 }
 
-impl ControlLine {
+impl ControlSender {
     /// A line to the control thread, whose poll has this waker.
-    pub fn new(waker: Arc<mio::Waker>) -> (ControlLine, Receiver<FromWorker>) {
-        let (letters, inbox) = sync_channel(CONTROL_INBOX);
-        (ControlLine { letters, waker }, inbox)
+    pub fn new(waker: Arc<mio::Waker>) -> (ControlSender, Receiver<FromWorker>) {
+        let (messages, inbox) = sync_channel(CONTROL_INBOX);
+        (ControlSender { messages, waker }, inbox)
     }
 
-    /// Sends a letter without waiting; a full box gives it back.
-    pub fn send(&self, letter: FromWorker) -> Result<(), FromWorker> {
-        self.letters.try_send(letter).map_err(|error| match error {
-            TrySendError::Full(letter) | TrySendError::Disconnected(letter) => letter,
+    /// Sends a message without waiting; a full box gives it back.
+    pub fn send(&self, message: FromWorker) -> Result<(), FromWorker> {
+        self.messages.try_send(message).map_err(|error| match error {
+            TrySendError::Full(message) | TrySendError::Disconnected(message) => message,
         })?;
         let _ = self.waker.wake();
         Ok(())
     }
 
-    /// Has the control thread look at what there is beside letters.
+    /// Has the control thread look at what there is beside messages.
     pub fn wake(&self) {
         let _ = self.waker.wake();
     }
 
-    /// Sends the last letter of a thread, which may wait.
-    pub fn send_last(&self, letter: FromWorker) -> Result<(), SendError<FromWorker>> {
-        self.letters.send(letter)?;
+    /// Sends the last message of a thread, which may wait.
+    pub fn send_last(&self, message: FromWorker) -> Result<(), SendError<FromWorker>> {
+        self.messages.send(message)?;
         let _ = self.waker.wake();
         Ok(())
     }
@@ -349,34 +349,34 @@ impl ControlLine {
 mod tests {
     use super::*;
 
-    fn line() -> (WorkerLine, WorkerPost, mio::Poll) {
+    fn line() -> (WorkerSender, WorkerReceiver, mio::Poll) {
         let poll = mio::Poll::new().unwrap();
         let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
-        let (line, post) = WorkerLine::new(waker);
-        (line, post, poll)
+        let (line, inbox) = WorkerSender::new(waker);
+        (line, inbox, poll)
     }
 
-    fn forwarded(line: &WorkerLine, zone: u16, frame: &[u8]) -> usize {
+    fn forwarded(line: &WorkerSender, zone: u16, frame: &[u8]) -> usize {
         (0..10_000).take_while(|_| line.forward(ZoneId(zone), frame)).count()
     }
 
     #[test]
     fn no_zone_takes_anothers_room_in_a_workers_box() {
-        let (line, post, _poll) = line();
+        let (line, inbox, _poll) = line();
         assert_eq!(forwarded(&line, 1, &[0; 24]), 500);
         assert_eq!(forwarded(&line, 2, &[0; 24]), 500);
         assert_eq!(forwarded(&line, 64, &[0; 24]), 0, "there is no such zone");
-        assert!(matches!(post.next(), Some(ToWorker::Forward { zone: ZoneId(1), .. })));
+        assert!(matches!(inbox.next(), Some(ToWorker::Forward { zone: ZoneId(1), .. })));
         assert_eq!(forwarded(&line, 1, &[0; 24]), 1);
     }
 
     #[test]
     fn all_zones_together_leave_room_for_what_the_node_says() {
-        let (line, post, _poll) = line();
+        let (line, inbox, _poll) = line();
         let all: usize = (1..=MAX_ZONE).map(|zone| forwarded(&line, zone, &[])).sum();
         assert_eq!(all, FORWARDED_MAX as usize);
         assert!(line.send(ToWorker::AskCounts { ticket: 1 }).is_ok());
-        while post.next().is_some() {}
+        while inbox.next().is_some() {}
         assert_eq!(forwarded(&line, 1, &[]), 512);
     }
 

@@ -12,21 +12,21 @@ use ring::{BOARD_SLOTS, Board};
 
 /// One thread's place on the board.
 #[derive(Clone, Debug, Default)]
-pub struct Mark {
+pub struct CallTracker {
     /// None where no monitor looks at it.
     board: Option<Arc<Board>>,
     slot: usize,
 }
 
-impl Mark {
+impl CallTracker {
     /// The place of the worker of this number. There are fewer workers than places.
-    pub fn of_worker(board: Option<Arc<Board>>, number: usize) -> Mark {
-        Mark { board, slot: number }
+    pub fn of_worker(board: Option<Arc<Board>>, number: usize) -> CallTracker {
+        CallTracker { board, slot: number }
     }
 
     /// The place of the thread that loads apps.
-    pub fn of_control(board: Option<Arc<Board>>) -> Mark {
-        Mark { board, slot: BOARD_SLOTS - 1 }
+    pub fn of_control(board: Option<Arc<Board>>) -> CallTracker {
+        CallTracker { board, slot: BOARD_SLOTS - 1 }
     }
 
     /// Makes a call into the code of a zone.
@@ -58,12 +58,12 @@ mod tests {
     #[test]
     fn the_zone_stands_there_during_the_call_and_not_after_it() {
         let board = Arc::new(Board::create().unwrap().0);
-        let mark = Mark::of_worker(Some(board.clone()), 3);
-        assert_eq!(mark.calling(ZoneId(7), || board.read()[3]), 7);
+        let calls = CallTracker::of_worker(Some(board.clone()), 3);
+        assert_eq!(calls.calling(ZoneId(7), || board.read()[3]), 7);
         assert_eq!(board.read(), [0; BOARD_SLOTS]);
-        assert_eq!(Mark::default().calling(ZoneId(7), || 1), 1);
+        assert_eq!(CallTracker::default().calling(ZoneId(7), || 1), 1);
         let slept = Duration::from_millis(3);
-        let (seen, took) = mark.timing(ZoneId(7), || {
+        let (seen, took) = calls.timing(ZoneId(7), || {
             std::thread::sleep(slept);
             board.read()[3]
         });

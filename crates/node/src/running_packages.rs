@@ -15,22 +15,22 @@ use operator::contract::PackageView;
 
 /// The packages of this node, and which falls are still to be written down.
 #[derive(Debug)]
-pub struct PackageDesk {
+pub struct RunningPackages {
     packages: Packages,
     noted: BTreeSet<String>,
     /// Falls that could not be written down yet: one an app at most.
     waiting: Vec<(String, Moment, String)>,
 }
 
-impl PackageDesk {
+impl RunningPackages {
     /// Those of a configuration.
-    pub fn new(packages: Packages) -> PackageDesk {
+    pub fn new(packages: Packages) -> RunningPackages {
         for (app, installed) in &packages.apps {
             if let Some(why) = &installed.demoted {
                 tracing::warn!("app {app} runs in a process zone: it {why}");
             }
         }
-        PackageDesk { packages, noted: BTreeSet::new(), waiting: Vec::new() }
+        RunningPackages { packages, noted: BTreeSet::new(), waiting: Vec::new() }
     }
 
     /// The package of an app that was added, or installed anew.

@@ -17,15 +17,15 @@ mod multipart {
 }
 
 /// The type and the body of a multipart request.
-pub type Question = (u16, Vec<u8>);
+pub type SwitchRequest = (u16, Vec<u8>);
 
 /// All flow entries of a switch.
-pub fn all_flows() -> Question {
+pub fn all_flows() -> SwitchRequest {
     (multipart::FLOW, flows(ALL_TABLES, 0, 0, &[]))
 }
 
 /// What the kernel wants to know; of a rule, of which.
-pub fn of_the_kernel(asked: Asked, wanted: Option<&Wanted>) -> Question {
+pub fn of_the_kernel(asked: Asked, wanted: Option<&Wanted>) -> SwitchRequest {
     match asked {
         Asked::TableSizes => (multipart::TABLE_FEATURES, Vec::new()),
         Asked::TableCounts => (multipart::TABLE, Vec::new()),

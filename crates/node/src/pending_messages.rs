@@ -1,0 +1,71 @@
+//! Messages that all workers must get and that did not fit into the box of one: they go there first, in their order, in a later turn.
+//!
+//! Pure but for the sending, which is handed in. Never waits.
+
+use std::collections::VecDeque;
+
+/// Messages that one worker may be owed. Beyond it the newest is lost; the worker has not moved for so long then that the monitor ends the
+/// kernel process, and the next one begins anew.
+const PENDING_MAX: usize = 1024;
+
+/// What is owed to each worker.
+#[derive(Debug)]
+pub struct PendingMessages<Message> {
+    queues: Vec<VecDeque<Message>>,
+}
+
+impl<Message> PendingMessages<Message> {
+    /// So many workers, to whom nothing is owed.
+    pub fn new(workers: usize) -> Self {
+        PendingMessages { queues: (0..workers).map(|_| VecDeque::new()).collect() }
+    }
+
+    /// One message more for a worker. `false` if it is lost.
+    pub fn push(&mut self, worker: usize, message: Message) -> bool {
+        let queue = self.queues.get_mut(worker).filter(|queue| queue.len() < PENDING_MAX);
+        queue.map(|queue| queue.push_back(message)).is_some()
+    }
+
+    /// Sends what the boxes take: `send` gives a message back that its worker's does not.
+    pub fn send(&mut self, mut send: impl FnMut(usize, Message) -> Result<(), Message>) {
+        for (worker, queue) in self.queues.iter_mut().enumerate() {
+            while let Some(message) = queue.pop_front() {
+                if let Err(message) = send(worker, message) {
+                    queue.push_front(message);
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_box_delays_a_message_and_loses_none() {
+        let mut pending = PendingMessages::new(2);
+        let mut came = Vec::new();
+        assert!(pending.push(0, "unload") && pending.push(1, "unload"));
+        let mut take = |worker, message, is_full| {
+            if is_full {
+                return Err(message);
+            }
+            came.push((worker, message));
+            Ok(())
+        };
+        pending.send(|worker, message| take(worker, message, worker == 0));
+        assert!(pending.push(0, "shut down") && pending.push(1, "shut down"));
+        pending.send(|worker, message| take(worker, message, false));
+        assert_eq!(came, [(1, "unload"), (0, "unload"), (0, "shut down"), (1, "shut down")]);
+    }
+
+    #[test]
+    fn who_never_reads_is_owed_so_much_and_no_more() {
+        let mut pending = PendingMessages::new(1);
+        assert!((0..PENDING_MAX).all(|message| pending.push(0, message)));
+        assert!(!pending.push(0, PENDING_MAX));
+        assert!(!pending.push(1, 0), "there is no such worker");
+    }
+}
