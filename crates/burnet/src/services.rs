@@ -109,17 +109,17 @@ pub fn keeps_the_store(app: &AppSpec) -> bool {
 }
 
 /// A word on a package, as the monitor knows it.
-pub fn to_say(word: package::vouch::Word) -> monitor::Word {
-    use monitor::Says as To;
-    use package::vouch::Says as From;
-    let package::vouch::Word { zone, check, says } = word;
-    let says = match says {
+pub fn to_monitor(verdict: package::verification::PackageVerdict) -> monitor::PackageVerdict {
+    use monitor::Validity as To;
+    use package::verification::Validity as From;
+    let package::verification::PackageVerdict { zone, check, validity } = verdict;
+    let validity = match validity {
         From::Good => To::Good,
         From::NotTrusted(why) => To::NotTrusted(why),
         From::Refused(why) => To::Refused(why),
         From::Unknown(why) => To::Unknown(why),
     };
-    monitor::Word { zone, check, says }
+    monitor::PackageVerdict { zone, check, validity }
 }
 
 /// Whether it is the service that keeps who did what.
@@ -191,12 +191,14 @@ mod tests {
 
     #[test]
     fn a_word_on_a_package_is_spelt_alike_on_both_sides() {
-        use package::vouch::{Says, Word};
+        use package::verification::{PackageVerdict, Validity};
         let why = || "why".to_owned();
-        for says in [Says::Good, Says::NotTrusted(why()), Says::Refused(why()), Says::Unknown(why())] {
-            let word = Word { zone: 3, check: 9, says };
-            let spelt = serde_json::to_string(&word).unwrap();
-            assert_eq!(serde_json::from_str::<monitor::Word>(&spelt).unwrap(), to_say(word));
+        for validity in
+            [Validity::Good, Validity::NotTrusted(why()), Validity::Refused(why()), Validity::Unknown(why())]
+        {
+            let verdict = PackageVerdict { zone: 3, check: 9, validity };
+            let spelt = serde_json::to_string(&verdict).unwrap();
+            assert_eq!(serde_json::from_str::<monitor::PackageVerdict>(&spelt).unwrap(), to_monitor(verdict));
         }
     }
 

@@ -101,7 +101,7 @@ pub struct AppSpec {
     /// What the app was granted, for the kernel process; the form is the caller's.
     #[serde(default)]
     pub grant: serde_json::Value,
-    /// It comes from a package, for which somebody must vouch (`monitor::Vouch`) before each start and while it runs.
+    /// It comes from a package, which is verified (`monitor::PackageChecks`) before each start and while it runs.
     #[serde(default)]
     pub packaged: bool,
 }

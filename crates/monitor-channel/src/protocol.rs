@@ -26,7 +26,7 @@ use crate::app::{AppSource, AppStatus, Ending, KernelStatus, Verb};
 use crate::owners::Owned;
 use crate::record::Record;
 use crate::usage::{NodeUsage, ZoneCounts, ZoneUsage};
-use crate::verdict::Word;
+use crate::verdict::PackageVerdict;
 
 /// Descriptors of one end of a port: the rings' memory and a wake-up each way.
 pub const PORT_FDS: usize = 3;
@@ -318,11 +318,11 @@ pub enum FromService {
         rulings: Vec<Ruling>,
     },
     /// What `security` says of packages.
-    Vouched {
+    Verified {
         /// Of which [`ToService::Packages`]; 0: of none, it is there.
         round: u64,
         /// At most one for each app that was asked about.
-        words: Vec<Word>,
+        verdicts: Vec<PackageVerdict>,
     },
     /// How many bytes an app has in the store, by `store`.
     Stored {

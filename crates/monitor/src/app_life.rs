@@ -22,13 +22,13 @@ use crate::app::{
     AppRole, AppSpec, AppState, AppStatus, Ending, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX,
     REASON_BYTES_MAX, Verb, ZoneKind, legible,
 };
-use crate::backoff::{Backoff, Patience, Verdict};
-use crate::incident::{Evidence, Incident, What};
+use crate::backoff::{Backoff, RestartDecision, RestartPolicy};
+use crate::incident::{Evidence, Incident, IncidentKind};
 use crate::process_end::ProcessEnd;
 use crate::protocol::ToKernel;
 use crate::reload::Difference;
-use crate::supervisor::{Command, How, Severity, Who};
-use crate::vouching::{Says, Subject};
+use crate::supervisor::{ChildId, Command, Severity, StopSignal};
+use crate::verification::{Subject, Validity};
 use zone::NotEnforced;
 
 /// The code with which a program of Burnet's, and an app that refuses its settings, says that what was asked cannot be.
@@ -53,7 +53,7 @@ pub(crate) struct Situation {
 
 /// What became of an app whose process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Became {
+pub(crate) enum AfterEnd {
     /// It failed, and is started again.
     Restarted,
     /// It failed, and is not.
@@ -64,16 +64,16 @@ pub(crate) enum Became {
 
 /// Why and when something ended, on the monitor's clock.
 #[derive(Debug, Clone)]
-pub(crate) struct Past {
+pub(crate) struct PastEnd {
     reason: String,
     last_line: Option<String>,
     at_ms: u64,
 }
 
-impl Past {
-    pub(crate) fn new(reason: &str, last_line: Option<String>, at_ms: u64) -> Past {
+impl PastEnd {
+    pub(crate) fn new(reason: &str, last_line: Option<String>, at_ms: u64) -> PastEnd {
         let last_line = last_line.map(|line| legible(&line, REASON_BYTES_MAX));
-        Past { reason: legible(reason, REASON_BYTES_MAX), last_line, at_ms }
+        PastEnd { reason: legible(reason, REASON_BYTES_MAX), last_line, at_ms }
     }
 
     /// `unix_ms_at_zero` is the wall clock when the monitor's clock was zero.
@@ -87,7 +87,7 @@ impl Past {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum AfterStop {
     /// What ended it counts against it.
     Fail,
     /// It goes on with a new generation; nothing counts.
@@ -109,7 +109,7 @@ enum Phase {
     Running,
     Ending {
         reason: String,
-        then: Then,
+        then: AfterStop,
         /// `None` when KILL has been sent, and nothing is left but to wait.
         kill_at_ms: Option<u64>,
     },
@@ -131,7 +131,7 @@ pub(crate) struct AppLife {
     pub(crate) spec: AppSpec,
     pub(crate) zone: u16,
     kind: ZoneKind,
-    demoted: Option<Past>,
+    demoted: Option<PastEnd>,
     /// It runs in safe mode too.
     essential: bool,
     phase: Phase,
@@ -143,7 +143,7 @@ pub(crate) struct AppLife {
     /// The kernel holds this generation's ports.
     attached: bool,
     backoff: Backoff,
-    last_end: Option<Past>,
+    last_end: Option<PastEnd>,
     /// Of this generation's zone.
     not_enforced: Vec<NotEnforced>,
     /// Counts how often somebody was asked to vouch for a start.
@@ -153,7 +153,7 @@ pub(crate) struct AppLife {
 }
 
 impl AppLife {
-    pub(crate) fn new(zone: u16, spec: AppSpec, patience: Patience, first_generation: u64) -> AppLife {
+    pub(crate) fn new(zone: u16, spec: AppSpec, policy: RestartPolicy, first_generation: u64) -> AppLife {
         AppLife {
             kind: spec.kind,
             spec,
@@ -166,7 +166,7 @@ impl AppLife {
             first_generation,
             pid: None,
             attached: false,
-            backoff: Backoff::new(patience),
+            backoff: Backoff::new(policy),
             last_end: None,
             not_enforced: Vec::new(),
             check: 0,
@@ -223,7 +223,7 @@ impl AppLife {
             return self.detach(reason, at, out);
         }
         if self.has_process() {
-            return self.end(Then::Again, How::Term, reason, at, out);
+            return self.end(AfterStop::Again, StopSignal::Term, reason, at, out);
         }
         if matches!(self.phase, Phase::Running) {
             self.remember_end(reason, None, at.now_ms);
@@ -253,27 +253,27 @@ impl AppLife {
         last_line: Option<String>,
         at: Situation,
         out: &mut Vec<Command>,
-    ) -> Became {
+    ) -> AfterEnd {
         if !self.has_process() {
-            return Became::Asked;
+            return AfterEnd::Asked;
         }
         self.pid = None;
         let (reason, then, what) = match &self.phase {
-            Phase::Ending { reason, then, .. } => (reason.clone(), *then, What::ZoneFault),
-            _ => (how.to_owned(), Then::Fail, What::AppEnded),
+            Phase::Ending { reason, then, .. } => (reason.clone(), *then, IncidentKind::ZoneFault),
+            _ => (how.to_owned(), AfterStop::Fail, IncidentKind::AppEnded),
         };
         self.detach(&reason, at, out);
         self.remember_end(&reason, last_line, at.now_ms);
         match then {
-            Then::Fail if self.will_not_run(end) => return self.give_up(Evidence::of(end), at, out),
-            Then::Fail => return self.fail(what, &reason, Evidence::of(end), at, out),
-            Then::Again => self.start(at, out),
-            Then::Stop => self.enter(Phase::Stopped, at.now_ms),
-            Then::Quarantine => self.enter(Phase::Quarantined, at.now_ms),
-            Then::Refuse => self.enter(Phase::Refused, at.now_ms),
-            Then::Remove => self.enter(Phase::Gone, at.now_ms),
+            AfterStop::Fail if self.will_not_run(end) => return self.give_up(Evidence::of(end), at, out),
+            AfterStop::Fail => return self.fail(what, &reason, Evidence::of(end), at, out),
+            AfterStop::Again => self.start(at, out),
+            AfterStop::Stop => self.enter(Phase::Stopped, at.now_ms),
+            AfterStop::Quarantine => self.enter(Phase::Quarantined, at.now_ms),
+            AfterStop::Refuse => self.enter(Phase::Refused, at.now_ms),
+            AfterStop::Remove => self.enter(Phase::Gone, at.now_ms),
         }
-        Became::Asked
+        AfterEnd::Asked
     }
 
     /// The zone broke the rules of its port, or is beyond a hard limit. A trusted app can only be taken out of the kernel process, for good.
@@ -282,7 +282,7 @@ impl AppLife {
             return self.trusted_fault(reason, at, out);
         }
         if self.has_process() {
-            self.end(Then::Fail, How::Kill, reason, at, out);
+            self.end(AfterStop::Fail, StopSignal::Kill, reason, at, out);
         }
     }
 
@@ -294,12 +294,12 @@ impl AppLife {
         self.unload(reason, at, out);
         self.remember_end(reason, None, at.now_ms);
         self.demote(reason, at.now_ms, out);
-        self.fail(What::Demoted, reason, Evidence::default(), at, out);
+        self.fail(IncidentKind::Demoted, reason, Evidence::default(), at, out);
     }
 
     /// `why` are the operator's own words, if there are any.
     pub(crate) fn operator(&mut self, verb: Verb, why: Option<&str>, at: Situation, out: &mut Vec<Command>) {
-        if matches!(self.phase, Phase::Ending { then: Then::Remove, .. }) {
+        if matches!(self.phase, Phase::Ending { then: AfterStop::Remove, .. }) {
             return;
         }
         // Who starts an app by hand in safe mode wants it there.
@@ -315,44 +315,51 @@ impl AppLife {
             Verb::Restart => self.restart(at, out),
             Verb::Stop => self.stop("the operator stopped it", at, out),
             Verb::Quarantine => self.quarantine(why, at, out),
-            Verb::Remove => self.stop_for(Then::Remove, Phase::Gone, "the operator removed it", at, out),
+            Verb::Remove => self.stop_for(AfterStop::Remove, Phase::Gone, "the operator removed it", at, out),
             Verb::Start => match self.phase {
                 Phase::Waiting | Phase::Checking | Phase::Starting | Phase::Running => {}
-                Phase::Ending { then: Then::Again | Then::Fail, .. } => {}
+                Phase::Ending { then: AfterStop::Again | AfterStop::Fail, .. } => {}
                 _ => self.restart(at, out),
             },
         }
     }
 
     pub(crate) fn stop(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
-        self.stop_for(Then::Stop, Phase::Stopped, reason, at, out);
+        self.stop_for(AfterStop::Stop, Phase::Stopped, reason, at, out);
     }
 
     fn quarantine(&mut self, why: Option<&str>, at: Situation, out: &mut Vec<Command>) {
-        if matches!(self.phase, Phase::Quarantined | Phase::Ending { then: Then::Quarantine, .. }) {
+        if matches!(self.phase, Phase::Quarantined | Phase::Ending { then: AfterStop::Quarantine, .. }) {
             return;
         }
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         let reason = format!("the operator quarantined it{why}");
         let then = format!("it is stopped until you say: burnet app restart {}", self.spec.name);
         self.say(Severity::Warn, &format!("is quarantined ({reason}); {then}"), out);
-        let mut incident = self.incident(What::Quarantined, &reason, at);
+        let mut incident = self.incident(IncidentKind::Quarantined, &reason, at);
         incident.then = then;
         incident.finding.culprit = None;
         incident.finding.sentence = "nobody; it is the operator's word".to_owned();
         out.push(Command::Incident(Box::new(incident)));
-        self.stop_for(Then::Quarantine, Phase::Quarantined, &reason, at, out);
+        self.stop_for(AfterStop::Quarantine, Phase::Quarantined, &reason, at, out);
     }
 
-    fn stop_for(&mut self, then: Then, rest: Phase, reason: &str, at: Situation, out: &mut Vec<Command>) {
+    fn stop_for(
+        &mut self,
+        then: AfterStop,
+        rest: Phase,
+        reason: &str,
+        at: Situation,
+        out: &mut Vec<Command>,
+    ) {
         if self.has_process() {
-            return self.end(then, How::Term, reason, at, out);
+            return self.end(then, StopSignal::Term, reason, at, out);
         }
         let runs = matches!(self.phase, Phase::Running);
         if runs {
             self.unload(reason, at, out);
         }
-        if runs || then == Then::Quarantine {
+        if runs || then == AfterStop::Quarantine {
             self.remember_end(reason, None, at.now_ms);
         }
         self.enter(rest, at.now_ms);
@@ -375,7 +382,13 @@ impl AppLife {
         }
         let kept_down = self.kind != self.wanted_kind(at);
         if kept_down && matches!(self.phase, Phase::Starting | Phase::Running) {
-            self.end(Then::Again, How::Term, "safe mode is over, and it runs trusted again", at, out);
+            self.end(
+                AfterStop::Again,
+                StopSignal::Term,
+                "safe mode is over, and it runs trusted again",
+                at,
+                out,
+            );
         }
     }
 
@@ -420,7 +433,7 @@ impl AppLife {
         let reason = "its configuration changed";
         match self.phase {
             Phase::Starting | Phase::Running if self.has_process() => {
-                self.end(Then::Again, How::Term, reason, at, out);
+                self.end(AfterStop::Again, StopSignal::Term, reason, at, out);
             }
             Phase::Running => {
                 self.unload(reason, at, out);
@@ -436,7 +449,7 @@ impl AppLife {
 
     /// It is in the configuration no more.
     pub(crate) fn taken_out(&mut self, at: Situation, out: &mut Vec<Command>) {
-        self.stop_for(Then::Remove, Phase::Gone, "it is no longer in the configuration", at, out);
+        self.stop_for(AfterStop::Remove, Phase::Gone, "it is no longer in the configuration", at, out);
     }
 
     /// It was added to a node that runs.
@@ -464,7 +477,7 @@ impl AppLife {
         if at.safe_mode || self.demoted.is_some() { ZoneKind::Process } else { self.spec.kind }
     }
 
-    /// No more patience: the process is killed now if there is one.
+    /// No more policy: the process is killed now if there is one.
     pub(crate) fn kill(&mut self, out: &mut Vec<Command>) {
         if !self.has_process() {
             return;
@@ -472,7 +485,7 @@ impl AppLife {
         if let Phase::Ending { kill_at_ms, .. } = &mut self.phase {
             *kill_at_ms = None;
         }
-        out.push(Command::End { who: self.who(), how: How::Kill });
+        out.push(Command::End { who: self.who(), how: StopSignal::Kill });
     }
 
     pub(crate) fn tick(&mut self, at: Situation, out: &mut Vec<Command>) {
@@ -489,7 +502,7 @@ impl AppLife {
     /// `unix_ms_at_zero` is the wall clock when the monitor's clock was zero.
     pub(crate) fn status(&self, unix_ms_at_zero: u64) -> AppStatus {
         let unix = |ms: u64| unix_ms_at_zero.saturating_add(ms);
-        let ending = |past: &Past| past.ending(unix_ms_at_zero);
+        let ending = |past: &PastEnd| past.ending(unix_ms_at_zero);
         AppStatus {
             app: self.spec.name.clone(),
             role: self.spec.role,
@@ -517,8 +530,8 @@ impl AppLife {
         }
     }
 
-    fn who(&self) -> Who {
-        Who::Zone { zone: self.zone, generation: self.generation }
+    fn who(&self) -> ChildId {
+        ChildId::Zone { zone: self.zone, generation: self.generation }
     }
 
     fn enter(&mut self, phase: Phase, now_ms: u64) {
@@ -539,13 +552,13 @@ impl AppLife {
         if self.spec.packaged {
             self.check += 1;
             let trusted = self.wanted_kind(at) == ZoneKind::Trusted;
-            out.push(Command::Vouch(self.subject(trusted)));
+            out.push(Command::Verify(self.subject(trusted)));
             return self.enter(Phase::Checking, at.now_ms);
         }
-        self.start_vouched(at, out);
+        self.start_verified(at, out);
     }
 
-    fn start_vouched(&mut self, at: Situation, out: &mut Vec<Command>) {
+    fn start_verified(&mut self, at: Situation, out: &mut Vec<Command>) {
         self.generation += 1;
         self.kind = self.wanted_kind(at);
         self.wondered = false;
@@ -570,7 +583,7 @@ impl AppLife {
     }
 
     /// Whom to ask about while it runs.
-    pub(crate) fn vouched_for(&self) -> Option<Subject> {
+    pub(crate) fn to_verify(&self) -> Option<Subject> {
         let runs = matches!(self.phase, Phase::Starting | Phase::Running);
         (runs && self.spec.packaged).then(|| self.subject(self.is_loaded()))
     }
@@ -580,30 +593,36 @@ impl AppLife {
     }
 
     /// Something is said of its package.
-    pub(crate) fn vouched(&mut self, check: u64, says: Says, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn on_verdict(
+        &mut self,
+        check: u64,
+        validity: Validity,
+        at: Situation,
+        out: &mut Vec<Command>,
+    ) {
         if check != self.check {
             return;
         }
         let runs = matches!(self.phase, Phase::Starting | Phase::Running);
-        match (&self.phase, says) {
-            (Phase::Checking, Says::Good) => self.start_vouched(at, out),
-            (Phase::Checking, Says::NotTrusted(why)) => {
+        match (&self.phase, validity) {
+            (Phase::Checking, Validity::Good) => self.start_verified(at, out),
+            (Phase::Checking, Validity::NotTrusted(why)) => {
                 if self.wanted_kind(at) == ZoneKind::Trusted {
                     self.demote(&why, at.now_ms, out);
                 }
-                self.start_vouched(at, out);
+                self.start_verified(at, out);
             }
-            (Phase::Checking, Says::Refused(why) | Says::Unknown(why)) => self.refuse(&why, at, out),
-            (_, Says::Good) => self.wondered = false,
-            (_, Says::NotTrusted(why)) if self.is_loaded() => {
+            (Phase::Checking, Validity::Refused(why) | Validity::Unknown(why)) => self.refuse(&why, at, out),
+            (_, Validity::Good) => self.wondered = false,
+            (_, Validity::NotTrusted(why)) if self.is_loaded() => {
                 self.unload(&why, at, out);
                 self.remember_end(&why, None, at.now_ms);
                 self.demote(&why, at.now_ms, out);
                 self.start(at, out);
             }
-            (_, Says::Refused(why)) if runs => self.refuse(&why, at, out),
+            (_, Validity::Refused(why)) if runs => self.refuse(&why, at, out),
             // It was good when it began, and what cannot be read now is not the app's doing.
-            (_, Says::Unknown(why)) if runs && !self.wondered => {
+            (_, Validity::Unknown(why)) if runs && !self.wondered => {
                 self.wondered = true;
                 let line =
                     format!("goes on, though it cannot be told whether its package is still good: {why}");
@@ -614,7 +633,7 @@ impl AppLife {
     }
 
     fn is_refused(&self) -> bool {
-        matches!(self.phase, Phase::Refused | Phase::Ending { then: Then::Refuse, .. })
+        matches!(self.phase, Phase::Refused | Phase::Ending { then: AfterStop::Refuse, .. })
     }
 
     /// It does not start, or not go on: nobody vouches for its package.
@@ -624,14 +643,14 @@ impl AppLife {
             self.spec.name
         );
         self.say(Severity::Error, &format!("is refused ({reason}); {then}"), out);
-        let mut incident = self.incident(What::Refused, reason, at);
+        let mut incident = self.incident(IncidentKind::Refused, reason, at);
         incident.then = then;
         incident.finding.culprit = None;
         incident.finding.sentence = "nobody; its package, or whom you trust, is not as it was".to_owned();
         out.push(Command::Incident(Box::new(incident)));
         if self.has_process() {
             // At once: nobody knows any more what this is.
-            return self.end(Then::Refuse, How::Kill, reason, at, out);
+            return self.end(AfterStop::Refuse, StopSignal::Kill, reason, at, out);
         }
         if matches!(self.phase, Phase::Running) {
             self.unload(reason, at, out);
@@ -652,7 +671,7 @@ impl AppLife {
         let reason = "the operator restarted it";
         self.backoff.forget();
         if self.has_process() {
-            return self.end(Then::Again, How::Term, reason, at, out);
+            return self.end(AfterStop::Again, StopSignal::Term, reason, at, out);
         }
         match self.phase {
             Phase::Waiting => {}
@@ -666,61 +685,61 @@ impl AppLife {
     }
 
     /// Asks the process to end. One that is ending already keeps its time to live, and goes on as was said last.
-    fn end(&mut self, then: Then, how: How, reason: &str, at: Situation, out: &mut Vec<Command>) {
+    fn end(&mut self, then: AfterStop, how: StopSignal, reason: &str, at: Situation, out: &mut Vec<Command>) {
         self.detach(reason, at, out);
         if let Phase::Ending { reason: first, then: first_then, kill_at_ms } = &mut self.phase {
             // A failure stays one: that the kernel restarts meanwhile must not clear it.
-            if !(*first_then == Then::Fail && then == Then::Again && !at.closing) {
+            if !(*first_then == AfterStop::Fail && then == AfterStop::Again && !at.closing) {
                 *first_then = then;
                 *first = reason.to_owned();
             }
-            if how == How::Kill && kill_at_ms.take().is_some() {
+            if how == StopSignal::Kill && kill_at_ms.take().is_some() {
                 out.push(Command::End { who: self.who(), how });
             }
             return;
         }
         out.push(Command::End { who: self.who(), how });
-        let kill_at_ms = (how == How::Term).then_some(at.now_ms.saturating_add(at.end_grace_ms));
+        let kill_at_ms = (how == StopSignal::Term).then_some(at.now_ms.saturating_add(at.end_grace_ms));
         self.enter(Phase::Ending { reason: reason.to_owned(), then, kill_at_ms }, at.now_ms);
     }
 
     fn fail(
         &mut self,
-        what: What,
+        what: IncidentKind,
         reason: &str,
         evidence: Evidence,
         at: Situation,
         out: &mut Vec<Command>,
-    ) -> Became {
+    ) -> AfterEnd {
         if at.closing {
             self.enter(Phase::Stopped, at.now_ms);
-            return Became::Asked;
+            return AfterEnd::Asked;
         }
         let mut incident = self.incident(what, reason, at);
         incident.evidence = evidence;
         let verdict = self.backoff.failed(at.now_ms);
         let (severity, became) = match verdict {
-            Verdict::RestartAfter(_) => (Severity::Warn, Became::Restarted),
-            Verdict::Exhausted => (Severity::Error, Became::GivenUp),
+            RestartDecision::RestartAfter(_) => (Severity::Warn, AfterEnd::Restarted),
+            RestartDecision::Exhausted => (Severity::Error, AfterEnd::GivenUp),
         };
         incident.then = match verdict {
-            Verdict::RestartAfter(0) => "it is started again now".to_owned(),
-            Verdict::RestartAfter(delay_ms) => format!("it is started again in {delay_ms} ms"),
-            Verdict::Exhausted => {
-                incident.what = What::Quarantined;
+            RestartDecision::RestartAfter(0) => "it is started again now".to_owned(),
+            RestartDecision::RestartAfter(delay_ms) => format!("it is started again in {delay_ms} ms"),
+            RestartDecision::Exhausted => {
+                incident.what = IncidentKind::Quarantined;
                 let name = &self.spec.name;
-                format!("it is quarantined until the operator says: burnet app restart {name}")
+                format!("it is quarantined until the operator validity: burnet app restart {name}")
             }
         };
-        let ended = if became == Became::GivenUp { "ended too often" } else { "ended" };
+        let ended = if became == AfterEnd::GivenUp { "ended too often" } else { "ended" };
         self.say(severity, &format!("{ended} ({reason}); {}", incident.then), out);
         out.push(Command::Incident(Box::new(incident)));
         match verdict {
-            Verdict::RestartAfter(0) => self.start(at, out),
-            Verdict::RestartAfter(delay_ms) => {
+            RestartDecision::RestartAfter(0) => self.start(at, out),
+            RestartDecision::RestartAfter(delay_ms) => {
                 self.enter(Phase::BackingOff { until_ms: at.now_ms.saturating_add(delay_ms) }, at.now_ms);
             }
-            Verdict::Exhausted => self.enter(Phase::Quarantined, at.now_ms),
+            RestartDecision::Exhausted => self.enter(Phase::Quarantined, at.now_ms),
         }
         became
     }
@@ -731,30 +750,30 @@ impl AppLife {
     }
 
     /// It stays stopped, with its own sentence, until the operator has changed something.
-    fn give_up(&mut self, evidence: Evidence, at: Situation, out: &mut Vec<Command>) -> Became {
+    fn give_up(&mut self, evidence: Evidence, at: Situation, out: &mut Vec<Command>) -> AfterEnd {
         if at.closing {
             self.enter(Phase::Stopped, at.now_ms);
-            return Became::Asked;
+            return AfterEnd::Asked;
         }
         let said = self.last_end.as_ref().and_then(|past| past.last_line.clone());
         let reason = said.unwrap_or_else(|| "it did not say why".to_owned());
         let then = format!("it stays stopped; mend that, and say: burnet app restart {}", self.spec.name);
         self.say(Severity::Error, &format!("does not run: {reason} (exit code {CANNOT_BE}); {then}"), out);
-        let mut incident = self.incident(What::Quarantined, &reason, at);
+        let mut incident = self.incident(IncidentKind::Quarantined, &reason, at);
         incident.evidence = evidence;
         incident.then = then;
         out.push(Command::Incident(Box::new(incident)));
         self.enter(Phase::Quarantined, at.now_ms);
-        Became::GivenUp
+        AfterEnd::GivenUp
     }
 
-    fn incident(&self, what: What, reason: &str, at: Situation) -> Incident {
+    fn incident(&self, what: IncidentKind, reason: &str, at: Situation) -> Incident {
         Incident::of_app(what, &self.spec.name, self.generation, reason, at.now_ms)
     }
 
     fn demote(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
         self.kind = ZoneKind::Process;
-        self.demoted = Some(Past::new(reason, None, now_ms));
+        self.demoted = Some(PastEnd::new(reason, None, now_ms));
         self.say(
             Severity::Error,
             &format!("ran trusted and runs in a process zone from now on: {reason}"),
@@ -784,7 +803,7 @@ impl AppLife {
     }
 
     fn remember_end(&mut self, reason: &str, last_line: Option<String>, at_ms: u64) {
-        self.last_end = Some(Past::new(reason, last_line, at_ms));
+        self.last_end = Some(PastEnd::new(reason, last_line, at_ms));
     }
 
     fn say(&self, severity: Severity, line: &str, out: &mut Vec<Command>) {

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// How patient the monitor is. All times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patience {
+pub struct RestartPolicy {
     /// The delay of the second restart in a row; the first comes at once, because most crashes are single.
     pub first_delay_ms: u64,
     /// Each delay is twice the one before, up to this.
@@ -20,9 +20,9 @@ pub struct Patience {
     pub stable_ms: u64,
 }
 
-impl Patience {
+impl RestartPolicy {
     /// For an app: ten restarts a minute, so that about the first 50 seconds of a crash loop are ridden out.
-    pub const APP: Patience = Patience {
+    pub const APP: RestartPolicy = RestartPolicy {
         first_delay_ms: 100,
         longest_delay_ms: 30_000,
         restarts_max: 10,
@@ -32,7 +32,7 @@ impl Patience {
 
     /// For a service of the node: the first few are back within 300 ms each, and one that crashes every few seconds always is. It is
     /// given up after twenty in a minute, which takes one that never gets up about half of that.
-    pub const SERVICE: Patience = Patience {
+    pub const SERVICE: RestartPolicy = RestartPolicy {
         first_delay_ms: 50,
         longest_delay_ms: 2_000,
         restarts_max: 20,
@@ -42,12 +42,12 @@ impl Patience {
 
     /// For the kernel: five a minute. Every restart ends all switch sessions, so a node that needs more is better
     /// taken over by another.
-    pub const KERNEL: Patience = Patience { restarts_max: 5, ..Patience::APP };
+    pub const KERNEL: RestartPolicy = RestartPolicy { restarts_max: 5, ..RestartPolicy::APP };
 }
 
 /// What to do about something that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RestartDecision {
     /// Start it again after this many milliseconds.
     RestartAfter(u64),
     /// It ended too often within the window.
@@ -57,7 +57,7 @@ pub(crate) enum Verdict {
 /// The history of one restarted thing.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
-    patience: Patience,
+    policy: RestartPolicy,
     /// Restarts since it was last stable.
     in_a_row: u32,
     /// When it failed, oldest first; at most `restarts_max`.
@@ -66,51 +66,51 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    pub(crate) fn new(patience: Patience) -> Backoff {
-        Backoff { patience, in_a_row: 0, failures_ms: VecDeque::new(), started_ms: None }
+    pub(crate) fn new(policy: RestartPolicy) -> Backoff {
+        Backoff { policy, in_a_row: 0, failures_ms: VecDeque::new(), started_ms: None }
     }
 
     pub(crate) fn started(&mut self, now_ms: u64) {
         self.started_ms = Some(now_ms);
     }
 
-    pub(crate) fn failed(&mut self, now_ms: u64) -> Verdict {
+    pub(crate) fn failed(&mut self, now_ms: u64) -> RestartDecision {
         let ran_ms = self.started_ms.take().map_or(0, |started| now_ms.saturating_sub(started));
-        if ran_ms >= self.patience.stable_ms {
+        if ran_ms >= self.policy.stable_ms {
             self.in_a_row = 0;
         }
-        let window = self.patience.window_ms;
+        let window = self.policy.window_ms;
         self.failures_ms.retain(|failed| now_ms.saturating_sub(*failed) < window);
-        if self.failures_ms.len() >= self.patience.restarts_max {
-            return Verdict::Exhausted;
+        if self.failures_ms.len() >= self.policy.restarts_max {
+            return RestartDecision::Exhausted;
         }
         self.failures_ms.push_back(now_ms);
         let delay = self.delay_ms();
         self.in_a_row = self.in_a_row.saturating_add(1);
-        Verdict::RestartAfter(delay)
+        RestartDecision::RestartAfter(delay)
     }
 
     /// The operator gave it another chance.
     pub(crate) fn forget(&mut self) {
-        *self = Backoff::new(self.patience.clone());
+        *self = Backoff::new(self.policy.clone());
     }
 
     fn delay_ms(&self) -> u64 {
         let Some(doublings) = self.in_a_row.checked_sub(1) else { return 0 };
         // Beyond 2^32 times the first delay any longest delay has been reached.
         let factor = 1u64 << doublings.min(32);
-        self.patience.first_delay_ms.saturating_mul(factor).min(self.patience.longest_delay_ms)
+        self.policy.first_delay_ms.saturating_mul(factor).min(self.policy.longest_delay_ms)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Verdict::{Exhausted, RestartAfter};
+    use RestartDecision::{Exhausted, RestartAfter};
 
     /// Each pair is (how long it ran after its restart, the verdict on its end).
-    fn check(patience: Patience, lives: &[(u64, Verdict)]) {
-        let (mut backoff, mut now) = (Backoff::new(patience), 1_000);
+    fn check(policy: RestartPolicy, lives: &[(u64, RestartDecision)]) {
+        let (mut backoff, mut now) = (Backoff::new(policy), 1_000);
         for (number, (ran_ms, expected)) in lives.iter().enumerate() {
             backoff.started(now);
             now += ran_ms;
@@ -127,33 +127,33 @@ mod tests {
         let delays = [0, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600];
         let mut lives: Vec<_> = delays.map(|delay| (1, RestartAfter(delay))).into();
         lives.push((1, Exhausted));
-        check(Patience::APP, &lives);
+        check(RestartPolicy::APP, &lives);
     }
 
     #[test]
     fn a_service_that_crashes_now_and_then_is_back_at_once_and_one_that_never_gets_up_is_given_up() {
-        check(Patience::SERVICE, &[(5_000, RestartAfter(0)), (5_000, RestartAfter(0))]);
+        check(RestartPolicy::SERVICE, &[(5_000, RestartAfter(0)), (5_000, RestartAfter(0))]);
         let delays = [0, 50, 100, 200, 400, 800, 1_600].into_iter().chain([2_000; 13]);
         let mut lives: Vec<_> = delays.map(|delay| (1, RestartAfter(delay))).collect();
         lives.push((1, Exhausted));
-        check(Patience::SERVICE, &lives);
+        check(RestartPolicy::SERVICE, &lives);
     }
 
     #[test]
     fn the_delay_stays_at_its_longest() {
-        let patience = Patience { restarts_max: 100, window_ms: 1, ..Patience::APP };
+        let policy = RestartPolicy { restarts_max: 100, window_ms: 1, ..RestartPolicy::APP };
         let mut lives: Vec<_> = vec![(1, RestartAfter(0))];
         lives.extend(
             [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]
                 .map(|d| (1, RestartAfter(d))),
         );
-        check(patience, &lives);
+        check(policy, &lives);
     }
 
     #[test]
     fn a_stable_life_makes_the_next_restart_immediate() {
         check(
-            Patience::APP,
+            RestartPolicy::APP,
             &[
                 (1, RestartAfter(0)),
                 (1, RestartAfter(100)),
@@ -165,8 +165,9 @@ mod tests {
 
     #[test]
     fn a_long_life_does_not_empty_the_window() {
-        let patience = Patience { restarts_max: 1, stable_ms: 10, window_ms: 60_000, ..Patience::APP };
-        check(patience.clone(), &[(1, RestartAfter(0)), (59_999, Exhausted)]);
-        check(patience, &[(1, RestartAfter(0)), (60_000, RestartAfter(0))]);
+        let policy =
+            RestartPolicy { restarts_max: 1, stable_ms: 10, window_ms: 60_000, ..RestartPolicy::APP };
+        check(policy.clone(), &[(1, RestartAfter(0)), (59_999, Exhausted)]);
+        check(policy, &[(1, RestartAfter(0)), (60_000, RestartAfter(0))]);
     }
 }

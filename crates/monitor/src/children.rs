@@ -12,7 +12,7 @@ use std::{env, io};
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-use crate::supervisor::{How, ProcessEnd};
+use crate::supervisor::{ProcessEnd, StopSignal};
 
 /// What an app may know of the node's environment. Everything else stays out of its zone: an operator's environment
 /// holds tokens and keys.
@@ -81,10 +81,10 @@ impl Child {
         self.process.id()
     }
 
-    pub(crate) fn end(&self, how: How) {
+    pub(crate) fn end(&self, how: StopSignal) {
         match how {
-            How::Term => self.signal(Signal::TERM),
-            How::Kill => {
+            StopSignal::Term => self.signal(Signal::TERM),
+            StopSignal::Kill => {
                 self.kill_group();
                 self.signal(Signal::KILL);
             }
@@ -124,7 +124,7 @@ impl Drop for Child {
     fn drop(&mut self) {
         if !self.reaped {
             // Also if it has ended already: whom it started may live.
-            self.end(How::Kill);
+            self.end(StopSignal::Kill);
         }
     }
 }

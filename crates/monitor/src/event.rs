@@ -8,11 +8,11 @@ use crate::app::{AppSpec, Verb};
 use crate::incident::Incident;
 use crate::process_end::ProcessEnd;
 use crate::protocol::ToKernel;
-use crate::vouching::{Says, Subject};
+use crate::verification::{Subject, Validity};
 
 /// One life of one child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Who {
+pub enum ChildId {
     /// The kernel process.
     Kernel {
         /// Counts its starts.
@@ -29,7 +29,7 @@ pub enum Who {
 
 /// How a process is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum StopSignal {
     /// Asked: SIGTERM.
     Term,
     /// Killed: SIGKILL, to its process group.
@@ -55,21 +55,21 @@ pub enum Event {
     /// A child has been started.
     Started {
         /// Which.
-        who: Who,
+        who: ChildId,
         /// Its process id.
         pid: u32,
     },
     /// A child could not be started.
     StartFailed {
         /// Which.
-        who: Who,
+        who: ChildId,
         /// What the system said.
         reason: String,
     },
     /// A child ended and has been reaped.
     Exited {
         /// Which.
-        who: Who,
+        who: ChildId,
         /// How.
         end: ProcessEnd,
         /// The last line of its output.
@@ -78,7 +78,7 @@ pub enum Event {
     /// The launcher of a zone says what it cannot enforce.
     NotEnforced {
         /// Which.
-        who: Who,
+        who: ChildId,
         /// What, and why.
         gap: NotEnforced,
     },
@@ -136,13 +136,13 @@ pub enum Event {
         removed: Vec<String>,
     },
     /// Something is said of an app's package, before a start or while it runs.
-    Vouched {
+    Verified {
         /// The zone's id.
         zone: u16,
-        /// As in [`Command::Vouch`]: a word on an earlier start says nothing.
+        /// As in [`Command::Verify`]: a word on an earlier start says nothing.
         check: u64,
         /// What.
-        says: Says,
+        validity: Validity,
     },
     /// What [`Command::LookUp`] asked for cannot be run.
     NotFound {
@@ -179,8 +179,8 @@ pub enum Command {
         /// Counts the app's starts.
         generation: u64,
     },
-    /// Have somebody vouch for the app's package; [`Event::Vouched`] answers.
-    Vouch(Subject),
+    /// Verify the package of the app. [`Event::Verified`] has the result.
+    Verify(Subject),
     /// Look the app up anew, as it is installed now; [`Event::AppAdded`] or [`Event::NotFound`] answers.
     LookUp {
         /// The app's name.
@@ -189,9 +189,9 @@ pub enum Command {
     /// End this process.
     End {
         /// Which.
-        who: Who,
+        who: ChildId,
         /// How.
-        how: How,
+        how: StopSignal,
     },
     /// Send this to the kernel process.
     TellKernel(ToKernel),

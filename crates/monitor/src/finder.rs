@@ -45,7 +45,7 @@ impl fmt::Debug for Find {
 
 /// Who wants the configuration read anew, and of which app alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct ReloadRequest {
     pub(crate) app: Option<String>,
     /// The kernel process, by its generation, and the ticket by which it asked.
     pub(crate) answer_to: Option<(u64, u64)>,
@@ -54,7 +54,7 @@ pub(crate) struct Wish {
 #[derive(Debug)]
 enum Asked {
     App(String),
-    Reload(Wish),
+    Reload(ReloadRequest),
 }
 
 /// What was found.
@@ -63,7 +63,7 @@ pub(crate) enum Answer {
     /// Under a name.
     App(String, Result<Box<Found>, String>),
     /// In the configuration.
-    Reloaded(Wish, Result<Box<Reloaded>, String>),
+    Reloaded(ReloadRequest, Result<Box<Reloaded>, String>),
 }
 
 struct Thread {
@@ -100,11 +100,11 @@ impl Finder {
     ///
     /// # Errors
     /// A sentence on why it is not.
-    pub(crate) fn reload(&mut self, wish: Wish) -> Result<(), String> {
+    pub(crate) fn reload(&mut self, request: ReloadRequest) -> Result<(), String> {
         if self.reload.is_none() {
             return Err("this node does not read its configuration anew".to_owned());
         }
-        self.send(Asked::Reload(wish))
+        self.send(Asked::Reload(request))
     }
 
     fn send(&mut self, asked: Asked) -> Result<(), String> {
@@ -147,10 +147,10 @@ fn start(find: Option<Find>, reload: Option<Reload>) -> io::Result<Thread> {
             let found = find.as_ref().map_or_else(|| Err(String::new()), |find| (find.0)(&name));
             Answer::App(name, found.map(Box::new))
         }
-        Asked::Reload(wish) => {
-            let read = |reload: &Reload| (reload.0)(wish.app.as_deref());
+        Asked::Reload(request) => {
+            let read = |reload: &Reload| (reload.0)(request.app.as_deref());
             let reloaded = reload.as_ref().map_or_else(|| Err(String::new()), read);
-            Answer::Reloaded(wish, reloaded.map(Box::new))
+            Answer::Reloaded(request, reloaded.map(Box::new))
         }
     };
     let body = move || {
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_node_without_somewhere_to_look_refuses_and_one_that_finds_nothing_says_why() {
         assert!(Finder::new(None, None).ask("hub".into()).is_err());
-        assert!(Finder::new(None, None).reload(Wish { app: None, answer_to: None }).is_err());
+        assert!(Finder::new(None, None).reload(ReloadRequest { app: None, answer_to: None }).is_err());
         let mut finder = Finder::new(Some(Find(Arc::new(|name| Err(format!("no {name}"))))), None);
         finder.ask("hub".into()).unwrap();
         assert_eq!(answer(&mut finder), [Answer::App("hub".to_owned(), Err("no hub".to_owned()))]);

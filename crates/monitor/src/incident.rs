@@ -21,7 +21,7 @@ pub(crate) const FACT_BYTES_MAX: usize = 400;
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum IncidentKind {
     /// The process of an app ended, unasked.
     AppEnded,
     /// The kernel found that a zone broke the rules of its port.
@@ -42,20 +42,20 @@ pub enum What {
     GaveUp,
 }
 
-impl What {
+impl IncidentKind {
     /// In words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            What::AppEnded => "ended",
-            What::ZoneFault => "broke its port",
-            What::Demoted => "demoted",
-            What::Quarantined => "quarantined",
-            What::Refused => "package refused",
-            What::KernelEnded => "ended",
-            What::NodeRestarted => "restarted",
-            What::SafeMode => "safe mode",
-            What::GaveUp => "gave up",
+            IncidentKind::AppEnded => "ended",
+            IncidentKind::ZoneFault => "broke its port",
+            IncidentKind::Demoted => "demoted",
+            IncidentKind::Quarantined => "quarantined",
+            IncidentKind::Refused => "package refused",
+            IncidentKind::KernelEnded => "ended",
+            IncidentKind::NodeRestarted => "restarted",
+            IncidentKind::SafeMode => "safe mode",
+            IncidentKind::GaveUp => "gave up",
         }
     }
 }
@@ -149,7 +149,7 @@ pub struct Incident {
     /// When, in milliseconds since the Unix epoch.
     pub unix_ms: u64,
     /// What.
-    pub what: What,
+    pub what: IncidentKind,
     /// Which app it happened to; nobody if it was the kernel process or the node.
     #[serde(default)]
     pub app: Option<String>,
@@ -170,7 +170,13 @@ pub struct Incident {
 
 impl Incident {
     /// One of an app, `at_ms` on the monitor's clock, which becomes the wall clock's when it is kept.
-    pub(crate) fn of_app(what: What, app: &str, generation: u64, reason: &str, at_ms: u64) -> Incident {
+    pub(crate) fn of_app(
+        what: IncidentKind,
+        app: &str,
+        generation: u64,
+        reason: &str,
+        at_ms: u64,
+    ) -> Incident {
         Incident {
             app: Some(app.to_owned()),
             generation,
@@ -180,7 +186,7 @@ impl Incident {
     }
 
     /// One of the kernel process or the node.
-    pub(crate) fn of_node(what: What, reason: &str, at_ms: u64) -> Incident {
+    pub(crate) fn of_node(what: IncidentKind, reason: &str, at_ms: u64) -> Incident {
         Incident {
             number: 0,
             unix_ms: at_ms,
@@ -199,7 +205,7 @@ impl Incident {
     pub fn subject(&self) -> &str {
         match (&self.app, self.what) {
             (Some(app), _) => app,
-            (None, What::KernelEnded) => "(kernel)",
+            (None, IncidentKind::KernelEnded) => "(kernel)",
             (None, _) => "(node)",
         }
     }

@@ -12,8 +12,8 @@
 //!
 //! The monitor is outside of all that it watches (Rosemary, section 3.2, item 5): it has one thread that decides and acts, reads no
 //! network input and nothing that an app says but its output, waits for nobody, and so outlives whatever they do. Of its other threads
-//! one only writes to the disk what is to be kept (`keeper`), one only looks up an app that is to be added (`finder`), and one only looks at packages
-//! (`clerk`). A trusted app that takes the kernel down is started again in a process zone.
+//! one only writes to the disk what is to be kept (`writer`), one only looks up an app that is to be added (`finder`), and one only looks at packages
+//! (`verifier`). A trusted app that takes the kernel down is started again in a process zone.
 //!
 //! The socket to its children and the messages on it are in `monitor_channel`.
 //!
@@ -23,17 +23,18 @@ mod app_life;
 pub mod audit;
 mod backoff;
 mod children;
-mod clerk;
 mod clock;
 mod event;
 mod finder;
-mod heard;
 pub mod incident;
-mod keeper;
+mod kernel_messages;
 mod output;
 pub mod owners;
+mod package_verifier;
 mod plan;
 mod process_end;
+mod recent_facts;
+mod record_writer;
 mod recording;
 pub mod records;
 mod reload;
@@ -44,12 +45,10 @@ mod safe_mode;
 mod sampling;
 mod signals;
 pub mod supervisor;
-mod vouching;
-mod witness;
+mod verification;
 mod zone_process;
 
-pub use backoff::Patience;
-pub use clerk::Vouch;
+pub use backoff::RestartPolicy;
 pub use finder::{Find, Found};
 pub use monitor_channel::app::{
     APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Ending, KernelStatus,
@@ -58,12 +57,13 @@ pub use monitor_channel::app::{
 };
 pub use monitor_channel::{app, channel, child, protocol};
 pub use output::{LINE_BYTES_MAX, LINES_PER_S_MAX, ZONE_REMARK};
+pub use package_verifier::PackageChecks;
 pub use plan::check_reload;
 pub use reload::{Reload, Reloaded};
 pub use resources::{NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
-pub use run::{Monitor, Outcome, Plan, Programs, Seat, ZoneProgram, run};
+pub use run::{Monitor, Outcome, Plan, Programs, ZoneProgram, ZoneSetup, run};
 pub use run_error::RunError;
 pub use safe_mode::{Intensity, SafeModePlan};
 pub use signals::{node_signals, shutdown_signals};
 pub use supervisor::Timing;
-pub use vouching::{LOOK_INTERVAL_MS, QUESTION_BYTES_MAX, Says, Subject, Word};
+pub use verification::{LOOK_INTERVAL_MS, PackageVerdict, QUESTION_BYTES_MAX, Subject, Validity};

@@ -6,7 +6,7 @@
 //!   FOLDER/logs/APP.log.1      the same, before that
 //! ```
 //!
-//! It reads for whoever asks, with the node running or not, and writes and deletes nothing: that is the keeper's.
+//! It reads for whoever asks, with the node running or not, and writes and deletes nothing: that is the writer's.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

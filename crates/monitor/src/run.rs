@@ -26,24 +26,24 @@ use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, check_app_name};
 use crate::audit::{self, Batch, Record};
 use crate::channel::{Channel, ChannelError, encode};
 use crate::children::Child;
-use crate::clerk::{Clerk, Done, Vouch};
 use crate::clock::{now_ms, timespec, unix_ms_at_zero};
-use crate::finder::{Find, Finder, Wish};
-use crate::heard::{Heard, event};
+use crate::finder::{Find, Finder, ReloadRequest};
 use crate::incident::Incident;
-use crate::keeper::Keeper;
+use crate::kernel_messages::{KernelMessage, event};
 use crate::output::Output;
 use crate::owners::Owners;
+use crate::package_verifier::{Done, PackageChecks, PackageVerifier};
 use crate::plan::check_plan;
 use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToService, ToZone};
+use crate::record_writer::RecordWriter;
 use crate::recording::Recording;
 use crate::reload::Reload;
 use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS, ZoneCounts};
 use crate::run_error::RunError;
 use crate::safe_mode::SafeModePlan;
 use crate::sampling;
-use crate::supervisor::{Command, Event, How, Severity, Supervisor, Timing, Who};
-use crate::vouching::{Errand, Vouching, Word};
+use crate::supervisor::{ChildId, Command, Event, Severity, StopSignal, Supervisor, Timing};
+use crate::verification::{PackageVerdict, Task, Verification};
 use crate::zone_process::{
     LastLines, OUTPUT_BYTES_PER_TURN_MAX, Reported, ZoneProcess, log_zone, print, read_pipe, read_report,
 };
@@ -68,11 +68,11 @@ const OUTPUT_BYTES_AFTER_END_MAX: usize = 64 << 10;
 const REPORT_BYTES_PER_TURN_MAX: usize = 4 << 10;
 
 /// What to execute for an app: a path and its arguments.
-pub type ZoneProgram = dyn Fn(&AppSpec, &Seat) -> Vec<OsString>;
+pub type ZoneProgram = dyn Fn(&AppSpec, &ZoneSetup) -> Vec<OsString>;
 
 /// What the monitor has made ready for a zone.
 #[derive(Debug, Default)]
-pub struct Seat {
+pub struct ZoneSetup {
     /// The folders of its control groups, for its launcher to join.
     pub cgroups: Vec<PathBuf>,
     /// What they do not keep.
@@ -108,7 +108,7 @@ pub struct Plan {
     pub config: Value,
     /// What to start.
     pub programs: Programs,
-    /// The monitor's patience.
+    /// The monitor's policy.
     pub timing: Timing,
     /// What the operator wants of safe mode.
     pub safe_mode: SafeModePlan,
@@ -121,7 +121,7 @@ pub struct Plan {
     /// Whose the groups and meters of switches were when the node ended; kept in the folder of records from now on.
     pub owners: Owners,
     /// What knows the packages of apps; without it no app that comes from one is started.
-    pub vouch: Option<Vouch>,
+    pub packages: Option<PackageChecks>,
 }
 
 /// How the node ended.
@@ -138,9 +138,9 @@ pub struct Outcome {
 /// # Errors
 /// [`RunError::Plan`] before anything was started; [`RunError::Io`] if the system fails the monitor itself.
 pub fn run(plan: Plan, unkept: &mut Batch) -> Result<Outcome, RunError> {
-    let (stop, wishes) = crate::signals::node_signals()?;
+    let (stop, reload_requests) = crate::signals::node_signals()?;
     let mut monitor = Monitor::start(plan, stop)?;
-    monitor.reload_on(wishes);
+    monitor.reload_on(reload_requests);
     loop {
         let turned = monitor.turn();
         if !matches!(turned, Ok(None)) {
@@ -168,7 +168,7 @@ enum Source {
     Stop,
     Reload,
     Found,
-    Vouched,
+    Verified,
     KernelChannel,
     KernelEnd,
     ZoneLine(u16),
@@ -186,17 +186,17 @@ pub struct Monitor {
     supervisor: Supervisor,
     stop: Option<OwnedFd>,
     /// Each byte in it asks for the configuration to be read anew.
-    wishes: Option<OwnedFd>,
+    reload_requests: Option<OwnedFd>,
     kernel: Option<KernelProcess>,
     zones: Vec<ZoneProcess>,
     groups: NodeGroups,
     /// Groups of zones that are over, in which somebody was still ending. Each turn they are tried again; there are no more of them than
     /// processes that Linux is taking away.
     left_groups: Vec<ZoneGroups>,
-    keeper: Keeper,
+    writer: RecordWriter,
     finder: Finder,
-    clerk: Clerk,
-    vouching: Vouching,
+    verifier: PackageVerifier,
+    verification: Verification,
     /// What every kernel process is to know beside its configuration, by app; at most one for each app.
     added: BTreeMap<String, ToKernel>,
     /// Of the zone that was reaped last, until what became of it is decided: its app, generation and last lines.
@@ -222,7 +222,7 @@ impl Monitor {
     pub fn start(plan: Plan, stop: OwnedFd) -> Result<Monitor, RunError> {
         check_plan(&plan)?;
         let Plan { apps, workers, port, config, programs, timing, safe_mode, records, .. } = plan;
-        let (find, reload, vouch, owners) = (plan.find, plan.reload, plan.vouch, plan.owners);
+        let (find, reload, packages, owners) = (plan.find, plan.reload, plan.packages, plan.owners);
         let keeps_records = apps.iter().any(|app| app.role == AppRole::Service && app.name == audit::SERVICE);
         let supervisor = Supervisor::new(apps, timing)?.with_safe_mode(safe_mode);
         let mut monitor = Monitor {
@@ -232,15 +232,15 @@ impl Monitor {
             programs,
             supervisor,
             stop: Some(stop),
-            wishes: None,
+            reload_requests: None,
             kernel: None,
             zones: Vec::new(),
             groups: own_groups(),
             left_groups: Vec::new(),
-            keeper: Keeper::new(records)?,
+            writer: RecordWriter::new(records)?,
             finder: Finder::new(find, reload),
-            clerk: Clerk::new(vouch),
-            vouching: Vouching::default(),
+            verifier: PackageVerifier::new(packages),
+            verification: Verification::default(),
             added: BTreeMap::new(),
             reaped: None,
             heard: VecDeque::new(),
@@ -287,7 +287,7 @@ impl Monitor {
     /// When the system's poll fails, which no child can bring about.
     pub fn turn(&mut self) -> io::Result<Option<Outcome>> {
         for source in self.wait()? {
-            self.attend(source);
+            self.on_commands(source);
         }
         self.log_left_out();
         self.measure();
@@ -310,7 +310,7 @@ impl Monitor {
             .fold(self.supervisor.next_wake_ms(now), u64::min)
             .min(self.next_sample_ms)
             .min(self.next_owners_ms.unwrap_or(u64::MAX))
-            .min(self.vouching.next_wake_ms());
+            .min(self.verification.next_wake_ms());
         match rustix::event::poll(&mut fds, Some(&timespec(wake.saturating_sub(now)))) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
@@ -327,14 +327,14 @@ impl Monitor {
         if let Some(stop) = &self.stop {
             wait_for(Source::Stop, stop.as_fd(), PollFlags::IN);
         }
-        if let Some(wishes) = &self.wishes {
-            wait_for(Source::Reload, wishes.as_fd(), PollFlags::IN);
+        if let Some(reload_requests) = &self.reload_requests {
+            wait_for(Source::Reload, reload_requests.as_fd(), PollFlags::IN);
         }
         if let Some(wake) = self.finder.wake() {
             wait_for(Source::Found, wake, PollFlags::IN);
         }
-        if let Some(wake) = self.clerk.wake() {
-            wait_for(Source::Vouched, wake, PollFlags::IN);
+        if let Some(wake) = self.verifier.wake() {
+            wait_for(Source::Verified, wake, PollFlags::IN);
         }
         if let Some(kernel) = &self.kernel {
             if let Some(channel) = &kernel.channel {
@@ -361,12 +361,12 @@ impl Monitor {
         sources
     }
 
-    fn attend(&mut self, source: Source) {
+    fn on_commands(&mut self, source: Source) {
         match source {
             Source::Stop => self.read_stop(),
             Source::Reload => self.read_wishes(),
             Source::Found => self.take_found(),
-            Source::Vouched => self.take_done(),
+            Source::Verified => self.take_done(),
             Source::KernelChannel => self.read_kernel(MESSAGES_PER_TURN_MAX),
             Source::KernelEnd => self.reap_kernel(),
             Source::ZoneLine(zone) => self.attend_service(zone),
@@ -380,7 +380,7 @@ impl Monitor {
     /// Lets the supervisor decide on all that was heard, and acts on it, until there is nothing more to decide.
     fn decide(&mut self) {
         while let Some(event) = self.heard.pop_front() {
-            if let Event::NotEnforced { who: Who::Zone { zone, .. }, gap } = &event
+            if let Event::NotEnforced { who: ChildId::Zone { zone, .. }, gap } = &event
                 && let Some(app) = self.supervisor.spec(*zone).map(|spec| spec.name.clone())
             {
                 self.record(|now| Record::new(now, "not_enforced", "monitor", gap.to_string()).of_app(&app));
@@ -422,13 +422,13 @@ impl Monitor {
         match command {
             Command::StartKernel { generation } => {
                 let started = self.start_kernel(generation);
-                self.report_start(Who::Kernel { generation }, started);
+                self.report_start(ChildId::Kernel { generation }, started);
             }
             Command::StartZone { zone, generation } => {
                 let started = self.start_zone(zone, generation);
-                self.report_start(Who::Zone { zone, generation }, started);
+                self.report_start(ChildId::Zone { zone, generation }, started);
             }
-            Command::Vouch(subject) => self.vouching.on_start(subject),
+            Command::Verify(subject) => self.verification.on_start(subject),
             Command::LookUp { app } => {
                 if let Err(reason) = self.finder.ask(app.clone()) {
                     self.heard.push_back(Event::NotFound { app, reason });
@@ -445,7 +445,7 @@ impl Monitor {
         }
     }
 
-    /// Adds what is known here alone, and hands it to the keeper.
+    /// Adds what is known here alone, and hands it to the writer.
     fn keep_incident(&mut self, mut incident: Box<Incident>) {
         incident.on_the_wall(unix_ms_at_zero());
         if let Some(app) = &incident.app {
@@ -458,10 +458,10 @@ impl Monitor {
             incident.evidence.last_lines =
                 lines.map(|lines| lines.0.iter().cloned().collect()).unwrap_or_default();
         }
-        self.keeper.incident(incident);
+        self.writer.incident(incident);
     }
 
-    fn report_start(&mut self, who: Who, started: io::Result<u32>) {
+    fn report_start(&mut self, who: ChildId, started: io::Result<u32>) {
         self.heard.push_back(match started {
             Ok(pid) => Event::Started { who, pid },
             Err(error) => Event::StartFailed { who, reason: format!("it could not be started: {error}") },
@@ -500,8 +500,8 @@ impl Monitor {
         rustix::io::ioctl_fionbio(&report_pipe, true)?;
         let (groups, gaps) = self.groups.zone(&format!("{app}.{generation}"), &spec.limits);
         let others_write = self.supervisor.others_write(zone);
-        let seat = Seat { cgroups: groups.folders().to_vec(), gaps, others_write };
-        let program = (self.programs.zone)(spec, &seat);
+        let setup = ZoneSetup { cgroups: groups.folders().to_vec(), gaps, others_write };
+        let program = (self.programs.zone)(spec, &setup);
         let child = Child::start_zone(&program, theirs, output.into(), report.into())?;
         let pid = child.pid();
         self.zones.push(ZoneProcess {
@@ -523,14 +523,14 @@ impl Monitor {
         Ok(pid)
     }
 
-    fn end(&mut self, who: Who, how: How) {
+    fn end(&mut self, who: ChildId, how: StopSignal) {
         let child = match who {
-            Who::Kernel { generation } => self
+            ChildId::Kernel { generation } => self
                 .kernel
                 .as_ref()
                 .filter(|kernel| kernel.generation == generation)
                 .map(|kernel| &kernel.child),
-            Who::Zone { zone, generation } => {
+            ChildId::Zone { zone, generation } => {
                 let same = |process: &&ZoneProcess| process.zone == zone && process.generation == generation;
                 self.zones.iter().find(same).map(|process| &process.child)
             }
@@ -599,19 +599,19 @@ impl Monitor {
             let Some(channel) = &kernel.channel else { return };
             match channel.try_receive::<FromKernel>() {
                 Ok(received) => match event(received.message) {
-                    Heard::Event(event) => self.heard.push_back(event),
-                    Heard::Counts(counts) => self.on_counts(&counts),
-                    Heard::AddApp(app) => match self.finder.ask(app.clone()) {
+                    KernelMessage::Event(event) => self.heard.push_back(event),
+                    KernelMessage::Counts(counts) => self.on_counts(&counts),
+                    KernelMessage::AddApp(app) => match self.finder.ask(app.clone()) {
                         Ok(()) => tracing::info!("app {app}: the operator wants it to run"),
                         Err(why) => tracing::error!("app {app}: it is not started: {why}"),
                     },
-                    Heard::Reload { ticket, app } => {
+                    KernelMessage::Reload { ticket, app } => {
                         let answer_to = Some((kernel.generation, ticket));
-                        self.wish_reload(Wish { app, answer_to });
+                        self.wish_reload(ReloadRequest { app, answer_to });
                     }
-                    Heard::Owned(changes) => self.on_owned(&changes, now_ms()),
-                    Heard::Line { app, generation, line } => self.on_line(&app, generation, &line),
-                    Heard::Records(told) => {
+                    KernelMessage::Owned(changes) => self.on_owned(&changes, now_ms()),
+                    KernelMessage::Line { app, generation, line } => self.on_line(&app, generation, &line),
+                    KernelMessage::Records(told) => {
                         if let Some(records) = &mut self.recording {
                             records.hear(told);
                         }
@@ -651,24 +651,24 @@ impl Monitor {
         if let Some(zone) = self.zones.iter_mut().find(|it| it.app == app && it.generation == generation) {
             zone.last_lines.push(line);
         }
-        self.keeper.line(app, generation, unix_ms_at_zero().saturating_add(now_ms()), line);
+        self.writer.line(app, generation, unix_ms_at_zero().saturating_add(now_ms()), line);
     }
 
     /// Has somebody vouch for the apps that are to start, and now and then for those that run.
     fn see_to_packages(&mut self) {
         let supervisor = &self.supervisor;
-        self.vouching.on_running(supervisor.runs(SECURITY));
-        self.vouching.on_time(|| supervisor.vouched_for(), now_ms());
-        while let Some(errand) = self.vouching.next_errand() {
-            match errand {
-                Errand::AskService { round, question } => {
-                    // If it does not hear, it is silent, and the clerk is asked.
+        self.verification.on_running(supervisor.runs(SECURITY));
+        self.verification.on_time(|| supervisor.to_verify(), now_ms());
+        while let Some(task) = self.verification.next_task() {
+            match task {
+                Task::AskService { round, question } => {
+                    // If it does not hear, it is silent, and the verifier is asked.
                     self.tell_service(SECURITY, ToService::Packages { round, question });
                 }
-                errand => {
-                    if !self.clerk.send(errand) {
-                        let words = self.vouching.on_no_clerk();
-                        self.hear_words(words);
+                task => {
+                    if !self.verifier.send(task) {
+                        let verdicts = self.verification.on_verifier_ended();
+                        self.on_verdicts(verdicts);
                     }
                 }
             }
@@ -676,33 +676,35 @@ impl Monitor {
         self.decide();
     }
 
-    /// What the clerk has done.
+    /// What the verifier has done.
     fn take_done(&mut self) {
-        let Some(done) = self.clerk.take_done() else {
-            let words = self.vouching.on_no_clerk();
-            return self.hear_words(words);
+        let Some(done) = self.verifier.take_done() else {
+            let verdicts = self.verification.on_verifier_ended();
+            return self.on_verdicts(verdicts);
         };
         for done in done {
             match done {
-                Done::Papers { round, question } => self.vouching.on_papers(round, question, now_ms()),
-                Done::Words { round, words } => {
-                    let words = self.vouching.on_clerk(round, words);
-                    self.hear_words(words);
+                Done::Collected { round, question } => {
+                    self.verification.on_collected(round, question, now_ms())
+                }
+                Done::Verified { round, verdicts } => {
+                    let verdicts = self.verification.on_verifier(round, verdicts);
+                    self.on_verdicts(verdicts);
                 }
             }
         }
     }
 
-    fn hear_words(&mut self, words: Vec<Word>) {
-        let heard = |Word { zone, check, says }| Event::Vouched { zone, check, says };
-        self.heard.extend(words.into_iter().map(heard));
+    fn on_verdicts(&mut self, verdicts: Vec<PackageVerdict>) {
+        let heard = |PackageVerdict { zone, check, validity }| Event::Verified { zone, check, validity };
+        self.heard.extend(verdicts.into_iter().map(heard));
     }
 
     fn reap_kernel(&mut self) {
         let Some(kernel) = &mut self.kernel else { return };
         let ended = kernel.child.ended();
         let generation = kernel.generation;
-        let who = Who::Kernel { generation };
+        let who = ChildId::Kernel { generation };
         match ended {
             Ok(None) => return,
             Ok(Some(end)) => {
@@ -723,7 +725,7 @@ impl Monitor {
     fn read_output(&mut self, zone: u16) {
         let now = now_ms();
         let Some(process) = self.zones.iter_mut().find(|process| process.zone == zone) else { return };
-        read_pipe(process, OUTPUT_BYTES_PER_TURN_MAX, now, &mut self.keeper);
+        read_pipe(process, OUTPUT_BYTES_PER_TURN_MAX, now, &mut self.writer);
     }
 
     fn read_report(&mut self, zone: u16) {
@@ -750,9 +752,9 @@ impl Monitor {
         let mut process = self.zones.swap_remove(index);
         let reported = read_report(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now);
         self.take_report(reported);
-        read_pipe(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now, &mut self.keeper);
+        read_pipe(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now, &mut self.writer);
         let (lines, said) = std::mem::take(&mut process.output).finish();
-        lines.iter().for_each(|line| print(&mut process, line, &mut self.keeper));
+        lines.iter().for_each(|line| print(&mut process, line, &mut self.writer));
         let (lines, reported) = std::mem::take(&mut process.report).finish();
         lines.iter().for_each(|line| log_zone(&process.app, line));
         // If there was no app to say anything, the launcher says why.
@@ -761,7 +763,7 @@ impl Monitor {
         if !process.groups.remove() {
             self.left_groups.push(std::mem::take(&mut process.groups));
         }
-        let who = Who::Zone { zone, generation: process.generation };
+        let who = ChildId::Zone { zone, generation: process.generation };
         self.reaped = Some((process.app, process.generation, process.last_lines));
         self.heard.push_back(match ended {
             Ok(Some(end)) => Event::Exited { who, end, last_line },
@@ -834,7 +836,7 @@ impl Monitor {
         let now = now_ms();
         for process in &mut self.zones {
             if let Some(line) = process.output.tick(now) {
-                print(process, &line, &mut self.keeper);
+                print(process, &line, &mut self.writer);
             }
             if let Some(line) = process.report.tick(now) {
                 log_zone(&process.app, &line);

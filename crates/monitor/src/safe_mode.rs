@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use crate::app::Ending;
-use crate::app_life::Past;
+use crate::app_life::PastEnd;
 
 /// Most failures of services that are remembered; there are fewer services.
 const FAILURES_MAX: usize = 16;
@@ -55,7 +55,7 @@ pub(crate) enum Consequence {
 pub(crate) struct SafeMode {
     plan: SafeModePlan,
     intensity: Intensity,
-    on: Option<Past>,
+    on: Option<PastEnd>,
     failures: VecDeque<(u64, String)>,
     restarted_ms: Option<u64>,
 }
@@ -74,7 +74,7 @@ impl SafeMode {
     }
 
     pub(crate) fn enter(&mut self, reason: &str, now_ms: u64) {
-        self.on = Some(Past::new(reason, None, now_ms));
+        self.on = Some(PastEnd::new(reason, None, now_ms));
         self.failures.clear();
     }
 
@@ -103,7 +103,7 @@ impl SafeMode {
             self.failures.pop_front();
         }
         self.failures.push_back((now_ms, service.to_owned()));
-        // In safe mode there is nothing left to restart with less; each service has its own patience.
+        // In safe mode there is nothing left to restart with less; each service has its own restart policy.
         if self.is_on() || (self.failures.len() < self.intensity.services && !given_up) {
             return Consequence::Nothing;
         }

@@ -23,17 +23,17 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use crate::app::{APPS_MAX, AppRole, AppSpec, AppStatus, Ending, KernelStatus, PlanError, check_specs};
-use crate::app_life::{AppLife, Became, Past, Situation};
-use crate::backoff::{Backoff, Patience, Verdict};
-use crate::incident::{Evidence, Incident, What};
+use crate::app_life::{AfterEnd, AppLife, PastEnd, Situation};
+use crate::backoff::{Backoff, RestartDecision, RestartPolicy};
+use crate::incident::{Evidence, Incident, IncidentKind};
 use crate::protocol::ToKernel;
+use crate::recent_facts::{KernelEnd, RecentFacts};
 use crate::reload::Difference;
 use crate::safe_mode::{Consequence, Intensity, SafeMode, SafeModePlan};
-use crate::vouching::Subject;
-use crate::witness::{KernelEnd, Witness};
+use crate::verification::Subject;
 use zone::NotEnforced;
 
-pub use crate::event::{Command, Event, How, Severity, Who};
+pub use crate::event::{ChildId, Command, Event, Severity, StopSignal};
 pub use crate::process_end::{ProcessEnd, describe};
 
 /// The monitor polls at least this often while a kernel runs, in milliseconds.
@@ -47,15 +47,15 @@ const OWN_PAUSE_MS: u64 = 2 * LONGEST_SLEEP_MS;
 /// than this.
 const AFTER_KILL_MS: u64 = 2_000;
 
-/// The monitor's patience, all in milliseconds.
+/// The monitor's policy, all in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timing {
     /// Restarts of an app.
-    pub app: Patience,
+    pub app: RestartPolicy,
     /// Restarts of a service.
-    pub service: Patience,
+    pub service: RestartPolicy,
     /// Restarts of the kernel.
-    pub kernel: Patience,
+    pub kernel: RestartPolicy,
     /// When the failure of services is the node's.
     pub node: Intensity,
     /// From the start of the kernel process to its `Ready`; it only has to open its ports.
@@ -69,9 +69,9 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Timing {
         Timing {
-            app: Patience::APP,
-            service: Patience::SERVICE,
-            kernel: Patience::KERNEL,
+            app: RestartPolicy::APP,
+            service: RestartPolicy::SERVICE,
+            kernel: RestartPolicy::KERNEL,
             node: Intensity::NODE,
             kernel_start_ms: 10_000,
             kernel_silence_ms: 3_000,
@@ -123,7 +123,7 @@ pub struct Supervisor {
     kernel_generation: u64,
     kernel_pid: Option<u32>,
     kernel_since_ms: u64,
-    kernel_last_end: Option<Past>,
+    kernel_last_end: Option<PastEnd>,
     kernel_backoff: Backoff,
     /// A kernel of this node was ready once, so that its ports and its configuration are good.
     ever_ready: bool,
@@ -132,7 +132,7 @@ pub struct Supervisor {
     /// The trusted apps that it was calling when it ended.
     called: Vec<String>,
     safe_mode: SafeMode,
-    witness: Witness,
+    recent: RecentFacts,
     /// Zone ids of apps that were removed, those that are free for longest first; at most [`APPS_MAX`].
     freed: VecDeque<u16>,
     /// The highest generation of an app that was removed.
@@ -149,19 +149,19 @@ impl Supervisor {
     /// [`PlanError`] if the list cannot be run.
     pub fn new(specs: Vec<AppSpec>, timing: Timing) -> Result<Supervisor, PlanError> {
         check_specs(&specs)?;
-        let patience = |spec: &AppSpec| match spec.role {
+        let policy = |spec: &AppSpec| match spec.role {
             AppRole::App => timing.app.clone(),
             AppRole::Service => timing.service.clone(),
         };
         let life = |(zone, spec)| {
-            let patience = patience(&spec);
-            AppLife::new(zone, spec, patience, 0)
+            let policy = policy(&spec);
+            AppLife::new(zone, spec, policy, 0)
         };
         let apps = numbers(&specs).into_iter().zip(specs).map(life).collect();
         Ok(Supervisor {
             kernel_backoff: Backoff::new(timing.kernel.clone()),
             safe_mode: SafeMode::new(SafeModePlan::default(), timing.node.clone()),
-            witness: Witness::default(),
+            recent: RecentFacts::default(),
             freed: VecDeque::new(),
             last_generation: 0,
             timing,
@@ -220,8 +220,8 @@ impl Supervisor {
 
     /// The apps that run and for which somebody must vouch.
     #[must_use]
-    pub fn vouched_for(&self) -> Vec<Subject> {
-        self.apps.iter().filter_map(AppLife::vouched_for).collect()
+    pub fn to_verify(&self) -> Vec<Subject> {
+        self.apps.iter().filter_map(AppLife::to_verify).collect()
     }
 
     /// Which start of an app or service runs, if one does.
@@ -277,7 +277,7 @@ impl Supervisor {
         self.dispatch(event, now_ms, &mut out);
         self.forget_the_gone();
         self.leave_when_empty(now_ms, &mut out);
-        self.witness.attend(&mut out, now_ms);
+        self.recent.on_commands(&mut out, now_ms);
         let kernel_hears = matches!(self.kernel, KernelPhase::Running { .. });
         if kernel_hears && !(quiet && out.is_empty()) && !matches!(self.course, Course::Left) {
             out.push(Command::PublishApps);
@@ -322,10 +322,10 @@ impl Supervisor {
             }
             Event::AppAdded { spec } => self.app_added(*spec, now_ms, out),
             Event::Reloaded { apps, removed } => self.reloaded(apps, &removed, now_ms, out),
-            Event::Vouched { zone, check, says } => {
+            Event::Verified { zone, check, validity } => {
                 let at = self.situation(now_ms);
                 if let Some(app) = self.apps.iter_mut().find(|app| app.zone == zone) {
-                    app.vouched(check, says, at, out);
+                    app.on_verdict(check, validity, at, out);
                 }
             }
             Event::NotFound { app, reason } => {
@@ -460,18 +460,18 @@ impl Supervisor {
         out.push(Command::StartKernel { generation: self.kernel_generation });
     }
 
-    fn started(&mut self, who: Who, pid: u32, now_ms: u64, out: &mut Vec<Command>) {
+    fn started(&mut self, who: ChildId, pid: u32, now_ms: u64, out: &mut Vec<Command>) {
         let at = self.situation(now_ms);
         match who {
-            Who::Kernel { generation } if generation == self.kernel_generation => {
+            ChildId::Kernel { generation } if generation == self.kernel_generation => {
                 self.kernel_pid = Some(pid);
                 out.push(Command::Log {
                     severity: Severity::Info,
                     line: format!("the kernel process is {pid}"),
                 });
             }
-            Who::Kernel { .. } => {}
-            Who::Zone { zone, generation } => {
+            ChildId::Kernel { .. } => {}
+            ChildId::Zone { zone, generation } => {
                 let app = self.apps.iter_mut().find(|app| app.zone == zone && app.is_current(generation));
                 if let Some(app) = app {
                     app.started(pid, at);
@@ -484,7 +484,7 @@ impl Supervisor {
 
     fn ended(
         &mut self,
-        who: Who,
+        who: ChildId,
         how: &str,
         end: Option<ProcessEnd>,
         last_line: Option<String>,
@@ -493,24 +493,24 @@ impl Supervisor {
     ) {
         let at = self.situation(now_ms);
         match who {
-            Who::Kernel { generation } if generation == self.kernel_generation => {
+            ChildId::Kernel { generation } if generation == self.kernel_generation => {
                 self.kernel_ended(how, end, now_ms, out);
             }
-            Who::Kernel { .. } => {}
-            Who::Zone { zone, generation } => {
+            ChildId::Kernel { .. } => {}
+            ChildId::Zone { zone, generation } => {
                 let app = self.apps.iter_mut().find(|app| app.zone == zone && app.is_current(generation));
                 let Some(app) = app else { return };
                 let became = app.exited(how, end, last_line, at, out);
-                if app.spec.role == AppRole::Service && became != Became::Asked {
+                if app.spec.role == AppRole::Service && became != AfterEnd::Asked {
                     let service = app.spec.name.clone();
-                    self.service_failed(&service, became == Became::GivenUp, now_ms, out);
+                    self.service_failed(&service, became == AfterEnd::GivenUp, now_ms, out);
                 }
             }
         }
     }
 
-    fn not_enforced(&mut self, who: Who, gap: NotEnforced, out: &mut Vec<Command>) {
-        let Who::Zone { zone, generation } = who else { return };
+    fn not_enforced(&mut self, who: ChildId, gap: NotEnforced, out: &mut Vec<Command>) {
+        let ChildId::Zone { zone, generation } = who else { return };
         if let Some(app) = self.apps.iter_mut().find(|app| app.zone == zone && app.is_current(generation)) {
             app.not_enforced(gap, out);
         }
@@ -562,7 +562,7 @@ impl Supervisor {
         {
             return self.close(code, Some(message), now_ms, out);
         }
-        self.kernel_last_end = Some(Past::new(&why, None, now_ms));
+        self.kernel_last_end = Some(PastEnd::new(&why, None, now_ms));
         let reason = format!("the kernel process ended: {why}");
         let called = std::mem::take(&mut self.called);
         // Whoever runs inside the kernel may have done this, unless the kernel gave a reason of its own.
@@ -574,8 +574,8 @@ impl Supervisor {
             let killed_by_us = matches!(before, KernelPhase::Ending { .. });
             let said = fatal.is_some();
             let kernel = KernelEnd { end, said, killed_by_us, called: &called, trusted: &trusted };
-            let mut incident = Incident::of_node(What::KernelEnded, &why, now_ms);
-            incident.finding = self.witness.of_kernel(&kernel, now_ms);
+            let mut incident = Incident::of_node(IncidentKind::KernelEnded, &why, now_ms);
+            incident.finding = self.recent.of_kernel(&kernel, now_ms);
             incident.evidence = Evidence { called: called.clone(), ..Evidence::of(end) };
             incident.then = after_kernel(&trusted.into_iter().filter(demoted).collect::<Vec<_>>());
             out.push(Command::Incident(Box::new(incident)));
@@ -591,33 +591,33 @@ impl Supervisor {
     fn restart_kernel(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
         match self.kernel_backoff.failed(now_ms) {
             // A monitor that is to restart nothing has nothing to go into safe mode with.
-            Verdict::Exhausted if !self.safe_mode.is_on() && self.timing.kernel.restarts_max > 0 => {
-                let Patience { restarts_max, window_ms, .. } = self.timing.kernel;
+            RestartDecision::Exhausted if !self.safe_mode.is_on() && self.timing.kernel.restarts_max > 0 => {
+                let RestartPolicy { restarts_max, window_ms, .. } = self.timing.kernel;
                 let seconds = window_ms / 1_000;
                 let why = format!("{reason}; that was after {restarts_max} restarts within {seconds} s");
                 self.enter_safe_mode(&why, now_ms, out);
                 self.start_kernel(now_ms, out);
             }
-            Verdict::Exhausted => {
-                let Patience { restarts_max, window_ms, .. } = self.timing.kernel;
+            RestartDecision::Exhausted => {
+                let RestartPolicy { restarts_max, window_ms, .. } = self.timing.kernel;
                 let mode = if self.safe_mode.is_on() { " in safe mode" } else { "" };
                 let message = format!(
                     "{reason}; that was after {restarts_max} restarts within {} s{mode}, so the node gives up; \
                      burnet incidents says what went before",
                     window_ms / 1_000
                 );
-                let mut incident = Incident::of_node(What::GaveUp, reason, now_ms);
-                incident.finding = self.witness.of_safe_mode(now_ms);
+                let mut incident = Incident::of_node(IncidentKind::GaveUp, reason, now_ms);
+                incident.finding = self.recent.of_safe_mode(now_ms);
                 incident.then = "the node ended with exit code 1".to_owned();
                 out.push(Command::Incident(Box::new(incident)));
                 self.close(1, Some(message), now_ms, out);
             }
-            Verdict::RestartAfter(0) => {
+            RestartDecision::RestartAfter(0) => {
                 let line = format!("{reason}; it is started again now");
                 out.push(Command::Log { severity: Severity::Error, line });
                 self.start_kernel(now_ms, out);
             }
-            Verdict::RestartAfter(delay_ms) => {
+            RestartDecision::RestartAfter(delay_ms) => {
                 let line = format!("{reason}; it is started again in {delay_ms} ms");
                 out.push(Command::Log { severity: Severity::Error, line });
                 self.kernel = KernelPhase::BackingOff { until_ms: now_ms.saturating_add(delay_ms) };
@@ -628,8 +628,8 @@ impl Supervisor {
     /// Safe mode, since something went wrong.
     fn enter_safe_mode(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
         self.safe_mode_begins(reason, now_ms, out);
-        let mut incident = Incident::of_node(What::SafeMode, reason, now_ms);
-        incident.finding = self.witness.of_safe_mode(now_ms);
+        let mut incident = Incident::of_node(IncidentKind::SafeMode, reason, now_ms);
+        incident.finding = self.recent.of_safe_mode(now_ms);
         incident.then =
             "only the services and the apps of safe_mode.apps run, all in process zones, until you say: \
                          burnet safe-mode leave"
@@ -660,8 +660,8 @@ impl Supervisor {
             [_] => format!("the service {names} ended too often"),
             _ => format!("several services failed within a short time: {names}"),
         };
-        let mut incident = Incident::of_node(What::NodeRestarted, &reason, now_ms);
-        incident.finding = self.witness.of_services(&failed, now_ms);
+        let mut incident = Incident::of_node(IncidentKind::NodeRestarted, &reason, now_ms);
+        incident.finding = self.recent.of_services(&failed, now_ms);
         incident.then = "the kernel process and all zones are started anew".to_owned();
         out.push(Command::Incident(Box::new(incident)));
         for app in self.apps.iter_mut().filter(|app| app.spec.role == AppRole::Service) {
@@ -680,7 +680,7 @@ impl Supervisor {
         if matches!(self.kernel, KernelPhase::Starting { .. } | KernelPhase::Running { .. }) {
             let reason = format!("the node is started anew: {reason}");
             self.kernel = KernelPhase::Ending { reason, kill_at_ms: None, blameless: true };
-            self.end_kernel(How::Kill, out);
+            self.end_kernel(StopSignal::Kill, out);
         }
     }
 
@@ -690,7 +690,7 @@ impl Supervisor {
         }
         self.safe_mode.leave();
         self.kernel_backoff.forget();
-        self.witness.forget_kernel_ends();
+        self.recent.forget_kernel_ends();
         let line = "the node leaves safe mode: the operator said so".to_owned();
         out.push(Command::Log { severity: Severity::Info, line });
         let at = self.situation(now_ms);
@@ -705,12 +705,12 @@ impl Supervisor {
             out.push(Command::Log { severity: Severity::Error, line });
             self.kernel =
                 KernelPhase::Ending { reason: reason.to_owned(), kill_at_ms: None, blameless: false };
-            self.end_kernel(How::Kill, out);
+            self.end_kernel(StopSignal::Kill, out);
         }
     }
 
-    fn end_kernel(&self, how: How, out: &mut Vec<Command>) {
-        out.push(Command::End { who: Who::Kernel { generation: self.kernel_generation }, how });
+    fn end_kernel(&self, how: StopSignal, out: &mut Vec<Command>) {
+        out.push(Command::End { who: ChildId::Kernel { generation: self.kernel_generation }, how });
     }
 
     fn tick(&mut self, now_ms: u64, out: &mut Vec<Command>) {
@@ -733,7 +733,7 @@ impl Supervisor {
                 *kill_at_ms = None;
                 let line = "the kernel process does not end when asked to; it is killed".to_owned();
                 out.push(Command::Log { severity: Severity::Warn, line });
-                self.end_kernel(How::Kill, out);
+                self.end_kernel(StopSignal::Kill, out);
             }
             KernelPhase::BackingOff { until_ms } if *until_ms <= now_ms => self.start_kernel(now_ms, out),
             _ => {}
@@ -783,7 +783,7 @@ impl Supervisor {
         }
         if let KernelPhase::Ending { kill_at_ms, .. } = &mut self.kernel {
             *kill_at_ms = None;
-            self.end_kernel(How::Kill, out);
+            self.end_kernel(StopSignal::Kill, out);
         }
     }
 

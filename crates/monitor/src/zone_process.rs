@@ -13,10 +13,10 @@ use crate::app::legible;
 use crate::children::Child;
 use crate::clock::{now_ms, unix_ms_at_zero};
 use crate::incident::LAST_LINES_MAX;
-use crate::keeper::Keeper;
 use crate::output::{Output, ZONE_REMARK};
+use crate::record_writer::RecordWriter;
 use crate::run::serving::ZoneLine;
-use crate::supervisor::{Event, Who};
+use crate::supervisor::{ChildId, Event};
 
 /// Most bytes of one app's output in one turn.
 pub(crate) const OUTPUT_BYTES_PER_TURN_MAX: usize = 16 << 10;
@@ -53,16 +53,16 @@ impl LastLines {
     }
 }
 
-pub(crate) fn read_pipe(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64, keeper: &mut Keeper) {
+pub(crate) fn read_pipe(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64, writer: &mut RecordWriter) {
     let lines = read_lines(&mut process.pipe, &mut process.output, bytes_max, now_ms);
-    lines.iter().for_each(|line| print(process, line, keeper));
+    lines.iter().for_each(|line| print(process, line, writer));
 }
 
 /// A line of an app goes into the log, into the app's own, and is remembered for its incidents.
-pub(crate) fn print(process: &mut ZoneProcess, line: &str, keeper: &mut Keeper) {
+pub(crate) fn print(process: &mut ZoneProcess, line: &str, writer: &mut RecordWriter) {
     log_output(&process.app, line);
     process.last_lines.push(line);
-    keeper.line(&process.app, process.generation, unix_ms_at_zero().saturating_add(now_ms()), line);
+    writer.line(&process.app, process.generation, unix_ms_at_zero().saturating_add(now_ms()), line);
 }
 
 /// What a launcher said in one turn.
@@ -75,7 +75,7 @@ pub(crate) struct Reported {
 
 /// What the launcher says: of a gap the supervisor hears, everything else is logged, and what it denied the app is recorded too.
 pub(crate) fn read_report(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64) -> Reported {
-    let who = Who::Zone { zone: process.zone, generation: process.generation };
+    let who = ChildId::Zone { zone: process.zone, generation: process.generation };
     let mut reported = Reported::default();
     for line in read_lines(&mut process.report_pipe, &mut process.report, bytes_max, now_ms) {
         let remark = line.strip_prefix(ZONE_REMARK).unwrap_or_default();

@@ -49,16 +49,16 @@ pub struct Record {
     pub granted: BTreeSet<String>,
     /// The operator's decision to trust it: it may run inside the kernel process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trusted: Option<Word>,
+    pub trusted: Option<TrustDecision>,
     /// How it lost the operator's trust while it ran inside the kernel process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fall: Option<Fall>,
+    pub fall: Option<TrustLoss>,
 }
 
 /// The operator's decision to trust one digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Word {
+pub struct TrustDecision {
     /// The trusted digest.
     pub digest: Digest,
     /// The time of the decision. Earlier failures of the app do not revoke it.
@@ -68,7 +68,7 @@ pub struct Word {
 /// How a trusted app lost its trust: it ended the kernel process, failed there, or exceeded its processor limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fall {
+pub struct TrustLoss {
     /// The time.
     pub time: Moment,
     /// The reason.
@@ -101,7 +101,7 @@ impl Record {
                 manifest.name
             ));
         }
-        self.trusted = Some(Word { digest: self.digest, time });
+        self.trusted = Some(TrustDecision { digest: self.digest, time });
         self.fall = None;
         Ok(())
     }
@@ -119,7 +119,7 @@ impl Record {
         let mut reason = reason.to_owned();
         reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
         self.trusted = None;
-        self.fall = Some(Fall { time, reason });
+        self.fall = Some(TrustLoss { time, reason });
         true
     }
 
@@ -449,8 +449,8 @@ mod tests {
     fn a_record_reads_as_it_was_written() {
         let mut whole = record("1.0.0-rc.1+7");
         whole.granted.insert("packet.in".to_owned());
-        whole.fall = Some(Fall { time: Moment::from_unix_s(7), reason: "it said \"no\"".to_owned() });
-        whole.trusted = Some(Word { digest: whole.digest, time: Moment::from_unix_s(8) });
+        whole.fall = Some(TrustLoss { time: Moment::from_unix_s(7), reason: "it said \"no\"".to_owned() });
+        whole.trusted = Some(TrustDecision { digest: whole.digest, time: Moment::from_unix_s(8) });
         assert_eq!(Record::parse(&whole.to_text()), Ok(whole.clone()));
         assert!(Record::parse(&whole.to_text().replace("digest", "digits")).is_err());
     }

@@ -5,7 +5,7 @@
 //!   NAME-VERSION.burnet ──> file::Package ──> its manifest, files, signatures and digest, or what is wrong with it
 //!   signatures, trust.toml, the time ──> trust::require ──> may be used, or why not
 //!   package, what is installed ──> install::plan ──> what is to be granted, or why it may not be installed
-//!   trust store, records, folders ──> vouch::judge ──> whether what is installed may start, and go on
+//!   trust store, records, folders ──> verification::verify ──> whether what is installed may start, and go on
 //!   state::State ──> reads and writes the state folder, and nothing else does
 //! ```
 //!
@@ -25,7 +25,7 @@ pub mod signature;
 pub mod state;
 pub mod toml_text;
 pub mod trust;
-pub mod vouch;
+pub mod verification;
 
 pub use digest::Digest;
 pub use file::{Damage, Package};

@@ -13,7 +13,7 @@
 //! Reads are bounded and follow no links. It decides nothing about trust.
 
 mod folder;
-mod looks;
+mod folder_cache;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 pub use folder::{Unpacked, read_unpacked};
-pub use looks::Looks;
+pub use folder_cache::FolderCache;
 
 use crate::digest::{Digest, PACKAGE_BYTES_MAX};
 use crate::file::Package;

@@ -1,35 +1,35 @@
-//! The service that judges whether packages may start, and go on running.
+//! The service `security`: verifies whether packages may start, and may continue to run.
 //!
 //! ```text
-//!   monitor: trust store, records, the time ──question──> [ this service ] ──words──> monitor: starts, refuses, ends
-//!                                       packages' folders ──┘
+//!   monitor ──question: trust store, records, time──> this service ──verdicts──> monitor: starts, refuses, stops
+//!                               folders of packages ──┘
 //! ```
 //!
-//! In: questions, each with what the monitor read of the state folder, and the files of the packages, which somebody may have made to harm
-//! whoever reads them. Out: for each question the words on its packages, so that the monitor knows that somebody judges: while nobody does, it does so
-//! itself, by the same code ([`package::vouch`]). It starts and ends nobody, and sees neither keys nor the trust store's file.
+//! In: questions, and the files of the packages. A package can be hostile. Out: one verdict for each package. If there is
+//! no answer, the monitor verifies the packages itself, with the same code ([`package::verification`]). This service
+//! starts and stops nothing. It can read neither keys nor the file of the trust store.
 
 use burnet_sdk::{
     App, Commands, FromService, Interests, Level, Settings, ToService, node_verdict, read_monitor,
 };
 use package::Digest;
-use package::state::Looks;
-use package::vouch::{Look, Question, judge};
+use package::state::FolderCache;
+use package::verification::{FolderState, Question, verify};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The service.
+/// The service, with its cache of verified packages.
 #[derive(Debug, Default)]
 pub struct Security {
-    looks: Looks,
-    /// The operator was told that something cannot be read.
+    cache: FolderCache,
+    /// An unreadable question has been logged.
     complained: bool,
 }
 
-/// The round of the word that it is there.
-const HERE: u64 = 0;
+/// The round number that means: the service is ready.
+const READY: u64 = 0;
 
-/// Serves a zone until that ends. It is here and not in the node so that its code is built as the service's is.
+/// Runs the service until its zone ends. It is in this crate so that it is compiled with the options of the service.
 pub fn run() -> ExitCode {
     burnet_sdk::run::<Security>()
 }
@@ -48,44 +48,48 @@ impl App for Security {
     }
 
     fn on_start(&mut self, out: &mut Commands) {
-        out.tell_monitor(&FromService::Vouched { round: HERE, words: Vec::new() });
+        out.tell_monitor(&FromService::Verified { round: READY, verdicts: Vec::new() });
     }
 
     fn on_monitor(&mut self, message: &[u8], out: &mut Commands) -> Result<(), String> {
         let ToService::Packages { round, question } = read_monitor(message)? else { return Ok(()) };
-        let words = self.judge(&question).and_then(|words| as_words(&words)).unwrap_or_else(|why| {
-            self.complain(&why, out);
-            // Without a word of it the monitor judges, which is right for whatever this is.
-            Vec::new()
-        });
-        out.tell_monitor(&FromService::Vouched { round, words });
+        let verdicts =
+            self.verify(&question).and_then(|verdicts| parse_verdicts(&verdicts)).unwrap_or_else(|why| {
+                self.complain(&why, out);
+                // The monitor then verifies the packages itself.
+                Vec::new()
+            });
+        out.tell_monitor(&FromService::Verified { round, verdicts });
         Ok(())
     }
 }
 
-/// In the terms of the monitor, which are spelt the same.
-fn as_words(words: &str) -> Result<Vec<node_verdict::Word>, String> {
-    serde_json::from_str(words).map_err(|error| error.to_string())
+/// Parses the verdicts into the types of the monitor, whose JSON is the same.
+fn parse_verdicts(verdicts: &str) -> Result<Vec<node_verdict::PackageVerdict>, String> {
+    serde_json::from_str(verdicts).map_err(|error| error.to_string())
 }
 
 impl Security {
-    /// From JSON to JSON.
-    fn judge(&mut self, question: &str) -> Result<String, String> {
+    /// Verifies the packages of a question. Both are JSON.
+    fn verify(&mut self, question: &str) -> Result<String, String> {
         let question: Question = serde_json::from_str(question).map_err(|error| error.to_string())?;
-        let look = |folder: &Path, digest: &Digest| match self.looks.look(folder, digest, question.now) {
-            // What is not in its sight may be there: the folder of all packages may be another one than when its zone was made.
-            Look::Gone => Look::Unseen(format!("the service security does not see {}", folder.display())),
+        let look = |folder: &Path, digest: &Digest| match self.cache.check(folder, digest, question.now) {
+            // The folder may exist and be invisible to this zone: the packages folder may have moved since the zone was made.
+            FolderState::Gone => {
+                FolderState::Unreadable(format!("the service security cannot see {}", folder.display()))
+            }
             look => look,
         };
-        let words = judge(&question, look);
-        serde_json::to_string(&words).map_err(|error| error.to_string())
+        let verdicts = verify(&question, look);
+        serde_json::to_string(&verdicts).map_err(|error| error.to_string())
     }
 
-    /// Once: it would be the same again and again.
+    /// Logs an unreadable question, once.
     fn complain(&mut self, why: &str, out: &mut Commands) {
         if !std::mem::replace(&mut self.complained, true) {
-            let text =
-                format!("what is asked about packages cannot be read, so the monitor judges them: {why}");
+            let text = format!(
+                "the question of the monitor about packages cannot be read, so the monitor verifies them itself: {why}"
+            );
             out.log(Level::Error, &text);
         }
     }
@@ -96,8 +100,8 @@ mod tests {
     use super::*;
 
     fn check(question: &str, expected: Result<&str, &str>) {
-        match (Security::default().judge(question), expected) {
-            (Ok(words), Ok(expected)) => assert!(words.starts_with(expected), "{words}"),
+        match (Security::default().verify(question), expected) {
+            (Ok(verdicts), Ok(expected)) => assert!(verdicts.starts_with(expected), "{verdicts}"),
             (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
             (got, expected) => panic!("{question}: {got:?} and not {expected:?}"),
         }
@@ -119,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_has_no_word() {
+    fn an_unreadable_question_has_no_verdict() {
         check("", Err("EOF"));
         check("{}", Err("missing field"));
         check(&asked("").replace("2026", "when"), Err("is no time"));
@@ -127,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn each_package_has_its_word() {
+    fn each_package_has_its_verdict() {
         check(&asked(""), Ok("[]"));
-        let gone = r#"[{"zone":3,"check":9,"says":{"refused":"is not installed any more"}}]"#;
+        let gone = r#"[{"zone":3,"check":9,"validity":{"refused":"is not installed any more"}}]"#;
         check(&asked(&package(r#"{"Ok":null}"#)), Ok(gone));
         let unseen =
-            r#"[{"zone":3,"check":9,"says":{"unknown":"the service security does not see /nowhere"}}]"#;
+            r#"[{"zone":3,"check":9,"validity":{"unknown":"the service security cannot see /nowhere"}}]"#;
         check(&asked(&package(r#"{"Ok":{"version":"1.0.0","digest":"D"}}"#)), Ok(unseen));
-        let unknown = r#"[{"zone":3,"check":9,"says":{"unknown":"no disk"}}]"#;
+        let unknown = r#"[{"zone":3,"check":9,"validity":{"unknown":"no disk"}}]"#;
         check(&asked(&package(r#"{"Err":"no disk"}"#)), Ok(unknown));
     }
 }

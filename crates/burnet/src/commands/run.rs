@@ -2,13 +2,13 @@
 //!
 //! It does not decide what runs. The configuration does, and the monitor starts it.
 
+mod audit_folder;
 mod baseline;
 mod granting;
-mod keeper;
 mod launches;
 mod numbering;
 mod reload;
-mod vouching;
+mod verification;
 
 use self::launches::Launches;
 
@@ -16,11 +16,11 @@ use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
 use crate::interpreter::Interpreter;
 use crate::services;
+use audit_folder::AuditFolder;
 use config::{Config, Installed, Surroundings, users};
-use keeper::Keeper;
 use monitor::audit::Batch;
 use monitor::owners::Owners;
-use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Seat, Timing, ZONE_REMARK};
+use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Timing, ZONE_REMARK, ZoneSetup};
 use node::logging;
 use package::state::State;
 use rustix::fs::Access;
@@ -64,10 +64,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
             CommandError::DidNotWork(format!("the node cannot be tied to its parent: {error}"))
         })?;
     }
-    let keeper = Keeper::of(&config)?;
+    let audit_folder = AuditFolder::of(&config)?;
     let users = users_of(&config)?;
-    if let Some(keeper) = &keeper {
-        keeper.give_to(&users)?;
+    if let Some(audit_folder) = &audit_folder {
+        audit_folder.give_to(&users)?;
     }
     make_store(&config, &users)?;
     let mut plan = Plan { owners, ..plan(config, args, &users)? };
@@ -76,8 +76,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     }
     let mut unkept = Batch::default();
     let ended = monitor::run(plan, &mut unkept);
-    if let Some(keeper) = keeper {
-        keeper.keep(unkept);
+    if let Some(audit_folder) = audit_folder {
+        audit_folder.keep(unkept);
     }
     match ended {
         Ok(outcome) => {
@@ -142,10 +142,10 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
         .into_os_string();
     let launches = Launches::of(&config, users)?;
     let kernel = vec![own.clone(), OsString::from("kernel")];
-    let vouch = vouching::vouch(&config, &launches);
+    let packages = verification::package_checks(&config, &launches);
     let find = launches.clone().find(args, Surroundings::of_this_process()?);
     let reload = reload::reload(&config, args, Surroundings::of_this_process()?, launches.clone());
-    let zone = move |app: &AppSpec, seat: &Seat| {
+    let zone = move |app: &AppSpec, setup: &ZoneSetup| {
         let launch = ZoneLaunch {
             limits: app.limits.clone(),
             sandbox: app.sandbox.clone(),
@@ -153,9 +153,9 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
             interpreter: launches.of_app(&app.name).interpreter,
             user: launches.of_app(&app.name).user,
             package: launches.of_app(&app.name).package,
-            cgroups: seat.cgroups.clone(),
-            gaps: seat.gaps.clone(),
-            others_write: seat.others_write.clone(),
+            cgroups: setup.cgroups.clone(),
+            gaps: setup.gaps.clone(),
+            others_write: setup.others_write.clone(),
         };
         zone_program(&own, &launch)
     };
@@ -174,7 +174,7 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
         records: config.node.records,
         find: Some(find),
         reload: Some(reload),
-        vouch,
+        packages,
         owners: Owners::default(),
     })
 }

@@ -1,6 +1,6 @@
 //! Keeps whose the groups and meters of switches are, for the next kernel process and for the node's next start.
 //!
-//! In: what the kernel process says of them. Out: messages to the next one, and a text for the keeper. It decides on nobody.
+//! In: what the kernel process says of them. Out: messages to the next one, and a text for the writer. It decides on nobody.
 
 use crate::owners::{IN_A_MESSAGE_MAX, Owned};
 use crate::protocol::ToKernel;
@@ -33,12 +33,12 @@ impl Monitor {
         }
     }
 
-    /// Hands them to the keeper, if it is time to.
+    /// Hands them to the writer, if it is time to.
     pub(super) fn keep_owners(&mut self, now_ms: u64) {
         let is_last = self.outcome.is_some();
         if self.next_owners_ms.is_some_and(|at_ms| is_last || at_ms <= now_ms) {
             self.next_owners_ms = None;
-            self.keeper.owners(self.owners.to_text());
+            self.writer.owners(self.owners.to_text());
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::os::fd::OwnedFd;
 
 use crate::app::{REASON_BYTES_MAX, check_specs, legible};
-use crate::finder::{Answer, Found, Wish};
+use crate::finder::{Answer, Found, ReloadRequest};
 use crate::plan::check_open_files;
 use crate::protocol::ToKernel;
 use crate::reload::Reloaded;
@@ -19,26 +19,30 @@ use super::Monitor;
 const REFUSAL_BYTES_MAX: usize = 1_000;
 
 impl Monitor {
-    /// From now on every byte that can be read from `wishes` asks for the configuration to be read anew ([`crate::node_signals`]).
-    pub fn reload_on(&mut self, wishes: OwnedFd) {
-        self.wishes = Some(wishes);
+    /// From now on every byte that can be read from `reload_requests` asks for the configuration to be read anew ([`crate::node_signals`]).
+    pub fn reload_on(&mut self, reload_requests: OwnedFd) {
+        self.reload_requests = Some(reload_requests);
     }
 
     pub(super) fn read_wishes(&mut self) {
         let mut bytes = [0; 16];
-        match self.wishes.as_ref().map(|wishes| rustix::io::read(wishes, &mut bytes)) {
-            Some(Ok(0)) => self.wishes = None,
+        match self
+            .reload_requests
+            .as_ref()
+            .map(|reload_requests| rustix::io::read(reload_requests, &mut bytes))
+        {
+            Some(Ok(0)) => self.reload_requests = None,
             // The terminal is gone, and with it whoever would end the node.
             Some(Ok(_)) if hung_up() => self.heard.push_back(Event::ShutdownAsked),
-            Some(Ok(_)) => self.wish_reload(Wish { app: None, answer_to: None }),
+            Some(Ok(_)) => self.wish_reload(ReloadRequest { app: None, answer_to: None }),
             _ => {}
         }
     }
 
     /// Has the configuration read anew, by the thread that looks things up.
-    pub(super) fn wish_reload(&mut self, wish: Wish) {
-        if let Err(why) = self.finder.reload(wish.clone()) {
-            self.answer(&wish, Err(why));
+    pub(super) fn wish_reload(&mut self, request: ReloadRequest) {
+        if let Err(why) = self.finder.reload(request.clone()) {
+            self.answer(&request, Err(why));
         }
     }
 
@@ -46,7 +50,9 @@ impl Monitor {
         for answer in self.finder.answers() {
             match answer {
                 Answer::App(app, found) => self.found(app, found.map(|found| *found)),
-                Answer::Reloaded(wish, reloaded) => self.reloaded(&wish, reloaded.map(|reloaded| *reloaded)),
+                Answer::Reloaded(request, reloaded) => {
+                    self.reloaded(&request, reloaded.map(|reloaded| *reloaded))
+                }
             }
         }
     }
@@ -66,8 +72,8 @@ impl Monitor {
         }
     }
 
-    fn reloaded(&mut self, wish: &Wish, reloaded: Result<Reloaded, String>) {
-        let reloaded = reloaded.and_then(|reloaded| match &wish.app {
+    fn reloaded(&mut self, request: &ReloadRequest, reloaded: Result<Reloaded, String>) {
+        let reloaded = reloaded.and_then(|reloaded| match &request.app {
             Some(app) if !self.statuses().iter().any(|status| status.app == *app) => {
                 Err(format!("this node does not run {app}"))
             }
@@ -75,7 +81,7 @@ impl Monitor {
         });
         let reloaded = match reloaded {
             Ok(reloaded) => reloaded,
-            Err(why) => return self.answer(wish, Err(why)),
+            Err(why) => return self.answer(request, Err(why)),
         };
         let Reloaded { apps, removed, config, changed, left } = reloaded;
         let lines = self.supervisor.changes(apps.iter().map(|found| &found.spec), &removed);
@@ -91,11 +97,11 @@ impl Monitor {
         self.heard.push_back(Event::Reloaded { apps, removed });
         // What the kernel process hears of the apps comes before the answer.
         self.decide();
-        self.answer(wish, Ok((changed.into_iter().chain(lines).collect(), left)));
+        self.answer(request, Ok((changed.into_iter().chain(lines).collect(), left)));
     }
 
     /// What is different now and what stays as it was, or why nothing is: for the log and for whoever asked.
-    fn answer(&mut self, wish: &Wish, outcome: Result<(Vec<String>, Vec<String>), String>) {
+    fn answer(&mut self, request: &ReloadRequest, outcome: Result<(Vec<String>, Vec<String>), String>) {
         let cut = |lines: Vec<String>| -> Vec<String> {
             lines.iter().map(|line| legible(line, REASON_BYTES_MAX)).collect()
         };
@@ -109,7 +115,7 @@ impl Monitor {
         }
         done.iter().for_each(|line| tracing::info!("{line}"));
         left.iter().for_each(|line| tracing::warn!("{line}"));
-        let Some((generation, ticket)) = wish.answer_to else { return };
+        let Some((generation, ticket)) = request.answer_to else { return };
         // One that began since has not asked.
         if self.kernel.as_ref().is_some_and(|kernel| kernel.generation == generation) {
             self.tell_kernel(&ToKernel::Reloaded { ticket, refused, done, left }, Vec::new());

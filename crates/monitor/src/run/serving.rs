@@ -12,7 +12,7 @@ use crate::app::AppRole;
 use crate::audit;
 use crate::channel::{Channel, ChannelError, encode};
 use crate::clock::now_ms;
-use crate::heard::legible_words;
+use crate::kernel_messages::legible_verdicts;
 use crate::protocol::{FromService, ToService, ToZone};
 use crate::supervisor::Event;
 use zone::Resource;
@@ -109,9 +109,9 @@ impl Monitor {
                 }
             }
             (RESOURCE, FromService::Rulings { rulings }) => self.on_rulings(&rulings),
-            (SECURITY, FromService::Vouched { round, words }) => {
-                let words = self.vouching.on_service(generation, round, legible_words(words));
-                self.hear_words(words);
+            (SECURITY, FromService::Verified { round, verdicts }) => {
+                let verdicts = self.verification.on_service(generation, round, legible_verdicts(verdicts));
+                self.on_verdicts(verdicts);
             }
             (STORE, FromService::Stored { app, bytes }) => self.on_stored(generation, &app, bytes),
             _ => return Err("it told the monitor what is not its own to tell".to_owned()),

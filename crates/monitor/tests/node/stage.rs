@@ -41,7 +41,7 @@ pub fn script(name: &str, script: &str) -> AppSpec {
 pub fn plan(apps: Vec<AppSpec>) -> Plan {
     let this = std::env::current_exe().unwrap().into_os_string();
     let kernel = vec![this.clone(), "kernel".into()];
-    let zone = move |spec: &AppSpec, _: &monitor::Seat| {
+    let zone = move |spec: &AppSpec, _: &monitor::ZoneSetup| {
         let script = spec.settings.get("script").and_then(Value::as_str).map(OsString::from);
         [this.clone(), "zone".into()].into_iter().chain(script).collect()
     };
@@ -56,7 +56,7 @@ pub fn plan(apps: Vec<AppSpec>) -> Plan {
         records: None,
         find: None,
         reload: None,
-        vouch: None,
+        packages: None,
         owners: Default::default(),
     }
 }

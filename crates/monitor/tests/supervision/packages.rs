@@ -2,7 +2,7 @@
 
 use crate::world::{CRASHED, World, app};
 use monitor::supervisor::Event;
-use monitor::{AppSpec, AppState, SafeModePlan, Says, Verb, ZoneKind};
+use monitor::{AppSpec, AppState, SafeModePlan, Validity, Verb, ZoneKind};
 
 fn packaged(name: &str, kind: ZoneKind) -> AppSpec {
     AppSpec { packaged: true, ..app(name, kind) }
@@ -18,14 +18,14 @@ fn asked(kind: ZoneKind) -> World {
 
 fn running(kind: ZoneKind) -> World {
     let mut world = asked(kind);
-    world.says("hub", Says::Good);
+    world.says("hub", Validity::Good);
     assert_eq!(world.state("hub"), AppState::Running);
     world.take_commands();
     world
 }
 
-fn revoked() -> Says {
-    Says::Refused("is signed with a revoked key".to_owned())
+fn revoked() -> Validity {
+    Validity::Refused("is signed with a revoked key".to_owned())
 }
 
 #[track_caller]
@@ -47,13 +47,13 @@ fn nothing_of_a_package_starts_before_somebody_vouches_for_it() {
     let mut world = asked(ZoneKind::Process);
     world.wait_ms(60_000);
     let mut world = check(world, &NEVER, AppState::Starting);
-    world.says("hub", Says::Good);
+    world.says("hub", Validity::Good);
     check(world, &["start zone 1.1"], AppState::Running);
 }
 
 #[test]
 fn a_package_that_is_refused_or_of_which_nobody_can_tell_is_not_started_and_not_tried_again() {
-    for says in [revoked(), Says::Unknown("no disk".to_owned())] {
+    for says in [revoked(), Validity::Unknown("no disk".to_owned())] {
         let mut world = asked(ZoneKind::Process);
         world.says("hub", says);
         world.wait_ms(120_000);
@@ -68,27 +68,27 @@ fn a_package_that_is_refused_or_of_which_nobody_can_tell_is_not_started_and_not_
 #[test]
 fn a_word_on_an_earlier_start_says_nothing() {
     let mut world = asked(ZoneKind::Process);
-    let earlier = Event::Vouched { zone: 1, check: 1, says: revoked() };
-    world.says("hub", Says::Good);
+    let earlier = Event::Verified { zone: 1, check: 1, validity: revoked() };
+    world.says("hub", Validity::Good);
     world.app_ends("hub", CRASHED);
     world.hear(earlier.clone());
     let mut world = check(world, &["start zone 1.1", "detach 1.1", "ask about hub"], AppState::Starting);
-    world.hear(Event::Vouched { zone: 1, check: 1, says: Says::Good });
-    world.hear(Event::Vouched { zone: 1, check: 3, says: Says::Good });
+    world.hear(Event::Verified { zone: 1, check: 1, validity: Validity::Good });
+    world.hear(Event::Verified { zone: 1, check: 3, validity: Validity::Good });
     let mut world = check(world, &NEVER, AppState::Starting);
-    world.says("hub", Says::Good);
+    world.says("hub", Validity::Good);
     check(world, &["start zone 1.2"], AppState::Running);
 }
 
 #[test]
 fn what_runs_and_is_refused_is_killed_and_not_started_again() {
     let mut world = running(ZoneKind::Process);
-    assert_eq!(world.supervisor.vouched_for().len(), 1);
+    assert_eq!(world.supervisor.to_verify().len(), 1);
     world.says("hub", revoked());
     world.wait_ms(60_000);
     let world = check(world, &["detach 1.1", "kill zone 1.1"], AppState::Refused);
     assert_eq!(last_reason(&world), "is signed with a revoked key");
-    assert_eq!(world.supervisor.vouched_for().len(), 0);
+    assert_eq!(world.supervisor.to_verify().len(), 0);
     let mut world = running(ZoneKind::Trusted);
     world.says("hub", revoked());
     check(world, &["unload hub"], AppState::Refused);
@@ -98,7 +98,7 @@ fn what_runs_and_is_refused_is_killed_and_not_started_again() {
 fn what_runs_and_of_which_nobody_can_tell_goes_on() {
     let mut world = running(ZoneKind::Process);
     for _ in 0..3 {
-        world.says("hub", Says::Unknown("no disk".to_owned()));
+        world.says("hub", Validity::Unknown("no disk".to_owned()));
     }
     check(world, &NEVER, AppState::Running);
 }
@@ -117,14 +117,14 @@ fn the_operator_brings_back_what_was_refused_as_it_is_installed_now() {
         let spec = Box::new(packaged("hub", ZoneKind::Process));
         world.hear(Event::AppAdded { spec });
         let mut world = check(world, &["ask about hub"], AppState::Starting);
-        world.says("hub", Says::Good);
+        world.says("hub", Validity::Good);
         check(world, &["start zone 1.2"], AppState::Running);
     }
 }
 
 #[test]
 fn who_lost_the_operators_word_leaves_the_kernel() {
-    let lost = || Says::NotTrusted("there is no word of yours any more".to_owned());
+    let lost = || Validity::NotTrusted("there is no word of yours any more".to_owned());
     let mut world = asked(ZoneKind::Trusted);
     world.says("hub", lost());
     let world = check(world, &["start zone 1.1"], AppState::Running);
@@ -132,7 +132,7 @@ fn who_lost_the_operators_word_leaves_the_kernel() {
     let mut world = running(ZoneKind::Trusted);
     world.says("hub", lost());
     let mut world = check(world, &["unload hub", "ask about hub"], AppState::Starting);
-    world.says("hub", Says::Good);
+    world.says("hub", Validity::Good);
     let world = check(world, &["start zone 1.2"], AppState::Running);
     assert_eq!(world.status("hub").kind, ZoneKind::Process);
     // In a process zone nobody's word is needed.
@@ -147,10 +147,10 @@ fn a_word_for_safe_mode_lets_nobody_into_the_kernel() {
     let mut world = World::with_safe_mode(vec![packaged("hub", ZoneKind::Trusted)], plan);
     world.hear(Event::KernelReady);
     world.hear(Event::LeaveSafeMode);
-    world.hear(Event::Vouched { zone: 1, check: 1, says: Says::Good });
+    world.hear(Event::Verified { zone: 1, check: 1, validity: Validity::Good });
     let expected = ["start kernel.1", "ask about hub", "ask about hub"];
     let mut world = check(world, &expected, AppState::Starting);
-    world.says("hub", Says::Good);
+    world.says("hub", Validity::Good);
     check(world, &["load hub"], AppState::Running);
 }
 
@@ -158,13 +158,13 @@ fn a_word_for_safe_mode_lets_nobody_into_the_kernel() {
 fn a_start_that_waits_for_a_word_is_stopped_held_and_quarantined_like_any_other() {
     let mut world = asked(ZoneKind::Process);
     world.operator(Verb::Stop, "hub");
-    world.says("hub", Says::Good);
+    world.says("hub", Validity::Good);
     let mut world = check(world, &NEVER, AppState::Stopped);
     world.operator(Verb::Quarantine, "hub");
     world.says("hub", revoked());
     check(world, &NEVER, AppState::Quarantined);
     let mut world = asked(ZoneKind::Process);
     world.kernel_ends(CRASHED);
-    world.says("hub", Says::Good);
+    world.says("hub", Validity::Good);
     check(world, &["start kernel.2"], AppState::Starting);
 }

@@ -4,8 +4,8 @@
 //! no start of a package that nobody vouched for, no start while quarantined, no trust after a demotion, few commands at once, none after the end.
 
 use crate::world::{World, app};
-use monitor::supervisor::{Event, ProcessEnd, Who};
-use monitor::{AppSpec, AppState, Says, Verb, ZoneKind};
+use monitor::supervisor::{ChildId, Event, ProcessEnd};
+use monitor::{AppSpec, AppState, Validity, Verb, ZoneKind};
 use proptest::prelude::*;
 
 const APPS: [(&str, ZoneKind); 3] =
@@ -36,8 +36,8 @@ fn name() -> impl Strategy<Value = String> {
 fn event() -> impl Strategy<Value = Event> {
     let verb = prop_oneof![Just(Verb::Restart), Just(Verb::Stop), Just(Verb::Start), Just(Verb::Quarantine)];
     let who = prop_oneof![
-        (0..5u64).prop_map(|generation| Who::Kernel { generation }),
-        (0..5u16, 0..5u64).prop_map(|(zone, generation)| Who::Zone { zone, generation }),
+        (0..5u64).prop_map(|generation| ChildId::Kernel { generation }),
+        (0..5u16, 0..5u64).prop_map(|(zone, generation)| ChildId::Zone { zone, generation }),
     ];
     let generation = 0..6u64;
     prop_oneof![
@@ -52,7 +52,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => name().prop_map(|app| Event::TrustedFault { app, reason: "panic".into() }),
         6 => (name(), verb).prop_map(|(app, verb)| Event::Operator { app, verb, why: None }),
         1 => Just(Event::LeaveSafeMode),
-        8 => (1..4u16, 0..12u64, says()).prop_map(|(zone, check, says)| Event::Vouched { zone, check, says }),
+        8 => (1..4u16, 0..12u64, says()).prop_map(|(zone, check, says)| Event::Verified { zone, check, validity: says }),
         1 => name().prop_map(|app| Event::NotFound { app, reason: "no".into() }),
         1 => prop::collection::vec(0..5u16, 0..3).prop_map(|zones| Event::KernelCalled { zones }),
         2 => (who, 1..9u32).prop_map(|(who, pid)| Event::Started { who, pid }),
@@ -60,12 +60,12 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn says() -> impl Strategy<Value = Says> {
+fn says() -> impl Strategy<Value = Validity> {
     prop_oneof![
-        4 => Just(Says::Good),
-        1 => Just(Says::NotTrusted("no word".into())),
-        1 => Just(Says::Refused("altered".into())),
-        1 => Just(Says::Unknown("no disk".into())),
+        4 => Just(Validity::Good),
+        1 => Just(Validity::NotTrusted("no word".into())),
+        1 => Just(Validity::Refused("altered".into())),
+        1 => Just(Validity::Unknown("no disk".into())),
     ]
 }
 
@@ -97,7 +97,7 @@ fn take(world: &mut World, step: Step) {
 fn let_it_settle(world: &mut World) {
     world.vouches = true;
     for (zone, (check, _)) in world.asked.clone() {
-        world.hear(Event::Vouched { zone, check, says: Says::Good });
+        world.hear(Event::Verified { zone, check, validity: Validity::Good });
     }
     for _ in 0..240 {
         if world.exit.is_some() {

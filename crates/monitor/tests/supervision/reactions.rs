@@ -1,7 +1,7 @@
 //! What the supervisor does about what, each case as a sentence. No process is started.
 
 use crate::world::{CRASHED, KILLED, World, app};
-use monitor::supervisor::{Event, ProcessEnd, Supervisor, Who};
+use monitor::supervisor::{ChildId, Event, ProcessEnd, Supervisor};
 use monitor::{AppRole, AppSpec, AppState, Timing, Verb, ZoneKind};
 
 /// Lets something happen to a running node (hub in a process zone, switch trusted) and compares what is done about it.
@@ -133,7 +133,7 @@ fn a_quarantined_app_starts_again_at_the_operators_word_with_its_failures_forgot
 fn a_process_that_cannot_be_started_is_a_failure_of_the_app() {
     let mut world = World::new(vec![app("hub", ZoneKind::Process)]);
     world.hear_one(Event::KernelReady);
-    let who = Who::Zone { zone: 1, generation: 1 };
+    let who = ChildId::Zone { zone: 1, generation: 1 };
     world.alive.clear();
     world.hear_one(Event::StartFailed { who, reason: "it could not be started: no memory".into() });
     assert_eq!(world.take_commands(), ["start kernel.1", "start zone 1.1", "start zone 1.2"]);
@@ -153,9 +153,10 @@ fn a_fault_of_a_generation_that_is_over_is_nobodys() {
     check(|world| world.hear(zone_fault(2)), &[]);
     let unknown = Event::ZoneFault { app: "nobody".into(), generation: 1, reason: String::new() };
     check(|world| world.hear(unknown), &[]);
-    let late = Event::Exited { who: Who::Zone { zone: 1, generation: 0 }, end: KILLED, last_line: None };
+    let late = Event::Exited { who: ChildId::Zone { zone: 1, generation: 0 }, end: KILLED, last_line: None };
     check(|world| world.hear(late), &[]);
-    let stranger = Event::Exited { who: Who::Zone { zone: 9, generation: 1 }, end: KILLED, last_line: None };
+    let stranger =
+        Event::Exited { who: ChildId::Zone { zone: 9, generation: 1 }, end: KILLED, last_line: None };
     check(|world| world.hear(stranger), &[]);
 }
 

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use monitor::incident::Incident;
 use monitor::protocol::ToKernel;
-use monitor::supervisor::{Command, Event, How, ProcessEnd, Supervisor, Who};
-use monitor::{AppSource, AppSpec, AppState, AppStatus, SafeModePlan, Says, Timing, Verb, ZoneKind};
+use monitor::supervisor::{ChildId, Command, Event, ProcessEnd, StopSignal, Supervisor};
+use monitor::{AppSource, AppSpec, AppState, AppStatus, SafeModePlan, Timing, Validity, Verb, ZoneKind};
 
 pub const KILLED: ProcessEnd = ProcessEnd::Signal { number: 9, core_dumped: false };
 pub const CRASHED: ProcessEnd = ProcessEnd::Signal { number: 11, core_dumped: false };
@@ -39,10 +39,10 @@ pub struct World {
     pub vouches: bool,
 }
 
-pub fn name(who: Who) -> String {
+pub fn name(who: ChildId) -> String {
     match who {
-        Who::Kernel { generation } => format!("kernel.{generation}"),
-        Who::Zone { zone, generation } => format!("zone {zone}.{generation}"),
+        ChildId::Kernel { generation } => format!("kernel.{generation}"),
+        ChildId::Zone { zone, generation } => format!("zone {zone}.{generation}"),
     }
 }
 
@@ -116,7 +116,7 @@ impl World {
     }
 
     pub fn hear_one(&mut self, event: Event) {
-        if let Event::Vouched { zone, check, says: Says::Good | Says::NotTrusted(_) } = &event
+        if let Event::Verified { zone, check, validity: Validity::Good | Validity::NotTrusted(_) } = &event
             && let Some((asked, good)) = self.asked.get_mut(zone)
         {
             *good |= asked == check;
@@ -150,7 +150,7 @@ impl World {
             Command::StartKernel { generation } => {
                 self.kernel_generation = generation;
                 self.kernel_ready = false;
-                self.start(Who::Kernel { generation }, "kernel.");
+                self.start(ChildId::Kernel { generation }, "kernel.");
             }
             Command::StartZone { zone, generation } => {
                 if self.asked.get_mut(&zone).is_some_and(|(_, good)| !std::mem::take(good)) {
@@ -159,22 +159,22 @@ impl World {
                 if !self.kernel_ready {
                     self.broken.push(format!("zone {zone} was started without a kernel"));
                 }
-                self.start(Who::Zone { zone, generation }, &format!("zone {zone}."));
+                self.start(ChildId::Zone { zone, generation }, &format!("zone {zone}."));
             }
             Command::End { who, how } => {
-                let verb = if how == How::Term { "term" } else { "kill" };
+                let verb = if how == StopSignal::Term { "term" } else { "kill" };
                 self.commands.push(format!("{verb} {}", name(who)));
-                if !self.held && (self.obedient || how == How::Kill) {
-                    self.dies(who, if how == How::Term { ProcessEnd::Code(0) } else { KILLED });
+                if !self.held && (self.obedient || how == StopSignal::Kill) {
+                    self.dies(who, if how == StopSignal::Term { ProcessEnd::Code(0) } else { KILLED });
                 }
             }
             Command::TellKernel(message) => self.tell(message),
-            Command::Vouch(subject) => {
+            Command::Verify(subject) => {
                 self.commands.push(format!("ask about {}", subject.app));
                 self.asked.insert(subject.zone, (subject.check, false));
                 if self.vouches {
                     let (zone, check) = (subject.zone, subject.check);
-                    self.dying.push(Event::Vouched { zone, check, says: Says::Good });
+                    self.dying.push(Event::Verified { zone, check, validity: Validity::Good });
                 }
             }
             Command::LookUp { app } => self.commands.push(format!("look up {app}")),
@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    fn start(&mut self, who: Who, prefix: &str) {
+    fn start(&mut self, who: ChildId, prefix: &str) {
         if self.alive.iter().any(|alive| alive.starts_with(prefix)) {
             self.broken.push(format!("{} was started beside {:?}", name(who), self.alive));
         }
@@ -208,7 +208,7 @@ impl World {
             ToKernel::DetachZone { zone, generation, .. } => format!("detach {zone}.{generation}"),
             ToKernel::Shutdown => {
                 if self.obedient {
-                    self.dies(Who::Kernel { generation: self.kernel_generation }, ProcessEnd::Code(0));
+                    self.dies(ChildId::Kernel { generation: self.kernel_generation }, ProcessEnd::Code(0));
                 }
                 "shut down".to_owned()
             }
@@ -218,9 +218,9 @@ impl World {
     }
 
     /// A process ends now; the supervisor hears of it after what it is doing.
-    fn dies(&mut self, who: Who, end: ProcessEnd) {
+    fn dies(&mut self, who: ChildId, end: ProcessEnd) {
         if self.alive.remove(&name(who)) {
-            if matches!(who, Who::Kernel { .. }) {
+            if matches!(who, ChildId::Kernel { .. }) {
                 self.kernel_ready = false;
             }
             self.dying.insert(0, Event::Exited { who, end, last_line: None });
@@ -228,13 +228,13 @@ impl World {
     }
 
     pub fn kernel_ends(&mut self, end: ProcessEnd) {
-        self.dies(Who::Kernel { generation: self.kernel_generation }, end);
+        self.dies(ChildId::Kernel { generation: self.kernel_generation }, end);
         self.settle();
     }
 
     pub fn app_ends(&mut self, app: &str, end: ProcessEnd) {
         let AppStatus { zone, generation, .. } = self.status(app);
-        self.dies(Who::Zone { zone, generation }, end);
+        self.dies(ChildId::Zone { zone, generation }, end);
         self.settle();
     }
 
@@ -254,10 +254,10 @@ impl World {
     }
 
     /// Something is said of the app's package, about its newest start.
-    pub fn says(&mut self, app: &str, says: Says) {
+    pub fn says(&mut self, app: &str, validity: Validity) {
         let zone = self.status(app).zone;
         let check = self.asked[&zone].0;
-        self.hear(Event::Vouched { zone, check, says });
+        self.hear(Event::Verified { zone, check, validity });
     }
 
     pub fn operator(&mut self, verb: Verb, app: &str) {

@@ -6,7 +6,7 @@ use crate::install::Record;
 use crate::key::PrivateKey;
 use crate::moment::Moment;
 use crate::path::PackagePath;
-use crate::vouch::Look;
+use crate::verification::FolderState;
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -245,33 +245,36 @@ fn what_was_whole_is_read_again_only_when_it_changed() {
     let package = package("1.0.0");
     let (name, record) = install(&scratch.0, &package);
     let folder = scratch.0.package_folder(&name, &record.digest);
-    let mut looks = Looks::default();
+    let mut cache = FolderCache::default();
     let later = Moment::from_unix_s(u64::MAX);
-    let is = |look: Look, expected: &str| {
+    let is = |look: FolderState, expected: &str| {
         let look = format!("{look:?}");
         assert!(look.starts_with(expected), "{look}");
     };
-    is(looks.look(&folder.join("none"), &record.digest, later), "Gone");
-    is(looks.look(&folder, &Digest::of(b"another"), later), "Altered(\"its package was altered on disk");
-    is(looks.look(&folder, &record.digest, later), "Whole");
-    is(looks.look(&folder, &record.digest, later), "Whole");
+    is(cache.check(&folder.join("none"), &record.digest, later), "Gone");
+    is(cache.check(&folder, &Digest::of(b"another"), later), "Altered(\"its package was altered on disk");
+    is(cache.check(&folder, &record.digest, later), "Intact");
+    is(cache.check(&folder, &record.digest, later), "Intact");
     let program = folder.join("bin/main");
     let times = fs::metadata(&program).unwrap().modified().unwrap();
     // As long as before, in place, and with the old time put back.
     let mut file = OpenOptions::new().write(true).open(&program).unwrap();
     file.write_all(b"#!/bin/hs\n").unwrap();
     file.set_modified(times).unwrap();
-    is(looks.look(&folder, &record.digest, later), "Altered(\"its package was altered on disk: bin/main has");
+    is(
+        cache.check(&folder, &record.digest, later),
+        "Altered(\"its package was altered on disk: bin/main has",
+    );
     // Also when nothing was remembered, since it changed just now.
-    let mut anew = Looks::default();
-    is(anew.look(&folder, &record.digest, Moment::from_unix_s(0)), "Altered");
+    let mut anew = FolderCache::default();
+    is(anew.check(&folder, &record.digest, Moment::from_unix_s(0)), "Altered");
     install(&scratch.0, &package);
-    is(looks.look(&folder, &record.digest, later), "Whole");
+    is(cache.check(&folder, &record.digest, later), "Intact");
     fs::write(folder.join("more"), "").unwrap();
     is(
-        looks.look(&folder, &record.digest, later),
+        cache.check(&folder, &record.digest, later),
         "Altered(\"its package was altered on disk: more is there",
     );
     fs::remove_dir_all(&folder).unwrap();
-    is(looks.look(&folder, &record.digest, later), "Gone");
+    is(cache.check(&folder, &record.digest, later), "Gone");
 }

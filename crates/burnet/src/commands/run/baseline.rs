@@ -5,7 +5,7 @@
 //! it for anything else.
 //! granted and what the kernel checks stay as they are. The experiments run it beside a node as it is meant to be; nobody else should.
 
-use monitor::{AppRole, Patience, Plan, Timing, ZoneKind};
+use monitor::{AppRole, Plan, RestartPolicy, Timing, ZoneKind};
 
 /// A silence limit that no kernel process reaches: about 36 years.
 const NEVER_MS: u64 = 1 << 40;
@@ -23,8 +23,8 @@ pub(super) fn make_monolithic(plan: &mut Plan) {
         app.packaged = false;
     }
     plan.timing = Timing {
-        app: Patience { restarts_max: 0, ..Patience::APP },
-        kernel: Patience { restarts_max: 0, ..Patience::KERNEL },
+        app: RestartPolicy { restarts_max: 0, ..RestartPolicy::APP },
+        kernel: RestartPolicy { restarts_max: 0, ..RestartPolicy::KERNEL },
         kernel_silence_ms: NEVER_MS,
         ..Timing::default()
     };

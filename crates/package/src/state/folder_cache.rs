@@ -14,7 +14,7 @@ use super::folder::{DEPTH_MAX, read_unpacked};
 use crate::digest::{Digest, FILES_MAX};
 use crate::moment::Moment;
 use crate::signature::Signatures;
-use crate::vouch::Look;
+use crate::verification::FolderState;
 
 /// After a change this recent, another change may have the same change time. Local file systems have far finer clocks,
 /// some network file systems have seconds.
@@ -51,27 +51,31 @@ impl Stamp {
 
 /// The results of earlier checks: at most 128 intact packages.
 #[derive(Debug, Default)]
-pub struct Looks(BTreeMap<(PathBuf, Digest), (Vec<Stamp>, Signatures)>);
+pub struct FolderCache(BTreeMap<(PathBuf, Digest), (Vec<Stamp>, Signatures)>);
 
-impl Looks {
+impl FolderCache {
     /// Checks whether this folder has the intact package of this digest.
-    pub fn look(&mut self, folder: &Path, digest: &Digest, now: Moment) -> Look {
-        match self.look_once(folder, digest, now) {
+    pub fn check(&mut self, folder: &Path, digest: &Digest, now: Moment) -> FolderState {
+        match self.check_once(folder, digest, now) {
             // A new installation replaces the folder, and for a moment there is none.
-            Look::Gone | Look::Altered(_) => self.look_once(folder, digest, now),
-            look => look,
+            FolderState::Gone | FolderState::Altered(_) => self.check_once(folder, digest, now),
+            state => state,
         }
     }
 
-    fn look_once(&mut self, folder: &Path, digest: &Digest, now: Moment) -> Look {
+    fn check_once(&mut self, folder: &Path, digest: &Digest, now: Moment) -> FolderState {
         let stamps = match stamps(folder) {
             Ok(stamps) => stamps,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => return Look::Gone,
-            Err(error) => return Look::Unseen(format!("{} cannot be looked at: {error}", folder.display())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {
+                return FolderState::Gone;
+            }
+            Err(error) => {
+                return FolderState::Unreadable(format!("{} cannot be looked at: {error}", folder.display()));
+            }
         };
         let key = (folder.to_owned(), *digest);
         if let Some((_, signatures)) = self.0.get(&key).filter(|(before, _)| *before == stamps) {
-            return Look::Whole(signatures.clone());
+            return FolderState::Intact(signatures.clone());
         }
         self.0.remove(&key);
         match read_unpacked(folder, digest) {
@@ -79,9 +83,9 @@ impl Looks {
                 if is_settled(&stamps, now) {
                     self.remember(key, stamps, &unpacked.signatures);
                 }
-                Look::Whole(unpacked.signatures)
+                FolderState::Intact(unpacked.signatures)
             }
-            Err(why) => Look::Altered(format!("its package {why}")),
+            Err(why) => FolderState::Altered(format!("its package {why}")),
         }
     }
 

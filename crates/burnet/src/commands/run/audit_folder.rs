@@ -21,16 +21,16 @@ fn cannot(why: &dyn std::fmt::Display) -> CommandError {
 }
 
 /// Creates the folder for the service `audit`, and stores the remaining records when the node has ended.
-pub(super) struct Keeper(AuditSettings);
+pub(super) struct AuditFolder(AuditSettings);
 
-impl Keeper {
-    pub(super) fn of(config: &Config) -> Result<Option<Keeper>, CommandError> {
+impl AuditFolder {
+    pub(super) fn of(config: &Config) -> Result<Option<AuditFolder>, CommandError> {
         let service = |app: &&AppSpec| services::keeps_the_audit_log(app);
         let Some(service) = config.apps.iter().find(service) else { return Ok(None) };
         let settings: AuditSettings =
             serde_json::from_value(service.settings.clone().into()).map_err(|error| cannot(&error))?;
         audit::log::make_folder(&settings.folder).map_err(|error| cannot(&error))?;
-        Ok(Some(Keeper(settings)))
+        Ok(Some(AuditFolder(settings)))
     }
 
     /// Gives the folder to the service. Only root can do that, and only if root runs the node does the service have

@@ -63,19 +63,19 @@ pub struct Subject {
 /// The verification result of one package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Word {
+pub struct PackageVerdict {
     /// As in the [`Subject`].
     pub zone: u16,
     /// As in the [`Subject`].
     pub check: u64,
     /// The result.
-    pub says: Says,
+    pub validity: Validity,
 }
 
 /// The result: yes, or the reason why not, as a phrase to follow the app's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Says {
+pub enum Validity {
     /// It is as signed, by a trusted key, and has only valid grants.
     Good,
     /// It may run, but not inside the kernel's process.
@@ -88,25 +88,28 @@ pub enum Says {
 
 /// The result of a check of a package's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum FolderState {
     /// It is as signed, with these signatures.
-    Whole(Signatures),
+    Intact(Signatures),
     /// It does not exist.
     Gone,
     /// It differs from what was signed: a phrase.
     Altered(String),
     /// The process may not read it: a phrase.
-    Unseen(String),
+    Unreadable(String),
 }
 
 /// Verifies each package of a question. `look` is called once for each folder, with its digest.
-pub fn judge(question: &Question, mut look: impl FnMut(&Path, &Digest) -> Look) -> Vec<Word> {
+pub fn verify(
+    question: &Question,
+    mut look: impl FnMut(&Path, &Digest) -> FolderState,
+) -> Vec<PackageVerdict> {
     let trust = question.trust.as_ref().map_err(Clone::clone).and_then(|text| {
         TrustStore::parse(text).map_err(|fault| format!("trust.toml cannot be read: {fault}"))
     });
     let word = |subject: &Subject| {
         let said = says(subject, question, &trust, &mut look);
-        Word { zone: subject.zone, check: subject.check, says: cut(said) }
+        PackageVerdict { zone: subject.zone, check: subject.check, validity: cut(said) }
     };
     question.packages.iter().map(word).collect()
 }
@@ -115,37 +118,37 @@ fn says(
     subject: &Subject,
     question: &Question,
     trust: &Result<TrustStore, String>,
-    look: &mut impl FnMut(&Path, &Digest) -> Look,
-) -> Says {
+    look: &mut impl FnMut(&Path, &Digest) -> FolderState,
+) -> Validity {
     let record = match &subject.record {
         Ok(Some(record)) => record,
-        Ok(None) => return Says::Refused("is not installed any more".to_owned()),
-        Err(why) => return Says::Unknown(why.clone()),
+        Ok(None) => return Validity::Refused("is not installed any more".to_owned()),
+        Err(why) => return Validity::Unknown(why.clone()),
     };
     let signatures = match look(&subject.folder, &subject.digest) {
-        Look::Whole(signatures) => signatures,
-        Look::Gone if record.digest != subject.digest => {
-            return Says::Refused("was updated more than once since, and its files are gone".to_owned());
+        FolderState::Intact(signatures) => signatures,
+        FolderState::Gone if record.digest != subject.digest => {
+            return Validity::Refused("was updated more than once since, and its files are gone".to_owned());
         }
-        Look::Gone => return Says::Refused("has lost its files: install it again".to_owned()),
-        Look::Altered(why) => return Says::Refused(why),
-        Look::Unseen(why) => return Says::Unknown(why),
+        FolderState::Gone => return Validity::Refused("has lost its files: install it again".to_owned()),
+        FolderState::Altered(why) => return Validity::Refused(why),
+        FolderState::Unreadable(why) => return Validity::Unknown(why),
     };
     let trust = match trust {
         Ok(trust) => trust,
-        Err(why) => return Says::Unknown(why.clone()),
+        Err(why) => return Validity::Unknown(why.clone()),
     };
     let opinions = trust.opinions(&subject.digest, &signatures, question.now);
     if let Err(why) = require(&opinions, question.require) {
-        return Says::Refused(why);
+        return Validity::Refused(why);
     }
     if let Some(lost) = lost(subject, record) {
-        return Says::Refused(format!("is no longer granted {lost}, which it was started with"));
+        return Validity::Refused(format!("is no longer granted {lost}, which it was started with"));
     }
     match record.trusted {
-        _ if !subject.trusted => Says::Good,
-        Some(word) if word.digest == subject.digest => Says::Good,
-        _ => Says::NotTrusted("there is no word of yours any more that it may run trusted".to_owned()),
+        _ if !subject.trusted => Validity::Good,
+        Some(word) if word.digest == subject.digest => Validity::Good,
+        _ => Validity::NotTrusted("there is no word of yours any more that it may run trusted".to_owned()),
     }
 }
 
@@ -163,23 +166,23 @@ fn lost(subject: &Subject, record: &Record) -> Option<String> {
     (!lost.is_empty()).then_some(names)
 }
 
-fn cut(says: Says) -> Says {
+fn cut(validity: Validity) -> Validity {
     let cut = |mut why: String| {
         why.truncate(why.floor_char_boundary(REASON_BYTES_MAX));
         why
     };
-    match says {
-        Says::Good => Says::Good,
-        Says::NotTrusted(why) => Says::NotTrusted(cut(why)),
-        Says::Refused(why) => Says::Refused(cut(why)),
-        Says::Unknown(why) => Says::Unknown(cut(why)),
+    match validity {
+        Validity::Good => Validity::Good,
+        Validity::NotTrusted(why) => Validity::NotTrusted(cut(why)),
+        Validity::Refused(why) => Validity::Refused(cut(why)),
+        Validity::Unknown(why) => Validity::Unknown(cut(why)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::Word as OperatorsWord;
+    use crate::install::TrustDecision;
     use crate::key::PrivateKey;
     use crate::signature::{Role, Signature};
 
@@ -206,7 +209,7 @@ mod tests {
             version: "1.0.0".parse().unwrap(),
             digest: digest(),
             granted: BTreeSet::from(["packet.in".to_owned(), "packet.out".to_owned()]),
-            trusted: Some(OperatorsWord { digest: digest(), time: at(2) }),
+            trusted: Some(TrustDecision { digest: digest(), time: at(2) }),
             fall: None,
         }
     }
@@ -232,18 +235,18 @@ mod tests {
         }
     }
 
-    fn said(question: &Question, look: Look) -> Says {
-        let words = judge(question, |folder, of| {
+    fn said(question: &Question, look: FolderState) -> Validity {
+        let words = verify(question, |folder, of| {
             assert_eq!((folder, of), (Path::new("/f"), &digest()));
             look.clone()
         });
-        let [word] = words.as_slice() else { panic!("{words:?}") };
-        assert_eq!((word.zone, word.check), (3, 9));
-        word.says.clone()
+        let [verdict] = words.as_slice() else { panic!("{words:?}") };
+        assert_eq!((verdict.zone, verdict.check), (3, 9));
+        verdict.validity.clone()
     }
 
-    fn check(change: impl FnOnce(&mut Question, &mut Look), expected: &str) {
-        let (mut question, mut look) = (sound(), Look::Whole(signed(None)));
+    fn check(change: impl FnOnce(&mut Question, &mut FolderState), expected: &str) {
+        let (mut question, mut look) = (sound(), FolderState::Intact(signed(None)));
         change(&mut question, &mut look);
         let said = format!("{:?}", said(&question, look));
         assert!(said.starts_with(expected), "{said}");
@@ -257,29 +260,31 @@ mod tests {
             "Unknown(\"trust.toml cannot be read: line 1",
         );
         check(|question, _| question.packages[0].record = Err("damaged".into()), "Unknown(\"damaged");
-        check(|_, look| *look = Look::Unseen("may not".into()), "Unknown(\"may not");
+        check(|_, look| *look = FolderState::Unreadable("may not".into()), "Unknown(\"may not");
     }
 
     #[test]
     fn what_is_not_as_it_was_signed_is_refused_whoever_signed_it() {
-        check(|_, look| *look = Look::Altered("was altered".into()), "Refused(\"was altered");
-        check(|_, look| *look = Look::Gone, "Refused(\"has lost its files");
+        check(|_, look| *look = FolderState::Altered("was altered".into()), "Refused(\"was altered");
+        check(|_, look| *look = FolderState::Gone, "Refused(\"has lost its files");
         check(
             |question, look| {
                 question.trust = Ok("[[key]".into());
-                *look = Look::Altered("was altered".into());
+                *look = FolderState::Altered("was altered".into());
             },
             "Refused(\"was altered",
         );
-        check(|_, look| *look = Look::Altered("ä".repeat(1_000)), "Refused(\"ää");
-        let Says::Refused(why) = said(&sound(), Look::Altered("ä".repeat(1_000))) else { panic!() };
+        check(|_, look| *look = FolderState::Altered("ä".repeat(1_000)), "Refused(\"ää");
+        let Validity::Refused(why) = said(&sound(), FolderState::Altered("ä".repeat(1_000))) else {
+            panic!()
+        };
         assert_eq!(why.len(), REASON_BYTES_MAX);
     }
 
     #[test]
     fn who_signed_it_must_be_trusted_now() {
-        check(|_, look| *look = Look::Whole(Signatures::default()), "Refused(\"is unsigned");
-        check(|_, look| *look = Look::Whole(signed(Some(100))), "Refused(\"has an expired signature");
+        check(|_, look| *look = FolderState::Intact(Signatures::default()), "Refused(\"is unsigned");
+        check(|_, look| *look = FolderState::Intact(signed(Some(100))), "Refused(\"has an expired signature");
         check(|question, _| question.now = at(500), "Refused(\"is signed with an expired key");
         check(
             |question, _| question.trust = Ok(String::new()),
@@ -331,7 +336,7 @@ mod tests {
         check(
             |question, look| {
                 update(question);
-                *look = Look::Gone;
+                *look = FolderState::Gone;
             },
             "Refused(\"was updated more than once since",
         );
@@ -339,13 +344,13 @@ mod tests {
 
     #[test]
     fn trusted_is_only_who_has_a_word_for_this_digest() {
-        let word = |word: Option<OperatorsWord>| {
-            move |question: &mut Question, _: &mut Look| {
+        let word = |word: Option<TrustDecision>| {
+            move |question: &mut Question, _: &mut FolderState| {
                 question.packages[0].record = Ok(Some(Record { trusted: word, ..record() }));
             }
         };
         check(word(None), "NotTrusted(");
-        check(word(Some(OperatorsWord { digest: Digest::of(b"other"), time: at(2) })), "NotTrusted(");
+        check(word(Some(TrustDecision { digest: Digest::of(b"other"), time: at(2) })), "NotTrusted(");
         check(word(record().trusted), "Good");
         check(
             |question, _| {

@@ -1,32 +1,32 @@
-//! What the monitor remembers of the last minutes, and what it makes of it when something has gone wrong. Pure.
+//! Recent log lines and app failures, and the probable cause of an incident. Pure.
 //!
 //! ```text
-//!   lines for the log, ends of apps ──> Witness ──> facts before an incident; who did it, and why one thinks so
+//!   log lines, failures of apps ──> RecentFacts ──> the facts before an incident, and its probable cause
 //! ```
 //!
-//! It remembers at most [`FACTS_MAX`] lines and [`TROUBLES_MAX`] ends, the newest, and never decides what is done.
+//! It keeps the newest [`FACTS_MAX`] lines and [`FAILURES_MAX`] failures. It never decides what happens next.
 
 use std::collections::VecDeque;
 
 use crate::app::legible;
-use crate::incident::{FACT_BYTES_MAX, FACTS_MAX, Fact, Finding, Incident, What};
+use crate::incident::{FACT_BYTES_MAX, FACTS_MAX, Fact, Finding, Incident, IncidentKind};
 use crate::supervisor::{Command, ProcessEnd};
 
-/// Most ends of apps that are remembered; enough for several apps that crash in turn.
-const TROUBLES_MAX: usize = 64;
+/// The maximum number of kept failures of apps. Enough for several apps that crash in turn.
+const FAILURES_MAX: usize = 64;
 
-/// So long before the node fails an app's own trouble counts against it, in milliseconds.
+/// A failure of an app this long before a failure of the node, in milliseconds, counts as a possible cause.
 const BEFORE_MS: u64 = 10_000;
 
-/// Most ends of the kernel process of which the culprits are remembered: as many as lead to safe mode, and some.
+/// The maximum number of kept kernel process ends: more than lead to safe mode.
 const KERNEL_ENDS_MAX: usize = 16;
 
 /// SIGKILL.
 const KILLED: i32 = 9;
 
-/// An end or a fault of an app.
+/// A failure of an app.
 #[derive(Debug, Clone)]
-struct Trouble {
+struct AppFailure {
     at_ms: u64,
     app: String,
     reason: String,
@@ -36,27 +36,27 @@ struct Trouble {
 #[derive(Debug)]
 pub(crate) struct KernelEnd<'a> {
     pub(crate) end: Option<ProcessEnd>,
-    /// It said itself why.
+    /// It reported the reason itself.
     pub(crate) said: bool,
-    /// The monitor killed it, since it hung or spoke garbage.
+    /// The monitor killed it, because it hung or sent garbage.
     pub(crate) killed_by_us: bool,
-    /// The trusted apps that it was calling.
+    /// The trusted apps that its workers were calling.
     pub(crate) called: &'a [String],
-    /// All that it ran trusted.
+    /// All trusted apps that it ran.
     pub(crate) trusted: &'a [String],
 }
 
-/// What is remembered.
+/// The kept facts.
 #[derive(Debug, Default)]
-pub(crate) struct Witness {
+pub(crate) struct RecentFacts {
     facts: VecDeque<Fact>,
-    troubles: VecDeque<Trouble>,
+    failures: VecDeque<AppFailure>,
     kernel_ends: VecDeque<Option<String>>,
 }
 
-impl Witness {
-    /// Goes through what was decided: remembers the lines, and gives each incident the facts from before it.
-    pub(crate) fn attend(&mut self, commands: &mut [Command], now_ms: u64) {
+impl RecentFacts {
+    /// Stores the log lines of these commands, and adds the earlier facts to each incident.
+    pub(crate) fn on_commands(&mut self, commands: &mut [Command], now_ms: u64) {
         for command in commands {
             match command {
                 Command::Log { line, .. } => self.remember(line, now_ms),
@@ -81,15 +81,15 @@ impl Witness {
             if incident.finding.sentence.is_empty() {
                 incident.finding.sentence = of_app(&app, incident);
             }
-            if self.troubles.len() >= TROUBLES_MAX {
-                self.troubles.pop_front();
+            if self.failures.len() >= FAILURES_MAX {
+                self.failures.pop_front();
             }
             let (at_ms, reason) = (incident.unix_ms, incident.reason.clone());
-            self.troubles.push_back(Trouble { at_ms, app, reason });
+            self.failures.push_back(AppFailure { at_ms, app, reason });
         }
     }
 
-    /// Who ended the kernel process. It is remembered.
+    /// The probable cause of the end of the kernel process. It is kept.
     pub(crate) fn of_kernel(&mut self, kernel: &KernelEnd<'_>, now_ms: u64) -> Finding {
         let finding = self.judge(kernel, now_ms);
         if self.kernel_ends.len() >= KERNEL_ENDS_MAX {
@@ -140,7 +140,7 @@ impl Witness {
     pub(crate) fn of_services(&self, failed: &[String], now_ms: u64) -> Finding {
         match self.suspect(now_ms, |app| !failed.iter().any(|service| service == app)) {
             Some((app, words)) => by(&app, format!("{words}, just before the services failed")),
-            None => nobody("no app was in trouble just before the services failed"),
+            None => nobody("no app was in failure just before the services failed"),
         }
     }
 
@@ -164,15 +164,15 @@ impl Witness {
         self.kernel_ends.clear();
     }
 
-    /// The one app that was in trouble shortly before, or far more than all the others.
+    /// The one app that was in failure shortly before, or far more than all the others.
     fn suspect(&self, now_ms: u64, counts: impl Fn(&str) -> bool) -> Option<(String, String)> {
         let recent =
-            |trouble: &&Trouble| now_ms.saturating_sub(trouble.at_ms) <= BEFORE_MS && counts(&trouble.app);
-        let recent: Vec<&Trouble> = self.troubles.iter().filter(recent).collect();
-        let times = |app: &str| recent.iter().filter(|trouble| trouble.app == app).count();
-        let last = recent.iter().max_by_key(|trouble| (times(&trouble.app), trouble.at_ms))?;
+            |failure: &&AppFailure| now_ms.saturating_sub(failure.at_ms) <= BEFORE_MS && counts(&failure.app);
+        let recent: Vec<&AppFailure> = self.failures.iter().filter(recent).collect();
+        let times = |app: &str| recent.iter().filter(|failure| failure.app == app).count();
+        let last = recent.iter().max_by_key(|failure| (times(&failure.app), failure.at_ms))?;
         let mine = times(&last.app);
-        // One of several that are all in trouble would be a guess.
+        // One of several that are all in failure would be a guess.
         if 2 * mine <= recent.len() {
             return None;
         }
@@ -198,8 +198,10 @@ fn nobody(sentence: &str) -> Finding {
 
 fn of_app(app: &str, incident: &Incident) -> String {
     match (incident.what, incident.evidence.signal) {
-        (What::ZoneFault, _) => format!("{app} itself: the kernel checked what it wrote into its port"),
-        (What::Demoted, _) => format!("{app} itself: the kernel process knows which app it calls"),
+        (IncidentKind::ZoneFault, _) => {
+            format!("{app} itself: the kernel checked what it wrote into its port")
+        }
+        (IncidentKind::Demoted, _) => format!("{app} itself: the kernel process knows which app it calls"),
         (_, Some(KILLED)) => format!(
             "{app}'s process was killed with SIGKILL: by its memory limit, or by somebody on this machine; no other app can reach it"
         ),

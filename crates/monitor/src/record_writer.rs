@@ -1,12 +1,11 @@
-//! Writes down what the operator may want to read later: incidents, and what apps print; and what the next start of the node needs.
+//! Writes the records of the node: incidents, the output of apps, and the owners of groups and meters.
 //!
 //! ```text
-//!   monitor ──Letter──> keeper's thread ──> files (records)
+//!   monitor ──WriteRequest──> thread ──> files (records)
 //! ```
 //!
-//! It has a thread of its own, because a disk may hold whoever writes to it, and the monitor waits for nobody. Between the two is a
-//! queue of [`LETTERS_MAX`]; what does not fit is left out and counted. It decides nothing, and a disk that is full changes nothing but
-//! that less is kept.
+//! A slow disk can block the thread, but never the monitor. The queue between them holds [`REQUESTS_MAX`] requests. What
+//! does not fit is dropped and counted. If the disk is full, the node continues and writes less.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -22,20 +21,20 @@ use crate::records::{
     log_files, logs_folder, owners_file, time_text,
 };
 
-/// Most letters that wait for the disk: what all apps may print in half a second.
-const LETTERS_MAX: usize = 4_096;
+/// The maximum number of waiting requests: what all apps may print in half a second.
+const REQUESTS_MAX: usize = 4_096;
 
-/// How long the end of the node waits for the disk.
+/// How long the node waits for the disk when it ends.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// Most log files that are open; one more closes all, which are opened again as they are needed.
+/// The maximum number of open log files. Opening one more closes all others.
 const OPEN_MAX: usize = 64;
 
-/// How often another node may have taken the number of an incident before this one gives up.
+/// How many incident numbers are tried. Another node may use the same folder and take a number first.
 const TRIES_MAX: u64 = 100;
 
 #[derive(Debug)]
-enum Letter {
+enum WriteRequest {
     Line { app: String, generation: u64, unix_ms: u64, line: String },
     Incident(Box<Incident>),
     Owners(String),
@@ -43,76 +42,78 @@ enum Letter {
 
 /// The monitor's end.
 #[derive(Debug, Default)]
-pub(crate) struct Keeper {
-    letters: Option<SyncSender<Letter>>,
+pub(crate) struct RecordWriter {
+    requests: Option<SyncSender<WriteRequest>>,
     done: Option<Receiver<()>>,
     left_out: u64,
 }
 
-impl Keeper {
-    /// One that writes into this folder, or nowhere.
-    pub(crate) fn new(records: Option<PathBuf>) -> io::Result<Keeper> {
-        let Some(records) = records else { return Ok(Keeper::default()) };
-        let (letters, inbox) = sync_channel(LETTERS_MAX);
+impl RecordWriter {
+    /// Writes into this folder. With `None`, writes nothing.
+    pub(crate) fn new(records: Option<PathBuf>) -> io::Result<RecordWriter> {
+        let Some(records) = records else { return Ok(RecordWriter::default()) };
+        let (requests, inbox) = sync_channel(REQUESTS_MAX);
         let (finished, done) = sync_channel(1);
         let body = move || {
             let mut files = Files::new(records);
-            for letter in inbox {
-                files.keep(letter);
+            for request in inbox {
+                files.keep(request);
             }
-            // Nobody may be waiting.
+            // The monitor may have stopped waiting.
             let _ = finished.send(());
         };
-        std::thread::Builder::new().name("keeper".to_owned()).spawn(body)?;
-        Ok(Keeper { letters: Some(letters), done: Some(done), left_out: 0 })
+        std::thread::Builder::new().name("writer".to_owned()).spawn(body)?;
+        Ok(RecordWriter { requests: Some(requests), done: Some(done), left_out: 0 })
     }
 
-    /// An app printed a line.
+    /// Writes a line that an app printed.
     pub(crate) fn line(&mut self, app: &str, generation: u64, unix_ms: u64, line: &str) {
-        if self.letters.is_some() {
-            self.send(Letter::Line { app: app.to_owned(), generation, unix_ms, line: line.to_owned() });
+        if self.requests.is_some() {
+            self.send(WriteRequest::Line { app: app.to_owned(), generation, unix_ms, line: line.to_owned() });
         }
     }
 
-    /// Whose the groups and meters of switches are, all of them.
+    /// Writes the owners of all groups and meters.
     pub(crate) fn owners(&mut self, text: String) {
-        self.send(Letter::Owners(text));
+        self.send(WriteRequest::Owners(text));
     }
 
-    /// Something went wrong.
+    /// Writes an incident.
     pub(crate) fn incident(&mut self, incident: Box<Incident>) {
-        self.send(Letter::Incident(incident));
+        self.send(WriteRequest::Incident(incident));
     }
 
-    fn send(&mut self, letter: Letter) {
-        let Some(letters) = &self.letters else { return };
-        match letters.try_send(letter) {
+    fn send(&mut self, request: WriteRequest) {
+        let Some(requests) = &self.requests else { return };
+        match requests.try_send(request) {
             Ok(()) if self.left_out == 0 => {}
             Ok(()) => {
                 let left_out = std::mem::take(&mut self.left_out);
-                tracing::warn!("the disk was slow: {left_out} lines of apps and incidents were not kept");
+                tracing::warn!(
+                    "the disk was too slow: {left_out} lines of apps and incidents were not stored"
+                );
             }
             Err(TrySendError::Full(_)) => self.left_out += 1,
-            Err(TrySendError::Disconnected(_)) => self.letters = None,
+            Err(TrySendError::Disconnected(_)) => self.requests = None,
         }
     }
 }
 
-impl Drop for Keeper {
+impl Drop for RecordWriter {
     fn drop(&mut self) {
-        self.letters = None;
+        self.requests = None;
         if let Some(done) = self.done.take() {
-            // A disk that holds it longer holds not the node.
+            // If the disk takes longer, the node ends without it.
             let _ = done.recv_timeout(GOODBYE);
         }
     }
 }
 
-/// The keeper's side.
+/// The open files. Used by the thread only.
 struct Files {
     records: PathBuf,
     logs: HashMap<String, Log>,
-    /// Whose each incident is, by number. `None` until the folder has been looked at.
+    /// The subject of each incident, by number. `None` until the folder has been read.
     incidents: Option<BTreeMap<u64, String>>,
     complained: bool,
 }
@@ -127,13 +128,13 @@ impl Files {
         Files { records, logs: HashMap::new(), incidents: None, complained: false }
     }
 
-    fn keep(&mut self, letter: Letter) {
-        let kept = match letter {
-            Letter::Line { app, generation, unix_ms, line } => {
+    fn keep(&mut self, request: WriteRequest) {
+        let kept = match request {
+            WriteRequest::Line { app, generation, unix_ms, line } => {
                 self.keep_line(&app, &format!("{} {generation} {line}\n", time_text(unix_ms)))
             }
-            Letter::Incident(incident) => self.keep_incident(*incident),
-            Letter::Owners(text) => write_whole(&owners_file(&self.records), text.as_bytes()),
+            WriteRequest::Incident(incident) => self.keep_incident(*incident),
+            WriteRequest::Owners(text) => write_whole(&owners_file(&self.records), text.as_bytes()),
         };
         match kept {
             Ok(()) => self.complained = false,
@@ -141,7 +142,7 @@ impl Files {
                 self.complained = true;
                 let shown = self.records.display();
                 tracing::warn!(
-                    "neither incidents nor apps' output nor the owners of groups can be kept in {shown}: {error}"
+                    "incidents, the output of apps and the owners of groups cannot be stored in {shown}: {error}"
                 );
             }
             Err(_) => {}
@@ -198,10 +199,10 @@ impl Files {
                 }
             }
         }
-        Err(io::Error::other("every number of an incident is taken"))
+        Err(io::Error::other("every tried number is in use"))
     }
 
-    /// A node before this one may have left some.
+    /// The incidents in the folder, including those of earlier nodes.
     fn known(&mut self) -> io::Result<&mut BTreeMap<u64, String>> {
         if self.incidents.is_none() {
             let whose = |number| {
@@ -225,7 +226,7 @@ impl Files {
     }
 }
 
-/// The oldest of whoever has most.
+/// The oldest incident of the subject that has most incidents.
 fn least_missed(incidents: &BTreeMap<u64, String>) -> Option<u64> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for subject in incidents.values() {
@@ -236,7 +237,7 @@ fn least_missed(incidents: &BTreeMap<u64, String>) -> Option<u64> {
     incidents.iter().find(|(_, subject)| has_most(subject)).map(|(number, _)| *number)
 }
 
-/// Under another name first, and linked to its own when it is whole and on the disk: nobody sees half of it, and nobody's is overwritten.
+/// Writes to a temporary name, then links the final name. So a reader never sees half a file, and no file is overwritten.
 fn write_new(records: &Path, incident: &Incident) -> io::Result<()> {
     let path = incident_file(records, incident.number);
     let draft = incidents_folder(records).join(format!(".new-{}", std::process::id()));
@@ -289,13 +290,13 @@ fn forget_logs(records: &Path, open: &HashMap<String, Log>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::incident::What;
+    use crate::incident::IncidentKind;
 
     struct Folder(PathBuf);
 
     impl Folder {
         fn new(name: &str) -> Folder {
-            let path = std::env::temp_dir().join(format!("burnet-keeper-{name}-{}", std::process::id()));
+            let path = std::env::temp_dir().join(format!("burnet-writer-{name}-{}", std::process::id()));
             fs::create_dir_all(&path).unwrap();
             Folder(path)
         }
@@ -307,12 +308,12 @@ mod tests {
         }
     }
 
-    fn ended(app: &str) -> Letter {
-        Letter::Incident(Box::new(Incident::of_app(What::AppEnded, app, 1, "exit code 3", 5)))
+    fn ended(app: &str) -> WriteRequest {
+        WriteRequest::Incident(Box::new(Incident::of_app(IncidentKind::AppEnded, app, 1, "exit code 3", 5)))
     }
 
-    fn line(app: &str, line: &str) -> Letter {
-        Letter::Line { app: app.to_owned(), generation: 2, unix_ms: 0, line: line.to_owned() }
+    fn line(app: &str, line: &str) -> WriteRequest {
+        WriteRequest::Line { app: app.to_owned(), generation: 2, unix_ms: 0, line: line.to_owned() }
     }
 
     #[test]
@@ -422,10 +423,10 @@ mod tests {
     #[test]
     fn what_was_given_to_the_keeper_is_on_the_disk_when_it_is_dropped() {
         let folder = Folder::new("dropped");
-        let mut keeper = Keeper::new(Some(folder.0.clone())).unwrap();
-        keeper.line("hub", 1, 0, "hello");
-        keeper.incident(Box::new(Incident::of_node(What::SafeMode, "r", 0)));
-        drop(keeper);
+        let mut writer = RecordWriter::new(Some(folder.0.clone())).unwrap();
+        writer.line("hub", 1, 0, "hello");
+        writer.incident(Box::new(Incident::of_node(IncidentKind::SafeMode, "r", 0)));
+        drop(writer);
         assert_eq!(incident(&folder.0, 1).unwrap().subject(), "(node)");
         let [now, _] = log_files(&folder.0, "hub");
         assert_eq!(fs::read_to_string(now).unwrap(), "1970-01-01T00:00:00.000Z 1 hello\n");

@@ -2,17 +2,17 @@
 //! not run.
 //!
 //! In: apps. Out: a question, with the present trust store and records, and the verification results for one. The
-//! service uses the same code ([`package::vouch`]). It starts and ends no app.
+//! service uses the same code ([`package::verification`]). It starts and ends no app.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use monitor::{Subject, Vouch};
+use monitor::{PackageChecks, Subject};
 use package::manifest::AppName;
 use package::moment::Moment;
-use package::state::{Looks, State};
+use package::state::{FolderCache, State};
 use package::trust::Require;
-use package::vouch::{self, Question};
+use package::verification::{self, Question};
 
 use super::launches::Launches;
 use crate::services;
@@ -20,25 +20,25 @@ use config::Config;
 use node::now_unix_ms;
 
 /// For a node with a state folder. Without one it has no packages.
-pub(super) fn vouch(config: &Config, launches: &Launches) -> Option<Vouch> {
+pub(super) fn package_checks(config: &Config, launches: &Launches) -> Option<PackageChecks> {
     let folder = config.packages.state.clone().or_else(|| config.node.state.clone())?;
     let (launches, require) = (launches.clone(), config.packages.require);
-    let looks = Mutex::new(Looks::default());
-    Some(Vouch {
-        papers: Arc::new(move |subjects| papers(&folder, require, &launches, subjects)),
-        judge: Arc::new(move |question| {
-            judge(question, &mut looks.lock().unwrap_or_else(PoisonError::into_inner))
+    let cache = Mutex::new(FolderCache::default());
+    Some(PackageChecks {
+        collect: Arc::new(move |subjects| collect(&folder, require, &launches, subjects)),
+        verify: Arc::new(move |question| {
+            verify(question, &mut cache.lock().unwrap_or_else(PoisonError::into_inner))
         }),
     })
 }
 
 /// An app whose package the node does not know is left out, so it is not approved.
-fn papers(folder: &Path, require: Require, launches: &Launches, subjects: &[Subject]) -> String {
+fn collect(folder: &Path, require: Require, launches: &Launches, subjects: &[Subject]) -> String {
     let state = State::at(folder.to_owned());
     let about = |subject: &Subject| {
         let installed = launches.of_app(&subject.app).package?;
         let name = AppName::try_from(subject.app.clone()).ok()?;
-        Some(vouch::Subject {
+        Some(verification::Subject {
             zone: subject.zone,
             check: subject.check,
             folder: installed.folder,
@@ -59,8 +59,9 @@ fn papers(folder: &Path, require: Require, launches: &Launches, subjects: &[Subj
 }
 
 /// Our own question can be read. An app that is not in it is not approved.
-fn judge(question: &str, looks: &mut Looks) -> Vec<monitor::Word> {
+fn verify(question: &str, cache: &mut FolderCache) -> Vec<monitor::PackageVerdict> {
     let Ok(question) = serde_json::from_str::<Question>(question) else { return Vec::new() };
-    let words = vouch::judge(&question, |folder, digest| looks.look(folder, digest, question.now));
-    words.into_iter().map(services::to_say).collect()
+    let verdicts =
+        verification::verify(&question, |folder, digest| cache.check(folder, digest, question.now));
+    verdicts.into_iter().map(services::to_monitor).collect()
 }
