@@ -3,7 +3,7 @@
 //! ```text
 //!   bytes ─> read_match, read_actions, read_instructions ───> Match, Vec<Action>, Vec<Instruction>
 //!   bytes ─> match_tlvs, find_field, UsualFields, actions_raw, instructions_raw, buckets_raw ─> the same in place, for hot paths
-//!   bytes ─> check_match, check_actions, check_instructions ─> whether they can be read
+//!   bytes ─> check_actions, check_instructions ─> whether they can be read
 //!   Match, &[Action], &[Instruction] ─> write_* ──> bytes
 //!   values ─> MatchWriter, ActionWriter, InstructionWriter ──> bytes, with no typed value between
 //! ```
@@ -39,7 +39,7 @@ pub use instruction_bytes::{
 pub use match_bytes::{MAX_UNKNOWN_FIELDS, MatchWriter, match_len, read_match, read_match_into, write_match};
 pub(crate) use prerequisite::prerequisites;
 pub use prerequisite::{check_prerequisites, entry_has_prerequisites, has_prerequisites};
-pub use soundness::{Dialect, check_actions, check_instructions, check_match};
+pub use soundness::{Dialect, check_actions, check_instructions};
 pub use tlv::{Tlv, Tlvs, field_header, find_field, match_tlvs};
 pub use twin::{Part, Said, is_wild, parts_of_twin};
 pub use usual::{RuleValues, UsualFields, begins_with_usual};
@@ -140,8 +140,15 @@ fn pad_to_eight(out: &mut Vec<u8>, start: usize) {
 }
 
 /// A big-endian number of at most sixteen bytes.
+#[inline]
 fn number(bytes: &[u8]) -> u128 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+    u128::from(match *bytes {
+        [byte] => u64::from(byte),
+        [a, b] => u64::from(u16::from_be_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_be_bytes([a, b, c, d])),
+        [a, b, c, d, e, f] => u64::from_be_bytes([0, 0, a, b, c, d, e, f]),
+        _ => return bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte)),
+    })
 }
 
 #[inline]

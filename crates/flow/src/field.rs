@@ -112,6 +112,17 @@ const TABLE: [Row; 40] = [
     row(Field::Ipv6Exthdr, "ipv6_exthdr", 9, true),
 ];
 
+/// By the field's number.
+const FULL_MASKS: [u128; TABLE.len()] = {
+    let mut masks = [0; TABLE.len()];
+    let mut number = 0;
+    while number < TABLE.len() {
+        masks[number] = u128::MAX >> (128 - TABLE[number].bits as u32);
+        number += 1;
+    }
+    masks
+};
+
 impl Field {
     /// Every field, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = Field> {
@@ -181,7 +192,7 @@ impl Field {
     /// The mask of a whole value: `bits()` ones.
     #[inline]
     pub const fn full_mask(self) -> u128 {
-        u128::MAX >> (128 - self.bits())
+        FULL_MASKS[self as usize]
     }
 }
 

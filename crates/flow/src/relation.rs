@@ -31,14 +31,37 @@ pub(crate) mod brute_force;
 /// assert!(!covers(&wide, &parse_match("tcp,tp_dst=22").unwrap()));
 /// ```
 pub fn covers(wide: &Match, narrow: &Match) -> bool {
-    let cubes = Cubes::of(narrow, None);
-    cubes.iter().all(|cube| {
-        wide.entries().iter().all(|entry| match entry {
-            MatchEntry::Field { field, value, mask } => {
-                cube.implies(*field, *value, mask.unwrap_or(field.full_mask()))
-            }
-            MatchEntry::Unknown { .. } => narrow.entries().iter().any(|there| unknown_implies(there, entry)),
-        })
+    implies_all_of(&Cube::stated_by(narrow), narrow, wide)
+        || Cubes::of(narrow, None).iter().all(|cube| implies_all_of(cube, narrow, wide))
+}
+
+/// Whether one match of the flowspace covers the rule. Like [`covers`] with each of them, but the rule is prepared once.
+///
+/// ```
+/// use flow::{relation::is_covered_by_one, text::parse_match};
+/// let networks = [parse_match("ip,nw_dst=10.0.0.0/16").unwrap(), parse_match("ip,nw_dst=10.1.0.0/16").unwrap()];
+/// assert!(is_covered_by_one(&parse_match("ip,nw_dst=10.1.0.9").unwrap(), &networks));
+/// assert!(!is_covered_by_one(&parse_match("ip,nw_dst=10.0.0.0/15").unwrap(), &networks));
+/// ```
+pub fn is_covered_by_one(rule: &Match, flowspace: &[Match]) -> bool {
+    // Nearly every rule states its prerequisites, so that the cubes, which need a hundred times as many instructions, are not
+    // needed.
+    let stated = Cube::stated_by(rule);
+    if flowspace.iter().any(|space| implies_all_of(&stated, rule, space)) {
+        return true;
+    }
+    let cubes = Cubes::of(rule, None);
+    flowspace.iter().any(|space| cubes.iter().all(|cube| implies_all_of(cube, rule, space)))
+}
+
+/// Whether each packet of this cube, which holds packets of `narrow`, is matched by `wide`.
+#[inline]
+fn implies_all_of(cube: &Cube, narrow: &Match, wide: &Match) -> bool {
+    // The last fields are usually the most specific, and decide soonest.
+    wide.entries().iter().rev().all(|entry| match entry {
+        MatchEntry::Field { field, value, mask: Some(mask) } => cube.implies(*field, *value, *mask),
+        MatchEntry::Field { field, value, mask: None } => cube.implies(*field, *value, field.full_mask()),
+        MatchEntry::Unknown { .. } => narrow.entries().iter().any(|there| unknown_implies(there, entry)),
     })
 }
 
@@ -113,8 +136,8 @@ pub fn is_nothing(rule: &Match) -> bool {
 /// assert!(!within(&parse_match("ip,nw_dst=10.0.0.0/7").unwrap(), &halves));
 /// ```
 pub fn within(rule: &Match, flowspace: &[Match]) -> bool {
-    // One match is the usual case, and needs no pieces.
-    if flowspace.iter().any(|space| covers(space, rule)) {
+    // Usually one match covers the whole rule, which needs no pieces.
+    if is_covered_by_one(rule, flowspace) {
         return true;
     }
     let mut outside: Vec<Cube> = Cubes::of(rule, None).iter().copied().collect();
@@ -219,6 +242,23 @@ enum Allowed {
 }
 
 impl Cube {
+    /// The bits that the match itself states, without those that follow from its prerequisites: all of its packets, and
+    /// perhaps more.
+    #[inline]
+    fn stated_by(rule: &Match) -> Cube {
+        let mut cube = Cube { fields: [(0, 0); 40] };
+        for entry in rule.entries() {
+            match entry {
+                MatchEntry::Field { field, value, mask } => {
+                    cube.fields[usize::from(field.number())] = (*value, mask.unwrap_or(field.full_mask()));
+                }
+                MatchEntry::Unknown { .. } => {}
+            }
+        }
+        cube
+    }
+
+    #[inline]
     fn get(&self, field: Field) -> (u128, u128) {
         self.fields[usize::from(field.number())]
     }
@@ -232,6 +272,7 @@ impl Cube {
     }
 
     /// Whether all of its packets have these bits.
+    #[inline]
     fn implies(&self, field: Field, value: u128, mask: u128) -> bool {
         let (there, there_mask) = self.get(field);
         mask & !there_mask == 0 && (there ^ value) & mask == 0

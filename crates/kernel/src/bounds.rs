@@ -15,6 +15,7 @@
 //! matches of the flowspace only together, and for fields and actions of other classes than OpenFlow's.
 
 use crate::excess::Excess;
+use crate::fanout::UsualParts;
 use crate::grant::Bounds;
 use abi::command::{FlowMod, GroupMod, MeterMod, PacketOut};
 use flow::canonical::{
@@ -22,7 +23,7 @@ use flow::canonical::{
 };
 use flow::frame::FrameFields;
 use flow::reach::{Way, way_of};
-use flow::relation::{MAX_PIECES, covers, overlaps, within};
+use flow::relation::{MAX_PIECES, covers, is_covered_by_one, overlaps, within};
 use flow::rewrite::{may_set, rewrite};
 use flow::{Action, DatapathId, Field, Match, MatchEntry, PortNo};
 
@@ -48,9 +49,15 @@ pub const MAX_CHANGES: u32 = 64;
 /// Memory that is used again for each command.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    /// The match of this command, and what is known of its packets after the actions so far; only where a flowspace bounds them.
+    /// The match of this command, unless it has usual fields only and no flowspace bounds it.
     rule: Match,
+    /// Whether each of its fields has its prerequisites, once that was found out.
+    is_complete: Option<bool>,
+    /// What is known of its packets after the actions so far, once an action has changed them.
     after: Match,
+    has_after: bool,
+    /// Memory for a match of the flowspace that an action changes.
+    changed_space: Match,
     /// Where the packets of this command come in, as far as it is known.
     in_port: Option<PortNo>,
     /// Changes of packets in this command.
@@ -72,9 +79,34 @@ impl Scratch {
         self.compared += count;
     }
 
+    /// The match of this command.
+    pub(crate) fn rule(&self) -> &Match {
+        &self.rule
+    }
+
+    /// The same, to be read.
+    pub(crate) fn rule_mut(&mut self) -> &mut Match {
+        self.is_complete = None;
+        &mut self.rule
+    }
+
+    /// Whether each field of the match has its prerequisites.
+    pub(crate) fn is_complete(&mut self) -> bool {
+        *self.is_complete.get_or_insert_with(|| has_prerequisites(&self.rule))
+    }
+
     /// Another command.
     fn begin(&mut self) {
-        (self.changes, self.unchecked) = (0, false);
+        (self.changes, self.unchecked, self.has_after) = (0, false, false);
+    }
+
+    /// What is known of the packets after the actions so far, to be changed by one more.
+    fn after(&mut self) -> &mut Match {
+        if !self.has_after {
+            self.after.copy_from(&self.rule);
+            self.has_after = true;
+        }
+        &mut self.after
     }
 
     /// An action changes packets.
@@ -109,12 +141,12 @@ pub(crate) fn own_rules_go_beyond(packet_out: &Bounds, rule_write: &Bounds) -> b
 }
 
 impl Reaches<'_> {
-    /// A change of rules. `output`: the port, if its instructions are one output that is applied.
-    pub fn check_flow_mod(
+    /// A change of rules. A match that has other fields than `usual` is in `scratch` already.
+    pub(crate) fn check_flow_mod(
         &self,
         datapath: DatapathId,
         it: &FlowMod<'_>,
-        output: Option<PortNo>,
+        usual: &UsualParts,
         scratch: &mut Scratch,
     ) -> Result<(), Excess> {
         scratch.begin();
@@ -130,17 +162,25 @@ impl Reaches<'_> {
         if it.command != command::DELETE {
             self.check_priority(it.priority)?;
         }
-        self.check_match(it.matching, scratch)?;
+        if self.bounds.flowspace.is_some() && usual.fields.is_some() {
+            // The bytes were read before; if they cannot be, nothing is within.
+            read_match_into(it.matching, scratch.rule_mut()).map_err(|_| Excess::Match)?;
+        }
+        self.check_match(scratch)?;
         if deletes {
             return Ok(());
         }
-        if let Some(port) = output.filter(|port| *port <= PortNo::MAX && self.bounds.flowspace.is_none()) {
+        self.check_buffer(it.buffer_id)?;
+        // An output to a port changes no packet.
+        if let Some(port) = usual.output.filter(|port| *port <= PortNo::MAX) {
             return self.check_port(port);
         }
-        self.check_buffer(it.buffer_id)?;
         scratch.in_port = match it.buffer_id {
             // With a packet in its buffer a switch of 1.0 does what the rule says without asking whether the rule matches it.
             Some(_) => None,
+            None if self.bounds.flowspace.is_some() => {
+                scratch.rule.get(Field::InPort).map(|(port, _)| port_of(port))
+            }
             None => find_field(it.matching, Field::InPort).map(port_of),
         };
         self.check_instructions(it.instructions, scratch)
@@ -204,6 +244,7 @@ impl Reaches<'_> {
             if !flowspace.iter().any(|space| space.matches(&fields)) {
                 return Err(Excess::Frame);
             }
+            scratch.has_after = true;
             scratch.after.clear();
             fields.iter().for_each(|(field, value)| scratch.after.set(field, value));
         }
@@ -253,12 +294,9 @@ impl Reaches<'_> {
         }
     }
 
-    /// Leaves the match in `scratch.rule` if packets are bounded.
-    fn check_match(&self, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
+    fn check_match(&self, scratch: &mut Scratch) -> Result<(), Excess> {
         let Some(flowspace) = &self.bounds.flowspace else { return Ok(()) };
-        // The bytes were found readable before; if they are not, nothing is within.
-        read_match_into(bytes, &mut scratch.rule).map_err(|_| Excess::Match)?;
-        if !has_prerequisites(&scratch.rule) {
+        if !scratch.is_complete() {
             return Err(Excess::Prerequisite);
         }
         let Scratch { rule, compared, .. } = scratch;
@@ -268,9 +306,6 @@ impl Reaches<'_> {
     /// In the order in which a switch carries them out (1.3.5, 5.9), whatever order they stand in.
     fn check_instructions(&self, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
         let bounds_packets = self.bounds.flowspace.is_some();
-        if bounds_packets {
-            scratch.after.copy_from(&scratch.rule);
-        }
         let mut metadata = None;
         for raw in instructions_raw(bytes).map_while(Result::ok) {
             if raw.is_experimenter() {
@@ -289,7 +324,7 @@ impl Reaches<'_> {
             }
         }
         if let Some((value, mask)) = metadata.filter(|_| bounds_packets) {
-            write_metadata(&mut scratch.after, value, mask);
+            write_metadata(scratch.after(), value, mask);
             scratch.unchecked = true;
         }
         // Whoever has put an output into the action set before, or is in the next table, gets the packet as it is now.
@@ -313,7 +348,7 @@ impl Reaches<'_> {
             self.check_in_port(&action)?;
             if self.bounds.flowspace.is_some() && changes_packets(&action) {
                 scratch.count_change()?;
-                rewrite(&mut scratch.after, &action);
+                rewrite(scratch.after(), &action);
             }
         }
         Ok(())
@@ -335,9 +370,9 @@ impl Reaches<'_> {
             scratch.count_change()?;
             scratch.compared += flowspace.len() as u64;
             for space in flowspace {
-                scratch.rule.copy_from(space);
-                rewrite(&mut scratch.rule, &action);
-                if !covers(space, &scratch.rule) {
+                scratch.changed_space.copy_from(space);
+                rewrite(&mut scratch.changed_space, &action);
+                if !covers(space, &scratch.changed_space) {
                     return Err(Excess::RewriteLater);
                 }
             }
@@ -347,8 +382,9 @@ impl Reaches<'_> {
 
     /// Where packets were changed since they were last compared, compares them.
     fn check_after(&self, scratch: &mut Scratch) -> Result<(), Excess> {
-        let Scratch { after, unchecked, compared, .. } = scratch;
-        if !std::mem::take(unchecked) {
+        let Scratch { after, has_after, unchecked, compared, .. } = scratch;
+        // Actions of an action set are compared one by one, and leave what is known of the packets as it is.
+        if !std::mem::take(unchecked) || !*has_after {
             return Ok(());
         }
         match &self.bounds.flowspace {
@@ -415,7 +451,7 @@ fn port_of(value: u128) -> PortNo {
 /// [`within`], with a count of what it may have compared: pieces only where no single match of the flowspace covers the rule.
 fn lies_within(rule: &Match, flowspace: &[Match], compared: &mut u64) -> bool {
     *compared += flowspace.len() as u64;
-    if flowspace.iter().any(|space| covers(space, rule)) {
+    if is_covered_by_one(rule, flowspace) {
         return true;
     }
     *compared += if flowspace.len() > 1 { MAX_PIECES as u64 } else { 0 };

@@ -14,7 +14,7 @@ use crate::fanout::UsualParts;
 use crate::grant::Bounds;
 use crate::owned::{Change, Claimant};
 use crate::quota::{QuotaKind, Rate};
-use crate::rule_key::{RuleKey, taken_place};
+use crate::rule_key::{Matched, RuleKey, taken_place};
 use crate::rules::{Age, Known, Owner, Slot};
 use crate::subscription::Subscription;
 use crate::visible::{needed_to_ask, stays};
@@ -220,7 +220,7 @@ impl Kernel {
         it: &FlowMod<'_>,
         usual: &UsualParts,
     ) -> Result<(), Refusal> {
-        if wellformed::flow_mod(it, usual)? == Dialect::Vendors {
+        if wellformed::flow_mod(it, usual, self.scratch.rule_mut())? == Dialect::Vendors {
             self.require_vendors(zone, wellformed::vendors_of_flow_mod(it))?;
         }
         if it.table_id == ALL_TABLES && it.command < flow_command::DELETE {
@@ -234,7 +234,7 @@ impl Kernel {
             self.require(zone, Capability::PacketIn)?;
         }
         self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
-            reaches.check_flow_mod(datapath, it, usual.output, scratch)
+            reaches.check_flow_mod(datapath, it, usual, scratch)
         })?;
         self.check_here(datapath)?;
         self.check_rules_deputies(zone, datapath, it, usual.output)
@@ -268,14 +268,15 @@ impl Kernel {
         if is_loose || it.table_id == ALL_TABLES {
             return Ok(None);
         }
-        let Kernel { datapaths, keys, .. } = self;
+        let Kernel { datapaths, keys, scratch, .. } = self;
         let Some(Datapath { record, .. }) = datapaths.get_mut(&datapath) else {
             return Err(Refusal::NoSuchSwitch(datapath));
         };
-        let unreadable = Refusal::MalformedPart { part: "match", offset: 0, field: "oxm_fields" };
-        let place = (it.table_id, it.priority);
-        let key =
-            keys.of_taken(openflow, datapath, place, it.matching, usual.fields.as_ref()).ok_or(unreadable)?;
+        let matched = match &usual.fields {
+            Some(fields) => Matched::Usual(fields),
+            None => Matched::Any { is_complete: scratch.is_complete(), rule: scratch.rule() },
+        };
+        let key = keys.of_taken(openflow, datapath, (it.table_id, it.priority), matched);
         match record.known(key) {
             Some(known) if known.owner == Owner::Zone(zone) => Ok(Some((key, Some(known)))),
             Some(known) => self.check_others(zone, datapath, it, (key, known), now_ms, effects),

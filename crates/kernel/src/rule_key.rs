@@ -10,8 +10,8 @@
 
 use abi::OpenFlowVersion;
 use flow::canonical::{
-    Part, RuleValues, Said, UsualFields, entry_has_prerequisites, is_wild, match_tlvs, parts_of_twin,
-    read_match_into,
+    Part, RuleValues, Said, UsualFields, entry_has_prerequisites, has_prerequisites, is_wild, match_tlvs,
+    parts_of_twin, read_match_into,
 };
 use flow::{DatapathId, Field, MacAddr, Match, MatchEntry};
 
@@ -23,11 +23,7 @@ pub(crate) struct RuleKey(pub(crate) u64);
 /// What makes keys of rules.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleKeys {
-    /// Drawn by whoever made the kernel, and known to no app: who knew it could work out a rule within its bounds that has the key of one that
-    /// another is going to add.
-    seed: u64,
-    /// What numbers port, destination, source and EtherType.
-    usual: [Secret; 4],
+    fields: Fields,
     /// What numbers a switch, a place in it, and all of a rule.
     of_switch: Secret,
     of_place: Secret,
@@ -38,10 +34,8 @@ pub(crate) struct RuleKeys {
 
 impl RuleKeys {
     pub fn new(seed: u64) -> RuleKeys {
-        let usual = [Field::InPort, Field::EthDst, Field::EthSrc, Field::EthType];
         let [of_switch, of_place, of_rule] = [0, 1, 2].map(|number| Secret::new(seed, NO_FIELD | number));
-        let usual = usual.map(|field| Secret::of_field(seed, field));
-        RuleKeys { seed, usual, of_switch, of_place, of_rule, scratch: Match::any() }
+        RuleKeys { fields: Fields::new(seed), of_switch, of_place, of_rule, scratch: Match::any() }
     }
 
     /// Of a rule whose match was found readable.
@@ -53,30 +47,50 @@ impl RuleKeys {
         priority: u16,
         matching: &[u8],
     ) -> Option<RuleKey> {
-        let usual = UsualFields::read(matching);
-        let (table_id, priority) = taken_place(openflow, table_id, priority, matching);
-        self.of_taken(openflow, datapath, (table_id, priority), matching, usual.as_ref())
+        let taken = taken_place(openflow, table_id, priority, matching);
+        if let Some(fields) = UsualFields::read(matching) {
+            return Some(self.of_taken(openflow, datapath, taken, Matched::Usual(&fields)));
+        }
+        let mut rule = std::mem::take(&mut self.scratch);
+        let is_read = read_match_into(matching, &mut rule).is_ok();
+        let matched = Matched::Any { is_complete: has_prerequisites(&rule), rule: &rule };
+        let key = is_read.then(|| self.of_taken(openflow, datapath, taken, matched));
+        self.scratch = rule;
+        key
     }
 
-    /// The same of a rule whose table and priority are those that its switch gives it, and of which the usual fields were read.
+    /// The same of a rule whose table and priority are those that its switch gives it, and whose match was read.
     #[inline]
     pub fn of_taken(
-        &mut self,
+        &self,
         openflow: OpenFlowVersion,
         datapath: DatapathId,
         (table_id, priority): (u8, u16),
-        matching: &[u8],
-        usual: Option<&UsualFields>,
-    ) -> Option<RuleKey> {
+        matched: Matched<'_>,
+    ) -> RuleKey {
         let place = u64::from(table_id) << 16 | u64::from(priority);
         let begun = self.of_place.number(self.of_switch.number(datapath.0) ^ place);
         // A sum, so that the order does not matter.
-        let sum = match usual {
-            Some(fields) => sum_of_usual(&self.usual, fields),
-            None => sum_of_all(self.seed, openflow, matching, &mut self.scratch)?,
+        let sum = match matched {
+            Matched::Usual(fields) => self.fields.sum_of_usual(fields),
+            Matched::Any { is_complete, rule } => self.fields.sum(openflow, rule, is_complete),
         };
-        Some(RuleKey(self.of_rule.number(begun.wrapping_add(sum))))
+        RuleKey(self.of_rule.number(begun.wrapping_add(sum)))
     }
+}
+
+/// A match that was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Matched<'a> {
+    /// One that has no other fields than these.
+    Usual(&'a UsualFields),
+    /// Any.
+    Any {
+        /// Whether each of its fields has its prerequisites. A switch ignores those that have not.
+        is_complete: bool,
+        /// What it says.
+        rule: &'a Match,
+    },
 }
 
 impl RuleKeys {
@@ -90,11 +104,10 @@ impl RuleKeys {
     ) -> RuleKey {
         let place = u64::from(table_id) << 16 | u64::from(priority);
         let begun = self.of_place.number(self.of_switch.number(datapath.0) ^ place);
-        let [of_port, of_dst, of_src, _] = &self.usual;
-        let sum = of_port
-            .number(u64::from(it.in_port.0))
-            .wrapping_add(of_dst.number(it.eth_dst))
-            .wrapping_add(of_src.number(it.eth_src));
+        let number = |field, value| self.fields.secret(field).number(value);
+        let sum = number(Field::InPort, u64::from(it.in_port.0))
+            .wrapping_add(number(Field::EthDst, it.eth_dst))
+            .wrapping_add(number(Field::EthSrc, it.eth_src));
         RuleKey(self.of_rule.number(begun.wrapping_add(sum)))
     }
 }
@@ -161,130 +174,153 @@ const fn bit(field: Field) -> u64 {
     1 << field.number()
 }
 
-/// Of what learning switches add; it gives what [`sum_of_all`] does.
-#[inline]
-fn sum_of_usual([of_port, of_dst, of_src, of_type]: &[Secret; 4], fields: &UsualFields) -> u64 {
-    let UsualFields { in_port, eth_dst, eth_src, eth_type } = *fields;
-    let mut sum = 0u64;
-    if let Some(port) = in_port {
-        sum = sum.wrapping_add(of_port.number(u64::from(port.0)));
-    }
-    if let Some(address) = eth_dst {
-        sum = sum.wrapping_add(of_dst.number(MacAddr::to_u64(address)));
-    }
-    if let Some(address) = eth_src {
-        sum = sum.wrapping_add(of_src.number(MacAddr::to_u64(address)));
-    }
-    if let Some(kind) = eth_type {
-        sum = sum.wrapping_add(of_type.number(u64::from(kind)));
-    }
-    sum
+/// What numbers what the fields of a match say.
+#[derive(Clone, Debug)]
+struct Fields {
+    /// Drawn by whoever made the kernel, and known to no app: who knew it could work out a rule within its bounds that has the key of one that
+    /// another is going to add.
+    seed: u64,
+    /// By the field's number, which is below 64, so that a look-up needs no bounds check. Each field has its own, since fields are added up: what all
+    /// had in common would cancel out.
+    secrets: [Secret; 64],
 }
 
-fn sum_of_all(seed: u64, openflow: OpenFlowVersion, matching: &[u8], scratch: &mut Match) -> Option<u64> {
-    read_match_into(matching, scratch).ok()?;
-    let rule = &*scratch;
-    if openflow == OpenFlowVersion::V1_0 {
-        return Some(sum_in_1_0(seed, rule));
+impl Fields {
+    fn new(seed: u64) -> Fields {
+        let mut number = 0;
+        let secrets = [(); 64].map(|()| {
+            number += 1;
+            Secret::new(seed, number - 1)
+        });
+        Fields { seed, secrets }
     }
-    let is_whole = |entry: &MatchEntry| matches!(entry, MatchEntry::Field { .. });
-    if !rule.entries().iter().all(is_whole) {
-        return Some(sum_with_twins(seed, rule));
+
+    #[inline(always)]
+    fn secret(&self, field: Field) -> &Secret {
+        &self.secrets[usize::from(field.number() & 63)]
     }
-    let fields = rule.entries().iter().filter(|entry| entry_has_prerequisites(rule, entry));
-    Some(fields.fold(0, |sum, entry| sum.wrapping_add(number_of_entry(seed, entry))))
+
+    /// Of what learning switches add; it gives what [`Self::sum`] does.
+    #[inline]
+    fn sum_of_usual(&self, fields: &UsualFields) -> u64 {
+        let UsualFields { in_port, eth_dst, eth_src, eth_type } = *fields;
+        let mut sum = 0u64;
+        let mut add = |field, value| sum = sum.wrapping_add(self.secret(field).number(value));
+        if let Some(port) = in_port {
+            add(Field::InPort, u64::from(port.0));
+        }
+        if let Some(address) = eth_dst {
+            add(Field::EthDst, MacAddr::to_u64(address));
+        }
+        if let Some(address) = eth_src {
+            add(Field::EthSrc, MacAddr::to_u64(address));
+        }
+        if let Some(kind) = eth_type {
+            add(Field::EthType, u64::from(kind));
+        }
+        sum
+    }
+
+    /// Of any match.
+    fn sum(&self, openflow: OpenFlowVersion, rule: &Match, is_complete: bool) -> u64 {
+        if openflow == OpenFlowVersion::V1_0 {
+            return self.sum_in_1_0(rule);
+        }
+        let is_whole = |entry: &MatchEntry| matches!(entry, MatchEntry::Field { .. });
+        if !rule.entries().iter().all(is_whole) {
+            return self.sum_with_twins(rule);
+        }
+        let fields =
+            rule.entries().iter().filter(|entry| is_complete || entry_has_prerequisites(rule, entry));
+        fields.fold(0, |sum, entry| sum.wrapping_add(self.number_of_entry(entry)))
+    }
+
+    /// What 1.0 says of the tag has one form only: none, a number, or any if the priority is said (1.0.0, 5.2.3).
+    fn sum_in_1_0(&self, rule: &Match) -> u64 {
+        let has_pcp = rule.get(Field::VlanPcp).is_some();
+        let vid = match rule.get(Field::VlanVid).filter(|(_, mask)| *mask != 0) {
+            Some((value, mask)) if mask & VLAN_PRESENT != 0 && value & VLAN_PRESENT == 0 => {
+                self.number_of(Field::VlanVid, 0, Field::VlanVid.full_mask())
+            }
+            Some((value, mask)) => self.number_of(Field::VlanVid, value, mask),
+            None if has_pcp => self.number_of(Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT),
+            None => 0,
+        };
+        let others = rule.entries().iter().filter(|entry| match entry {
+            MatchEntry::Field { field: Field::VlanVid, .. } => false,
+            MatchEntry::Field { field: Field::VlanPcp, .. } => true,
+            _ => entry_has_prerequisites(rule, entry),
+        });
+        others.fold(vid, |sum, entry| sum.wrapping_add(self.number_of_entry(entry)))
+    }
+
+    /// A match with fields of other classes, each counted as what a switch has one value of. What such fields need may be said by either name, so
+    /// none is passed over.
+    #[cold]
+    fn sum_with_twins(&self, rule: &Match) -> u64 {
+        rule.entries().iter().fold(0, |sum, entry| sum.wrapping_add(self.number_of_entry(entry)))
+    }
+
+    /// What a field without a mask says, as a number.
+    fn number_of_whole(&self, field: Field, value: u128) -> u64 {
+        let number = self.secret(field).number(value as u64);
+        if field.bytes() > 8 { mixed(number ^ (value >> 64) as u64) } else { number }
+    }
+
+    /// What a field with this mask says, as a number; 0 if it says nothing.
+    fn number_of(&self, field: Field, value: u128, mask: u128) -> u64 {
+        match mask {
+            0 => 0,
+            mask if mask == field.full_mask() => self.number_of_whole(field, value),
+            mask => number_of_masked(self.secret(field).hides, value, mask),
+        }
+    }
+
+    /// What an entry says, as a number; 0 if it says nothing.
+    fn number_of_entry(&self, entry: &MatchEntry) -> u64 {
+        match entry {
+            MatchEntry::Field { field, value, mask: None } => self.number_of_whole(*field, *value),
+            MatchEntry::Field { field, value, mask: Some(mask) } => self.number_of(*field, *value, *mask),
+            MatchEntry::Unknown { header, body } => self.number_of_unknown(*header, body),
+        }
+    }
+
+    fn number_of_unknown(&self, header: u32, body: &[u8]) -> u64 {
+        let seed = self.seed;
+        let mut sum = 0u64;
+        let is_known = parts_of_twin(header, body, &mut |Part { of, value, mask }| {
+            sum = sum.wrapping_add(match of {
+                Said::Field(field) => self.number_of(field, value, mask),
+                Said::Register(number) => {
+                    number_of_masked(mixed(seed ^ (REGISTERS | u64::from(number))), value, mask)
+                }
+                Said::Nicira(number) => {
+                    number_of_masked(mixed(seed ^ (NICIRAS | u64::from(number))), value, mask)
+                }
+            });
+        });
+        if is_known {
+            sum
+        } else if is_wild(header, body) {
+            0
+        } else {
+            number_of_bytes(seed, header, body)
+        }
+    }
 }
 
 /// OFPVID_PRESENT: the bit of vlan_vid that says that there is a tag.
 const VLAN_PRESENT: u128 = 0x1000;
-
-/// What 1.0 says of the tag has one form only: none, a number, or any if the priority is said (1.0.0, 5.2.3).
-fn sum_in_1_0(seed: u64, rule: &Match) -> u64 {
-    let has_pcp = rule.get(Field::VlanPcp).is_some();
-    let vid = match rule.get(Field::VlanVid).filter(|(_, mask)| *mask != 0) {
-        Some((value, mask)) if mask & VLAN_PRESENT != 0 && value & VLAN_PRESENT == 0 => {
-            number_of(seed, Field::VlanVid, 0, Field::VlanVid.full_mask())
-        }
-        Some((value, mask)) => number_of(seed, Field::VlanVid, value, mask),
-        None if has_pcp => number_of(seed, Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT),
-        None => 0,
-    };
-    let others = rule.entries().iter().filter(|entry| match entry {
-        MatchEntry::Field { field: Field::VlanVid, .. } => false,
-        MatchEntry::Field { field: Field::VlanPcp, .. } => true,
-        _ => entry_has_prerequisites(rule, entry),
-    });
-    others.fold(vid, |sum, entry| sum.wrapping_add(number_of_entry(seed, entry)))
-}
-
-/// A match with fields of other classes, each counted as what a switch has one value of. What such fields need may be said by either name, so
-/// none is passed over.
-#[cold]
-fn sum_with_twins(seed: u64, rule: &Match) -> u64 {
-    rule.entries().iter().fold(0, |sum, entry| sum.wrapping_add(number_of_entry(seed, entry)))
-}
-
-/// How the number of a field begins. Each field's is seeded, since fields are added up: what all had in common would cancel out.
-fn begun_with(seed: u64, field: Field) -> u64 {
-    mixed(seed ^ (u64::from(field.number()) + 1))
-}
-
-/// What a field without a mask says, as a number.
-fn number_of_whole(seed: u64, field: Field, value: u128) -> u64 {
-    let number = Secret::of_field(seed, field).number(value as u64);
-    if field.bytes() > 8 { mixed(number ^ (value >> 64) as u64) } else { number }
-}
-
-/// What a field with this mask says, as a number; 0 if it says nothing.
-fn number_of(seed: u64, field: Field, value: u128, mask: u128) -> u64 {
-    match mask {
-        0 => 0,
-        mask if mask == field.full_mask() => number_of_whole(seed, field, value),
-        mask => number_of_masked(begun_with(seed, field), value, mask),
-    }
-}
 
 /// Both halves of each.
 fn number_of_masked(begun: u64, value: u128, mask: u128) -> u64 {
     [value, mask].iter().fold(begun, |number, it| mixed(mixed(number ^ *it as u64) ^ (*it >> 64) as u64))
 }
 
-/// What an entry says, as a number; 0 if it says nothing.
-fn number_of_entry(seed: u64, entry: &MatchEntry) -> u64 {
-    match entry {
-        MatchEntry::Field { field, value, mask } => {
-            number_of(seed, *field, *value, mask.unwrap_or(field.full_mask()))
-        }
-        MatchEntry::Unknown { header, body } => number_of_unknown(seed, *header, body),
-    }
-}
-
 /// Where the numbers of what OpenFlow 1.3 lacks begin: above those of its fields, and each kind apart.
 const REGISTERS: u64 = 1 << 33;
 const NICIRAS: u64 = 1 << 34;
 const UNKNOWN: u64 = 1 << 32;
-
-fn number_of_unknown(seed: u64, header: u32, body: &[u8]) -> u64 {
-    let mut sum = 0u64;
-    let is_known = parts_of_twin(header, body, &mut |Part { of, value, mask }| {
-        sum = sum.wrapping_add(match of {
-            Said::Field(field) => number_of(seed, field, value, mask),
-            Said::Register(number) => {
-                number_of_masked(mixed(seed ^ (REGISTERS | u64::from(number))), value, mask)
-            }
-            Said::Nicira(number) => {
-                number_of_masked(mixed(seed ^ (NICIRAS | u64::from(number))), value, mask)
-            }
-        });
-    });
-    if is_known {
-        sum
-    } else if is_wild(header, body) {
-        0
-    } else {
-        number_of_bytes(seed, header, body)
-    }
-}
 
 /// A field of which nothing is known: without its mask if that is all ones, and its mask's bit and length do not count.
 fn number_of_bytes(seed: u64, header: u32, body: &[u8]) -> u64 {
@@ -317,10 +353,6 @@ impl Secret {
         let hides = mixed(seed ^ (of + 1));
         // An odd factor loses nothing.
         Secret { hides, times: mixed(hides ^ seed.rotate_left(32)) | 1 }
-    }
-
-    fn of_field(seed: u64, field: Field) -> Secret {
-        Secret::new(seed, u64::from(field.number()))
     }
 
     #[inline(always)]

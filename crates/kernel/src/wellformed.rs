@@ -11,18 +11,18 @@ use crate::bounds::command::DELETE_STRICT;
 use crate::decision::Refusal;
 use crate::fanout::UsualParts;
 use abi::command::{FlowMod, GroupMod, MeterMod, StatsRequest};
-use flow::BadInput;
-use flow::canonical::{Dialect, buckets_raw, check_actions, check_instructions, check_match};
+use flow::canonical::{Dialect, buckets_raw, check_actions, check_instructions, read_match_into};
 use flow::vendor::{
     VendorPart, part_of_band, part_of_statistics, parts_of_actions, parts_of_instructions, parts_of_match,
 };
+use flow::{BadInput, Match};
 
 /// `ofp_flow_mod_flags`: 1.3 has five (1.3.5, 7.3.4.1).
 const FLOW_MOD_FLAGS: u16 = 0x1f;
 
-/// Parts that were read are sound, and OpenFlow's own.
+/// Parts that were read are sound, and OpenFlow's own. A match that was not read yet is read into `rule`.
 #[inline]
-pub(crate) fn flow_mod(it: &FlowMod<'_>, usual: &UsualParts) -> Result<Dialect, Refusal> {
+pub(crate) fn flow_mod(it: &FlowMod<'_>, usual: &UsualParts, rule: &mut Match) -> Result<Dialect, Refusal> {
     if it.command > DELETE_STRICT {
         return Err(no_such("flow mod", "command"));
     }
@@ -32,7 +32,10 @@ pub(crate) fn flow_mod(it: &FlowMod<'_>, usual: &UsualParts) -> Result<Dialect, 
     if usual.fields.is_some() && usual.output.is_some() {
         return Ok(Dialect::OpenFlow);
     }
-    let of_match = check_match(it.matching).map_err(|bad| malformed("match", &bad))?;
+    let of_match = match usual.fields {
+        Some(_) => Dialect::OpenFlow,
+        None => read_match_into(it.matching, rule).map_err(|bad| malformed("match", &bad))?,
+    };
     let of_instructions =
         check_instructions(it.instructions).map_err(|bad| malformed("instructions", &bad))?;
     let is_openflow = of_match == Dialect::OpenFlow && of_instructions == Dialect::OpenFlow;

@@ -2,6 +2,7 @@
 //!
 //! Never checks prerequisites: [`super::check_prerequisites`] does, since a packet-in must be readable without them.
 
+use super::soundness::{Dialect, each_plain_field};
 use super::tlv::{CLASS_EXPERIMENTER, Tlv, field_header, match_tlvs};
 use super::{MatchFault, bad, number};
 use crate::error::BadInput;
@@ -36,11 +37,29 @@ pub fn read_match(bytes: &[u8]) -> Result<Match, BadInput> {
 }
 
 /// Reads into an existing match: drops its entries and uses its memory again. After an error, it holds what was read
-/// before the error.
+/// before the error. Returns whether the match may have vendor extensions.
 ///
 /// # Errors
 /// As [`read_match`].
-pub fn read_match_into(bytes: &[u8], rule: &mut Match) -> Result<(), BadInput> {
+///
+/// ```
+/// use flow::Match;
+/// use flow::canonical::{Dialect, read_match_into};
+/// let mut rule = Match::any();
+/// assert_eq!(read_match_into(&[0x80, 0x00, 0x00, 0x04, 0, 0, 0, 1], &mut rule), Ok(Dialect::OpenFlow));
+/// assert!(read_match_into(&[0x80, 0x00, 0x00, 0x04, 0, 0, 0], &mut rule).is_err());
+/// ```
+pub fn read_match_into(bytes: &[u8], rule: &mut Match) -> Result<Dialect, BadInput> {
+    rule.clear();
+    // Most matches have sound fields of OPENFLOW_BASIC only.
+    let is_read = each_plain_field(bytes, |field, value, mask| {
+        rule.append(MatchEntry::Field { field, value: number(value), mask: mask.map(number) });
+    });
+    if is_read { Ok(Dialect::OpenFlow) } else { read_any_match_into(bytes, rule).map(|()| Dialect::Vendors) }
+}
+
+/// Reads the TLVs one by one, and says what is wrong with the first that is not sound.
+pub(super) fn read_any_match_into(bytes: &[u8], rule: &mut Match) -> Result<(), BadInput> {
     rule.clear();
     let mut known = 0u64;
     let mut unknown = 0;

@@ -47,7 +47,11 @@ pub fn has_prerequisites(rule: &Match) -> bool {
 }
 
 /// Whether one field of a match has its prerequisites in it. Never allocates.
+#[inline]
 pub fn entry_has_prerequisites(rule: &Match, entry: &MatchEntry) -> bool {
+    if matches!(entry, MatchEntry::Field { field, .. } if NEEDS_NOTHING >> field.number() & 1 == 1) {
+        return true;
+    }
     let value_of = |wanted| rule.get(wanted).map(|(value, mask)| value & mask);
     match entry {
         MatchEntry::Field { field: Field::InPhyPort, .. } => value_of(Field::InPort).is_some(),
@@ -60,6 +64,18 @@ pub fn entry_has_prerequisites(rule: &Match, entry: &MatchEntry) -> bool {
         MatchEntry::Unknown { .. } => true,
     }
 }
+
+/// The fields without prerequisites, as bits by their numbers.
+const NEEDS_NOTHING: u64 = {
+    use Field::*;
+    let fields = [InPort, Metadata, EthDst, EthSrc, EthType, VlanVid, TunnelId];
+    let (mut bits, mut place) = (0, 0);
+    while place < fields.len() {
+        bits |= 1 << fields[place].number();
+        place += 1;
+    }
+    bits
+};
 
 /// One thing that a field needs: another field with one of one or two values.
 pub(crate) type Prerequisite = (Field, &'static [u128]);
@@ -120,6 +136,16 @@ mod tests {
         let refused = check_prerequisites(&rule).unwrap_err();
         assert_eq!((refused.error.kind, refused.error.code, refused.offset), (4, 9, 6));
         assert!(refused.to_string().contains("eth_type 0x0800"), "{refused}");
+    }
+
+    #[test]
+    fn a_field_alone_is_complete_if_it_needs_nothing() {
+        for field in Field::all() {
+            let alone = Match::any().with(field, 0u8);
+            let needs_nothing = NEEDS_NOTHING >> field.number() & 1 == 1;
+            assert_eq!(check_prerequisites(&alone).is_ok(), needs_nothing, "{field:?}");
+            assert_eq!(has_prerequisites(&alone), needs_nothing, "{field:?}");
+        }
     }
 
     #[test]

@@ -5,9 +5,7 @@
 
 use super::action_bytes::{actions_raw, kind as action_kind, read_actions};
 use super::instruction_bytes::{instructions_raw, kind as instruction_kind, read_instructions};
-use super::match_bytes::read_match;
 use super::tlv::field_header;
-use super::usual::UsualFields;
 use crate::error::BadInput;
 use crate::field::Field;
 
@@ -18,26 +16,6 @@ pub enum Dialect {
     OpenFlow,
     /// There may be vendor extensions. [`crate::vendor`] finds them.
     Vendors,
-}
-
-/// Checks whether [`read_match`] can read these bytes, and whether they may have vendor extensions.
-///
-/// # Errors
-/// As [`read_match`].
-///
-/// ```
-/// use flow::canonical::check_match;
-/// use flow::canonical::Dialect;
-/// assert_eq!(check_match(&[0x80, 0x00, 0x00, 0x04, 0, 0, 0, 1]), Ok(Dialect::OpenFlow));
-/// assert!(check_match(&[0x80, 0x00, 0x00, 0x04, 0, 0, 0]).is_err());
-/// ```
-#[inline]
-pub fn check_match(bytes: &[u8]) -> Result<Dialect, BadInput> {
-    if UsualFields::read(bytes).is_some() || match_is_plain(bytes) {
-        Ok(Dialect::OpenFlow)
-    } else {
-        read_match(bytes).map(|_| Dialect::Vendors)
-    }
 }
 
 /// Checks whether [`read_actions`] can read these bytes, and whether they may have vendor extensions.
@@ -128,25 +106,30 @@ fn take_masked<'a>(header: u32, shape: &Shape, after: &'a [u8]) -> Option<&'a [u
     (is_there && header == expected && is_within && !is_outside(shape, mask)).then_some(rest)
 }
 
+/// Hands each field to `take`, with the bytes of its value and of its mask, as long as all are sound fields of
+/// OPENFLOW_BASIC and none is there twice. Returns whether that holds to the end.
 #[inline]
-fn match_is_plain(mut bytes: &[u8]) -> bool {
+pub(super) fn each_plain_field<'a>(
+    mut bytes: &'a [u8],
+    mut take: impl FnMut(Field, &'a [u8], Option<&'a [u8]>),
+) -> bool {
     let mut seen = 0u64;
     while let Some((header, after)) = bytes.split_first_chunk::<4>() {
         let header = u32::from_be_bytes(*header);
         let number = header >> 9 & 0x7f;
         let shape = &SHAPES[number as usize];
-        let taken = if header & 0x100 == 0 {
-            take_whole(header, shape, after)
-        } else {
-            take_masked(header, shape, after)
-        };
-        let Some(rest) = taken else { return false };
-        // A field's number is below 64.
+        let is_masked = header & 0x100 != 0;
+        let taken =
+            if is_masked { take_masked(header, shape, after) } else { take_whole(header, shape, after) };
+        // A field's number is below 64, and that of a sound field is one of OpenFlow's.
         let bit = 1u64 << (number & 63);
+        let (Some(rest), Some(field)) = (taken, Field::from_number(number as u8)) else { return false };
         if seen & bit != 0 {
             return false;
         }
         seen |= bit;
+        let (value, mask) = after.split_at(usize::from(shape.bytes));
+        take(field, value, if is_masked { mask.get(..usize::from(shape.bytes)) } else { None });
         bytes = rest;
     }
     bytes.is_empty()
@@ -222,7 +205,9 @@ fn instructions_are_plain(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Match;
     use crate::arbitrary;
+    use crate::canonical::match_bytes::{read_any_match_into, read_match_into};
     use crate::canonical::{write_actions, write_instructions, write_match};
     use crate::vendor::{VendorPart, parts_of_actions, parts_of_instructions, parts_of_match};
     use proptest::prelude::*;
@@ -239,18 +224,28 @@ mod tests {
         bytes
     }
 
+    /// The match, or what is wrong with it, by the table and by the reader of any match.
+    fn by_table_and_by_reader(bytes: &[u8]) -> [Result<Match, BadInput>; 2] {
+        let (mut by_table, mut by_reader) = (Match::any(), Match::any());
+        let of_table = read_match_into(bytes, &mut by_table).map(drop);
+        let of_reader = read_any_match_into(bytes, &mut by_reader);
+        [of_table.map(|()| by_table), of_reader.map(|()| by_reader)]
+    }
+
     fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
         proptest::collection::vec((any::<usize>(), any::<u8>()), 0..3)
     }
 
     proptest! {
         #[test]
-        fn a_match_is_judged_as_it_is_read(rule in arbitrary::rule(), changes in changes(), cut in 0usize..3) {
+        fn a_match_is_read_by_the_table_as_by_the_reader(rule in arbitrary::rule(), changes in changes(), cut in 0usize..3) {
             let mut bytes = Vec::new();
             write_match(&rule, &mut bytes);
-            prop_assert!(check_match(&bytes).is_ok());
+            let [by_table, by_reader] = by_table_and_by_reader(&bytes);
+            prop_assert!(by_table == Ok(rule) && by_table == by_reader);
             let bytes = damaged(bytes, &changes, cut);
-            prop_assert_eq!(check_match(&bytes).map(drop), read_match(&bytes).map(drop));
+            let [by_table, by_reader] = by_table_and_by_reader(&bytes);
+            prop_assert_eq!(by_table, by_reader);
         }
 
         #[test]
@@ -290,7 +285,7 @@ mod tests {
                 prop_assert_eq!(dialect, Ok(expected));
                 Ok(())
             };
-            check(check_match(&bytes), parts_of_match(&bytes).next())?;
+            check(read_match_into(&bytes, &mut Match::any()), parts_of_match(&bytes).next())?;
             if is_written {
                 check(check_actions(&list), parts_of_actions(&list).next())?;
             }
@@ -301,7 +296,8 @@ mod tests {
 
         #[test]
         fn any_bytes_are_judged_as_they_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            prop_assert_eq!(check_match(&bytes).map(drop), read_match(&bytes).map(drop));
+            let [by_table, by_reader] = by_table_and_by_reader(&bytes);
+            prop_assert_eq!(by_table, by_reader);
             prop_assert_eq!(check_actions(&bytes).map(drop), read_actions(&bytes).map(drop));
             prop_assert_eq!(check_instructions(&bytes).map(drop), read_instructions(&bytes).map(drop));
         }

@@ -48,6 +48,9 @@ pub fn begins_with_usual(tlvs: &[u8]) -> bool {
 /// How long a match of port, destination and source is.
 const SWITCHED_LEN: usize = 28;
 
+/// How long a match of all four fields is.
+const USUAL_LEN_MAX: usize = SWITCHED_LEN + 6;
+
 /// The match of a learning switch, in its usual order. Three headers are compared in place, and no length is read.
 #[inline]
 fn port_and_addresses(tlvs: &[u8; SWITCHED_LEN]) -> Option<UsualFields> {
@@ -82,6 +85,9 @@ impl UsualFields {
     }
 
     fn read_one_by_one(mut tlvs: &[u8]) -> Option<UsualFields> {
+        if tlvs.len() > USUAL_LEN_MAX {
+            return None;
+        }
         let mut fields = UsualFields::default();
         while let Some((header, rest)) = tlvs.split_first_chunk::<4>() {
             let (is_again, rest) = match u32::from_be_bytes(*header) {
