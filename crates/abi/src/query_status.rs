@@ -29,6 +29,9 @@ pub const CALLER_GONE: u16 = 0xfff9;
 /// Of a call that is over, to its service: the caller does not want it any more.
 pub const CANCELLED: u16 = 0xfff8;
 
+/// Said by the caller's SDK: the service's stream cannot be read, or leaves a change out. It is the service's fault.
+pub const BAD_ANSWER: u16 = 0xfff7;
+
 /// Said by a service: the caller was not granted this. The payload is a sentence that begins with the capability: `store.read: …`.
 pub const NOT_GRANTED: u16 = 0xff80;
 

@@ -2,8 +2,9 @@
 //!
 //! Never calls them; the zone does, through `instance`.
 
-use crate::commands::Commands;
+use crate::commands::{Commands, Ticket};
 use crate::settings::Settings;
+use crate::stream::Update;
 use abi::Receipt;
 use abi::event::{
     FlowRemoved, PacketIn, PortStatus, Query, QueryOver, QueryReply, SoftLimit, StatsReply, SwitchError,
@@ -100,6 +101,14 @@ pub trait App: Sized + 'static {
 
     /// The whole answer to a query or to what was asked of the store, or why there is none.
     fn on_query_reply(&mut self, _reply: &QueryReply, _out: &mut Commands) {}
+
+    /// Something of a stream that this app follows: an entry of the snapshot, a change, what it missed, or the end. The ticket is that of
+    /// [`Commands::follow`].
+    fn on_stream(&mut self, _stream: Ticket, _update: &Update, _out: &mut Commands) {}
+
+    /// A caller takes more of the answer to its query. Parts that [`Commands::answer`] keeps are sent already. A service with a
+    /// [`crate::stream::Table`] sends more of it.
+    fn on_credit(&mut self, _query: Ticket, _out: &mut Commands) {}
 
     /// About once a second, with a clock that only goes forward.
     fn on_tick(&mut self, _now_ms: u64, _out: &mut Commands) {}

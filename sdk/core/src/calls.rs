@@ -1,15 +1,17 @@
-//! Calls under way: answers of this service that wait for credit, and answers to this app that come in parts.
+//! Calls under way: answers of this service that wait for credit, answers to this app that come in parts, and streams that it follows.
 //!
 //! ```text
 //!   the service's answer ──> [ parts, each within the caller's credit ] ──> command frames
 //!   parts of a reply ──────> [ put together; credit for more ] ───────────> one answer for the app
+//!   parts of a stream ─────> [ checked; credit for more ] ────────────────> updates for the app
 //! ```
 //!
 //! In: answers, replies, credit. Out: command frames, whole answers. It never reads what is asked or answered.
 
+use crate::stream::{Broken, Follower, TICKET_OF_STREAM, Update};
 use abi::command::{Command, QueryAnswer, What, write};
-use abi::event::{ANSWER_TOO_LONG, Credit, Query, QueryOver, QueryReply, TOO_MUCH};
-use abi::service::{CREDIT_BYTES_DEFAULT, PART_COST_BYTES};
+use abi::event::{ANSWER_TOO_LONG, BAD_ANSWER, Credit, Query, QueryOver, QueryReply, TOO_MUCH};
+use abi::service::CREDIT_BYTES_DEFAULT;
 use flow::DatapathId;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -34,6 +36,8 @@ pub struct Calls {
     /// Calls of this app of whose answers a part came, by its own ticket.
     assembling: HashMap<u64, Assembling>,
     assembled_bytes: usize,
+    /// Streams that this app follows, by its own ticket: at most as many as the kernel keeps open.
+    following: HashMap<u64, Follower>,
 }
 
 #[derive(Debug)]
@@ -71,6 +75,14 @@ pub enum Heard<'r> {
     Answer(u16, Cow<'r, [u8]>),
 }
 
+/// A part of a stream that is being read.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamPart<'r> {
+    follower: Follower,
+    reply: QueryReply<'r>,
+    rest: &'r [u8],
+}
+
 impl Calls {
     /// A call to this service has come.
     pub fn on_query(&mut self, query: &Query<'_>) {
@@ -101,6 +113,12 @@ impl Calls {
         self.waiting_bytes += answer.payload.len();
         call.waiting.extend(split(answer));
         self.send_waiting(frames, ticket)
+    }
+
+    /// How many bytes of credit are left for answers to this call; `None` if it is over. It is 0 while parts of an earlier answer wait.
+    pub fn room_bytes(&self, ticket: u64) -> Option<u32> {
+        let call = self.answering.get(&ticket)?;
+        Some(if call.waiting.is_empty() { call.credit_bytes } else { 0 })
     }
 
     /// The caller takes more of an answer.
@@ -139,6 +157,53 @@ impl Calls {
         written
     }
 
+    /// This app follows a stream from now on.
+    pub fn follow(&mut self, ticket: u64, credit_bytes: u32) {
+        self.following.insert(ticket, Follower::new(credit_bytes));
+    }
+
+    /// The app follows this stream no longer, or the kernel has refused it. Parts that are under way are passed over.
+    pub fn unfollow(&mut self, ticket: u64) {
+        self.following.remove(&ticket);
+    }
+
+    /// A part of a stream has come. What is in it comes from [`Calls::next_update`]. `None`: the app follows no such stream any more.
+    pub fn begin_part<'r>(&mut self, reply: &QueryReply<'r>) -> Option<StreamPart<'r>> {
+        let follower = *self.following.get(&reply.ticket)?;
+        Some(StreamPart { follower, reply: *reply, rest: reply.payload })
+    }
+
+    /// The next update of a part, until the part ends, or the app cancels the stream. Credit is granted at the end.
+    pub fn next_update<'r>(&mut self, frames: &mut Vec<u8>, part: &mut StreamPart<'r>) -> Option<Update<'r>> {
+        let QueryReply { ticket, status, more, payload } = part.reply;
+        // The app may have cancelled it.
+        self.following.get(&ticket)?;
+        if !more {
+            self.unfollow(ticket);
+            return Some(Update::Ended { status, reason: payload });
+        }
+        match part.follower.next(&mut part.rest) {
+            Ok(Some(update)) => return Some(update),
+            Ok(None) => {}
+            Err(Broken) => {
+                self.unfollow(ticket);
+                push(frames, ticket, What::QueryCancel);
+                let reason = b"the service sent a part that is no part of a stream";
+                return Some(Update::Ended { status: BAD_ANSWER, reason });
+            }
+        }
+        if let Some(bytes) = part.follower.taken(cost_bytes(payload)) {
+            push(frames, ticket, What::QueryCredit(bytes));
+        }
+        self.following.insert(ticket, part.follower);
+        None
+    }
+
+    /// Whether a reply with this ticket is a part of a stream.
+    pub fn is_of_stream(ticket: u64) -> bool {
+        ticket & TICKET_OF_STREAM != 0
+    }
+
     /// A reply, or a part of one, has come.
     pub fn on_reply<'r>(&mut self, frames: &mut Vec<u8>, reply: &QueryReply<'r>) -> Heard<'r> {
         let QueryReply { ticket, status, more, payload } = *reply;
@@ -161,13 +226,17 @@ impl Calls {
         let call = self.assembling.entry(ticket).or_default();
         call.payload.extend_from_slice(payload);
         self.assembled_bytes += payload.len();
-        // A frame is far shorter than 4 GiB.
-        call.taken_bytes += PART_COST_BYTES + u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        call.taken_bytes += cost_bytes(payload);
         if call.taken_bytes >= CREDIT_BYTES_DEFAULT / 2 {
             push(frames, ticket, What::QueryCredit(std::mem::take(&mut call.taken_bytes)));
         }
         Heard::Nothing
     }
+}
+
+/// What a part that is not the last costs.
+fn cost_bytes(payload: &[u8]) -> u32 {
+    QueryAnswer { status: 0, more: true, payload }.cost_bytes()
 }
 
 /// An answer as parts, of which the last has its status and says whether more follows.

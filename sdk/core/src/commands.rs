@@ -3,12 +3,13 @@
 //! Never sends: the zone does, when the handler has returned.
 
 use crate::calls::Calls;
+use crate::stream::TICKET_OF_STREAM;
 use abi::command::{
     Ask, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, StatsRequest, Subscribe, What,
     write,
 };
 use abi::event::PacketIn;
-use abi::service::{at_home, home_for};
+use abi::service::{Form, at_home, home_for};
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match};
 use flow::{DatapathId, PortNo};
 use store_contract::Op;
@@ -105,10 +106,15 @@ impl Commands {
         self.ask(&Ask::query(service, payload))
     }
 
-    /// The same with a deadline of the app's own.
+    /// A query or a stream with a deadline and a credit of the app's own. The deadline of a stream is for its first part.
     pub fn ask(&mut self, ask: &Ask<'_>) -> Ticket {
+        let number = self.next_ticket().0;
+        let number = if ask.form == Form::Stream { number | TICKET_OF_STREAM } else { number };
         // Calls to one service stay in order: they all go by the same worker.
-        let ticket = Ticket(at_home(home_for(ask.service), self.next_ticket().0));
+        let ticket = Ticket(at_home(home_for(ask.service), number));
+        if ask.form == Form::Stream {
+            self.calls.follow(ticket.0, ask.credit_bytes);
+        }
         self.push(&Command {
             datapath: NO_SWITCH,
             ticket: ticket.0,
@@ -118,8 +124,15 @@ impl Commands {
         ticket
     }
 
-    /// Does not wait for the answer to a query any more; none comes.
+    /// Follows a stream of a service: a snapshot, then each change. What comes of it comes to [`crate::App::on_stream`] with this ticket; what the kernel
+    /// refuses, for want of a capability, comes to [`crate::App::on_receipt`].
+    pub fn follow(&mut self, service: &str, payload: &[u8]) -> Ticket {
+        self.ask(&Ask { form: Form::Stream, ..Ask::query(service, payload) })
+    }
+
+    /// Does not wait for the answer to a query any more, or follows a stream no longer; nothing more comes.
     pub fn cancel(&mut self, query: Ticket) {
+        self.calls.unfollow(query.0);
         let what = What::QueryCancel;
         self.push(&Command { datapath: NO_SWITCH, ticket: query.0, wants_receipt: false, what });
     }

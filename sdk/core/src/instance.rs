@@ -3,8 +3,8 @@
 //! Never knows where the frames come from.
 
 use crate::app::{App, MOST_AHEAD};
-use crate::calls::Heard;
-use crate::commands::Commands;
+use crate::calls::{Calls, Heard};
+use crate::commands::{Commands, Ticket};
 use crate::settings::Settings;
 use abi::event::{PacketIn, QueryReply, kind};
 use abi::table::AppTable;
@@ -72,13 +72,23 @@ impl<A: App> Instance<A> {
             Event::FlowRemoved(removed) => app.on_flow_removed(&removed, out),
             Event::SwitchError(error) => app.on_switch_error(&error, out),
             Event::StatsReply(reply) => app.on_stats_reply(&reply, out),
-            Event::Receipt(datapath, receipt) => app.on_receipt(datapath, &receipt, out),
+            Event::Receipt(datapath, receipt) => {
+                // A stream that is refused never begins.
+                out.calls.unfollow(receipt.ticket);
+                app.on_receipt(datapath, &receipt, out);
+            }
             Event::Dropped(count) => app.on_dropped(count, out),
             Event::SoftLimit(limit) => app.on_soft_limit(&limit, out),
             Event::Topic(topic) => app.on_topic(&topic, out),
             Event::Query(query) => {
                 out.calls.on_query(&query);
                 app.on_query(&query, out);
+            }
+            Event::QueryReply(reply) if Calls::is_of_stream(reply.ticket) => {
+                let Some(mut part) = out.calls.begin_part(&reply) else { return Ok(()) };
+                while let Some(update) = out.calls.next_update(&mut out.frames, &mut part) {
+                    app.on_stream(Ticket(reply.ticket), &update, out);
+                }
             }
             Event::QueryReply(reply) => {
                 let Commands { calls, frames, .. } = out;
@@ -90,6 +100,7 @@ impl<A: App> Instance<A> {
             Event::QueryCredit(credit) => {
                 let Commands { calls, frames, .. } = out;
                 calls.on_credit(frames, credit);
+                app.on_credit(Ticket(credit.ticket), out);
             }
             Event::QueryOver(over) => {
                 out.calls.on_over(over);

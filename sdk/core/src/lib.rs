@@ -13,6 +13,7 @@ pub mod calls;
 mod commands;
 pub mod instance;
 mod settings;
+pub mod stream;
 pub mod testing;
 
 pub use abi::command::{Ask, GroupMod, MeterMod, PacketOut, PortMod, StatsRequest, What};
@@ -23,7 +24,7 @@ pub use abi::event::{
 /// The statuses of answers that mean the same for every service.
 pub mod query_status {
     pub use abi::event::{
-        ANSWER_LOST, ANSWER_TOO_LONG, BAD_QUESTION, CALLER_GONE, CANCELLED, NO_ANSWER_IN_TIME,
+        ANSWER_LOST, ANSWER_TOO_LONG, BAD_ANSWER, BAD_QUESTION, CALLER_GONE, CANCELLED, NO_ANSWER_IN_TIME,
         NO_SUCH_SERVICE, NOT_GRANTED, OVER_QUOTA, SERVICE_BUSY, SERVICE_GONE, STATUS_OF_KERNEL, TOO_MUCH,
     };
 }
