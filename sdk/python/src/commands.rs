@@ -8,8 +8,10 @@ use crate::rule::Rule;
 use crate::value;
 use abi::command::{Ask, Command, Log, Publish, QueryAnswer, StatsRequest, Subscribe, What, write};
 use abi::service::{at_home, home_for};
+use burnet_sdk::Form;
 use burnet_sdk::calls::Calls;
 use burnet_sdk::store::{self, Op};
+use burnet_sdk::stream::TICKET_OF_STREAM;
 use flow::DatapathId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -115,9 +117,29 @@ impl Commands {
         Ok(ticket)
     }
 
-    /// Does not wait for the answer to a query any more; none comes.
+    /// Follows a stream of a service: a snapshot, then each change. Gives the ticket that `App.on_stream` will hear. The deadline is for the first
+    /// part, in milliseconds; 0 is ten seconds. The credit is how many bytes may be under way; 0 is 64 KiB.
+    #[pyo3(signature = (service, payload=Vec::new(), deadline_ms=0, credit_bytes=0))]
+    fn follow(
+        &mut self,
+        service: &str,
+        payload: Vec<u8>,
+        deadline_ms: u32,
+        credit_bytes: u32,
+    ) -> PyResult<u64> {
+        self.last_ticket += 1;
+        let ticket = at_home(home_for(service), self.last_ticket | TICKET_OF_STREAM);
+        let ask = Ask { service, form: Form::Stream, deadline_ms, credit_bytes, payload: &payload };
+        let what = What::Query(ask);
+        self.append(&Command { datapath: NO_SWITCH, ticket, wants_receipt: true, what })?;
+        self.calls.follow(ticket, credit_bytes);
+        Ok(ticket)
+    }
+
+    /// Does not wait for the answer to a query any more, or follows a stream no longer; nothing more comes.
     #[pyo3(signature = (ticket, /))]
     fn cancel(&mut self, ticket: u64) -> PyResult<()> {
+        self.calls.unfollow(ticket);
         self.append(&Command { datapath: NO_SWITCH, ticket, wants_receipt: false, what: What::QueryCancel })
     }
 

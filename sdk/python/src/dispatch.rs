@@ -4,13 +4,14 @@
 
 use crate::commands::Commands;
 use crate::events::{
-    FlowRemoved, PortStatus, Query, QueryReply, Receipt, SoftLimit, StatsReply, SwitchError, SwitchUp, Topic,
+    FlowRemoved, PortStatus, Query, QueryReply, Receipt, SoftLimit, StatsReply, StreamUpdate, SwitchError,
+    SwitchUp, Topic,
 };
 use crate::interests::{Interests, is_within};
 use crate::packet::PacketIn;
 use abi::event::{self, kind};
 use abi::{Event, Frame, Malformed};
-use burnet_sdk::calls::Heard;
+use burnet_sdk::calls::{Calls, Heard};
 use flow::Match;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -84,6 +85,8 @@ impl Instance {
             }
             Event::StatsReply(it) => app.call_method1("on_stats_reply", (StatsReply::new(py, &it), out)),
             Event::Receipt(datapath, it) => {
+                // A stream that is refused never begins.
+                out.borrow_mut().calls().0.unfollow(it.ticket);
                 app.call_method1("on_receipt", (Receipt::new(datapath, &it), out))
             }
             Event::Dropped(count) => app.call_method1("on_dropped", (count, out)),
@@ -93,6 +96,7 @@ impl Instance {
                 out.borrow_mut().calls().0.on_query(&query);
                 app.call_method1("on_query", (Query::new(py, &query), out))
             }
+            Event::QueryReply(it) if Calls::is_of_stream(it.ticket) => return hear_stream(py, app, out, &it),
             Event::QueryReply(it) => {
                 let heard = {
                     let mut commands = out.borrow_mut();
@@ -104,10 +108,12 @@ impl Instance {
                 app.call_method1("on_query_reply", (QueryReply::new(py, &whole), out))
             }
             Event::QueryCredit(credit) => {
-                let mut commands = out.borrow_mut();
-                let (calls, frames) = commands.calls();
-                calls.on_credit(frames, credit);
-                return Ok(());
+                {
+                    let mut commands = out.borrow_mut();
+                    let (calls, frames) = commands.calls();
+                    calls.on_credit(frames, credit);
+                }
+                app.call_method1("on_credit", (credit.ticket, out))
             }
             Event::QueryOver(over) => {
                 out.borrow_mut().calls().0.on_over(over);
@@ -124,6 +130,25 @@ impl Instance {
     /// The app itself, for tests.
     pub(crate) fn app(&self, py: Python<'_>) -> Py<PyAny> {
         self.app.clone_ref(py)
+    }
+}
+
+/// Hands the app what a part of a stream says. The commands are borrowed for moments only: a handler uses them too.
+fn hear_stream(
+    py: Python<'_>,
+    app: &Bound<'_, PyAny>,
+    out: &Bound<'_, Commands>,
+    reply: &event::QueryReply<'_>,
+) -> PyResult<()> {
+    let Some(mut part) = out.borrow_mut().calls().0.begin_part(reply) else { return Ok(()) };
+    loop {
+        let next = {
+            let mut commands = out.borrow_mut();
+            let (calls, frames) = commands.calls();
+            calls.next_update(frames, &mut part)
+        };
+        let Some(update) = next else { return Ok(()) };
+        app.call_method1("on_stream", (StreamUpdate::new(py, reply.ticket, &update), out))?;
     }
 }
 

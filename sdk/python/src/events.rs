@@ -4,6 +4,8 @@
 
 use crate::value;
 use abi::event;
+use burnet_sdk::Form;
+use burnet_sdk::stream::Update;
 use flow::canonical::read_match;
 use flow::{Field, MatchEntry};
 use pyo3::prelude::*;
@@ -286,6 +288,10 @@ pub(crate) struct Query {
     grant: Py<PyBytes>,
     /// The service's name, under which it was asked.
     service: String,
+    /// Whether the caller follows a stream: `Table.follow` answers it.
+    is_stream: bool,
+    /// How many bytes may be answered before the caller grants more.
+    credit_bytes: u32,
     /// What.
     payload: Py<PyBytes>,
 }
@@ -299,7 +305,23 @@ impl Query {
             caller_name: query.caller.name.to_owned(),
             grant: bytes(query.caller.grant),
             service: query.service.to_owned(),
+            is_stream: query.form == Form::Stream,
+            credit_bytes: query.credit_bytes,
             payload: bytes(query.payload),
+        }
+    }
+
+    /// As much of it as following a table needs.
+    pub(crate) fn to_follow(&self) -> event::Query<'_> {
+        let form = if self.is_stream { Form::Stream } else { Form::Query };
+        event::Query {
+            ticket: self.ticket,
+            caller: event::Caller { number: self.caller, name: &self.caller_name, grant: &[] },
+            service: &self.service,
+            form,
+            deadline_ms: 0,
+            credit_bytes: self.credit_bytes,
+            payload: &[],
         }
     }
 }
@@ -328,6 +350,45 @@ impl QueryReply {
     /// The keys in an answer to `Commands.store_list`.
     fn keys(&self, py: Python<'_>) -> Vec<String> {
         burnet_sdk::store::keys(self.payload.as_bytes(py)).map(str::to_owned).collect()
+    }
+}
+
+/// Something of a stream that the app follows.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct StreamUpdate {
+    /// The ticket that `Commands.follow` gave.
+    ticket: u64,
+    /// `begin`, `entry`, `complete`, `put`, `removed`, `missed` or `ended`.
+    kind: &'static str,
+    /// The number of the last change that was heard, is part of the snapshot, or was missed; 0 for `entry` and `ended`.
+    number: u64,
+    /// The key, of `entry`, `put` and `removed`.
+    key: Py<PyBytes>,
+    /// The value, of `entry` and `put`; of `ended`, a sentence for people.
+    value: Py<PyBytes>,
+    /// How many changes were missed.
+    missed: u64,
+    /// Why it ended: a `QueryStatus`, or the service's own.
+    status: u16,
+}
+
+impl StreamUpdate {
+    pub(crate) fn new(py: Python<'_>, ticket: u64, update: &Update<'_>) -> Self {
+        type Parts<'p> = (&'static str, u64, &'p [u8], &'p [u8]);
+        let (kind, number, key, value): Parts<'_> = match *update {
+            Update::Begin { number } => ("begin", number, &[], &[]),
+            Update::Entry { key, value } => ("entry", 0, key, value),
+            Update::Complete { number } => ("complete", number, &[], &[]),
+            Update::Put { number, key, value } => ("put", number, key, value),
+            Update::Removed { number, key } => ("removed", number, key, &[]),
+            Update::Missed { to, .. } => ("missed", to, &[], &[]),
+            Update::Ended { reason, .. } => ("ended", 0, &[], reason),
+        };
+        let status = if let Update::Ended { status, .. } = *update { status } else { 0 };
+        let bytes = |bytes| PyBytes::new(py, bytes).unbind();
+        let (key, value) = (bytes(key), bytes(value));
+        StreamUpdate { ticket, kind, number, key, value, missed: update.missed(), status }
     }
 }
 

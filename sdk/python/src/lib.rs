@@ -17,6 +17,7 @@ mod interests;
 mod packet;
 mod packet_out;
 mod rule;
+mod table;
 mod trial;
 mod value;
 mod zone_loop;
@@ -30,8 +31,8 @@ mod _native {
     use crate::commands::Commands;
     #[pymodule_export]
     use crate::events::{
-        FlowRemoved, Port, PortStatus, Query, QueryReply, Receipt, SoftLimit, StatsReply, SwitchError,
-        SwitchUp, Topic,
+        FlowRemoved, Port, PortStatus, Query, QueryReply, Receipt, SoftLimit, StatsReply, StreamUpdate,
+        SwitchError, SwitchUp, Topic,
     };
     #[pymodule_export]
     use crate::interests::Interests;
@@ -41,6 +42,8 @@ mod _native {
     use crate::packet_out::PacketOut;
     #[pymodule_export]
     use crate::rule::Rule;
+    #[pymodule_export]
+    use crate::table::Table;
     #[pymodule_export]
     use crate::trial::Trial;
     #[pymodule_export]

@@ -6,6 +6,7 @@ use crate::dispatch::Instance;
 use crate::value;
 use abi::event::{self, PortFacts, PortRecord};
 use abi::{Outcome, Receipt};
+use burnet_sdk::Form;
 use flow::{DatapathId, MacAddr, PortNo};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -174,6 +175,30 @@ impl Trial {
     ) -> PyResult<Vec<String>> {
         let reply = event::QueryReply { ticket, status, more, payload: &payload };
         self.event(py, |out, sequence| event::write::query_reply(out, sequence, &reply))
+    }
+
+    /// A call comes to the app as a service, from zone 1 with the name `caller`.
+    #[pyo3(signature = (ticket, payload=Vec::new(), stream=false, credit_bytes=65536))]
+    fn query(
+        &mut self,
+        py: Python<'_>,
+        ticket: u64,
+        payload: Vec<u8>,
+        stream: bool,
+        credit_bytes: u32,
+    ) -> PyResult<Vec<String>> {
+        let caller = event::Caller { number: 1, name: "caller", grant: &[] };
+        let form = if stream { Form::Stream } else { Form::Query };
+        let (service, deadline_ms) = ("service", 10_000);
+        let query =
+            event::Query { ticket, caller, service, form, deadline_ms, credit_bytes, payload: &payload };
+        self.event(py, |out, sequence| event::write::query(out, sequence, &query))
+    }
+
+    /// The caller of a call to the app grants more credit.
+    fn query_credit(&mut self, py: Python<'_>, ticket: u64, bytes: u32) -> PyResult<Vec<String>> {
+        let credit = event::Credit { ticket, bytes };
+        self.event(py, |out, sequence| event::write::query_credit(out, sequence, credit))
     }
 
     /// The clock ticks.

@@ -21,6 +21,7 @@ from burnet._native import (
     Receipt,
     SoftLimit,
     StatsReply,
+    StreamUpdate,
     SwitchError,
     SwitchUp,
     Topic,
@@ -92,6 +93,12 @@ class App:
 
     def on_query_over(self, ticket: int, status: int, out: Commands) -> None:
         """A query to this app as a service is over before it was answered to the end; `status` is a `QueryStatus`."""
+
+    def on_stream(self, update: StreamUpdate, out: Commands) -> None:
+        """Something of a stream that the app follows: an entry of the snapshot, a change, what it missed, or the end."""
+
+    def on_credit(self, ticket: int, out: Commands) -> None:
+        """A caller takes more of the answer to its query. A service with a `Table` sends more of it."""
 
     def on_tick(self, now_ms: int, out: Commands) -> None:
         """About once a second, with a clock that only goes forward."""

@@ -147,8 +147,14 @@ class Commands:
         """Publishes on a topic, named from coarse to fine: `host.moved`."""
     def query(self, service: str, payload: bytes, deadline_ms: int = 0) -> int:
         """Asks a service, and gives the ticket that its answer will carry. A deadline of 0 is ten seconds."""
+    def follow(self, service: str, payload: bytes = b"", deadline_ms: int = 0, credit_bytes: int = 0) -> int:
+        """Follows a stream of a service: a snapshot, then each change. Gives the ticket that `App.on_stream` hears.
+
+        The deadline is for the first part; 0 is ten seconds. The credit is how many bytes may be under way; 0 is
+        64 KiB.
+        """
     def cancel(self, ticket: int, /) -> None:
-        """Does not wait for the answer to a query any more; none comes."""
+        """Does not wait for the answer to a query any more, or follows a stream no longer; nothing more comes."""
     def answer(self, ticket: int, payload: bytes, status: int = 0, more: bool = False) -> None:
         """Answers a query, whole or in parts."""
     def store_get(self, key: str) -> int:
@@ -302,6 +308,10 @@ class Query:
     @property
     def service(self) -> str: ...
     @property
+    def is_stream(self) -> bool: ...
+    @property
+    def credit_bytes(self) -> int: ...
+    @property
     def payload(self) -> bytes: ...
 
 class QueryReply:
@@ -315,6 +325,45 @@ class QueryReply:
     def payload(self) -> bytes: ...
     def keys(self) -> list[str]:
         """The keys in an answer to `Commands.store_list`."""
+
+class StreamUpdate:
+    """Something of a stream that the app follows.
+
+    `kind` is `begin`, `entry`, `complete`, `put`, `removed`, `missed` or `ended`. A snapshot begins with `begin`, which
+    replaces everything that came before. After `missed`, a new snapshot begins.
+    """
+
+    @property
+    def ticket(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def key(self) -> bytes: ...
+    @property
+    def value(self) -> bytes: ...
+    @property
+    def missed(self) -> int: ...
+    @property
+    def status(self) -> int: ...
+
+class Table:
+    """A table of a service that other apps can follow. It is not bounded: the service decides how much it keeps."""
+
+    def __new__(cls) -> Self: ...
+    @property
+    def number(self) -> int: ...
+    def put(self, key: bytes, value: bytes) -> None:
+        """Sets the value of a key. Readers hear of it with the next `send`."""
+    def remove(self, key: bytes) -> bool:
+        """Removes a key, and says whether it was there. Readers hear of it with the next `send`."""
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key."""
+    def follow(self, query: Query, out: Commands) -> None:
+        """The call follows this table from now on. It gets the snapshot at once, as far as its credit goes."""
+    def send(self, out: Commands) -> None:
+        """Sends each reader what its credit allows. To be called after changes, and in `App.on_credit`."""
 
 class SoftLimit:
     """A soft limit that is passed, or kept again if no more than it is used.
@@ -355,6 +404,12 @@ class Trial:
         """A receipt comes."""
     def query_reply(self, ticket: int, payload: bytes = b"", status: int = 0, more: bool = False) -> list[str]:
         """An answer comes, or a part of one, to a query or to what was asked of the store."""
+    def query(
+        self, ticket: int, payload: bytes = b"", stream: bool = False, credit_bytes: int = 65536
+    ) -> list[str]:
+        """A call comes to the app as a service, from zone 1 with the name `caller`."""
+    def query_credit(self, ticket: int, bytes: int) -> list[str]:
+        """The caller of a call to the app grants more credit."""
     def tick(self, now_ms: int) -> list[str]:
         """The clock ticks."""
     def shutdown(self) -> list[str]:

@@ -53,6 +53,7 @@ class QueryStatus(IntEnum):
     TOO_MUCH = 0xFFFA
     CALLER_GONE = 0xFFF9
     CANCELLED = 0xFFF8
+    BAD_ANSWER = 0xFFF7
     NOT_GRANTED = 0xFF80
     OVER_QUOTA = 0xFF81
     BAD_QUESTION = 0xFF82
