@@ -52,6 +52,7 @@ pub use host::flow::{
 pub use host::{Host, HostCounters, HostEffects, PingReply};
 pub use link::{LinkQuality, NotALinkQuality};
 pub use network::{CannotChange, Change, Channel, FlowId, LinkCounters, Network, NetworkEffects};
+pub use random::Random;
 pub use run::{
     Bridge, Clock, Emulation, EmulationCounters, Event, Handle, NotConnected, Observer, PingOutcome,
     PingReport, TooLarge, check_this_machine,

@@ -5,18 +5,18 @@
 
 /// A generator: SplitMix64 (Steele, Lea and Flood, 2014), which takes any seed and has one word of state.
 #[derive(Clone, Debug)]
-pub(crate) struct Random {
+pub struct Random {
     state: u64,
 }
 
 impl Random {
     /// A generator that begins with this seed.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Random { state: seed }
     }
 
     /// The next 64-bit number.
-    pub(crate) fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -24,10 +24,16 @@ impl Random {
     }
 
     /// A number below `end`. All are equally likely to within 2^-32.
-    pub(crate) fn below(&mut self, end: u32) -> u32 {
-        let upper = self.next() >> 32;
+    pub fn below(&mut self, end: u32) -> u32 {
+        let upper = self.next_u64() >> 32;
         // The product of two 32-bit numbers, so its upper half has 32 bits.
         ((upper * u64::from(end)) >> 32) as u32
+    }
+
+    /// A number from 0 up to, but not including, 1.
+    pub fn share(&mut self) -> f64 {
+        // A double holds 53 bits.
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -38,7 +44,7 @@ mod tests {
     #[test]
     fn the_numbers_are_those_of_the_published_generator() {
         let mut random = Random::new(0);
-        let first: Vec<u64> = (0..3).map(|_| random.next()).collect();
+        let first: Vec<u64> = (0..3).map(|_| random.next_u64()).collect();
         assert_eq!(first, [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f]);
     }
 

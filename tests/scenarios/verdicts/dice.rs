@@ -1,18 +1,17 @@
 //! Random numbers from a seed: the same seed gives the same numbers.
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-pub struct Dice(u64);
+use emulator::Random;
+
+/// Draws what a random test needs.
+pub struct Dice(Random);
 
 impl Dice {
     pub fn new(seed: u64) -> Dice {
-        Dice(seed)
+        Dice(Random::new(seed))
     }
 
     pub fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let one = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let two = (one ^ one >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        two ^ two >> 31
+        self.0.next_u64()
     }
 
     /// A number in `0..bound`.

@@ -2,6 +2,7 @@
 //!
 //! It never decodes a message. It only splits the stream into messages.
 
+use crate::random::Random;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use openflow::{Message, stream};
@@ -67,8 +68,9 @@ pub(crate) enum Received {
 pub(crate) struct Connection {
     state: State,
     failures: u32,
-    /// The random state of the waits.
-    draws: u64,
+    /// Makes the waits differ. All switches lose a controller at the same moment. Without random waits they would all
+    /// reconnect at the same moment too.
+    random: Random,
     opened_at: Duration,
     /// Since when the controller knows the switch.
     pub(crate) known_since: Option<Duration>,
@@ -86,7 +88,7 @@ impl Connection {
         Connection {
             state: State::Waiting { until: Duration::ZERO },
             failures: 0,
-            draws: seed,
+            random: Random::new(seed),
             opened_at: Duration::ZERO,
             known_since: None,
             heard_at: Duration::ZERO,
@@ -172,8 +174,7 @@ impl Connection {
     /// Closes it. Returns when the next attempt is.
     pub(crate) fn close(&mut self, why: String, registry: &Registry, now: Duration) -> Duration {
         let longest = RETRY_SHORTEST.saturating_mul(1 << self.failures.min(16)).min(RETRY_LONGEST);
-        let draws = self.draws.wrapping_add(GOLDEN_GAMMA);
-        let wait = longest / 2 + (longest / 2).mul_f64(share(draws));
+        let wait = longest / 2 + (longest / 2).mul_f64(self.random.share());
         let before = std::mem::replace(&mut self.state, State::Waiting { until: now + wait });
         if let State::Connecting(mut stream) | State::Open(mut stream) = before {
             // Closing a socket removes it from the poll.
@@ -182,7 +183,8 @@ impl Connection {
         *self = Connection {
             state: State::Waiting { until: now + wait },
             failures: self.failures.saturating_add(1),
-            ..Connection::new(draws)
+            random: self.random.clone(),
+            ..Connection::new(0)
         };
         self.last_words = why;
         wait
@@ -260,19 +262,6 @@ impl Connection {
         self.outbound.drain(..sent);
         result
     }
-}
-
-/// SplitMix64's increment (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
-const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// A number from 0 to 1 from SplitMix64's state. All switches lose a controller at the same moment. Without random
-/// waits they would all reconnect at the same moment too.
-fn share(state: u64) -> f64 {
-    let mut z = state;
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^= z >> 31;
-    (z >> 11) as f64 / (1u64 << 53) as f64
 }
 
 #[cfg(test)]
