@@ -101,14 +101,14 @@ pub fn run_shared_object(path: &Path) -> ExitCode {
         let code = TrustedCode::load(path).map_err(|fault| fault.to_string())?;
         let mut app = code.start(settings).map_err(|fault| fault.to_string())?;
         app.take_commands(commands);
-        Ok(InItsOwnProcess(app))
+        Ok(SharedObjectApp(app))
     })
 }
 
 /// The app of a shared object as what the loop of a process serves.
-struct InItsOwnProcess(TrustedApp);
+struct SharedObjectApp(TrustedApp);
 
-impl Guest for InItsOwnProcess {
+impl Guest for SharedObjectApp {
     fn start(_: &[u8], _: &mut Vec<u8>) -> Result<Self, String> {
         Err("a shared object is started by its path".to_owned())
     }

@@ -1,7 +1,7 @@
 //! The command line: what may be asked of `burnet`, as types.
 //!
 //! ```text
-//!   arguments ──> Cli::parse ──> Commanded
+//!   arguments ──> Cli::parse ──> BurnetCommand
 //!                          └───> help (exit code 0), or what is wrong with them (exit code 2)
 //! ```
 //!
@@ -39,7 +39,7 @@ use config::{AppArgument, ConfigError};
 pub struct Cli {
     /// What is asked.
     #[command(subcommand)]
-    pub command: Commanded,
+    pub command: BurnetCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -53,7 +53,7 @@ Exit codes: 0 done, 1 it did not work, 2 what was asked cannot be (usage, config
 
 /// One of the commands.
 #[derive(Debug, Subcommand)]
-pub enum Commanded {
+pub enum BurnetCommand {
     /// Run a node: listen for switches, and run apps
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
@@ -131,7 +131,7 @@ SIGHUP to burnet run does the same, and the node's log says what became of it.";
 pub struct ReloadArgs {
     /// How the node is reached, and how its answer is printed.
     #[command(flatten)]
-    pub asking: Asking,
+    pub asking: NodeArgs,
 }
 
 const EXPLAIN_EXAMPLES: &str = "\
@@ -243,7 +243,7 @@ Examples:
 pub struct AppListArgs {
     /// How the node is reached, and how it is printed.
     #[command(flatten)]
-    pub asking: Asking,
+    pub asking: NodeArgs,
 }
 
 const APP_TOP_EXAMPLES: &str = "\
@@ -263,7 +263,7 @@ pub struct AppTopArgs {
     pub sort: TopOrder,
     /// How the node is reached, and how it is printed.
     #[command(flatten)]
-    pub asking: Asking,
+    pub asking: NodeArgs,
 }
 
 /// By what `burnet app top` sorts.
@@ -310,7 +310,7 @@ pub struct AppVerbArgs {
     pub name: String,
     /// How the node is reached, and how its answer is printed.
     #[command(flatten)]
-    pub asking: Asking,
+    pub asking: NodeArgs,
 }
 
 const SWITCHES_EXAMPLES: &str = "\
@@ -323,7 +323,7 @@ Examples:
 pub struct SwitchesArgs {
     /// How the node is reached, and how its answer is printed.
     #[command(flatten)]
-    pub asking: Asking,
+    pub asking: NodeArgs,
 }
 
 const FLOWS_EXAMPLES: &str = "\
@@ -340,12 +340,12 @@ pub struct FlowsArgs {
     pub datapath: Option<DatapathId>,
     /// How the node is reached, and how its answer is printed.
     #[command(flatten)]
-    pub asking: Asking,
+    pub asking: NodeArgs,
 }
 
 /// What every command has that asks a running node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
-pub struct Asking {
+pub struct NodeArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -400,7 +400,7 @@ pub enum CommandError {
     /// It did not work: exit code 1.
     DidNotWork(String),
     /// What was asked cannot be; the operator must ask for something else first: exit code 2.
-    CannotBe(String),
+    Usage(String),
 }
 
 impl CommandError {
@@ -408,7 +408,7 @@ impl CommandError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             CommandError::DidNotWork(_) => ExitCode::from(1),
-            CommandError::CannotBe(_) => ExitCode::from(2),
+            CommandError::Usage(_) => ExitCode::from(2),
         }
     }
 }
@@ -416,7 +416,7 @@ impl CommandError {
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CommandError::DidNotWork(sentence) | CommandError::CannotBe(sentence) => f.write_str(sentence),
+            CommandError::DidNotWork(sentence) | CommandError::Usage(sentence) => f.write_str(sentence),
         }
     }
 }
@@ -425,7 +425,7 @@ impl std::error::Error for CommandError {}
 
 impl From<ConfigError> for CommandError {
     fn from(error: ConfigError) -> CommandError {
-        CommandError::CannotBe(error.to_string())
+        CommandError::Usage(error.to_string())
     }
 }
 
@@ -441,7 +441,7 @@ mod tests {
     use super::*;
     use clap::{CommandFactory, error::ErrorKind};
 
-    fn parse(line: &str) -> Result<Commanded, clap::Error> {
+    fn parse(line: &str) -> Result<BurnetCommand, clap::Error> {
         Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command)
     }
 
@@ -489,7 +489,8 @@ mod tests {
 
     #[test]
     fn options_that_repeat_keep_their_order() {
-        let Commanded::Run(run) = parse("burnet run --app hub --listen :1 --app ./x --listen :2").unwrap()
+        let BurnetCommand::Run(run) =
+            parse("burnet run --app hub --listen :1 --app ./x --listen :2").unwrap()
         else {
             panic!("another command")
         };
@@ -507,7 +508,10 @@ mod tests {
             assert!(
                 matches!(
                     &command,
-                    Commanded::Bench(_) | Commanded::Demo(_) | Commanded::Emulate(_) | Commanded::Attack(_)
+                    BurnetCommand::Bench(_)
+                        | BurnetCommand::Demo(_)
+                        | BurnetCommand::Emulate(_)
+                        | BurnetCommand::Attack(_)
                 ),
                 "{line}: {command:?}"
             );
@@ -516,11 +520,13 @@ mod tests {
 
     #[test]
     fn what_the_monitor_says_to_its_children_is_one_argument() {
-        let Commanded::Zone(zone) = parse(r#"burnet zone {"app":"hub"}"#).unwrap() else {
+        let BurnetCommand::Zone(zone) = parse(r#"burnet zone {"app":"hub"}"#).unwrap() else {
             panic!("another command")
         };
         assert_eq!(zone.launch["app"], "hub");
-        let Commanded::Kernel(kernel) = parse("burnet kernel").unwrap() else { panic!("another command") };
+        let BurnetCommand::Kernel(kernel) = parse("burnet kernel").unwrap() else {
+            panic!("another command")
+        };
         assert!(kernel.launch.is_null());
     }
 

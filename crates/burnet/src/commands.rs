@@ -19,15 +19,15 @@ pub mod table;
 pub mod tls;
 pub mod top;
 
-use crate::cli::{Asking, CommandError};
-use config::Surroundings;
+use crate::cli::{CommandError, NodeArgs};
+use config::Environment;
 use operator::client;
 use operator::contract::{Answer, Question};
 use serde::Serialize;
 
 /// Asks the node at this socket. If the node refuses, the command fails.
-fn ask(asking: &Asking, question: &Question) -> Result<Answer, CommandError> {
-    let socket = Surroundings::of_this_process()?.socket(asking.socket.as_deref(), None)?;
+fn ask(asking: &NodeArgs, question: &Question) -> Result<Answer, CommandError> {
+    let socket = Environment::of_this_process()?.socket(asking.socket.as_deref(), None)?;
     match client::ask(&socket, question).map_err(CommandError::DidNotWork)? {
         Answer::Refused(why) => Err(CommandError::DidNotWork(why)),
         answer => Ok(answer),

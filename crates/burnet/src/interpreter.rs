@@ -53,7 +53,7 @@ pub struct Interpreter {
 /// The interpreter's answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OwnWords {
+struct InterpreterInfo {
     program: PathBuf,
     folders: Vec<PathBuf>,
     has_sdk: bool,
@@ -99,7 +99,7 @@ fn look_up(folders: &OsStr) -> Option<PathBuf> {
         .find(|program| program.is_file() && rustix::fs::access(program, Access::EXEC_OK).is_ok())
 }
 
-fn ask(name: &Path) -> Result<OwnWords, String> {
+fn ask(name: &Path) -> Result<InterpreterInfo, String> {
     let mut command = Command::new(name);
     command.args(QUESTION_FLAGS).arg(QUESTION).stdin(Stdio::null()).current_dir("/").env_clear();
     command.envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));

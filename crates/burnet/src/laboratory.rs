@@ -43,7 +43,7 @@ pub fn replace_this_process() -> CommandError {
     let own_name = arguments.next().unwrap_or_default();
     let Some(laboratory) = find_program(LABORATORY) else {
         let command = arguments.next().unwrap_or_default();
-        return CommandError::CannotBe(format!(
+        return CommandError::Usage(format!(
             "burnet {} needs the program {LABORATORY}, which is neither beside burnet nor in PATH: install it, \
              from a checkout with `cargo install --path crates/lab`",
             command.display()

@@ -1,7 +1,7 @@
 //! `burnet`: one binary for the node, its processes, and the operator's commands.
 
 use burnet::cli::package::KeyCommand;
-use burnet::cli::{AppCommand, Cli, CommandError, Commanded};
+use burnet::cli::{AppCommand, BurnetCommand, Cli, CommandError};
 use burnet::commands::{
     app, audit, explain_grant, flows, incidents, key, logs, package, reload, run, safe_mode, switches, tls,
     top,
@@ -15,38 +15,39 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Commanded::Kernel(_) => Ok(node::run(apps::trusted_code)),
-        Commanded::Zone(args) => Ok(run::zone(&args)),
-        Commanded::Run(args) => run::run(&args),
-        Commanded::Reload(args) => reload::reload(&args).and_then(print),
-        Commanded::ExplainGrant(args) => explain_grant::explain_grant(&args).and_then(print),
-        Commanded::Demo(_) | Commanded::Emulate(_) | Commanded::Attack(_) | Commanded::Bench(_) => {
-            Err(laboratory::replace_this_process())
-        }
-        Commanded::Switches(args) => switches::switches(&args).and_then(print),
-        Commanded::Flows(args) => flows::flows(&args).and_then(print),
-        Commanded::Ofp(args) => ofp::run(&args, std::io::stdin().lock(), std::io::stdout().lock())
+        BurnetCommand::Kernel(_) => Ok(node::run(apps::trusted_code)),
+        BurnetCommand::Zone(args) => Ok(run::zone(&args)),
+        BurnetCommand::Run(args) => run::run(&args),
+        BurnetCommand::Reload(args) => reload::reload(&args).and_then(print),
+        BurnetCommand::ExplainGrant(args) => explain_grant::explain_grant(&args).and_then(print),
+        BurnetCommand::Demo(_)
+        | BurnetCommand::Emulate(_)
+        | BurnetCommand::Attack(_)
+        | BurnetCommand::Bench(_) => Err(laboratory::replace_this_process()),
+        BurnetCommand::Switches(args) => switches::switches(&args).and_then(print),
+        BurnetCommand::Flows(args) => flows::flows(&args).and_then(print),
+        BurnetCommand::Ofp(args) => ofp::run(&args, std::io::stdin().lock(), std::io::stdout().lock())
             .map(|()| ExitCode::SUCCESS)
             .map_err(CommandError::from),
-        Commanded::App(args) => app_command(args.command).and_then(print),
-        Commanded::Incidents(args) => incidents::incidents(&args).and_then(print),
-        Commanded::SafeMode(args) => safe_mode::safe_mode(&args.command).and_then(print),
-        Commanded::Tls(args) => tls::tls(&args.command).and_then(print),
-        Commanded::Key(args) => match args.command {
+        BurnetCommand::App(args) => app_command(args.command).and_then(print),
+        BurnetCommand::Incidents(args) => incidents::incidents(&args).and_then(print),
+        BurnetCommand::SafeMode(args) => safe_mode::safe_mode(&args.command).and_then(print),
+        BurnetCommand::Tls(args) => tls::tls(&args.command).and_then(print),
+        BurnetCommand::Key(args) => match args.command {
             KeyCommand::New(args) => key::new(&args),
             KeyCommand::List(args) => key::list(&args),
             KeyCommand::Trust(args) => key::trust(&args),
             KeyCommand::Distrust(args) => key::distrust(&args),
         }
         .and_then(print),
-        Commanded::Audit(args) => audit::audit(&args),
-        Commanded::Doctor(args) => {
+        BurnetCommand::Audit(args) => audit::audit(&args),
+        BurnetCommand::Doctor(args) => {
             let (text, code) = doctor::doctor(&args, run::try_zone());
             print(text).map(|_| code)
         }
         // The laboratory parses the options of its own commands.
-        Commanded::Completion(_) if laboratory::is_installed() => Err(laboratory::replace_this_process()),
-        Commanded::Completion(args) => print(completion::completion(&args)),
+        BurnetCommand::Completion(_) if laboratory::is_installed() => Err(laboratory::replace_this_process()),
+        BurnetCommand::Completion(args) => print(completion::completion(&args)),
     };
     done.unwrap_or_else(|error| {
         eprintln!("burnet: {}", visible(&error.to_string()));

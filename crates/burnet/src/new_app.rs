@@ -55,7 +55,7 @@ fn new_app_from(current_dir: &Path, args: &AppNewArgs) -> Result<String, Command
 }
 
 fn cannot_be(sentence: impl Into<String>) -> CommandError {
-    CommandError::CannotBe(sentence.into())
+    CommandError::Usage(sentence.into())
 }
 
 /// Accepts a name that Cargo, rustc and a node all accept.

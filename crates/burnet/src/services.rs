@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::apps;
     use crate::cli::RunArgs;
-    use config::{ConfigFile, Surroundings};
+    use config::{ConfigFile, Environment};
 
     #[test]
     fn a_record_is_spelt_alike_on_both_sides() {
@@ -207,7 +207,7 @@ mod tests {
         let kept = |text: &str, state: Option<&str>| {
             let file = ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
             let args = RunArgs { records: state.is_none().then(|| "/r".into()), ..RunArgs::default() };
-            let around = Surroundings { uid: 1000, ..Surroundings::default() };
+            let around = Environment { uid: 1000, ..Environment::default() };
             let mut config = Config::merge(file, &args, &around, &apps::ALL).unwrap();
             config.node.state = state.map(Into::into);
             wanted(&config).into_iter().find(|app| app.name == STORE)

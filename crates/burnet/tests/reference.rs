@@ -9,7 +9,7 @@ use std::path::Path;
 
 use burnet::cli::{Cli, RunArgs};
 use clap::{Command, CommandFactory};
-use config::{Config, ConfigFile, Southbound, Surroundings};
+use config::{Config, ConfigFile, Environment, Southbound};
 
 fn page(name: &str) -> String {
     let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
@@ -27,7 +27,7 @@ fn with_examples(text: &str) -> String {
 
 fn merged(text: &str) -> Config {
     let file = ConfigFile::parse(text, Path::new("burnet.toml")).unwrap();
-    Config::merge(file, &RunArgs::default(), &Surroundings::default(), &burnet::apps::ALL).unwrap()
+    Config::merge(file, &RunArgs::default(), &Environment::default(), &burnet::apps::ALL).unwrap()
 }
 
 #[test]

@@ -19,7 +19,7 @@ use package::install::Record;
 use package::manifest::{Amount, AppName, Kind, Manifest, Needs};
 use package::moment::Moment;
 use package::state::{State, read_unpacked};
-use package::trust::{Opinion, Require, Standing, require};
+use package::trust::{Require, SignatureCheck, SignatureStatus, require};
 use serde::{Deserialize, Serialize};
 
 use super::manifests::{self, GrantedBy};
@@ -136,8 +136,8 @@ fn find(
     let trouble = |error: package::state::StateError| ConfigError::Contradiction(error.to_string());
     let Some(record) = state.record(&app).map_err(trouble)? else { return Ok(None) };
     let unpacked = state.installed(&app, &record).map_err(trouble)?;
-    let opinions = state.trust().map_err(trouble)?.opinions(&record.digest, &unpacked.signatures, now);
-    require(&opinions, policy)
+    let checks = state.trust().map_err(trouble)?.checks(&record.digest, &unpacked.signatures, now);
+    require(&checks, policy)
         .or_else(|why| contradiction(format!("the app {app} does not start: it {why}")))?;
     let manifest = &unpacked.manifest;
     let Some(entry) = manifest.entry_for(std::env::consts::ARCH) else {
@@ -159,7 +159,7 @@ fn find(
         version: record.version.to_string(),
         digest: record.digest,
         folder: unpacked.folder.clone(),
-        signed: signed(&opinions),
+        signed: signed(&checks),
         granted: record.granted.clone(),
         demoted: None,
     };
@@ -177,9 +177,9 @@ fn source(kind: Kind, entry: PathBuf) -> AppSource {
 }
 
 /// Whose signatures are valid.
-fn signed(opinions: &[Opinion]) -> String {
-    let counts = opinions.iter().filter(|opinion| opinion.standing == Standing::Counts);
-    let who = counts.filter_map(|opinion| Some(format!("{} {}", opinion.role, opinion.name.as_ref()?)));
+fn signed(checks: &[SignatureCheck]) -> String {
+    let counts = checks.iter().filter(|check| check.standing == SignatureStatus::Counts);
+    let who = counts.filter_map(|check| Some(format!("{} {}", check.role, check.name.as_ref()?)));
     let all: Vec<String> = who.collect();
     if all.is_empty() { "unsigned".to_owned() } else { all.join(", ") }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   burnet.toml ──> ConfigFile ──┐
 //!   command line ──> RunArgs ────┼── Config::merge (pure) ──> Config ──> check_files ──> JSON to the kernel process
-//!   environment ──> Surroundings ┘                        └─> ConfigError: one sentence, exit code 2
+//!   environment ──> Environment ┘                        └─> ConfigError: one sentence, exit code 2
 //! ```
 //!
 //! It opens no socket, reads no certificate and starts no process.
@@ -13,6 +13,7 @@ mod arguments;
 pub mod binding;
 #[cfg(test)]
 mod built_in;
+mod environment;
 mod file;
 mod grant;
 mod installed;
@@ -21,7 +22,6 @@ mod listen;
 mod manifests;
 mod order;
 mod services;
-mod surroundings;
 pub mod users;
 
 use std::collections::BTreeMap;
@@ -38,6 +38,7 @@ use serde::{Deserialize, Serialize};
 pub use app::{AppArgument, AppReference, BuiltInApp, NotAnApp};
 pub use arguments::RunArgs;
 pub use binding::{Datapaths, TlsBinding};
+pub use environment::Environment;
 pub use file::{
     AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, PackagesTable, PythonTable,
     SafeModeTable, SouthboundTable, TlsTable,
@@ -50,7 +51,6 @@ pub use manifests::GrantedBy;
 pub use manifests::files;
 pub use operator::place::shared_folder;
 pub use order::AppsTable;
-pub use surroundings::Surroundings;
 
 /// The present time. A clock before 1970 counts as 1970.
 fn now() -> package::moment::Moment {
@@ -322,7 +322,7 @@ impl Config {
     ///
     /// # Errors
     /// The first usage or configuration error.
-    pub fn load(args: &RunArgs, around: &Surroundings, built_in: &BuiltIn) -> Result<Config, ConfigError> {
+    pub fn load(args: &RunArgs, around: &Environment, built_in: &BuiltIn) -> Result<Config, ConfigError> {
         Config::load_for(None, args.clone(), around, built_in)
     }
 
@@ -333,7 +333,7 @@ impl Config {
     pub fn load_for(
         only: Option<&str>,
         mut args: RunArgs,
-        around: &Surroundings,
+        around: &Environment,
         built_in: &BuiltIn,
     ) -> Result<Config, ConfigError> {
         let mut file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
@@ -383,7 +383,7 @@ impl Config {
     pub fn merge(
         file: ConfigFile,
         args: &RunArgs,
-        around: &Surroundings,
+        around: &Environment,
         built_in: &[BuiltInApp],
     ) -> Result<Config, ConfigError> {
         let socket = around.socket(args.socket.as_deref(), file.node.socket.as_deref())?;
@@ -681,10 +681,10 @@ fn app_spec(
 
 fn no_such_app(name: &str, built_in: &[BuiltInApp]) -> String {
     let offered: Vec<&str> = built_in.iter().map(|app| app.name).collect();
-    let meant = package::toml_text::nearest(name, &offered)
+    let suggestion = package::toml_text::nearest(name, &offered)
         .map_or(String::new(), |near| format!("; did you mean {near}?"));
     format!(
-        "there is no built-in app {name} (there are {}), and none of that name is installed{meant}: for one of your own \
+        "there is no built-in app {name} (there are {}), and none of that name is installed{suggestion}: for one of your own \
          give its path, --app ./{name}, or set app.{name}.path, or install it (burnet app install)",
         offered.join(", ")
     )
@@ -696,7 +696,7 @@ fn no_such_app(name: &str, built_in: &[BuiltInApp]) -> String {
 fn audit_folder(
     file: &ConfigFile,
     args: &RunArgs,
-    around: &Surroundings,
+    around: &Environment,
 ) -> Result<Option<PathBuf>, ConfigError> {
     let state = around.state(args.state.as_deref(), file.node.state.as_deref());
     let said = args.state.is_some() || file.node.state.is_some();

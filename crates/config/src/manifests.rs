@@ -28,7 +28,7 @@ use zone::sandbox::Files;
 use super::RunArgs;
 use super::app::{self, AppReference, name_of_file};
 use super::grant::all_of_grant_all;
-use super::{AppTable, ConfigError, ConfigFile, Surroundings, contradiction};
+use super::{AppTable, ConfigError, ConfigFile, Environment, contradiction};
 
 /// How many bytes of a Python file are searched for its block: the largest manifest, and as much again for text above
 /// it.
@@ -70,17 +70,17 @@ impl fmt::Display for GrantedBy {
 
 /// An app without capabilities from any source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unsaid {
+pub(super) struct MissingGrants {
     name: String,
     program: PathBuf,
     /// The path of the `app.toml` beside it, and the app that this file belongs to.
     anothers: Option<(PathBuf, String)>,
 }
 
-impl Unsaid {
+impl MissingGrants {
     /// Why the app does not start, and what to do.
     pub(super) fn refusal(&self) -> String {
-        let Unsaid { name, program, anothers } = self;
+        let MissingGrants { name, program, anothers } = self;
         let file = program.with_file_name(format!("{}.toml", name_of_file(program)));
         let another = anothers.as_ref().map_or(String::new(), |(path, whose)| {
             format!(" ({} is the manifest of {whose})", path.display())
@@ -102,7 +102,7 @@ impl Unsaid {
 pub(super) fn enter_folders(
     file: &mut ConfigFile,
     args: &mut RunArgs,
-    around: &Surroundings,
+    around: &Environment,
 ) -> Result<(), ConfigError> {
     for argument in &mut args.apps {
         let AppReference::Path(path) = &argument.which else { continue };
@@ -148,8 +148,8 @@ fn place_of(entry: &PackagePath, manifest: &Manifest) -> PathBuf {
 pub(super) fn look(
     file: &mut ConfigFile,
     args: &RunArgs,
-    around: &Surroundings,
-) -> Result<Vec<Unsaid>, ConfigError> {
+    around: &Environment,
+) -> Result<Vec<MissingGrants>, ConfigError> {
     let mut programs = file.paths();
     for argument in &args.apps {
         if let AppReference::Path(path) = &argument.which {
@@ -172,7 +172,7 @@ pub(super) fn look(
                 let needs = Needs { capabilities: all_of_grant_all(), ..Needs::default() };
                 fill(table, needs, GrantedBy::GrantAll);
             }
-            Err(anothers) => unsaid.push(Unsaid { name: name.clone(), program, anothers }),
+            Err(anothers) => unsaid.push(MissingGrants { name: name.clone(), program, anothers }),
         }
         if let Some(flaw) = table.sandbox.flaw() {
             return contradiction(format!("the app {name} cannot be granted what it asks for: {flaw}"));

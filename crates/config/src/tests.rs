@@ -5,8 +5,8 @@ use crate::built_in::{APPS, WITHIN};
 
 const BUILT_IN: &[BuiltInApp] = APPS;
 
-fn around() -> Surroundings {
-    Surroundings { uid: 1000, current_dir: "/home/u".into(), ..Surroundings::default() }
+fn around() -> Environment {
+    Environment { uid: 1000, current_dir: "/home/u".into(), ..Environment::default() }
 }
 
 fn merge(file: &str, args: &RunArgs) -> Result<Config, ConfigError> {
@@ -202,17 +202,17 @@ fn a_configuration_that_cannot_be_read_is_named() {
     assert!(error.starts_with(expected), "{error}");
 }
 
-fn audit_of(file: &str, args: &RunArgs, around: &Surroundings) -> Option<PathBuf> {
+fn audit_of(file: &str, args: &RunArgs, around: &Environment) -> Option<PathBuf> {
     audit_folder(&ConfigFile::parse(file, Path::new("burnet.toml")).unwrap(), args, around).unwrap()
 }
 
 #[test]
 fn who_did_what_is_kept_by_roots_node_and_where_the_state_folder_was_named() {
-    let user = Surroundings { uid: 1000, home: Some("/home/u".into()), ..around() };
-    let root = Surroundings { uid: 0, ..user.clone() };
-    let told = Surroundings { burnet_state: Some("/b".into()), ..user.clone() };
+    let user = Environment { uid: 1000, home: Some("/home/u".into()), ..around() };
+    let root = Environment { uid: 0, ..user.clone() };
+    let told = Environment { burnet_state: Some("/b".into()), ..user.clone() };
     let own = RunArgs { die_with_parent: true, ..RunArgs::default() };
-    let check = |file: &str, args: &RunArgs, around: &Surroundings, expected: Option<&str>| {
+    let check = |file: &str, args: &RunArgs, around: &Environment, expected: Option<&str>| {
         assert_eq!(audit_of(file, args, around), expected.map(PathBuf::from), "{file} {around:?}");
     };
     check("", &args(&[]), &user, None);
@@ -228,7 +228,7 @@ fn who_did_what_is_kept_by_roots_node_and_where_the_state_folder_was_named() {
 
 #[test]
 fn a_node_that_a_program_starts_for_itself_leaves_the_operators_state_folder_alone() {
-    let root = Surroundings { uid: 0, burnet_state: Some("/b".into()), ..around() };
+    let root = Environment { uid: 0, burnet_state: Some("/b".into()), ..around() };
     let check = |file: &str, args: RunArgs, records: &str, state: Option<&str>| {
         let file = ConfigFile::parse(file, Path::new("burnet.toml")).unwrap();
         let node = Config::merge(file, &args, &root, BUILT_IN).unwrap().node;

@@ -124,7 +124,7 @@ pub fn attack(args: &AttackArgs) -> Result<ExitCode, CommandError> {
     if args.switch == SwitchKind::Ovs
         && let Some(missing) = ovs::is_missing()
     {
-        return Err(CommandError::CannotBe(format!("Open vSwitch cannot be attacked here: {missing}")));
+        return Err(CommandError::Usage(format!("Open vSwitch cannot be attacked here: {missing}")));
     }
     node::descriptors::take_what_is_allowed();
     let jobs = if args.throughput { 1 } else { usize::try_from(args.jobs).unwrap_or(1) };

@@ -14,7 +14,7 @@ use burnet::apps;
 use burnet::cli::{CommandError, RunArgs};
 use burnet::commands::stop_signal::{NotDone, StopSignal};
 use clap::Args;
-use config::{AppArgument, Config, LogLevel, OpenFlowVersion, Surroundings};
+use config::{AppArgument, Config, Environment, LogLevel, OpenFlowVersion};
 use emulator::{Emulation, Handle, Observer, PingReport, SwitchOptions, Topology, Versions};
 use node::descriptors;
 use std::process::ExitCode;
@@ -69,7 +69,7 @@ pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
     let mut stage = Stage::on_stdout();
     // An app that cannot run is refused here at once, and not after a wait for a node that refuses it.
     let asked = RunArgs { apps: args.apps.clone(), grant_all: args.grant_all, ..RunArgs::default() };
-    Config::load(&asked, &Surroundings::of_this_process()?, &apps::WITHIN)?;
+    Config::load(&asked, &Environment::of_this_process()?, &apps::WITHIN)?;
     let mut node = OwnNode::start_granting(args.grant_all, &args.apps, LogLevel::Warn)?;
     let address = node.wait_until_it_listens()?;
     stage.say(&format!(

@@ -50,7 +50,7 @@ const PINGS_MAX: usize = 1_000_000;
 pub(crate) fn check_pings(who: &str, hosts: usize) -> Result<(), CommandError> {
     let pings = hosts.saturating_mul(hosts.saturating_sub(1));
     if pings > PINGS_MAX {
-        return Err(CommandError::CannotBe(format!(
+        return Err(CommandError::Usage(format!(
             "{who} among {hosts} hosts would be {pings} pings, and {PINGS_MAX} are the most: take fewer hosts"
         )));
     }
@@ -83,7 +83,7 @@ struct Asked {
 
 impl Asked {
     fn read(args: &EmulateArgs) -> Result<Asked, CommandError> {
-        let refused = |error: NotAScenario| CommandError::CannotBe(error.to_string());
+        let refused = |error: NotAScenario| CommandError::Usage(error.to_string());
         let scenario = args.scenario.as_deref().map(Scenario::read).transpose().map_err(refused)?;
         let bridge = args.bound.bridge()?;
         let FromFile { topology, mut notes } = match (&scenario, &bridge) {
@@ -98,13 +98,13 @@ impl Asked {
             check_pings("--ping-all", hosts)?;
         }
         if args.ping_all && hosts < 2 {
-            return Err(CommandError::CannotBe(format!(
+            return Err(CommandError::Usage(format!(
                 "--ping-all has nobody to ping: {} has {hosts} host",
                 args.topo
             )));
         }
         if args.controllers.len() > CONTROLLERS_MAX {
-            return Err(CommandError::CannotBe(format!(
+            return Err(CommandError::Usage(format!(
                 "--controller is given {} times, and {CONTROLLERS_MAX} are the most",
                 args.controllers.len()
             )));
@@ -158,7 +158,7 @@ fn loops_broken_unasked(args: &EmulateArgs, topology: &Topology) -> Option<Strin
 
 /// The network: a shape, a file, or a name in a Mininet file.
 fn topology(args: &EmulateArgs) -> Result<FromFile, CommandError> {
-    let refused = |error: &dyn std::fmt::Display| CommandError::CannotBe(error.to_string());
+    let refused = |error: &dyn std::fmt::Display| CommandError::Usage(error.to_string());
     let without_notes = |topology| FromFile { topology, notes: Vec::new() };
     if let Some(file) = &args.custom {
         let custom = CustomTopology { file: file.clone(), name: args.topo.clone() };
@@ -227,12 +227,12 @@ fn rehearse(
     stop: &StopSignal,
 ) -> Result<ExitCode, CommandError> {
     if let Some(option) = args.without_effect_in_virtual_time() {
-        return Err(CommandError::CannotBe(format!(
+        return Err(CommandError::Usage(format!(
             "a scenario in virtual time has no connections: leave out {option}"
         )));
     }
     emulator::check_this_machine(&asked.topology, &asked.options)
-        .map_err(|too_large| CommandError::CannotBe(too_large.to_string()))?;
+        .map_err(|too_large| CommandError::Usage(too_large.to_string()))?;
     asked.notes.iter().for_each(|note| eprintln!("burnet: {note}"));
     let scenario = Scenario { spanning_tree: asked.spanning_tree, ..scenario.clone() };
     let rehearsal = scenario.rehearse(|| stop.came_within(Duration::ZERO));
@@ -251,7 +251,7 @@ fn rehearse(
 /// The error for a network that did not start. If it is too large for the machine, the operator must make it smaller.
 fn not_started(error: std::io::Error) -> CommandError {
     match error.kind() {
-        std::io::ErrorKind::OutOfMemory => CommandError::CannotBe(error.to_string()),
+        std::io::ErrorKind::OutOfMemory => CommandError::Usage(error.to_string()),
         _ => CommandError::DidNotWork(format!("the emulated network cannot be started: {error}")),
     }
 }

@@ -182,7 +182,7 @@ impl OwnNode {
 /// It is not installed.
 pub fn burnet() -> Result<PathBuf, CommandError> {
     find_program(NODE).ok_or_else(|| {
-        CommandError::CannotBe(format!(
+        CommandError::Usage(format!(
             "the program {NODE} is neither beside burnet-lab nor in PATH: install it, from a checkout with \
              `cargo install --path crates/burnet`"
         ))

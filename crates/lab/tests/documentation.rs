@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use burnet::cli::{Cli, Commanded};
+use burnet::cli::{BurnetCommand, Cli};
 use clap::Parser;
 use config::ConfigFile;
 use package::Manifest;
@@ -146,9 +146,12 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
 /// What the parser of the command says against it: burnet's own, or the laboratory's.
 fn refused(command: &[String]) -> Option<clap::Error> {
     match Cli::try_parse_from(command).map(|cli| cli.command) {
-        Ok(Commanded::Demo(_) | Commanded::Emulate(_) | Commanded::Attack(_) | Commanded::Bench(_)) => {
-            lab::cli::Cli::try_parse_from(command).err()
-        }
+        Ok(
+            BurnetCommand::Demo(_)
+            | BurnetCommand::Emulate(_)
+            | BurnetCommand::Attack(_)
+            | BurnetCommand::Bench(_),
+        ) => lab::cli::Cli::try_parse_from(command).err(),
         Ok(_) => None,
         Err(error) => Some(error),
     }

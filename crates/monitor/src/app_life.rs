@@ -32,7 +32,7 @@ use crate::verification::{Subject, Validity};
 use zone::NotEnforced;
 
 /// The code with which a program of Burnet's, and an app that refuses its settings, says that what was asked cannot be.
-const CANNOT_BE: i32 = 2;
+const EXIT_USAGE: i32 = 2;
 
 /// Longest name of a limit; the names are ours.
 const LIMIT_BYTES_MAX: usize = 32;
@@ -746,7 +746,7 @@ impl AppLife {
 
     /// It has said that it cannot do what is asked of it: its settings, as a rule. The next start would end alike.
     fn will_not_run(&self, end: Option<ProcessEnd>) -> bool {
-        self.spec.role == AppRole::App && end == Some(ProcessEnd::Code(CANNOT_BE))
+        self.spec.role == AppRole::App && end == Some(ProcessEnd::Code(EXIT_USAGE))
     }
 
     /// It stays stopped, with its own sentence, until the operator has changed something.
@@ -758,7 +758,7 @@ impl AppLife {
         let said = self.last_end.as_ref().and_then(|past| past.last_line.clone());
         let reason = said.unwrap_or_else(|| "it did not say why".to_owned());
         let then = format!("it stays stopped; mend that, and say: burnet app restart {}", self.spec.name);
-        self.say(Severity::Error, &format!("does not run: {reason} (exit code {CANNOT_BE}); {then}"), out);
+        self.say(Severity::Error, &format!("does not run: {reason} (exit code {EXIT_USAGE}); {then}"), out);
         let mut incident = self.incident(IncidentKind::Quarantined, &reason, at);
         incident.evidence = evidence;
         incident.then = then;

@@ -39,7 +39,7 @@ pub enum IncidentKind {
     /// The node runs only what it must.
     SafeMode,
     /// The node ended by itself.
-    GaveUp,
+    ProcessError,
 }
 
 impl IncidentKind {
@@ -55,7 +55,7 @@ impl IncidentKind {
             IncidentKind::KernelEnded => "ended",
             IncidentKind::NodeRestarted => "restarted",
             IncidentKind::SafeMode => "safe mode",
-            IncidentKind::GaveUp => "gave up",
+            IncidentKind::ProcessError => "gave up",
         }
     }
 }

@@ -606,7 +606,7 @@ impl Supervisor {
                      burnet incidents says what went before",
                     window_ms / 1_000
                 );
-                let mut incident = Incident::of_node(IncidentKind::GaveUp, reason, now_ms);
+                let mut incident = Incident::of_node(IncidentKind::ProcessError, reason, now_ms);
                 incident.finding = self.recent.of_safe_mode(now_ms);
                 incident.then = "the node ended with exit code 1".to_owned();
                 out.push(Command::Incident(Box::new(incident)));

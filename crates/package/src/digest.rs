@@ -101,7 +101,7 @@ pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
 
 /// One file of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct FileEntry {
     /// Its path.
     pub path: PackagePath,
     /// The digest of its bytes.
@@ -112,30 +112,30 @@ pub struct Listed {
     pub executable: bool,
 }
 
-impl Listed {
+impl FileEntry {
     /// The entry for this file.
-    pub fn of(path: PackagePath, bytes: &[u8], executable: bool) -> Listed {
-        Listed { path, digest: Digest::of(bytes), size: bytes.len(), executable }
+    pub fn of(path: PackagePath, bytes: &[u8], executable: bool) -> FileEntry {
+        FileEntry { path, digest: Digest::of(bytes), size: bytes.len(), executable }
     }
 }
 
 /// All files of a package, by path, each once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileList(Vec<Listed>);
+pub struct FileList(Vec<FileEntry>);
 
 impl FileList {
     /// Makes a sorted list.
     ///
     /// # Errors
     /// A file twice, a file where another has a folder, or more than [`FILES_MAX`].
-    pub fn new(mut files: Vec<Listed>) -> Result<FileList, String> {
+    pub fn new(mut files: Vec<FileEntry>) -> Result<FileList, String> {
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let list = FileList(files);
         list.check().map(|()| list)
     }
 
     /// The files, by path.
-    pub fn files(&self) -> &[Listed] {
+    pub fn files(&self) -> &[FileEntry] {
         &self.0
     }
 
@@ -177,7 +177,7 @@ impl FileList {
 impl fmt::Display for FileList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEADING}")?;
-        for Listed { path, digest, size, executable } in &self.0 {
+        for FileEntry { path, digest, size, executable } in &self.0 {
             writeln!(f, "{digest} {size} {} {path}", if *executable { 'x' } else { '-' })?;
         }
         Ok(())
@@ -208,7 +208,7 @@ impl FromStr for FileList {
     }
 }
 
-fn listed(line: &str) -> Result<Listed, String> {
+fn listed(line: &str) -> Result<FileEntry, String> {
     let shown = || format!("{:?} is no line of the list", line.chars().take(100).collect::<String>());
     let mut words = line.splitn(4, ' ');
     let mut word = || words.next().ok_or_else(shown);
@@ -223,15 +223,19 @@ fn listed(line: &str) -> Result<Listed, String> {
     if size > PACKAGE_BYTES_MAX {
         return Err(format!("{path} has {size} bytes, more than the {PACKAGE_BYTES_MAX} of a package"));
     }
-    Ok(Listed { path, digest, size, executable })
+    Ok(FileEntry { path, digest, size, executable })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn file(path: &str) -> Listed {
-        Listed::of(PackagePath::try_from(path.to_owned()).unwrap(), path.as_bytes(), path.starts_with("bin"))
+    fn file(path: &str) -> FileEntry {
+        FileEntry::of(
+            PackagePath::try_from(path.to_owned()).unwrap(),
+            path.as_bytes(),
+            path.starts_with("bin"),
+        )
     }
 
     fn text() -> String {

@@ -1,7 +1,7 @@
 //! Reads and checks a package file, or makes one.
 //!
 //! ```text
-//!   bytes ──> Package::read ──> manifest, files, signatures, digest      (or Damage: what is wrong, by name)
+//!   bytes ──> Package::read ──> manifest, files, signatures, digest      (or PackageFault: what is wrong, by name)
 //!   manifest and files ──> Package::make ──> Package ──> to_bytes
 //! ```
 //!
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::archive::{self, BadArchive, Entry};
-use crate::digest::{Digest, FILES_MAX, FileList, LIST_BYTES_MAX, Listed, PACKAGE_BYTES_MAX};
+use crate::digest::{Digest, FILES_MAX, FileEntry, FileList, LIST_BYTES_MAX, PACKAGE_BYTES_MAX};
 use crate::manifest::{Kind, MANIFEST_PATH, Manifest};
 use crate::path::{PackagePath, RESERVED};
 use crate::signature::{SIGNATURES_BYTES_MAX, Signatures};
@@ -47,7 +47,7 @@ pub struct NewFile {
 
 /// The fault of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Damage {
+pub enum PackageFault {
     /// It exceeds the maximum size.
     TooLarge(usize),
     /// A fault of the archive.
@@ -66,28 +66,28 @@ pub enum Damage {
     Entry(String),
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for PackageFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Damage::TooLarge(bytes) => {
+            PackageFault::TooLarge(bytes) => {
                 write!(f, "it has {bytes} bytes, more than the {PACKAGE_BYTES_MAX} that a package may have")
             }
-            Damage::Archive(error) => error.fmt(f),
-            Damage::Lacks(name) => write!(f, "it has no {name} where a package has it"),
-            Damage::List(why) => write!(f, "{LIST_PATH} in it cannot be read: {why}"),
-            Damage::Signatures(fault) => write!(f, "{SIGNATURES_PATH} in it, {fault}"),
-            Damage::Manifest(fault) => write!(f, "{MANIFEST_PATH} in it, {fault}"),
-            Damage::Altered(sentence) => write!(f, "it was altered: {sentence}"),
-            Damage::Entry(sentence) => f.write_str(sentence),
+            PackageFault::Archive(error) => error.fmt(f),
+            PackageFault::Lacks(name) => write!(f, "it has no {name} where a package has it"),
+            PackageFault::List(why) => write!(f, "{LIST_PATH} in it cannot be read: {why}"),
+            PackageFault::Signatures(fault) => write!(f, "{SIGNATURES_PATH} in it, {fault}"),
+            PackageFault::Manifest(fault) => write!(f, "{MANIFEST_PATH} in it, {fault}"),
+            PackageFault::Altered(sentence) => write!(f, "it was altered: {sentence}"),
+            PackageFault::Entry(sentence) => f.write_str(sentence),
         }
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for PackageFault {}
 
-impl From<BadArchive> for Damage {
-    fn from(error: BadArchive) -> Damage {
-        Damage::Archive(error)
+impl From<BadArchive> for PackageFault {
+    fn from(error: BadArchive) -> PackageFault {
+        PackageFault::Archive(error)
     }
 }
 
@@ -96,15 +96,15 @@ impl<'a> Package<'a> {
     ///
     /// # Errors
     /// The first fault.
-    pub fn read(bytes: &'a [u8]) -> Result<Package<'a>, Damage> {
+    pub fn read(bytes: &'a [u8]) -> Result<Package<'a>, PackageFault> {
         if bytes.len() > PACKAGE_BYTES_MAX {
-            return Err(Damage::TooLarge(bytes.len()));
+            return Err(PackageFault::TooLarge(bytes.len()));
         }
         let mut entries = archive::read(bytes, FILES_MAX + RESERVED.len())?.into_iter();
         let list: FileList =
-            text_of(entries.next(), LIST_PATH, LIST_BYTES_MAX)?.parse().map_err(Damage::List)?;
+            text_of(entries.next(), LIST_PATH, LIST_BYTES_MAX)?.parse().map_err(PackageFault::List)?;
         let signatures = text_of(entries.next(), SIGNATURES_PATH, SIGNATURES_BYTES_MAX)?;
-        let signatures = Signatures::parse(signatures).map_err(Damage::Signatures)?;
+        let signatures = Signatures::parse(signatures).map_err(PackageFault::Signatures)?;
         let contents = matched(&list, entries)?;
         Package::assemble(list, contents, signatures)
     }
@@ -113,14 +113,14 @@ impl<'a> Package<'a> {
     ///
     /// # Errors
     /// The manifest is missing or invalid, a file appears twice, or there are too many or too large files.
-    pub fn make(mut files: Vec<NewFile>) -> Result<Package<'static>, Damage> {
+    pub fn make(mut files: Vec<NewFile>) -> Result<Package<'static>, PackageFault> {
         files.sort_by(|one, other| one.path.cmp(&other.path));
-        let listed = files.iter().map(|file| Listed::of(file.path.clone(), &file.bytes, file.executable));
-        let list = FileList::new(listed.collect()).map_err(Damage::List)?;
+        let listed = files.iter().map(|file| FileEntry::of(file.path.clone(), &file.bytes, file.executable));
+        let list = FileList::new(listed.collect()).map_err(PackageFault::List)?;
         let contents = files.into_iter().map(|file| Cow::Owned(file.bytes)).collect();
         let made = Package::assemble(list, contents, Signatures::default())?;
         match made.to_bytes().len() {
-            bytes if bytes > PACKAGE_BYTES_MAX => Err(Damage::TooLarge(bytes)),
+            bytes if bytes > PACKAGE_BYTES_MAX => Err(PackageFault::TooLarge(bytes)),
             _ => Ok(made),
         }
     }
@@ -129,9 +129,9 @@ impl<'a> Package<'a> {
         list: FileList,
         contents: Vec<Cow<'b, [u8]>>,
         signatures: Signatures,
-    ) -> Result<Package<'b>, Damage> {
+    ) -> Result<Package<'b>, PackageFault> {
         let place = list.files().iter().position(|file| file.path.as_str() == MANIFEST_PATH);
-        let text = place.and_then(|place| contents.get(place)).ok_or(Damage::Lacks(MANIFEST_PATH))?;
+        let text = place.and_then(|place| contents.get(place)).ok_or(PackageFault::Lacks(MANIFEST_PATH))?;
         let manifest = manifest_of(text)?;
         check_entries(&manifest, &list)?;
         Ok(Package { manifest, list, contents, signatures })
@@ -161,7 +161,7 @@ impl<'a> Package<'a> {
     }
 
     /// Its files with their contents.
-    pub fn files(&self) -> impl Iterator<Item = (&Listed, &[u8])> {
+    pub fn files(&self) -> impl Iterator<Item = (&FileEntry, &[u8])> {
         self.list.files().iter().zip(self.contents.iter().map(|bytes| bytes.as_ref()))
     }
 
@@ -187,25 +187,29 @@ impl<'a> Package<'a> {
 }
 
 /// The manifest in these bytes.
-pub(crate) fn manifest_of(bytes: &[u8]) -> Result<Manifest, Damage> {
+pub(crate) fn manifest_of(bytes: &[u8]) -> Result<Manifest, PackageFault> {
     let text = str::from_utf8(bytes)
-        .map_err(|_| Damage::Manifest(Fault { line: 1, reason: "it is not UTF-8".to_owned() }))?;
-    Manifest::parse(text).map_err(Damage::Manifest)
+        .map_err(|_| PackageFault::Manifest(Fault { line: 1, reason: "it is not UTF-8".to_owned() }))?;
+    Manifest::parse(text).map_err(PackageFault::Manifest)
 }
 
 /// The text of an entry of the package format.
-fn text_of<'a>(entry: Option<Entry<'a>>, name: &'static str, bytes_max: usize) -> Result<&'a str, Damage> {
+fn text_of<'a>(
+    entry: Option<Entry<'a>>,
+    name: &'static str,
+    bytes_max: usize,
+) -> Result<&'a str, PackageFault> {
     let entry =
         entry.filter(|entry| entry.path == name && !entry.executable && entry.bytes.len() <= bytes_max);
-    entry.and_then(|entry| str::from_utf8(entry.bytes).ok()).ok_or(Damage::Lacks(name))
+    entry.and_then(|entry| str::from_utf8(entry.bytes).ok()).ok_or(PackageFault::Lacks(name))
 }
 
 /// The contents of exactly the files in the list, each checked.
 fn matched<'a>(
     list: &FileList,
     mut entries: impl Iterator<Item = Entry<'a>>,
-) -> Result<Vec<Cow<'a, [u8]>>, Damage> {
-    let altered = |sentence: String| Err(Damage::Altered(sentence));
+) -> Result<Vec<Cow<'a, [u8]>>, PackageFault> {
+    let altered = |sentence: String| Err(PackageFault::Altered(sentence));
     let mut contents = Vec::new();
     for file in list.files() {
         let Some(entry) = entries.next() else {
@@ -215,7 +219,7 @@ fn matched<'a>(
             let (path, expected) = (entry.path, &file.path);
             return altered(format!("{path:?} stands where its list has {expected}"));
         }
-        compare(file, entry.executable, entry.bytes).map_err(Damage::Altered)?;
+        compare(file, entry.executable, entry.bytes).map_err(PackageFault::Altered)?;
         contents.push(Cow::Borrowed(entry.bytes));
     }
     match entries.next() {
@@ -225,7 +229,7 @@ fn matched<'a>(
 }
 
 /// Checks a file against its entry in the list. The error is a sentence.
-pub(crate) fn compare(file: &Listed, executable: bool, bytes: &[u8]) -> Result<(), String> {
+pub(crate) fn compare(file: &FileEntry, executable: bool, bytes: &[u8]) -> Result<(), String> {
     if executable != file.executable {
         return Err(format!("{} has another mode than its list says", file.path));
     }
@@ -235,16 +239,16 @@ pub(crate) fn compare(file: &Listed, executable: bool, bytes: &[u8]) -> Result<(
     Ok(())
 }
 
-fn check_entries(manifest: &Manifest, list: &FileList) -> Result<(), Damage> {
+fn check_entries(manifest: &Manifest, list: &FileList) -> Result<(), PackageFault> {
     for (architecture, path) in &manifest.entry {
         let Some(file) = list.files().iter().find(|file| file.path == *path) else {
-            return Err(Damage::Entry(format!("its program for {architecture}, {path}, is not in it")));
+            return Err(PackageFault::Entry(format!("its program for {architecture}, {path}, is not in it")));
         };
         if manifest.kind != Kind::SharedObject && !file.executable {
             let sentence = format!(
                 "its program for {architecture}, {path}, cannot be executed: chmod +x before building"
             );
-            return Err(Damage::Entry(sentence));
+            return Err(PackageFault::Entry(sentence));
         }
     }
     Ok(())

@@ -159,7 +159,7 @@ pub type Signers = BTreeSet<KeyId>;
 
 /// A package to install.
 #[derive(Clone, Copy, Debug)]
-pub struct Offered<'a> {
+pub struct Candidate<'a> {
     /// Its manifest.
     pub manifest: &'a Manifest,
     /// Its digest.
@@ -179,7 +179,7 @@ pub struct Installed<'a> {
 
 /// Unusual installations that the operator has confirmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Meant {
+pub struct Confirmed {
     /// An older version may replace a newer one.
     pub downgrade: bool,
     /// Other contents may replace the same version.
@@ -191,18 +191,18 @@ pub struct Meant {
 /// # Errors
 /// The reason why not, and what to do: a sentence.
 pub fn plan(
-    new: Offered<'_>,
+    new: Candidate<'_>,
     installed: Option<Installed<'_>>,
     node: Node<'_>,
-    meant: Meant,
+    confirmed: Confirmed,
 ) -> Result<Plan, String> {
-    let Offered { manifest, digest, signers } = new;
+    let Candidate { manifest, digest, signers } = new;
     fits(manifest, node)?;
     let Some(Installed { record, contents }) = installed else { return Ok(Plan::New(manifest.asks())) };
     if let (true, Some(_)) = (record.digest == digest, contents) {
         return Ok(Plan::Same);
     }
-    check_version(manifest, &digest, record, meant)?;
+    check_version(manifest, &digest, record, confirmed)?;
     // If the files are damaged, their requests and signers are unknown.
     let Some((before, signers_before)) = contents else { return Ok(Plan::New(manifest.asks())) };
     if (signers, signers_before) != (&Signers::new(), &Signers::new()) && signers.is_disjoint(signers_before)
@@ -213,17 +213,22 @@ pub fn plan(
     Ok(if more.is_empty() { Plan::Update } else { Plan::More(more) })
 }
 
-fn check_version(new: &Manifest, digest: &Digest, record: &Record, meant: Meant) -> Result<(), String> {
+fn check_version(
+    new: &Manifest,
+    digest: &Digest,
+    record: &Record,
+    confirmed: Confirmed,
+) -> Result<(), String> {
     let (name, version) = (&new.name, &new.version);
     let order = version.cmp_precedence(&record.version);
-    if order.is_lt() && !meant.downgrade {
+    if order.is_lt() && !confirmed.downgrade {
         return Err(format!(
             "{name} {version} is older than {}, which is installed, and may have faults that were mended since: if it is meant, \
              --allow-downgrade",
             record.version
         ));
     }
-    if order.is_eq() && record.digest != *digest && !meant.same_version {
+    if order.is_eq() && record.digest != *digest && !confirmed.same_version {
         return Err(format!(
             "{name} {version} is installed already with other contents (digest {}, and this is {}): have it built with a version of its own; \
              if it is meant, --force",
@@ -291,7 +296,7 @@ mod tests {
         // It makes no difference whether the installed package can be read.
         for manifest in [Some(new), None] {
             let installed = installed.map(|_| (&record, manifest));
-            let why = planned_as(new, b"new", installed, Meant::default()).unwrap_err();
+            let why = planned_as(new, b"new", installed, Confirmed::default()).unwrap_err();
             assert!(why.contains(expected), "{why}");
         }
     }
@@ -301,14 +306,19 @@ mod tests {
         new: &Manifest,
         digest: &[u8],
         installed: Option<(&Record, Option<&Manifest>)>,
-        meant: Meant,
+        confirmed: Confirmed,
     ) -> Result<Plan, String> {
         let nobody = Signers::new();
         let installed = installed.map(|(record, manifest)| Installed {
             record,
             contents: manifest.map(|manifest| (manifest, &nobody)),
         });
-        plan(Offered { manifest: new, digest: Digest::of(digest), signers: &nobody }, installed, NODE, meant)
+        plan(
+            Candidate { manifest: new, digest: Digest::of(digest), signers: &nobody },
+            installed,
+            NODE,
+            confirmed,
+        )
     }
 
     #[test]
@@ -320,9 +330,9 @@ mod tests {
             let (before, now) =
                 (before.iter().map(|it| key(*it)).collect(), now.iter().map(|it| key(*it)).collect());
             let installed = Installed { record: &record, contents: Some((&old, &before)) };
-            let offered = Offered { manifest: &new, digest: Digest::of(b"new"), signers: &now };
+            let offered = Candidate { manifest: &new, digest: Digest::of(b"new"), signers: &now };
             assert_eq!(
-                plan(offered, Some(installed), NODE, Meant::default()),
+                plan(offered, Some(installed), NODE, Confirmed::default()),
                 Ok(expected),
                 "{before:?} {now:?}"
             );
@@ -340,14 +350,14 @@ mod tests {
         let new = manifest("a", "1.0.0", PLAIN);
         let there = record("1.0.0");
         for contents in [Some(&new), None] {
-            let why = planned_as(&new, b"new", Some((&there, contents)), Meant::default()).unwrap_err();
+            let why = planned_as(&new, b"new", Some((&there, contents)), Confirmed::default()).unwrap_err();
             assert!(
                 why.contains("is installed already with other contents") && why.contains("--force"),
                 "{why}"
             );
         }
-        let meant = Meant { same_version: true, ..Meant::default() };
-        assert_eq!(planned_as(&new, b"new", Some((&there, Some(&new))), meant), Ok(Plan::Update));
+        let confirmed = Confirmed { same_version: true, ..Confirmed::default() };
+        assert_eq!(planned_as(&new, b"new", Some((&there, Some(&new))), confirmed), Ok(Plan::Update));
     }
 
     #[test]
@@ -374,7 +384,7 @@ mod tests {
             manifest("a", "1.0.1", &format!("{PLAIN}{now}")),
         );
         let record = record("1.0.0");
-        let plan = planned_as(&new, b"new", Some((&record, Some(&old))), Meant::default()).unwrap();
+        let plan = planned_as(&new, b"new", Some((&record, Some(&old))), Confirmed::default()).unwrap();
         assert!(expected(&plan), "{plan:?}");
     }
 
@@ -385,7 +395,7 @@ mod tests {
         planned(hears, "", |plan| *plan == Plan::Update);
         planned("", hears, |plan| matches!(plan, Plan::More(asks) if asks[0].name == "packet.in"));
         let new = manifest("a", "1.0.0", &format!("{PLAIN}{hears}"));
-        let first = planned_as(&new, b"new", None, Meant::default()).unwrap();
+        let first = planned_as(&new, b"new", None, Confirmed::default()).unwrap();
         assert_eq!(first, Plan::New(new.asks()));
     }
 
@@ -394,10 +404,10 @@ mod tests {
         let new = manifest("a", "1.0.0", PLAIN);
         let (same, later) = (record("1.0.0"), record("2.0.0"));
         // Its digest is the digest of its version as text.
-        let again = |contents| planned_as(&new, b"1.0.0", Some((&same, contents)), Meant::default());
+        let again = |contents| planned_as(&new, b"1.0.0", Some((&same, contents)), Confirmed::default());
         assert_eq!(again(Some(&new)), Ok(Plan::Same));
-        let meant = Meant { downgrade: true, ..Meant::default() };
-        assert_eq!(planned_as(&new, b"new", Some((&later, Some(&new))), meant), Ok(Plan::Update));
+        let confirmed = Confirmed { downgrade: true, ..Confirmed::default() };
+        assert_eq!(planned_as(&new, b"new", Some((&later, Some(&new))), confirmed), Ok(Plan::Update));
         let damaged = again(None);
         assert_eq!(damaged, Ok(Plan::New(new.asks())));
     }

@@ -28,6 +28,6 @@ pub mod trust;
 pub mod verification;
 
 pub use digest::Digest;
-pub use file::{Damage, Package};
+pub use file::{Package, PackageFault};
 pub use manifest::Manifest;
 pub use path::PackagePath;

@@ -225,7 +225,7 @@ impl Manifest {
 
     /// Its requests that another version did not have, or had with narrower bounds.
     pub fn asks_beyond(&self, before: &Manifest) -> Vec<Ask> {
-        let mut beyond = asks::Beyond::default();
+        let mut beyond = asks::WiderRequests::default();
         self.visit(before, &mut beyond);
         beyond.0
     }

@@ -66,7 +66,7 @@ pub enum Require {
 
 /// The standing of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SignatureStatus {
     /// It counts.
     Counts,
     /// The key is unknown.
@@ -85,7 +85,7 @@ pub enum Standing {
 
 /// A signature with its standing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opinion {
+pub struct SignatureCheck {
     /// The signer's role.
     pub role: Role,
     /// The signer's key.
@@ -95,22 +95,22 @@ pub struct Opinion {
     /// The time that the signer states.
     pub time: Moment,
     /// Its standing.
-    pub standing: Standing,
+    pub standing: SignatureStatus,
 }
 
-impl fmt::Display for Opinion {
+impl fmt::Display for SignatureCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Opinion { role, key, name, time, standing } = self;
+        let SignatureCheck { role, key, name, time, standing } = self;
         let who = name.as_ref().map_or_else(|| format!("key {key}"), |name| format!("{name}, key {key}"));
         write!(f, "{role} ({who}), {time}: ")?;
         match standing {
-            Standing::Counts => f.write_str("counts"),
-            Standing::Unknown => f.write_str("this key is not trusted here"),
-            Standing::NotAsOperator => f.write_str("this key is trusted only as a developer's"),
-            Standing::Expired(at) => write!(f, "the signature expired at {at}"),
-            Standing::KeyExpired(at) => write!(f, "the key expired at {at}"),
-            Standing::Revoked(at) => write!(f, "the key was revoked at {at}"),
-            Standing::Altered => f.write_str("the key did not sign what is in this package"),
+            SignatureStatus::Counts => f.write_str("counts"),
+            SignatureStatus::Unknown => f.write_str("this key is not trusted here"),
+            SignatureStatus::NotAsOperator => f.write_str("this key is trusted only as a developer's"),
+            SignatureStatus::Expired(at) => write!(f, "the signature expired at {at}"),
+            SignatureStatus::KeyExpired(at) => write!(f, "the key expired at {at}"),
+            SignatureStatus::Revoked(at) => write!(f, "the key was revoked at {at}"),
+            SignatureStatus::Altered => f.write_str("the key did not sign what is in this package"),
         }
     }
 }
@@ -203,85 +203,87 @@ impl TrustStore {
     }
 
     /// The standing of each signature of a package at this time.
-    pub fn opinions(&self, digest: &Digest, signatures: &Signatures, now: Moment) -> Vec<Opinion> {
-        let opinion = |signature: &Signature| {
+    pub fn checks(&self, digest: &Digest, signatures: &Signatures, now: Moment) -> Vec<SignatureCheck> {
+        let check = |signature: &Signature| {
             let known = self.keys.iter().find(|key| key.public.id() == signature.key);
-            Opinion {
+            SignatureCheck {
                 role: signature.role,
                 key: signature.key,
                 name: known.map(|key| key.name.clone()),
                 time: signature.time,
-                standing: known.map_or(Standing::Unknown, |key| standing(key, digest, signature, now)),
+                standing: known.map_or(SignatureStatus::Unknown, |key| standing(key, digest, signature, now)),
             }
         };
-        signatures.all().iter().map(opinion).collect()
+        signatures.all().iter().map(check).collect()
     }
 }
 
-fn standing(key: &TrustedKey, digest: &Digest, signature: &Signature, now: Moment) -> Standing {
+fn standing(key: &TrustedKey, digest: &Digest, signature: &Signature, now: Moment) -> SignatureStatus {
     let over = |until: Option<Moment>| until.filter(|until| *until <= now);
     if !signature.verifies(digest, &key.public) {
-        return Standing::Altered;
+        return SignatureStatus::Altered;
     }
     // The time in the signature does not matter: the holder of the key can write any time.
     if let Some(at) = key.revoked {
-        return Standing::Revoked(at);
+        return SignatureStatus::Revoked(at);
     }
     if let Some(at) = over(key.expires) {
-        return Standing::KeyExpired(at);
+        return SignatureStatus::KeyExpired(at);
     }
     if let Some(at) = over(signature.expires) {
-        return Standing::Expired(at);
+        return SignatureStatus::Expired(at);
     }
-    if signature.role > key.role { Standing::NotAsOperator } else { Standing::Counts }
+    if signature.role > key.role { SignatureStatus::NotAsOperator } else { SignatureStatus::Counts }
 }
 
 /// Checks whether the signatures are enough.
 ///
 /// # Errors
 /// The fault, and what to do: a phrase to follow the package's name.
-pub fn require(opinions: &[Opinion], require: Require) -> Result<(), String> {
-    let enough = |opinion: &Opinion| {
-        opinion.standing == Standing::Counts
-            && (require == Require::Developer || opinion.role == Role::Operator)
+pub fn require(checks: &[SignatureCheck], require: Require) -> Result<(), String> {
+    let enough = |check: &SignatureCheck| {
+        check.standing == SignatureStatus::Counts
+            && (require == Require::Developer || check.role == Role::Operator)
     };
-    if require == Require::None || opinions.iter().any(enough) {
+    if require == Require::None || checks.iter().any(enough) {
         return Ok(());
     }
-    let of = |rank: u8| opinions.iter().find(|opinion| telling(opinion.standing) == rank);
+    let of = |rank: u8| checks.iter().find(|check| telling(check.standing) == rank);
     // The most informative standing comes first.
     let Some(worst) = (0..=6).find_map(of) else {
         return Err("is unsigned: have its developer sign it (burnet app sign)".to_owned());
     };
     let what = match worst.standing {
-        Standing::Altered => {
+        SignatureStatus::Altered => {
             "was altered: a signature is not for what is in it; get it anew from its developer"
         }
-        Standing::Revoked(_) => "is signed with a revoked key: have it signed with another",
-        Standing::KeyExpired(_) => {
+        SignatureStatus::Revoked(_) => "is signed with a revoked key: have it signed with another",
+        SignatureStatus::KeyExpired(_) => {
             "is signed with an expired key: trust the key for longer (burnet key trust), or have it signed with another"
         }
-        Standing::Expired(_) => "has an expired signature: have it signed again, or get a newer version",
-        Standing::NotAsOperator => {
+        SignatureStatus::Expired(_) => {
+            "has an expired signature: have it signed again, or get a newer version"
+        }
+        SignatureStatus::NotAsOperator => {
             "is signed as an operator's by a key that is trusted only as a developer's"
         }
-        Standing::Unknown => "is signed by nobody who is trusted here: burnet key trust FILE.pub",
-        Standing::Counts => {
+        SignatureStatus::Unknown => "is signed by nobody who is trusted here: burnet key trust FILE.pub",
+        SignatureStatus::Counts => {
             "is signed by its developer only, and an operator's signature is required: burnet app sign --role operator"
         }
     };
     Err(format!("{what} [{worst}]"))
 }
 
-fn telling(standing: Standing) -> u8 {
+fn telling(standing: SignatureStatus) -> u8 {
     match standing {
-        Standing::Altered => 0,
-        Standing::Revoked(_) => 1,
-        Standing::KeyExpired(_) => 2,
-        Standing::Expired(_) => 3,
-        Standing::NotAsOperator => 4,
-        Standing::Counts => 5,
-        Standing::Unknown => 6,
+        SignatureStatus::Altered => 0,
+        SignatureStatus::Revoked(_) => 1,
+        SignatureStatus::KeyExpired(_) => 2,
+        SignatureStatus::Expired(_) => 3,
+        SignatureStatus::NotAsOperator => 4,
+        SignatureStatus::Counts => 5,
+        SignatureStatus::Unknown => 6,
     }
 }
 
@@ -322,7 +324,7 @@ mod tests {
     fn judged(signatures: &[Signature], policy: Require) -> Result<(), String> {
         let mut all = Signatures::default();
         signatures.iter().for_each(|signature| all.add(signature.clone()).unwrap());
-        require(&store().opinions(&digest(), &all, at(NOW)), policy)
+        require(&store().checks(&digest(), &all, at(NOW)), policy)
     }
 
     fn refused(signatures: &[Signature], policy: Require, expected: &str) {

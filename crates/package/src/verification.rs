@@ -138,8 +138,8 @@ fn says(
         Ok(trust) => trust,
         Err(why) => return Validity::Unknown(why.clone()),
     };
-    let opinions = trust.opinions(&subject.digest, &signatures, question.now);
-    if let Err(why) = require(&opinions, question.require) {
+    let checks = trust.checks(&subject.digest, &signatures, question.now);
+    if let Err(why) = require(&checks, question.require) {
         return Validity::Refused(why);
     }
     if let Some(lost) = lost(subject, record) {

@@ -27,7 +27,7 @@ const UNDECIDED_MS: u64 = 2_000;
 const LINGER_MS: u64 = 1_000;
 
 /// The worker's resources that a connection uses during a turn.
-pub struct Lent<'a> {
+pub struct TurnResources<'a> {
     pub config: &'a SouthboundConfig,
     pub roster: &'a Roster,
     pub worker: usize,
@@ -114,21 +114,21 @@ impl Connection {
     }
 
     /// Sends the hello, as soon as the transport is known.
-    pub fn open(&mut self, lent: &mut Lent<'_>) {
+    pub fn open(&mut self, resources: &mut TurnResources<'_>) {
         if self.opened || matches!(self.transport, Transport::Undecided) {
             return;
         }
         self.opened = true;
-        self.with_turn(lent, |session, turn| session.open(turn));
+        self.with_turn(resources, |session, turn| session.open(turn));
     }
 
     /// Calls the session with this connection's output.
     pub fn with_turn<T>(
         &mut self,
-        lent: &mut Lent<'_>,
+        resources: &mut TurnResources<'_>,
         act: impl FnOnce(&mut Session, &mut Turn<'_>) -> T,
     ) -> T {
-        let Lent { now_ms, frame, sink, .. } = lent;
+        let TurnResources { now_ms, frame, sink, .. } = resources;
         act(&mut self.session, &mut Turn { now_ms: *now_ms, out: self.outbox.end(), frame, sink: *sink })
     }
 
@@ -136,18 +136,18 @@ impl Connection {
     ///
     /// # Errors
     /// Why the session ends.
-    pub fn read(&mut self, bytes: usize, lent: &mut Lent<'_>) -> Result<ReadTurn, SessionEnd> {
-        self.decide(lent)?;
+    pub fn read(&mut self, bytes: usize, resources: &mut TurnResources<'_>) -> Result<ReadTurn, SessionEnd> {
+        self.decide(resources)?;
         let mut left = bytes;
         loop {
-            let room = self.inbox.room(lent.buffer);
+            let room = self.inbox.room(resources.buffer);
             let most = room.len().min(left);
             let room = &mut room[..most];
             let asked = room.len();
             match self.transport.read(&mut self.stream, room) {
                 Ok(0) => return Err(SessionEnd::new(Fault::Network, "the switch closed the connection")),
                 Ok(count) => {
-                    self.take(count, lent)?;
+                    self.take(count, resources)?;
                     if count < asked && self.is_drained_by_a_short_read() {
                         return Ok(ReadTurn::Drained);
                     }
@@ -171,26 +171,26 @@ impl Connection {
         matches!(self.transport, Transport::Plain) && !self.peer_closed
     }
 
-    fn decide(&mut self, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
-        if let (Transport::Undecided, Some(tls)) = (&self.transport, &lent.config.tls) {
+    fn decide(&mut self, resources: &mut TurnResources<'_>) -> Result<(), SessionEnd> {
+        if let (Transport::Undecided, Some(tls)) = (&self.transport, &resources.config.tls) {
             self.transport.decide(&self.stream, tls).map_err(|error| broken(&error))?;
-            if matches!(self.transport, Transport::Plain) && !self.may_be_plain(lent) {
-                return Err(SessionEnd::refusal(Fault::Operator, why_not_plain(lent.config.plain)));
+            if matches!(self.transport, Transport::Plain) && !self.may_be_plain(resources) {
+                return Err(SessionEnd::refusal(Fault::Operator, why_not_plain(resources.config.plain)));
             }
-            self.open(lent);
+            self.open(resources);
         }
         Ok(())
     }
 
-    fn may_be_plain(&self, lent: &Lent<'_>) -> bool {
-        lent.config.plain.is_let_in(self.peer.ip())
+    fn may_be_plain(&self, resources: &TurnResources<'_>) -> bool {
+        resources.config.plain.is_let_in(self.peer.ip())
     }
 
     /// Handles the bytes that were just read.
-    fn take(&mut self, count: usize, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
-        self.session.heard(count, lent.now_ms);
+    fn take(&mut self, count: usize, resources: &mut TurnResources<'_>) -> Result<(), SessionEnd> {
+        self.session.heard(count, resources.now_ms);
         let Connection { session, inbox, outbox, transport, peer, claimed_ms, shown, bound, .. } = self;
-        let Lent { config, roster, worker, buffer, frame, now_ms, sink } = lent;
+        let TurnResources { config, roster, worker, buffer, frame, now_ms, sink } = resources;
         let mut turn = Turn { now_ms: *now_ms, out: outbox.end(), frame, sink: *sink };
         let at = Place { peer: *peer, tls: transport.is_tls(), roster, worker: *worker };
         inbox.cut(buffer, count, |message| match session.on_message(message, &mut turn)? {
@@ -209,12 +209,12 @@ impl Connection {
     ///
     /// # Errors
     /// Why the session ends: another session has the id and is alive.
-    pub fn claim_again(&mut self, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
+    pub fn claim_again(&mut self, resources: &mut TurnResources<'_>) -> Result<(), SessionEnd> {
         if self.session.state() != State::Identified {
             return Ok(());
         }
         let Connection { session, outbox, transport, peer, claimed_ms, shown, .. } = self;
-        let Lent { roster, worker, frame, now_ms, sink, .. } = lent;
+        let TurnResources { roster, worker, frame, now_ms, sink, .. } = resources;
         let at = Place { peer: *peer, tls: transport.is_tls(), roster, worker: *worker };
         let mut turn = Turn { now_ms: *now_ms, out: outbox.end(), frame, sink: *sink };
         let shown = shown.as_ref().and_then(Option::as_ref);
@@ -242,9 +242,9 @@ impl Connection {
     ///
     /// # Errors
     /// Why the session ends.
-    pub fn flush(&mut self, lent: &mut Lent<'_>) -> Result<Flushed, SessionEnd> {
+    pub fn flush(&mut self, resources: &mut TurnResources<'_>) -> Result<Flushed, SessionEnd> {
         if self.lingers_until_ms.is_none() {
-            self.with_turn(lent, |session, turn| session.on_turn_end(turn));
+            self.with_turn(resources, |session, turn| session.on_turn_end(turn));
         }
         let Connection { transport, stream, outbox, .. } = self;
         let waiting = outbox.len();
@@ -253,7 +253,7 @@ impl Connection {
             .and_then(|()| outbox.flush(|bytes| transport.write(stream, bytes)))
             .map_err(|error| broken(&error));
         if outbox.len() < waiting {
-            self.took_ms = lent.now_ms;
+            self.took_ms = resources.now_ms;
         }
         flushed
     }
@@ -262,28 +262,28 @@ impl Connection {
     ///
     /// # Errors
     /// Why the session ends.
-    pub fn tick(&mut self, lent: &mut Lent<'_>) -> Result<(), SessionEnd> {
-        let waited_ms = lent.now_ms.saturating_sub(self.accepted_ms);
+    pub fn tick(&mut self, resources: &mut TurnResources<'_>) -> Result<(), SessionEnd> {
+        let waited_ms = resources.now_ms.saturating_sub(self.accepted_ms);
         if matches!(self.transport, Transport::Undecided)
-            && self.may_be_plain(lent)
+            && self.may_be_plain(resources)
             && waited_ms >= UNDECIDED_MS
         {
             self.transport = Transport::Plain;
-            self.open(lent);
+            self.open(resources);
         }
-        self.with_turn(lent, |session, turn| session.on_tick(turn))?;
-        self.check_that_it_takes(lent)?;
-        check_output(self.outbox.len(), lent.config)
+        self.with_turn(resources, |session, turn| session.on_tick(turn))?;
+        self.check_that_it_takes(resources)?;
+        check_output(self.outbox.len(), resources.config)
     }
 
     /// Ends the session of a switch that accepts no bytes. Apps' commands are refused long before the output is full,
     /// and what the switch sends keeps the session alive. So neither of the two would detect it.
-    fn check_that_it_takes(&mut self, lent: &Lent<'_>) -> Result<(), SessionEnd> {
+    fn check_that_it_takes(&mut self, resources: &TurnResources<'_>) -> Result<(), SessionEnd> {
         if self.outbox.is_empty() {
-            self.took_ms = lent.now_ms;
+            self.took_ms = resources.now_ms;
         }
-        let waited_ms = lent.now_ms.saturating_sub(self.took_ms);
-        if waited_ms < lent.config.echo_timeout_ms {
+        let waited_ms = resources.now_ms.saturating_sub(self.took_ms);
+        if waited_ms < resources.config.echo_timeout_ms {
             return Ok(());
         }
         let waiting = self.outbox.len();
@@ -294,18 +294,18 @@ impl Connection {
 
     /// The session has ended: sends the last messages. Returns whether to keep the connection for a while so that
     /// they arrive.
-    pub fn linger(&mut self, end: &SessionEnd, lent: &mut Lent<'_>) -> bool {
-        self.lingers_until_ms = Some(lent.now_ms + LINGER_MS);
-        let said = self.flush(lent) == Ok(Flushed::Empty);
+    pub fn linger(&mut self, end: &SessionEnd, resources: &mut TurnResources<'_>) -> bool {
+        self.lingers_until_ms = Some(resources.now_ms + LINGER_MS);
+        let said = self.flush(resources) == Ok(Flushed::Empty);
         self.transport.close(&mut self.stream);
         said && end.fault != Fault::Network
     }
 
     /// Reads and discards what the peer of an ended session still sends. Returns `false` if the peer has closed too.
-    pub fn drain(&mut self, lent: &mut Lent<'_>) -> bool {
-        let mut left = lent.config.read_bytes_per_turn;
+    pub fn drain(&mut self, resources: &mut TurnResources<'_>) -> bool {
+        let mut left = resources.config.read_bytes_per_turn;
         while left > 0 {
-            match io::Read::read(&mut self.stream, self.inbox.room(lent.buffer)) {
+            match io::Read::read(&mut self.stream, self.inbox.room(resources.buffer)) {
                 Ok(0) => return false,
                 Ok(count) => left = left.saturating_sub(count),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

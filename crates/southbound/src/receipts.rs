@@ -116,7 +116,7 @@ pub struct Receipts {
 
 /// The command that an error belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Culprit {
+pub struct FailedCommand {
     /// Its zone and ticket.
     pub tag: Tag,
     /// Whether its receipt was still pending. It no longer is.
@@ -221,15 +221,15 @@ impl Receipts {
     }
 
     /// The switch sent an error. Returns the command that it belongs to, if it is still recorded.
-    pub fn on_error(&mut self, xid: u32) -> Option<Culprit> {
+    pub fn on_error(&mut self, xid: u32) -> Option<FailedCommand> {
         let serial = self.serial_of(xid)?;
         if let Ok(index) = self.pending.binary_search_by_key(&serial, |pending| pending.serial) {
             let Pending { tag, .. } = self.pending.remove(index)?;
             self.shares.give_back(tag.zone);
-            return Some(Culprit { tag, awaited: true });
+            return Some(FailedCommand { tag, awaited: true });
         }
         let recent = self.place_of(serial).copied().flatten()?;
-        (recent.serial == serial).then_some(Culprit { tag: recent.tag, awaited: false })
+        (recent.serial == serial).then_some(FailedCommand { tag: recent.tag, awaited: false })
     }
 
     /// Passes on the commands whose barrier got no reply for `timeout_ms`.
@@ -343,8 +343,8 @@ mod tests {
         send(&mut receipts, 1, true);
         let wrong = send(&mut receipts, 2, true);
         let barrier = barrier(&mut receipts);
-        assert_eq!(receipts.on_error(wrong), Some(Culprit { tag: tag(2), awaited: true }));
-        assert_eq!(receipts.on_error(wrong), Some(Culprit { tag: tag(2), awaited: false }));
+        assert_eq!(receipts.on_error(wrong), Some(FailedCommand { tag: tag(2), awaited: true }));
+        assert_eq!(receipts.on_error(wrong), Some(FailedCommand { tag: tag(2), awaited: false }));
         assert_eq!(done_by(&mut receipts, barrier), [1]);
     }
 
@@ -426,7 +426,7 @@ mod tests {
         let before = send(&mut receipts, 1, true);
         let after = send(&mut receipts, 2, true);
         assert_eq!((before, after), (u32::MAX, 0));
-        assert_eq!(receipts.on_error(before), Some(Culprit { tag: tag(1), awaited: true }));
+        assert_eq!(receipts.on_error(before), Some(FailedCommand { tag: tag(1), awaited: true }));
         let barrier = barrier(&mut receipts);
         assert_eq!(done_by(&mut receipts, barrier), [2]);
     }

@@ -10,7 +10,7 @@
 //! no thread, never blocks, and never reads the clock.
 
 use crate::config::SouthboundConfig;
-use crate::connection::{Connection, Lent, ReadTurn, check_output, is_half_open};
+use crate::connection::{Connection, ReadTurn, TurnResources, check_output, is_half_open};
 use crate::fault::{Fault, Refused, SessionEnd};
 use crate::inbox::ReadBuffer;
 use crate::line_limit::LineLimit;
@@ -193,9 +193,16 @@ impl Southbound {
         self.registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
         let mut connection = Box::new(Connection::new(stream, peer, &self.config, self.now_ms));
         let Southbound { config, roster, worker, buffer, frame, now_ms, .. } = self;
-        let mut lent =
-            Lent { config, roster, worker: *worker, buffer, frame, now_ms: *now_ms, sink: &mut |_| {} };
-        connection.open(&mut lent);
+        let mut resources = TurnResources {
+            config,
+            roster,
+            worker: *worker,
+            buffer,
+            frame,
+            now_ms: *now_ms,
+            sink: &mut |_| {},
+        };
+        connection.open(&mut resources);
         if self.free.pop().is_none() {
             self.slots.push(None);
         }
@@ -368,10 +375,10 @@ impl Southbound {
     pub fn on_tick(&mut self, now_ms: u64, sink: &mut Sink<'_>) {
         self.now_ms = now_ms;
         for slot in 0..self.slots.len() {
-            self.with(slot, sink, |connection, lent| match connection.lingers_until_ms {
-                Some(until_ms) if lent.now_ms >= until_ms => Next::Drop,
+            self.with(slot, sink, |connection, resources| match connection.lingers_until_ms {
+                Some(until_ms) if resources.now_ms >= until_ms => Next::Drop,
                 Some(_) => Next::Keep,
-                None => connection.tick(lent).map_or_else(Next::End, |()| Next::Flush),
+                None => connection.tick(resources).map_or_else(Next::End, |()| Next::Flush),
             });
         }
     }
@@ -454,9 +461,9 @@ impl Southbound {
             self.with(slot, sink, |connection, _| connection.ending.take().map_or(Next::Keep, Next::End));
         }
         while let Some(slot) = self.dirty.pop() {
-            self.with(slot, sink, |connection, lent| {
+            self.with(slot, sink, |connection, resources| {
                 connection.dirty = false;
-                match connection.flush(lent) {
+                match connection.flush(resources) {
                     Ok(_) => Next::Keep,
                     Err(_) if connection.lingers_until_ms.is_some() => Next::Drop,
                     Err(end) => Next::End(end),
@@ -498,11 +505,11 @@ impl Southbound {
     fn read(&mut self, slot: usize, sink: &mut Sink<'_>) {
         self.last_read = slot;
         let bytes = std::mem::replace(&mut self.read_bytes, self.config.read_bytes_per_turn);
-        self.with(slot, sink, |connection, lent| {
+        self.with(slot, sink, |connection, resources| {
             if connection.lingers_until_ms.is_some() {
-                return if connection.drain(lent) { Next::Keep } else { Next::Drop };
+                return if connection.drain(resources) { Next::Keep } else { Next::Drop };
             }
-            match connection.read(bytes, lent) {
+            match connection.read(bytes, resources) {
                 Ok(ReadTurn::Drained) => Next::Flush,
                 Ok(ReadTurn::More) => Next::ReadOn,
                 Err(end) => Next::End(end),
@@ -515,7 +522,7 @@ impl Southbound {
         &mut self,
         slot: usize,
         sink: &mut Sink<'_>,
-        act: impl FnOnce(&mut Connection, &mut Lent<'_>) -> Next,
+        act: impl FnOnce(&mut Connection, &mut TurnResources<'_>) -> Next,
     ) {
         let Some(mut connection) = self.slots.get_mut(slot).and_then(Option::take) else { return };
         let (peer, was_up) = (connection.peer, !is_half_open(&connection.session));
@@ -524,9 +531,16 @@ impl Southbound {
             Effect::Out(event) => sink(event),
             Effect::Line(line) => report::line(limit, *now_ms, peer, &line),
         };
-        let mut lent =
-            Lent { config, roster, worker: *worker, buffer, frame, now_ms: *now_ms, sink: &mut effect };
-        let next = act(&mut connection, &mut lent);
+        let mut resources = TurnResources {
+            config,
+            roster,
+            worker: *worker,
+            buffer,
+            frame,
+            now_ms: *now_ms,
+            sink: &mut effect,
+        };
+        let next = act(&mut connection, &mut resources);
         self.look_at(slot, &mut connection, was_up);
         if connection.is_to_wait_for_its_id() {
             connection.is_claiming = true;
@@ -609,9 +623,16 @@ impl Southbound {
             self.roster.finish_handshake(connection.peer.ip());
         }
         let Southbound { config, roster, worker, buffer, frame, now_ms, .. } = self;
-        let mut lent =
-            Lent { config, roster, worker: *worker, buffer, frame, now_ms: *now_ms, sink: &mut |_| {} };
-        if connection.linger(end, &mut lent) {
+        let mut resources = TurnResources {
+            config,
+            roster,
+            worker: *worker,
+            buffer,
+            frame,
+            now_ms: *now_ms,
+            sink: &mut |_| {},
+        };
+        if connection.linger(end, &mut resources) {
             self.slots[slot] = Some(connection);
         } else {
             self.discard(slot, connection);

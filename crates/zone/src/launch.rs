@@ -47,7 +47,7 @@ use rustix::thread::CpuSet;
 
 pub use self::code::Code;
 use self::code::Executable;
-use self::files::Walls;
+use self::files::ActiveLayers;
 use crate::Limits;
 use crate::sandbox::{Enforce, NotEnforced, Sandbox};
 
@@ -162,7 +162,7 @@ pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
     let limits = &confinement.limits;
     let executable = confinement.code.open(limits.open_files)?;
     code.extend(executable.as_ref().and_then(Executable::interpreter));
-    let own = Own { user: entered.user, walls: entered.walls };
+    let own = Own { user: entered.user, layers: entered.layers };
     if entered.to_launcher.is_none() && !confinement.sandbox.net.connect.is_empty() {
         let why = "only a launcher outside of the zone's namespaces can connect, and Linux gives none here";
         return Err(other("net.connect")(why));
@@ -176,7 +176,7 @@ pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
     privileges::drop_all(own.user).map_err(failed("privileges"))?;
     // A change of user makes the process unreadable to itself.
     privileges::dumpable(true).map_err(failed("privileges"))?;
-    gaps.extend(files::restrict(&confinement.sandbox, &code, own.walls).map_err(other("landlock"))?);
+    gaps.extend(files::restrict(&confinement.sandbox, &code, own.layers).map_err(other("landlock"))?);
     strictly(confinement.sandbox.enforce, &gaps)?;
     let own_pid = rustix::process::getpid().as_raw_nonzero().get();
     let execute_fd = executable.as_ref().map(Executable::number);
@@ -226,7 +226,7 @@ fn spawn_gap() -> NotEnforced {
 #[derive(Clone, Copy)]
 struct Own {
     user: Option<u32>,
-    walls: Walls,
+    layers: ActiveLayers,
 }
 
 impl Own {
@@ -316,7 +316,7 @@ fn limit_processes(confinement: &Confinement, own: Own) -> Result<Option<NotEnfo
     let Some(processes) = confinement.limits.processes else { return Ok(None) };
     let counted_by_group = confinement.cgroups.iter().any(|folder| folder.join("pids.max").exists());
     let root = own.user.is_none() && rustix::process::geteuid().is_root();
-    let alone = own.user.is_some() || (own.walls.namespaces && is_linux(COUNTS_PROCESSES_BY_NAMESPACE));
+    let alone = own.user.is_some() || (own.layers.namespaces && is_linux(COUNTS_PROCESSES_BY_NAMESPACE));
     if !root && alone {
         // Init is counted too, and so is the launcher if it has the same user.
         let waiting = if own.user.is_some() { 2 } else { 1 };

@@ -4,7 +4,7 @@
 //! there are events, and let go for each wait, so that an app's other threads run then.
 
 use crate::dispatch::Instance;
-use burnet_sdk::{GaveUp, serve_guest};
+use burnet_sdk::{ProcessError, serve_guest};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use zone::guest::Guest;
@@ -27,7 +27,7 @@ pub(crate) fn run(make: &Bound<'_, PyAny>) -> PyResult<(u8, Option<String>)> {
     }
     Ok(match ended {
         Ok(()) => (0, None),
-        Err(GaveUp { exit_code, reason }) => (exit_code, Some(reason)),
+        Err(ProcessError { exit_code, reason }) => (exit_code, Some(reason)),
     })
 }
 

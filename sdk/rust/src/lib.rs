@@ -31,8 +31,8 @@
 //! This crate never talks OpenFlow and never opens a socket of its own.
 
 mod monitor_line;
-mod overtaken;
 mod process;
+mod stale_packet_ins;
 
 pub use burnet_sdk_core::{
     ActionWriter, App, AppTable, Ask, Caller, Commands, DatapathId, Field, FlowBuilder, FlowRemoved, Form,
@@ -63,7 +63,7 @@ pub fn read_monitor(message: &[u8]) -> Result<ToService, String> {
         Err(error) => Err(format!("the monitor said what cannot be read: {error}")),
     }
 }
-pub use process::{Asleep, GaveUp, run, run_guest, serve_guest};
+pub use process::{ProcessError, SleepHook, run, run_guest, serve_guest};
 
 /// Makes a shared object (`crate-type = ["cdylib"]`) of an app, to be run with `burnet run --app PATH.so=trusted`.
 #[macro_export]

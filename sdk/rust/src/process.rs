@@ -8,7 +8,7 @@
 //! Never reads anything but its ports once it runs, and ends when the monitor does.
 
 use crate::monitor_line::MonitorLine;
-use crate::overtaken::Overtaken;
+use crate::stale_packet_ins::StalePacketIns;
 use abi::Frame;
 use abi::event::kind;
 use burnet_sdk_core::instance::Instance;
@@ -34,7 +34,7 @@ const EVENTS_PER_TURN: usize = 256;
 /// Exit codes: 0 when told to end; 2 when the app refuses its settings; 1 when the zone is not as it must be. What went wrong is on
 /// standard error, which the monitor keeps.
 pub fn run<A: App>() -> ExitCode {
-    let served = welcome().map_err(GaveUp::with(1)).and_then(|(settings, ports, line)| {
+    let served = welcome().map_err(ProcessError::with(1)).and_then(|(settings, ports, line)| {
         let start = Instance::<A>::start_guest;
         let apart = ports.len() > 1
             && Settings::from_json(&settings).is_ok_and(|said| A::serves_switches_apart(&said));
@@ -53,45 +53,45 @@ pub fn run_guest<G: Guest>(start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, 
     exit_code(serve_guest(start, &mut |wait| wait()))
 }
 
-fn exit_code(served: Result<(), GaveUp>) -> ExitCode {
+fn exit_code(served: Result<(), ProcessError>) -> ExitCode {
     ExitCode::from(said_and_done(served))
 }
 
 /// What the process is to exit with; what is to be said of it has been said.
-fn said_and_done(served: Result<(), GaveUp>) -> u8 {
-    let Err(GaveUp { exit_code, reason }) = served else { return 0 };
+fn said_and_done(served: Result<(), ProcessError>) -> u8 {
+    let Err(ProcessError { exit_code, reason }) = served else { return 0 };
     eprintln!("{reason}");
     exit_code
 }
 
 /// Why a process zone ended without having been told to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GaveUp {
+pub struct ProcessError {
     /// What the process is to exit with: 2 when the app refuses its settings, else 1.
     pub exit_code: u8,
     /// A sentence for standard error.
     pub reason: String,
 }
 
-impl GaveUp {
-    fn with(exit_code: u8) -> impl Fn(String) -> GaveUp {
-        move |reason| GaveUp { exit_code, reason }
+impl ProcessError {
+    fn with(exit_code: u8) -> impl Fn(String) -> ProcessError {
+        move |reason| ProcessError { exit_code, reason }
     }
 }
 
 /// What surrounds each wait for events, and calls what it is given once: an interpreter lets its other threads run meanwhile.
-pub type Asleep<'a> = &'a mut dyn FnMut(&mut (dyn FnMut() + Send));
+pub type SleepHook<'a> = &'a mut dyn FnMut(&mut (dyn FnMut() + Send));
 
 /// As [`run_guest`], for a process that is not Rust's alone: it says how it ended and leaves the exit to the caller.
 ///
 /// # Errors
-/// [`GaveUp`], unless the zone was told to end.
+/// [`ProcessError`], unless the zone was told to end.
 pub fn serve_guest<G: Guest>(
     start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>,
-    asleep: Asleep<'_>,
-) -> Result<(), GaveUp> {
-    let (settings, ports, line) = welcome().map_err(GaveUp::with(1))?;
-    serve(&settings, ports, Some(line), start, asleep)
+    sleep_hook: SleepHook<'_>,
+) -> Result<(), ProcessError> {
+    let (settings, ports, line) = welcome().map_err(ProcessError::with(1))?;
+    serve(&settings, ports, Some(line), start, sleep_hook)
 }
 
 /// One instance for these ports, in the calling thread.
@@ -100,20 +100,20 @@ fn serve<G: Guest>(
     ports: Vec<AppEnd>,
     line: Option<MonitorLine>,
     start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>,
-    asleep: Asleep<'_>,
-) -> Result<(), GaveUp> {
+    sleep_hook: SleepHook<'_>,
+) -> Result<(), ProcessError> {
     let mut commands = Vec::new();
-    let mut guest = start(settings, &mut commands).map_err(GaveUp::with(2))?;
+    let mut guest = start(settings, &mut commands).map_err(ProcessError::with(2))?;
     let mut process = Process {
         ports,
         homes: HashMap::new(),
-        overtaken: Overtaken::default(),
+        stale: StalePacketIns::default(),
         event: Vec::new(),
         commands,
         line: line.filter(|_| guest.serves_monitor()),
-        asleep,
+        sleep_hook,
     };
-    process.serve_until_told_to_end(&mut guest).map_err(GaveUp::with(1))
+    process.serve_until_told_to_end(&mut guest).map_err(ProcessError::with(1))
 }
 
 /// An instance for each port, in a thread of its own. Whichever ends first ends the process: an app of which a part is gone serves nobody well.
@@ -122,7 +122,7 @@ fn serve_apart<G: Guest>(
     settings: &[u8],
     ports: Vec<AppEnd>,
     start: fn(&[u8], &mut Vec<u8>) -> Result<G, String>,
-) -> Result<(), GaveUp> {
+) -> Result<(), ProcessError> {
     std::thread::scope(|scope| {
         let mut mine = Vec::new();
         for (worker, port) in ports.into_iter().enumerate() {
@@ -145,7 +145,7 @@ fn serve_apart<G: Guest>(
 }
 
 /// Ends the process with what one of its threads came to; a panic has said itself what it was.
-fn end_as_it_ended(served: impl FnOnce() -> Result<(), GaveUp>) -> ! {
+fn end_as_it_ended(served: impl FnOnce() -> Result<(), ProcessError>) -> ! {
     let code = match catch_unwind(AssertUnwindSafe(served)) {
         Ok(served) => said_and_done(served).into(),
         Err(_) => PANICKED,
@@ -176,12 +176,12 @@ struct Process<'a> {
     ports: Vec<AppEnd>,
     /// Behind which port a switch is. Bounded by the switches that the node has told of and not taken back.
     homes: HashMap<u64, usize>,
-    overtaken: Overtaken,
+    stale: StalePacketIns,
     event: Vec<u8>,
     commands: Vec<u8>,
     /// `None` for whoever has nothing to do with the monitor.
     line: Option<MonitorLine>,
-    asleep: Asleep<'a>,
+    sleep_hook: SleepHook<'a>,
 }
 
 impl Process<'_> {
@@ -241,7 +241,7 @@ impl Process<'_> {
             }
             let frame = Frame::read(&self.event).map_err(in_words("the kernel sent what is no frame"))?;
             served += 1;
-            if self.overtaken.is_stale(&frame) {
+            if self.stale.is_stale(&frame) {
                 continue;
             }
             let told_to_end = frame.header.kind.get() == kind::SHUTDOWN;
@@ -344,7 +344,7 @@ impl Process<'_> {
             self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.wake_fd(), PollFlags::IN)).collect();
         waits.extend(self.line.as_ref().and_then(MonitorLine::poll_fd));
         let mut woken = Ok(0);
-        (self.asleep)(&mut || woken = poll(&mut waits, None));
+        (self.sleep_hook)(&mut || woken = poll(&mut waits, None));
         match woken {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(format!("it cannot wait for events: {error}")),

@@ -10,7 +10,7 @@
 //! has. What waits at one worker becomes one transaction. It decides who may read and write what, and how many bytes each may have.
 
 pub mod folder;
-pub mod shelf;
+pub mod store_file;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use burnet_sdk::store::{Ask, Grant, Op, status};
 use burnet_sdk::{App, Caller, Commands, FromService, Interests, Level, Query, Settings, Ticket};
 
-use crate::shelf::{Placed, Shelf, Trouble};
+use crate::store_file::{PutResult, StoreError, StoreFile};
 
 /// Its settings, as the node makes them.
 #[derive(Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -34,7 +34,7 @@ pub struct StoreSettings {
 struct Answer {
     ticket: Ticket,
     status: u16,
-    /// A list has several; at most [`shelf::PARTS_MAX`].
+    /// A list has several; at most [`store_file::PARTS_MAX`].
     parts: Vec<Vec<u8>>,
 }
 
@@ -56,7 +56,7 @@ impl Answer {
 pub struct Store {
     folder: PathBuf,
     /// `None`: it cannot be opened now, or was closed after a failure.
-    shelf: Option<Shelf>,
+    file: Option<StoreFile>,
     /// Those of this turn: as many as a turn has events.
     answers: Vec<Answer>,
     /// What each app was last said to have.
@@ -78,7 +78,7 @@ impl App for Store {
     fn new(settings: &Settings) -> Result<Self, String> {
         let StoreSettings { folder } = settings.read()?;
         let (answers, told, grants) = Default::default();
-        Ok(Store { folder, shelf: None, answers, told, tried: false, complained: false, grants })
+        Ok(Store { folder, file: None, answers, told, tried: false, complained: false, grants })
     }
 
     fn interests(&self) -> Interests {
@@ -102,24 +102,24 @@ impl App for Store {
                 return self.answers.push(Answer { ticket, status, parts: vec![why.into_bytes()] });
             }
         };
-        if self.shelf.is_none() && !self.tried {
+        if self.file.is_none() && !self.tried {
             self.open(out);
         }
-        let Some(shelf) = &mut self.shelf else {
+        let Some(file) = &mut self.file else {
             return self.answers.push(Answer::of(ticket, status::FAILED));
         };
-        match do_it(shelf, query.caller.name, hard_bytes, &ask) {
+        match do_it(file, query.caller.name, hard_bytes, &ask) {
             Ok((status, parts)) => self.answers.push(Answer { ticket, status, parts }),
-            Err(trouble) => {
+            Err(error) => {
                 self.answers.push(Answer::of(ticket, status::FAILED));
-                self.give_up(&trouble, out);
+                self.give_up(&error, out);
             }
         }
     }
 
     fn on_caught_up(&mut self, out: &mut Commands) {
-        if let Some(Err(trouble)) = self.shelf.as_mut().map(Shelf::commit) {
-            self.give_up(&trouble, out);
+        if let Some(Err(error)) = self.file.as_mut().map(StoreFile::commit) {
+            self.give_up(&error, out);
         }
         self.answers.drain(..).for_each(|answer| answer.say(out));
         self.tried = false;
@@ -150,82 +150,82 @@ impl Store {
     /// What is damaged is put aside and said; what cannot be opened is tried again in the next turn that asks for it.
     fn open(&mut self, out: &mut Commands) {
         self.tried = true;
-        match Shelf::open(&self.folder, now_ms()) {
-            Ok((shelf, remark)) => {
-                self.shelf = Some(shelf);
+        match StoreFile::open(&self.folder, now_ms()) {
+            Ok((store, remark)) => {
+                self.file = Some(store);
                 self.complained = false;
                 if let Some(remark) = remark {
                     out.log(Level::Error, &remark);
                 }
             }
-            Err(trouble) => self.complain(&trouble, out),
+            Err(error) => self.complain(&error, out),
         }
     }
 
     /// Nothing of this turn is on disk: nobody is told that it is.
-    fn give_up(&mut self, trouble: &Trouble, out: &mut Commands) {
-        self.shelf = None;
+    fn give_up(&mut self, error: &StoreError, out: &mut Commands) {
+        self.file = None;
         for answer in &mut self.answers {
             *answer = Answer::of(answer.ticket, status::FAILED);
         }
         self.tried = true;
-        self.complain(trouble, out);
+        self.complain(error, out);
     }
 
     /// Once: it would be the same again and again.
-    fn complain(&mut self, trouble: &Trouble, out: &mut Commands) {
+    fn complain(&mut self, error: &StoreError, out: &mut Commands) {
         if !std::mem::replace(&mut self.complained, true) {
-            let line = format!("{trouble}: what apps ask of the store fails until it is put right");
+            let line = format!("{error}: what apps ask of the store fails until it is put right");
             out.log(Level::Error, &line);
         }
     }
 
     /// Of the apps whose bytes have changed since this was last said.
     fn tell_used(&mut self, out: &mut Commands) {
-        let Some(shelf) = &self.shelf else { return };
-        if *shelf.used() == self.told {
+        let Some(file) = &self.file else { return };
+        if *file.used() == self.told {
             return;
         }
-        let gone = self.told.keys().filter(|app| !shelf.used().contains_key(*app)).map(|app| (app, &0));
-        let changed = shelf.used().iter().filter(|(app, bytes)| self.told.get(*app) != Some(bytes));
+        let gone = self.told.keys().filter(|app| !file.used().contains_key(*app)).map(|app| (app, &0));
+        let changed = file.used().iter().filter(|(app, bytes)| self.told.get(*app) != Some(bytes));
         for (app, bytes) in changed.chain(gone) {
             out.tell_monitor(&FromService::Stored { app: app.clone(), bytes: *bytes });
         }
-        self.told.clone_from(shelf.used());
+        self.told.clone_from(file.used());
     }
 }
 
 /// One thing that is asked: its status, and the parts of its payload.
 fn do_it(
-    shelf: &mut Shelf,
+    file: &mut StoreFile,
     app: &str,
     hard_bytes: u64,
     ask: &Ask<'_>,
-) -> Result<(u16, Vec<Vec<u8>>), Trouble> {
+) -> Result<(u16, Vec<Vec<u8>>), StoreError> {
     let Ask { op, key, value } = *ask;
     Ok(match op {
-        Op::Get => match shelf.get(key)? {
+        Op::Get => match file.get(key)? {
             Some(value) => (status::DONE, vec![value]),
             None => (status::NOT_FOUND, Vec::new()),
         },
-        Op::Put => match shelf.put(app, hard_bytes, key, value)? {
-            Placed::Done => (status::DONE, Vec::new()),
-            Placed::AppIsFull => {
+        Op::Put => match file.put(app, hard_bytes, key, value)? {
+            PutResult::Done => (status::DONE, Vec::new()),
+            PutResult::AppIsFull => {
                 let why = format!(
                     "store_bytes: the hard limit {hard_bytes} is reached; the operator raises it by store_bytes in the app's quotas"
                 );
                 (status::APP_FULL, vec![why.into_bytes()])
             }
-            Placed::StoreIsFull => (status::STORE_FULL, Vec::new()),
+            PutResult::StoreIsFull => (status::STORE_FULL, Vec::new()),
         },
-        Op::Delete => match shelf.delete(key)? {
+        Op::Delete => match file.delete(key)? {
             true => (status::DONE, Vec::new()),
             false => (status::NOT_FOUND, Vec::new()),
         },
         Op::List => {
             // It was read as text at the border.
             let after = std::str::from_utf8(value).unwrap_or_default();
-            let (parts, more) = shelf.list(key, after)?;
+            let (parts, more) = file.list(key, after)?;
             (if more { status::MORE_KEYS } else { status::DONE }, parts)
         }
     })

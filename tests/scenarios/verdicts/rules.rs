@@ -58,7 +58,7 @@ impl RuleSet {
             if table_id > 0 {
                 let mut every_packet = maker.rule(table_id, 0);
                 every_packet.matching = Match::any();
-                every_packet.instructions = maker.instructions(table_id, Kind::Any, Tag::Unsaid);
+                every_packet.instructions = maker.instructions(table_id, Kind::Any, Tag::MissingGrants);
                 rules.push(every_packet);
             }
         }
@@ -133,7 +133,7 @@ enum Kind {
 /// What a rule's match says of the VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tag {
-    Unsaid,
+    MissingGrants,
     None,
     There,
 }
@@ -154,7 +154,7 @@ impl Maker<'_> {
             9 => Kind::Neighbour(self.dice.pick(&[135, 136])),
             _ => Kind::Mpls(self.dice.pick(&[None, Some(true), Some(false)])),
         };
-        let tag = self.dice.pick(&[Tag::Unsaid, Tag::Unsaid, Tag::None, Tag::There]);
+        let tag = self.dice.pick(&[Tag::MissingGrants, Tag::MissingGrants, Tag::None, Tag::There]);
         FlowModFields { table_id, priority, ..FlowModFields::default() }
             .with(self.matching(table_id, kind, tag), self.instructions(table_id, kind, tag))
     }
@@ -174,7 +174,7 @@ impl Maker<'_> {
             }
         }
         match tag {
-            Tag::Unsaid => {}
+            Tag::MissingGrants => {}
             Tag::None => all.set(Field::VlanVid, 0),
             Tag::There => self.tag(&mut all),
         }
@@ -287,7 +287,7 @@ impl Maker<'_> {
             retagged = applied.iter().any(retags);
             if retagged {
                 // What is written then is checked by Open vSwitch against the packet as it is after that.
-                (kind, tag) = (Kind::Any, Tag::Unsaid);
+                (kind, tag) = (Kind::Any, Tag::MissingGrants);
             }
             all.push(Instruction::ApplyActions(applied));
         }
@@ -341,7 +341,7 @@ impl Maker<'_> {
             kind = if all.iter().any(hides) { Kind::Any } else { kind };
         }
         for _ in 0..self.dice.below(3) {
-            all.push(self.set(kind, Tag::Unsaid));
+            all.push(self.set(kind, Tag::MissingGrants));
         }
         if self.dice.chance(20) {
             all.extend(self.time_to_live(kind));

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::Asking;
+use super::NodeArgs;
 use super::package::StateArgs;
 
 /// Of `burnet incidents`.
@@ -71,13 +71,13 @@ pub enum SafeModeCommand {
     Show {
         /// How the node is reached, and how its answer is printed.
         #[command(flatten)]
-        asking: Asking,
+        asking: NodeArgs,
     },
     /// Leave safe mode: all apps run again, and those that did nothing are trusted again
     Leave {
         /// How the node is reached, and how its answer is printed.
         #[command(flatten)]
-        asking: Asking,
+        asking: NodeArgs,
     },
 }
 
@@ -91,7 +91,7 @@ pub struct AppQuarantineArgs {
     pub why: Option<String>,
     /// How the node is reached, and how its answer is printed.
     #[command(flatten)]
-    pub asking: Asking,
+    pub asking: NodeArgs,
 }
 
 /// `burnet app logs`.

@@ -1,6 +1,6 @@
 //! The words of `burnet tls`.
 
-use super::Asking;
+use super::NodeArgs;
 use clap::{Args, Subcommand};
 use flow::DatapathId;
 
@@ -24,7 +24,7 @@ pub enum TlsCommand {
     Pins {
         /// How the node is reached, and how its answer is printed.
         #[command(flatten)]
-        asking: Asking,
+        asking: NodeArgs,
     },
     /// Forget to which certificate a datapath id is pinned: the next that speaks for it is pinned
     Forget {
@@ -32,6 +32,6 @@ pub enum TlsCommand {
         datapath: DatapathId,
         /// How the node is reached, and how its answer is printed.
         #[command(flatten)]
-        asking: Asking,
+        asking: NodeArgs,
     },
 }

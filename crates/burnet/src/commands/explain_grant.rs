@@ -8,7 +8,7 @@
 
 use crate::apps;
 use crate::cli::{CommandError, ExplainGrantArgs, RunArgs};
-use config::{AppGrant, Config, Surroundings};
+use config::{AppGrant, Config, Environment};
 use kernel::{Bounds, Capability, Grant};
 use monitor::AppRole;
 use std::fmt::Write;
@@ -27,7 +27,7 @@ pub fn explain_grant(args: &ExplainGrantArgs) -> Result<String, CommandError> {
     if !named.iter().any(|other| other.which.name() == name) {
         named.push(args.app.clone());
     }
-    let config = Config::load(&run(named), &Surroundings::of_this_process()?, &apps::WITHIN)?;
+    let config = Config::load(&run(named), &Environment::of_this_process()?, &apps::WITHIN)?;
     let granted = config.apps.iter().filter(|app| app.role == AppRole::App).map(|app| {
         let grant = AppGrant::read(app.grant.clone()).map_err(CommandError::DidNotWork)?;
         Ok((app.name.clone(), grant))

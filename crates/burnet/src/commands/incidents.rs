@@ -75,7 +75,7 @@ fn show(folder: &Path, number: u64, as_json: bool) -> Result<String, CommandErro
         Ok(incident) => incident,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let why = "burnet incidents lists those that are kept";
-            return Err(CommandError::CannotBe(format!("there is no incident {number}: {why}")));
+            return Err(CommandError::Usage(format!("there is no incident {number}: {why}")));
         }
         Err(error) => {
             return Err(CommandError::DidNotWork(format!("incident {number} cannot be read: {error}")));

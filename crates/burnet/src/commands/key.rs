@@ -83,7 +83,7 @@ pub fn trust(args: &KeyTrustArgs) -> Result<String, CommandError> {
     let mut store = state.trust()?;
     let (now, name, id) = (now(), key.name.clone(), key.public.id());
     let expires = args.expires.map(|until| until.from(now));
-    store.trust(key, args.role, now, expires).map_err(CommandError::CannotBe)?;
+    store.trust(key, args.role, now, expires).map_err(CommandError::Usage)?;
     state.keep_trust(&store, &lock)?;
     let until = expires.map_or_else(|| "for good".to_owned(), |expires| format!("until {expires}"));
     audit::keep(&state, "key_trusted", None, format!("{name} (key {id}) as {}, {until}", args.role));
@@ -95,7 +95,7 @@ pub fn distrust(args: &KeyDistrustArgs) -> Result<String, CommandError> {
     let state = state(&args.state)?;
     let lock = state.lock()?;
     let mut store = state.trust()?;
-    let key = store.distrust(&args.which, now()).map_err(CommandError::CannotBe)?;
+    let key = store.distrust(&args.which, now()).map_err(CommandError::Usage)?;
     let (name, id) = (key.name.clone(), key.public.id());
     state.keep_trust(&store, &lock)?;
     audit::keep(&state, "key_distrusted", None, format!("{name} (key {id})"));

@@ -54,10 +54,10 @@ fn log_of(folder: &Path, app: &str) -> Result<[PathBuf; 2], CommandError> {
     if app.contains('/') || !files.iter().any(|file| file.is_file()) {
         let names = names_of_logs(&files);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let meant = package::toml_text::nearest(app, &names)
+        let suggestion = package::toml_text::nearest(app, &names)
             .map_or(String::new(), |near| format!("; did you mean {near}?"));
-        return Err(CommandError::CannotBe(format!(
-            "there is no log of an app {app} in {}: it has printed nothing, or its node keeps its state elsewhere (--state DIR){meant}",
+        return Err(CommandError::Usage(format!(
+            "there is no log of an app {app} in {}: it has printed nothing, or its node keeps its state elsewhere (--state DIR){suggestion}",
             folder.display()
         )));
     }

@@ -28,7 +28,7 @@ use package::trust::Require;
 use crate::apps;
 use crate::cli::CommandError;
 use crate::cli::package::{PolicyArgs, StateArgs};
-use config::{ConfigFile, Surroundings};
+use config::{ConfigFile, Environment};
 
 impl From<StateError> for CommandError {
     fn from(error: StateError) -> CommandError {
@@ -48,19 +48,19 @@ pub fn now() -> Moment {
 
 /// The state folder that this command uses.
 pub fn state(args: &StateArgs) -> Result<State, CommandError> {
-    let around = Surroundings::of_this_process()?;
+    let around = Environment::of_this_process()?;
     Ok(State::at(around.state(args.state.as_deref(), None)?))
 }
 
 /// The path of the state folder that this command uses.
 pub fn state_folder(command_line: Option<&Path>) -> Result<PathBuf, CommandError> {
-    Ok(Surroundings::of_this_process()?.state(command_line, None)?)
+    Ok(Environment::of_this_process()?.state(command_line, None)?)
 }
 
 /// The state folder that this command uses, and whose signature it requires.
 fn policy(args: &PolicyArgs) -> Result<(State, Require), CommandError> {
     let file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
-    let around = Surroundings::of_this_process()?;
+    let around = Environment::of_this_process()?;
     let state = around.state(args.state.state.as_deref(), file.node.state.as_deref())?;
     Ok((State::at(state), file.packages.require))
 }

@@ -3,7 +3,7 @@
 //! In: the node's answer. Out: text or JSON. The node decides what changes.
 
 use super::{ask, json, unexpected};
-use crate::cli::{Asking, CommandError, ReloadArgs};
+use crate::cli::{CommandError, NodeArgs, ReloadArgs};
 use operator::contract::{Answer, Question, ReloadView};
 
 /// The output of `burnet reload`.
@@ -13,7 +13,7 @@ pub fn reload(args: &ReloadArgs) -> Result<String, CommandError> {
 }
 
 /// Asks the node to read one app's installation and grants again.
-pub fn asked(asking: &Asking, app: Option<String>) -> Result<ReloadView, CommandError> {
+pub fn asked(asking: &NodeArgs, app: Option<String>) -> Result<ReloadView, CommandError> {
     match ask(asking, &Question::Reload { app })? {
         Answer::Reloaded(view) => Ok(view),
         _ => Err(unexpected()),

@@ -17,7 +17,7 @@ use crate::cli::{CommandError, LaunchArgs, RunArgs};
 use crate::interpreter::Interpreter;
 use crate::services;
 use audit_folder::AuditFolder;
-use config::{Config, Installed, Surroundings, users};
+use config::{Config, Environment, Installed, users};
 use monitor::audit::Batch;
 use monitor::owners::Owners;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Timing, ZONE_REMARK, ZoneSetup};
@@ -52,7 +52,7 @@ struct ZoneLaunch {
 
 /// Runs `burnet run`: this process becomes the monitor.
 pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
-    let mut config = Config::load(args, &Surroundings::of_this_process()?, &apps::WITHIN)?;
+    let mut config = Config::load(args, &Environment::of_this_process()?, &apps::WITHIN)?;
     logging::start(config.node.log);
     for line in config::shared_folders(&config.apps) {
         tracing::warn!("{line}");
@@ -86,7 +86,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
             }
             Ok(ExitCode::from(outcome.code))
         }
-        Err(RunError::Plan(error)) => Err(CommandError::CannotBe(error.to_string())),
+        Err(RunError::Plan(error)) => Err(CommandError::Usage(error.to_string())),
         Err(error) => Err(CommandError::DidNotWork(error.to_string())),
     }
 }
@@ -96,7 +96,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
 fn make_store(config: &Config, users: &BTreeMap<String, u32>) -> Result<(), CommandError> {
     let Some(service) = config.apps.iter().find(|app| services::keeps_the_store(app)) else { return Ok(()) };
     let cannot = |error: &dyn std::fmt::Display| {
-        CommandError::CannotBe(format!(
+        CommandError::Usage(format!(
             "the store cannot be kept ({error}): name another state folder with --state DIR"
         ))
     };
@@ -143,8 +143,8 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
     let launches = Launches::of(&config, users)?;
     let kernel = vec![own.clone(), OsString::from("kernel")];
     let packages = verification::package_checks(&config, &launches);
-    let find = launches.clone().find(args, Surroundings::of_this_process()?);
-    let reload = reload::reload(&config, args, Surroundings::of_this_process()?, launches.clone());
+    let find = launches.clone().find(args, Environment::of_this_process()?);
+    let reload = reload::reload(&config, args, Environment::of_this_process()?, launches.clone());
     let zone = move |app: &AppSpec, setup: &ZoneSetup| {
         let launch = ZoneLaunch {
             limits: app.limits.clone(),
@@ -185,7 +185,7 @@ fn users_of(config: &Config) -> Result<BTreeMap<String, u32>, CommandError> {
     let state = state.filter(|state| geteuid().is_root() && state.is_there());
     let kept = state.as_ref().map_or_else(|| Ok(BTreeMap::new()), State::users);
     let kept = kept.map_err(|error| {
-        CommandError::CannotBe(format!("{error}: mend it, or remove it and see to the files that apps wrote"))
+        CommandError::Usage(format!("{error}: mend it, or remove it and see to the files that apps wrote"))
     })?;
     let names = config.apps.iter().map(|app| app.name.as_str());
     let given = users::of_apps(config.node.app_user_base, &kept, names);
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
     use config::ConfigFile;
 
-    fn given(file: &str, around: &Surroundings) -> Result<Config, CommandError> {
+    fn given(file: &str, around: &Environment) -> Result<Config, CommandError> {
         let args = RunArgs { apps: vec!["hub".parse().unwrap()], ..RunArgs::default() };
         let mut config = Config::merge(
             ConfigFile::parse(file, Path::new("burnet.toml")).unwrap(),
@@ -332,15 +332,14 @@ mod tests {
 
     #[test]
     fn a_state_folder_that_cannot_be_made_keeps_no_node_from_running_unless_it_was_named() {
-        let nobody =
-            Surroundings { uid: 1000, home: Some("/proc/nowhere".into()), ..Surroundings::default() };
+        let nobody = Environment { uid: 1000, home: Some("/proc/nowhere".into()), ..Environment::default() };
         let node = given("", &nobody).unwrap().node;
         assert_eq!((node.records, node.state, node.audit), (None, None, None));
-        let named = Surroundings { burnet_state: Some("/proc/nowhere".into()), ..nobody.clone() };
+        let named = Environment { burnet_state: Some("/proc/nowhere".into()), ..nobody.clone() };
         let demanded = "[node]\naudit = true";
         for refused in [given("", &named).unwrap_err(), given(demanded, &nobody).unwrap_err()] {
             assert!(
-                matches!(&refused, CommandError::CannotBe(why) if why.contains("/proc/nowhere")),
+                matches!(&refused, CommandError::Usage(why) if why.contains("/proc/nowhere")),
                 "{refused}"
             );
         }

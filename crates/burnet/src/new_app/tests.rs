@@ -43,7 +43,7 @@ fn named(name: &str) -> AppNewArgs {
 }
 
 fn refused(args: &AppNewArgs, current_dir: &Path, expected: &str) {
-    let Err(CommandError::CannotBe(sentence)) = new_app_from(current_dir, args) else { panic!("{args:?}") };
+    let Err(CommandError::Usage(sentence)) = new_app_from(current_dir, args) else { panic!("{args:?}") };
     assert!(sentence.contains(expected), "{sentence}");
 }
 

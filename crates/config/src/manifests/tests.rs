@@ -28,7 +28,7 @@ impl Scratch {
     fn load_with(&self, file: &str, args: RunArgs) -> Result<Config, String> {
         self.put("burnet.toml", file);
         let config = Some(self.0.join("burnet.toml"));
-        let around = Surroundings { uid: 1000, current_dir: self.0.clone(), ..Surroundings::default() };
+        let around = Environment { uid: 1000, current_dir: self.0.clone(), ..Environment::default() };
         Config::load(&RunArgs { config, ..args }, &around, &WITHIN).map_err(|error| error.to_string())
     }
 

@@ -108,7 +108,7 @@ pub fn summary(scores: &[Score]) -> String {
 
 /// An attack, as the list has it.
 #[derive(Serialize)]
-struct Listed {
+struct FileEntry {
     case: &'static str,
     family: Family,
     what: &'static str,
@@ -135,7 +135,7 @@ pub fn list(cases: &[&Case]) -> String {
 
 /// The same for programs.
 pub fn list_for_programs(cases: &[&Case]) -> impl Serialize + use<> {
-    let listed = |case: &&Case| Listed {
+    let listed = |case: &&Case| FileEntry {
         case: case.name,
         family: case.family,
         what: case.what,

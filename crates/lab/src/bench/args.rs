@@ -266,7 +266,7 @@ impl LoadArgs {
     /// # Errors
     /// A sentence for the operator.
     pub fn check(&self) -> Result<(), CommandError> {
-        let refuse = |sentence: &str| Err(CommandError::CannotBe(sentence.to_owned()));
+        let refuse = |sentence: &str| Err(CommandError::Usage(sentence.to_owned()));
         if self.rate.is_some() && self.mode != ModeName::Latency {
             return refuse("a fixed rate is timed: --rate goes with --mode latency");
         }
@@ -365,7 +365,7 @@ mod tests {
 
     fn contradicts(line: &str, expected: &str) {
         let refused = load(line).check().unwrap_err();
-        assert!(matches!(refused, CommandError::CannotBe(_)), "{line}");
+        assert!(matches!(refused, CommandError::Usage(_)), "{line}");
         assert!(refused.to_string().contains(expected), "{line}: {refused}");
     }
 

@@ -56,7 +56,7 @@ impl From<Ratio> for RatioReport {
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, CommandError> {
     args.load.check()?;
     if args.load.like_cbench {
-        return Err(CommandError::CannotBe(
+        return Err(CommandError::Usage(
             "cbench has one controller: --like-cbench goes with burnet bench southbound".to_owned(),
         ));
     }

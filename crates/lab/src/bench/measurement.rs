@@ -403,7 +403,7 @@ fn incomplete(
 fn check_descriptors(switches: u64, allowed: Option<u64>) -> Result<(), CommandError> {
     let wanted = switches + OTHER_DESCRIPTORS;
     match allowed {
-        Some(allowed) if allowed < wanted => Err(CommandError::CannotBe(format!(
+        Some(allowed) if allowed < wanted => Err(CommandError::Usage(format!(
             "{switches} switches take {wanted} descriptors, and this user may have {allowed}: ask for fewer, or raise the limit (ulimit -Hn)"
         ))),
         _ => Ok(()),

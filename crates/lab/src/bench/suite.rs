@@ -240,7 +240,7 @@ impl Bench<'_> {
     /// Two targets under loads that differ or not.
     fn compare(&self, a: (&str, &LoadArgs), b: (&str, &LoadArgs)) -> Result<Comparison, CommandError> {
         self.go_on()?;
-        let target = |name: &str| name.parse::<Target>().map_err(CommandError::CannotBe);
+        let target = |name: &str| name.parse::<Target>().map_err(CommandError::Usage);
         compare::run((&target(a.0)?, a.1), (&target(b.0)?, b.1), &self.watch)
     }
 }
@@ -337,7 +337,7 @@ fn scaling(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
 }
 
 fn memory_of_a_node(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
-    let Target::Node(app) = PROCESS.parse().map_err(CommandError::CannotBe)? else { return Ok(Vec::new()) };
+    let Target::Node(app) = PROCESS.parse().map_err(CommandError::Usage)? else { return Ok(Vec::new()) };
     let mut node = OwnNode::start(&[app], LogLevel::Error)?;
     let address = node.wait_until_it_listens()?;
     std::thread::sleep(SETTLE);
@@ -409,7 +409,7 @@ fn port_status_under_a_flood(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandEr
 }
 
 fn start_once(target: &str) -> Result<Duration, CommandError> {
-    let Target::Node(app) = target.parse().map_err(CommandError::CannotBe)? else {
+    let Target::Node(app) = target.parse().map_err(CommandError::Usage)? else {
         return Ok(Duration::ZERO);
     };
     let address = free_address()?;
@@ -422,8 +422,8 @@ fn start_once(target: &str) -> Result<Duration, CommandError> {
 
 /// Emulated switches, with tables and hosts, on one node.
 fn many_switches() -> Result<Figure, CommandError> {
-    let Target::Node(app) = PROCESS.parse().map_err(CommandError::CannotBe)? else {
-        return Err(CommandError::CannotBe(PROCESS.to_owned()));
+    let Target::Node(app) = PROCESS.parse().map_err(CommandError::Usage)? else {
+        return Err(CommandError::Usage(PROCESS.to_owned()));
     };
     let mut node = OwnNode::start(&[app], LogLevel::Error)?;
     let address = node.wait_until_it_listens()?;

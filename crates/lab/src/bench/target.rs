@@ -136,7 +136,7 @@ fn start_program(words: &[String]) -> Result<OpenTarget, CommandError> {
     let mut command = Command::new(&program);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null());
     let child = command.spawn().map_err(|error| {
-        CommandError::CannotBe(format!("{program} cannot be started ({error}): name a program that can"))
+        CommandError::Usage(format!("{program} cannot be started ({error}): name a program that can"))
     })?;
     let mut child = Ended(child);
     let began = Instant::now();

@@ -40,7 +40,7 @@ impl BoundArgs {
         for (number, bound) in (1..).zip(&self.bind) {
             let port = bound.port.unwrap_or(PortNo(number));
             if let Some((_, other)) = ports.iter().find(|(taken, _)| *taken == port) {
-                return Err(CommandError::CannotBe(format!(
+                return Err(CommandError::Usage(format!(
                     "--bind gives the port {port} to {other} and to {}: give each another number",
                     bound.name
                 )));

@@ -54,15 +54,15 @@ impl Files {
         let mut files = Files { files: Vec::new(), taps: Vec::new() };
         for (number, PcapWish { what, file }) in wishes.iter().enumerate() {
             if wishes[..number].iter().any(|wish| wish.file == *file) {
-                return Err(CommandError::CannotBe(format!(
+                return Err(CommandError::Usage(format!(
                     "two --pcap options name {}: each needs a file of its own",
                     file.display()
                 )));
             }
-            files.taps.push(tap(what, topology).map_err(CommandError::CannotBe)?);
+            files.taps.push(tap(what, topology).map_err(CommandError::Usage)?);
             let writer = File::create(file).and_then(|file| PcapWriter::new(BufWriter::new(file)));
             let unwritable =
-                |error| CommandError::CannotBe(format!("{} cannot be written: {error}", file.display()));
+                |error| CommandError::Usage(format!("{} cannot be written: {error}", file.display()));
             files.files.push((file.clone(), writer.map_err(unwritable)?));
         }
         Ok(files)

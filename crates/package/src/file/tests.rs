@@ -80,7 +80,7 @@ fn every_byte_that_is_another_is_seen() {
 #[test]
 fn a_package_that_is_too_large_is_refused_before_it_is_looked_at() {
     let bytes = vec![0; PACKAGE_BYTES_MAX + 1];
-    assert_eq!(Package::read(&bytes), Err(Damage::TooLarge(PACKAGE_BYTES_MAX + 1)));
+    assert_eq!(Package::read(&bytes), Err(PackageFault::TooLarge(PACKAGE_BYTES_MAX + 1)));
 }
 
 /// What cannot be made into a package.

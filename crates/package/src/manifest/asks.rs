@@ -54,9 +54,9 @@ impl Visit for All {
 
 /// Collects the requests that are new or have wider bounds.
 #[derive(Default)]
-pub(super) struct Beyond(pub Vec<Ask>);
+pub(super) struct WiderRequests(pub Vec<Ask>);
 
-impl Visit for Beyond {
+impl Visit for WiderRequests {
     fn visit<T: Asked>(&mut self, name: &'static str, now: &Option<T>, before: &Option<T>) {
         let was = |before: &T| format!(" (before: {})", before.words(name));
         self.0.extend(match (now, before) {

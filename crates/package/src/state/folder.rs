@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::{StateError, make_folder, names_in, read_bounded, refused, sync_folder, write_new};
-use crate::digest::{Digest, FILES_MAX, FileList, LIST_BYTES_MAX, Listed};
+use crate::digest::{Digest, FILES_MAX, FileEntry, FileList, LIST_BYTES_MAX};
 use crate::file::{LIST_PATH, Package, SIGNATURES_PATH, compare, manifest_of};
 use crate::manifest::{MANIFEST_PATH, Manifest};
 use crate::signature::{SIGNATURES_BYTES_MAX, Signatures};
@@ -106,7 +106,7 @@ fn walk(root: &Path, below: &str, depth: usize, found: &mut Vec<String>) -> Resu
 }
 
 /// A file's bytes, if they are as signed and only the owner can change them.
-fn checked(folder: &Path, file: &Listed) -> Result<Vec<u8>, String> {
+fn checked(folder: &Path, file: &FileEntry) -> Result<Vec<u8>, String> {
     let path = folder.join(file.path.as_str());
     let metadata = path.symlink_metadata().map_err(|_| format!("{} is missing", file.path))?;
     let mode = metadata.permissions().mode() & 0o777;

@@ -25,13 +25,13 @@ pub(super) struct Probed {
 }
 
 /// What is known of a switch that was asked.
-enum Sign {
+enum Liveness {
     /// It lives.
-    Life,
+    Alive,
     /// It is gone.
-    Death(SessionEnd),
+    Dead(SessionEnd),
     /// Nothing came yet.
-    None,
+    Unknown,
 }
 
 impl Southbound {
@@ -59,8 +59,8 @@ impl Southbound {
     fn probe(&mut self, datapath: DatapathId, sink: &mut Sink<'_>) {
         let Some(slot) = self.by_datapath.get(&datapath).copied() else { return };
         self.probed.push(Probed { datapath, out_since_ms: None });
-        self.with(slot, sink, |connection, lent| {
-            connection.with_turn(lent, |session, turn| session.probe(turn));
+        self.with(slot, sink, |connection, resources| {
+            connection.with_turn(resources, |session, turn| session.probe(turn));
             Next::Flush
         });
     }
@@ -79,39 +79,41 @@ impl Southbound {
     fn judge_probed(&mut self, sink: &mut Sink<'_>) {
         for mut probed in std::mem::take(&mut self.probed) {
             let Some(slot) = self.by_datapath.get(&probed.datapath).copied() else { continue };
-            match self.sign_of(slot, &mut probed) {
-                Sign::Life => self.roster.prove(probed.datapath, self.now_ms),
-                Sign::Death(end) => self.with(slot, sink, |_, _| Next::End(end)),
-                Sign::None => self.probed.push(probed),
+            match self.liveness(slot, &mut probed) {
+                Liveness::Alive => self.roster.prove(probed.datapath, self.now_ms),
+                Liveness::Dead(end) => self.with(slot, sink, |_, _| Next::End(end)),
+                Liveness::Unknown => self.probed.push(probed),
             }
         }
     }
 
     /// Bytes that wait since it was not its turn are a sign of life too: what they say would be known if there had been time for them.
-    fn sign_of(&self, slot: usize, probed: &mut Probed) -> Sign {
-        let Some(connection) = self.slots.get(slot).and_then(Option::as_ref) else { return Sign::None };
+    fn liveness(&self, slot: usize, probed: &mut Probed) -> Liveness {
+        let Some(connection) = self.slots.get(slot).and_then(Option::as_ref) else {
+            return Liveness::Unknown;
+        };
         if connection.peer_closed {
-            return Sign::Death(SessionEnd::new(Fault::Network, "the switch closed the connection"));
+            return Liveness::Dead(SessionEnd::new(Fault::Network, "the switch closed the connection"));
         }
         if !connection.session.is_probed() || connection.has_unread() {
-            return Sign::Life;
+            return Liveness::Alive;
         }
         let since_ms = *probed.out_since_ms.get_or_insert(self.now_ms);
         if self.now_ms.saturating_sub(since_ms) < PROBE_MS {
-            return Sign::None;
+            return Liveness::Unknown;
         }
         let reason = format!(
             "the switch did not answer an echo request within {PROBE_MS} ms, and another session claims its datapath id"
         );
-        Sign::Death(SessionEnd::new(Fault::Network, reason))
+        Liveness::Dead(SessionEnd::new(Fault::Network, reason))
     }
 
     fn claim_again(&mut self, sink: &mut Sink<'_>) {
         for slot in std::mem::take(&mut self.claiming) {
             let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) else { continue };
             connection.is_claiming = false;
-            self.with(slot, sink, |connection, lent| {
-                connection.claim_again(lent).map_or_else(Next::End, |()| Next::Flush)
+            self.with(slot, sink, |connection, resources| {
+                connection.claim_again(resources).map_or_else(Next::End, |()| Next::Flush)
             });
         }
     }

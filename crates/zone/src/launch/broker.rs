@@ -27,7 +27,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 
 use super::notify::{Answer, Call, Listener};
-use super::opening::{Opening, Sight};
+use super::opening::{Opening, PathLocation};
 use super::{filter, names, opening};
 use crate::sandbox::{Denied, Files, Sandbox};
 
@@ -60,11 +60,11 @@ pub(super) struct Broker {
     /// app runs.
     awaits_program: bool,
     listener: Option<Listener>,
-    under_way: Vec<UnderWay>,
-    complaints: Complaints,
+    pending_calls: Vec<PendingCall>,
+    refusals: RefusalLog,
 }
 
-struct UnderWay {
+struct PendingCall {
     call: Call,
     socket: OwnedFd,
     fd: u64,
@@ -73,15 +73,15 @@ struct UnderWay {
 
 impl Broker {
     pub(super) fn new(sandbox: &Sandbox, handover: OwnedFd, awaits_program: bool) -> Broker {
-        let complaints = Complaints::new(Instant::now());
+        let refusals = RefusalLog::new(Instant::now());
         Broker {
             grants: sandbox.net.connect.clone(),
             files: sandbox.fs.clone(),
             handover: Some(handover),
             awaits_program,
             listener: None,
-            under_way: Vec::new(),
-            complaints,
+            pending_calls: Vec::new(),
+            refusals,
         }
     }
 
@@ -90,7 +90,7 @@ impl Broker {
         let of = |fd, flags| PollFd::from_borrowed_fd(fd, flags);
         let handover = self.handover.iter().map(|fd| of(fd.as_fd(), PollFlags::IN));
         let listener = self.listener.iter().map(|listener| of(listener.as_fd(), PollFlags::IN));
-        let sockets = self.under_way.iter().map(|one| of(one.socket.as_fd(), PollFlags::OUT));
+        let sockets = self.pending_calls.iter().map(|one| of(one.socket.as_fd(), PollFlags::OUT));
         handover.chain(listener).chain(sockets).collect()
     }
 
@@ -160,9 +160,9 @@ impl Broker {
         }
         let looked = look(listener, call, opening);
         let words =
-            looked.and_then(|(path, sight)| opening::judge(&path, opening.writes, sight, &self.files));
+            looked.and_then(|(path, location)| opening::judge(&path, opening.writes, location, &self.files));
         if let Some(words) = words {
-            say(self.complaints.on_refusal(&words, Instant::now()));
+            say(self.refusals.on_refusal(&words, Instant::now()));
         }
         Answer::Continue
     }
@@ -189,7 +189,7 @@ impl Broker {
         call: Call,
         address: SocketAddr,
     ) -> Result<Option<Answer>, Errno> {
-        if self.under_way.len() >= UNDER_WAY_MAX {
+        if self.pending_calls.len() >= UNDER_WAY_MAX {
             return Err(Errno::AGAIN);
         }
         let fd = call.arguments[0];
@@ -204,21 +204,21 @@ impl Broker {
             Err(Errno::INPROGRESS) => false,
             Err(errno) => return Err(errno),
         };
-        let pending = UnderWay { call, socket, fd, close_on_exec };
+        let pending = PendingCall { call, socket, fd, close_on_exec };
         if has(libc::O_NONBLOCK) {
             pending.hand_over(listener)?;
             return Ok(Some(if connected { Answer::Done } else { Answer::Refused(libc::EINPROGRESS) }));
         }
         // It is ready at once if it is already connected.
-        self.under_way.push(pending);
+        self.pending_calls.push(pending);
         Ok(None)
     }
 
     /// Answers the calls whose connection succeeded or failed.
     fn finish(&mut self, done: &[bool]) {
-        let Some(listener) = &self.listener else { return self.under_way.clear() };
+        let Some(listener) = &self.listener else { return self.pending_calls.clear() };
         let mut done = done.iter().copied();
-        self.under_way.retain(|pending| {
+        self.pending_calls.retain(|pending| {
             if !done.next().unwrap_or(false) {
                 return true;
             }
@@ -232,17 +232,17 @@ impl Broker {
     }
 
     fn refuse(&mut self, words: &str) -> Answer {
-        say(self.complaints.on_refusal(words, Instant::now()));
+        say(self.refusals.on_refusal(words, Instant::now()));
         Answer::Refused(libc::EPERM)
     }
 
     /// The app has ended: reports the refusals that were not reported yet.
     pub(super) fn say_the_rest(&mut self) {
-        say(self.complaints.rest());
+        say(self.refusals.rest());
     }
 }
 
-impl UnderWay {
+impl PendingCall {
     fn outcome(&self, listener: &Listener) -> Result<(), Errno> {
         rustix::net::sockopt::socket_error(&self.socket)??;
         // The app's own socket would block here, so this one blocks from now on too.
@@ -276,7 +276,7 @@ fn not_let_through(number: i64, first: u64) -> String {
 
 /// The file that the app opens, and where it is. Nothing if that cannot be determined, for example because the app
 /// has ended.
-fn look(listener: &Listener, call: &Call, opening: Opening) -> Option<(PathBuf, Sight)> {
+fn look(listener: &Listener, call: &Call, opening: Opening) -> Option<(PathBuf, PathLocation)> {
     let path = listener.read_text(call, opening.path, PATH_BYTES_MAX).ok()?;
     let path = PathBuf::from(OsString::from_vec(path));
     let folder = match path.is_absolute() {
@@ -287,28 +287,28 @@ fn look(listener: &Listener, call: &Call, opening: Opening) -> Option<(PathBuf, 
     let whole = folder.join(&path);
     let path = opening::absolute(&folder, &path);
     if OWN_PROCESS.iter().any(|own| path.starts_with(own)) {
-        return Some((path, Sight::Seen));
+        return Some((path, PathLocation::Visible));
     }
     let root = listener.root(call).ok()?;
-    let sight = sight(&root, &whole);
-    Some((path, sight))
+    let location = location(&root, &whole);
+    Some((path, location))
 }
 
 /// These exist only for the process that asks about itself. The launcher has no process in the zone.
 const OWN_PROCESS: [&str; 2] = ["/proc/self", "/proc/thread-self"];
 
 /// Asks Linux twice: below the app's root and below the launcher's root.
-fn sight(root: &OwnedFd, path: &Path) -> Sight {
+fn location(root: &OwnedFd, path: &Path) -> PathLocation {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     // Linux's own links can lead out of the root. They are not followed, since no app may see what is there.
     let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     match rustix::fs::openat2(root, path, flags, Mode::empty(), within) {
-        Ok(_) | Err(Errno::LOOP) => return Sight::Seen,
+        Ok(_) | Err(Errno::LOOP) => return PathLocation::Visible,
         Err(_) => {}
     }
     match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT) {
-        Ok(_) | Err(Errno::ACCESS) => Sight::Hidden,
-        Err(_) => Sight::Nowhere,
+        Ok(_) | Err(Errno::ACCESS) => PathLocation::Hidden,
+        Err(_) => PathLocation::Missing,
     }
 }
 
@@ -381,7 +381,7 @@ fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
 }
 
 /// Refusals as lines, at a limited rate: the launcher must not wait for the reader.
-struct Complaints {
+struct RefusalLog {
     since: Instant,
     lines: u32,
     /// Lines so far, in total.
@@ -390,9 +390,9 @@ struct Complaints {
     unsaid: Vec<Denied>,
 }
 
-impl Complaints {
-    fn new(now: Instant) -> Complaints {
-        Complaints { since: now, lines: 0, said: 0, unsaid: Vec::new() }
+impl RefusalLog {
+    fn new(now: Instant) -> RefusalLog {
+        RefusalLog { since: now, lines: 0, said: 0, unsaid: Vec::new() }
     }
 
     /// The lines to write after one more refusal.
@@ -478,29 +478,29 @@ mod tests {
     #[test]
     fn refusals_are_said_five_times_a_second_and_then_counted() {
         let now = Instant::now();
-        let mut complaints = Complaints::new(now);
+        let mut refusals = RefusalLog::new(now);
         let denied = |denied: &str, count| Denied { denied: denied.to_owned(), count };
-        let said: Vec<_> = (0..8).flat_map(|_| complaints.on_refusal("no", now)).collect();
+        let said: Vec<_> = (0..8).flat_map(|_| refusals.on_refusal("no", now)).collect();
         assert_eq!(said, vec![denied("no", 1); 5]);
-        assert!(complaints.on_refusal("nor that", now).is_empty());
-        let later = complaints.on_refusal("no", now + Duration::from_secs(1));
+        assert!(refusals.on_refusal("nor that", now).is_empty());
+        let later = refusals.on_refusal("no", now + Duration::from_secs(1));
         assert_eq!(later, [denied("no", 3), denied("nor that", 1), denied("no", 1)]);
         for number in 0..1_000 {
-            complaints.on_refusal(&number.to_string(), now + Duration::from_secs(1));
+            refusals.on_refusal(&number.to_string(), now + Duration::from_secs(1));
         }
-        let rest = complaints.rest();
+        let rest = refusals.rest();
         assert_eq!(rest.len(), UNSAID_MAX + 1);
         assert_eq!(rest.iter().map(|denied| denied.count).sum::<u64>(), 1_000 - 4);
-        assert!(complaints.rest().is_empty());
+        assert!(refusals.rest().is_empty());
     }
 
     #[test]
     fn whoever_is_refused_on_and_on_is_said_five_times_a_minute() {
         let now = Instant::now();
-        let mut complaints = Complaints::new(now);
+        let mut refusals = RefusalLog::new(now);
         let mut said = |at_s| {
             let now = now + Duration::from_secs(at_s);
-            (0..LINES_PER_S_MAX).map(|_| complaints.on_refusal("no", now).len()).sum::<usize>()
+            (0..LINES_PER_S_MAX).map(|_| refusals.on_refusal("no", now).len()).sum::<usize>()
         };
         let first: usize = (0..20).map(&mut said).sum();
         assert_eq!(first, 100);

@@ -39,7 +39,7 @@ pub(super) const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/
 
 /// Which other parts of the sandbox are in force.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Walls {
+pub(super) struct ActiveLayers {
     /// The app has its own process ids, network and names.
     pub(super) namespaces: bool,
     /// The app has its own root.
@@ -50,7 +50,7 @@ pub(super) struct Walls {
 pub(super) fn restrict(
     sandbox: &Sandbox,
     code: &[PathBuf],
-    walls: Walls,
+    layers: ActiveLayers,
 ) -> Result<Vec<NotEnforced>, RulesetError> {
     let known = match abi() {
         Ok(known) => known,
@@ -62,7 +62,7 @@ pub(super) fn restrict(
         .handle_access(AccessNet::from_all(NEWEST))?
         .scope(Scope::from_all(NEWEST))?
         .create()?;
-    rules = system(rules, sandbox.spawn, walls)?;
+    rules = system(rules, sandbox.spawn, layers)?;
     for file in code {
         rules = rule(rules, file, reading() | AccessFs::Execute)?;
     }
@@ -77,28 +77,32 @@ pub(super) fn restrict(
     if status.ruleset == RulesetStatus::NotEnforced {
         return Ok(vec![NotEnforced::new("landlock", "Linux took no rule of it")]);
     }
-    Ok(unknown(known, walls))
+    Ok(unknown(known, layers))
 }
 
 /// What this machine's Landlock does not support and no other part stops.
-fn unknown(known: u32, walls: Walls) -> Vec<NotEnforced> {
+fn unknown(known: u32, layers: ActiveLayers) -> Vec<NotEnforced> {
     let needs = |limit, abi| {
         NotEnforced::new(limit, format!("Landlock's ABI is {known} here; {abi} is the first to"))
     };
     let mut gaps = Vec::new();
-    if known < KNOWS_TRUNCATING && !walls.root {
+    if known < KNOWS_TRUNCATING && !layers.root {
         gaps.push(needs("landlock truncating", KNOWS_TRUNCATING));
     }
-    if known < KNOWS_CONNECTIONS && !walls.namespaces {
+    if known < KNOWS_CONNECTIONS && !layers.namespaces {
         gaps.push(needs("landlock connections", KNOWS_CONNECTIONS));
     }
-    if known < KNOWS_SIGNALS && !walls.namespaces {
+    if known < KNOWS_SIGNALS && !layers.namespaces {
         gaps.push(needs("landlock signals", KNOWS_SIGNALS));
     }
     gaps
 }
 
-fn system(mut rules: RulesetCreated, spawn: bool, walls: Walls) -> Result<RulesetCreated, RulesetError> {
+fn system(
+    mut rules: RulesetCreated,
+    spawn: bool,
+    layers: ActiveLayers,
+) -> Result<RulesetCreated, RulesetError> {
     for folder in SYSTEM_FOLDERS {
         let execute = if spawn { AccessFs::Execute.into() } else { BitFlags::EMPTY };
         rules = rule(rules, Path::new(folder), reading() | execute)?;
@@ -110,7 +114,7 @@ fn system(mut rules: RulesetCreated, spawn: bool, walls: Walls) -> Result<Rulese
     for device in DEVICES {
         rules = rule(rules, Path::new(device), AccessFs::ReadFile | AccessFs::WriteFile)?;
     }
-    if walls.root {
+    if layers.root {
         // It shows only the zone's own processes.
         rules = rule(rules, Path::new("/proc"), reading())?;
     }
@@ -141,19 +145,19 @@ fn writing() -> BitFlags<AccessFs> {
 mod tests {
     use super::*;
 
-    fn check(known: u32, walls: Walls, expected: &[&str]) {
-        let gaps = unknown(known, walls);
+    fn check(known: u32, layers: ActiveLayers, expected: &[&str]) {
+        let gaps = unknown(known, layers);
         assert_eq!(gaps.iter().map(|gap| gap.limit.as_str()).collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn what_an_older_landlock_lacks_is_a_gap_only_where_nothing_stands_in() {
-        let (none, all) = (Walls::default(), Walls { namespaces: true, root: true });
+        let (none, all) = (ActiveLayers::default(), ActiveLayers { namespaces: true, root: true });
         check(1, none, &["landlock truncating", "landlock connections", "landlock signals"]);
         check(3, none, &["landlock connections", "landlock signals"]);
         check(4, none, &["landlock signals"]);
         check(7, none, &[]);
-        check(2, Walls { root: false, ..all }, &["landlock truncating"]);
+        check(2, ActiveLayers { root: false, ..all }, &["landlock truncating"]);
         check(1, all, &[]);
     }
 

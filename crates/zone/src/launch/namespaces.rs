@@ -5,7 +5,7 @@
 //!    waits for it          builds the root; waits          comes back from `enter`
 //! ```
 //!
-//! In: what is granted. Out: the [`Walls`] that are in force, and a return in another process than the calling one.
+//! In: what is granted. Out: the [`ActiveLayers`] that are in force, and a return in another process than the calling one.
 //! The processes in between stay in [`super::waiting`]. If Linux refuses namespaces, it returns in the calling
 //! process with the reason.
 //! It never runs an app's code, and never writes outside of the new root.
@@ -19,7 +19,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Gid, Signal, Uid};
 
 use super::broker::{self, Broker};
-use super::files::Walls;
+use super::files::ActiveLayers;
 use super::waiting::{self, Signals};
 use super::{Confinement, LaunchError, failed, privileges, root};
 use crate::sandbox::NotEnforced;
@@ -33,7 +33,7 @@ const HOST_NAME: &[u8] = b"zone";
 
 /// The result of entering the namespaces.
 pub(super) struct Entered {
-    pub(super) walls: Walls,
+    pub(super) layers: ActiveLayers,
     /// The user id that the app can change to.
     pub(super) user: Option<u32>,
     /// The socket on which the launcher waits for the listener of this zone's calls.
@@ -57,7 +57,7 @@ pub(super) fn enter(
             let why = format!("Linux gives none here: {errno}; burnet doctor knows more");
             gaps.push(NotEnforced::new("namespaces", why));
             let user = own_user.filter(|_| ids.0.is_root());
-            Ok(Entered { walls: Walls::default(), user, to_launcher: None })
+            Ok(Entered { layers: ActiveLayers::default(), user, to_launcher: None })
         }
         Ok(Cloned::Parent { child, with_user }) => {
             drop((to_status, to_launcher));
@@ -109,7 +109,7 @@ fn as_first_process(
     signals.release()?;
     // Otherwise it would signal the launcher too when it signals its group.
     rustix::process::setsid().map_err(failed("session"))?;
-    Ok(Entered { walls: Walls { namespaces: true, root }, user, to_launcher: None })
+    Ok(Entered { layers: ActiveLayers { namespaces: true, root }, user, to_launcher: None })
 }
 
 enum Cloned {

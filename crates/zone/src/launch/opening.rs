@@ -47,13 +47,13 @@ impl Opening {
 
 /// Where the file is that an app opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(super) enum PathLocation {
     /// In the zone.
-    Seen,
+    Visible,
     /// Not in the zone, but on this machine.
     Hidden,
     /// Neither in the zone nor on this machine.
-    Nowhere,
+    Missing,
 }
 
 /// `S_ISUID` and `S_ISGID`.
@@ -88,7 +88,7 @@ const LOOKED_FOR: [&str; 13] = [
 const PATH_CHARS_MAX: usize = 200;
 
 /// The message for the operator, if any.
-pub(super) fn judge(path: &Path, writes: bool, sight: Sight, granted: &Files) -> Option<String> {
+pub(super) fn judge(path: &Path, writes: bool, location: PathLocation, granted: &Files) -> Option<String> {
     let within = |folder: &Path| path.starts_with(folder);
     let may_write = granted.write.iter().any(|folder| within(folder));
     if writes {
@@ -98,7 +98,7 @@ pub(super) fn judge(path: &Path, writes: bool, sight: Sight, granted: &Files) ->
     // A file that is invisible below a granted folder does not exist, even if the launcher's user may not look there.
     let may_read = || may_write || granted.read.iter().any(|folder| within(folder));
     let looked_for = || LOOKED_FOR.iter().any(|quiet| within(Path::new(quiet)));
-    (sight == Sight::Hidden && !may_read() && !looked_for())
+    (location == PathLocation::Hidden && !may_read() && !looked_for())
         .then(|| format!("reading {} is not granted by fs.read", legible(path)))
 }
 
@@ -131,44 +131,49 @@ fn folder(argument: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn check(path: &str, writes: bool, sight: Sight, expected: Option<&str>) {
+    fn check(path: &str, writes: bool, location: PathLocation, expected: Option<&str>) {
         let granted = Files { read: vec!["/lib".into()], write: vec!["/data".into()] };
-        let words = judge(Path::new(path), writes, sight, &granted);
+        let words = judge(Path::new(path), writes, location, &granted);
         assert_eq!(words.as_deref(), expected, "{path}");
     }
 
     #[test]
     fn what_is_hidden_is_said() {
         let words = Some("reading /etc/shadow is not granted by fs.read");
-        check("/etc/shadow", false, Sight::Hidden, words);
-        check("/a\nb", false, Sight::Hidden, Some("reading /a\\nb is not granted by fs.read"));
-        check("/etc/localtime", false, Sight::Hidden, None);
+        check("/etc/shadow", false, PathLocation::Hidden, words);
+        check("/a\nb", false, PathLocation::Hidden, Some("reading /a\\nb is not granted by fs.read"));
+        check("/etc/localtime", false, PathLocation::Hidden, None);
         let key = Some("reading /etc/ssl/private/key.pem is not granted by fs.read");
-        check("/etc/ssl/private/key.pem", false, Sight::Hidden, key);
+        check("/etc/ssl/private/key.pem", false, PathLocation::Hidden, key);
         check(
             "/etc/localtime2",
             false,
-            Sight::Hidden,
+            PathLocation::Hidden,
             Some("reading /etc/localtime2 is not granted by fs.read"),
         );
     }
 
     #[test]
     fn what_is_there_or_nowhere_is_not() {
-        check("/usr/lib/libc.so.6", false, Sight::Seen, None);
-        check("/no/such/file", false, Sight::Nowhere, None);
-        check("/lib/no/such/file", false, Sight::Hidden, None);
-        check("/data/no/such/file", false, Sight::Hidden, None);
+        check("/usr/lib/libc.so.6", false, PathLocation::Visible, None);
+        check("/no/such/file", false, PathLocation::Missing, None);
+        check("/lib/no/such/file", false, PathLocation::Hidden, None);
+        check("/data/no/such/file", false, PathLocation::Hidden, None);
     }
 
     #[test]
     fn writing_needs_a_grant_wherever_the_file_is() {
         let words = Some("writing to /usr/x is not granted by fs.write");
-        check("/usr/x", true, Sight::Seen, words);
-        check("/usr/x", true, Sight::Nowhere, words);
-        check("/data/x", true, Sight::Nowhere, None);
-        check("/dev/null", true, Sight::Seen, None);
-        check("/database", true, Sight::Nowhere, Some("writing to /database is not granted by fs.write"));
+        check("/usr/x", true, PathLocation::Visible, words);
+        check("/usr/x", true, PathLocation::Missing, words);
+        check("/data/x", true, PathLocation::Missing, None);
+        check("/dev/null", true, PathLocation::Visible, None);
+        check(
+            "/database",
+            true,
+            PathLocation::Missing,
+            Some("writing to /database is not granted by fs.write"),
+        );
     }
 
     #[test]

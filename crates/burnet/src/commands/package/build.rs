@@ -19,7 +19,7 @@ use crate::cli::CommandError;
 use crate::cli::package::{AppBuildArgs, AppSignArgs};
 
 fn cannot_be<T>(sentence: String) -> Result<T, CommandError> {
-    Err(CommandError::CannotBe(sentence))
+    Err(CommandError::Usage(sentence))
 }
 
 /// The output of `burnet app build`.
@@ -60,12 +60,12 @@ pub fn build(args: &AppBuildArgs) -> Result<String, CommandError> {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
-    std::path::absolute(path).map_err(|error| CommandError::CannotBe(format!("{}: {error}", path.display())))
+    std::path::absolute(path).map_err(|error| CommandError::Usage(format!("{}: {error}", path.display())))
 }
 
 /// The files that the manifest names, and the manifest itself.
 fn collect(folder: &Path, manifest: &Manifest, text: String) -> Result<Vec<NewFile>, CommandError> {
-    let own = PackagePath::try_from(MANIFEST_PATH.to_owned()).map_err(CommandError::CannotBe)?;
+    let own = PackagePath::try_from(MANIFEST_PATH.to_owned()).map_err(CommandError::Usage)?;
     let mut files = vec![NewFile { path: own, executable: false, bytes: text.into_bytes() }];
     for (path, source) in &manifest.files {
         put(path, &folder.join(source), &mut files)?;
@@ -83,7 +83,7 @@ fn collect(folder: &Path, manifest: &Manifest, text: String) -> Result<Vec<NewFi
 fn put(path: &PackagePath, source: &Path, files: &mut Vec<NewFile>) -> Result<(), CommandError> {
     let shown = source.display();
     let unreadable = |error: std::io::Error| {
-        CommandError::CannotBe(format!(
+        CommandError::Usage(format!(
             "{shown} cannot be read ({error}): it is to be {path} in the package; build it first"
         ))
     };
@@ -116,7 +116,7 @@ fn put(path: &PackagePath, source: &Path, files: &mut Vec<NewFile>) -> Result<()
         }
         let below = path
             .join(&name)
-            .map_err(|why| CommandError::CannotBe(format!("{}: {why}", entry.path().display())))?;
+            .map_err(|why| CommandError::Usage(format!("{}: {why}", entry.path().display())))?;
         put(&below, &entry.path(), files)?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use package::state::{Lock, State};
 
 use super::{asks_in_lines, now, state};
 use crate::cli::package::{AppRemoveArgs, GrantArgs, InstalledArgs, RevokeArgs, StateArgs};
-use crate::cli::{Asking, CommandError};
+use crate::cli::{CommandError, NodeArgs};
 use crate::commands::ask;
 use crate::commands::audit;
 use crate::commands::reload;
@@ -55,24 +55,24 @@ impl Held {
         let names: Vec<&str> = all.iter().map(|ask| ask.name).collect();
         let there =
             if names.is_empty() { "for nothing".to_owned() } else { format!("for {}", names.join(", ")) };
-        Err(CommandError::CannotBe(format!("{} does not ask for {stranger}; it asks {there}", self.name)))
+        Err(CommandError::Usage(format!("{} does not ask for {stranger}; it asks {there}", self.name)))
     }
 }
 
 fn app_name(text: &str) -> Result<AppName, CommandError> {
-    AppName::try_from(text.to_owned()).map_err(CommandError::CannotBe)
+    AppName::try_from(text.to_owned()).map_err(CommandError::Usage)
 }
 
 fn not_installed(name: &AppName) -> CommandError {
-    CommandError::CannotBe(format!("{name} is not installed: burnet app show lists the apps that are"))
+    CommandError::Usage(format!("{name} is not installed: burnet app show lists the apps that are"))
 }
 
 /// The output of `burnet app grant`.
 pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
     let mut held = Held::of(&args.name, &args.state)?;
     held.check(&args.asks)?;
-    let meant = |name: &str| args.asks.is_empty() || args.asks.iter().any(|ask| ask == name);
-    let asks: Vec<_> = held.manifest.asks().into_iter().filter(|ask| meant(ask.name)).collect();
+    let selected = |name: &str| args.asks.is_empty() || args.asks.iter().any(|ask| ask == name);
+    let asks: Vec<_> = held.manifest.asks().into_iter().filter(|ask| selected(ask.name)).collect();
     held.record.granted.extend(asks.iter().map(|ask| ask.name.to_owned()));
     let names: Vec<&str> = asks.iter().map(|ask| ask.name).collect();
     held.keep("app_granted", names.join(", "))?;
@@ -80,7 +80,7 @@ pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
     let name = held.name.to_string();
     // The node reads the new grant.
     drop(held);
-    let asking = Asking { json: false, socket: args.socket.clone() };
+    let asking = NodeArgs { json: false, socket: args.socket.clone() };
     Ok(match reload::asked(&asking, Some(name)) {
         Ok(view) if view.done.is_empty() => format!("{said}nothing changes for the running node\n"),
         Ok(view) => view.done.iter().chain(&view.left).fold(said, |said, line| format!("{said}{line}\n")),
@@ -91,7 +91,7 @@ pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
 /// The output of `burnet app revoke`.
 pub fn revoke(args: &RevokeArgs) -> Result<String, CommandError> {
     if args.asks.is_empty() {
-        return Err(CommandError::CannotBe(format!(
+        return Err(CommandError::Usage(format!(
             "say what {0} may no longer do, by the names that burnet app show {0} prints",
             args.name
         )));
@@ -110,7 +110,7 @@ pub fn revoke(args: &RevokeArgs) -> Result<String, CommandError> {
 pub fn trust(args: &InstalledArgs) -> Result<String, CommandError> {
     let mut held = Held::of(&args.name, &args.state)?;
     let fell = held.record.fall.clone();
-    held.record.trust(&held.manifest, now()).map_err(CommandError::CannotBe)?;
+    held.record.trust(&held.manifest, now()).map_err(CommandError::Usage)?;
     held.keep("app_trusted", format!("digest {}", held.record.digest))?;
     let Held { name, record, .. } = held;
     let before = fell.map(|fall| format!(" It lost your trust at {} ({}).", fall.time, fall.reason));
@@ -140,7 +140,7 @@ pub fn remove(args: &AppRemoveArgs) -> Result<String, CommandError> {
     let lock = state.lock()?;
     if state.remove(&name, &lock)? {
         audit::keep(&state, "app_removed", Some(&name), "with its files and its record");
-        let asking = Asking { json: false, socket: args.socket.clone() };
+        let asking = NodeArgs { json: false, socket: args.socket.clone() };
         let question = Question::App { app: name.to_string(), verb: Verb::Remove, why: None };
         return Ok(match ask(&asking, &question) {
             Ok(Answer::Done) => format!("{name} is removed, and ends on the running node\n"),

@@ -10,17 +10,17 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use package::install::{Installed, Meant, Offered, Plan, Record, Signers, granted_after, plan};
+use package::install::{Candidate, Confirmed, Installed, Plan, Record, Signers, granted_after, plan};
 use package::manifest::{AppName, Ask, RuleWrite};
 use package::state::{State, read_package_file};
-use package::trust::{Opinion, Require, Standing, require};
+use package::trust::{Require, SignatureCheck, SignatureStatus, require};
 use package::{Manifest, Package};
 use serde::Serialize;
 
 use super::{asks_in_lines, now, policy, this_node};
 use crate::apps;
 use crate::cli::package::{AppInstallArgs, AppVerifyArgs};
-use crate::cli::{Asking, CommandError};
+use crate::cli::{CommandError, NodeArgs};
 use crate::commands::audit;
 use crate::commands::{ask, json, unexpected};
 use config::files;
@@ -35,12 +35,12 @@ fn vouched<'a>(
     bytes: &'a [u8],
     state: &State,
     policy: Require,
-) -> Result<(Package<'a>, Vec<Opinion>), CommandError> {
+) -> Result<(Package<'a>, Vec<SignatureCheck>), CommandError> {
     let refused = |why: String| CommandError::DidNotWork(format!("{} {why}", path.display()));
     let package = Package::read(bytes).map_err(|damage| refused(format!("is no sound package: {damage}")))?;
-    let opinions = state.trust()?.opinions(&package.digest(), package.signatures(), now());
-    require(&opinions, policy).map_err(refused)?;
-    Ok((package, opinions))
+    let checks = state.trust()?.checks(&package.digest(), package.signatures(), now());
+    require(&checks, policy).map_err(refused)?;
+    Ok((package, checks))
 }
 
 /// What `burnet app verify` prints.
@@ -55,14 +55,14 @@ pub fn verify(args: &AppVerifyArgs) -> Result<String, CommandError> {
     }
     let (state, policy) = policy(&args.policy)?;
     let bytes = read_package_file(&args.file)?;
-    let (package, opinions) = vouched(&args.file, &bytes, &state, policy)?;
+    let (package, checks) = vouched(&args.file, &bytes, &state, policy)?;
     let manifest = package.manifest();
-    let signers = signers(&opinions, |standing| standing == Standing::Counts);
+    let signers = signers(&checks, |standing| standing == SignatureStatus::Counts);
     plan(
-        Offered { manifest, digest: package.digest(), signers: &signers },
+        Candidate { manifest, digest: package.digest(), signers: &signers },
         None,
         this_node(),
-        Meant::default(),
+        Confirmed::default(),
     )
     .map_err(|why| CommandError::DidNotWork(format!("{}: {why}", args.file.display())))?;
     if args.json {
@@ -70,7 +70,7 @@ pub fn verify(args: &AppVerifyArgs) -> Result<String, CommandError> {
             name: manifest.name.as_str(),
             version: manifest.version.to_string(),
             digest: package.digest().to_string(),
-            signatures: opinions.iter().map(ToString::to_string).collect(),
+            signatures: checks.iter().map(ToString::to_string).collect(),
             asks: manifest.asks().into_iter().map(|ask| (ask.name, ask.words)).collect(),
         });
     }
@@ -80,13 +80,13 @@ pub fn verify(args: &AppVerifyArgs) -> Result<String, CommandError> {
     } else {
         format!("It asks to:\n{}", asks_in_lines(&asks, std::io::stdout().is_terminal()))
     };
-    Ok(format!("{}{asking}", heading(&package, &opinions)))
+    Ok(format!("{}{asking}", heading(&package, &checks)))
 }
 
 /// What a package is and who signed it, in lines.
-fn heading(package: &Package<'_>, opinions: &[Opinion]) -> String {
+fn heading(package: &Package<'_>, checks: &[SignatureCheck]) -> String {
     let Manifest { name, version, description, .. } = package.manifest();
-    let signed: String = opinions.iter().map(|opinion| format!("  signed: {opinion}\n")).collect();
+    let signed: String = checks.iter().map(|check| format!("  signed: {check}\n")).collect();
     let signed = if signed.is_empty() { "  unsigned\n".to_owned() } else { signed };
     format!("{name} {version}: {description}\n  digest {}\n{signed}", package.digest())
 }
@@ -95,10 +95,10 @@ fn heading(package: &Package<'_>, opinions: &[Opinion]) -> String {
 pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     let (state, policy) = policy(&args.policy)?;
     let bytes = read_package_file(&args.file)?;
-    let (package, opinions) = vouched(&args.file, &bytes, &state, policy)?;
+    let (package, checks) = vouched(&args.file, &bytes, &state, policy)?;
     let manifest = package.manifest();
     let name = &manifest.name;
-    monitor::check_app_name(name.as_str()).map_err(|error| CommandError::CannotBe(error.to_string()))?;
+    monitor::check_app_name(name.as_str()).map_err(|error| CommandError::Usage(error.to_string()))?;
     let lock = state.lock()?;
     let old = state.record(name)?;
     // What is there may be damaged; then its manifest does not count, and all is to be granted anew. Its version counts all the same.
@@ -106,20 +106,22 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
         let contents = state.installed(name, record).ok();
         (record, contents.map(|found| (found.manifest, found.signatures)))
     });
-    let counting = signers(&opinions, |standing| standing == Standing::Counts);
+    let counting = signers(&checks, |standing| standing == SignatureStatus::Counts);
     let signed_before = match &before {
-        Some((record, Some((_, signatures)))) => state.trust()?.opinions(&record.digest, signatures, now()),
+        Some((record, Some((_, signatures)))) => state.trust()?.checks(&record.digest, signatures, now()),
         _ => Vec::new(),
     };
     // Whatever has become of the key since.
-    let good = signers(&signed_before, |standing| !matches!(standing, Standing::Unknown | Standing::Altered));
+    let good = signers(&signed_before, |standing| {
+        !matches!(standing, SignatureStatus::Unknown | SignatureStatus::Altered)
+    });
     let installed = before.as_ref().map(|(record, contents)| Installed {
         record,
         contents: contents.as_ref().map(|(manifest, _)| (manifest, &good)),
     });
-    let offered = Offered { manifest, digest: package.digest(), signers: &counting };
-    let meant = Meant { downgrade: args.allow_downgrade, same_version: args.force };
-    let plan = plan(offered, installed, this_node(), meant).map_err(CommandError::DidNotWork)?;
+    let offered = Candidate { manifest, digest: package.digest(), signers: &counting };
+    let confirmed = Confirmed { downgrade: args.allow_downgrade, same_version: args.force };
+    let plan = plan(offered, installed, this_node(), confirmed).map_err(CommandError::DidNotWork)?;
     let is_others = matches!(plan, Plan::OtherSigner(_));
     let asked = match &plan {
         Plan::New(asks) | Plan::More(asks) | Plan::OtherSigner(asks) => asks.as_slice(),
@@ -130,7 +132,7 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
         let more = match &plan {
             Plan::More(_) => "It asks for more than before, to:".to_owned(),
             Plan::OtherSigner(_) => {
-                in_red(&anothers(name, &signed_before, &opinions), colours) + "\nIt asks to:"
+                in_red(&anothers(name, &signed_before, &checks), colours) + "\nIt asks to:"
             }
             _ => "It asks to:".to_owned(),
         };
@@ -140,7 +142,7 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
         let shared: String =
             shared.map(|line| in_red(&format!("  DANGEROUS: {line}"), colours) + "\n").collect();
         let question =
-            format!("{}{more}\n{}{shared}", heading(&package, &opinions), asks_in_lines(asked, colours));
+            format!("{}{more}\n{}{shared}", heading(&package, &checks), asks_in_lines(asked, colours));
         let stdin = std::io::stdin();
         let terminal = stdin.is_terminal();
         granted(&question, args.grant_all, terminal, &mut stdin.lock(), &mut std::io::stderr())?;
@@ -167,14 +169,14 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     Ok(format!("{done}It runs from the node's next start on: burnet run --app {name}\n"))
 }
 
-fn signers(opinions: &[Opinion], counts: impl Fn(Standing) -> bool) -> Signers {
-    opinions.iter().filter(|opinion| counts(opinion.standing)).map(|opinion| opinion.key).collect()
+fn signers(checks: &[SignatureCheck], counts: impl Fn(SignatureStatus) -> bool) -> Signers {
+    checks.iter().filter(|check| counts(check.standing)).map(|check| check.key).collect()
 }
 
 /// Who signed what is there, and who signed what is to take its place.
-fn anothers(name: &AppName, before: &[Opinion], now: &[Opinion]) -> String {
-    let who = |opinions: &[Opinion]| {
-        let all: Vec<String> = opinions.iter().map(ToString::to_string).collect();
+fn anothers(name: &AppName, before: &[SignatureCheck], now: &[SignatureCheck]) -> String {
+    let who = |checks: &[SignatureCheck]| {
+        let all: Vec<String> = checks.iter().map(ToString::to_string).collect();
         if all.is_empty() { "nobody".to_owned() } else { all.join(", ") }
     };
     format!(
@@ -256,7 +258,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Starts it on the running node. It is installed whatever comes of that.
 fn start(manifest: &Manifest, digest: &str, args: &AppInstallArgs) -> Result<String, CommandError> {
     let name = manifest.name.to_string();
-    let asking = Asking { json: false, socket: args.socket.clone() };
+    let asking = NodeArgs { json: false, socket: args.socket.clone() };
     let installed =
         |why: String| CommandError::DidNotWork(format!("{name} is installed, and not started: {why}"));
     let answer = ask(&asking, &Question::Apps).map_err(|error| installed(error.to_string()))?;
@@ -309,7 +311,7 @@ fn granted(
         return Ok(());
     }
     if !terminal {
-        return Err(CommandError::CannotBe(
+        return Err(CommandError::Usage(
             "what it asks for is to be granted, and nobody can be asked here: add --grant-all".to_owned(),
         ));
     }
@@ -370,7 +372,7 @@ mod tests {
     #[test]
     fn nobody_can_say_yes_where_there_is_no_terminal() {
         let (result, out) = asked(false, false, "y\n");
-        assert!(matches!(result, Err(CommandError::CannotBe(why)) if why.contains("add --grant-all")));
+        assert!(matches!(result, Err(CommandError::Usage(why)) if why.contains("add --grant-all")));
         assert_eq!(out, "It asks to:\n");
         assert_eq!(asked(true, false, "").0, Ok(()));
     }

@@ -5,7 +5,7 @@
 use package::install::Record;
 use package::manifest::{AppName, Ask, Manifest};
 use package::state::State;
-use package::trust::{Opinion, Require, require};
+use package::trust::{Require, SignatureCheck, require};
 use serde::Serialize;
 
 use super::{now, policy};
@@ -40,13 +40,13 @@ struct AskView {
 pub fn show(args: &AppShowArgs) -> Result<String, CommandError> {
     let (state, policy) = policy(&args.policy)?;
     let names = match &args.name {
-        Some(name) => vec![AppName::try_from(name.clone()).map_err(CommandError::CannotBe)?],
+        Some(name) => vec![AppName::try_from(name.clone()).map_err(CommandError::Usage)?],
         None => state.apps()?,
     };
     let mut views = Vec::new();
     for name in &names {
         let Some(record) = state.record(name)? else {
-            return Err(CommandError::CannotBe(format!("{name} is not installed")));
+            return Err(CommandError::Usage(format!("{name} is not installed")));
         };
         views.push(look(&state, name, &record, policy)?);
     }
@@ -62,12 +62,12 @@ pub fn show(args: &AppShowArgs) -> Result<String, CommandError> {
 
 fn look(state: &State, name: &AppName, record: &Record, policy: Require) -> Result<View, CommandError> {
     let installed = state.installed(name, record);
-    let opinions: Vec<Opinion> = match &installed {
-        Ok(unpacked) => state.trust()?.opinions(&record.digest, &unpacked.signatures, now()),
+    let checks: Vec<SignatureCheck> = match &installed {
+        Ok(unpacked) => state.trust()?.checks(&record.digest, &unpacked.signatures, now()),
         Err(_) => Vec::new(),
     };
     let trouble = match &installed {
-        Ok(_) => require(&opinions, policy).err(),
+        Ok(_) => require(&checks, policy).err(),
         Err(error) => Some(error.to_string()),
     };
     let manifest = installed.ok().map(|unpacked| unpacked.manifest);
@@ -78,7 +78,7 @@ fn look(state: &State, name: &AppName, record: &Record, policy: Require) -> Resu
         version: record.version.to_string(),
         digest: record.digest.to_string(),
         trouble,
-        signatures: opinions.iter().map(ToString::to_string).collect(),
+        signatures: checks.iter().map(ToString::to_string).collect(),
         asks: asks.into_iter().map(ask).collect(),
         trusted: record.may_run_trusted(),
         description: manifest.map(|manifest| manifest.description).unwrap_or_default(),

@@ -17,7 +17,7 @@ use config::Config;
 use node::now_unix_ms;
 
 fn cannot(why: &dyn std::fmt::Display) -> CommandError {
-    CommandError::CannotBe(format!("it cannot be kept who did what ({why}): node.audit = false does without"))
+    CommandError::Usage(format!("it cannot be kept who did what ({why}): node.audit = false does without"))
 }
 
 /// Creates the folder for the service `audit`, and stores the remaining records when the node has ended.

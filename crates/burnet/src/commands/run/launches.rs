@@ -16,7 +16,7 @@ use super::{give_numbers, interpreter_of, users_of};
 use crate::apps;
 use crate::cli::{CommandError, RunArgs};
 use crate::interpreter::Interpreter;
-use config::{AppArgument, Config, Installed, Surroundings};
+use config::{AppArgument, Config, Environment, Installed};
 
 /// The launch data of one app.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ impl Launches {
     pub(super) fn of(config: &Config, users: &BTreeMap<String, u32>) -> Result<Launches, CommandError> {
         let launches = Launches(Arc::default());
         for app in &config.apps {
-            launches.learn(config, app, users.get(&app.name).copied()).map_err(CommandError::CannotBe)?;
+            launches.learn(config, app, users.get(&app.name).copied()).map_err(CommandError::Usage)?;
         }
         Ok(launches)
     }
@@ -71,19 +71,14 @@ impl Launches {
     }
 
     /// Returns the function with which the monitor finds an app that was installed later.
-    pub(super) fn find(self, args: &RunArgs, around: Surroundings) -> Find {
+    pub(super) fn find(self, args: &RunArgs, around: Environment) -> Find {
         let args = args.clone();
         Find(Arc::new(move |name| self.find_one(name, &args, &around)))
     }
 
     /// An app with its present installation, grants and settings. It reads the configuration again, with that app in
     /// it.
-    pub(super) fn find_one(
-        &self,
-        name: &str,
-        args: &RunArgs,
-        around: &Surroundings,
-    ) -> Result<Found, String> {
+    pub(super) fn find_one(&self, name: &str, args: &RunArgs, around: &Environment) -> Result<Found, String> {
         let mut args = args.clone();
         let argument: AppArgument = name.parse().map_err(|error| format!("{error}"))?;
         if !args.apps.iter().any(|app| app.which.name() == name) {

@@ -37,14 +37,14 @@ pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Owners, Comma
         match error.kind() {
             // The configuration is right: the same command may work in a moment.
             io::ErrorKind::WouldBlock => CommandError::DidNotWork(sentence),
-            _ => CommandError::CannotBe(sentence),
+            _ => CommandError::Usage(sentence),
         }
     };
     fs::create_dir_all(folder).map_err(trouble)?;
     let _lock = lock(folder).map_err(trouble)?;
     let text = read(&path, TEXT_BYTES_MAX).map_err(trouble)?;
     let mut numbers = ZoneNumbers::parse(&text).map_err(|why| {
-        CommandError::CannotBe(format!(
+        CommandError::Usage(format!(
             "{}, {why}: by these numbers rules in switches are known as an app's; put the file back as it was, or remove it if \
              no switch has rules of this node's",
             path.display()
@@ -54,7 +54,7 @@ pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Owners, Comma
     let names: Vec<&str> = apps.iter().map(|app| app.name.as_str()).collect();
     if let [first, rest @ ..] = &numbers.give(&names)[..] {
         let more = if rest.is_empty() { String::new() } else { format!(" and {} more apps", rest.len()) };
-        return Err(CommandError::CannotBe(format!(
+        return Err(CommandError::Usage(format!(
             "all {APPS_MAX} numbers of apps are given, and none is left for {first}{more}: an app keeps its number, since switches may have rules, \
              groups or meters with it; start the node without {first}, look with `burnet flows` whether a switch has rules of an app that you do not use \
              any more (`zone NUMBER`), delete them there, and then take its line out of {}",
@@ -64,7 +64,7 @@ pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Owners, Comma
     let kept = numbers.to_text();
     if kept != text {
         package::state::write_file(&path, kept.as_bytes(), 0o644)
-            .map_err(|error| CommandError::CannotBe(error.to_string()))?;
+            .map_err(|error| CommandError::Usage(error.to_string()))?;
     }
     for app in apps {
         app.zone = numbers.number_of(&app.name);

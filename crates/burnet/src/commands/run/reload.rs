@@ -18,10 +18,10 @@ use super::launches::Launches;
 use super::{give_numbers, users_of};
 use crate::apps;
 use crate::cli::{CommandError, RunArgs};
-use config::{Config, Southbound, Surroundings, Tls, shared_folders};
+use config::{Config, Environment, Southbound, Tls, shared_folders};
 
 /// For a node with this configuration, which was started with these arguments.
-pub(super) fn reload(running: &Config, args: &RunArgs, around: Surroundings, launches: Launches) -> Reload {
+pub(super) fn reload(running: &Config, args: &RunArgs, around: Environment, launches: Launches) -> Reload {
     let running = Mutex::new(running.clone());
     let args = args.clone();
     Reload(Arc::new(move |app| {
@@ -38,17 +38,17 @@ pub(super) fn reload(running: &Config, args: &RunArgs, around: Surroundings, lau
 fn one(
     app: &str,
     args: &RunArgs,
-    around: &Surroundings,
+    around: &Environment,
     launches: &Launches,
 ) -> Result<Reloaded, CommandError> {
-    let found = launches.find_one(app, args, around).map_err(CommandError::CannotBe)?;
+    let found = launches.find_one(app, args, around).map_err(CommandError::Usage)?;
     Ok(Reloaded { apps: vec![found], ..Reloaded::default() })
 }
 
 fn all(
     running: &mut Config,
     args: &RunArgs,
-    around: &Surroundings,
+    around: &Environment,
     launches: &Launches,
 ) -> Result<Reloaded, CommandError> {
     let mut read = Config::load(args, around, &apps::WITHIN)?;
@@ -61,7 +61,7 @@ fn all(
     changed.extend(shared_folders(&read.apps).into_iter().filter(|line| !known.contains(line)));
     let handed_on = to_json(&read)?;
     monitor::check_reload(&read.apps, &handed_on, read.southbound.workers)
-        .map_err(|error| CommandError::CannotBe(error.to_string()))?;
+        .map_err(|error| CommandError::Usage(error.to_string()))?;
     let users = users_of(&read)?;
     launches.learn_all(&read, &users)?;
     let apps: Vec<Found> = of_apps(&read).map(|spec| found(&read, spec)).collect::<Result<_, _>>()?;
@@ -213,7 +213,7 @@ mod tests {
 
     fn config(text: &str) -> Config {
         let file = ConfigFile::parse(text, Path::new("burnet.toml")).unwrap();
-        let around = Surroundings { uid: 1000, home: Some("/home/u".into()), ..Surroundings::default() };
+        let around = Environment { uid: 1000, home: Some("/home/u".into()), ..Environment::default() };
         Config::merge(file, &RunArgs::default(), &around, &apps::ALL).unwrap()
     }
 

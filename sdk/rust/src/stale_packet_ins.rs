@@ -3,18 +3,18 @@
 //! Control events come to an app before the packet-ins that wait for it. So a packet-in may come after the news that its switch is gone, or that
 //! its port is down, and an app that learned from it would learn what was. It is passed over.
 //!
-//! In: events in the order in which they come. Out: which are stale. Never holds more than [`NEWS`] of what it has heard.
+//! In: events in the order in which they come. Out: which are stale. Never holds more than [`CONTROL_EVENTS_MAX`] of what it has heard.
 
 use abi::Frame;
 use abi::event::{Event, PacketIn, kind};
 
 /// News that is remembered. A packet-in of a switch that is younger than the news about it ends that; beyond the bound the oldest is
 /// forgotten, and what it made stale is heard, late as it is.
-const NEWS: usize = 32;
+const CONTROL_EVENTS_MAX: usize = 32;
 
 /// What was heard of a switch, or of one port of it.
 #[derive(Clone, Copy)]
-struct News {
+struct ControlEvent {
     datapath: u64,
     /// `None`: of all its ports.
     port: Option<u32>,
@@ -24,15 +24,15 @@ struct News {
 
 /// The news that packet-ins under way do not know.
 #[derive(Default)]
-pub(crate) struct Overtaken {
-    news: Vec<News>,
+pub(crate) struct StalePacketIns {
+    control_events: Vec<ControlEvent>,
 }
 
-impl Overtaken {
+impl StalePacketIns {
     /// Whether an event is to be passed over.
     pub(crate) fn is_stale(&mut self, frame: &Frame<'_>) -> bool {
         match frame.header.kind.get() {
-            kind::PACKET_IN => !self.news.is_empty() && self.is_overtaken(frame),
+            kind::PACKET_IN => !self.control_events.is_empty() && self.is_overtaken(frame),
             kind::SWITCH_DOWN => self.note(frame, None),
             kind::PORT_STATUS => match Event::read(frame) {
                 Ok(Event::PortStatus(it)) if it.is_gone() || !it.port.facts().live => {
@@ -45,19 +45,19 @@ impl Overtaken {
     }
 
     fn note(&mut self, frame: &Frame<'_>, port: Option<u32>) -> bool {
-        if self.news.len() >= NEWS {
-            self.news.remove(0);
+        if self.control_events.len() >= CONTROL_EVENTS_MAX {
+            self.control_events.remove(0);
         }
         let (datapath, sequence) = (frame.header.datapath.get(), frame.header.sequence.get());
-        self.news.push(News { datapath, port, sequence });
+        self.control_events.push(ControlEvent { datapath, port, sequence });
         false
     }
 
     fn is_overtaken(&mut self, frame: &Frame<'_>) -> bool {
         let (datapath, sequence) = (frame.header.datapath.get(), frame.header.sequence.get());
         // A switch's packet-ins keep their order: behind this one there is none that is older.
-        self.news.retain(|it| it.datapath != datapath || it.sequence > sequence);
-        let mut of_switch = self.news.iter().filter(|it| it.datapath == datapath).peekable();
+        self.control_events.retain(|it| it.datapath != datapath || it.sequence > sequence);
+        let mut of_switch = self.control_events.iter().filter(|it| it.datapath == datapath).peekable();
         if of_switch.peek().is_none() {
             return false;
         }
@@ -72,11 +72,11 @@ mod tests {
     use abi::event::{PORT_DELETED, PortFacts, PortRecord, PortStatus, write};
     use flow::{DatapathId, Field, MacAddr, Match, PortNo};
 
-    fn heard(overtaken: &mut Overtaken, bytes: &[u8]) -> bool {
-        !overtaken.is_stale(&Frame::read(bytes).expect("abi writes frames"))
+    fn heard(stale: &mut StalePacketIns, bytes: &[u8]) -> bool {
+        !stale.is_stale(&Frame::read(bytes).expect("abi writes frames"))
     }
 
-    fn packet(overtaken: &mut Overtaken, sequence: u64, datapath: u64, port: u32) -> bool {
+    fn packet(stale: &mut StalePacketIns, sequence: u64, datapath: u64, port: u32) -> bool {
         let mut metadata = Vec::new();
         flow::canonical::write_match(&Match::any().with(Field::InPort, PortNo(port)), &mut metadata);
         let packet = PacketIn {
@@ -92,10 +92,10 @@ mod tests {
         };
         let mut bytes = Vec::new();
         assert!(write::packet_in(&mut bytes, sequence, &packet));
-        heard(overtaken, &bytes)
+        heard(stale, &bytes)
     }
 
-    fn port_status(overtaken: &mut Overtaken, sequence: u64, port: u32, reason: u8, live: bool) {
+    fn port_status(stale: &mut StalePacketIns, sequence: u64, port: u32, reason: u8, live: bool) {
         let port = PortRecord::new(PortFacts {
             port_no: PortNo(port),
             hw_addr: MacAddr::default(),
@@ -110,44 +110,44 @@ mod tests {
             sequence,
             &PortStatus { datapath: DatapathId(1), reason, port: &port },
         );
-        assert!(heard(overtaken, &bytes), "the news itself is heard");
+        assert!(heard(stale, &bytes), "the control_events itself is heard");
     }
 
-    fn switch_down(overtaken: &mut Overtaken, sequence: u64, datapath: u64) {
+    fn switch_down(stale: &mut StalePacketIns, sequence: u64, datapath: u64) {
         let mut bytes = Vec::new();
         write::switch_down(&mut bytes, sequence, DatapathId(datapath));
-        assert!(heard(overtaken, &bytes), "the news itself is heard");
+        assert!(heard(stale, &bytes), "the control_events itself is heard");
     }
 
     #[test]
     fn older_packets_of_a_switch_that_is_gone_are_passed_over() {
-        let mut overtaken = Overtaken::default();
-        switch_down(&mut overtaken, 50, 1);
-        assert!(!packet(&mut overtaken, 10, 1, 3));
-        assert!(packet(&mut overtaken, 10, 2, 3), "of another switch");
-        assert!(!packet(&mut overtaken, 49, 1, 3));
-        assert!(packet(&mut overtaken, 51, 1, 3), "it is there again");
-        assert!(overtaken.news.is_empty(), "which ends the news");
+        let mut stale = StalePacketIns::default();
+        switch_down(&mut stale, 50, 1);
+        assert!(!packet(&mut stale, 10, 1, 3));
+        assert!(packet(&mut stale, 10, 2, 3), "of another switch");
+        assert!(!packet(&mut stale, 49, 1, 3));
+        assert!(packet(&mut stale, 51, 1, 3), "it is there again");
+        assert!(stale.control_events.is_empty(), "which ends the control_events");
     }
 
     #[test]
     fn older_packets_of_a_port_that_is_down_are_passed_over_and_of_other_ports_not() {
-        let mut overtaken = Overtaken::default();
-        port_status(&mut overtaken, 50, 7, 2, false);
-        port_status(&mut overtaken, 51, 8, PORT_DELETED, true);
-        port_status(&mut overtaken, 52, 9, 2, true);
+        let mut stale = StalePacketIns::default();
+        port_status(&mut stale, 50, 7, 2, false);
+        port_status(&mut stale, 51, 8, PORT_DELETED, true);
+        port_status(&mut stale, 52, 9, 2, true);
         for (port, is_heard) in [(7, false), (8, false), (9, true), (1, true)] {
-            assert_eq!(packet(&mut overtaken, 10, 1, port), is_heard, "port {port}");
+            assert_eq!(packet(&mut stale, 10, 1, port), is_heard, "port {port}");
         }
-        assert!(packet(&mut overtaken, 60, 1, 7));
+        assert!(packet(&mut stale, 60, 1, 7));
     }
 
     #[test]
     fn news_without_end_is_forgotten_from_its_beginning() {
-        let mut overtaken = Overtaken::default();
-        (0..10_000).for_each(|datapath| switch_down(&mut overtaken, 50, datapath));
-        assert_eq!(overtaken.news.len(), NEWS);
-        assert!(packet(&mut overtaken, 10, 0, 1));
-        assert!(!packet(&mut overtaken, 10, 9_999, 1));
+        let mut stale = StalePacketIns::default();
+        (0..10_000).for_each(|datapath| switch_down(&mut stale, 50, datapath));
+        assert_eq!(stale.control_events.len(), CONTROL_EVENTS_MAX);
+        assert!(packet(&mut stale, 10, 0, 1));
+        assert!(!packet(&mut stale, 10, 9_999, 1));
     }
 }

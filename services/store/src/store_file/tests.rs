@@ -1,4 +1,4 @@
-//! What the shelf makes of damaged files, of what is too much, and of a life that ends before the commit.
+//! What the store makes of damaged files, of what is too much, and of a life that ends before the commit.
 
 use super::*;
 use burnet_sdk::store::keys;
@@ -11,19 +11,19 @@ impl Folder {
     fn new() -> Folder {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("burnet-shelf-{}-{number}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("burnet-store-{}-{number}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
 
-    fn open(&self) -> (Shelf, Option<String>) {
-        Shelf::open(&self.0, 7).unwrap()
+    fn open(&self) -> (StoreFile, Option<String>) {
+        StoreFile::open(&self.0, 7).unwrap()
     }
 
-    fn shelf(&self) -> Shelf {
-        let (shelf, remark) = self.open();
+    fn store(&self) -> StoreFile {
+        let (store, remark) = self.open();
         assert_eq!(remark, None);
-        shelf
+        store
     }
 
     fn file(&self) -> PathBuf {
@@ -32,10 +32,10 @@ impl Folder {
 
     /// A file in which the app `a` has one key.
     fn with_one_key(self) -> Folder {
-        let mut shelf = self.shelf();
-        put(&mut shelf, "a", "a/k", &[7; 5000]);
-        shelf.commit().unwrap();
-        drop(shelf);
+        let mut store = self.store();
+        put(&mut store, "a", "a/k", &[7; 5000]);
+        store.commit().unwrap();
+        drop(store);
         self
     }
 }
@@ -48,30 +48,30 @@ impl Drop for Folder {
 
 const MUCH: u64 = 1 << 20;
 
-fn put(shelf: &mut Shelf, app: &str, key: &str, value: &[u8]) {
-    assert_eq!(shelf.put(app, MUCH, key, value).unwrap(), Placed::Done, "{key}");
+fn put(store: &mut StoreFile, app: &str, key: &str, value: &[u8]) {
+    assert_eq!(store.put(app, MUCH, key, value).unwrap(), PutResult::Done, "{key}");
 }
 
-fn used(shelf: &Shelf) -> Vec<(&str, u64)> {
-    shelf.used().iter().map(|(app, bytes)| (app.as_str(), *bytes)).collect()
+fn used(store: &StoreFile) -> Vec<(&str, u64)> {
+    store.used().iter().map(|(app, bytes)| (app.as_str(), *bytes)).collect()
 }
 
 /// What is found in a damaged file: an empty store and the file under another name, or what the file still has.
 fn check_damaged(bytes: &[u8]) {
     let folder = Folder::new();
     fs::write(folder.file(), bytes).unwrap();
-    let (mut shelf, remark) = folder.open();
+    let (mut store, remark) = folder.open();
     let aside = folder.0.join("store.redb.damaged-7");
     if aside.exists() {
         assert!(remark.unwrap().contains("is now "));
         // Its library may have noted in it that it was opened.
         assert!(fs::metadata(aside).unwrap().len() >= bytes.len() as u64);
-        assert!(used(&shelf).is_empty());
+        assert!(used(&store).is_empty());
     } else {
-        assert!(used(&shelf).is_empty() || shelf.get("a/k").unwrap() == Some(vec![7; 5000]));
+        assert!(used(&store).is_empty() || store.get("a/k").unwrap() == Some(vec![7; 5000]));
     }
-    put(&mut shelf, "b", "b/k", b"v");
-    shelf.commit().unwrap();
+    put(&mut store, "b", "b/k", b"v");
+    store.commit().unwrap();
 }
 
 #[test]
@@ -100,79 +100,79 @@ fn a_second_damaged_file_does_not_take_the_place_of_the_first() {
     fs::write(folder.0.join("store.redb.damaged-7"), b"first").unwrap();
     fs::write(folder.file(), b"second").unwrap();
     assert!(
-        Shelf::open(&folder.0, 7).is_err_and(|trouble| trouble.to_string().contains("cannot be renamed"))
+        StoreFile::open(&folder.0, 7).is_err_and(|trouble| trouble.to_string().contains("cannot be renamed"))
     );
-    assert!(Shelf::open(&folder.0, 8).is_ok());
+    assert!(StoreFile::open(&folder.0, 8).is_ok());
     assert_eq!(fs::read(folder.0.join("store.redb.damaged-7")).unwrap(), b"first");
 }
 
 #[test]
 fn a_folder_that_is_not_there_is_trouble_and_nothing_is_put_aside() {
     let folder = Folder::new();
-    assert!(Shelf::open(&folder.0.join("nowhere"), 7).is_err());
+    assert!(StoreFile::open(&folder.0.join("nowhere"), 7).is_err());
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
 }
 
 #[test]
 fn what_was_committed_is_there_again_and_what_was_not_is_not() {
     let folder = Folder::new().with_one_key();
-    let mut shelf = folder.shelf();
-    put(&mut shelf, "a", "a/lost", b"v");
-    assert_eq!(shelf.get("a/lost").unwrap(), Some(b"v".to_vec()), "this turn sees it");
-    drop(shelf);
-    let mut shelf = folder.shelf();
-    assert_eq!((shelf.get("a/lost").unwrap(), used(&shelf)), (None, vec![("a", 5003)]));
+    let mut store = folder.store();
+    put(&mut store, "a", "a/lost", b"v");
+    assert_eq!(store.get("a/lost").unwrap(), Some(b"v".to_vec()), "this turn sees it");
+    drop(store);
+    let mut store = folder.store();
+    assert_eq!((store.get("a/lost").unwrap(), used(&store)), (None, vec![("a", 5003)]));
 }
 
 #[test]
 fn nobody_has_more_than_its_hard_limit_but_may_come_down_to_it() {
     let folder = Folder::new();
-    let mut shelf = folder.shelf();
-    let mut put = |key: &str, length: usize, hard| shelf.put("a", hard, key, &vec![0; length]).unwrap();
-    assert_eq!(put("k", 10, 10), Placed::AppIsFull);
-    assert_eq!(put("k", 9, 10), Placed::Done);
-    assert_eq!(put("l", 0, 10), Placed::AppIsFull);
-    assert_eq!(put("k", 9, 10), Placed::Done, "as much as before is not more");
-    assert_eq!(put("k", 8, 5), Placed::Done, "less is less, whatever the limit is now");
-    assert_eq!(put("k", 9, 5), Placed::AppIsFull);
-    assert_eq!(used(&shelf), [("a", 9)]);
+    let mut store = folder.store();
+    let mut put = |key: &str, length: usize, hard| store.put("a", hard, key, &vec![0; length]).unwrap();
+    assert_eq!(put("k", 10, 10), PutResult::AppIsFull);
+    assert_eq!(put("k", 9, 10), PutResult::Done);
+    assert_eq!(put("l", 0, 10), PutResult::AppIsFull);
+    assert_eq!(put("k", 9, 10), PutResult::Done, "as much as before is not more");
+    assert_eq!(put("k", 8, 5), PutResult::Done, "less is less, whatever the limit is now");
+    assert_eq!(put("k", 9, 5), PutResult::AppIsFull);
+    assert_eq!(used(&store), [("a", 9)]);
 }
 
 #[test]
 fn a_key_counts_for_who_wrote_it_last() {
     let folder = Folder::new();
-    let mut shelf = folder.shelf();
-    put(&mut shelf, "a", "k", b"123");
-    put(&mut shelf, "b", "l", b"1");
-    put(&mut shelf, "b", "k", b"12345");
-    assert_eq!(used(&shelf), [("b", 8)]);
-    assert!(shelf.delete("k").unwrap());
-    assert!(!shelf.delete("k").unwrap());
-    assert_eq!(used(&shelf), [("b", 2)]);
-    shelf.commit().unwrap();
-    drop(shelf);
-    assert_eq!(used(&folder.shelf()), [("b", 2)]);
+    let mut store = folder.store();
+    put(&mut store, "a", "k", b"123");
+    put(&mut store, "b", "l", b"1");
+    put(&mut store, "b", "k", b"12345");
+    assert_eq!(used(&store), [("b", 8)]);
+    assert!(store.delete("k").unwrap());
+    assert!(!store.delete("k").unwrap());
+    assert_eq!(used(&store), [("b", 2)]);
+    store.commit().unwrap();
+    drop(store);
+    assert_eq!(used(&folder.store()), [("b", 2)]);
 }
 
 #[test]
 fn all_together_have_no_more_than_the_store_takes() {
     let folder = Folder::new();
-    let mut shelf = folder.shelf();
-    shelf.bytes_max = 10;
-    put(&mut shelf, "a", "k", b"12345");
-    assert_eq!(shelf.put("b", MUCH, "l", b"1234").unwrap(), Placed::StoreIsFull);
-    put(&mut shelf, "b", "l", b"123");
-    put(&mut shelf, "b", "k", b"123");
-    assert_eq!(used(&shelf), [("b", 8)]);
+    let mut store = folder.store();
+    store.bytes_max = 10;
+    put(&mut store, "a", "k", b"12345");
+    assert_eq!(store.put("b", MUCH, "l", b"1234").unwrap(), PutResult::StoreIsFull);
+    put(&mut store, "b", "l", b"123");
+    put(&mut store, "b", "k", b"123");
+    assert_eq!(used(&store), [("b", 8)]);
 }
 
 #[test]
 fn a_list_has_the_keys_of_its_prefix_behind_the_last_one() {
     let folder = Folder::new();
-    let mut shelf = folder.shelf();
-    ["a", "a/1", "a/2", "a/3", "b"].iter().for_each(|key| put(&mut shelf, "a", key, b""));
+    let mut store = folder.store();
+    ["a", "a/1", "a/2", "a/3", "b"].iter().for_each(|key| put(&mut store, "a", key, b""));
     let mut check = |prefix: &str, after: &str, expected: &[&str]| {
-        let (parts, more) = shelf.list(prefix, after).unwrap();
+        let (parts, more) = store.list(prefix, after).unwrap();
         let found: Vec<&str> = parts.iter().flat_map(|part| keys(part)).collect();
         assert_eq!((found.as_slice(), more), (expected, false), "{prefix} {after}");
     };
@@ -188,13 +188,13 @@ fn a_list_has_the_keys_of_its_prefix_behind_the_last_one() {
 #[test]
 fn a_long_list_comes_in_parts_and_goes_on_where_it_ended() {
     let folder = Folder::new();
-    let mut shelf = folder.shelf();
+    let mut store = folder.store();
     let key = |number: usize| format!("{number:0>200}");
-    (0..1500).for_each(|number| put(&mut shelf, "a", &key(number), b""));
-    let (parts, more) = shelf.list("0", "").unwrap();
+    (0..1500).for_each(|number| put(&mut store, "a", &key(number), b""));
+    let (parts, more) = store.list("0", "").unwrap();
     assert!(more && parts.len() == PARTS_MAX && parts.iter().all(|part| part.len() <= PART_BYTES_MAX));
     let first: Vec<&str> = parts.iter().flat_map(|part| keys(part)).collect();
-    let (rest, more) = shelf.list("0", first[first.len() - 1]).unwrap();
+    let (rest, more) = store.list("0", first[first.len() - 1]).unwrap();
     assert!(!more);
     let all = first.len() + rest.iter().map(|part| keys(part).count()).sum::<usize>();
     assert_eq!(all, 1500);

@@ -5,8 +5,8 @@
 //!   app ──> bytes of its keys and values                 counted when the file is opened, and with each change
 //! ```
 //!
-//! In: changes, which wait for [`Shelf::commit`] all together. Out: what is there, those changes included. When `commit` returns without an error
-//! they are on disk; when anything fails none of them is, and the shelf is to be opened anew. A file that is damaged is renamed, never
+//! In: changes, which wait for [`StoreFile::commit`] all together. Out: what is there, those changes included. When `commit` returns without an error
+//! they are on disk; when anything fails none of them is, and the file must be opened again. A file that is damaged is renamed, never
 //! deleted. It knows no ticket and sends nothing.
 
 use std::collections::BTreeMap;
@@ -41,11 +41,11 @@ const KEYS: TableDefinition<'static, &'static str, (&'static str, &'static [u8])
     TableDefinition::new("keys");
 
 /// A key stands beside the name of who wrote it last, and the value.
-type Keys<'t> = Table<'t, &'static str, (&'static str, &'static [u8])>;
+type KeyTable<'t> = Table<'t, &'static str, (&'static str, &'static [u8])>;
 
 /// What became of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placed {
+pub enum PutResult {
     /// It waits for the commit.
     Done,
     /// The app would have more than it may. Nothing is changed.
@@ -56,89 +56,89 @@ pub enum Placed {
 
 /// Why something failed: a sentence without its end. The operator's to put right: a full disk, a folder that may not be written.
 #[derive(Debug)]
-pub struct Trouble(String);
+pub struct StoreError(String);
 
-impl fmt::Display for Trouble {
+impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for StoreError {}
 
 /// What the file's library says, in our terms.
 #[derive(Debug)]
-enum Flaw {
+enum FileFault {
     /// What is in the file is not what was written.
     Damaged(String),
     /// It cannot be read or written now.
     NotNow(String),
 }
 
-impl From<Flaw> for Trouble {
-    fn from(flaw: Flaw) -> Trouble {
-        let (Flaw::Damaged(why) | Flaw::NotNow(why)) = flaw;
-        Trouble(format!("the store's file cannot be used ({why})"))
+impl From<FileFault> for StoreError {
+    fn from(fault: FileFault) -> StoreError {
+        let (FileFault::Damaged(why) | FileFault::NotNow(why)) = fault;
+        StoreError(format!("the store's file cannot be used ({why})"))
     }
 }
 
-impl From<StorageError> for Flaw {
-    fn from(error: StorageError) -> Flaw {
+impl From<StorageError> for FileFault {
+    fn from(error: StorageError) -> FileFault {
         let why = error.to_string();
         match error {
-            StorageError::Corrupted(_) => Flaw::Damaged(why),
+            StorageError::Corrupted(_) => FileFault::Damaged(why),
             StorageError::Io(error)
                 if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
             {
-                Flaw::Damaged(why)
+                FileFault::Damaged(why)
             }
-            _ => Flaw::NotNow(why),
+            _ => FileFault::NotNow(why),
         }
     }
 }
 
-impl From<DatabaseError> for Flaw {
-    fn from(error: DatabaseError) -> Flaw {
+impl From<DatabaseError> for FileFault {
+    fn from(error: DatabaseError) -> FileFault {
         match error {
             DatabaseError::Storage(error) => error.into(),
             DatabaseError::UpgradeRequired(_) | DatabaseError::RepairAborted => {
-                Flaw::Damaged(error.to_string())
+                FileFault::Damaged(error.to_string())
             }
-            other => Flaw::NotNow(other.to_string()),
+            other => FileFault::NotNow(other.to_string()),
         }
     }
 }
 
-impl From<TableError> for Flaw {
-    fn from(error: TableError) -> Flaw {
+impl From<TableError> for FileFault {
+    fn from(error: TableError) -> FileFault {
         match error {
             TableError::Storage(error) => error.into(),
             // No file of ours has such a table.
-            other => Flaw::Damaged(other.to_string()),
+            other => FileFault::Damaged(other.to_string()),
         }
     }
 }
 
-impl From<TransactionError> for Flaw {
-    fn from(error: TransactionError) -> Flaw {
+impl From<TransactionError> for FileFault {
+    fn from(error: TransactionError) -> FileFault {
         match error {
             TransactionError::Storage(error) => error.into(),
-            other => Flaw::NotNow(other.to_string()),
+            other => FileFault::NotNow(other.to_string()),
         }
     }
 }
 
-impl From<CommitError> for Flaw {
-    fn from(error: CommitError) -> Flaw {
+impl From<CommitError> for FileFault {
+    fn from(error: CommitError) -> FileFault {
         match error {
             CommitError::Storage(error) => error.into(),
-            other => Flaw::NotNow(other.to_string()),
+            other => FileFault::NotNow(other.to_string()),
         }
     }
 }
 
 /// The open file.
-pub struct Shelf {
+pub struct StoreFile {
     /// What was looked at and changed since the last commit. Before the database, which outlives it.
     turn: Option<WriteTransaction>,
     database: Database,
@@ -148,25 +148,25 @@ pub struct Shelf {
     bytes_max: u64,
 }
 
-impl Shelf {
+impl StoreFile {
     /// Opens the file in this folder, or makes it. What there is to tell the operator of how it was found comes beside it.
     ///
     /// # Errors
     /// It cannot be read or written; a file that is damaged is no error.
-    pub fn open(folder: &Path, now_ms: u64) -> Result<(Shelf, Option<String>), Trouble> {
+    pub fn open(folder: &Path, now_ms: u64) -> Result<(StoreFile, Option<String>), StoreError> {
         let file = folder.join(FILE);
         match try_open(&file) {
-            Ok((shelf, whole)) => Ok((shelf, (!whole).then(|| mended(&file)))),
-            Err(Flaw::Damaged(why)) => {
+            Ok((store, whole)) => Ok((store, (!whole).then(|| mended(&file)))),
+            Err(FileFault::Damaged(why)) => {
                 let aside = put_aside(&file, now_ms)?;
-                let (shelf, _) = try_open(&file)?;
+                let (store, _) = try_open(&file)?;
                 let (file, aside) = (file.display(), aside.display());
                 let remark = format!(
                     "the store's file {file} is damaged ({why}): it is now {aside}, and the store begins empty"
                 );
-                Ok((shelf, Some(remark)))
+                Ok((store, Some(remark)))
             }
-            Err(flaw) => Err(flaw.into()),
+            Err(fault) => Err(fault.into()),
         }
     }
 
@@ -179,9 +179,9 @@ impl Shelf {
     ///
     /// # Errors
     /// The file failed.
-    pub fn get(&mut self, key: &str) -> Result<Option<Vec<u8>>, Trouble> {
+    pub fn get(&mut self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let table = self.table()?;
-        let found = table.get(key).map_err(Flaw::from)?;
+        let found = table.get(key).map_err(FileFault::from)?;
         Ok(found.map(|found| found.value().1.to_vec()))
     }
 
@@ -189,30 +189,36 @@ impl Shelf {
     ///
     /// # Errors
     /// The file failed.
-    pub fn put(&mut self, app: &str, hard_bytes: u64, key: &str, value: &[u8]) -> Result<Placed, Trouble> {
+    pub fn put(
+        &mut self,
+        app: &str,
+        hard_bytes: u64,
+        key: &str,
+        value: &[u8],
+    ) -> Result<PutResult, StoreError> {
         let before = self.entry(key)?;
         let of_app = self.used.get(app).copied().unwrap_or_default();
         let freed = before.as_ref().map_or(0, |(_, bytes)| *bytes);
         let freed_of_app = before.as_ref().filter(|(owner, _)| owner == app).map_or(0, |(_, bytes)| *bytes);
         let added = length(key, value);
         if exceeds(of_app, freed_of_app, added, hard_bytes) {
-            return Ok(Placed::AppIsFull);
+            return Ok(PutResult::AppIsFull);
         }
         if exceeds(self.used.values().sum(), freed, added, self.bytes_max) {
-            return Ok(Placed::StoreIsFull);
+            return Ok(PutResult::StoreIsFull);
         }
-        self.table()?.insert(key, (app, value)).map_err(Flaw::from)?;
+        self.table()?.insert(key, (app, value)).map_err(FileFault::from)?;
         self.count(before, Some((app.to_owned(), added)));
-        Ok(Placed::Done)
+        Ok(PutResult::Done)
     }
 
     /// Takes a key out: whether it was there.
     ///
     /// # Errors
     /// The file failed.
-    pub fn delete(&mut self, key: &str) -> Result<bool, Trouble> {
+    pub fn delete(&mut self, key: &str) -> Result<bool, StoreError> {
         let Some(before) = self.entry(key)? else { return Ok(false) };
-        self.table()?.remove(key).map_err(Flaw::from)?;
+        self.table()?.remove(key).map_err(FileFault::from)?;
         self.count(Some(before), None);
         Ok(true)
     }
@@ -221,11 +227,11 @@ impl Shelf {
     ///
     /// # Errors
     /// The file failed.
-    pub fn list(&mut self, prefix: &str, after: &str) -> Result<(Vec<Vec<u8>>, bool), Trouble> {
+    pub fn list(&mut self, prefix: &str, after: &str) -> Result<(Vec<Vec<u8>>, bool), StoreError> {
         let table = self.table()?;
         let (mut parts, mut part) = (Vec::new(), Vec::new());
-        for entry in table.range::<&str>(prefix.max(after)..).map_err(Flaw::from)? {
-            let (key, _) = entry.map_err(Flaw::from)?;
+        for entry in table.range::<&str>(prefix.max(after)..).map_err(FileFault::from)? {
+            let (key, _) = entry.map_err(FileFault::from)?;
             let key = key.value();
             if key == after && !after.is_empty() {
                 continue;
@@ -249,19 +255,19 @@ impl Shelf {
     ///
     /// # Errors
     /// None of them is.
-    pub fn commit(&mut self) -> Result<(), Trouble> {
+    pub fn commit(&mut self) -> Result<(), StoreError> {
         let Some(turn) = self.turn.take() else { return Ok(()) };
         match std::mem::take(&mut self.changed) {
-            true => turn.commit().map_err(Flaw::from)?,
-            false => turn.abort().map_err(Flaw::from)?,
+            true => turn.commit().map_err(FileFault::from)?,
+            false => turn.abort().map_err(FileFault::from)?,
         }
         Ok(())
     }
 
     /// Whose a key is, and its bytes.
-    fn entry(&mut self, key: &str) -> Result<Option<(String, u64)>, Trouble> {
+    fn entry(&mut self, key: &str) -> Result<Option<(String, u64)>, StoreError> {
         let table = self.table()?;
-        let found = table.get(key).map_err(Flaw::from)?;
+        let found = table.get(key).map_err(FileFault::from)?;
         Ok(found.map(|found| {
             let (owner, value) = found.value();
             (owner.to_owned(), length(key, value))
@@ -284,7 +290,7 @@ impl Shelf {
     }
 
     /// The keys as this turn sees them, what it has changed included.
-    fn table(&mut self) -> Result<Keys<'_>, Flaw> {
+    fn table(&mut self) -> Result<KeyTable<'_>, FileFault> {
         let turn = match self.turn.take() {
             Some(turn) => turn,
             None => self.database.begin_write()?,
@@ -304,26 +310,26 @@ fn length(key: &str, value: &[u8]) -> u64 {
     (key.len() + value.len()) as u64
 }
 
-/// The shelf, and whether the file was whole: one that was written half-way is mended on the way.
-fn try_open(file: &Path) -> Result<(Shelf, bool), Flaw> {
+/// Opens the file. Returns also whether it was intact: the database repairs an interrupted write.
+fn try_open(file: &Path) -> Result<(StoreFile, bool), FileFault> {
     // Where its library does not believe what it reads it may panic, and what is damaged is what it does not believe.
     let opened = catch_unwind(AssertUnwindSafe(|| open_and_check(file)));
-    opened.unwrap_or_else(|_| Err(Flaw::Damaged("reading it failed".to_owned())))
+    opened.unwrap_or_else(|_| Err(FileFault::Damaged("reading it failed".to_owned())))
 }
 
-fn open_and_check(file: &Path) -> Result<(Shelf, bool), Flaw> {
+fn open_and_check(file: &Path) -> Result<(StoreFile, bool), FileFault> {
     let mut database = Database::builder().set_cache_size(CACHE_BYTES).create(file)?;
     let whole = database.check_integrity()?;
-    let mut shelf =
-        Shelf { turn: None, database, used: BTreeMap::new(), changed: true, bytes_max: BYTES_MAX };
-    let used = used_by(&shelf.table()?)?;
-    shelf.used = used;
+    let mut store =
+        StoreFile { turn: None, database, used: BTreeMap::new(), changed: true, bytes_max: BYTES_MAX };
+    let used = used_by(&store.table()?)?;
+    store.used = used;
     // The table is there from now on.
-    shelf.commit().map_err(|Trouble(why)| Flaw::NotNow(why))?;
-    Ok((shelf, whole))
+    store.commit().map_err(|StoreError(why)| FileFault::NotNow(why))?;
+    Ok((store, whole))
 }
 
-fn used_by(table: &Keys<'_>) -> Result<BTreeMap<String, u64>, Flaw> {
+fn used_by(table: &KeyTable<'_>) -> Result<BTreeMap<String, u64>, FileFault> {
     let mut used: BTreeMap<String, u64> = BTreeMap::new();
     for entry in table.iter()? {
         let (key, found) = entry?;
@@ -343,10 +349,10 @@ fn mended(file: &Path) -> String {
 }
 
 /// Renames the file to a name that says what it is; what its library noted in it on the way stays there. There are as many of those as files that were damaged; they are the operator's to take away.
-fn put_aside(file: &Path, now_ms: u64) -> Result<PathBuf, Trouble> {
+fn put_aside(file: &Path, now_ms: u64) -> Result<PathBuf, StoreError> {
     let aside = file.with_file_name(format!("{FILE}.damaged-{now_ms}"));
     let cannot = |error| {
-        Trouble(format!("the store's file {} is damaged and cannot be renamed ({error})", file.display()))
+        StoreError(format!("the store's file {} is damaged and cannot be renamed ({error})", file.display()))
     };
     if fs::symlink_metadata(&aside).is_ok() {
         return Err(cannot(io::ErrorKind::AlreadyExists.into()));

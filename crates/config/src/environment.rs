@@ -15,7 +15,7 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 
 /// The parts of a process's environment that matter here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct Environment {
     /// `$BURNET_SOCKET`.
     pub burnet_socket: Option<OsString>,
     /// `$XDG_RUNTIME_DIR`.
@@ -32,18 +32,18 @@ pub struct Surroundings {
     pub current_dir: PathBuf,
 }
 
-impl Surroundings {
+impl Environment {
     /// The environment of this process.
     ///
     /// # Errors
     /// The current directory no longer exists.
-    pub fn of_this_process() -> Result<Surroundings, ConfigError> {
+    pub fn of_this_process() -> Result<Environment, ConfigError> {
         let current_dir = std::env::current_dir().map_err(|error| {
             ConfigError::Contradiction(format!(
                 "the current directory cannot be used ({error}): go to another"
             ))
         })?;
-        Ok(Surroundings {
+        Ok(Environment {
             burnet_socket: std::env::var_os("BURNET_SOCKET"),
             xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
             burnet_state: std::env::var_os("BURNET_STATE"),
@@ -127,11 +127,11 @@ impl Surroundings {
 mod tests {
     use super::*;
 
-    fn user() -> Surroundings {
-        Surroundings { uid: 1000, current_dir: "/home/u".into(), ..Surroundings::default() }
+    fn user() -> Environment {
+        Environment { uid: 1000, current_dir: "/home/u".into(), ..Environment::default() }
     }
 
-    fn check(around: &Surroundings, command_line: Option<&str>, file: Option<&str>, expected: &str) {
+    fn check(around: &Environment, command_line: Option<&str>, file: Option<&str>, expected: &str) {
         let socket = around.socket(command_line.map(Path::new), file.map(Path::new)).unwrap();
         assert_eq!(socket, Path::new(expected));
     }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     fn check_state(
-        around: &Surroundings,
+        around: &Environment,
         command_line: Option<&str>,
         file: Option<&str>,
         expected: Option<&str>,
@@ -163,12 +163,12 @@ mod tests {
 
     #[test]
     fn each_kind_of_user_has_a_state_folder_and_the_nearest_word_decides_on_it() {
-        let xdg = |path: &str| Surroundings {
+        let xdg = |path: &str| Environment {
             xdg_state_home: Some(path.into()),
             home: Some("/home/u".into()),
             ..user()
         };
-        let told = Surroundings { burnet_state: Some("/b".into()), ..user() };
+        let told = Environment { burnet_state: Some("/b".into()), ..user() };
         check_state(&user(), None, None, None);
         check_state(&told, Some("a"), Some("/c"), Some("/home/u/a"));
         check_state(&told, None, Some("/c"), Some("/b"));
@@ -176,25 +176,25 @@ mod tests {
         check_state(&xdg("/s"), None, None, Some("/s/burnet"));
         check_state(&xdg("s"), None, None, Some("/home/u/.local/state/burnet"));
         check_state(&xdg(""), None, None, Some("/home/u/.local/state/burnet"));
-        check_state(&Surroundings { uid: 0, ..xdg("/s") }, None, None, Some("/var/lib/burnet"));
+        check_state(&Environment { uid: 0, ..xdg("/s") }, None, None, Some("/var/lib/burnet"));
     }
 
     #[test]
     fn the_nearest_word_decides_on_the_socket() {
-        let told = Surroundings { burnet_socket: Some("/b".into()), ..user() };
+        let told = Environment { burnet_socket: Some("/b".into()), ..user() };
         check(&told, Some("/a"), Some("/c"), "/a");
         check(&told, None, Some("/c"), "/b");
         check(&user(), None, Some("/c"), "/c");
-        check(&Surroundings { burnet_socket: Some("".into()), ..user() }, None, Some("/c"), "/c");
+        check(&Environment { burnet_socket: Some("".into()), ..user() }, None, Some("/c"), "/c");
         check(&user(), Some("here.sock"), None, "/home/u/here.sock");
     }
 
     #[test]
     fn each_kind_of_user_has_a_socket_by_default() {
         let runtime_dir = Some("/run/user/1000".into());
-        check(&Surroundings { uid: 0, ..user() }, None, None, "/run/burnet/burnet.sock");
+        check(&Environment { uid: 0, ..user() }, None, None, "/run/burnet/burnet.sock");
         check(
-            &Surroundings { xdg_runtime_dir: runtime_dir, ..user() },
+            &Environment { xdg_runtime_dir: runtime_dir, ..user() },
             None,
             None,
             "/run/user/1000/burnet.sock",
