@@ -728,7 +728,7 @@ impl AppLife {
             RestartDecision::Exhausted => {
                 incident.what = IncidentKind::Quarantined;
                 let name = &self.spec.name;
-                format!("it is quarantined until the operator validity: burnet app restart {name}")
+                format!("it is quarantined until the operator says: burnet app restart {name}")
             }
         };
         let ended = if became == AfterEnd::GivenUp { "ended too often" } else { "ended" };

@@ -110,13 +110,13 @@ mod tests {
             sequence,
             &PortStatus { datapath: DatapathId(1), reason, port: &port },
         );
-        assert!(heard(stale, &bytes), "the control_events itself is heard");
+        assert!(heard(stale, &bytes), "the control event itself is delivered");
     }
 
     fn switch_down(stale: &mut StalePacketIns, sequence: u64, datapath: u64) {
         let mut bytes = Vec::new();
         write::switch_down(&mut bytes, sequence, DatapathId(datapath));
-        assert!(heard(stale, &bytes), "the control_events itself is heard");
+        assert!(heard(stale, &bytes), "the control event itself is delivered");
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
         assert!(packet(&mut stale, 10, 2, 3), "of another switch");
         assert!(!packet(&mut stale, 49, 1, 3));
         assert!(packet(&mut stale, 51, 1, 3), "it is there again");
-        assert!(stale.control_events.is_empty(), "which ends the control_events");
+        assert!(stale.control_events.is_empty(), "which ends the control event");
     }
 
     #[test]
