@@ -4,11 +4,14 @@
 //! project fails a check, 2 for a usage error.
 //! It never runs as part of Burnet, and it starts everything else, so it stays small: one dependency.
 
+mod circles;
+mod code;
 mod demo;
 mod draw;
 mod experiment;
 mod fuzz;
 mod instructions;
+mod lengths;
 mod packages;
 mod pages;
 mod pictures;
