@@ -16,7 +16,7 @@ use crate::capability::Capability;
 use crate::decision::{Effect, Refusal};
 use crate::dispatch::Kernel;
 use crate::quota::{COPIES_PER_S, FREE_PACKETS, Quota, QuotaKind, Rate, Use};
-use crate::zones::{MAX_ZONE, ZoneSet};
+use crate::zone_set::{ZoneSet, is_zone_number};
 use abi::command::PacketOut;
 use abi::event::{Cause, Event, OpenFlowVersion, kind};
 use abi::{Frame, Malformed, ZoneId};
@@ -104,31 +104,36 @@ const NO_COOKIE: u64 = u64::MAX;
 #[inline]
 pub(crate) fn is_an_apps(cause: Cause) -> bool {
     let owner = ZoneId::owner_of(cause.cookie).0;
-    owner.wrapping_sub(1) < MAX_ZONE || cause.cookie == NO_COOKIE && cause.reason == BY_ACTION
+    is_zone_number(owner) || cause.cookie == NO_COOKIE && cause.reason == BY_ACTION
 }
 
 impl Kernel {
     /// A packet-in that an app may have caused: who hears it. It takes nothing of the budgets of its switch and port.
     #[cold]
-    pub(crate) fn hearers_of_caused(
+    pub(crate) fn find_hearers_of_caused(
         &mut self,
         frame: &Frame<'_>,
         cause: Cause,
         now_ms: u64,
         effects: &mut Vec<Effect>,
-    ) -> Result<ZoneSet, Malformed> {
+    ) -> Result<(), Malformed> {
         let owner = ZoneId::owner_of(cause.cookie);
         let causers = match cause.cookie {
             NO_COOKIE => self.senders_up(frame.datapath()),
             _ if self.take_caused(owner, now_ms, effects) => ZoneSet::only(owner),
-            _ => return Ok(ZoneSet::EMPTY),
+            _ => {
+                self.found.clear();
+                return Ok(());
+            }
         };
         if causers.is_empty() {
-            return self.hearers_of_networks(frame, now_ms);
+            return self.find_hearers_of_networks(frame, now_ms);
         }
-        let hearers = self.hearers_of_packet(frame)?;
-        let hears = |zone: ZoneId| causers.contains(zone) || self.may_change_others(zone);
-        Ok(hearers.filter(|zone| !hears(*zone)).fold(hearers, ZoneSet::without))
+        self.find_hearers_of_packet(frame)?;
+        let mut found = std::mem::take(&mut self.found);
+        found.retain(|zone| causers.contains(zone) || self.may_change_others(zone));
+        self.found = found;
+        Ok(())
     }
 
     /// Whether the owner of a rule may cause one more packet-in. Of an app that is not there nobody knows, and the app hears nothing.
@@ -146,7 +151,7 @@ impl Kernel {
     /// Who has sent packets up by packet-outs, at a switch that would say it of a rule. Nobody is known where that is OpenFlow 1.0.
     fn senders_up(&self, datapath: DatapathId) -> ZoneSet {
         let there = self.datapaths.get(&datapath).filter(|it| it.openflow != OpenFlowVersion::V1_0);
-        there.map_or(ZoneSet::EMPTY, |there| there.senders_up)
+        there.map_or(ZoneSet::EMPTY, |there| there.senders_up.clone())
     }
 
     fn may_change_others(&self, zone: ZoneId) -> bool {

@@ -9,7 +9,7 @@ use crate::found::{Found, Inquiry};
 use crate::metering::Metering;
 use crate::punt::{PuntCounters, Punts};
 use crate::record::Record;
-use crate::zones::ZoneSet;
+use crate::zone_set::ZoneSet;
 use abi::event::{OpenFlowVersion, PortRecord, PortStatus, SwitchUp};
 use flow::DatapathId;
 use std::collections::BTreeMap;

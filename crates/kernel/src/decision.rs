@@ -6,7 +6,6 @@ use crate::entries::Asked;
 use crate::excess::Excess;
 use crate::metering::MeterStep;
 use crate::quota::QuotaKind;
-use crate::zones::ZoneSet;
 use abi::command::{Ask, Command, Log, Publish, QueryAnswer};
 use abi::{Malformed, ZoneId};
 use flow::DatapathId;
@@ -102,13 +101,8 @@ pub enum Decision<'a> {
     Send(Command<'a>),
     /// The subscription is taken; nothing else to do but the effects.
     Subscribed,
-    /// It goes to these zones as a topic.
-    Publish {
-        /// To whom.
-        to: ZoneSet,
-        /// What.
-        publish: Publish<'a>,
-    },
+    /// It goes as a topic to the zones that [`crate::Kernel::hearers_of_topic`] names.
+    Publish(Publish<'a>),
     /// It goes to this service as a query with this ticket.
     Ask {
         /// The service's zone.

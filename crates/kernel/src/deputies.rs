@@ -88,7 +88,7 @@ impl Kernel {
         total.check_all()?;
         let Some(there) = self.datapaths.get_mut(&datapath) else { return Ok(Becomes::ONE_PACKET) };
         if total.controllers > 0 {
-            there.senders_up = there.senders_up.with(zone);
+            there.senders_up.insert(zone);
         }
         let packets = there.packets(total);
         // What meets no rule in the tables comes up.

@@ -24,7 +24,8 @@ use crate::rule_key::RuleKeys;
 use crate::rules::{OWN_COOKIE, Owner};
 use crate::still_there::StillThere;
 use crate::subscription::Subscription;
-use crate::zones::{MAX_ZONE, Zone, ZoneCounters, ZoneSet};
+use crate::zone_set::{MAX_ZONE, ZoneSet, is_zone_number};
+use crate::zones::{Zone, ZoneCounters};
 use abi::event::{Event, FlowRemoved, PacketIn, SwitchUp, kind};
 use abi::{Frame, Malformed, OpenFlowVersion, ZoneId};
 use flow::canonical::find_field;
@@ -36,10 +37,16 @@ use std::sync::Arc;
 /// How many kinds of event there can be.
 const KINDS: usize = 64;
 
+/// A count for each zone number.
+type Heard = [u64; MAX_ZONE as usize + 1];
+
 /// The deciding part of one worker: its switches, every zone of the node, and who hears what.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    pub(crate) zones: [Option<Zone>; MAX_ZONE as usize + 1],
+    /// By zone number; as long as the highest number that was attached needs, and at most [`crate::zone_set::MAX_ZONE`] + 1.
+    pub(crate) zones: Vec<Option<Zone>>,
+    /// How many events were each zone's to hear since it was attached. Apart from the zones, so that to count takes few instructions.
+    heard: Box<Heard>,
     pub(crate) datapaths: Datapaths,
     /// The switch that was last commanded, as long as it is up, and what it speaks: commands come in runs for one switch.
     pub(crate) last_commanded: Option<(DatapathId, OpenFlowVersion)>,
@@ -77,6 +84,8 @@ pub struct Kernel {
     hearers: [ZoneSet; KINDS],
     /// Who hears some packet-ins only.
     pub(crate) choosy: ZoneSet,
+    /// Who hears the event that was decided on last, if those are not all who hear its kind.
+    pub(crate) found: ZoneSet,
     pub(crate) precedence: Precedence,
 }
 
@@ -85,7 +94,8 @@ impl Kernel {
     /// that the kernel takes for another's.
     pub fn new(seed: u64) -> Self {
         Kernel {
-            zones: [const { None }; MAX_ZONE as usize + 1],
+            zones: Vec::new(),
+            heard: Box::new([0; MAX_ZONE as usize + 1]),
             datapaths: Datapaths::default(),
             last_commanded: None,
             calls: Calls::default(),
@@ -108,8 +118,9 @@ impl Kernel {
             meter_per_s: None,
             check_meters_from_ms: 0,
             scratch: Scratch::default(),
-            hearers: [ZoneSet::EMPTY; KINDS],
+            hearers: [const { ZoneSet::EMPTY }; KINDS],
             choosy: ZoneSet::EMPTY,
+            found: ZoneSet::EMPTY,
             precedence: Precedence::default(),
         }
     }
@@ -126,7 +137,7 @@ impl Kernel {
         self.owned = Owned::sharing(claims);
     }
 
-    /// A zone is there; it hears nothing until it subscribes. Says whether there was room: numbers from 1 to [`MAX_ZONE`].
+    /// A zone is there; it hears nothing until it subscribes. Says whether there was room: numbers from 1 to [`crate::zone_set::MAX_ZONE`].
     pub fn attach(&mut self, zone: ZoneId, name: &str, grant: Grant, now_ms: u64) -> bool {
         let rates = NodeRates::new(grant.quotas(), now_ms);
         self.attach_sharing(zone, name, grant, &rates, now_ms)
@@ -141,11 +152,14 @@ impl Kernel {
         rates: &NodeRates,
         now_ms: u64,
     ) -> bool {
-        if zone == ZoneId::KERNEL || zone.0 > MAX_ZONE {
+        if !is_zone_number(zone.0) {
             return false;
         }
         let own_rules_go_beyond = self.on_grant(zone, &grant, now_ms);
-        self.zones[usize::from(zone.0)] = Some(Zone {
+        let place = usize::from(zone.0);
+        self.zones.resize_with(self.zones.len().max(place + 1), || None);
+        self.heard[place] = 0;
+        self.zones[place] = Some(Zone {
             name: name.to_owned(),
             own_rules_go_beyond,
             rates: rates.at_worker(),
@@ -200,6 +214,11 @@ impl Kernel {
         self.zones.get(usize::from(zone.0))?.as_ref()
     }
 
+    /// How many events were this zone's to hear since it was attached.
+    pub fn events_heard(&self, zone: ZoneId) -> u64 {
+        self.heard.get(usize::from(zone.0)).copied().unwrap_or_default()
+    }
+
     /// Whether this switch is up, here.
     pub fn is_up(&self, datapath: DatapathId) -> bool {
         self.datapaths.contains_key(&datapath)
@@ -224,50 +243,53 @@ impl Kernel {
         frame: &Frame<'_>,
         now_ms: u64,
         effects: &mut Vec<Effect>,
-    ) -> Result<ZoneSet, Malformed> {
-        let hearers = if frame.header.kind.get() == kind::PACKET_IN {
+    ) -> Result<&ZoneSet, Malformed> {
+        if frame.header.kind.get() == kind::PACKET_IN {
             let cause = PacketIn::cause(frame)?;
             if is_an_apps(cause) {
-                self.hearers_of_caused(frame, cause, now_ms, effects)?
+                self.find_hearers_of_caused(frame, cause, now_ms, effects)?;
             } else if self.punt_limits.is_none() && self.choosy.is_empty() {
-                self.hearers_of_packets()
+                let hearers = &self.hearers[usize::from(kind::PACKET_IN)];
+                count_event(&mut self.heard, hearers);
+                return Ok(hearers);
             } else {
-                self.hearers_of_networks(frame, now_ms)?
+                self.find_hearers_of_networks(frame, now_ms)?;
             }
         } else {
-            self.hearers_of_other(frame, now_ms, effects)?
-        };
-        for zone in hearers {
-            if let Some(zone) = &mut self.zones[usize::from(zone.0)] {
-                zone.counters.events += 1;
-            }
+            self.find_hearers_of_other(frame, now_ms, effects)?;
         }
-        Ok(hearers)
+        count_event(&mut self.heard, &self.found);
+        Ok(&self.found)
     }
 
     /// Of what is no packet-in.
     #[inline(never)]
-    fn hearers_of_other(
+    fn find_hearers_of_other(
         &mut self,
         frame: &Frame<'_>,
         now_ms: u64,
         effects: &mut Vec<Effect>,
-    ) -> Result<ZoneSet, Malformed> {
+    ) -> Result<(), Malformed> {
         let event = Event::read(frame)?;
         let was_held = self.is_held(frame.datapath());
         self.take_note(&event, now_ms, effects);
-        Ok(match event {
-            // Apps hear of it when it is ready, and then as it is then.
-            _ if was_held || self.is_held(frame.datapath()) => ZoneSet::EMPTY,
-            Event::FlowRemoved(removed) => self.hearers_of_removal(removed.owner()),
-            _ => self.hearers_of(frame.header.kind.get()),
-        })
+        // Apps hear of a switch that is held when it is ready, and then as it is then.
+        let is_heard = !was_held && !self.is_held(frame.datapath());
+        let Kernel { hearers, found, .. } = self;
+        match hearers.get(usize::from(frame.header.kind.get())) {
+            Some(hearers) if is_heard => found.clone_from(hearers),
+            _ => found.clear(),
+        }
+        if let Event::FlowRemoved(removed) = event {
+            self.keep_hearers_of_removal(removed.owner());
+        }
+        Ok(())
     }
 
     /// Who hears events of this kind.
     #[inline]
-    pub fn hearers_of(&self, kind: u16) -> ZoneSet {
-        self.hearers.get(usize::from(kind)).copied().unwrap_or_default()
+    pub fn hearers_of(&self, kind: u16) -> &ZoneSet {
+        self.hearers.get(usize::from(kind)).unwrap_or(const { &ZoneSet::EMPTY })
     }
 
     /// How many matches were compared for decisions since this was last asked: what bounds a worker's turn, since one command may need
@@ -296,16 +318,16 @@ impl Kernel {
     }
 
     /// Who hears anything of switches.
-    pub fn hearers_of_switches(&self) -> ZoneSet {
+    pub fn hearers_of_switches(&self) -> impl Iterator<Item = ZoneId> + '_ {
         let kinds =
             [kind::SWITCH_UP, kind::SWITCH_DOWN, kind::PACKET_IN, kind::PORT_STATUS, kind::FLOW_REMOVED];
-        kinds.iter().fold(self.choosy, |all, kind| all.union(self.hearers_of(*kind)))
+        self.choosy.iter().chain(kinds.into_iter().flat_map(|kind| self.hearers_of(kind)))
     }
 
     /// Who hears every packet-in.
     #[inline]
-    pub fn hearers_of_packets(&self) -> ZoneSet {
-        self.hearers[usize::from(kind::PACKET_IN)]
+    pub fn hearers_of_packets(&self) -> &ZoneSet {
+        &self.hearers[usize::from(kind::PACKET_IN)]
     }
 
     fn take_punt(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<bool, Malformed> {
@@ -316,40 +338,43 @@ impl Kernel {
     }
 
     /// That a rule is gone hears its owner, and whoever may see the rules of others.
-    fn hearers_of_removal(&self, owner: ZoneId) -> ZoneSet {
-        let hearers = self.hearers_of(kind::FLOW_REMOVED);
-        let sees = |zone: &ZoneId| self.zone(*zone).is_some_and(|it| it.grant.holds(Capability::RuleRead));
-        let strangers = hearers.filter(|zone| *zone != owner && !sees(zone));
-        strangers.fold(hearers, ZoneSet::without)
+    fn keep_hearers_of_removal(&mut self, owner: ZoneId) {
+        let Kernel { zones, found, .. } = self;
+        let zone = |zone: ZoneId| zones.get(usize::from(zone.0)).and_then(Option::as_ref);
+        let sees = |it: ZoneId| zone(it).is_some_and(|it| it.grant.holds(Capability::RuleRead));
+        found.retain(|zone| zone == owner || sees(zone));
     }
 
     /// Of a packet that the network sent: nobody, if its switch or port has had its budget.
     #[inline(never)]
-    pub(crate) fn hearers_of_networks(
+    pub(crate) fn find_hearers_of_networks(
         &mut self,
         frame: &Frame<'_>,
         now_ms: u64,
-    ) -> Result<ZoneSet, Malformed> {
+    ) -> Result<(), Malformed> {
         if !self.punt_limits.is_none() && !self.take_punt(frame, now_ms)? {
-            return Ok(ZoneSet::EMPTY);
+            self.found.clear();
+            return Ok(());
         }
-        self.hearers_of_packet(frame)
+        self.find_hearers_of_packet(frame)
     }
 
     #[inline]
-    pub(crate) fn hearers_of_packet(&self, frame: &Frame<'_>) -> Result<ZoneSet, Malformed> {
-        let mut hearers = self.hearers[usize::from(kind::PACKET_IN)];
-        if self.choosy.is_empty() {
-            return Ok(hearers);
+    pub(crate) fn find_hearers_of_packet(&mut self, frame: &Frame<'_>) -> Result<(), Malformed> {
+        let Kernel { zones, hearers, choosy, found, .. } = self;
+        found.clone_from(&hearers[usize::from(kind::PACKET_IN)]);
+        if choosy.is_empty() {
+            return Ok(());
         }
         let packet = PacketIn::read(frame)?;
         let fields = fields_of(&packet);
-        for zone in self.choosy {
-            if self.zone(zone).is_some_and(|zone| zone.hears_packet(packet.datapath, &fields)) {
-                hearers = hearers.with(zone);
+        for zone in &*choosy {
+            let there = zones.get(usize::from(zone.0)).and_then(Option::as_ref);
+            if there.is_some_and(|it| it.hears_packet(packet.datapath, &fields)) {
+                found.insert(zone);
             }
         }
-        Ok(hearers)
+        Ok(())
     }
 
     fn take_note(&mut self, event: &Event<'_>, now_ms: u64, effects: &mut Vec<Effect>) {
@@ -413,24 +438,31 @@ impl Kernel {
     }
 
     pub(crate) fn index_subscriptions(&mut self) {
-        self.hearers = [ZoneSet::EMPTY; KINDS];
-        self.choosy = ZoneSet::EMPTY;
-        for (number, zone) in self.zones.iter().enumerate() {
+        self.hearers.iter_mut().for_each(ZoneSet::clear);
+        self.choosy.clear();
+        for (zone, number) in self.zones.iter().zip(0..) {
             let Some(zone) = zone else { continue };
-            // The array has MAX_ZONE + 1 places, so its indices are zone numbers.
-            let id = ZoneId(number as u16);
             for kind in 0..KINDS as u16 {
                 if !zone.subscription.hears(kind) || !zone.grant.holds(needed_to_hear(kind)) {
                     continue;
                 }
                 if kind == kind::PACKET_IN && zone.is_choosy() {
-                    self.choosy = self.choosy.with(id);
+                    self.choosy.insert(ZoneId(number));
                 } else {
-                    self.hearers[usize::from(kind)] = self.hearers[usize::from(kind)].with(id);
+                    self.hearers[usize::from(kind)].insert(ZoneId(number));
                 }
             }
         }
     }
+}
+
+#[inline(always)]
+fn count_event(heard: &mut Heard, hearers: &ZoneSet) {
+    hearers.for_each(|zone| {
+        if let Some(count) = heard.get_mut(usize::from(zone.0)) {
+            *count += 1;
+        }
+    });
 }
 
 /// What a match may ask of a packet that came up: its frame's fields, and what the switch says beside it.

@@ -78,6 +78,11 @@ impl TableSet {
     pub fn contains(&self, table_id: u8) -> bool {
         self.0[usize::from(table_id >> 6)] >> (table_id & 63) & 1 == 1
     }
+
+    /// Whether a table is in both.
+    pub fn meets(&self, other: &TableSet) -> bool {
+        self.0.iter().zip(&other.0).any(|(these, those)| these & those != 0)
+    }
 }
 
 impl FromIterator<u8> for TableSet {

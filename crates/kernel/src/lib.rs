@@ -44,6 +44,7 @@ mod still_there;
 pub mod subscription;
 mod visible;
 mod wellformed;
+pub mod zone_set;
 pub mod zones;
 
 pub use capability::{Capabilities, Capability};
@@ -62,4 +63,4 @@ pub use punt::{PuntCounters, PuntLimits};
 pub use quota::{NodeRates, Quota, QuotaKind, Quotas};
 pub use record::{RULES_PER_SWITCH, Wanted};
 pub use rules::OWN_COOKIE;
-pub use zones::ZoneSet;
+pub use zone_set::ZoneSet;

@@ -19,7 +19,8 @@ use crate::rules::{Age, Known, Owner, Slot};
 use crate::subscription::Subscription;
 use crate::visible::{needed_to_ask, stays};
 use crate::wellformed;
-use crate::zones::{Zone, ZoneSet};
+use crate::zone_set::ZoneSet;
+use crate::zones::Zone;
 use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, Subscribe, What};
 use abi::event::kind;
 use abi::zone_id::COOKIE_MASK;
@@ -36,8 +37,8 @@ pub(crate) enum ToNote {
     Rule { datapath: DatapathId, key: RuleKey, then: Then },
     /// A rule of this zone's, with where it is to be written down; see [`crate::prepared`].
     Prepared { datapath: DatapathId, key: RuleKey, zone: ZoneId, stays: bool, age: Age, slot: Slot },
-    /// Some rules of these zones may be gone, and it is not known which.
-    Doubt { datapath: DatapathId, zones: ZoneSet },
+    /// Some rules of this zone, or of any zone if it is `None`, may be gone, and it is not known which.
+    Doubt { datapath: DatapathId, zone: Option<ZoneId> },
     /// Whose group or meter: [`Kernel::change`] says it.
     Owned,
 }
@@ -166,7 +167,7 @@ impl Kernel {
             }
             What::Publish(publish) => {
                 self.require_for(zone, Capability::Publish, publish.topic)?;
-                Ok(Decision::Publish { to: self.hearers_of_topic(zone, publish.topic), publish })
+                Ok(Decision::Publish(publish))
             }
             What::Query(ask) => self.ask(zone, command.ticket, ask, now_ms),
             What::QueryAnswer(answer) => self.answer(zone, command.ticket, answer, now_ms, effects),
@@ -204,12 +205,12 @@ impl Kernel {
     }
 
     /// Who hears what is published there: who listens, may, and did not publish it.
-    fn hearers_of_topic(&self, publisher: ZoneId, topic: &str) -> ZoneSet {
-        let hearers = self.hearers_of(kind::TOPIC).without(publisher);
-        let may = |zone: &ZoneId| {
-            self.zone(*zone).is_some_and(|it| it.grant.holds_for(Capability::Subscribe, topic))
-        };
-        hearers.filter(|zone| !may(zone)).fold(hearers, ZoneSet::without)
+    pub fn hearers_of_topic(&self, publisher: ZoneId, topic: &str) -> ZoneSet {
+        let may =
+            |zone: ZoneId| self.zone(zone).is_some_and(|it| it.grant.holds_for(Capability::Subscribe, topic));
+        let mut hearers = self.hearers_of(kind::TOPIC).clone();
+        hearers.retain(|zone| zone != publisher && may(zone));
+        hearers
     }
 
     #[inline]
@@ -358,8 +359,7 @@ impl Kernel {
     #[cold]
     fn doubt(&self, zone: ZoneId, datapath: DatapathId) -> ToNote {
         let reaches_all = self.require(zone, Capability::RuleWriteOthers).is_ok();
-        let zones = if reaches_all { ZoneSet::ALL } else { ZoneSet::only(zone) };
-        ToNote::Doubt { datapath, zones }
+        ToNote::Doubt { datapath, zone: (!reaches_all).then_some(zone) }
     }
 
     /// The command that was decided on last is on its way to its switch, behind those that went before. One of which this is not said changes
@@ -381,12 +381,12 @@ impl Kernel {
         self.on_placed();
         match self.to_note.take() {
             Some(ToNote::Rule { datapath, key, then }) => self.note_rule(datapath, key, then),
-            Some(ToNote::Doubt { datapath, zones }) => self.doubt_rules(datapath, zones),
+            Some(ToNote::Doubt { datapath, zone }) => self.doubt_rules(datapath, zone),
             Some(ToNote::Owned) => {
                 let Some(change) = self.change.take() else { return };
                 // With a group or a meter the rules go that name it, whoever has them.
                 if let Some(datapath) = change.deletes_at() {
-                    self.doubt_rules(datapath, ZoneSet::ALL);
+                    self.doubt_rules(datapath, None);
                 }
                 self.owned.on_sent(*change);
             }
@@ -405,16 +405,16 @@ impl Kernel {
     }
 
     #[cold]
-    fn doubt_rules(&mut self, datapath: DatapathId, zones: ZoneSet) {
+    fn doubt_rules(&mut self, datapath: DatapathId, zone: Option<ZoneId>) {
         if let Some(there) = self.datapaths.get_mut(&datapath) {
-            there.record.doubt(zones);
+            there.record.doubt(zone);
         }
     }
 
     /// A switch has answered something that this zone sent with an error, or has not said what became of it: what was noted as the zone's may not be
     /// in the switch.
     pub fn on_failed(&mut self, datapath: DatapathId, zone: ZoneId) {
-        self.doubt_rules(datapath, ZoneSet::only(zone));
+        self.doubt_rules(datapath, Some(zone));
     }
 
     /// Whether it means the rule by which switches send up what nothing else matches. An add would replace it, and 1.0 cannot keep a strict

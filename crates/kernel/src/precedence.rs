@@ -25,7 +25,7 @@ use crate::grant::{Bounds, Grant, TableSet};
 use crate::overlap::{Overlaps, Placed, Table};
 use crate::rule_key::RuleKey;
 use crate::rules::Owner;
-use crate::zones::{MAX_ZONE, ZoneSet};
+use crate::zone_set::ZoneSet;
 use abi::ZoneId;
 use abi::command::FlowMod;
 use flow::canonical::{read_match, read_match_into, write_match};
@@ -91,7 +91,7 @@ impl Territory {
     /// Whether a table of a switch belongs to both.
     fn meets(&self, other: &Territory) -> bool {
         let tables = match (&self.tables, &other.tables) {
-            (Some(these), Some(those)) => (0..=u8::MAX).any(|it| these.contains(it) && those.contains(it)),
+            (Some(these), Some(those)) => these.meets(those),
             _ => true,
         };
         let datapaths = match (&self.datapaths, &other.datapaths) {
@@ -122,7 +122,7 @@ pub(crate) struct Precedence {
 impl Default for Precedence {
     fn default() -> Precedence {
         Precedence {
-            territories: vec![None; usize::from(MAX_ZONE) + 1],
+            territories: Vec::new(),
             compared: ZoneSet::EMPTY,
             on_overlap: OnOverlap::default(),
             overlaps: Overlaps::default(),
@@ -159,27 +159,49 @@ impl Precedence {
     /// An app is there with this grant. Says whether rules have to be compared that were not before.
     fn on_attach(&mut self, zone: ZoneId, grant: &Grant) -> bool {
         let territory = grant.holds(Capability::RuleWrite).then(|| Territory::of(grant));
-        let Some(place) = self.territories.get_mut(usize::from(zone.0)) else { return false };
-        *place = territory;
-        let before = self.compared;
-        let mut now = self.contenders();
+        let place = usize::from(zone.0);
+        self.territories.resize(self.territories.len().max(place + 1), None);
+        if self.territories[place] == territory {
+            return false;
+        }
+        let had = std::mem::replace(&mut self.territories[place], territory);
+        // With a thousand apps to compare all with all takes long, and for one that is new it is not necessary.
+        let now = if had.is_some() { self.contenders() } else { self.contenders_with(zone) };
+        let is_more = now.iter().any(|zone| !self.compared.contains(zone));
         self.compared = now;
-        now.any(|zone| !before.contains(zone))
+        is_more
     }
 
+    /// Every app that may come into another's way.
     fn contenders(&self) -> ZoneSet {
-        let all = || (0..=MAX_ZONE).map(ZoneId).zip(&self.territories);
-        let mut found = ZoneSet::EMPTY;
-        for (one, here) in all() {
-            for (other, there) in all().take_while(|(other, _)| *other < one) {
-                let (Some(here), Some(there)) = (here, there) else { continue };
-                let (first, second) = if self.is_before(one, other) { (here, there) } else { (there, here) };
-                if first.meets(second) && first.lowest <= second.highest {
-                    found = found.with(one).with(other);
-                }
-            }
+        self.writers().filter(|one| self.writers().any(|other| self.contend(*one, other))).collect()
+    }
+
+    /// The apps that were compared before, and those that come into this one's way with it.
+    fn contenders_with(&self, zone: ZoneId) -> ZoneSet {
+        let mut found = self.compared.clone();
+        for other in self.writers().filter(|other| self.contend(zone, *other)) {
+            found.insert(other);
+            found.insert(zone);
         }
         found
+    }
+
+    /// The apps that may write rules.
+    fn writers(&self) -> impl Iterator<Item = ZoneId> + '_ {
+        let there = self.territories.iter().zip(0..).filter(|(territory, _)| territory.is_some());
+        there.map(|(_, number)| ZoneId(number))
+    }
+
+    fn contend(&self, one: ZoneId, other: ZoneId) -> bool {
+        let territory = |zone: ZoneId| self.territories.get(usize::from(zone.0)).and_then(Option::as_ref);
+        let (first, second) = if self.is_before(one, other) { (one, other) } else { (other, one) };
+        match (territory(first), territory(second)) {
+            (Some(first), Some(second)) => {
+                one != other && first.lowest <= second.highest && first.meets(second)
+            }
+            _ => false,
+        }
     }
 }
 
@@ -247,8 +269,9 @@ impl Kernel {
         }
         let matching = &self.precedence.scratch;
         let hears = self.hearers_of(abi::event::kind::PACKET_IN);
-        let all = hears.map(|it| (it, None)).filter(|_| covers(matching, &Match::any()));
-        let some = self.choosy.filter_map(|it| Some((it, Some(self.zone(it)?.subscription.packets()?))));
+        let all = hears.iter().map(|it| (it, None)).filter(|_| covers(matching, &Match::any()));
+        let some =
+            self.choosy.iter().filter_map(|it| Some((it, Some(self.zone(it)?.subscription.packets()?))));
         let blinded = all.chain(some).find(|(hearer, packets)| {
             *hearer != zone
                 && self.precedence.is_before(*hearer, zone)

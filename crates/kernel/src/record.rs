@@ -17,7 +17,7 @@
 
 use crate::rule_key::RuleKey;
 use crate::rules::{Age, Known, Owner, Rules, Slot};
-use crate::zones::ZoneSet;
+use crate::zone_set::ZoneSet;
 use abi::ZoneId;
 
 /// Rules of one switch that are known at most, where the operator does not say. As eight bytes each, in a table of which three eighths to three
@@ -56,7 +56,7 @@ pub(crate) struct Record {
 }
 
 /// The question for all rules.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sweep {
     /// How many rules there are when it is put.
     from: usize,
@@ -167,10 +167,11 @@ impl Record {
         self.rules.on_removed(key, owner, now_ms);
     }
 
-    /// Some rules of these zones may be gone, or may never have been in the switch, and nobody says which.
-    pub fn doubt(&mut self, zones: ZoneSet) {
-        self.unsure = self.unsure.union(zones);
-        self.sweep.unsure_since = self.sweep.unsure_since.union(zones);
+    /// Some rules of this zone, or of any zone if it is `None`, may be gone, or may never have been in the switch, and nobody says which.
+    pub fn doubt(&mut self, zone: Option<ZoneId>) {
+        let zones = zone.map_or_else(ZoneSet::all, ZoneSet::only);
+        self.unsure.union_with(&zones);
+        self.sweep.unsure_since.union_with(&zones);
     }
 
     fn begin_sweep(&mut self, now_ms: u64) {
@@ -197,7 +198,7 @@ impl Record {
             return;
         }
         self.rules.end_sweep();
-        self.unsure = self.sweep.unsure_since;
+        self.unsure.clone_from(&self.sweep.unsure_since);
         (self.sweep.is_open, self.sweep.has_begun) = (false, false);
         self.sweep.from = self.next_sweep();
     }
@@ -364,10 +365,10 @@ mod tests {
         record.note(key(3), other, false, Age::at(0));
         let sure = |record: &Record| [1, 2, 3].map(|it| record.known(key(it)).is_some_and(|it| it.is_sure));
         assert_eq!(sure(&record), [true, true, false]);
-        record.doubt(ZoneSet::only(ZONE));
+        record.doubt(Some(ZONE));
         assert_eq!(sure(&record), [false, true, false]);
         fill(&mut record, 1_000, 0);
-        record.doubt(ZoneSet::only(other));
+        record.doubt(Some(other));
         (1..4).for_each(|number| record.find(key(number), ONE, true, 0));
         record.end_sweep();
         assert_eq!(

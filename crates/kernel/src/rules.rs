@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   add, strict modify ──> note ──┐
-//!   what the switch has ─> find ──┼──> places: 51 bits of the key, age, sure?, seen?, owner ──> owner
+//!   what the switch has ─> find ──┼──> places: 47 bits of the key, age, sure?, seen?, owner ──> owner
 //!   removed, deleted ────> forget ┘
 //! ```
 //!
@@ -16,26 +16,26 @@
 //! In: rules that were sent, found or removed. Out: an owner. Never knows a switch, a match or the time.
 
 use crate::rule_key::RuleKey;
-use crate::zones::MAX_ZONE;
+use crate::zone_set::{MAX_ZONE, is_zone_number};
 use abi::ZoneId;
 
 /// Bits of a place that hold the owner; a place of zeros is free.
-const OWNER: u64 = 0x7f;
+const OWNER: u64 = 0x7ff;
 const FOREIGN: u64 = MAX_ZONE as u64 + 1;
 const _: () = assert!(FOREIGN <= OWNER, "every owner fits where it is kept");
 
 /// Whether the rule was seen in the sweep: as [`Rules::seen`] is.
-const SEEN: u64 = 1 << 7;
+const SEEN: u64 = 1 << 11;
 
 /// Whether the rule stays in the switch until somebody hears of its end.
-const SURE: u64 = 1 << 8;
+const SURE: u64 = 1 << 12;
 
 /// When it was noted, in units of [`AGE_MS`]. It comes round after two minutes: then an old rule is taken for a young one, which does no harm.
-const AGE_SHIFT: u32 = 9;
+const AGE_SHIFT: u32 = 13;
 const AGE: u64 = 0xf;
 const AGE_MS: u64 = 1 << 13;
 
-/// The rest is the key: one of a million rules has the same 51 bits as a new one once in 2^31, and nobody who does not know the seed can find two.
+/// The rest is the key: one of a million rules has the same 47 bits as a new one once in 2^27, and nobody who does not know the seed can find two.
 const KEY: u64 = !(OWNER | SEEN | SURE | AGE << AGE_SHIFT);
 
 /// Places of the smallest table.
@@ -58,9 +58,8 @@ impl Owner {
     pub fn of_cookie(cookie: u64) -> Option<Owner> {
         match ZoneId::owner_of(cookie) {
             _ if cookie == OWN_COOKIE => None,
-            ZoneId::KERNEL => Some(Owner::Foreign),
-            zone if zone.0 > MAX_ZONE => Some(Owner::Foreign),
-            zone => Some(Owner::Zone(zone)),
+            zone if is_zone_number(zone.0) => Some(Owner::Zone(zone)),
+            _ => Some(Owner::Foreign),
         }
     }
 
@@ -74,7 +73,7 @@ impl Owner {
     fn from_bits(place: u64) -> Owner {
         match place & OWNER {
             FOREIGN => Owner::Foreign,
-            // Seven bits.
+            // Eleven bits.
             number => Owner::Zone(ZoneId(number as u16)),
         }
     }
@@ -319,7 +318,7 @@ mod tests {
     use std::collections::HashMap;
 
     const ONE: Owner = Owner::Zone(ZoneId(1));
-    const OTHER: Owner = Owner::Zone(ZoneId(63));
+    const OTHER: Owner = Owner::Zone(ZoneId(1023));
     const NOW: Age = Age(3);
 
     fn key(number: u64) -> RuleKey {
@@ -347,9 +346,9 @@ mod tests {
 
     #[test]
     fn a_cookie_that_names_no_zone_is_of_somebody_elses_rule() {
-        assert_eq!(Owner::of_cookie(ZoneId(63).stamp(OWN_COOKIE)), Some(OTHER));
+        assert_eq!(Owner::of_cookie(ZoneId(1023).stamp(OWN_COOKIE)), Some(OTHER));
         assert_eq!(Owner::of_cookie(OWN_COOKIE), None);
-        for number in [0, 64, 0x0a00, u16::MAX] {
+        for number in [0, 1024, 0x0a00, u16::MAX] {
             assert_eq!(Owner::of_cookie(ZoneId(number).stamp(7)), Some(Owner::Foreign), "{number}");
         }
         let mut rules = Rules::default();

@@ -35,7 +35,7 @@ impl Node {
 
     fn event(&mut self, bytes: &[u8]) -> ZoneSet {
         self.effects.clear();
-        self.kernel.on_event(&Frame::read(bytes).unwrap(), self.now_ms, &mut self.effects).unwrap()
+        self.kernel.on_event(&Frame::read(bytes).unwrap(), self.now_ms, &mut self.effects).unwrap().clone()
     }
 
     fn switch_up(&mut self) -> ZoneSet {
@@ -62,7 +62,7 @@ impl Node {
         assert!(self.event(&bytes).is_empty(), "it has not said yet which rules it has");
         self.kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
         assert_eq!(self.kernel.next_ready(), Some(SWITCH));
-        self.kernel.hearers_of(kind::SWITCH_UP)
+        self.kernel.hearers_of(kind::SWITCH_UP).clone()
     }
 
     fn packet_in(&mut self) -> ZoneSet {
@@ -99,8 +99,8 @@ impl Node {
             Decision::Refuse(refusal) => format!("refuse: {refusal}"),
             Decision::Ask { to, ticket, .. } => format!("ask {to} as {ticket}"),
             Decision::Answer { to, ticket, .. } => format!("answer {to}'s {ticket}"),
-            Decision::Publish { to, .. } => {
-                format!("publish to {:?}", to.map(|zone| zone.0).collect::<Vec<_>>())
+            Decision::Publish(publish) => {
+                format!("publish to {:?}", zones(self.kernel.hearers_of_topic(zone, publish.topic)))
             }
             other => format!("{other:?}"),
         }
@@ -113,7 +113,7 @@ impl Node {
 }
 
 fn zones(set: ZoneSet) -> Vec<u16> {
-    set.map(|zone| zone.0).collect()
+    set.iter().map(|zone| zone.0).collect()
 }
 
 #[test]
@@ -287,7 +287,12 @@ fn packet_outs_are_counted_when_they_pass() {
 fn there_is_no_zone_beyond_the_last_and_none_is_the_kernel() {
     let mut kernel = Kernel::new(7);
     assert!(!kernel.attach(ZoneId::KERNEL, "kernel", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0));
-    assert!(!kernel.attach(ZoneId(64), "one too many", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0));
+    assert!(!kernel.attach(
+        ZoneId(1024),
+        "one too many",
+        Grant::everywhere(&kernel::Capability::GRANT_ALL),
+        0
+    ));
 }
 
 #[test]

@@ -220,7 +220,8 @@ impl Node {
                 self.kernel.on_no_answer(datapath, asked, Unanswered::Silence, self.now_ms);
             }
         }
-        let counters = (1..=2).map(|zone| self.kernel.zone(ZoneId(zone)).unwrap().counters);
+        let zones = (1..=2).map(ZoneId);
+        let counters = zones.map(|it| (self.kernel.zone(it).unwrap().counters, self.kernel.events_heard(it)));
         self.story.push(format!("{:?}", counters.collect::<Vec<_>>()));
     }
 }

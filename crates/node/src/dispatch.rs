@@ -11,7 +11,7 @@ use super::held::Held;
 use super::pauses::Pauses;
 use super::storm::StormWatch;
 use super::switch_faults::SwitchFaults;
-use super::zones::{Fault, ZoneEnds};
+use super::zones::{Fault, ZoneEnd, ZoneEnds};
 use abi::event::{Event, PacketIn, kind, write};
 use abi::{Frame, Outcome, ZoneId};
 use flow::DatapathId;
@@ -29,8 +29,11 @@ pub(super) struct Dispatch {
     pub trusted_that_heard: ZoneSet,
     /// Events of switches in this turn.
     pub heard: usize,
-    /// Who heard packet-ins of the connection that is read now; `None`: it has sent none.
-    pub heard_packets: Option<ZoneSet>,
+    /// Whether the connection that is read now has sent packet-ins, and who heard them.
+    pub has_packets: bool,
+    pub heard_packets: ZoneSet,
+    /// Memory for a set of zones.
+    pub subscribers: ZoneSet,
     /// Which switches wait for apps.
     pub pauses: Pauses,
     /// Events of the connection that is read now for which an app had no room at once.
@@ -56,12 +59,14 @@ impl Dispatch {
     pub fn new(kernel: Kernel) -> Dispatch {
         Dispatch {
             kernel,
-            zones: ZoneEnds::new(),
+            zones: ZoneEnds::default(),
             effects: Vec::new(),
             faults: Vec::new(),
             trusted_that_heard: ZoneSet::EMPTY,
             heard: 0,
-            heard_packets: None,
+            has_packets: false,
+            heard_packets: ZoneSet::EMPTY,
+            subscribers: ZoneSet::EMPTY,
             pauses: Pauses::default(),
             waited: 0,
             storm: StormWatch::new(),
@@ -114,7 +119,10 @@ impl Dispatch {
             frame.clear();
             // Apps do not look at its place among the events.
             if write::switch_up(&mut frame, 0, &up) {
-                self.kernel.hearers_of(kind::SWITCH_UP).for_each(|zone| self.deliver_control(zone, &frame));
+                let Dispatch { kernel, zones, faults, .. } = self;
+                for zone in kernel.hearers_of(kind::SWITCH_UP) {
+                    deliver_control(zones, faults, zone, &frame);
+                }
             }
             self.cut_down = frame;
         }
@@ -211,17 +219,35 @@ impl Dispatch {
 
     /// An event goes through the kernel to those who hear it.
     fn pass_on(&mut self, frame: &Frame<'_>) {
-        let subscribers = match self.kernel.on_event(frame, self.now_ms, &mut self.effects) {
+        let is_packet_in = frame.header.kind.get() == kind::PACKET_IN;
+        if is_packet_in && self.storm.wants() {
+            self.watch_storm(frame);
+        }
+        let Dispatch { kernel, zones, effects, faults, .. } = self;
+        let subscribers = match kernel.on_event(frame, self.now_ms, effects) {
             Ok(subscribers) => subscribers,
             Err(malformed) => return tracing::error!("southbound made an event that is none: {malformed}"),
         };
-        if frame.header.kind.get() == kind::PACKET_IN {
-            return self.hear_packet_in(frame, subscribers);
+        if is_packet_in {
+            self.has_packets = true;
+            self.heard_packets.union_with(subscribers);
+            let mut is_unheard = false;
+            subscribers.for_each(|zone| {
+                let Some(end) = zones.get(zone) else { return };
+                is_unheard |= deliver_packet_in(end, faults, zone, frame.bytes) == Delivery::Dropped;
+                if end.is_trusted() {
+                    self.trusted_that_heard.insert(zone);
+                }
+            });
+            if is_unheard {
+                kernel.on_unheard(frame.datapath());
+            }
+            return;
         }
         let mut waits = false;
         for zone in subscribers {
-            self.deliver_control(zone, frame.bytes);
-            waits |= self.zones.get(zone).is_some_and(|end| end.is_behind());
+            deliver_control(zones, faults, zone, frame.bytes);
+            waits |= zones.get(zone).is_some_and(|end| end.is_behind());
         }
         self.waited += usize::from(waits);
     }
@@ -234,38 +260,30 @@ impl Dispatch {
         }
     }
 
-    fn hear_packet_in(&mut self, frame: &Frame<'_>, subscribers: ZoneSet) {
-        if self.storm.wants() {
-            self.watch_storm(frame);
-        }
-        self.heard_packets = Some(self.heard_packets.map_or(subscribers, |heard| heard.union(subscribers)));
-        let mut is_unheard = false;
-        for zone in subscribers {
-            is_unheard |= self.deliver_packet_in(zone, frame.bytes) == Delivery::Dropped;
-        }
-        if is_unheard {
-            self.kernel.on_unheard(frame.datapath());
-        }
-    }
-
-    fn deliver_packet_in(&mut self, zone: ZoneId, frame: &[u8]) -> Delivery {
-        let Some(end) = self.zones.get(zone) else { return Delivery::Delivered };
-        let delivery = end.deliver_packet_in(frame);
-        if end.is_trusted() {
-            self.trusted_that_heard = self.trusted_that_heard.with(zone);
-        }
-        if end.is_full()
-            && let Err(fault) = end.run()
-        {
-            self.faults.push((zone, fault));
-        }
-        delivery
-    }
-
     pub fn deliver_control(&mut self, zone: ZoneId, frame: &[u8]) {
-        let Some(end) = self.zones.get(zone) else { return };
-        if let Err(fault) = end.deliver_control(frame) {
-            self.faults.push((zone, fault));
-        }
+        deliver_control(&mut self.zones, &mut self.faults, zone, frame);
+    }
+}
+
+#[inline]
+fn deliver_packet_in(
+    end: &mut ZoneEnd,
+    faults: &mut Vec<(ZoneId, Fault)>,
+    zone: ZoneId,
+    frame: &[u8],
+) -> Delivery {
+    let delivery = end.deliver_packet_in(frame);
+    if end.is_full()
+        && let Err(fault) = end.run()
+    {
+        faults.push((zone, fault));
+    }
+    delivery
+}
+
+fn deliver_control(zones: &mut ZoneEnds, faults: &mut Vec<(ZoneId, Fault)>, zone: ZoneId, frame: &[u8]) {
+    let Some(end) = zones.get(zone) else { return };
+    if let Err(fault) = end.deliver_control(frame) {
+        faults.push((zone, fault));
     }
 }

@@ -7,7 +7,7 @@ use abi::ZoneId;
 use abi::event::SoftLimit;
 use config::NodeLimits;
 use flow::DatapathId;
-use kernel::zones::MAX_ZONE;
+use kernel::zone_set::MAX_ZONE;
 use kernel::{Grant, NodeRates, OfSwitch};
 use mio::net::TcpStream;
 use monitor_channel::ZoneCounts;
@@ -365,7 +365,7 @@ mod tests {
         let (line, inbox, _poll) = line();
         assert_eq!(forwarded(&line, 1, &[0; 24]), 500);
         assert_eq!(forwarded(&line, 2, &[0; 24]), 500);
-        assert_eq!(forwarded(&line, 64, &[0; 24]), 0, "there is no such zone");
+        assert_eq!(forwarded(&line, 1024, &[0; 24]), 0, "there is no such zone");
         assert!(matches!(inbox.next(), Some(ToWorker::Forward { zone: ZoneId(1), .. })));
         assert_eq!(forwarded(&line, 1, &[0; 24]), 1);
     }

@@ -6,6 +6,7 @@
 use abi::event::{Event, StatsReply};
 use abi::{Frame, Outcome, ZoneId};
 use flow::DatapathId;
+use kernel::zone_set::is_zone_number;
 use kernel::{Found, Metering, OfSwitch};
 use monitor_channel::{AppStatus, ZoneCounts};
 use openflow::message::{Body, FlowStats, Message, MultipartReply, ReplyBody};
@@ -449,7 +450,7 @@ const FOREIGN: &str = "foreign";
 fn owner(cookie: u64) -> String {
     match ZoneId::owner_of(cookie) {
         _ if cookie == kernel::OWN_COOKIE => "kernel".to_owned(),
-        zone if zone == ZoneId::KERNEL || zone.0 > kernel::zones::MAX_ZONE => FOREIGN.to_owned(),
+        zone if !is_zone_number(zone.0) => FOREIGN.to_owned(),
         zone => zone.to_string(),
     }
 }
@@ -594,10 +595,10 @@ mod tests {
     #[test]
     fn a_rule_is_the_kernels_by_its_mark_alone_and_that_of_another_controller_is_foreign() {
         assert_eq!(owner(kernel::OWN_COOKIE), "kernel");
-        for cookie in [0, 1, 64 << 48, u64::MAX, kernel::OWN_COOKIE ^ 1] {
+        for cookie in [0, 1, 1024 << 48, u64::MAX, kernel::OWN_COOKIE ^ 1] {
             assert_eq!(owner(cookie), "foreign", "{cookie:#x}");
         }
-        assert_eq!(owner(ZoneId(63).stamp(kernel::OWN_COOKIE)), "63");
+        assert_eq!(owner(ZoneId(1023).stamp(kernel::OWN_COOKIE)), "1023");
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub(super) struct Pauses {
     switches: BTreeMap<DatapathId, OfSwitch>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct OfSwitch {
     /// Who heard the packet-ins of the last read that brought any, and of the one before; `None` until one has.
     heard: Option<[ZoneSet; 2]>,
@@ -74,9 +74,14 @@ struct OfSwitch {
 
 impl Pauses {
     /// Who is to hear what this switch sends, as far as it is known; `unknown` where it has sent nothing yet.
-    pub fn subscribers(&self, datapath: DatapathId, unknown: ZoneSet) -> ZoneSet {
-        let heard = self.switches.get(&datapath).and_then(|it| it.heard);
-        heard.map_or(unknown, |[last, before]| last.union(before))
+    pub fn subscribers(&self, datapath: DatapathId, unknown: &ZoneSet, found: &mut ZoneSet) {
+        match self.switches.get(&datapath).and_then(|it| it.heard.as_ref()) {
+            Some([last, before]) => {
+                found.clone_from(last);
+                found.union_with(before);
+            }
+            None => found.clone_from(unknown),
+        }
     }
 
     /// Whether the switch is read, and how much: `bytes` at most. `others` says that somebody else hears of it too, if not its packet-ins.
@@ -96,11 +101,11 @@ impl Pauses {
                 continue;
             };
             if room >= ring_bytes / LEAST_PART {
-                it.given_up = it.given_up.without(subscriber.zone);
+                it.given_up.remove(subscriber.zone);
                 bytes = bytes.min(room / EXPANSION);
                 others = true;
             } else if subscriber.standstill_ms < LONG_PATIENCE_MS && !it.given_up.contains(subscriber.zone) {
-                behind = behind.with(subscriber.zone);
+                behind.insert(subscriber.zone);
                 standstill_ms = standstill_ms.max(subscriber.standstill_ms);
             }
         }
@@ -112,7 +117,7 @@ impl Pauses {
             if standstill_ms < PATIENCE_MS && now_ms.saturating_sub(since_ms) < PATIENCE_MS {
                 return Reading::NotYet;
             }
-            it.given_up = it.given_up.union(behind);
+            it.given_up.union_with(&behind);
             return Reading::Now(bytes);
         }
         if standstill_ms < PATIENCE_MS || now_ms < it.in_vain_until_ms {
@@ -124,12 +129,15 @@ impl Pauses {
 
     /// A switch was read, and these heard packet-ins of it; `None`: it sent none. One that has only answered so far may flood in its next read, so
     /// it stays unknown who hears it.
-    pub fn on_read(&mut self, datapath: DatapathId, heard: Option<ZoneSet>) {
+    pub fn on_read(&mut self, datapath: DatapathId, heard: Option<&ZoneSet>) {
         let it = self.switches.entry(datapath).or_default();
         it.since_ms = None;
         let Some(heard) = heard else { return };
-        let [last, before] = it.heard.unwrap_or_default();
-        it.heard = Some(if heard.is_empty() { [last, before] } else { [heard, last] });
+        let [last, before] = it.heard.get_or_insert_default();
+        if !heard.is_empty() {
+            before.clone_from(last);
+            last.clone_from(heard);
+        }
     }
 
     /// A switch is gone.
@@ -189,7 +197,7 @@ mod tests {
             };
             let found = decide(&mut pauses, &[full(standstill_ms)], false, standstill_ms);
             assert_eq!(found, expected, "{standstill_ms}");
-            pauses.on_read(SWITCH, Some(ZoneSet::only(SLOW)));
+            pauses.on_read(SWITCH, Some(&ZoneSet::only(SLOW)));
         }
         for _ in 0..9 {
             assert_eq!(decide(&mut pauses, &[full(100)], false, 101), Reading::Now(READ));
@@ -208,10 +216,10 @@ mod tests {
             assert_eq!(decide(&mut pauses, &subscribers, others, 100), Reading::NotYet);
             assert_eq!(decide(&mut pauses, &subscribers, others, 109), Reading::NotYet);
             assert_eq!(decide(&mut pauses, &subscribers, others, 110), Reading::Now(READ));
-            pauses.on_read(SWITCH, Some(ZoneSet::only(SLOW)));
+            pauses.on_read(SWITCH, Some(&ZoneSet::only(SLOW)));
             for now_ms in 110..200 {
                 assert_eq!(decide(&mut pauses, &subscribers, others, now_ms), Reading::Now(READ));
-                pauses.on_read(SWITCH, Some(ZoneSet::only(SLOW)));
+                pauses.on_read(SWITCH, Some(&ZoneSet::only(SLOW)));
             }
             // Once it has had room it is waited for again.
             decide(&mut pauses, &[with_room(SLOW, RING)], others, 200);
@@ -222,18 +230,23 @@ mod tests {
     #[test]
     fn who_hears_a_switch_is_known_from_what_it_sent() {
         let mut pauses = Pauses::default();
-        let everybody = ZoneSet::only(SLOW).with(QUICK);
-        assert_eq!(pauses.subscribers(SWITCH, everybody), everybody);
+        let subscribers = |pauses: &Pauses, unknown: &[ZoneId]| {
+            let mut found = ZoneSet::only(ZoneId(9));
+            pauses.subscribers(SWITCH, &unknown.iter().copied().collect(), &mut found);
+            found.iter().collect::<Vec<_>>()
+        };
+        let everybody = [SLOW, QUICK];
+        assert_eq!(subscribers(&pauses, &everybody), everybody);
         pauses.on_read(SWITCH, None);
-        assert_eq!(pauses.subscribers(SWITCH, everybody), everybody, "it has only answered so far");
-        pauses.on_read(SWITCH, Some(ZoneSet::only(SLOW)));
-        assert_eq!(pauses.subscribers(SWITCH, everybody), ZoneSet::only(SLOW));
-        pauses.on_read(SWITCH, Some(ZoneSet::only(QUICK)));
-        assert_eq!(pauses.subscribers(SWITCH, ZoneSet::EMPTY), everybody);
-        pauses.on_read(SWITCH, Some(ZoneSet::EMPTY));
-        pauses.on_read(SWITCH, Some(ZoneSet::only(QUICK)));
-        assert_eq!(pauses.subscribers(SWITCH, ZoneSet::EMPTY), ZoneSet::only(QUICK));
+        assert_eq!(subscribers(&pauses, &everybody), everybody, "it has only answered so far");
+        pauses.on_read(SWITCH, Some(&ZoneSet::only(SLOW)));
+        assert_eq!(subscribers(&pauses, &everybody), [SLOW]);
+        pauses.on_read(SWITCH, Some(&ZoneSet::only(QUICK)));
+        assert_eq!(subscribers(&pauses, &[]), everybody);
+        pauses.on_read(SWITCH, Some(&ZoneSet::EMPTY));
+        pauses.on_read(SWITCH, Some(&ZoneSet::only(QUICK)));
+        assert_eq!(subscribers(&pauses, &[]), [QUICK]);
         pauses.forget(SWITCH);
-        assert_eq!(pauses.subscribers(SWITCH, ZoneSet::EMPTY), ZoneSet::EMPTY);
+        assert_eq!(subscribers(&pauses, &[]), []);
     }
 }

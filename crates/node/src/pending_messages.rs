@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// Messages that one worker may be owed. Beyond it the newest is lost; the worker has not moved for so long then that the monitor ends the
 /// kernel process, and the next one begins anew.
-const PENDING_MAX: usize = 1024;
+const PENDING_MAX: usize = 4096;
 
 /// What is owed to each worker.
 #[derive(Debug)]

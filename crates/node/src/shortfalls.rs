@@ -12,8 +12,8 @@ use operator::contract::ShortfallView;
 /// Most kinds of one app; the kernel knows fewer. What is beyond is in the records alone.
 const KINDS_MAX: usize = 40;
 
-/// Most apps; a node has fewer. What is beyond is in the records alone.
-const APPS_MAX: usize = 256;
+/// Most apps; a node has fewer at a time. What is beyond is in the records alone.
+const APPS_MAX: usize = 2_048;
 
 /// What every app was refused.
 #[derive(Debug, Default)]

@@ -33,6 +33,7 @@ use abi::{Frame, ZoneId};
 use config::NodeLimits;
 use flow::{DatapathId, ErrorCode};
 use kernel::calls::End;
+use kernel::zone_set::is_zone_number;
 use kernel::{
     Asked, Claims, Decision, Effect, Grant, Kernel, NodeRates, QuotaKind, Refusal, Unanswered, ZoneSet,
 };
@@ -312,7 +313,7 @@ impl Worker {
     /// Trusted apps hear what one turn of one connection brought, and what they command is carried out, while all of it is in the
     /// processor's cache. With sixteen busy switches a whole turn's packets are ten times as much.
     fn serve_trusted(&mut self) {
-        for zone in std::mem::take(&mut self.dispatch.trusted_that_heard) {
+        while let Some(zone) = self.dispatch.trusted_that_heard.pop() {
             self.serve(zone);
         }
     }
@@ -320,7 +321,7 @@ impl Worker {
     /// Zones hear what waits for them, and what they command is carried out.
     fn serve_zones(&mut self) {
         self.carry_out_effects();
-        (1..=kernel::zones::MAX_ZONE).for_each(|number| self.serve(ZoneId(number)));
+        self.dispatch.zones.numbers().for_each(|zone| self.serve(zone));
     }
 
     fn serve(&mut self, zone: ZoneId) {
@@ -380,9 +381,10 @@ impl Worker {
         match self.dispatch.kernel.on_command(zone, frame, self.now_ms, &mut self.dispatch.effects) {
             Decision::Send(command) => self.send(zone, &command, frame),
             Decision::Subscribed => {}
-            Decision::Publish { to, publish } => {
+            Decision::Publish(publish) => {
+                let to = self.dispatch.kernel.hearers_of_topic(zone, publish.topic);
                 let topic = Topic { topic: publish.topic, publisher: zone, payload: publish.payload };
-                let missed = self.pass(zone, to, |out, sequence| write::topic(out, sequence, &topic));
+                let missed = self.pass(zone, &to, |out, sequence| write::topic(out, sequence, &topic));
                 if missed > 0 {
                     self.refuse(
                         zone,
@@ -511,7 +513,7 @@ impl Worker {
         } else {
             tracing::warn!(app, %datapath, "quota {kind}: {} of {hard}; from there on it is refused", limit.used);
         }
-        self.tell(ZoneSet::only(zone), |out, sequence| write::soft_limit(out, sequence, limit));
+        self.tell([zone], |out, sequence| write::soft_limit(out, sequence, limit));
     }
 
     /// A zone that has just subscribed hears of the switches that are there.
@@ -544,8 +546,8 @@ impl Worker {
         southbound.on_tick(*now_ms, &mut |event| dispatch.hear(event));
         let faults = self.dispatch.switch_faults.take(self.now_ms, now_unix_ms());
         self.tell_records(faults);
-        let (subscribers, now_ms) = (self.dispatch.kernel.hearers_of(kind::TICK), self.now_ms);
-        self.tell(subscribers, |out, sequence| write::tick(out, sequence, now_ms));
+        let (subscribers, now_ms) = (self.dispatch.kernel.hearers_of(kind::TICK).clone(), self.now_ms);
+        self.tell(&subscribers, |out, sequence| write::tick(out, sequence, now_ms));
         for (zone, left_out) in self.log_lines.take_left_out() {
             let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
             tracing::warn!(
@@ -584,7 +586,7 @@ impl Worker {
         for (zone, fault) in std::mem::take(&mut self.dispatch.faults) {
             // The first says what happened; what a zone that is over does until its turn's end is of no more interest.
             if !ended.contains(zone) {
-                ended = ended.with(zone);
+                ended.insert(zone);
                 self.end_zone(zone, fault);
             }
         }
@@ -610,7 +612,7 @@ impl Worker {
         self.tell_refusals();
         self.left.remove(&zone);
         self.waiting_for_sizes.remove(&zone);
-        if let Some(end) = self.dispatch.zones.put(zone, None) {
+        if let Some(end) = self.dispatch.zones.take(zone) {
             end.deregister(self.poll.registry());
             // Before the kernel forgets what it counted.
             let refusals = self.refusals(zone, end.app());
@@ -715,12 +717,16 @@ impl Worker {
 
     fn put(&mut self, zone: ZoneId, app: &str, end: ZoneEnd, (grant, rates): (Box<Grant>, Arc<NodeRates>)) {
         self.detach(zone);
+        if !is_zone_number(zone.0) {
+            tracing::error!(app, "it is not attached: no zone has the number {zone}");
+            return;
+        }
         if let Err(error) = end.register(self.poll.registry(), Token(usize::from(zone.0))) {
             tracing::error!(app, "its zone cannot be listened to: {error}");
             return;
         }
         self.dispatch.kernel.attach_sharing(zone, app, *grant, &rates, self.now_ms);
-        self.dispatch.zones.put(zone, Some(end));
+        self.dispatch.zones.put(zone, end);
     }
 
     fn ask_flows(&mut self, datapath: DatapathId, ticket: u64) {
@@ -755,7 +761,7 @@ impl Worker {
             let counters = kernel.zone(zone).map(|zone| zone.counters).unwrap_or_default();
             ZoneCounts {
                 zone: zone.0,
-                events: counters.events,
+                events: kernel.events_heard(zone),
                 dropped: end.dropped(),
                 commands: counters.commands,
                 packet_outs: counters.packet_outs,
@@ -780,13 +786,13 @@ impl Worker {
     fn tell_soft_limit(&mut self, zone: ZoneId, generation: u64, limit: &SoftLimit) {
         let there = self.dispatch.zones.get(zone).map(|end| end.generation());
         if there == Some(generation) {
-            self.tell(ZoneSet::only(zone), |out, sequence| write::soft_limit(out, sequence, limit));
+            self.tell([zone], |out, sequence| write::soft_limit(out, sequence, limit));
         }
     }
 
     fn end(&mut self) {
         self.ending = true;
-        let everybody = self.dispatch.zones.iter().fold(ZoneSet::EMPTY, |all, (zone, _)| all.with(zone));
+        let everybody: Vec<ZoneId> = self.dispatch.zones.all().map(|(zone, _)| zone).collect();
         self.tell(everybody, write::shutdown);
         self.serve_zones();
         self.tell_refusals();

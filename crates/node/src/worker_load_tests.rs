@@ -284,3 +284,28 @@ fn the_end_of_a_switch_that_floods_does_not_wait_for_an_app() {
     // The clock stands still: nobody is waited for until something passes.
     bench.turn_until(|worker| worker.dispatch.kernel.switches().count() == 0);
 }
+
+#[test]
+fn zones_of_all_numbers_hear_a_switch_and_one_beyond_the_last_is_not_attached() {
+    let mut bench = Bench::new();
+    let numbers: Vec<u16> = (1..4).chain(60..70).chain(950..=kernel::zone_set::MAX_ZONE).collect();
+    let everything = || Grant::everywhere(&kernel::Capability::GRANT_ALL);
+    let mut apps: Vec<App> = numbers
+        .iter()
+        .map(|number| bench.attach(ZoneId(*number), &format!("app{number}"), everything()))
+        .collect();
+    apps.iter_mut().for_each(|app| listen(&mut bench, app));
+    bench.attach(ZoneId(kernel::zone_set::MAX_ZONE + 1), "one too many", everything());
+    assert_eq!(bench.worker.dispatch.zones.all().count(), numbers.len());
+    let mut switch = bench.come_up(DatapathId(1));
+    let packets: Vec<u8> = (0..10).flat_map(packet_in).collect();
+    switch.write_all(&packets).unwrap();
+    bench.turn_until(|worker| worker.dispatch.kernel.events_heard(ZoneId(1)) == 10);
+    for (app, number) in apps.iter_mut().zip(&numbers) {
+        let heard = app.hear(|event| matches!(event, Event::PacketIn(_)).then_some(()));
+        assert_eq!(heard.len(), 10, "zone {number}");
+    }
+    let last = ZoneId(kernel::zone_set::MAX_ZONE);
+    bench.worker.detach(last);
+    assert!(bench.worker.dispatch.zones.get(last).is_none());
+}

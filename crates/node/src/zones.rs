@@ -7,6 +7,7 @@ use abi::ZoneId;
 use abi::event::write;
 use flow::DatapathId;
 use kernel::punt::{Class, class_of};
+use kernel::zone_set::is_zone_number;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use std::os::fd::{AsFd, AsRawFd};
@@ -315,25 +316,37 @@ fn process_fault(app: &str, generation: u64, fault: ZoneFault) -> Fault {
 }
 
 /// All zones of one worker, by number.
+#[derive(Default)]
 pub struct ZoneEnds {
+    /// As long as the highest number that was put needs: each turn looks at all places.
     ends: Vec<Option<ZoneEnd>>,
 }
 
 impl ZoneEnds {
-    /// None.
-    pub fn new() -> Self {
-        ZoneEnds { ends: (0..=kernel::zones::MAX_ZONE).map(|_| None).collect() }
-    }
-
     /// One of them.
     pub fn get(&mut self, zone: ZoneId) -> Option<&mut ZoneEnd> {
         self.ends.get_mut(usize::from(zone.0))?.as_mut()
     }
 
-    /// Puts one in place of what was there, which is given back. Nothing happens for a number beyond the last.
-    pub fn put(&mut self, zone: ZoneId, end: Option<ZoneEnd>) -> Option<ZoneEnd> {
-        let place = self.ends.get_mut(usize::from(zone.0))?;
-        std::mem::replace(place, end)
+    /// Puts one in place of what was there, which is given back. Nothing happens for a number that no zone can have.
+    pub fn put(&mut self, zone: ZoneId, end: ZoneEnd) -> Option<ZoneEnd> {
+        if !is_zone_number(zone.0) {
+            return None;
+        }
+        let place = usize::from(zone.0);
+        self.ends.resize_with(self.ends.len().max(place + 1), || None);
+        self.ends[place].replace(end)
+    }
+
+    /// Takes one out.
+    pub fn take(&mut self, zone: ZoneId) -> Option<ZoneEnd> {
+        self.ends.get_mut(usize::from(zone.0))?.take()
+    }
+
+    /// The numbers of all places, whether a zone is there or not.
+    pub fn numbers(&self) -> impl Iterator<Item = ZoneId> + use<> {
+        // `put` takes no number that is longer than a zone's.
+        (1..self.ends.len() as u16).map(ZoneId)
     }
 
     /// Every zone that is there, to look at.
@@ -344,7 +357,6 @@ impl ZoneEnds {
     /// Every zone that is there.
     pub fn iter(&mut self) -> impl Iterator<Item = (ZoneId, &mut ZoneEnd)> {
         let numbered = self.ends.iter_mut().enumerate();
-        // There are MAX_ZONE + 1 places.
         numbered.filter_map(|(number, end)| Some((ZoneId(number as u16), end.as_mut()?)))
     }
 }

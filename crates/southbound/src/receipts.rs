@@ -33,7 +33,7 @@ const MAX_BARRIERS: usize = 1024;
 
 /// How many zones are counted separately: as many as a node has, and the node itself. Zones beyond that share the
 /// last place.
-const ZONES: usize = 64;
+const ZONES: usize = 1_024;
 
 /// How much of a shared resource stays free for the node itself and for the next zone.
 pub const KEPT: usize = 8;
@@ -44,7 +44,8 @@ pub const KEPT: usize = 8;
 /// rest, and so on. So the next zone always finds room. The node itself may have all that is left.
 #[derive(Debug)]
 pub struct Shares {
-    of_zones: [u16; ZONES],
+    /// By zone number, up to the highest zone that used anything: most nodes have few zones and many sessions.
+    of_zones: Vec<u16>,
     total: usize,
     max: usize,
 }
@@ -52,7 +53,7 @@ pub struct Shares {
 impl Shares {
     /// Starts with no use.
     pub fn new(max: usize) -> Self {
-        Shares { of_zones: [0; ZONES], total: 0, max }
+        Shares { of_zones: Vec::new(), total: 0, max }
     }
 
     /// Whether this zone may have one more.
@@ -61,25 +62,32 @@ impl Shares {
         let left = self.max.saturating_sub(self.total);
         match zone {
             ZoneId::KERNEL => left > 0,
-            _ => usize::from(self.of_zones[place(zone)]) + KEPT < left,
+            _ => usize::from(self.of_zones.get(place(zone)).copied().unwrap_or_default()) + KEPT < left,
         }
     }
 
     /// The zone has one more.
     pub fn take(&mut self, zone: ZoneId) {
+        let place = place(zone);
+        if place >= self.of_zones.len() {
+            self.of_zones.resize(place + 1, 0);
+        }
         self.total += 1;
-        self.of_zones[place(zone)] = self.of_zones[place(zone)].saturating_add(1);
+        self.of_zones[place] = self.of_zones[place].saturating_add(1);
     }
 
     /// The zone has one less.
     pub fn give_back(&mut self, zone: ZoneId) {
         self.total = self.total.saturating_sub(1);
-        self.of_zones[place(zone)] = self.of_zones[place(zone)].saturating_sub(1);
+        if let Some(of_zone) = self.of_zones.get_mut(place(zone)) {
+            *of_zone = of_zone.saturating_sub(1);
+        }
     }
 
     /// Resets all counts to zero.
     pub fn clear(&mut self) {
-        *self = Shares::new(self.max);
+        self.of_zones.fill(0);
+        self.total = 0;
     }
 }
 

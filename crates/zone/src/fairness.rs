@@ -13,12 +13,12 @@
 //! `crate::shares` applies the same rule to the packet-ins of switches and ports. This module needs no hash tables,
 //! because apps are few and have numbers.
 //!
-//! Pure. It does not see the content, and never allocates.
+//! Pure. It does not see the content. It allocates only when an app with a higher number than all before makes something.
 
 use abi::ZoneId;
 
 /// Apps with their own share, by zone number. Apps with higher numbers use the last share together.
-const MAKERS: usize = 64;
+const MAKERS: usize = 1_024;
 
 /// When at most this part of the room is taken (one in so many), all counts start at zero again. The limit is not
 /// zero: an app that gets queries all the time may always have something to read.
@@ -28,26 +28,48 @@ const NEARLY_ALL_TAKEN_PART: usize = 8;
 #[derive(Clone, Debug)]
 pub struct FromApps {
     room_bytes: usize,
-    of_makers: [usize; MAKERS],
+    /// Counts the times at which all counts started at zero.
+    round: u64,
+    /// By zone number, up to the highest that made anything.
+    of_makers: Vec<OfMaker>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct OfMaker {
+    /// A count of another round is zero: so to start again costs the same for a thousand apps as for one.
+    round: u64,
+    bytes: usize,
 }
 
 impl FromApps {
     /// `room_bytes`: how much data from other apps may wait.
     pub fn new(room_bytes: usize) -> FromApps {
-        FromApps { room_bytes, of_makers: [0; MAKERS] }
+        FromApps { room_bytes, round: 0, of_makers: Vec::new() }
     }
 
     /// Whether this many bytes of this app may wait too, if `free_bytes` are free. If so, they are counted.
     pub fn admit(&mut self, maker: ZoneId, bytes: usize, free_bytes: usize) -> bool {
         if self.room_bytes.saturating_sub(free_bytes) <= self.room_bytes / NEARLY_ALL_TAKEN_PART {
-            self.of_makers = [0; MAKERS];
+            self.round += 1;
         }
-        let of_maker = &mut self.of_makers[usize::from(maker.0).min(MAKERS - 1)];
-        let is_admitted = of_maker.saturating_add(bytes) <= free_bytes;
+        let round = self.round;
+        let of_maker = self.of_maker(maker);
+        if of_maker.round != round {
+            *of_maker = OfMaker { round, bytes: 0 };
+        }
+        let is_admitted = of_maker.bytes.saturating_add(bytes) <= free_bytes;
         if is_admitted {
-            *of_maker += bytes;
+            of_maker.bytes += bytes;
         }
         is_admitted
+    }
+
+    fn of_maker(&mut self, maker: ZoneId) -> &mut OfMaker {
+        let place = usize::from(maker.0).min(MAKERS - 1);
+        if place >= self.of_makers.len() {
+            self.of_makers.resize(place + 1, OfMaker::default());
+        }
+        &mut self.of_makers[place]
     }
 }
 
@@ -107,7 +129,7 @@ mod tests {
     #[test]
     fn numbers_that_no_zone_has_share_one_place() {
         let (mut from_apps, mut free) = (FromApps::new(ROOM), ROOM);
-        let many: Vec<u16> = (63..5_000).collect();
+        let many: Vec<u16> = (1_023..5_000).collect();
         assert!(fill(&mut from_apps, &mut free, &many).iter().sum::<usize>() <= 108);
     }
 }

@@ -209,10 +209,10 @@ impl Node {
         match event {
             Heard::All(bytes) => {
                 let frame = Frame::read(&bytes).map_err(|bad| bad.to_string())?;
-                let heard = self.kernel.on_event(&frame, self.now_ms, &mut self.effects);
+                let heard = self.kernel.on_event(&frame, self.now_ms, &mut self.effects).map(drop);
                 // Nobody commands it before it has said which rules it has.
                 self.kernel.ask_for_owners(self.now_ms, &mut self.effects);
-                heard.map(drop).map_err(|bad| bad.to_string())
+                heard.map_err(|bad| bad.to_string())
             }
             Heard::Zone(ZoneId::KERNEL, bytes) => {
                 if !self.kernel.on_own_answer(&bytes, self.now_ms) {

@@ -225,7 +225,7 @@ impl World {
         event::write::packet_in(&mut bytes, 2, &event);
         let frame = Frame::read(&bytes).unwrap();
         let hearers = self.kernel.on_event(&frame, self.now_ms, &mut self.wanted).unwrap();
-        hearers.map(|zone| zone.0).collect()
+        hearers.iter().map(|zone| zone.0).collect()
     }
 
     /// A host says this by port 1.

@@ -92,11 +92,13 @@ impl Worker {
 
     fn after_read(&mut self, switch: Option<DatapathId>) {
         self.dispatch.report_ready();
-        let heard = std::mem::take(&mut self.dispatch.heard_packets);
+        let Dispatch { kernel, pauses, heard_packets, has_packets, .. } = &mut self.dispatch;
         // It may have ended by what was read.
-        if let Some(datapath) = switch.filter(|datapath| self.dispatch.kernel.is_up(*datapath)) {
-            self.dispatch.pauses.on_read(datapath, heard);
+        if let Some(datapath) = switch.filter(|datapath| kernel.is_up(*datapath)) {
+            pauses.on_read(datapath, has_packets.then_some(heard_packets));
         }
+        heard_packets.clear();
+        *has_packets = false;
         let waited = std::mem::take(&mut self.dispatch.waited);
         if waited > 0 {
             self.southbound.on_waited(waited);
@@ -120,13 +122,13 @@ impl Dispatch {
 
     /// Whether those who hear this switch have room, and for how many bytes of it.
     fn room_of_hearers(&mut self, datapath: DatapathId, bytes: usize, now_ms: u64) -> Reading {
-        let Dispatch { kernel, zones, pauses, .. } = self;
-        let subscribers = pauses.subscribers(datapath, kernel.hearers_of_packets());
-        if !subscribers.clone().any(|zone| zones.get(zone).is_some_and(|end| !end.is_trusted())) {
+        let Dispatch { kernel, zones, pauses, subscribers, .. } = self;
+        pauses.subscribers(datapath, kernel.hearers_of_packets(), subscribers);
+        if !subscribers.iter().any(|zone| zones.get(zone).is_some_and(|end| !end.is_trusted())) {
             return Reading::Now(bytes);
         }
         let others = kernel.hearers_of_switches().any(|zone| !subscribers.contains(zone));
-        let looked_at = subscribers.filter_map(|zone| {
+        let looked_at = subscribers.iter().filter_map(|zone| {
             let end = zones.get(zone)?;
             let (room, standstill_ms) = (end.room_for_packet_ins(datapath), end.standstill_ms(now_ms));
             Some(Subscriber { zone, room, standstill_ms })

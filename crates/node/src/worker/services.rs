@@ -10,7 +10,6 @@ use abi::event::{
     SERVICE_BUSY, write,
 };
 use abi::{Frame, ZoneId};
-use kernel::ZoneSet;
 use kernel::calls::{End, Over};
 
 /// A deadline is passed by so much at most before its caller hears of it, beside what a turn takes.
@@ -70,7 +69,7 @@ impl Worker {
             self.to_record.count_of_service(to.zone, status == OVER_QUOTA, &words);
         }
         let reply = QueryReply { ticket: to.ticket, status, more, payload };
-        let only = ZoneSet::only(to.zone);
+        let only = [to.zone];
         if self.pass(service, only, |out, sequence| write::query_reply(out, sequence, &reply)) > 0 {
             self.dispatch.kernel.lose_call(frame.header.sequence.get());
             self.answer(to.zone, to.ticket, ANSWER_LOST, false, &[]);
@@ -81,7 +80,7 @@ impl Worker {
     /// Tells a service how much more its caller takes, now or when there is room.
     pub(super) fn grant_credit(&mut self, caller: ZoneId, to: End, bytes: u32) {
         let credit = Credit { ticket: to.ticket, bytes };
-        let only = ZoneSet::only(to.zone);
+        let only = [to.zone];
         if self.pass(caller, only, |out, sequence| write::query_credit(out, sequence, credit)) > 0 {
             self.dispatch.kernel.keep_credit(to.ticket, bytes);
         }
@@ -96,7 +95,7 @@ impl Worker {
     /// Tells a service that a call is over. Each call of which it is told was in its ring, so that these are bounded too.
     pub(super) fn tell_over(&mut self, to: End, status: u16) {
         let over = QueryOver { ticket: to.ticket, status };
-        self.tell(ZoneSet::only(to.zone), |out, sequence| write::query_over(out, sequence, over));
+        self.tell([to.zone], |out, sequence| write::query_over(out, sequence, over));
     }
 
     /// Tells both ends of a call that it is over.

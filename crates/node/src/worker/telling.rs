@@ -8,7 +8,7 @@ use crate::messages::FromWorker;
 use abi::event::{QueryReply, write};
 use abi::header::FLAG_RECEIPT;
 use abi::{Frame, Outcome, Receipt, ZoneId};
-use kernel::{Refusal, ZoneSet};
+use kernel::Refusal;
 use monitor_channel::record::Record;
 
 /// What stands before a line in the app's own log, by its level; nothing before the usual ones, which look like what the app prints.
@@ -52,12 +52,12 @@ impl Worker {
             reason,
         };
         let datapath = frame.datapath();
-        self.tell(ZoneSet::only(zone), |out, sequence| write::receipt(out, sequence, datapath, &receipt));
+        self.tell([zone], |out, sequence| write::receipt(out, sequence, datapath, &receipt));
     }
 
     pub(super) fn answer(&mut self, to: ZoneId, ticket: u64, status: u16, more: bool, payload: &[u8]) {
         let reply = QueryReply { ticket, status, more, payload };
-        self.tell(ZoneSet::only(to), |out, sequence| write::query_reply(out, sequence, &reply));
+        self.tell([to], |out, sequence| write::query_reply(out, sequence, &reply));
     }
 
     pub(super) fn log(&mut self, zone: ZoneId, level: u8, text: &str) {
@@ -76,11 +76,15 @@ impl Worker {
     }
 
     /// Puts an event together and hands it to some zones.
-    pub(super) fn tell(&mut self, to: ZoneSet, event: impl FnOnce(&mut Vec<u8>, u64) -> bool) {
+    pub(super) fn tell(
+        &mut self,
+        to: impl IntoIterator<Item = ZoneId>,
+        event: impl FnOnce(&mut Vec<u8>, u64) -> bool,
+    ) {
         self.sequence += 1;
         self.scratch.clear();
         if event(&mut self.scratch, self.sequence) {
-            to.for_each(|zone| self.dispatch.deliver_control(zone, &self.scratch));
+            to.into_iter().for_each(|zone| self.dispatch.deliver_control(zone, &self.scratch));
         }
     }
 
@@ -88,17 +92,18 @@ impl Worker {
     pub(super) fn pass(
         &mut self,
         from: ZoneId,
-        to: ZoneSet,
+        to: impl IntoIterator<Item = ZoneId>,
         event: impl FnOnce(&mut Vec<u8>, u64) -> bool,
     ) -> usize {
         self.sequence += 1;
         self.scratch.clear();
         if !event(&mut self.scratch, self.sequence) {
             // What fits into no frame nobody gets.
-            return to.count();
+            return to.into_iter().count();
         }
         let Worker { dispatch, scratch, .. } = self;
-        to.filter(|zone| dispatch.zones.get(*zone).is_some_and(|end| !end.deliver_from_app(from, scratch)))
+        to.into_iter()
+            .filter(|zone| dispatch.zones.get(*zone).is_some_and(|end| !end.deliver_from_app(from, scratch)))
             .count()
     }
 }
