@@ -1,6 +1,7 @@
 //! The socket between the monitor and one child: messages that stay whole, with file descriptors beside them.
 //!
-//! In: a message and descriptors. Out: the same at the other end of a Unix SEQPACKET socket pair.
+//! In: a message and descriptors. Out: the same at the other end of a Unix SEQPACKET socket pair. A message that is longer than a datagram goes through
+//! a sealed memory file ([`crate::long`]), so that it is still sent whole or not at all.
 //! It never blocks unless asked to ([`Channel::receive`]), never allocates more than [`MESSAGE_BYTES_MAX`] for what
 //! a peer sends, and never keeps a descriptor that it did not hand out.
 
@@ -16,14 +17,21 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::long;
 use crate::protocol::{PORT_FDS, WORKERS_MAX};
 
-/// Longest message in bytes. The largest is the status of all apps; Linux's default socket buffer of 208 KiB takes
-/// one of these whole.
-pub const MESSAGE_BYTES_MAX: usize = 192 << 10;
+/// Longest datagram in bytes: Linux's default socket buffer of 208 KiB takes one of these whole. A longer message goes
+/// through a memory file.
+pub const DATAGRAM_BYTES_MAX: usize = 192 << 10;
+
+/// Longest message in bytes. The largest is the status of all apps, of some three kilobytes each at worst.
+pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
 /// Most descriptors with one message: the ports of one zone.
 pub const MESSAGE_FDS_MAX: usize = WORKERS_MAX as usize * PORT_FDS;
+
+/// And the memory file of a long one.
+const DATAGRAM_FDS_MAX: usize = MESSAGE_FDS_MAX + 1;
 
 /// A message with the descriptors that came beside it.
 #[derive(Debug)]
@@ -141,7 +149,15 @@ impl Channel {
         if bytes.len() > MESSAGE_BYTES_MAX || fds.len() > MESSAGE_FDS_MAX {
             return Err(ChannelError::TooLarge { bytes: bytes.len(), fds: fds.len() });
         }
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
+        if bytes.len() > DATAGRAM_BYTES_MAX {
+            let file = long::put(bytes).map_err(ChannelError::Io)?;
+            return self.send_datagram(long::DATAGRAM, &[fds, &[file.as_fd()]].concat());
+        }
+        self.send_datagram(bytes, fds)
+    }
+
+    fn send_datagram(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), ChannelError> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DATAGRAM_FDS_MAX))];
         let mut beside = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(fds)) {
             return Err(ChannelError::TooLarge { bytes: bytes.len(), fds: fds.len() });
@@ -187,16 +203,17 @@ impl Channel {
     }
 
     fn receive_bytes(&self, flags: RecvFlags) -> Result<(Vec<u8>, Vec<OwnedFd>), ChannelError> {
-        let mut bytes = vec![0; MESSAGE_BYTES_MAX];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
+        let mut bytes = vec![0; DATAGRAM_BYTES_MAX];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DATAGRAM_FDS_MAX))];
         let mut beside = RecvAncillaryBuffer::new(&mut space);
         let got = retry(|| {
             rustix::net::recvmsg(&self.socket, &mut [io::IoSliceMut::new(&mut bytes)], &mut beside, flags)
         })?;
-        let fds: Vec<OwnedFd> = beside.drain().filter_map(rights).flatten().collect();
+        let mut fds: Vec<OwnedFd> = beside.drain().filter_map(rights).flatten().collect();
         let cut = got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
+        let is_long = bytes.get(..got.bytes) == Some(long::DATAGRAM);
         // Alignment leaves room for one descriptor more than was asked for.
-        if cut || fds.len() > MESSAGE_FDS_MAX {
+        if cut || fds.len() > MESSAGE_FDS_MAX + usize::from(is_long) {
             return Err(ChannelError::Garbage(
                 "it was cut off: too long, or too many descriptors for us".into(),
             ));
@@ -206,6 +223,10 @@ impl Channel {
             return Err(ChannelError::Closed);
         }
         bytes.truncate(got.bytes);
+        if is_long {
+            bytes =
+                long::take(fds.pop(), MESSAGE_BYTES_MAX).map_err(|why| ChannelError::Garbage(why.into()))?;
+        }
         Ok((bytes, fds))
     }
 }
@@ -268,8 +289,11 @@ mod tests {
     fn a_damaged_message_is_garbage_and_no_more() {
         check(b"{", 0, "not a message: EOF");
         check(b"\xff\x00", 0, "not a message: expected value");
-        check(&vec![b' '; MESSAGE_BYTES_MAX + 1], 0, "cut off");
+        check(&vec![b' '; DATAGRAM_BYTES_MAX + 1], 0, "cut off");
         check(br#""alive""#, MESSAGE_FDS_MAX + 1, "cut off");
+        check(long::DATAGRAM, 0, "a long message without its memory file");
+        check(long::DATAGRAM, 1, "not a sealed memory file");
+        check(long::DATAGRAM, MESSAGE_FDS_MAX + 2, "cut off");
         check(&b"[".repeat(10_000), 0, "not a message");
         check(br#""alive""#, MESSAGE_FDS_MAX, "Alive with 96");
     }
@@ -327,8 +351,12 @@ mod tests {
     fn the_longest_message_passes_and_a_longer_one_is_refused_before_it_is_sent() {
         let (ours, theirs) = pair();
         let text = |bytes: usize| "x".repeat(bytes - 2);
-        ours.try_send(&text(MESSAGE_BYTES_MAX), &[]).unwrap();
-        assert_eq!(theirs.receive::<String>().unwrap().message.len(), MESSAGE_BYTES_MAX - 2);
+        let file = File::open("/dev/null").unwrap();
+        for bytes in [DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MAX + 1, MESSAGE_BYTES_MAX] {
+            ours.try_send(&text(bytes), &vec![file.as_fd(); MESSAGE_FDS_MAX]).unwrap();
+            let received = theirs.receive::<String>().unwrap();
+            assert_eq!((received.message.len(), received.fds.len()), (bytes - 2, MESSAGE_FDS_MAX));
+        }
         let refused = ours.try_send(&text(MESSAGE_BYTES_MAX + 1), &[]);
         assert!(matches!(refused, Err(ChannelError::TooLarge { .. })));
     }

@@ -5,12 +5,13 @@
 //!           ◀──FromKernel────────────────────── Channel ◀── kernel process
 //! ```
 //!
-//! In: messages and file descriptors. Out: the same at the other end, one JSON object in one datagram. Both ends live here, so that an app links
+//! In: messages and file descriptors. Out: the same at the other end, one JSON object in one datagram or memory file. Both ends live here, so that an app links
 //! this crate and not the supervisor. It never decides, starts or ends anything.
 
 pub mod app;
 pub mod channel;
 pub mod child;
+mod long;
 pub mod owners;
 pub mod protocol;
 pub mod record;
