@@ -11,8 +11,8 @@
 
 use monitor::{APPS_MAX, SERVICES};
 
-/// The longest text of all numbers in bytes: a line of about 64 bytes for each.
-pub const TEXT_BYTES_MAX: usize = 8 << 10;
+/// The longest text of all numbers in bytes: a line of at most 70 bytes for each.
+pub const TEXT_BYTES_MAX: usize = 80 << 10;
 
 /// The assigned numbers, in the order in which they were assigned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,7 +104,7 @@ mod tests {
         };
         check("1 a\nb", "line 2: no number and name");
         check("0 a", "line 1: no number of a zone");
-        check("64 a", "line 1: no number of a zone");
+        check("1024 a", "line 1: no number of a zone");
         check("-1 a", "line 1: no number of a zone");
         check("1 a b", "line 1: no name of an app");
         check("1 a\n1 b", "line 2: the number or the name stands there twice");

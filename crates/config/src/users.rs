@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The default first id of the range. systemd and its containers assign none of these ids (systemd.io/UIDS-GIDS).
 pub const BASE: u32 = 1_900_000_000;
 
-/// How many ids the range has. With 63 apps, two names collide in 3 of 100 nodes. Then the second app gets the next free id.
+/// How many ids the range has. With 63 apps, two names collide in 3 of 100 nodes, and with 1,000 apps in nearly all.
+/// Then the second app gets the next free id.
 pub const IDS: u32 = 1 << 16;
 
 /// How many names are stored. Beyond that, the names of apps that the node no longer has are deleted.

@@ -15,8 +15,8 @@ use std::fmt::Write as _;
 use crate::APPS_MAX;
 pub use monitor_channel::owners::{IN_A_MESSAGE_MAX, Owned, Thing};
 
-/// Most groups and meters: what the kernel lets all zones have.
-pub const OWNERS_MAX: usize = APPS_MAX * 4_096;
+/// Most groups and meters: 4,096 for each of 64 zones. If a thousand zones have as many, those beyond are left out.
+pub const OWNERS_MAX: usize = 1 << 18;
 
 /// Largest text of all of them, with at most 48 bytes a line.
 pub const TEXT_BYTES_MAX: usize = OWNERS_MAX * 48;
@@ -108,7 +108,7 @@ mod tests {
             assert_eq!(parse(&format!("{bad}\n{good}")), (good.to_owned(), Some(1)), "{bad}");
         }
         assert_eq!(parse("00000000000000a1 group 7 1 1"), (String::new(), Some(1)));
-        assert_eq!(parse("00000000000000a1 group 7 64"), (String::new(), None), "there is no such zone");
+        assert_eq!(parse("00000000000000a1 group 7 1024"), (String::new(), None), "there is no such zone");
         assert_eq!(parse("00000000000000a1 group 7 9"), (String::new(), None), "it is not who it was");
     }
 

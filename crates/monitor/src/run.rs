@@ -50,7 +50,7 @@ use crate::zone_process::{
 
 /// Most messages that wait for the kernel process to read. More than all apps' attachments at once; a kernel that
 /// lets them pile up hangs.
-const OUTBOX_MESSAGES_MAX: usize = 1_024;
+const OUTBOX_MESSAGES_MAX: usize = 4_096;
 
 /// Most messages of the kernel process in one turn, so that it cannot keep the monitor from everything else.
 const MESSAGES_PER_TURN_MAX: usize = 64;
