@@ -20,6 +20,7 @@ mod action_writer;
 mod bucket_bytes;
 mod instruction_bytes;
 mod match_bytes;
+mod plain_field;
 mod prerequisite;
 mod soundness;
 mod tlv;
@@ -37,9 +38,10 @@ pub use instruction_bytes::{
     write_instructions,
 };
 pub use match_bytes::{MAX_UNKNOWN_FIELDS, MatchWriter, match_len, read_match, read_match_into, write_match};
+pub use plain_field::Dialect;
 pub(crate) use prerequisite::prerequisites;
 pub use prerequisite::{check_prerequisites, entry_has_prerequisites, has_prerequisites};
-pub use soundness::{Dialect, check_actions, check_instructions};
+pub use soundness::{check_actions, check_instructions};
 pub use tlv::{Tlv, Tlvs, field_header, find_field, match_tlvs};
 pub use twin::{Part, Said, is_wild, parts_of_twin};
 pub use usual::{RuleValues, UsualFields, begins_with_usual};

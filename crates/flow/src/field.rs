@@ -4,8 +4,6 @@
 //! (1.3.5, 7.2.3.7) in the specification's order. A field that is not in it (Nicira's, an experimenter's) is kept
 //! unchanged by [`crate::MatchEntry::Unknown`]. Never holds a value.
 
-use crate::value::{self, Style};
-
 /// `OFPXMC_OPENFLOW_BASIC`, the class of the specification's own fields.
 pub const CLASS_BASIC: u16 = 0x8000;
 
@@ -172,21 +170,6 @@ impl Field {
     #[inline]
     pub const fn maskable(self) -> bool {
         TABLE[self as usize].maskable
-    }
-
-    /// Parses a value, and the mask if one follows a slash: `10.0.0.0/8`, `01:00:00:00:00:00/01:00:00:00:00:00`,
-    /// `LOCAL`, `0x800`. Bits of the value outside the mask are kept as they were written.
-    ///
-    /// # Errors
-    /// A sentence with what was expected and what was found.
-    ///
-    /// ```
-    /// use flow::Field;
-    /// assert_eq!(Field::Ipv4Dst.read_value("10.0.0.0/8"), Ok((0x0a00_0000, Some(0xff00_0000))));
-    /// assert!(Field::EthDst.read_value("10.0.0.1").is_err());
-    /// ```
-    pub fn read_value(self, text: &str) -> Result<(u128, Option<u128>), String> {
-        value::read_masked(Style::of(self), self.bits(), text)
     }
 
     /// The mask of a whole value: `bits()` ones.

@@ -148,6 +148,23 @@ pub(crate) fn read_hex(text: &str) -> Result<Vec<u8>, String> {
         .ok_or_else(expected)
 }
 
+impl Field {
+    /// Parses a value, and the mask if one follows a slash: `10.0.0.0/8`, `01:00:00:00:00:00/01:00:00:00:00:00`,
+    /// `LOCAL`, `0x800`. Bits of the value outside the mask are kept as they were written.
+    ///
+    /// # Errors
+    /// A sentence with what was expected and what was found.
+    ///
+    /// ```
+    /// use flow::Field;
+    /// assert_eq!(Field::Ipv4Dst.read_value("10.0.0.0/8"), Ok((0x0a00_0000, Some(0xff00_0000))));
+    /// assert!(Field::EthDst.read_value("10.0.0.1").is_err());
+    /// ```
+    pub fn read_value(self, text: &str) -> Result<(u128, Option<u128>), String> {
+        read_masked(Style::of(self), self.bits(), text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 //!
 //! Never checks prerequisites: [`super::check_prerequisites`] does, since a packet-in must be readable without them.
 
-use super::soundness::{Dialect, each_plain_field};
+use super::plain_field::{Dialect, each_plain_field};
 use super::tlv::{CLASS_EXPERIMENTER, Tlv, field_header, match_tlvs};
 use super::{MatchFault, bad, number};
 use crate::error::BadInput;

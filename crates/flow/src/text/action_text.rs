@@ -1,7 +1,7 @@
 //! Actions, read from text.
 
 use super::action_print::set_field_style;
-use super::words::{Word, words};
+use super::words::{Word, number, words};
 use super::{BadText, names, nicira};
 use crate::action::Action;
 use crate::field::Field;
@@ -106,11 +106,6 @@ fn read_other(word: &Word<'_>, key: &str) -> Result<Action, BadText> {
         _ => "expected an action (output:1, set_field:V->F, group:1 …) or a port",
     };
     Err(word.fault(message))
-}
-
-pub(super) fn number<T: TryFrom<u128>>(word: &Word<'_>, expected: &str) -> Result<T, BadText> {
-    let read = value::read_number(word.needed(expected)?).and_then(|number| T::try_from(number).ok());
-    read.ok_or_else(|| word.fault(format!("expected {expected}")))
 }
 
 fn below<T: TryFrom<u128> + Into<u32> + Copy>(

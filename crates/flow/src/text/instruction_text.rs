@@ -2,8 +2,8 @@
 
 use super::BadText;
 use super::action_print::actions_to_string;
-use super::action_text::{drop_alone, number, parse_actions, read_action};
-use super::words::{Word, words};
+use super::action_text::{drop_alone, parse_actions, read_action};
+use super::words::{Word, number, words};
 use crate::instruction::Instruction;
 use crate::value::{self, read_hex, show_hex};
 

@@ -3,8 +3,7 @@
 //! The bytes are the action's body: the subtype and its arguments (ovs-actions(7) and Open vSwitch's wire formats).
 //! Actions that are unknown, or only partly known, use the hexadecimal form. The text here always expresses all bytes.
 
-use super::action_text::number;
-use super::words::{Word, words};
+use super::words::{Word, number, words};
 use super::{BadText, names};
 use crate::action::Action;
 use crate::port::PortNo;

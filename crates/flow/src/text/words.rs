@@ -3,6 +3,7 @@
 //! Never looks inside a value; brackets in it are only counted.
 
 use super::BadText;
+use crate::value;
 
 /// One word of a match or a list of actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,12 @@ impl<'a> Word<'a> {
     pub fn value_offset(&self) -> usize {
         self.offset + self.key.len() + 1
     }
+}
+
+/// The number behind a word's key.
+pub(super) fn number<T: TryFrom<u128>>(word: &Word<'_>, expected: &str) -> Result<T, BadText> {
+    let read = value::read_number(word.needed(expected)?).and_then(|number| T::try_from(number).ok());
+    read.ok_or_else(|| word.fault(format!("expected {expected}")))
 }
 
 fn is_separator(byte: u8) -> bool {
