@@ -158,6 +158,13 @@ impl<A: App> Instance<A> {
         &mut self.out.frames
     }
 
+    /// Lets the app do something apart from an event; appends its commands.
+    pub fn act<T>(&mut self, commands: &mut Vec<u8>, act: impl FnOnce(&mut A, &mut Commands) -> T) -> T {
+        let acted = act(&mut self.app, &mut self.out);
+        commands.append(self.frames());
+        acted
+    }
+
     /// [`Guest::start`] by a name that does not clash.
     pub fn start_guest(settings: &[u8], commands: &mut Vec<u8>) -> Result<Self, String> {
         <Self as Guest>::start(settings, commands)

@@ -30,6 +30,7 @@
 //!
 //! This crate never talks OpenFlow and never opens a socket of its own.
 
+mod app_loop;
 mod monitor_line;
 mod process;
 mod stale_packet_ins;
@@ -63,6 +64,7 @@ pub fn read_monitor(message: &[u8]) -> Result<ToService, String> {
         Err(error) => Err(format!("the monitor said what cannot be read: {error}")),
     }
 }
+pub use app_loop::{AppLoop, State, Waker};
 pub use process::{ProcessError, SleepHook, run, run_guest, serve_guest};
 
 /// Makes a shared object (`crate-type = ["cdylib"]`) of an app, to be run with `burnet run --app PATH.so=trusted`.

@@ -6,7 +6,7 @@
 use monitor_channel::channel::{Channel, ChannelError};
 use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Messages of the monitor that are taken in one turn; more wait in the socket.
 const MESSAGES_PER_TURN: usize = 16;
@@ -53,6 +53,11 @@ impl MonitorLine {
                 _ => drop(self.waiting.pop_front()),
             }
         }
+    }
+
+    /// Its descriptor, as long as the monitor is there.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.channel.as_ref().map(AsFd::as_fd)
     }
 
     /// What to wait for: a message, and room if something waits.

@@ -19,6 +19,7 @@ use ring::{AppEnd, MAX_FRAME_BYTES};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::HashMap;
 use std::fmt::Display;
+use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc::{SendError, channel};
@@ -74,13 +75,16 @@ pub struct ProcessError {
 }
 
 impl ProcessError {
-    fn with(exit_code: u8) -> impl Fn(String) -> ProcessError {
+    pub(crate) fn with(exit_code: u8) -> impl Fn(String) -> ProcessError {
         move |reason| ProcessError { exit_code, reason }
     }
 }
 
 /// What surrounds each wait for events, and calls what it is given once: an interpreter lets its other threads run meanwhile.
 pub type SleepHook<'a> = &'a mut dyn FnMut(&mut (dyn FnMut() + Send));
+
+/// A [`SleepHook`] that the process keeps.
+type BoxedSleepHook<'a> = Box<dyn FnMut(&mut (dyn FnMut() + Send)) + 'a>;
 
 /// As [`run_guest`], for a process that is not Rust's alone: it says how it ended and leaves the exit to the caller.
 ///
@@ -102,17 +106,7 @@ fn serve<G: Guest>(
     start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>,
     sleep_hook: SleepHook<'_>,
 ) -> Result<(), ProcessError> {
-    let mut commands = Vec::new();
-    let mut guest = start(settings, &mut commands).map_err(ProcessError::with(2))?;
-    let mut process = Process {
-        ports,
-        homes: HashMap::new(),
-        stale: StalePacketIns::default(),
-        event: Vec::new(),
-        commands,
-        line: line.filter(|_| guest.serves_monitor()),
-        sleep_hook,
-    };
+    let (mut process, mut guest) = Process::start(settings, ports, line, start, Box::new(sleep_hook))?;
     process.serve_until_told_to_end(&mut guest).map_err(ProcessError::with(1))
 }
 
@@ -157,7 +151,7 @@ fn end_as_it_ended(served: impl FnOnce() -> Result<(), ProcessError>) -> ! {
 const PANICKED: i32 = 101;
 
 /// The settings, the ports, and the socket to the monitor.
-fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>, MonitorLine), String> {
+pub(crate) fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>, MonitorLine), String> {
     monitor_channel::child::die_with_parent().map_err(in_words("it cannot be tied to its parent"))?;
     let channel = Channel::from_stdin()
         .map_err(in_words("it was not started by a Burnet node; `burnet run --app` does that"))?;
@@ -172,7 +166,7 @@ fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>, MonitorLine), String> {
 }
 
 /// The ports of this process, and the frames under way.
-struct Process<'a> {
+pub(crate) struct Process<'a> {
     ports: Vec<AppEnd>,
     /// Behind which port a switch is. Bounded by the switches that the node has told of and not taken back.
     homes: HashMap<u64, usize>,
@@ -181,7 +175,31 @@ struct Process<'a> {
     commands: Vec<u8>,
     /// `None` for whoever has nothing to do with the monitor.
     line: Option<MonitorLine>,
-    sleep_hook: SleepHook<'a>,
+    sleep_hook: BoxedSleepHook<'a>,
+}
+
+impl<'a> Process<'a> {
+    /// These ports and an instance of the app that is started now.
+    pub(crate) fn start<G: Guest>(
+        settings: &[u8],
+        ports: Vec<AppEnd>,
+        line: Option<MonitorLine>,
+        start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>,
+        sleep_hook: BoxedSleepHook<'a>,
+    ) -> Result<(Process<'a>, G), ProcessError> {
+        let mut commands = Vec::new();
+        let guest = start(settings, &mut commands).map_err(ProcessError::with(2))?;
+        let process = Process {
+            ports,
+            homes: HashMap::new(),
+            stale: StalePacketIns::default(),
+            event: Vec::new(),
+            commands,
+            line: line.filter(|_| guest.serves_monitor()),
+            sleep_hook,
+        };
+        Ok((process, guest))
+    }
 }
 
 impl Process<'_> {
@@ -189,18 +207,39 @@ impl Process<'_> {
         self.subscribe_everywhere()?;
         self.tell_monitor(guest);
         loop {
-            let mut idle = self.hear_monitor(guest)?;
-            for port in 0..self.ports.len() {
-                match self.serve(port, guest)? {
-                    Served::All(count) => idle &= count == 0,
-                    Served::ToldToEnd => return Ok(()),
-                }
-            }
-            self.tell_monitor(guest);
-            if idle {
-                self.sleep()?;
+            match self.turn(guest)? {
+                Turn::Idle => self.sleep()?,
+                Turn::Busy => {}
+                Turn::ToldToEnd => return Ok(()),
             }
         }
+    }
+
+    /// Serves some of what is there, without waiting for more.
+    pub(crate) fn turn<G: Guest>(&mut self, guest: &mut G) -> Result<Turn, String> {
+        let mut idle = self.hear_monitor(guest)?;
+        for port in 0..self.ports.len() {
+            match self.serve(port, guest)? {
+                Served::All(count) => idle &= count == 0,
+                Served::ToldToEnd => return Ok(Turn::ToldToEnd),
+            }
+        }
+        self.tell_monitor(guest);
+        Ok(if idle { Turn::Idle } else { Turn::Busy })
+    }
+
+    /// Gives what the app commands apart from an event. What concerns no switch and no call goes by the first port.
+    pub(crate) fn act(&mut self, act: impl FnOnce(&mut Vec<u8>)) -> Result<(), String> {
+        act(&mut self.commands);
+        self.give(0)?;
+        self.publish();
+        Ok(())
+    }
+
+    /// The descriptors that are readable when there is something to serve.
+    pub(crate) fn wake_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let monitor = self.line.as_ref().and_then(MonitorLine::fd);
+        self.ports.iter().map(AppEnd::wake_fd).chain(monitor)
     }
 
     /// What the monitor tells a service: whether it told nothing. What the service commands upon it goes by the first port.
@@ -222,7 +261,7 @@ impl Process<'_> {
     }
 
     /// The first commands go to every worker: each has a kernel of its own to subscribe with.
-    fn subscribe_everywhere(&mut self) -> Result<(), String> {
+    pub(crate) fn subscribe_everywhere(&mut self) -> Result<(), String> {
         let commands = std::mem::take(&mut self.commands);
         for port in 0..self.ports.len() {
             self.push(port, &commands)?;
@@ -326,13 +365,23 @@ impl Process<'_> {
 
     /// Sleeps until some port has events.
     fn sleep(&mut self) -> Result<(), String> {
+        if self.about_to_sleep() {
+            self.poll_ports()?;
+        }
+        self.awake()
+    }
+
+    /// Says to the kernel that it has to wake this process. `false` if there is something to serve first.
+    pub(crate) fn about_to_sleep(&mut self) -> bool {
         let mut all_asleep = true;
         for port in &mut self.ports {
             all_asleep &= port.about_to_sleep();
         }
-        if all_asleep {
-            self.poll_ports()?;
-        }
+        all_asleep
+    }
+
+    /// The kernel need not wake this process any more.
+    pub(crate) fn awake(&mut self) -> Result<(), String> {
         for port in &mut self.ports {
             port.drain_wake().map_err(in_words("a port could not be listened to"))?;
         }
@@ -355,6 +404,16 @@ impl Process<'_> {
         }
         Ok(())
     }
+}
+
+/// What a turn of all ports came to.
+pub(crate) enum Turn {
+    /// There was nothing to serve.
+    Idle,
+    /// Something was served, and there may be more.
+    Busy,
+    /// The zone ends.
+    ToldToEnd,
 }
 
 /// How far a turn of one port came.

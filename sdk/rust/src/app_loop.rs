@@ -1,0 +1,239 @@
+//! The loop of an app that waits for more than events: for sockets, timers, other threads, or an async runtime.
+//!
+//! ```text
+//!   the app's own loop ──waits──> [ AppLoop's descriptor | its sockets | its deadlines ]
+//!        └──turn──> AppLoop: events ──> the app's handlers ──> commands
+//!        └──act───> AppLoop: something else has happened ──> the app ──> commands
+//! ```
+//!
+//! In: what the node sends, and what the app wants to do. Out: calls of its handlers, and commands. It waits only if the
+//! kernel has no room for commands.
+
+use crate::process::{Process, ProcessError, Turn, welcome};
+use burnet_sdk_core::instance::Instance;
+use burnet_sdk_core::{App, Commands};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// Turns in one call of [`AppLoop::turn`]. More events wait for the next call, so that the app's other work has its turn.
+const TURNS_MAX: usize = 16;
+
+/// How an app is after [`AppLoop::turn`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// All that was there is served. Wait for the descriptor before the next turn.
+    Waiting,
+    /// More is there. Take the next turn soon, without waiting for the descriptor.
+    Busy,
+    /// The node has told the zone to end. Let the process end with exit code 0.
+    Ended,
+}
+
+/// An app in a process of its own, whose loop is the caller's.
+///
+/// The descriptor ([`AsFd`]) is readable when there is something to serve, or when a [`Waker`] has woken the loop. It is
+/// only to be waited for, with `poll`, `epoll` or an async runtime, and never to be read.
+pub struct AppLoop<A: App> {
+    process: Process<'static>,
+    instance: Instance<A>,
+    epoll: OwnedFd,
+    waker: Waker,
+}
+
+impl<A: App> AppLoop<A> {
+    /// Takes the app's settings and ports from the node that started this process, and starts the app.
+    ///
+    /// # Errors
+    /// [`ProcessError`]: no node started this process, the app refuses its settings, or the system has no descriptors left.
+    pub fn start() -> Result<AppLoop<A>, ProcessError> {
+        let (settings, ports, line) = welcome().map_err(ProcessError::with(1))?;
+        let start = Instance::<A>::start_guest;
+        let (process, instance) =
+            Process::start(&settings, ports, Some(line), start, Box::new(|wait| wait()))?;
+        AppLoop::of(process, instance)
+    }
+
+    fn of(mut process: Process<'static>, instance: Instance<A>) -> Result<AppLoop<A>, ProcessError> {
+        let no_descriptors = |error| ProcessError::with(1)(format!("it cannot wait for events: {error}"));
+        let (epoll, waker) = watch(&process).map_err(no_descriptors)?;
+        process.subscribe_everywhere().map_err(ProcessError::with(1))?;
+        Ok(AppLoop { process, instance, epoll, waker })
+    }
+
+    /// Serves what is there, and never waits for more. After it returns [`State::Waiting`], the descriptor becomes readable
+    /// when there is more.
+    ///
+    /// # Errors
+    /// [`ProcessError`]: the zone is not as it must be. The process must end.
+    pub fn turn(&mut self) -> Result<State, ProcessError> {
+        self.waker.rest();
+        self.serve().map_err(ProcessError::with(1))
+    }
+
+    fn serve(&mut self) -> Result<State, String> {
+        self.process.awake()?;
+        for _ in 0..TURNS_MAX {
+            match self.process.turn(&mut self.instance)? {
+                Turn::ToldToEnd => return Ok(State::Ended),
+                Turn::Idle if self.process.about_to_sleep() => return Ok(State::Waiting),
+                Turn::Idle => self.process.awake()?,
+                Turn::Busy => {}
+            }
+        }
+        Ok(State::Busy)
+    }
+
+    /// Lets the app do something that no event of the node caused: a socket is readable, or a deadline has passed. Its
+    /// commands are sent at once.
+    ///
+    /// # Errors
+    /// [`ProcessError`]: the zone is not as it must be. The process must end.
+    pub fn act<T>(&mut self, act: impl FnOnce(&mut A, &mut Commands) -> T) -> Result<T, ProcessError> {
+        let AppLoop { process, instance, .. } = self;
+        let mut acted = None;
+        let given = process.act(|commands| acted = Some(instance.act(commands, act)));
+        given.map_err(ProcessError::with(1))?;
+        acted.ok_or_else(|| ProcessError::with(1)("the app did nothing".to_owned()))
+    }
+
+    /// Wakes this loop from other threads.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+}
+
+impl<A: App> AsFd for AppLoop<A> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+/// Makes the descriptor of an [`AppLoop`] readable, from any thread.
+#[derive(Clone, Debug)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    /// Wakes the loop. Many calls before its next turn wake it once.
+    pub fn wake(&self) {
+        // It fails if the counter is full, and then the loop is awake anyway.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    fn rest(&self) {
+        // It fails if nobody has woken it.
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+/// One descriptor for all that this process waits for, and its waker.
+fn watch(process: &Process<'_>) -> rustix::io::Result<(OwnedFd, Waker)> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    for fd in process.wake_fds().chain([waker.as_fd()]) {
+        epoll::add(&epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+    }
+    Ok((epoll, Waker(Arc::new(waker))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abi::Frame;
+    use burnet_sdk_core::{Interests, Settings};
+    use ring::{AppEnd, KernelEnd, Port, Sizes};
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    /// Counts ticks.
+    struct Counter(u64);
+
+    impl App for Counter {
+        fn new(_: &Settings) -> Result<Self, String> {
+            Ok(Counter(0))
+        }
+        fn interests(&self) -> Interests {
+            Interests::none().ticks()
+        }
+        fn on_tick(&mut self, _: u64, out: &mut Commands) {
+            self.0 += 1;
+            out.publish("ticks", &self.0.to_be_bytes());
+        }
+    }
+
+    fn started() -> (AppLoop<Counter>, KernelEnd) {
+        let port = Port::create(Sizes::new(1 << 20, 1 << 20, 1 << 20).unwrap()).unwrap();
+        let kernel = KernelEnd::attach(port.kernel).unwrap();
+        let ports = vec![AppEnd::attach(port.app).unwrap()];
+        let start = Instance::<Counter>::start_guest;
+        let (process, instance) = Process::start(b"{}", ports, None, start, Box::new(|wait| wait())).unwrap();
+        (AppLoop::of(process, instance).unwrap(), kernel)
+    }
+
+    /// Whether the descriptor becomes readable within so many seconds.
+    fn is_readable(app: &AppLoop<Counter>, within_s: i64) -> bool {
+        let mut fds = [PollFd::new(app, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: within_s, tv_nsec: 0 })).unwrap() == 1
+    }
+
+    fn tick(kernel: &mut KernelEnd) {
+        let mut bytes = Vec::new();
+        assert!(abi::event::write::tick(&mut bytes, 1, 7));
+        kernel.control.push(&[&bytes]).unwrap();
+        kernel.publish();
+    }
+
+    /// The kinds of the commands that came.
+    fn commands(kernel: &mut KernelEnd) -> Vec<u16> {
+        let (mut buffer, mut kinds) = (Vec::new(), Vec::new());
+        while kernel.consumer.pop_into(&mut buffer).unwrap().is_some() {
+            kinds.push(Frame::read(&buffer).unwrap().header.kind.get());
+        }
+        kinds
+    }
+
+    #[test]
+    fn the_descriptor_is_readable_when_an_event_is_there_and_not_after_it_was_served() {
+        let (mut app, mut kernel) = started();
+        assert_eq!(app.turn(), Ok(State::Waiting));
+        assert_eq!(commands(&mut kernel), [abi::command::kind::SUBSCRIBE]);
+        for _ in 0..3 {
+            assert!(!is_readable(&app, 0));
+            tick(&mut kernel);
+            assert!(is_readable(&app, 60));
+            assert_eq!(app.turn(), Ok(State::Waiting));
+            assert_eq!(commands(&mut kernel), [abi::command::kind::PUBLISH]);
+        }
+        assert_eq!(app.act(|counter, _| counter.0), Ok(3));
+    }
+
+    #[test]
+    fn what_the_app_does_without_an_event_is_sent_at_once() {
+        let (mut app, mut kernel) = started();
+        commands(&mut kernel);
+        app.act(|_, out| out.publish("socket", b"readable")).unwrap();
+        assert_eq!(commands(&mut kernel), [abi::command::kind::PUBLISH]);
+    }
+
+    #[test]
+    fn another_thread_wakes_the_loop_once_however_often_it_calls() {
+        let (mut app, _kernel) = started();
+        assert_eq!(app.turn(), Ok(State::Waiting));
+        let waker = app.waker();
+        std::thread::spawn(move || (0..1_000).for_each(|_| waker.wake())).join().unwrap();
+        assert!(is_readable(&app, 60));
+        assert_eq!(app.turn(), Ok(State::Waiting));
+        assert!(!is_readable(&app, 0));
+    }
+
+    #[test]
+    fn the_end_of_the_zone_is_told_after_what_came_before() {
+        let (mut app, mut kernel) = started();
+        tick(&mut kernel);
+        let mut bytes = Vec::new();
+        assert!(abi::event::write::shutdown(&mut bytes, 2));
+        kernel.control.push(&[&bytes]).unwrap();
+        kernel.publish();
+        assert_eq!(app.turn(), Ok(State::Ended));
+        assert_eq!(app.act(|counter, _| counter.0), Ok(1));
+    }
+}
