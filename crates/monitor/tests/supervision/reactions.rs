@@ -512,13 +512,13 @@ fn a_removed_app_is_forgotten_only_when_its_process_is_gone() {
 #[test]
 fn zones_of_removed_apps_are_used_again_when_there_are_no_others_and_no_more_apps_run_than_may() {
     let mut world = World::running();
-    for number in 0..60 {
+    for number in 0..monitor::APPS_MAX - 3 {
         add(&mut world, &format!("app-{number}"), ZoneKind::Process);
     }
     world.operator(Verb::Remove, "hub");
     add(&mut world, "last", ZoneKind::Process);
     add(&mut world, "again", ZoneKind::Process);
-    assert_eq!((world.status("last").zone, world.status("again").zone), (63, 1));
+    assert_eq!((world.status("last").zone, world.status("again").zone), (1_023, 1));
     world.take_commands();
     add(&mut world, "one-too-many", ZoneKind::Process);
     assert_eq!(world.take_commands(), Vec::<String>::new());
